@@ -1,0 +1,43 @@
+# Everything a developer does here. `make` or `make help` lists it.
+SHELL := bash
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list what there is
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+.PHONY: run
+run: ## start Signet on the embedded database
+	go run ./cmd/signet start
+
+.PHONY: build
+build: ## build the static binary bin/signet
+	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/signet ./cmd/signet
+
+.PHONY: test
+test: ## set up and pass every test: lint, drift, both engines, race detector
+	scripts/test.sh
+
+.PHONY: quick
+quick: ## the tests without race detector, lint and drift check
+	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test ./...
+
+.PHONY: lint
+lint: ## vet, staticcheck, gofmt
+	scripts/lint.sh
+
+.PHONY: generate
+generate: ## make gen/ from proto/
+	scripts/generate.sh
+
+.PHONY: fuzz
+fuzz: ## fuzz everything that parses, FUZZTIME (30s) each
+	scripts/fuzz.sh
+
+.PHONY: crash
+crash: ## 100 x kill -9 under load on each engine
+	SIGNET_CRASH_ROUNDS=100 scripts/with-postgres.sh go test -count=1 -timeout 60m -run 'Crash' -v ./test/...
+
+.PHONY: bench
+bench: ## measure the built binary on both engines; the table goes to bench/RESULTS.md
+	scripts/with-postgres.sh go run ./bench

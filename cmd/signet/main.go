@@ -1,0 +1,178 @@
+// Command signet is the Signet server and its operator's tools.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/setup"
+	"github.com/signet-idm/signet/internal/store"
+)
+
+// version is set by the release build.
+var version = "development"
+
+type cli struct {
+	Config kong.ConfigFlag `help:"YAML file with the same settings: a key per flag, without the dashes in front." placeholder:"FILE"`
+
+	Start   startCmd   `cmd:"" help:"Run the server. The first start sets everything up."`
+	Rebuild rebuildCmd `cmd:"" help:"Fold the state tables anew from the log, or check that they are what it says."`
+	Admin   struct {
+		Recover recoverCmd `cmd:"" help:"Make a new administrator token for whoever holds the data. The server must be stopped."`
+	} `cmd:"" help:"For whoever holds the data directory or the database."`
+	Version versionCmd `cmd:"" help:"Print the version."`
+}
+
+// dataFlags say where the data is. Every command that touches it has them.
+type dataFlags struct {
+	DataDir       string `help:"Directory of the embedded database, keys and first-admin.json." default:"./signet-data" placeholder:"DIR"`
+	Database      string `help:"postgres://… to keep the data in PostgreSQL instead." placeholder:"URL"`
+	MasterKeyFile string `help:"File with the master key. Nodes that share a database share it." placeholder:"FILE"`
+	LogLevel      string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
+	LogFormat     string `help:"text or json." enum:"text,json" default:"text"`
+}
+
+func (f dataFlags) config() server.Config {
+	return server.Config{Listen: "localhost:8080", DataDir: f.DataDir, Database: f.Database, MasterKeyFile: f.MasterKeyFile, MasterKey: os.Getenv("SIGNET_MASTER_KEY")}
+}
+
+func (f dataFlags) logger() *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(f.LogLevel)) // kong has checked it
+	options := &slog.HandlerOptions{Level: level}
+	if f.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+	}
+	return slog.New(slog.NewTextHandler(os.Stderr, options))
+}
+
+type startCmd struct {
+	dataFlags
+	Listen         string   `help:"Address to listen on." default:"localhost:8080" placeholder:"HOST:PORT"`
+	ExternalURL    string   `name:"external-url" help:"URL under which clients reach the server. Made from --listen when left out." placeholder:"URL"`
+	DomainSuffix   string   `help:"What generated domains end in. The external host name when left out." placeholder:"DOMAIN"`
+	FirstAdminFile string   `help:"Where the first start writes its administrator. In the data directory when left out." placeholder:"FILE"`
+	TLSCert        string   `name:"tls-cert" help:"Certificate chain (PEM)." placeholder:"FILE"`
+	TLSKey         string   `name:"tls-key" help:"Private key (PEM)." placeholder:"FILE"`
+	TrustedProxies []string `help:"Addresses or networks of proxies whose X-Forwarded-For counts." placeholder:"NET"`
+	CORSOrigins    []string `name:"cors-origins" help:"Origins of browser applications that may call the API." placeholder:"ORIGIN"`
+	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Off when left out." placeholder:"HOST:PORT"`
+	Development    bool     `help:"Conveniences for developers; only for an external URL on this machine."`
+}
+
+func (c *startCmd) Run(ctx context.Context) error {
+	began := time.Now()
+	config := c.config()
+	config.Listen, config.ExternalURL, config.DomainSuffix = c.Listen, c.ExternalURL, c.DomainSuffix
+	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
+	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
+	config.MetricsListen, config.Development = c.MetricsListen, c.Development
+	log := c.logger()
+	s, err := server.Open(ctx, config, log)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return s.Serve(ctx, func(addr net.Addr) {
+		log.Info("ready", "url", s.URL(), "listen", addr.String(), "took", time.Since(began).Round(time.Millisecond).String(), "version", version)
+		if s.FirstAdmin != nil {
+			log.Info("first start: the administrator's password and a token are in " + s.FirstAdminPath)
+			greet(s)
+		}
+	})
+}
+
+// greet shows the first administrator to a person at a terminal, once.
+func greet(s *server.Server) {
+	if info, err := os.Stdout.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return
+	}
+	f := s.FirstAdmin
+	fmt.Printf("\nSignet is ready at %s\n\n  login name  %s\n  password    %s\n  token       %s (90 days)\n\nThis is shown once. It is also in %s\n\n",
+		f.URL, f.LoginName, f.Password, f.Token, s.FirstAdminPath)
+}
+
+type rebuildCmd struct {
+	dataFlags
+	Check bool `help:"Change nothing: exit with 0 when the state is what the log says, with 1 when not. May run beside a server."`
+}
+
+// errDifferent makes a check exit with 1 after it has said why.
+var errDifferent = errors.New("the state is not what the log says")
+
+func (c *rebuildCmd) Run(ctx context.Context) error {
+	return server.Maintain(ctx, c.config(), c.logger(), c.Check, func(ctx context.Context, st *store.Store) error {
+		run := st.Rebuild
+		if c.Check {
+			run = st.RebuildCheck
+		}
+		report, err := run(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%d events of %d objects\n", report.Events, report.Objects)
+		for _, d := range report.Differences {
+			fmt.Println(d)
+		}
+		if len(report.Differences) > 0 {
+			return errDifferent
+		}
+		return nil
+	})
+}
+
+type recoverCmd struct{ dataFlags }
+
+func (c *recoverCmd) Run(ctx context.Context) error {
+	return server.Maintain(ctx, c.config(), c.logger(), false, func(ctx context.Context, st *store.Store) error {
+		r, err := setup.Setup{Store: st, Hasher: secret.NewHasher(0, 0)}.Recover(ctx)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("user    %s\ntoken   %s\nexpires %s\n", r.UserID, r.Token, r.Expires.Format(time.RFC3339))
+		return nil
+	})
+}
+
+type versionCmd struct{}
+
+func (versionCmd) Run() error {
+	commit := ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				commit = " " + setting.Value
+			}
+		}
+	}
+	fmt.Printf("signet %s%s %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return nil
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var c cli
+	k := kong.Must(&c, kong.Name("signet"), kong.Description("An identity and organization service."), kong.UsageOnError(),
+		kong.DefaultEnvars("SIGNET"), kong.Configuration(yamlFile), kong.BindTo(ctx, (*context.Context)(nil)))
+	parsed, err := k.Parse(os.Args[1:])
+	k.FatalIfErrorf(err)
+	if err := parsed.Run(); err != nil {
+		fmt.Fprintln(os.Stderr, "signet: "+strings.TrimSpace(err.Error()))
+		os.Exit(1)
+	}
+}

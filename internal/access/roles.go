@@ -1,0 +1,167 @@
+// Package access decides who may do what: roles, the permissions in them, and the proof that a check was made.
+//
+// A permission holds in a scope: one organization, or the installation, which means every organization. What a user
+// holds (Memberships) is part of the user's state, so one query at the start of a request answers everything.
+//
+// Operations do not ask "may they?" by themselves. They take a Permit, and only Caller.In hands one out: a check that was
+// forgotten does not compile.
+package access
+
+import (
+	"slices"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+// Permission is the right to one class of operations.
+type Permission string
+
+// The permissions. The proto names one for every RPC that needs one.
+const (
+	OrgSetup        Permission = "org.setup"
+	OrgRead         Permission = "org.read"
+	OrgWrite        Permission = "org.write"
+	MemberRead      Permission = "member.read"
+	MemberWrite     Permission = "member.write"
+	DomainRead      Permission = "domain.read"
+	DomainWrite     Permission = "domain.write"
+	UserRead        Permission = "user.read"
+	UserWrite       Permission = "user.write"
+	CredentialWrite Permission = "user.credential.write"
+	IDPRead         Permission = "idp.read"
+	IDPWrite        Permission = "idp.write"
+	AppRead         Permission = "app.read"
+	AppWrite        Permission = "app.write"
+	SystemRead      Permission = "installation.read"
+	SystemWrite     Permission = "installation.write"
+)
+
+// Role is a set of permissions with a name.
+type Role string
+
+// The roles. Those that start with IAM hold in the installation, the others in one organization.
+const (
+	IAMOwner           Role = "IAM_OWNER"
+	IAMOwnerViewer     Role = "IAM_OWNER_VIEWER"
+	IAMOrgManager      Role = "IAM_ORG_MANAGER"
+	OrgOwner           Role = "ORG_OWNER"
+	OrgOwnerViewer     Role = "ORG_OWNER_VIEWER"
+	OrgUserManager     Role = "ORG_USER_MANAGER"
+	OrgSettingsManager Role = "ORG_SETTINGS_MANAGER"
+)
+
+var (
+	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead}
+	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, UserWrite, CredentialWrite, IDPWrite, AppWrite}
+)
+
+var installationRoles = map[Role][]Permission{
+	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite}, orgReads, orgWrites),
+	IAMOwnerViewer: slices.Concat([]Permission{SystemRead}, orgReads),
+	IAMOrgManager:  {OrgSetup, OrgRead, OrgWrite, MemberRead, MemberWrite, DomainRead, DomainWrite},
+}
+
+var orgRoles = map[Role][]Permission{
+	OrgOwner:           slices.Concat(orgReads, orgWrites),
+	OrgOwnerViewer:     orgReads,
+	OrgUserManager:     {UserRead, UserWrite, CredentialWrite},
+	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, AppRead, AppWrite},
+}
+
+// IsOrgRole tells whether a role can be held in an organization.
+func IsOrgRole(r Role) bool { _, ok := orgRoles[r]; return ok }
+
+// OrgRoles lists the roles an organization knows, in order of their names.
+func OrgRoles() []Role { return sortedRoles(orgRoles) }
+
+// InstallationRoles lists the roles the installation knows, in order of their names.
+func InstallationRoles() []Role { return sortedRoles(installationRoles) }
+
+func sortedRoles(m map[Role][]Permission) []Role {
+	var all []Role
+	for r := range m {
+		all = append(all, r)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// IsPermission tells whether some role holds p, so that a typing error in the proto is found by a test.
+func IsPermission(p Permission) bool { return slices.Contains(installationRoles[IAMOwner], p) }
+
+// Installation is the scope that covers every organization.
+const Installation = "installation"
+
+// Memberships are the roles a user holds, by scope: an organization's id or Installation.
+type Memberships map[string][]Role
+
+// Hold tells whether they hold p in the organization (or Installation).
+func (m Memberships) Hold(p Permission, scope string) bool {
+	for _, r := range m[Installation] {
+		if slices.Contains(installationRoles[r], p) {
+			return true
+		}
+	}
+	if scope == Installation {
+		return false
+	}
+	for _, r := range m[scope] {
+		if slices.Contains(orgRoles[r], p) {
+			return true
+		}
+	}
+	return false
+}
+
+// Cover tells whether they hold every permission that others hold, in every scope. Who changes another user's
+// credentials or state must, or a lesser administrator could become a greater one.
+func (m Memberships) Cover(others Memberships) bool {
+	for scope, roles := range others {
+		known := orgRoles
+		if scope == Installation {
+			known = installationRoles
+		}
+		for _, r := range roles {
+			for _, p := range known[r] {
+				if !m.Hold(p, scope) {
+					return false
+				}
+			}
+		}
+	}
+	return true
+}
+
+// With returns a copy in which the scope has exactly these roles, each once and sorted; none removes the scope.
+func (m Memberships) With(scope string, roles []Role) Memberships {
+	out := Memberships{}
+	for s, r := range m {
+		out[s] = r
+	}
+	delete(out, scope)
+	if len(roles) > 0 {
+		sorted := slices.Clone(roles)
+		slices.Sort(sorted)
+		out[scope] = slices.Compact(sorted)
+	}
+	return out
+}
+
+// Reasons of this package.
+const (
+	PermissionDenied errs.Reason = "PERMISSION_DENIED"
+	TargetHoldsMore  errs.Reason = "TARGET_HOLDS_MORE"
+	Unauthenticated  errs.Reason = "UNAUTHENTICATED"
+)
+
+// ErrUnauthenticated is the one answer to a credential that does not count, whatever is wrong with it.
+var ErrUnauthenticated = errs.New(errs.Unauthenticated, Unauthenticated,
+	"send a valid token as authorization: Bearer <token>; this one is missing, malformed, expired or revoked")
+
+// ErrDenied is the one answer to whoever lacks a permission, whether or not the target exists.
+var ErrDenied = errs.New(errs.PermissionDenied, PermissionDenied,
+	"you do not have permission for this in that organization: ask one of its owners for a role that has it")
+
+// ErrTargetHoldsMore protects users from administrators who hold less than they do.
+var ErrTargetHoldsMore = errs.New(errs.PermissionDenied, TargetHoldsMore,
+	"this user holds permissions that you do not: somebody who holds all of them has to do this")

@@ -1,0 +1,63 @@
+// Package api implements the RPCs, a file per service: requests in, calls to the objects' packages out. Who is calling,
+// what they may and what the headers say comes with the context (package call); how any of it travels is none of
+// this package's business.
+package api
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// Check lists what is wrong with a request beyond the field rules of the definition.
+func Check(req proto.Message) []errs.Violation {
+	if r, ok := req.(*signetv1.SetupOrganizationRequest); ok {
+		in := organizationOf(r)
+		return in.Violations()
+	}
+	return nil
+}
+
+// changed are the details of a manipulation: no creation date.
+func changed(d event.Details) *signetv1.Details {
+	return &signetv1.Details{Sequence: d.Sequence, ChangeDate: timestamppb.New(d.Changed), ResourceOwner: d.Org}
+}
+
+// complete are the details of a read or a creation.
+func complete(d event.Details) *signetv1.Details {
+	out := changed(d)
+	out.CreationDate = timestamppb.New(d.Created)
+	return out
+}
+
+// keepAnswers is how long an idempotency key is remembered.
+const keepAnswers = 24 * time.Hour
+
+// once reads the idempotency key of a request. Caller, method and key find the kept answer; the request itself is
+// remembered as a MAC only, since it may hold a password.
+func once(ctx context.Context, master secret.MasterKey, now time.Time, req proto.Message) (event.Once, error) {
+	info := call.From(ctx)
+	if info.IdempotencyKey == "" {
+		return event.Once{}, nil
+	}
+	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(req)
+	if err != nil {
+		return event.Once{}, err
+	}
+	caller := []byte(info.Caller.UserID)
+	procedure := []byte(info.Procedure)
+	return event.Once{
+		Key:     hex.EncodeToString(master.MAC("idempotency key", caller, procedure, []byte(info.IdempotencyKey))),
+		Request: master.MAC("idempotency request", caller, procedure, []byte(info.OrgHeader), body),
+		Expires: event.Micros(now.Add(keepAnswers)),
+	}, nil
+}

@@ -1,0 +1,50 @@
+package api
+
+import (
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// enum pairs the numbers of the API with the words of an object's package.
+type enum[N comparable, W comparable] map[N]W
+
+// name gives the word of a number; the zero word where there is none.
+func (e enum[N, W]) name(n N) W { return e[n] }
+
+// number gives the number of a word; the zero number where there is none.
+func (e enum[N, W]) number(w W) (n N) {
+	for number, word := range e {
+		if word == w {
+			return number
+		}
+	}
+	return n
+}
+
+var genders = enum[signetv1.Gender, user.Gender]{
+	signetv1.Gender_GENDER_FEMALE:  user.Female,
+	signetv1.Gender_GENDER_MALE:    user.Male,
+	signetv1.Gender_GENDER_DIVERSE: user.Diverse,
+}
+
+var stylings = enum[signetv1.StylingType, idp.Styling]{
+	signetv1.StylingType_STYLING_TYPE_GOOGLE: idp.Google,
+}
+
+var userStates = enum[signetv1.User_State, user.State]{
+	signetv1.User_STATE_ACTIVE:   user.Active,
+	signetv1.User_STATE_INACTIVE: user.Inactive,
+	signetv1.User_STATE_LOCKED:   user.Locked,
+}
+
+var orgStates = enum[signetv1.Organization_State, org.State]{
+	signetv1.Organization_STATE_ACTIVE:   org.Active,
+	signetv1.Organization_STATE_INACTIVE: org.Inactive,
+}
+
+var idpStates = enum[signetv1.IdentityProvider_State, idp.State]{
+	signetv1.IdentityProvider_STATE_ACTIVE:   idp.Active,
+	signetv1.IdentityProvider_STATE_INACTIVE: idp.Inactive,
+}

@@ -1,0 +1,63 @@
+package api
+
+import (
+	"context"
+	"time"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/setup"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Organizations implements OrganizationService.
+type Organizations struct {
+	Setup  setup.Setup
+	Master secret.MasterKey
+	Clock  func() time.Time
+}
+
+var _ signetv1connect.OrganizationServiceHandler = Organizations{}
+
+// SetupOrganization creates an organization with its administrator.
+func (s Organizations) SetupOrganization(ctx context.Context, r *signetv1.SetupOrganizationRequest) (*signetv1.SetupOrganizationResponse, error) {
+	once, err := once(ctx, s.Master, s.Clock(), r)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.Setup.Organization(ctx, call.From(ctx).Permit, once, organizationOf(r))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetupOrganizationResponse{Details: complete(done.Details), OrgId: done.OrgID, UserId: done.UserID}, nil
+}
+
+func organizationOf(r *signetv1.SetupOrganizationRequest) setup.Organization {
+	h := r.GetHuman()
+	p := h.GetProfile()
+	return setup.Organization{
+		Name: r.GetOrg().GetName(), Domain: r.GetOrg().GetDomain(), Password: h.GetPassword(), Roles: r.GetRoles(),
+		Human: user.NewHuman{
+			UserName: h.GetUserName(),
+			Profile: user.Profile{FirstName: p.GetFirstName(), LastName: p.GetLastName(), NickName: p.GetNickName(),
+				DisplayName: p.GetDisplayName(), PreferredLanguage: p.GetPreferredLanguage(), Gender: genders.name(p.GetGender())},
+			Email: h.GetEmail().GetEmail(), EmailVerified: h.GetEmail().GetIsEmailVerified(),
+			Phone: h.GetPhone().GetPhone(), PhoneVerified: h.GetPhone().GetIsPhoneVerified(),
+		},
+	}
+}
+
+// GetOrganization reads the organization the path names.
+func (s Organizations) GetOrganization(ctx context.Context, _ *signetv1.GetOrganizationRequest) (*signetv1.GetOrganizationResponse, error) {
+	o, err := org.Get(ctx, s.Setup.Store, call.From(ctx).Permit)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.GetOrganizationResponse{Org: &signetv1.Organization{
+		OrgId: o.ID, Details: complete(o.Details()), State: orgStates.number(o.State.State),
+		Name: o.State.Name, PrimaryDomain: o.State.PrimaryDomain(),
+	}}, nil
+}

@@ -1,0 +1,107 @@
+package api
+
+import (
+	"context"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Users implements UserService.
+type Users struct {
+	Store    event.Store
+	Hasher   *secret.Hasher
+	Sessions *session.Sessions
+}
+
+var _ signetv1connect.UserServiceHandler = Users{}
+
+// UpdateMyProfile replaces the caller's profile.
+func (s Users) UpdateMyProfile(ctx context.Context, r *signetv1.UpdateMyProfileRequest) (*signetv1.UpdateMyProfileResponse, error) {
+	info := call.From(ctx)
+	d, err := user.ReplaceProfile(ctx, s.Store, info.Caller, info.IfMatch, user.Profile{
+		FirstName: r.GetFirstName(), LastName: r.GetLastName(), NickName: r.GetNickName(), DisplayName: r.GetDisplayName(),
+		PreferredLanguage: r.GetPreferredLanguage(), Gender: genders.name(r.GetGender()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.UpdateMyProfileResponse{Details: changed(d)}, nil
+}
+
+// SetUserPassword sets the password of a user in the context organization.
+func (s Users) SetUserPassword(ctx context.Context, r *signetv1.SetUserPasswordRequest) (*signetv1.SetUserPasswordResponse, error) {
+	info := call.From(ctx)
+	d, err := user.SetPassword{
+		UserID: r.GetUserId(), Password: r.GetPassword(), ChangeRequired: !r.GetNoChangeRequired(), IfMatch: info.IfMatch,
+	}.Do(ctx, s.Store, s.Hasher, info.Permit)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetUserPasswordResponse{Details: changed(d)}, nil
+}
+
+// ChangeMyPassword replaces the caller's password.
+func (s Users) ChangeMyPassword(ctx context.Context, r *signetv1.ChangeMyPasswordRequest) (*signetv1.ChangeMyPasswordResponse, error) {
+	info := call.From(ctx)
+	d, err := s.Sessions.ChangePassword(ctx, info.Caller, session.ChangePassword{
+		Current: r.GetCurrentPassword(), New: r.GetNewPassword(), IfMatch: info.IfMatch, Peer: info.Peer, UserAgent: info.UserAgent,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ChangeMyPasswordResponse{Details: changed(d)}, nil
+}
+
+// GetMyUser reads the caller.
+func (s Users) GetMyUser(ctx context.Context, _ *signetv1.GetMyUserRequest) (*signetv1.GetMyUserResponse, error) {
+	u, err := user.Self(ctx, s.Store, call.From(ctx).Caller)
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.render(ctx, u)
+	return &signetv1.GetMyUserResponse{User: out}, err
+}
+
+// GetUser reads a user of the context organization.
+func (s Users) GetUser(ctx context.Context, r *signetv1.GetUserRequest) (*signetv1.GetUserResponse, error) {
+	u, err := user.Get(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	out, err := s.render(ctx, u)
+	return &signetv1.GetUserResponse{User: out}, err
+}
+
+// render shows a user. Login names follow from the organization's domains, so that is read along.
+func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv1.User, error) {
+	o, err := org.Kind.Read(ctx, s.Store, u.Org)
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.User{UserId: u.ID, Details: complete(u.Details()), State: userStates.number(u.State.State), UserName: u.State.UserName}
+	if o != nil {
+		out.LoginNames = o.State.LoginNames(u.State.UserName)
+	}
+	if h := u.State.Human; h != nil {
+		p := h.Profile
+		human := &signetv1.User_Human{
+			Profile: &signetv1.User_Profile{FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName,
+				DisplayName: p.DisplayName, PreferredLanguage: p.PreferredLanguage, Gender: genders.number(p.Gender)},
+			Email: h.Email.Address, IsEmailVerified: h.Email.Verified, PasswordChangeRequired: u.State.Password.ChangeRequired,
+		}
+		if h.Phone != nil {
+			human.Phone, human.IsPhoneVerified = h.Phone.Number, h.Phone.Verified
+		}
+		out.Type = &signetv1.User_Human_{Human: human}
+	} else if v := u.State.Service; v != nil {
+		out.Type = &signetv1.User_Service_{Service: &signetv1.User_Service{Name: v.Name, Description: v.Description}}
+	}
+	return out, nil
+}

@@ -1,0 +1,39 @@
+// Package call carries what is known of a request besides its message, from the chain in front of the operations
+// (package rpc) to the operations (package api), whatever protocol it came by.
+package call
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// Info describes one request. The chain fills it before the operation runs.
+type Info struct {
+	RequestID      string
+	Procedure      string         // signet.v1.UserService/GetUser
+	Peer           netip.Addr     // the client, behind trusted proxies
+	UserAgent      string         //
+	Caller         *access.Caller // nil on public operations
+	Permit         access.Permit  // for operations whose permission does not depend on the target
+	OrgHeader      string         // x-service-orgid as sent
+	IfMatch        event.IfMatch
+	IdempotencyKey string // empty when not sent or not honoured
+}
+
+type key struct{}
+
+// With puts the description into the context.
+func With(ctx context.Context, info *Info) context.Context {
+	return context.WithValue(ctx, key{}, info)
+}
+
+// From gives the description of the request that ctx belongs to. Outside one it is empty.
+func From(ctx context.Context) *Info {
+	if info, ok := ctx.Value(key{}).(*Info); ok {
+		return info
+	}
+	return &Info{}
+}

@@ -1,0 +1,395 @@
+package event
+
+import (
+	"bytes"
+	"fmt"
+	"runtime/debug"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// Loaded is what the store has read for a batch: everything its commands declared.
+type Loaded struct {
+	Records map[Ref]*Record
+	Claims  map[[32]byte]string // digest of a claim: the object that holds it
+	Rows    map[RowKey]*Row
+}
+
+// Batch lets commands decide one after the other over loaded data, each seeing what the ones before it did. It is
+// all memory; the store writes what comes out.
+type Batch struct {
+	master  secret.MasterKey
+	now     int64
+	loaded  Loaded
+	records map[Ref]*Record     // as the commands so far have left them; nil value: known to be absent
+	claims  map[[32]byte]string // likewise; empty: free
+	rows    map[RowKey]*Row     // likewise; nil value: dropped
+	reads   map[Ref]struct{}
+
+	events []Event
+	tokens []TokenChange
+	size   int
+}
+
+// NewBatch starts a batch at the time now.
+func NewBatch(master secret.MasterKey, now int64, loaded Loaded) *Batch {
+	return &Batch{master: master, now: now, loaded: loaded,
+		records: map[Ref]*Record{}, claims: map[[32]byte]string{}, rows: map[RowKey]*Row{}, reads: map[Ref]struct{}{}}
+}
+
+// Size is about how many bytes the batch will write.
+func (b *Batch) Size() int { return b.size }
+
+// Run lets one command decide. If it refuses, nothing of it stays.
+func (b *Batch) Run(c *Command) error {
+	tx := &Tx{batch: b, command: c, rows: map[RowKey]*Row{}}
+	if err := tx.decide(); err != nil {
+		return err
+	}
+	claims, err := tx.settleClaims()
+	if err != nil {
+		return err
+	}
+	for digest, holder := range claims {
+		b.claims[digest] = holder
+	}
+	for _, d := range tx.drafts {
+		if len(d.events) > 0 {
+			record := d.record
+			b.records[d.ref] = &record
+			b.events = append(b.events, d.events...)
+			b.size += d.size + len(record.Doc)
+		} else if !d.writable || !d.exists() {
+			b.reads[d.ref] = struct{}{} // what is absent has no lock either
+		}
+	}
+	for key, row := range tx.rows {
+		b.rows[key] = row
+		if row != nil {
+			b.size += len(row.Value)
+		}
+	}
+	b.tokens = append(b.tokens, tx.tokens...)
+	return nil
+}
+
+// TokenChange is one change to the stored tokens: exactly one field is set.
+type TokenChange struct {
+	Put     *Token
+	Advance *Token // only ID and Epoch count
+	Drop    string // id
+}
+
+func (t TokenChange) id() string {
+	switch {
+	case t.Put != nil:
+		return t.Put.ID
+	case t.Advance != nil:
+		return t.Advance.ID
+	}
+	return t.Drop
+}
+
+// ClaimChange says who holds a claim from now on.
+type ClaimChange struct {
+	Digest [32]byte
+	Holder string // empty: nobody
+}
+
+// Changes is what a batch decided, for the store to write in one transaction.
+type Changes struct {
+	Events   []Event // in order, positions not yet given
+	Created  []*Record
+	Updated  []*Record
+	Claims   []ClaimChange // sorted by digest; a changed holder is released first
+	Inserted []Row         // rows that were looked for and absent: another writer's insert is a lost race
+	Updates  []Row         // rows that were there
+	Put      []Row         // rows nobody looked at: the last write counts
+	Dropped  []RowKey
+	Tokens   []TokenChange
+	Unmoved  []Unmoved
+}
+
+// Unmoved is an object that decisions rest on: at commit it must still be at this sequence (0: absent).
+type Unmoved struct {
+	Ref
+	Sequence uint64
+}
+
+// Empty tells that there is nothing to write.
+func (c *Changes) Empty() bool {
+	return len(c.Events) == 0 && len(c.Claims) == 0 && len(c.Inserted) == 0 && len(c.Updates) == 0 && len(c.Put) == 0 &&
+		len(c.Dropped) == 0 && len(c.Tokens) == 0
+}
+
+// Changes gives what the batch decided so far.
+func (b *Batch) Changes() *Changes {
+	c := &Changes{Events: b.events, Tokens: b.tokens}
+	for ref, rec := range b.records {
+		if b.loaded.Records[ref] == nil {
+			c.Created = append(c.Created, rec)
+		} else {
+			c.Updated = append(c.Updated, rec)
+		}
+	}
+	byID := func(x, y *Record) int { return compare(x.ID, y.ID) }
+	slices.SortFunc(c.Created, byID)
+	slices.SortFunc(c.Updated, byID)
+	for digest, holder := range b.claims {
+		before, loaded := b.loaded.Claims[digest]
+		if loaded && before == holder {
+			continue
+		}
+		if before != "" || !loaded { // an object may give up a name of its own that nobody declared
+			c.Claims = append(c.Claims, ClaimChange{Digest: digest})
+		}
+		if holder != "" {
+			c.Claims = append(c.Claims, ClaimChange{Digest: digest, Holder: holder})
+		}
+	}
+	slices.SortStableFunc(c.Claims, func(x, y ClaimChange) int { return bytes.Compare(x.Digest[:], y.Digest[:]) })
+	for key, row := range b.rows {
+		before, looked := b.loaded.Rows[key]
+		switch {
+		case row == nil:
+			c.Dropped = append(c.Dropped, key)
+		case !looked:
+			c.Put = append(c.Put, *row)
+		case before == nil:
+			c.Inserted = append(c.Inserted, *row)
+		default:
+			c.Updates = append(c.Updates, *row)
+		}
+	}
+	byKey := func(x, y Row) int { return compareKeys(x.RowKey, y.RowKey) }
+	slices.SortFunc(c.Inserted, byKey)
+	slices.SortFunc(c.Updates, byKey)
+	slices.SortFunc(c.Put, byKey)
+	slices.SortFunc(c.Dropped, compareKeys)
+	slices.SortStableFunc(c.Tokens, func(x, y TokenChange) int { return compare(x.id(), y.id()) })
+	for ref := range b.reads {
+		if b.records[ref] != nil {
+			continue // written by another command of the batch, so it is locked
+		}
+		u := Unmoved{Ref: ref}
+		if rec := b.loaded.Records[ref]; rec != nil {
+			u.Sequence = rec.Sequence
+		}
+		c.Unmoved = append(c.Unmoved, u)
+	}
+	return c
+}
+
+func compare(a, b string) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+func compareKeys(a, b RowKey) int {
+	if c := compare(string(a.Shelf), string(b.Shelf)); c != 0 {
+		return c
+	}
+	return compare(a.Key, b.Key)
+}
+
+// Tx is what a deciding command sees and what it leaves behind.
+type Tx struct {
+	batch   *Batch
+	command *Command
+	drafts  []*draft
+	rows    map[RowKey]*Row
+	tokens  []TokenChange
+}
+
+// decide runs the command's function; a panic in it is this command's failure alone.
+func (tx *Tx) decide() (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic while deciding: %v\n%s", p, debug.Stack())
+		}
+	}()
+	if err := tx.command.Decide(tx); err != nil {
+		return err
+	}
+	for _, d := range tx.drafts {
+		if len(d.events) > 0 {
+			if err := d.finish(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Now is the time of the batch, in microseconds.
+func (tx *Tx) Now() int64 { return tx.batch.now }
+
+// Holder tells which object holds a claim the command declared; empty when it is free.
+func (tx *Tx) Holder(c Claim) (string, error) { return tx.holder(c, c.Digest()) }
+
+func (tx *Tx) holder(c Claim, digest [32]byte) (string, error) {
+	// Another command of the batch may have declared it: what works must not depend on the company.
+	if !slices.Contains(tx.command.Claims, c) {
+		return "", fmt.Errorf("event: a claim on %s was not declared", c.Space)
+	}
+	if holder, changed := tx.batch.claims[digest]; changed {
+		return holder, nil
+	}
+	return tx.batch.loaded.Claims[digest], nil
+}
+
+// settleClaims checks the names that the touched objects now hold, and says who holds what has changed.
+func (tx *Tx) settleClaims() (map[[32]byte]string, error) {
+	changed := map[[32]byte]string{}
+	for _, d := range tx.drafts {
+		for _, c := range d.before {
+			if len(d.events) > 0 && !slices.Contains(d.after, c) {
+				changed[c.Digest()] = ""
+			}
+		}
+	}
+	for _, d := range tx.drafts {
+		for _, c := range d.after {
+			if slices.Contains(d.before, c) {
+				continue
+			}
+			digest := c.Digest()
+			holder, released := changed[digest]
+			if !released {
+				var err error
+				if holder, err = tx.holder(c, digest); err != nil {
+					return nil, err
+				}
+			}
+			if holder != "" && holder != d.record.ID {
+				return nil, errs.New(errs.AlreadyExists, NameTaken, "the name is taken: choose another one")
+			}
+			changed[digest] = d.record.ID
+		}
+	}
+	return changed, nil
+}
+
+// Row gives a row beside the log that the command declared; nil when there is none or it has expired.
+func (tx *Tx) Row(key RowKey) (*Row, error) {
+	if !slices.Contains(tx.command.Rows, key) {
+		return nil, fmt.Errorf("event: row on %s was not declared", key.Shelf)
+	}
+	row, changed := tx.rows[key]
+	if !changed {
+		if row, changed = tx.batch.rows[key]; !changed {
+			row = tx.batch.loaded.Rows[key]
+		}
+	}
+	if row != nil && row.Expires != 0 && row.Expires <= tx.batch.now {
+		return nil, nil
+	}
+	return row, nil
+}
+
+// PutRow writes a row beside the log.
+func (tx *Tx) PutRow(row Row) {
+	if row.Value == nil {
+		row.Value = []byte{} // an empty value is a value, also where the database would take nil for NULL
+	}
+	tx.rows[row.RowKey] = &row
+}
+
+// DropRow removes a row beside the log.
+func (tx *Tx) DropRow(key RowKey) { tx.rows[key] = nil }
+
+// PutToken stores a new token.
+func (tx *Tx) PutToken(t Token) { tx.tokens = append(tx.tokens, TokenChange{Put: &t}) }
+
+// AdvanceToken lets one token live on in a new epoch of its user. A token that is gone stays gone.
+func (tx *Tx) AdvanceToken(id string, epoch int64) {
+	tx.tokens = append(tx.tokens, TokenChange{Advance: &Token{ID: id, Epoch: epoch}})
+}
+
+// DropToken removes a token by its id.
+func (tx *Tx) DropToken(id string) { tx.tokens = append(tx.tokens, TokenChange{Drop: id}) }
+
+// draft is a command's own copy of one object.
+type draft struct {
+	tx       *Tx
+	ref      Ref
+	writable bool
+	record   Record
+	key      *secret.DataKey
+	object   any // *Object[S] once somebody asked
+	finish   func() error
+	events   []Event
+	size     int
+	before   []Claim // held before the first new event
+	after    []Claim
+}
+
+func (tx *Tx) draft(ref Ref) (*draft, error) {
+	for _, d := range tx.drafts {
+		if d.ref == ref {
+			return d, nil
+		}
+	}
+	writable := slices.Contains(tx.command.Write, ref)
+	if !writable && !slices.Contains(tx.command.Read, ref) {
+		return nil, fmt.Errorf("event: %s was not declared", ref.Kind)
+	}
+	d := &draft{tx: tx, ref: ref, writable: writable, record: Record{Ref: ref}}
+	rec := tx.batch.records[ref]
+	if rec == nil {
+		rec = tx.batch.loaded.Records[ref]
+	}
+	if rec != nil {
+		d.record = *rec
+	}
+	tx.drafts = append(tx.drafts, d)
+	return d, nil
+}
+
+func (d *draft) exists() bool { return d.record.Sequence > 0 }
+
+// newKey gives a new object a key for its personal data.
+func (d *draft) newKey() {
+	key := secret.NewDataKey()
+	d.record.KeyID = NewID("key")
+	d.record.WrappedKey = d.tx.batch.master.WrapDataKey(key, d.record.KeyID)
+	d.key = &key
+	d.tx.PutRow(Row{RowKey: RowKey{Keys, d.record.KeyID}, Value: d.record.WrappedKey})
+}
+
+func (d *draft) append(t Type, payload, personal []byte) error {
+	if !d.writable {
+		return fmt.Errorf("event: %s was declared for reading only", d.ref.Kind)
+	}
+	rec := &d.record
+	e := Event{
+		ObjectID: rec.ID, Sequence: rec.Sequence + 1, Org: rec.Org, Type: t, Payload: payload, KeyID: rec.KeyID,
+		PrevHash: rec.Hash, Origin: d.tx.command.Origin,
+		// A clock that was set back must not let an object's history run backwards.
+		Time: max(d.tx.batch.now, rec.Changed),
+	}
+	if personal != nil {
+		if d.key == nil {
+			key, err := d.tx.batch.master.UnwrapDataKey(rec.WrappedKey, rec.KeyID)
+			if err != nil {
+				return fmt.Errorf("event: key of %s %s: %w", d.ref.Kind, rec.ID, err)
+			}
+			d.key = &key
+		}
+		e.Sealed = d.key.Seal(personal, e.sealContext())
+	}
+	if rec.Sequence == 0 {
+		rec.Created = e.Time
+	}
+	rec.Sequence, rec.Changed, rec.Hash = e.Sequence, e.Time, e.Hash()
+	d.events = append(d.events, e)
+	d.size += len(payload) + len(e.Sealed) + 200
+	return nil
+}

@@ -1,0 +1,104 @@
+package event
+
+import (
+	"crypto/sha256"
+	"strconv"
+	"time"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+// Command is a change somebody asks for. Decide runs inside the store's transaction with everything the command
+// declared at hand. It does no I/O, and may run more than once when the store has lost a race, so it only assigns to what it captures.
+type Command struct {
+	Origin
+	Write  []Ref    // objects it creates or changes
+	Read   []Ref    // objects its decision rests on, which must not move meanwhile
+	Claims []Claim  // names whose holder it asks for
+	Rows   []RowKey // rows beside the log that it reads
+	Decide func(tx *Tx) error
+}
+
+// Claim is a name that only one object can hold at a time, such as a domain. Which claims an object holds follows
+// from its state (Schema.Claims); the store keeps two objects from holding the same.
+type Claim struct {
+	Space string // what kind of name, and where it must be unique: "domain", "user_name/org_…"
+	Key   string // the name in its comparison form
+}
+
+// Digest is what the store keeps of a claim: of one size however long the name is, and not the name itself.
+func (c Claim) Digest() [32]byte {
+	return sha256.Sum256([]byte(c.Space + "\x00" + c.Key))
+}
+
+// Shelf is a table of rows that stand beside the log: written in the same transaction, but no facts about an object.
+type Shelf string
+
+// The shelves.
+const (
+	Secrets     Shelf = "secrets"     // password hashes; key: object id / name
+	Keys        Shelf = "keys"        // the keys personal data is sealed with, wrapped by the master key; key: key id
+	Throttle    Shelf = "throttle"    // counters of failed sign-ins; key: a MAC of the account
+	Idempotency Shelf = "idempotency" // answers to repeat; key: a MAC of caller, method and idempotency key
+)
+
+// Shelves lists all of them.
+var Shelves = []Shelf{Secrets, Keys, Throttle, Idempotency}
+
+// RowKey finds a row on its shelf.
+type RowKey struct {
+	Shelf Shelf
+	Key   string
+}
+
+// Row is a value beside the log. A row past its expiry counts as absent.
+type Row struct {
+	RowKey
+	Value   []byte
+	Expires int64 // microseconds; 0: never
+}
+
+// Token is a bearer credential as stored: a session or a personal access token. It holds only while its epochs are
+// those of its user and organization, so that one number in their state ends all tokens at once and for good.
+type Token struct {
+	ID       string
+	Hash     []byte // SHA-256 of the token itself
+	Kind     string
+	UserID   string
+	Epoch    int64
+	OrgEpoch int64
+	Created  int64
+	Expires  int64
+}
+
+// IfMatch is a caller's precondition on an object's sequence. The zero value asks for nothing.
+type IfMatch struct {
+	Set      bool
+	Sequence uint64
+}
+
+// Reasons of the log itself.
+const (
+	SequenceMismatch errs.Reason = "SEQUENCE_MISMATCH"
+	NameTaken        errs.Reason = "NAME_TAKEN"
+	Contention       errs.Reason = "CONTENTION"
+	StorageAway      errs.Reason = "STORAGE_UNAVAILABLE"
+	DeadlinePassed   errs.Reason = "DEADLINE_EXCEEDED"
+)
+
+// Check refuses with Aborted when the object is not at the sequence the caller has seen.
+func (m IfMatch) Check(sequence uint64) error {
+	if !m.Set || m.Sequence == sequence {
+		return nil
+	}
+	return errs.New(errs.Aborted, SequenceMismatch, "the object is at sequence "+strconv.FormatUint(sequence, 10)+
+		", not at the one in if-match: read it again and decide anew")
+}
+
+// Details describe an object at the end of a read or a change.
+type Details struct {
+	Sequence uint64
+	Created  time.Time
+	Changed  time.Time
+	Org      string
+}

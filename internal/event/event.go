@@ -1,0 +1,91 @@
+package event
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"strings"
+	"time"
+)
+
+// Kind names a class of objects: "user", "org", …
+type Kind string
+
+// Type names a fact in the past tense with a version: "user.profile_changed.v1". It is a constant, never derived from
+// a Go name: the log outlives the code.
+type Type string
+
+// Kind is the part of the name that says which objects the fact is about.
+func (t Type) Kind() Kind {
+	kind, _, _ := strings.Cut(string(t), ".")
+	return Kind(kind)
+}
+
+// Ref points at one object.
+type Ref struct {
+	Kind Kind
+	ID   string
+}
+
+// System is the actor of what nobody in particular did, such as the first start.
+const System = "system"
+
+// Origin says who caused a change and in which request.
+type Origin struct {
+	Actor     string // a user's id, or System
+	RequestID string
+}
+
+// Event is one recorded fact, as stored.
+type Event struct {
+	Position int64  // dense over the whole log, from 1; visible in order
+	ObjectID string //
+	Sequence uint64 // dense over the object, from 1
+	Org      string // the organization that owns the object
+	Type     Type
+	Payload  []byte // JSON: what changed, without personal data
+	Sealed   []byte // the personal part, sealed with the key KeyID; nil if there is none
+	KeyID    string
+	PrevHash []byte // Hash of the object's event before this one; nil for the first
+	Origin
+	Time int64 // microseconds since 1970, UTC
+}
+
+// Hash covers every stored byte of the event but its position, and through PrevHash the whole history of the object.
+func (e *Event) Hash() []byte {
+	h := sha256.New()
+	var buf [8]byte
+	put := func(b []byte) {
+		binary.BigEndian.PutUint64(buf[:], uint64(len(b)))
+		h.Write(buf[:])
+		h.Write(b)
+	}
+	number := func(n uint64) {
+		binary.BigEndian.PutUint64(buf[:], n)
+		h.Write(buf[:])
+	}
+	put(e.PrevHash)
+	put([]byte(e.ObjectID))
+	number(e.Sequence)
+	put([]byte(e.Org))
+	put([]byte(e.Type))
+	put(e.Payload)
+	put(e.Sealed)
+	put([]byte(e.KeyID))
+	put([]byte(e.Actor))
+	put([]byte(e.RequestID))
+	number(uint64(e.Time))
+	return h.Sum(nil)
+}
+
+// sealContext binds sealed bytes to their place in the log, so that they open nowhere else.
+func (e *Event) sealContext() []byte {
+	b := make([]byte, 0, len(e.ObjectID)+8)
+	b = append(b, e.ObjectID...)
+	return binary.BigEndian.AppendUint64(b, e.Sequence)
+}
+
+// Micros is a time as the log keeps it.
+func Micros(t time.Time) int64 { return t.UnixMicro() }
+
+// Time turns what the log keeps back into a time in UTC.
+func Time(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

@@ -1,0 +1,395 @@
+package event
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// Fact is the payload of an event about objects with the state S. Its JSON holds what changed and no personal data.
+// A struct field named Personal (tagged `json:"-"`) holds the personal part, which is stored sealed; once
+// the person is erased it reads as its zero value, and Apply must cope with that.
+type Fact[S any] interface {
+	EventType() Type
+	Apply(state *S)
+}
+
+// Schema describes a kind of object.
+type Schema[S any] struct {
+	Name    Kind
+	Table   string // the state table
+	Prefix  string // of identifiers: "usr" makes usr_…
+	Shape   int    // version of the state document; raise it when S changes and stored documents must be folded again
+	Facts   []Fact[S]
+	Columns []string                    // lookup columns of the state table
+	Lookup  func(o *Object[S]) []string // their values, in the same order
+	Claims  func(o *Object[S]) []Claim  // the names the object holds; nil for none
+}
+
+// Objects is a kind of object, ready for use: made once by Define, held in a package variable of the object's package.
+type Objects[S any] struct {
+	schema Schema[S]
+	facts  map[Type]factType
+	sealed bool // some fact has a personal part, so each object gets a key
+}
+
+type factType struct {
+	typ      reflect.Type
+	personal int // index of the Personal field; -1 without one
+}
+
+// Define checks a schema and makes it usable. A mistake in it is a programming error and panics at start.
+func Define[S any](schema Schema[S]) *Objects[S] {
+	if schema.Name == "" || schema.Table == "" || schema.Prefix == "" || schema.Shape < 1 || len(schema.Facts) == 0 {
+		panic(fmt.Sprintf("event: the schema of %q needs a name, a table, a prefix, a shape and facts", schema.Name))
+	}
+	if (len(schema.Columns) > 0) != (schema.Lookup != nil) {
+		panic(fmt.Sprintf("event: the schema of %q has lookup columns without values or values without columns", schema.Name))
+	}
+	k := &Objects[S]{schema: schema, facts: map[Type]factType{}}
+	for _, f := range schema.Facts {
+		t := f.EventType()
+		if t.Kind() != schema.Name {
+			panic(fmt.Sprintf("event: %s is not named after its kind %q", t, schema.Name))
+		}
+		if _, twice := k.facts[t]; twice {
+			panic(fmt.Sprintf("event: %s is listed twice", t))
+		}
+		ft := factType{typ: reflect.TypeOf(f), personal: -1}
+		if ft.typ.Kind() != reflect.Struct {
+			panic(fmt.Sprintf("event: %s is not a plain struct", t))
+		}
+		if field, ok := ft.typ.FieldByName("Personal"); ok {
+			if field.Tag.Get("json") != "-" {
+				panic(fmt.Sprintf("event: %s would leak its personal part: tag it `json:\"-\"`", t))
+			}
+			if len(field.Index) > 1 {
+				panic(fmt.Sprintf("event: %s has its personal part in an embedded struct", t))
+			}
+			ft.personal = field.Index[0]
+			k.sealed = true
+		}
+		k.facts[t] = ft
+	}
+	return k
+}
+
+// Object is one object: its identity, where it stands in the log, and its state.
+type Object[S any] struct {
+	ID       string
+	Org      string
+	Sequence uint64
+	Created  time.Time
+	Changed  time.Time
+	State    S
+
+	draft *draft // set inside a command
+	kind  *Objects[S]
+}
+
+// Details of the object as it stands.
+func (o *Object[S]) Details() Details {
+	return Details{Sequence: o.Sequence, Created: o.Created, Changed: o.Changed, Org: o.Org}
+}
+
+// Record is an object as its state table holds it.
+type Record struct {
+	Ref
+	Org      string
+	Sequence uint64
+	Created  int64
+	Changed  int64
+	Hash     []byte // of the last event
+	KeyID    string
+	Shape    int
+	Doc      []byte
+	Columns  []string // values of the lookup columns; not filled on reads
+
+	WrappedKey []byte // of KeyID, read along; not part of the row
+}
+
+// Equal tells whether two records are the same to the byte.
+func (r *Record) Equal(o *Record) bool {
+	if len(r.Columns) != len(o.Columns) {
+		return false
+	}
+	for i := range r.Columns {
+		if r.Columns[i] != o.Columns[i] {
+			return false
+		}
+	}
+	return r.Ref == o.Ref && r.Org == o.Org && r.Sequence == o.Sequence && r.Created == o.Created &&
+		r.Changed == o.Changed && bytes.Equal(r.Hash, o.Hash) && r.KeyID == o.KeyID && r.Shape == o.Shape &&
+		bytes.Equal(r.Doc, o.Doc)
+}
+
+// NewID makes an identifier: the kind's prefix and a UUIDv7 in lower-case hex, sortable by time.
+func (k *Objects[S]) NewID() string { return NewID(k.schema.Prefix) }
+
+// NewID makes an identifier with any prefix.
+func NewID(prefix string) string {
+	id := uuid.Must(uuid.NewV7())
+	return prefix + "_" + strings.ReplaceAll(id.String(), "-", "")
+}
+
+// Ref points at an object of this kind.
+func (k *Objects[S]) Ref(id string) Ref { return Ref{Kind: k.schema.Name, ID: id} }
+
+// Read reads one object; nil when there is none.
+func (k *Objects[S]) Read(ctx context.Context, r Reader, id string) (*Object[S], error) {
+	rec, err := r.Record(ctx, k.Ref(id))
+	if err != nil || rec == nil {
+		return nil, err
+	}
+	return k.Open(rec)
+}
+
+// Open turns a record that was read into an object.
+func (k *Objects[S]) Open(rec *Record) (*Object[S], error) {
+	o := &Object[S]{ID: rec.ID, Org: rec.Org, Sequence: rec.Sequence,
+		Created: Time(rec.Created), Changed: Time(rec.Changed), kind: k}
+	if err := json.Unmarshal(rec.Doc, &o.State); err != nil {
+		return nil, fmt.Errorf("state of %s %s: %w", k.schema.Name, rec.ID, err)
+	}
+	return o, nil
+}
+
+// Get gives the object inside a command that declared it; nil when there is none.
+func (k *Objects[S]) Get(tx *Tx, id string) (*Object[S], error) {
+	d, err := tx.draft(k.Ref(id))
+	if err != nil || !d.exists() {
+		return nil, err
+	}
+	if d.object == nil {
+		o, err := k.Open(&d.record)
+		if err != nil {
+			return nil, err
+		}
+		o.draft = d
+		d.object = o
+		d.finish = func() error { return k.finish(o) }
+	}
+	return d.object.(*Object[S]), nil
+}
+
+// Create makes a new object in a command that declared its id for writing. Where the kind has personal facts, the
+// object gets a key of its own.
+func (k *Objects[S]) Create(tx *Tx, id, org string, facts ...Fact[S]) (*Object[S], error) {
+	return k.create(tx, id, org, nil, facts)
+}
+
+// CreateBeside makes a new object that shares the key of another one: what it records is about the same person.
+func (k *Objects[S]) CreateBeside(tx *Tx, id string, of Ref, facts ...Fact[S]) (*Object[S], error) {
+	beside, err := tx.draft(of)
+	if err != nil {
+		return nil, err
+	}
+	if !beside.exists() {
+		return nil, fmt.Errorf("event: there is no %s %s to stand beside", of.Kind, of.ID)
+	}
+	return k.create(tx, id, beside.record.Org, beside, facts)
+}
+
+func (k *Objects[S]) create(tx *Tx, id, org string, beside *draft, facts []Fact[S]) (*Object[S], error) {
+	d, err := tx.draft(k.Ref(id))
+	if err != nil {
+		return nil, err
+	}
+	if d.exists() {
+		return nil, fmt.Errorf("event: %s %s exists already", k.schema.Name, id)
+	}
+	d.record.Org = org
+	d.record.Shape = k.schema.Shape
+	switch {
+	case beside != nil:
+		d.record.KeyID, d.record.WrappedKey, d.key = beside.record.KeyID, beside.record.WrappedKey, beside.key
+	case k.sealed:
+		d.newKey()
+	}
+	o := &Object[S]{ID: id, Org: org, draft: d, kind: k}
+	d.object = o
+	d.finish = func() error { return k.finish(o) }
+	return o, o.Append(facts...)
+}
+
+// Append records facts about the object and folds them into its state at once.
+func (o *Object[S]) Append(facts ...Fact[S]) error {
+	if o.draft == nil {
+		return errors.New("event: Append outside a command")
+	}
+	if d := o.draft; len(d.events) == 0 && d.exists() && o.kind.schema.Claims != nil {
+		d.before = o.kind.schema.Claims(o)
+	}
+	for _, f := range facts {
+		payload, personal, err := o.kind.encode(f)
+		if err != nil {
+			return err
+		}
+		// What is folded is what is stored, not what was given: so a rebuild gives the same bytes, and a fact that
+		// cannot be read back is refused while that is still possible.
+		stored, err := o.kind.Decode(f.EventType(), payload, personal)
+		if err != nil {
+			return err
+		}
+		if err := o.draft.append(f.EventType(), payload, personal); err != nil {
+			return err
+		}
+		stored.Apply(&o.State)
+	}
+	rec := &o.draft.record
+	o.Sequence, o.Created, o.Changed = rec.Sequence, Time(rec.Created), Time(rec.Changed)
+	return nil
+}
+
+// finish writes the state back into the record after a command has decided.
+func (k *Objects[S]) finish(o *Object[S]) error {
+	doc, err := json.Marshal(&o.State)
+	if err != nil {
+		return err
+	}
+	d := o.draft
+	d.record.Doc = doc
+	d.record.Shape = k.schema.Shape
+	if k.schema.Lookup != nil {
+		if d.record.Columns = k.schema.Lookup(o); len(d.record.Columns) != len(k.schema.Columns) {
+			return fmt.Errorf("event: %d values for the %d lookup columns of %q", len(d.record.Columns), len(k.schema.Columns), k.schema.Name)
+		}
+	}
+	if k.schema.Claims != nil {
+		d.after = k.schema.Claims(o)
+	}
+	return nil
+}
+
+func (k *Objects[S]) encode(f Fact[S]) (payload, personal []byte, err error) {
+	ft, known := k.facts[f.EventType()]
+	if !known {
+		return nil, nil, fmt.Errorf("event: %s is not in the schema of %q", f.EventType(), k.schema.Name)
+	}
+	if payload, err = json.Marshal(f); err != nil {
+		return nil, nil, err
+	}
+	if ft.personal >= 0 {
+		if personal, err = json.Marshal(reflect.ValueOf(f).Field(ft.personal).Interface()); err != nil {
+			return nil, nil, err
+		}
+		if string(personal) == "{}" {
+			personal = nil
+		}
+	}
+	return payload, personal, nil
+}
+
+// Decode turns a stored event back into its fact. personal is the opened personal part, nil if there is none or it
+// was erased.
+func (k *Objects[S]) Decode(t Type, payload, personal []byte) (Fact[S], error) {
+	ft, known := k.facts[t]
+	if !known {
+		return nil, fmt.Errorf("event: unknown type %s", t)
+	}
+	v := reflect.New(ft.typ)
+	if err := json.Unmarshal(payload, v.Interface()); err != nil {
+		return nil, fmt.Errorf("event: payload of %s: %w", t, err)
+	}
+	if ft.personal >= 0 && personal != nil {
+		if err := json.Unmarshal(personal, v.Elem().Field(ft.personal).Addr().Interface()); err != nil {
+			return nil, fmt.Errorf("event: personal part of %s: %w", t, err)
+		}
+	}
+	return v.Elem().Interface().(Fact[S]), nil
+}
+
+// KeyOpener gives the key of an id; false when it was destroyed.
+type KeyOpener func(keyID string) (secret.DataKey, bool, error)
+
+// Fold builds one object's record from its events.
+type Fold interface {
+	// Add folds the next event, in order of sequence.
+	Add(e *Event) error
+	// Record gives the folded record and the names the object holds.
+	Record() (*Record, []Claim, error)
+}
+
+// NewFold starts folding one object.
+func (k *Objects[S]) NewFold(keys KeyOpener) Fold {
+	return &fold[S]{keys: keys, object: Object[S]{kind: k, draft: &draft{record: Record{Shape: k.schema.Shape}}}}
+}
+
+type fold[S any] struct {
+	keys   KeyOpener
+	object Object[S]
+}
+
+func (f *fold[S]) Add(e *Event) error {
+	var personal []byte
+	if e.Sealed != nil {
+		key, ok, err := f.keys(e.KeyID)
+		if err != nil {
+			return err
+		}
+		if ok {
+			if personal, err = key.Open(e.Sealed, e.sealContext()); err != nil {
+				return fmt.Errorf("event %d: %w", e.Position, err)
+			}
+		}
+	}
+	fact, err := f.object.kind.Decode(e.Type, e.Payload, personal)
+	if err != nil {
+		return fmt.Errorf("event %d: %w", e.Position, err)
+	}
+	fact.Apply(&f.object.State)
+	rec := &f.object.draft.record
+	if rec.Sequence == 0 {
+		rec.Ref, rec.Created = f.object.kind.Ref(e.ObjectID), e.Time
+	}
+	rec.Org, rec.KeyID, rec.Sequence, rec.Changed, rec.Hash = e.Org, e.KeyID, e.Sequence, e.Time, e.Hash()
+	return nil
+}
+
+func (f *fold[S]) Record() (*Record, []Claim, error) {
+	o, d := &f.object, f.object.draft
+	o.ID, o.Org, o.Sequence = d.record.ID, d.record.Org, d.record.Sequence
+	o.Created, o.Changed = Time(d.record.Created), Time(d.record.Changed)
+	err := o.kind.finish(o)
+	return &d.record, d.after, err
+}
+
+// Definition is what the store needs to know of a kind, whatever its state is.
+type Definition interface {
+	Name() Kind
+	Table() string
+	Columns() []string
+	Shape() int
+	Types() []Type
+	NewFold(keys KeyOpener) Fold
+}
+
+// Name of the kind.
+func (k *Objects[S]) Name() Kind { return k.schema.Name }
+
+// Table that holds the states.
+func (k *Objects[S]) Table() string { return k.schema.Table }
+
+// Columns that find objects.
+func (k *Objects[S]) Columns() []string { return k.schema.Columns }
+
+// Shape of the state documents.
+func (k *Objects[S]) Shape() int { return k.schema.Shape }
+
+// Types of all facts.
+func (k *Objects[S]) Types() []Type {
+	types := make([]Type, len(k.schema.Facts))
+	for i, f := range k.schema.Facts {
+		types[i] = f.EventType()
+	}
+	return types
+}

@@ -1,0 +1,14 @@
+// Package model lists the kinds of objects there are. The order is fixed: it is also the order in which they are locked.
+package model
+
+import (
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Kinds of objects.
+var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind}

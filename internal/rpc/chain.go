@@ -1,0 +1,244 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/rpc/strictjson"
+)
+
+// A Call is one request on its way through the chain, whatever protocol it came by.
+type Call struct {
+	op     *operation
+	info   call.Info
+	header http.Header   // as received; metadata, in gRPC
+	limit  time.Duration // how long it may take
+
+	// decode fills the request from the wire. Violations mean that the message cannot be used; what is wrong beside the
+	// message goes to problems, as do headers that the door has to read itself.
+	decode   func(ctx context.Context, req proto.Message) ([]errs.Violation, error)
+	problems []errs.Violation
+}
+
+// run is the rest of the chain. The request it gets is empty until the step validate has passed.
+type run func(ctx context.Context, c *Call, req proto.Message) (proto.Message, error)
+
+// step is one link of the chain: it answers by itself or lets next do it.
+type step func(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error)
+
+func link(last run, steps ...step) run {
+	for _, s := range slices.Backward(steps) {
+		next := last
+		last = func(ctx context.Context, c *Call, req proto.Message) (proto.Message, error) {
+			return s(ctx, c, req, next)
+		}
+	}
+	return last
+}
+
+// chain is what every operation runs behind.
+func (h *Handler) chain() run {
+	return link(operate, guard, limit, h.authenticate, h.validate, authorize)
+}
+
+// guard turns a panic into an internal error that remembers where it happened.
+func guard(ctx context.Context, c *Call, req proto.Message, next run) (resp proto.Message, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			resp, err = nil, asPanic(p)
+		}
+	}()
+	return next(ctx, c, req)
+}
+
+// panicked is a recovered panic. Only the log sees it.
+type panicked struct {
+	value any
+	stack []byte
+}
+
+func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
+
+func asPanic(value any) error {
+	if value == http.ErrAbortHandler {
+		panic(value) // net/http's own way to drop a connection
+	}
+	return &panicked{value: value, stack: debug.Stack()}
+}
+
+// limit ends the request's context when its time is over, and gives failures that come from that their name.
+func limit(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.limit)
+	defer cancel()
+	resp, err := next(call.With(ctx, &c.info), c, req)
+	if err == nil {
+		return resp, nil
+	}
+	if _, ours := errors.AsType[*errs.Error](err); ours || ctx.Err() == nil {
+		return nil, err
+	}
+	if _, bug := errors.AsType[*panicked](err); bug {
+		return nil, err
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return nil, errDeadline.Because(err)
+	}
+	return nil, errCancelled.Because(err)
+}
+
+// authenticate finds out who is calling. Public operations do not look at credentials at all.
+func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if c.op.rule.GetPublic() {
+		return next(ctx, c, req)
+	}
+	token, ok := bearer(c.header)
+	if !ok {
+		return nil, ErrUnauthenticated
+	}
+	caller, err := h.Authenticate(ctx, token)
+	if err != nil {
+		return nil, err
+	}
+	if caller == nil {
+		return nil, ErrUnauthenticated
+	}
+	own := *caller // whoever hands callers out may keep them
+	own.RequestID = c.info.RequestID
+	c.info.Caller = &own
+	return next(ctx, c, req)
+}
+
+// validate decodes the request and collects everything that is wrong with it and its headers.
+func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	unreadable, err := c.decode(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	found := unreadable
+	if len(unreadable) == 0 {
+		if found, err = h.rules.check(req); err != nil {
+			return nil, err
+		}
+		if h.Check != nil {
+			found = append(found, h.Check(req)...)
+		}
+	}
+	found = append(found, c.problems...)
+	found = append(found, c.readHeaders()...)
+	if len(unreadable) == 0 || c.op.orgID == nil {
+		found = append(found, c.settleOrganization(req)...)
+	}
+	if len(found) > 0 {
+		return nil, errs.Invalid(firstOfEach(found)...)
+	}
+	return next(ctx, c, req)
+}
+
+// firstOfEach keeps one violation per field, and no more of them than a caller can read.
+func firstOfEach(all []errs.Violation) []errs.Violation {
+	var kept []errs.Violation
+	seen := map[string]bool{}
+	for _, v := range all {
+		if v.Field != "" && seen[v.Field] {
+			continue
+		}
+		seen[v.Field] = true
+		if kept = append(kept, v); len(kept) == strictjson.MaxViolations {
+			break
+		}
+	}
+	return kept
+}
+
+// settleOrganization relates the header x-service-orgid to the request, in the way of the operation's scope. The header
+// is never ignored: it agrees, or it decides, or it is refused.
+func (c *Call) settleOrganization(req proto.Message) []errs.Violation {
+	header := c.info.OrgHeader
+	if header == "" {
+		return nil
+	}
+	switch c.op.rule.GetScope() {
+	case signetv1.Scope_SCOPE_SELF:
+		if c.info.Caller == nil {
+			return []errs.Violation{{Field: orgHeader, Message: "does not apply to this operation"}}
+		}
+		if header != c.info.Caller.OrgID {
+			return []errs.Violation{{Field: orgHeader, Message: "must be your own organization, or be left out: this operation is not about another one"}}
+		}
+	case signetv1.Scope_SCOPE_PATH:
+		if header != req.ProtoReflect().Get(c.op.orgID).String() {
+			return []errs.Violation{{Field: orgHeader, Message: "must be the organization that the request names, or be left out"}}
+		}
+	case signetv1.Scope_SCOPE_REQUEST:
+		m := req.ProtoReflect()
+		switch m.Get(c.op.orgID).String() {
+		case "":
+			m.Set(c.op.orgID, protoString(header))
+		case header:
+		default:
+			return []errs.Violation{{Field: orgHeader, Message: "must be the same as orgId, or be left out"}}
+		}
+	}
+	return nil
+}
+
+// authorize decides about permission, where that does not depend on the target.
+func authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	rule, caller := c.op.rule, c.info.Caller
+	if caller == nil {
+		if !rule.GetPublic() {
+			return nil, ErrUnauthenticated
+		}
+		return next(ctx, c, req)
+	}
+	if caller.MustChangePassword && !rule.GetRestrictedSession() {
+		return nil, errPasswordChange
+	}
+	if rule.GetPermission() == "" || rule.GetScope() == signetv1.Scope_SCOPE_TARGET {
+		return next(ctx, c, req)
+	}
+	var org string
+	switch rule.GetScope() {
+	case signetv1.Scope_SCOPE_SELF:
+		org = access.Installation
+	case signetv1.Scope_SCOPE_PATH:
+		org = req.ProtoReflect().Get(c.op.orgID).String()
+	default:
+		org = c.info.OrgHeader
+		if org == "" {
+			org = caller.OrgID
+		}
+	}
+	var err error
+	if c.info.Permit, err = caller.In(org, access.Permission(rule.GetPermission())); err != nil {
+		return nil, err
+	}
+	return next(ctx, c, req)
+}
+
+// operate runs the operation, unless nobody waits for it any more.
+func operate(ctx context.Context, c *Call, req proto.Message) (proto.Message, error) {
+	switch err := ctx.Err(); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, errNotStarted.Because(err)
+	case err != nil:
+		return nil, errCancelled.Because(err)
+	}
+	return c.op.invoke(ctx, req)
+}
+
+// errNotStarted is a deadline that passed in time: the caller may simply try again.
+var errNotStarted = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
+	"the time for the request was over before the operation began: nothing was done")

@@ -1,0 +1,181 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+// grpcTypes maps the content types of gRPC to the protocol they stand for.
+var grpcTypes = map[string]string{
+	"application/grpc":           "grpc",
+	"application/grpc+proto":     "grpc",
+	"application/grpc-web":       "grpc-web",
+	"application/grpc-web+proto": "grpc-web",
+}
+
+// grpcProtocol tells which of the two a request is, or gives an empty string.
+func grpcProtocol(h http.Header) (protocol, contentType string) {
+	values := h["Content-Type"]
+	if len(values) != 1 {
+		return "", ""
+	}
+	contentType, _, _ = strings.Cut(values[0], ";")
+	contentType = strings.ToLower(strings.TrimSpace(contentType))
+	return grpcTypes[contentType], contentType
+}
+
+// serveGRPC is the door for gRPC and gRPC-Web.
+func (x *exchange) serveGRPC(op *operation) {
+	protocol, contentType := grpcProtocol(x.r.Header)
+	if protocol == "" {
+		x.begin(op, "http")
+		x.refuse(errNotGRPC)
+		return
+	}
+	x.begin(op, protocol)
+	if values := x.r.Header[keyTimeout]; len(values) > 0 {
+		timeout, ok := parseTimeout(values)
+		if !ok {
+			x.problem(timeoutHeader, "must be at most eight digits and a unit, such as 500m")
+		} else {
+			x.limit = min(x.limit, timeout)
+		}
+	}
+	x.decode = x.decodeProto
+	resp, err := x.perform()
+	buf := buffers.get()
+	defer buffers.put(buf)
+	if err == nil {
+		err = appendMessage(buf, resp)
+	}
+	if err != nil {
+		buf.Reset()
+	}
+	x.endGRPC(contentType, buf, err)
+}
+
+// serveUnknown answers what no route matches, in the caller's protocol.
+func (x *exchange) serveUnknown() {
+	protocol, contentType := grpcProtocol(x.r.Header)
+	if protocol == "" || x.r.Method != http.MethodPost {
+		x.refuse(errUnknownPath)
+		return
+	}
+	x.protocol = protocol
+	x.endGRPC(contentType, new(bytes.Buffer), errUnknownMethod)
+}
+
+// decodeProto reads the one message of a unary call.
+func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
+	compressed := false
+	switch encoding := x.r.Header.Get("Grpc-Encoding"); encoding {
+	case "", "identity":
+	case "gzip":
+		compressed = true
+	default:
+		return nil, errGRPCEncoding
+	}
+	buf := buffers.get()
+	defer buffers.put(buf)
+	end := x.interruptible(ctx)
+	err := readMessage(x.r.Body, buf, compressed)
+	end()
+	if err != nil {
+		return nil, readError(ctx, err)
+	}
+	raw := buf.Bytes()
+	options := proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: 64}
+	if err := options.Unmarshal(raw, req); err != nil {
+		if found := badUTF8(req.ProtoReflect().Descriptor(), raw, "", nil); len(found) > 0 {
+			return found, nil
+		}
+		return []errs.Violation{{Message: "the message is not a valid " + string(req.ProtoReflect().Descriptor().FullName())}}, nil
+	}
+	if bytes.IndexByte(raw, 0) >= 0 { // most messages need no closer look
+		return nulStrings(req.ProtoReflect(), "", nil), nil
+	}
+	return nil, nil
+}
+
+// endGRPC sends the answer and the status: gRPC has HTTP trailers for that, gRPC-Web a last frame.
+func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error) {
+	trailer := [][2]string{{"Grpc-Status", "0"}}
+	if err != nil {
+		trailer = statusTrailer(statusOf(x.settle(err), x.info.RequestID))
+	}
+	h := x.w.Header()
+	h["Content-Type"] = []string{contentType}
+	h["Cache-Control"] = []string{"no-store"}
+	h["Grpc-Accept-Encoding"] = []string{"gzip"}
+	x.answered = true
+	if x.protocol == "grpc-web" {
+		appendTrailer(message, trailer)
+		h["Content-Length"] = []string{strconv.Itoa(message.Len())}
+		_, _ = x.w.Write(message.Bytes())
+		return
+	}
+	names := make([]string, len(trailer))
+	for i, t := range trailer {
+		names[i] = t[0]
+	}
+	h["Trailer"] = names // announced, or net/http drops them where there is no body
+	x.w.WriteHeader(http.StatusOK)
+	if message.Len() > 0 {
+		_, _ = x.w.Write(message.Bytes())
+	}
+	for _, t := range trailer {
+		h[t[0]] = []string{t[1]}
+	}
+}
+
+func statusTrailer(st *status.Status) [][2]string {
+	trailer := [][2]string{
+		{"Grpc-Status", strconv.Itoa(int(st.GetCode()))},
+		{"Grpc-Message", percentEncode(st.GetMessage())},
+	}
+	if raw, err := proto.Marshal(st); err == nil {
+		trailer = append(trailer, [2]string{"Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(raw)})
+	}
+	return trailer
+}
+
+// parseTimeout reads the header grpc-timeout.
+func parseTimeout(values []string) (time.Duration, bool) {
+	if len(values) != 1 || len(values[0]) < 2 || len(values[0]) > 9 {
+		return 0, false
+	}
+	digits, unit := values[0][:len(values[0])-1], values[0][len(values[0])-1]
+	var size time.Duration
+	switch unit {
+	case 'n':
+		size = time.Nanosecond
+	case 'u':
+		size = time.Microsecond
+	case 'm':
+		size = time.Millisecond
+	case 'S':
+		size = time.Second
+	case 'M':
+		size = time.Minute
+	case 'H':
+		size = time.Hour
+	default:
+		return 0, false
+	}
+	n, err := strconv.ParseUint(digits, 10, 63)
+	if err != nil {
+		return 0, false
+	}
+	// Days are beyond every limit of ours; more of them would not fit a Duration.
+	return time.Duration(min(n, uint64(24*time.Hour/size))) * size, true
+}

@@ -1,0 +1,214 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/genproto/googleapis/rpc/code"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+// Limits that the API promises.
+const (
+	maxBody          = 1 << 20 // bytes of a request, also after decompression
+	defaultTimeLimit = 30 * time.Second
+)
+
+// Config is what the front doors need. Services and Authenticate must be set; the zero value of everything else works.
+type Config struct {
+	Services []Service
+
+	// Authenticate tells who a bearer token belongs to. For a token that is not valid it returns ErrUnauthenticated or
+	// another *errs.Error of kind Unauthenticated; any other error is the caller's answer too.
+	Authenticate func(ctx context.Context, token string) (*access.Caller, error)
+
+	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must not
+	// repeat secrets.
+	Check func(req proto.Message) []errs.Violation
+
+	OpenAPI        []byte                          // served at /openapi.json
+	Ready          func(ctx context.Context) error // decides about /readyz and the gRPC health service
+	CORSOrigins    []string                        // such as https://console.example.com
+	TrustedProxies []netip.Prefix                  // whose X-Forwarded-For is believed
+	TimeLimit      time.Duration                   // per request; 30 seconds if zero
+	Log            *slog.Logger
+	Metrics        prometheus.Registerer
+	Now            func() time.Time
+}
+
+// Handler serves the API. Make one with New.
+type Handler struct {
+	Config
+	root    *node
+	origins map[string]bool
+	rules   rules
+	run     run
+	metrics *metrics
+}
+
+// New builds the handler from the descriptors of the services. It fails, naming every culprit, if an RPC has no access
+// rule, no REST path or no implementation, if two of them have the same path, or if a setting makes no sense.
+func New(config Config) (*Handler, error) {
+	h := &Handler{Config: config, root: &node{}, origins: map[string]bool{}}
+	if h.Authenticate == nil {
+		return nil, errors.New("rpc: Config.Authenticate is not set")
+	}
+	if h.TimeLimit <= 0 {
+		h.TimeLimit = defaultTimeLimit
+	}
+	if h.Log == nil {
+		h.Log = slog.New(slog.DiscardHandler)
+	}
+	if h.Now == nil {
+		h.Now = time.Now
+	}
+	ops := map[string]*operation{}
+	var problems []error
+	for _, s := range h.Services {
+		found, err := newOperations(s)
+		if err != nil {
+			problems = append(problems, err)
+		}
+		for _, op := range found {
+			if ops[op.procedure] != nil {
+				problems = append(problems, fmt.Errorf("rpc: %s is implemented twice", op.procedure))
+				continue
+			}
+			ops[op.procedure] = op
+			problems = append(problems, h.mount(op)...)
+		}
+	}
+	for _, origin := range h.CORSOrigins {
+		if err := checkOrigin(origin); err != nil {
+			problems = append(problems, err)
+		}
+		h.origins[origin] = true
+	}
+	problems = append(problems, h.mountStandard()...)
+	if err := errors.Join(problems...); err != nil {
+		return nil, err
+	}
+	h.root.seal()
+	var err error
+	if h.rules, err = newRules(ops); err != nil {
+		return nil, err
+	}
+	if h.metrics, err = newMetrics(h.Metrics); err != nil {
+		return nil, err
+	}
+	h.run = h.chain()
+	return h, nil
+}
+
+// mount gives an operation its path for gRPC and those for REST.
+func (h *Handler) mount(op *operation) (problems []error) {
+	if err := h.root.add(http.MethodPost, "/"+op.procedure, func(x *exchange, _ []string) { x.serveGRPC(op) }); err != nil {
+		problems = append(problems, err)
+	}
+	for _, b := range op.bindings {
+		if err := h.root.add(b.verb, b.template, b.serve); err != nil {
+			problems = append(problems, fmt.Errorf("rpc: %s: %w", op.procedure, err))
+		}
+	}
+	return problems
+}
+
+// exchange is one HTTP request, its answer, and what the log will say about them.
+type exchange struct {
+	Call
+	h        *Handler
+	w        http.ResponseWriter
+	r        *http.Request
+	start    time.Time
+	protocol string      // rest, grpc, grpc-web, or http for what is no operation
+	known    string      // the procedure, once it is clear that there is one
+	quiet    bool        // a probe: log it for debugging only
+	code     code.Code   // how it ended
+	failure  *errs.Error // why
+	answered bool
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{h: h, w: w, r: r, start: h.Now(), protocol: "http"}
+	x.header = r.Header
+	x.limit = h.TimeLimit
+	x.info.RequestID = requestID(r.Header)
+	x.info.Peer = h.peer(r)
+	x.info.UserAgent = userAgent(r.Header)
+	w.Header()[keyRequestID] = []string{x.info.RequestID}
+	defer x.observe()
+	defer func() {
+		// The chain has a guard of its own; this one is for mistakes in the doors.
+		if p := recover(); p != nil {
+			err := asPanic(p)
+			if x.answered {
+				x.settle(err)
+				return
+			}
+			x.refuse(err)
+		}
+	}()
+
+	n, values := h.root.match(r.URL.EscapedPath())
+	h.allowOrigin(x, n)
+	switch {
+	case n == nil:
+		x.serveUnknown()
+	case r.Method == http.MethodOptions:
+		w.Header().Set("Allow", n.allow)
+		x.answered = true
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		serve := n.ends[r.Method]
+		if serve == nil && r.Method == http.MethodHead {
+			serve = n.ends[http.MethodGet] // net/http leaves the body out
+		}
+		if serve == nil {
+			w.Header().Set("Allow", n.allow)
+			x.refuse(errMethodNotAllowed)
+			return
+		}
+		serve(x, values)
+	}
+}
+
+// begin makes the exchange a call of op.
+func (x *exchange) begin(op *operation, protocol string) {
+	x.op, x.known, x.protocol = op, op.procedure, protocol
+	x.info.Procedure = op.procedure
+	if op.deprecation != "" {
+		x.w.Header().Set("Deprecation", op.deprecation)
+	}
+}
+
+// perform runs the chain.
+func (x *exchange) perform() (proto.Message, error) {
+	resp, err := x.h.run(x.r.Context(), &x.Call, x.op.input.New().Interface())
+	if err != nil {
+		return nil, err
+	}
+	if tag := x.op.etag(resp); tag != "" {
+		x.w.Header()["Etag"] = []string{tag}
+	}
+	return resp, nil
+}
+
+// settle notes how the exchange failed, and sets the headers that go with that.
+func (x *exchange) settle(err error) *errs.Error {
+	x.failure = shown(err)
+	x.code = standingOf(x.failure).code
+	if !x.answered {
+		setErrorHeaders(x.w.Header(), x.failure)
+	}
+	return x.failure
+}

@@ -1,0 +1,213 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
+)
+
+// Service is one proto service and what implements it: a value with a method
+//
+//	func (ctx context.Context, req *Request) (*Response, error)
+//
+// for each of the service's RPCs, as the generated handler interfaces of the "simple" flavour demand.
+type Service struct {
+	Name protoreflect.FullName // signet.v1.UserService
+	Impl any
+}
+
+// operation is one RPC with everything its descriptor says, worked out once.
+type operation struct {
+	procedure   string // signet.v1.UserService/GetUser
+	rule        *signetv1.Rule
+	bindings    []*binding // its REST paths
+	input       protoreflect.MessageType
+	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
+	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
+	deprecation string                         // value of the header, or empty
+	method      reflect.Value
+}
+
+var (
+	contextType = reflect.TypeFor[context.Context]()
+	errorType   = reflect.TypeFor[error]()
+)
+
+// newOperations reads the descriptor of a service and binds each of its methods.
+func newOperations(s Service) ([]*operation, error) {
+	d, err := protoregistry.GlobalFiles.FindDescriptorByName(s.Name)
+	if err != nil {
+		return nil, fmt.Errorf("rpc: service %q: %w", s.Name, err)
+	}
+	sd, ok := d.(protoreflect.ServiceDescriptor)
+	if !ok {
+		return nil, fmt.Errorf("rpc: %q is not a service", s.Name)
+	}
+	if s.Impl == nil {
+		return nil, fmt.Errorf("rpc: service %q has no implementation", s.Name)
+	}
+	var ops []*operation
+	var problems []error
+	for i := range sd.Methods().Len() {
+		md := sd.Methods().Get(i)
+		op, err := newOperation(md, reflect.ValueOf(s.Impl))
+		if err != nil {
+			problems = append(problems, fmt.Errorf("rpc: %s: %w", md.FullName(), err))
+			continue
+		}
+		ops = append(ops, op)
+	}
+	return ops, errors.Join(problems...)
+}
+
+func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operation, error) {
+	if md.IsStreamingClient() || md.IsStreamingServer() {
+		return nil, errors.New("streams are not served")
+	}
+	op := &operation{procedure: string(md.Parent().FullName()) + "/" + string(md.Name())}
+	var err error
+	if op.input, err = protoregistry.GlobalTypes.FindMessageByName(md.Input().FullName()); err != nil {
+		return nil, fmt.Errorf("request: %w", err)
+	}
+	output, err := protoregistry.GlobalTypes.FindMessageByName(md.Output().FullName())
+	if err != nil {
+		return nil, fmt.Errorf("response: %w", err)
+	}
+	op.method = impl.MethodByName(string(md.Name()))
+	if !op.method.IsValid() {
+		return nil, fmt.Errorf("%s has no such method", impl.Type())
+	}
+	want := reflect.FuncOf([]reflect.Type{contextType, goType(op.input)}, []reflect.Type{goType(output), errorType}, false)
+	if op.method.Type() != want {
+		return nil, fmt.Errorf("the method of %s is a %s, not a %s", impl.Type(), op.method.Type(), want)
+	}
+
+	if !proto.HasExtension(md.Options(), signetv1.E_Rule) {
+		return nil, errors.New("it has no rule that says who may call it")
+	}
+	op.rule = proto.GetExtension(md.Options(), signetv1.E_Rule).(*signetv1.Rule)
+	if err := op.checkRule(); err != nil {
+		return nil, err
+	}
+	if since := op.rule.GetDeprecatedSince(); since != 0 {
+		op.deprecation = "@" + strconv.FormatInt(since, 10)
+	}
+
+	if !proto.HasExtension(md.Options(), annotations.E_Http) {
+		return nil, errors.New("it has no REST path")
+	}
+	path := proto.GetExtension(md.Options(), annotations.E_Http).(*annotations.HttpRule)
+	for _, p := range append([]*annotations.HttpRule{path}, path.GetAdditionalBindings()...) {
+		b, err := newBinding(op, p)
+		if err != nil {
+			return nil, err
+		}
+		op.bindings = append(op.bindings, b)
+	}
+	if op.bindings[0].verb == "GET" {
+		op.details = findDetails(md.Output())
+	}
+	return op, nil
+}
+
+func goType(mt protoreflect.MessageType) reflect.Type { return reflect.TypeOf(mt.Zero().Interface()) }
+
+// checkRule refuses a rule that the chain could not enforce.
+func (op *operation) checkRule() error {
+	rule := op.rule
+	switch rule.GetWho().(type) {
+	case *signetv1.Rule_Permission:
+		if !access.IsPermission(access.Permission(rule.GetPermission())) {
+			return fmt.Errorf("its rule names the unknown permission %q", rule.GetPermission())
+		}
+		if rule.GetScope() == signetv1.Scope_SCOPE_REQUEST {
+			return errors.New("SCOPE_REQUEST leads to no organization in which a permission could be checked")
+		}
+	case *signetv1.Rule_Authenticated, *signetv1.Rule_Public:
+		if !rule.GetAuthenticated() && !rule.GetPublic() {
+			return errors.New("its rule names nobody")
+		}
+		if s := rule.GetScope(); s != signetv1.Scope_SCOPE_SELF && s != signetv1.Scope_SCOPE_REQUEST {
+			return fmt.Errorf("%s without a permission checks nothing", s)
+		}
+		if rule.GetPublic() && rule.GetCreates() {
+			return errors.New("a public method cannot tell whose idempotency key it was sent")
+		}
+	default:
+		return errors.New("its rule names nobody")
+	}
+	switch rule.GetScope() {
+	case signetv1.Scope_SCOPE_SELF, signetv1.Scope_SCOPE_CONTEXT, signetv1.Scope_SCOPE_TARGET:
+	case signetv1.Scope_SCOPE_PATH, signetv1.Scope_SCOPE_REQUEST:
+		op.orgID = op.input.Descriptor().Fields().ByName("org_id")
+		if op.orgID == nil || op.orgID.Kind() != protoreflect.StringKind || op.orgID.IsList() {
+			return fmt.Errorf("%s needs a string org_id in the request", rule.GetScope())
+		}
+	default:
+		return errors.New("its rule has no scope")
+	}
+	return nil
+}
+
+// findDetails looks for the details of the object that an answer holds: directly, or in its only message.
+func findDetails(md protoreflect.MessageDescriptor) []protoreflect.FieldDescriptor {
+	const name = "signet.v1.Details"
+	direct := func(md protoreflect.MessageDescriptor) protoreflect.FieldDescriptor {
+		if f := md.Fields().ByName("details"); f != nil && f.Message() != nil && f.Message().FullName() == name && !f.IsList() {
+			return f
+		}
+		return nil
+	}
+	if f := direct(md); f != nil {
+		return []protoreflect.FieldDescriptor{f}
+	}
+	if md.Fields().Len() == 1 {
+		if f := md.Fields().Get(0); f.Message() != nil && !f.IsList() && !f.IsMap() {
+			if inner := direct(f.Message()); inner != nil {
+				return []protoreflect.FieldDescriptor{f, inner}
+			}
+		}
+	}
+	return nil
+}
+
+// etag gives the entity tag of what a read found, or nothing.
+func (op *operation) etag(response proto.Message) string {
+	if len(op.details) == 0 {
+		return ""
+	}
+	m := response.ProtoReflect()
+	for _, f := range op.details {
+		if !m.Has(f) {
+			return ""
+		}
+		m = m.Get(f).Message()
+	}
+	details, ok := m.Interface().(*signetv1.Details)
+	if !ok {
+		return ""
+	}
+	return `"` + strconv.FormatUint(details.GetSequence(), 10) + `"`
+}
+
+// invoke calls the implementation.
+func (op *operation) invoke(ctx context.Context, req proto.Message) (proto.Message, error) {
+	out := op.method.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req)})
+	if err, ok := out[1].Interface().(error); ok && err != nil {
+		return nil, err
+	}
+	if out[0].IsNil() {
+		return nil, errors.New("the operation answered with neither a message nor an error")
+	}
+	return out[0].Interface().(proto.Message), nil
+}

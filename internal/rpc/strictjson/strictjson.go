@@ -1,0 +1,194 @@
+// Package strictjson reads and writes protobuf messages as JSON, the way the REST side of the API promises it.
+//
+// Reading is strict, because in an API whose updates replace everything a dropped typo loses data: an unknown, repeated
+// or wrongly typed field is refused. [Unmarshal] does not stop at the first of them; it goes on and reports up to
+// MaxViolations together, each under the path of its field in JSON names. Only JSON that cannot be followed any
+// further ends the reading early. What is wrong is described by what the field wants, never by what was sent: the value
+// could be a password.
+//
+// Writing is stable: [Marshal] gives the same bytes for the same message, with every plain scalar and list present even
+// when empty. Fields that can tell unset from empty (optional, oneof members, messages) are written when they are set.
+//
+// Both follow the protobuf JSON mapping. Marshal writes what protojson does with EmitDefaultValues, without the random
+// white space. Where reading differs from protojson it refuses more:
+//
+//   - no NUL in strings, no nesting beyond MaxDepth, no line breaks in base64, and no stray bits at its end;
+//   - numbers in quotes are accepted for integers only, in plain decimal; "1e2" or a quoted double is refused;
+//   - a Timestamp is RFC 3339 to the letter, a Duration has digits on both sides of its dot and no plus sign;
+//   - Any, Struct, Value, ListValue, the wrapper types, and maps whose keys are not strings cannot be read, and of these
+//     only Any can be written; extensions are unknown fields.
+//
+// In one place it accepts more: an integer is judged by its value however it is written, so 0.0000001e22 is one.
+package strictjson
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+const (
+	// MaxDepth is how deep objects and lists may nest; the body itself is the first level.
+	MaxDepth = 32
+	// MaxViolations is how many violations are collected before reading stops.
+	MaxViolations = 50
+
+	maxNameShown = 60 // characters of a caller's own field name that a violation repeats
+)
+
+// form says how a message type looks in JSON.
+type form int
+
+const (
+	object form = iota
+	empty       // an object too, but one that an Any wraps in "value"
+	timestamp
+	duration
+	fieldMask
+	anyMessage
+	unsupported
+)
+
+var forms = map[protoreflect.FullName]form{
+	"google.protobuf.Empty":       empty,
+	"google.protobuf.Timestamp":   timestamp,
+	"google.protobuf.Duration":    duration,
+	"google.protobuf.FieldMask":   fieldMask,
+	"google.protobuf.Any":         anyMessage,
+	"google.protobuf.Struct":      unsupported,
+	"google.protobuf.Value":       unsupported,
+	"google.protobuf.ListValue":   unsupported,
+	"google.protobuf.BoolValue":   unsupported,
+	"google.protobuf.Int32Value":  unsupported,
+	"google.protobuf.Int64Value":  unsupported,
+	"google.protobuf.UInt32Value": unsupported,
+	"google.protobuf.UInt64Value": unsupported,
+	"google.protobuf.FloatValue":  unsupported,
+	"google.protobuf.DoubleValue": unsupported,
+	"google.protobuf.StringValue": unsupported,
+	"google.protobuf.BytesValue":  unsupported,
+}
+
+// shape is what reading and writing need to know about a message type, worked out once.
+type shape struct {
+	form   form
+	fields []*field          // by descriptor index
+	byName map[string]*field // under the JSON name and the proto name
+}
+
+type field struct {
+	fd     protoreflect.FieldDescriptor
+	kind   protoreflect.Kind
+	name   string // JSON name
+	key    string // the name as Marshal writes it, with quotes and colon
+	list   bool
+	isMap  bool
+	always bool   // written even when empty
+	oneof  int    // index of the oneof it is a member of, or -1
+	rivals string // all members of that oneof, for the violation
+	enum   map[string]protoreflect.EnumNumber
+	value  *field // of a map: the field of its values
+}
+
+// shapes caches by descriptor; a program has as many as it has message types.
+var shapes sync.Map
+
+func shapeOf(md protoreflect.MessageDescriptor) *shape {
+	if s, ok := shapes.Load(md); ok {
+		return s.(*shape)
+	}
+	fds := md.Fields()
+	s := &shape{form: forms[md.FullName()], byName: make(map[string]*field, 2*fds.Len())}
+	for i := range fds.Len() {
+		f := newField(fds.Get(i))
+		s.fields = append(s.fields, f)
+		s.byName[string(f.fd.Name())] = f
+	}
+	for _, f := range s.fields {
+		s.byName[f.name] = f
+	}
+	actual, _ := shapes.LoadOrStore(md, s)
+	return actual.(*shape)
+}
+
+func newField(fd protoreflect.FieldDescriptor) *field {
+	f := &field{
+		fd: fd, kind: fd.Kind(), name: fd.JSONName(), list: fd.IsList(), isMap: fd.IsMap(),
+		always: !fd.HasPresence(), oneof: -1,
+	}
+	f.key = string(appendString(nil, f.name)) + ":"
+	if od := fd.ContainingOneof(); od != nil && !od.IsSynthetic() {
+		f.oneof = od.Index()
+		names := make([]string, od.Fields().Len())
+		for i := range names {
+			names[i] = od.Fields().Get(i).JSONName()
+		}
+		f.rivals = strings.Join(names, ", ")
+	}
+	if f.kind == protoreflect.EnumKind {
+		values := fd.Enum().Values()
+		f.enum = make(map[string]protoreflect.EnumNumber, values.Len())
+		for i := range values.Len() {
+			f.enum[string(values.Get(i).Name())] = values.Get(i).Number()
+		}
+	}
+	if f.isMap {
+		f.value = newField(fd.MapValue())
+	}
+	return f
+}
+
+func (f *field) isMessage() bool {
+	return f.kind == protoreflect.MessageKind || f.kind == protoreflect.GroupKind
+}
+
+// JSONPath turns a path in proto names (human.profile.first_name, roles[1]) into one in JSON names. Parts that md does
+// not know stay as they are.
+func JSONPath(md protoreflect.MessageDescriptor, protoPath string) string {
+	var out strings.Builder
+	for rest := protoPath; rest != ""; {
+		end := strings.IndexAny(rest, ".[")
+		if end < 0 {
+			end = len(rest)
+		}
+		name := rest[:end]
+		rest = rest[end:]
+		var fd protoreflect.FieldDescriptor
+		if md != nil {
+			fd = md.Fields().ByName(protoreflect.Name(name))
+			md = nil
+		}
+		if fd == nil {
+			out.WriteString(name)
+		} else {
+			out.WriteString(fd.JSONName())
+			if md = fd.Message(); fd.IsMap() {
+				md = fd.MapValue().Message()
+			}
+		}
+		if strings.HasPrefix(rest, "[") {
+			end := subscriptEnd(rest)
+			out.WriteString(rest[:end])
+			rest = rest[end:]
+		}
+		if strings.HasPrefix(rest, ".") {
+			out.WriteByte('.')
+			rest = rest[1:]
+		}
+	}
+	return out.String()
+}
+
+// subscriptEnd gives the length of the subscript that s starts with; a map key in it is quoted and may hold anything.
+func subscriptEnd(s string) int {
+	end := 1
+	if quoted, err := strconv.QuotedPrefix(s[1:]); err == nil {
+		end += len(quoted)
+	}
+	if i := strings.IndexByte(s[end:], ']'); i >= 0 {
+		return end + i + 1
+	}
+	return len(s)
+}

@@ -1,0 +1,137 @@
+package rpc
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+// A frame of gRPC is one byte of flags, the length of the message in four bytes, and the message.
+const (
+	frameHead       = 5
+	flagCompressed  = 0x01
+	flagWebTrailers = 0x80
+)
+
+func malformed(message string) error { return errs.Invalid(errs.Violation{Message: message}) }
+
+// readMessage reads the only message of a request into buf. It stops at the first byte that is too many.
+func readMessage(r io.Reader, buf *bytes.Buffer, compressed bool) error {
+	var head [frameHead]byte
+	switch _, err := io.ReadFull(r, head[:]); err {
+	case nil:
+	case io.EOF:
+		return malformed("the request holds no message")
+	default:
+		return err
+	}
+	size := binary.BigEndian.Uint32(head[1:])
+	flags := head[0]
+	switch {
+	case size > maxBody:
+		return errBodyTooLarge
+	case flags&^flagCompressed != 0:
+		return malformed("the frame of the message has unknown flags")
+	case flags == flagCompressed && !compressed:
+		return malformed("the message is compressed, but the header grpc-encoding does not say how")
+	}
+	if flags == 0 {
+		if err := readExactly(r, buf, int64(size)); err != nil {
+			return err
+		}
+	} else if err := readCompressed(r, buf, int64(size)); err != nil {
+		return err
+	}
+	switch _, err := io.ReadFull(r, head[:1]); err {
+	case io.EOF:
+		return nil
+	case nil:
+		return malformed("the request holds more than one message")
+	default:
+		return err
+	}
+}
+
+func readExactly(r io.Reader, buf *bytes.Buffer, size int64) error {
+	// The buffer grows with what arrives, not with what was promised.
+	n, err := buf.ReadFrom(io.LimitReader(r, size))
+	if err == nil && n < size {
+		err = io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func readCompressed(r io.Reader, buf *bytes.Buffer, size int64) error {
+	packed := buffers.get()
+	defer buffers.put(packed)
+	if err := readExactly(r, packed, size); err != nil {
+		return err
+	}
+	if packed.Len() == 0 {
+		return nil
+	}
+	unpacked, err := gzip.NewReader(packed)
+	if err != nil {
+		return malformed("the message is not compressed with gzip")
+	}
+	n, err := buf.ReadFrom(io.LimitReader(unpacked, maxBody+1))
+	switch {
+	case n > maxBody:
+		return errBodyTooLarge
+	case err != nil:
+		return malformed("the compressed message is damaged")
+	}
+	return nil
+}
+
+// appendMessage writes a message as one frame.
+func appendMessage(buf *bytes.Buffer, m proto.Message) error {
+	raw, err := proto.MarshalOptions{}.MarshalAppend(append(buf.AvailableBuffer(), make([]byte, frameHead)...), m)
+	if err != nil {
+		return fmt.Errorf("rpc: encode the answer: %w", err)
+	}
+	binary.BigEndian.PutUint32(raw[1:], uint32(len(raw)-frameHead))
+	buf.Write(raw)
+	return nil
+}
+
+// appendTrailer writes the last frame of gRPC-Web, which looks like the headers of HTTP/1 with names in lower case.
+func appendTrailer(buf *bytes.Buffer, trailer [][2]string) {
+	size := 0
+	for _, t := range trailer {
+		size += len(t[0]) + len(t[1]) + len(": \r\n")
+	}
+	buf.Write(binary.BigEndian.AppendUint32([]byte{flagWebTrailers}, uint32(size)))
+	for _, t := range trailer {
+		buf.WriteString(strings.ToLower(t[0]) + ": " + t[1] + "\r\n")
+	}
+}
+
+// percentEncode writes a message as gRPC wants it in a header: printable ASCII as it is, all else escaped.
+func percentEncode(s string) string {
+	const hex = "0123456789ABCDEF"
+	plain := func(c byte) bool { return ' ' <= c && c <= '~' && c != '%' }
+	i := 0
+	for i < len(s) && plain(s[i]) {
+		i++
+	}
+	if i == len(s) {
+		return s
+	}
+	out := []byte(s[:i])
+	for ; i < len(s); i++ {
+		if c := s[i]; plain(c) {
+			out = append(out, c)
+		} else {
+			out = append(out, '%', hex[c>>4], hex[c&15])
+		}
+	}
+	return string(out)
+}

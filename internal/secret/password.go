@@ -1,0 +1,171 @@
+package secret
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+
+	"github.com/zitadel/passwap"
+	"github.com/zitadel/passwap/argon2"
+	"github.com/zitadel/passwap/bcrypt"
+	"github.com/zitadel/passwap/pbkdf2"
+	"github.com/zitadel/passwap/scrypt"
+	"github.com/zitadel/passwap/verifier"
+)
+
+// ErrUnusableHash is returned by Verify for a stored hash that is malformed, of an unknown algorithm or so costly that
+// it must not be computed. No password can match it.
+var ErrUnusableHash = errors.New("secret: the stored password hash cannot be used")
+
+// params is the cost of every new hash: argon2id over 19 MiB, the smaller of the settings that OWASP recommends, since
+// that memory is allocated anew for every hash.
+var params = argon2.Params{Memory: 19 << 10, Time: 2, Threads: 1, KeyLen: 32, SaltLen: 16}
+
+// nothing is a well-formed hash of the current cost that is compared with when there is no user.
+var nothing = fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s",
+	params.Memory, params.Time, params.Threads, strings.Repeat("A", 22), strings.Repeat("A", 43))
+
+// bcryptLength is the number of bytes that bcrypt looks at.
+const bcryptLength = 72
+
+// Hasher makes and verifies password hashes.
+//
+// A hash takes tens of milliseconds of a core and 19 MiB, so a flood of sign-ins could take the whole server. All
+// methods share one limiter: at most slots of them work at the same time and at most queue wait. Beyond that they
+// return Unavailable with ReasonHashingBusy at once. A caller whose ctx ends while it waits gets ctx.Err().
+//
+// Passwords may have any length and hold any bytes; all of them count. A Hasher is safe for concurrent use.
+type Hasher struct {
+	limit     *limiter
+	current   passwap.Hasher
+	verifiers map[algorithm]verifier.Verifier
+}
+
+// NewHasher makes a Hasher. Numbers below one mean the default: a slot per processor, a queue of 1024.
+func NewHasher(slots, queue int) *Hasher {
+	if slots < 1 {
+		slots = runtime.GOMAXPROCS(0)
+	}
+	if queue < 1 {
+		queue = 1024
+	}
+	return &Hasher{
+		limit:   newLimiter(slots, queue),
+		current: argon2.NewArgon2id(params),
+		verifiers: map[algorithm]verifier.Verifier{
+			algorithmArgon2: argon2.Verifier,
+			algorithmBcrypt: bcrypt.Verifier,
+			algorithmScrypt: scrypt.Verifier,
+			algorithmPBKDF2: pbkdf2.Verifier,
+		},
+	}
+}
+
+// Hash returns the hash to store for password, in the PHC string format.
+func (h *Hasher) Hash(ctx context.Context, password string) ([]byte, error) {
+	var encoded []byte
+	err := h.limit.do(ctx, func() (err error) {
+		encoded, err = h.hash(password)
+		return err
+	})
+	return encoded, err
+}
+
+// Verify says whether password is the one that encoded was made of: by Hash, or by another system with argon2, bcrypt,
+// scrypt or PBKDF2. A wrong password is not an error.
+//
+// When the password is right and encoded is weaker than what Hash makes now, upgraded is a new hash of the same
+// password to store instead. An argon2id hash that is as strong or stronger is left alone.
+//
+// ErrUnusableHash comes after the work of a wrong password, so that a caller may answer as for one.
+func (h *Hasher) Verify(ctx context.Context, encoded []byte, password string) (ok bool, upgraded []byte, err error) {
+	err = h.limit.do(ctx, func() (err error) {
+		ok, upgraded, err = h.verify(string(encoded), password)
+		return err
+	})
+	return ok, upgraded, err
+}
+
+// VerifyNothing does the work of a Verify that fails. It is for sign-ins of users who do not exist or have no password,
+// so that the time of the answer does not tell. It returns the limiter's errors only.
+func (h *Hasher) VerifyNothing(ctx context.Context, password string) error {
+	return h.limit.do(ctx, func() error {
+		h.spend(password)
+		return nil
+	})
+}
+
+func (h *Hasher) hash(password string) ([]byte, error) {
+	encoded, err := h.current.Hash(password)
+	if err != nil {
+		return nil, fmt.Errorf("secret: hash a password: %w", err)
+	}
+	return []byte(encoded), nil
+}
+
+func (h *Hasher) verify(encoded, password string) (ok bool, upgraded []byte, err error) {
+	alg, current, usable := inspect(encoded)
+	if !usable {
+		h.spend(password)
+		return false, nil, ErrUnusableHash
+	}
+	// The verifier's error is dropped because it may quote the hash.
+	result, err := h.verifiers[alg].Verify(encoded, password)
+	switch {
+	case err != nil:
+		h.spend(password)
+		return false, nil, ErrUnusableHash
+	case result != verifier.OK || !allBytesCount(alg, password):
+		return false, nil, nil
+	case current:
+		return true, nil, nil
+	}
+	upgraded, err = h.hash(password)
+	return err == nil, upgraded, err
+}
+
+func (h *Hasher) spend(password string) {
+	_, _ = h.verifiers[algorithmArgon2].Verify(nothing, password)
+}
+
+// allBytesCount is false for passwords of which an older algorithm does not see everything: bcrypt stops after 72
+// bytes, and bcrypt and HMAC do not tell a zero byte from the padding. Such a password would match the hash of another
+// one and then be stored as the user's own, so it matches none. The user whose old system cut the password off signs
+// in with its first 72 bytes or has it reset.
+func allBytesCount(alg algorithm, password string) bool {
+	switch alg {
+	case algorithmArgon2:
+		return true
+	case algorithmBcrypt:
+		return len(password) <= bcryptLength && !strings.Contains(password, "\x00")
+	default:
+		return !strings.Contains(password, "\x00")
+	}
+}
+
+// passwordAlphabet leaves out the characters that are mistaken for each other: 0 and O, 1 and l and I, and o.
+const passwordAlphabet = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ"
+
+const passwordLength = 20
+
+// NewPassword returns a random password for a person to type once: 20 letters and digits, 116 bits.
+func NewPassword() string {
+	const unbiased = 256 - 256%len(passwordAlphabet)
+	password := make([]byte, 0, passwordLength)
+	var random [2 * passwordLength]byte
+	for {
+		_, _ = rand.Read(random[:]) // it never fails: crypto/rand ends the program instead
+		for _, b := range random {
+			if int(b) >= unbiased {
+				continue
+			}
+			password = append(password, passwordAlphabet[int(b)%len(passwordAlphabet)])
+			if len(password) == passwordLength {
+				return string(password)
+			}
+		}
+	}
+}

@@ -1,0 +1,267 @@
+// Package server makes a running Signet out of its parts: it opens the data, does the first start, mounts the API,
+// listens, and stops gracefully.
+package server
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/signet-idm/signet/gen/openapi"
+	"github.com/signet-idm/signet/internal/api"
+	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/rpc"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/setup"
+	"github.com/signet-idm/signet/internal/store"
+)
+
+// Limits of a connection. A request has 30 s (package rpc); these are for clients that are slow on purpose.
+const (
+	readHeaderTimeout = 10 * time.Second
+	readTimeout       = 35 * time.Second
+	writeTimeout      = 40 * time.Second
+	idleTimeout       = 2 * time.Minute
+	maxHeaderBytes    = 32 << 10
+	maxStreams        = 250
+	stopTimeout       = 15 * time.Second
+)
+
+// Server is Signet, opened and ready to listen.
+type Server struct {
+	config  *settled
+	log     *slog.Logger
+	dir     *datadir.Dir
+	store   *store.Store
+	handler http.Handler
+	metrics *prometheus.Registry
+
+	// FirstAdmin is set when this was the first start.
+	FirstAdmin     *datadir.FirstAdmin
+	FirstAdminPath string
+}
+
+// Open opens the data, does the first start where there is nothing yet, and builds the API. Close it in the end.
+func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error) {
+	config, err := c.settle()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{config: config, log: log, metrics: prometheus.NewRegistry()}
+	defer func() {
+		if err != nil {
+			s.Close()
+		}
+	}()
+	if s.dir, err = datadir.Open(c.DataDir, true); err != nil {
+		return nil, err
+	}
+	if err := s.dir.Lock(); err != nil {
+		return nil, err
+	}
+	master, err := s.openStore(ctx, true, false)
+	if err != nil {
+		return nil, err
+	}
+	hasher := secret.NewHasher(0, 0)
+	setUp := setup.Setup{Store: s.store, Hasher: hasher, DomainSuffix: config.DomainSuffix}
+	defaultOrg, err := s.firstStart(ctx, setUp)
+	if err != nil {
+		return nil, err
+	}
+	sessions := &session.Sessions{Store: s.store, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg}
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.handler, err = rpc.New(rpc.Config{
+		Services: []rpc.Service{
+			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions}},
+			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now}},
+			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
+			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions}},
+		},
+		Authenticate:   sessions.Authenticate,
+		Check:          api.Check,
+		TrustedProxies: config.proxies,
+		CORSOrigins:    config.CORSOrigins,
+		Log:            log,
+		Metrics:        s.metrics,
+		OpenAPI:        openapi.Document,
+		Ready:          s.store.Ping,
+	})
+	return s, err
+}
+
+// openStore finds the master key and opens the database with it. Only a start may find the database empty.
+func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret.MasterKey, error) {
+	var none secret.MasterKey
+	database := s.config.Database
+	if database == "" {
+		path, err := s.dir.Database()
+		if err != nil {
+			return none, err
+		}
+		database = path
+	} else if !store.IsPostgres(database) {
+		return none, errors.New("--database should look like postgres://user@host:5432/name; leave it out for the embedded database")
+	}
+	filled, err := store.HasData(ctx, database)
+	if err != nil {
+		return none, err
+	}
+	if !filled && !starting {
+		return none, errors.New("there is no installation here yet: signet start makes one")
+	}
+	master, err := s.dir.MasterKey(s.config.MasterKey, s.config.MasterKeyFile, !filled)
+	if err != nil {
+		return none, err
+	}
+	s.store, _, err = store.Open(ctx, store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: s.log, ReadOnly: readOnly})
+	return master, err
+}
+
+// firstStart creates the installation where there is none, and gives the default organization.
+func (s *Server) firstStart(ctx context.Context, setUp setup.Setup) (defaultOrg string, err error) {
+	path := s.dir.FirstAdminPath(s.config.FirstAdminFile)
+	inst, err := installation.Read(ctx, s.store)
+	if err != nil {
+		return "", err
+	}
+	if inst == nil {
+		var file datadir.FirstAdmin
+		_, err := setUp.First(ctx, func(f setup.FirstAdmin) error {
+			file = datadir.FirstAdmin{URL: s.config.ExternalURL, OrgID: f.OrgID, UserID: f.UserID, LoginName: f.LoginName,
+				Password: f.Password, ServiceUserID: f.ServiceUserID, Token: f.Token}
+			return datadir.PrepareFirstAdmin(path, file)
+		})
+		switch {
+		case errors.Is(err, setup.ErrAlreadySetUp): // another node was faster, and has the file
+			if err := datadir.DiscardFirstAdmin(path); err != nil {
+				return "", err
+			}
+		case err != nil:
+			return "", fmt.Errorf("first start: %w", err)
+		default:
+			s.FirstAdmin, s.FirstAdminPath = &file, path
+		}
+		if inst, err = installation.Read(ctx, s.store); err != nil {
+			return "", err
+		}
+	}
+	return inst.State.DefaultOrg, datadir.PublishFirstAdmin(path)
+}
+
+// Close closes the database and gives the data directory back.
+func (s *Server) Close() error {
+	var err error
+	if s.store != nil {
+		err = s.store.Close()
+	}
+	if s.dir != nil {
+		err = errors.Join(err, s.dir.Close())
+	}
+	return err
+}
+
+// Handler serves the API.
+func (s *Server) Handler() http.Handler { return s.handler }
+
+// URL under which the world reaches the server.
+func (s *Server) URL() string { return s.config.ExternalURL }
+
+// Serve listens until ctx ends, then lets running requests finish. ready is called once with the address it
+// listens on.
+func (s *Server) Serve(ctx context.Context, ready func(addr net.Addr)) error {
+	listener, err := net.Listen("tcp", s.config.Listen)
+	if err != nil {
+		return fmt.Errorf("listening on %s: %w", s.config.Listen, err)
+	}
+	main := NewHTTPServer(s.handler, s.log)
+	failed := make(chan error, 2)
+	if s.config.TLSCert != "" {
+		if _, err := tls.LoadX509KeyPair(s.config.TLSCert, s.config.TLSKey); err != nil {
+			listener.Close()
+			return fmt.Errorf("reading the TLS certificate: %w", err)
+		}
+		go func() { failed <- main.ServeTLS(listener, s.config.TLSCert, s.config.TLSKey) }()
+	} else {
+		go func() { failed <- main.Serve(listener) }()
+	}
+	servers := []*http.Server{main}
+	if s.config.MetricsListen != "" {
+		metrics, err := net.Listen("tcp", s.config.MetricsListen)
+		if err != nil {
+			main.Close()
+			return fmt.Errorf("listening for metrics on %s: %w", s.config.MetricsListen, err)
+		}
+		mux := http.NewServeMux()
+		mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{}))
+		side := NewHTTPServer(mux, s.log)
+		servers = append(servers, side)
+		go func() { failed <- side.Serve(metrics) }()
+	}
+	if ready != nil {
+		ready(listener.Addr())
+	}
+	select {
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+	}
+	s.log.Info("stopping", "timeout", stopTimeout.String())
+	stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
+	defer cancel()
+	for _, server := range servers {
+		if err := server.Shutdown(stop); err != nil {
+			s.log.Warn("requests were cut off", "error", err)
+			server.Close()
+		}
+	}
+	return nil
+}
+
+// NewHTTPServer makes a server with our limits for HTTP/1.1 and HTTP/2, with and without TLS.
+func NewHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
+		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
+		Protocols: &http.Protocols{}, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+	}
+	server.Protocols.SetHTTP1(true)
+	server.Protocols.SetHTTP2(true)
+	server.Protocols.SetUnencryptedHTTP2(true)
+	return server
+}
+
+// Maintain opens the data of a stopped server for a command, locking the directory unless readOnly.
+func Maintain(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, st *store.Store) error) (err error) {
+	config, err := c.settle()
+	if err != nil {
+		return err
+	}
+	s := &Server{config: config, log: log}
+	if s.dir, err = datadir.Open(c.DataDir, false); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if !readOnly {
+		if err := s.dir.Lock(); err != nil {
+			return err
+		}
+	}
+	if _, err := s.openStore(ctx, false, readOnly); err != nil {
+		return err
+	}
+	return work(ctx, s.store)
+}

@@ -1,0 +1,312 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// SignInFailed is the reason of every failed sign-in.
+const SignInFailed errs.Reason = "SIGN_IN_FAILED"
+
+// ErrSignInFailed is the one answer to a failed sign-in, whatever was wrong.
+var ErrSignInFailed = errs.New(errs.Unauthenticated, SignInFailed, "the login name or the password is wrong, or this user may not sign in")
+
+// Attempt is somebody's try to sign in.
+type Attempt struct {
+	LoginName string
+	Password  string
+	OrgID     string // empty: the name decides, else the default organization
+	Peer      netip.Addr
+	UserAgent string
+	RequestID string
+}
+
+// SignedIn is a new session. Token is shown this once.
+type SignedIn struct {
+	SessionID      string
+	Token          string
+	Expires        time.Time
+	UserID         string
+	ChangeRequired bool
+}
+
+func userRef(id string) event.Ref { return user.Kind.Ref(id) }
+
+// SignIn opens a session. Errors: ErrSignInFailed after the same work whatever was wrong; ResourceExhausted when
+// slowed down, before any work; Unavailable when too many passwords are being checked.
+func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
+	u, account, err := s.find(ctx, a.LoginName, a.OrgID)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	place := placeOf(a.Peer, a.UserAgent)
+	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
+	userID := ""
+	if u != nil {
+		userID = u.ID
+		account = passwordAccount(u)
+	}
+	t := s.throttle(account, userID, a.Peer, place)
+	if err := s.enter(ctx, t, origin); err != nil {
+		return SignedIn{}, err
+	}
+	right, upgraded, err := s.verify(ctx, u, a.Password)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if !right {
+		if err := s.fail(ctx, t, origin); err != nil {
+			return SignedIn{}, err
+		}
+		return SignedIn{}, ErrSignInFailed
+	}
+	origin.Actor = userID
+	return s.open(ctx, u, t, origin, upgraded)
+}
+
+// open makes the session, unless the user changed while the password was being checked.
+func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], t *throttle, origin event.Origin, upgraded []byte) (SignedIn, error) {
+	token, hash := secret.NewToken(secret.Session)
+	in := SignedIn{SessionID: event.NewID("ses"), Token: token, UserID: u.ID}
+	var refused bool
+	command := t.declare(event.Command{
+		Origin: origin,
+		Read:   []event.Ref{org.Kind.Ref(u.Org)},
+		Decide: func(tx *event.Tx) error {
+			refused = false
+			now, err := user.Kind.Get(tx, u.ID)
+			if err != nil {
+				return err
+			}
+			o, err := org.Kind.Get(tx, u.Org)
+			if err != nil {
+				return err
+			}
+			// A password set meanwhile wins: the session belongs to the password it verified.
+			if now == nil || now.State.Password.Version != u.State.Password.Version || !maySignIn(&now.State, o) {
+				refused = true
+				return t.failed(tx)
+			}
+			if err := t.succeeded(tx); err != nil {
+				return err
+			}
+			if upgraded != nil {
+				tx.PutRow(event.Row{RowKey: user.PasswordRow(u.ID), Value: upgraded})
+			}
+			expires := tx.Now() + Life.Microseconds()
+			tx.PutToken(event.Token{ID: in.SessionID, Hash: hash, Kind: string(secret.Session), UserID: u.ID,
+				Epoch: now.State.SessionEpoch, OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: expires})
+			in.Expires, in.ChangeRequired = event.Time(expires), now.State.Password.ChangeRequired
+			return record(tx, u.ID, Succeeded{SessionID: in.SessionID, Personal: t.place})
+		},
+	})
+	if err := s.Store.Do(ctx, command); err != nil {
+		return SignedIn{}, err
+	}
+	if refused {
+		return SignedIn{}, ErrSignInFailed
+	}
+	return in, nil
+}
+
+func maySignIn(u *user.User, o *event.Object[org.Org]) bool {
+	return u.State == user.Active && u.Human != nil && o != nil && o.State.State == org.Active
+}
+
+// verify checks a password with the same work whether or not there is somebody to check it for.
+func (s *Sessions) verify(ctx context.Context, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
+	var stored *event.Row
+	if u != nil {
+		if stored, err = s.Store.Row(ctx, user.PasswordRow(u.ID)); err != nil {
+			return false, nil, err
+		}
+	}
+	if stored == nil {
+		return false, nil, s.Hasher.VerifyNothing(ctx, password)
+	}
+	right, upgraded, err = s.Hasher.Verify(ctx, stored.Value, password)
+	if errors.Is(err, secret.ErrUnusableHash) {
+		return false, nil, nil
+	}
+	return right, upgraded, err
+}
+
+// enter passes the throttle or is turned away by it.
+func (s *Sessions) enter(ctx context.Context, t *throttle, origin event.Origin) error {
+	var wait time.Duration
+	err := s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: func(tx *event.Tx) (err error) {
+		wait, err = t.enter(tx)
+		return err
+	}}))
+	if err == nil && wait > 0 {
+		return errThrottled(wait)
+	}
+	return err
+}
+
+func (s *Sessions) fail(ctx context.Context, t *throttle, origin event.Origin) error {
+	return s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: t.failed}))
+}
+
+// passwordAccount is what the throttle counts a user's attempts under: a new password starts afresh.
+func passwordAccount(u *event.Object[user.User]) []string {
+	return []string{"user", u.ID, strconv.FormatInt(u.State.Password.Version, 10)}
+}
+
+func placeOf(peer netip.Addr, userAgent string) Place {
+	const most = 200
+	if len(userAgent) > most {
+		userAgent = strings.ToValidUTF8(userAgent[:most], "")
+	}
+	p := Place{UserAgent: userAgent}
+	if peer.IsValid() {
+		p.Address = peer.String()
+	}
+	return p
+}
+
+// find looks for the user of a login name; nil when there is none. The first that finds somebody wins: a user name
+// with a verified domain; a bare user name, then a verified e-mail address that only one user has, in the
+// organization named or else in the default one. Where an organization is named, only its users are found.
+//
+// nobody is what the throttle counts the name under when no user has it: the same for every way to write it, as
+// it is for a user, or the throttle would tell which names exist.
+func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.Object[user.User], nobody []string, err error) {
+	in := orgID
+	if in == "" {
+		in = s.DefaultOrg
+	}
+	nobody = []string{"name", in, syntax.NameKey(loginName)}
+	if at := strings.LastIndexByte(loginName, '@'); at >= 0 && len(loginName)-at <= maxDomain {
+		if domain, problem := syntax.Domain(loginName[at+1:]); problem == "" {
+			owner, err := s.Store.Holder(ctx, org.DomainClaim(domain))
+			if err != nil {
+				return nil, nil, err
+			}
+			if owner != "" && (orgID == "" || orgID == owner) {
+				nobody = []string{"name", owner, syntax.NameKey(loginName[:at])}
+				u, err := s.named(ctx, owner, loginName[:at])
+				if u != nil || err != nil {
+					return u, nobody, err
+				}
+			}
+		}
+	}
+	u, err = s.named(ctx, in, loginName)
+	if u != nil || err != nil {
+		return u, nobody, err
+	}
+	key, problem := syntax.Email(loginName)
+	if problem != "" {
+		return nil, nobody, nil
+	}
+	found, err := s.Store.RecordsWhere(ctx, user.Kind.Name(), in, "verified_email", user.EmailDigest(key), 2)
+	if err != nil || len(found) != 1 {
+		return nil, nobody, err
+	}
+	u, err = user.Kind.Open(found[0])
+	return u, nobody, err
+}
+
+// maxDomain keeps a login name of any length from costing more than a domain can: the work for IDNA grows with the
+// square of the length, and this comes before any throttle.
+const maxDomain = 2000
+
+func (s *Sessions) named(ctx context.Context, orgID, name string) (*event.Object[user.User], error) {
+	holder, err := s.Store.Holder(ctx, user.NameClaim(orgID, syntax.NameKey(name)))
+	if err != nil || holder == "" {
+		return nil, err
+	}
+	return user.Kind.Read(ctx, s.Store, holder)
+}
+
+// ChangePassword is a person's own change of the password.
+type ChangePassword struct {
+	Current, New string
+	IfMatch      event.IfMatch
+	Peer         netip.Addr
+	UserAgent    string
+}
+
+// ChangePassword replaces the caller's password and ends all sessions but the one it came by. Errors:
+// user.ErrNotHuman; InvalidArgument on currentPassword, which counts like a failed sign-in; ResourceExhausted when
+// slowed down; Aborted when IfMatch does not hold or the password was set meanwhile.
+func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p ChangePassword) (event.Details, error) {
+	u, err := user.Self(ctx, s.Store, caller)
+	if err != nil {
+		return event.Details{}, err
+	}
+	if u.State.Human == nil {
+		return event.Details{}, user.ErrNotHuman
+	}
+	if err := p.IfMatch.Check(u.Sequence); err != nil {
+		return event.Details{}, err
+	}
+	t := s.throttle(passwordAccount(u), u.ID, p.Peer, placeOf(p.Peer, p.UserAgent))
+	if err := s.enter(ctx, t, caller.Origin()); err != nil {
+		return event.Details{}, err
+	}
+	right, _, err := s.verify(ctx, u, p.Current)
+	if err != nil {
+		return event.Details{}, err
+	}
+	if !right {
+		if err := s.fail(ctx, t, caller.Origin()); err != nil {
+			return event.Details{}, err
+		}
+		return event.Details{}, errs.Invalid(errs.Violation{Field: "currentPassword", Message: "is not your current password"})
+	}
+	hash, err := s.Hasher.Hash(ctx, p.New)
+	if err != nil {
+		return event.Details{}, err
+	}
+	var details event.Details
+	err = s.Store.Do(ctx, event.Command{
+		Origin: caller.Origin(),
+		Write:  []event.Ref{userRef(u.ID), Kind.Ref(IDFor(u.ID))},
+		Rows:   t.rows(),
+		Decide: func(tx *event.Tx) error {
+			now, err := user.Kind.Get(tx, u.ID)
+			if err != nil {
+				return err
+			}
+			if now == nil || now.State.State != user.Active {
+				return user.ErrNotFound
+			}
+			// The epoch too: a session that was ended meanwhile must not come back to life by moving to the new one.
+			if now.State.Password.Version != u.State.Password.Version || now.State.SessionEpoch != u.State.SessionEpoch {
+				return errPasswordMoved
+			}
+			if err := p.IfMatch.Check(now.Sequence); err != nil {
+				return err
+			}
+			if err := t.succeeded(tx); err != nil {
+				return err
+			}
+			if err := user.PutPassword(tx, now, hash, user.PasswordChanged{}); err != nil {
+				return err
+			}
+			if caller.TokenKind == string(secret.Session) {
+				tx.AdvanceToken(caller.TokenID, now.State.SessionEpoch)
+			}
+			details = now.Details()
+			return nil
+		},
+	})
+	return details, err
+}
+
+// errPasswordMoved: somebody set the password while the current one was being checked.
+var errPasswordMoved = errs.New(errs.Aborted, event.Contention, "your password was changed at the same moment: sign in again")

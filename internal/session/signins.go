@@ -1,0 +1,115 @@
+// Package session lets people and programs in: it signs in with a password, slows down whoever guesses, and tells
+// which user a bearer token belongs to.
+//
+// Tokens are rows, not objects of the log: only their hash is stored, and they hold only while their epoch is that of
+// their user and organization. What happened (sign-ins, failures, throttling) is recorded as events of a
+// companion object per user, so that a user's own sequence never moves by signing in. The name
+// typed in a failed attempt is recorded nowhere: people type passwords there.
+package session
+
+import (
+	"strings"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// SignIns is the state of a user's companion object.
+type SignIns struct {
+	Succeeded int64 `json:"succeeded,omitempty"`
+	Failed    int64 `json:"failed,omitempty"`
+	Throttled int64 `json:"throttled,omitempty"`
+	Ended     int64 `json:"ended,omitempty"`
+	Issued    int64 `json:"issued,omitempty"`
+}
+
+// Kind of the companion objects.
+var Kind = event.Define(event.Schema[SignIns]{
+	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 1,
+	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}},
+})
+
+// IDFor is the id of a user's companion object.
+func IDFor(userID string) string {
+	_, id, _ := strings.Cut(userID, "_")
+	return "sgi_" + id
+}
+
+// Place is where a request came from: personal data.
+type Place struct {
+	Address   string `json:"address,omitempty"`
+	UserAgent string `json:"userAgent,omitempty"`
+}
+
+// Succeeded records a sign-in.
+type Succeeded struct {
+	SessionID string `json:"sessionId"`
+	Personal  Place  `json:"-"`
+}
+
+// EventType implements event.Fact.
+func (Succeeded) EventType() event.Type { return "sign_in.succeeded.v1" }
+
+// Apply implements event.Fact.
+func (Succeeded) Apply(s *SignIns) { s.Succeeded++ }
+
+// Failed records failed attempts, at most one event a minute.
+type Failed struct {
+	Count    int64 `json:"count"`
+	Personal Place `json:"-"` // of the last one
+}
+
+// EventType implements event.Fact.
+func (Failed) EventType() event.Type { return "sign_in.failed.v1" }
+
+// Apply implements event.Fact.
+func (e Failed) Apply(s *SignIns) { s.Failed += e.Count }
+
+// Throttled records attempts that were turned away unheard, at most one event a minute.
+type Throttled struct {
+	Count    int64 `json:"count"`
+	Personal Place `json:"-"`
+}
+
+// EventType implements event.Fact.
+func (Throttled) EventType() event.Type { return "sign_in.throttled.v1" }
+
+// Apply implements event.Fact.
+func (e Throttled) Apply(s *SignIns) { s.Throttled += e.Count }
+
+// Ended records that a session was ended by its user.
+type Ended struct {
+	SessionID string `json:"sessionId"`
+}
+
+// EventType implements event.Fact.
+func (Ended) EventType() event.Type { return "sign_in.session_ended.v1" }
+
+// Apply implements event.Fact.
+func (Ended) Apply(s *SignIns) { s.Ended++ }
+
+// TokenIssued records a new personal access token.
+type TokenIssued struct {
+	TokenID string `json:"tokenId"`
+	Expires int64  `json:"expires"`
+}
+
+// EventType implements event.Fact.
+func (TokenIssued) EventType() event.Type { return "sign_in.token_issued.v1" }
+
+// Apply implements event.Fact.
+func (TokenIssued) Apply(s *SignIns) { s.Issued++ }
+
+// record appends facts to the companion of a user, making it where it does not exist yet. The command declared the
+// companion for writing and the user for reading or writing.
+func record(tx *event.Tx, userID string, facts ...event.Fact[SignIns]) error {
+	c, err := Kind.Get(tx, IDFor(userID))
+	if err != nil || len(facts) == 0 {
+		return err
+	}
+	if c == nil {
+		_, err = Kind.CreateBeside(tx, IDFor(userID), user.Kind.Ref(userID), facts...)
+		return err
+	}
+	return c.Append(facts...)
+}

@@ -1,0 +1,203 @@
+package session
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"net/netip"
+	"strconv"
+	"time"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// How guessing is slowed down. An account together with the caller's network is slowed down first, and steeply. The
+// account alone follows much later and with a low ceiling, so that guesses from many networks cost time but a
+// stranger cannot keep the owner out; a network the owner has come in from is not held up by it at all.
+const (
+	pairFree       = 5
+	pairCeiling    = 15 * time.Minute
+	accountFree    = 50
+	accountCeiling = 10 * time.Second
+	forgetAfter    = time.Hour // without an attempt
+	rememberGood   = 90 * 24 * time.Hour
+	mergeWindow    = time.Minute
+)
+
+// SignInThrottled is the reason of a refusal before any work is done.
+const SignInThrottled errs.Reason = "SIGN_IN_THROTTLED"
+
+func errThrottled(wait time.Duration) error {
+	return &errs.Error{Kind: errs.ResourceExhausted, Reason: SignInThrottled, RetryAfter: wait,
+		Message: "too many failed attempts: wait " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s before the next one"}
+}
+
+// counter is what a throttle row holds.
+type counter struct {
+	Failures  int64 `json:"f,omitempty"` // attempts that have not succeeded, running ones included
+	Until     int64 `json:"u,omitempty"` // nothing is heard before
+	Last      int64 `json:"l,omitempty"` // the last attempt
+	Good      bool  `json:"g,omitempty"` // somebody signed in from here
+	Unsaid    int64 `json:"n,omitempty"` // failures not yet in an event
+	Turned    int64 `json:"t,omitempty"` // refusals not yet in an event
+	LastEvent int64 `json:"e,omitempty"`
+}
+
+// throttle slows down attempts on one account from one network.
+type throttle struct {
+	pair, account event.RowKey
+	userID        string // empty: nobody has the name; counted all the same
+	place         Place
+}
+
+// throttle of an account. What stands for the account is the user and the version of the password, so that a new
+// password starts afresh, or the name as typed where nobody has it. Only MACs are stored.
+func (s *Sessions) throttle(account []string, userID string, peer netip.Addr, place Place) *throttle {
+	parts := make([][]byte, 0, len(account)+1)
+	for _, p := range account {
+		parts = append(parts, []byte(p))
+	}
+	key := func(parts ...[]byte) event.RowKey {
+		return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(s.Master.MAC("throttle", parts...))}
+	}
+	return &throttle{account: key(parts...), pair: key(append(parts, []byte(network(peer)))...), userID: userID, place: place}
+}
+
+// network of an address: hosts on IPv6 have a whole /64 to themselves.
+func network(a netip.Addr) string {
+	a = a.Unmap()
+	if a.Is6() {
+		p, _ := a.Prefix(64)
+		return p.String()
+	}
+	return a.String()
+}
+
+func (t *throttle) rows() []event.RowKey { return []event.RowKey{t.pair, t.account} }
+
+func (t *throttle) load(tx *event.Tx) (pair, account counter, err error) {
+	for key, into := range map[event.RowKey]*counter{t.pair: &pair, t.account: &account} {
+		row, err := tx.Row(key)
+		if err != nil {
+			return pair, account, err
+		}
+		if row != nil {
+			if err := json.Unmarshal(row.Value, into); err != nil {
+				return pair, account, err
+			}
+			if tx.Now() >= into.Last+forgetAfter.Microseconds() { // the row may live on because it is a good one
+				into.Failures, into.Until = 0, 0
+			}
+		}
+	}
+	return pair, account, nil
+}
+
+func (t *throttle) save(tx *event.Tx, pair, account counter) error {
+	for key, c := range map[event.RowKey]counter{t.pair: pair, t.account: account} {
+		value, err := json.Marshal(c)
+		if err != nil {
+			return err
+		}
+		keep := forgetAfter
+		if c.Good {
+			keep = rememberGood
+		}
+		tx.PutRow(event.Row{RowKey: key, Value: value, Expires: tx.Now() + keep.Microseconds()})
+	}
+	return nil
+}
+
+// enter counts an attempt before it is made, so that parallel guesses count each other, or says how long to wait.
+func (t *throttle) enter(tx *event.Tx) (wait time.Duration, err error) {
+	pair, account, err := t.load(tx)
+	if err != nil {
+		return 0, err
+	}
+	now := tx.Now()
+	pair.Last, account.Last = now, now
+	until := pair.Until
+	if !pair.Good {
+		until = max(until, account.Until)
+	}
+	if now < until {
+		account.Turned++
+		if err := t.say(tx, &account); err != nil {
+			return 0, err
+		}
+		return time.Duration(until-now) * time.Microsecond, t.save(tx, pair, account)
+	}
+	pair.Failures++
+	account.Failures++
+	pair.Until = now + delay(pair.Failures, pairFree, pairCeiling)
+	account.Until = now + delay(account.Failures, accountFree, accountCeiling)
+	return 0, t.save(tx, pair, account)
+}
+
+// delay doubles with every failure beyond the free ones.
+func delay(failures, free int64, ceiling time.Duration) int64 {
+	over := failures - free
+	if over < 0 {
+		return 0
+	}
+	d := time.Second << min(over, 20)
+	return min(d, ceiling).Microseconds()
+}
+
+// failed keeps the count and records the failure.
+func (t *throttle) failed(tx *event.Tx) error {
+	pair, account, err := t.load(tx)
+	if err != nil {
+		return err
+	}
+	account.Unsaid++
+	if err := t.say(tx, &account); err != nil {
+		return err
+	}
+	return t.save(tx, pair, account)
+}
+
+// succeeded takes the attempt back and forgives the network its failures.
+func (t *throttle) succeeded(tx *event.Tx) error {
+	_, account, err := t.load(tx)
+	if err != nil {
+		return err
+	}
+	account.Failures = max(0, account.Failures-1)
+	if account.Failures < accountFree {
+		account.Until = 0
+	}
+	last := account.LastEvent
+	account.LastEvent = 0 // whatever is unsaid is said before the success
+	if err := t.say(tx, &account); err != nil {
+		return err
+	}
+	account.LastEvent = max(account.LastEvent, last)
+	return t.save(tx, counter{Good: true}, account)
+}
+
+// say turns what has gathered into events, at most once a minute. Names nobody has are only counted.
+func (t *throttle) say(tx *event.Tx, c *counter) error {
+	if t.userID == "" || (c.Unsaid == 0 && c.Turned == 0) || tx.Now() < c.LastEvent+mergeWindow.Microseconds() {
+		return nil
+	}
+	var facts []event.Fact[SignIns]
+	if c.Unsaid > 0 {
+		facts = append(facts, Failed{Count: c.Unsaid, Personal: t.place})
+	}
+	if c.Turned > 0 {
+		facts = append(facts, Throttled{Count: c.Turned, Personal: t.place})
+	}
+	c.Unsaid, c.Turned, c.LastEvent = 0, 0, tx.Now()
+	return record(tx, t.userID, facts...)
+}
+
+// declare adds to a command what the throttle needs.
+func (t *throttle) declare(c event.Command) event.Command {
+	c.Rows = append(c.Rows, t.rows()...)
+	if t.userID != "" {
+		c.Write = append(c.Write, Kind.Ref(IDFor(t.userID)))
+		c.Read = append(c.Read, userRef(t.userID))
+	}
+	return c
+}

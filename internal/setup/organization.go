@@ -1,0 +1,163 @@
+// Package setup creates things that come together or not at all: an organization with its administrator, and on the
+// first start the installation itself.
+package setup
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"fmt"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Organization is what an organization is set up with.
+type Organization struct {
+	Name     string
+	Domain   string // empty: one is made under the suffix
+	Human    user.NewHuman
+	Password string
+	Roles    []string // empty: ORG_OWNER
+}
+
+// Violations lists what is wrong with it beyond lengths and emptiness, in the names of the API.
+func (o *Organization) Violations() []errs.Violation {
+	var wrong []errs.Violation
+	if o.Domain != "" {
+		if _, problem := syntax.Domain(o.Domain); problem != "" {
+			wrong = append(wrong, errs.Violation{Field: "org.domain", Message: problem})
+		}
+	}
+	wrong = append(wrong, o.Human.Violations("human.")...)
+	for i, r := range o.Roles {
+		if !access.IsOrgRole(access.Role(r)) {
+			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("roles[%d]", i),
+				Message: fmt.Sprintf("%q is not a role of organizations: use one of %s", clip(r), roleNames())})
+		}
+	}
+	return wrong
+}
+
+// clip keeps an answer from growing with the request.
+func clip(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+func roleNames() string {
+	var names []string
+	for _, r := range access.OrgRoles() {
+		names = append(names, string(r))
+	}
+	return strings.Join(names, ", ")
+}
+
+// Done is what Setup answers.
+type Done struct {
+	Details event.Details // of the organization
+	OrgID   string
+	UserID  string
+}
+
+// Setup makes organizations.
+type Setup struct {
+	Store        event.Store
+	Hasher       *secret.Hasher
+	DomainSuffix string
+}
+
+// Organization creates an organization, its administrator, the membership and the domain: all or nothing. The permit
+// must be for the installation. Errors: InvalidArgument with violations; org.ErrDomainTaken; those of once;
+// Unavailable when too many passwords are being hashed.
+func (s Setup) Organization(ctx context.Context, permit access.Permit, once event.Once, in Organization) (Done, error) {
+	if !permit.Reaches(access.Installation) {
+		return Done{}, access.ErrDenied
+	}
+	if wrong := in.Violations(); len(wrong) > 0 {
+		return Done{}, errs.Invalid(wrong...)
+	}
+	hash, err := s.Hasher.Hash(ctx, in.Password)
+	if err != nil {
+		return Done{}, err
+	}
+	roles := []access.Role{access.OrgOwner}
+	if len(in.Roles) > 0 {
+		roles = nil
+		for _, r := range in.Roles {
+			roles = append(roles, access.Role(r))
+		}
+	}
+	var done Done
+	plan := s.plan(in.Name, in.Domain)
+	userID := user.Kind.NewID()
+	err = s.Store.Do(ctx, once.Wrap(event.Command{
+		Origin: permit.Origin(),
+		Write:  []event.Ref{org.Kind.Ref(plan.orgID), user.Kind.Ref(userID)},
+		Claims: append(plan.claims(), user.NameClaim(plan.orgID, syntax.NameKey(in.Human.UserName))),
+		Decide: func(tx *event.Tx) error {
+			o, err := org.Add(tx, plan.orgID, in.Name, plan.domains)
+			if err != nil {
+				return err
+			}
+			u, err := user.AddHuman(tx, userID, plan.orgID, &in.Human)
+			if err != nil {
+				return err
+			}
+			if err := user.PutPassword(tx, u, hash, user.PasswordSet{}); err != nil {
+				return err
+			}
+			if err := u.Append(user.MembershipSet{Scope: plan.orgID, Roles: access.Memberships{}.With(plan.orgID, roles)[plan.orgID]}); err != nil {
+				return err
+			}
+			done = Done{Details: o.Details(), OrgID: plan.orgID, UserID: userID}
+			return nil
+		},
+	}, &done))
+	return done, err
+}
+
+// plan is what a new organization will be called by.
+type plan struct {
+	orgID   string
+	domains []string // candidates, best first
+}
+
+func (s Setup) plan(name, domain string) plan {
+	p := plan{orgID: org.Kind.NewID()}
+	if domain != "" {
+		ascii, _ := syntax.Domain(domain)
+		p.domains = []string{ascii}
+		return p
+	}
+	label := syntax.DomainLabel(name)
+	p.domains = []string{label + "." + s.DomainSuffix}
+	for range 3 {
+		p.domains = append(p.domains, label+"-"+randomLabel()+"."+s.DomainSuffix)
+	}
+	return p
+}
+
+func (p plan) claims() []event.Claim {
+	var claims []event.Claim
+	for _, d := range p.domains {
+		claims = append(claims, org.DomainClaim(d))
+	}
+	return claims
+}
+
+// randomLabel tells organizations of the same name apart.
+func randomLabel() string {
+	var b [5]byte
+	rand.Read(b[:])
+	return strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:6]
+}

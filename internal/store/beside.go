@@ -1,0 +1,44 @@
+package store
+
+import "github.com/signet-idm/signet/internal/event"
+
+// writeBeside writes rows and tokens, the same way on both engines. Rows that were looked for and absent are plainly
+// inserted: where another node was faster, that fails, and the batch decides again.
+func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) error {
+	for _, r := range c.Inserted {
+		if err := exec("INSERT INTO "+string(r.Shelf)+" (key, value, expires) VALUES (?, ?, ?)", r.Key, r.Value, r.Expires); err != nil {
+			return err
+		}
+	}
+	for _, r := range c.Updates {
+		if err := exec("UPDATE "+string(r.Shelf)+" SET value = ?, expires = ? WHERE key = ?", r.Value, r.Expires, r.Key); err != nil {
+			return err
+		}
+	}
+	for _, r := range c.Put {
+		if err := exec("INSERT INTO "+string(r.Shelf)+" (key, value, expires) VALUES (?, ?, ?) "+
+			"ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires", r.Key, r.Value, r.Expires); err != nil {
+			return err
+		}
+	}
+	for _, k := range c.Dropped {
+		if err := exec("DELETE FROM "+string(k.Shelf)+" WHERE key = ?", k.Key); err != nil {
+			return err
+		}
+	}
+	for _, t := range c.Tokens {
+		var err error
+		switch {
+		case t.Put != nil:
+			err = exec("INSERT INTO tokens (hash, id, kind, user_id, epoch, org_epoch, created, expires) VALUES ("+placeholders(8)+")", tokenValues(t.Put)...)
+		case t.Advance != nil:
+			err = exec("UPDATE tokens SET epoch = ? WHERE id = ?", t.Advance.Epoch, t.Advance.ID)
+		default:
+			err = exec("DELETE FROM tokens WHERE id = ?", t.Drop)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

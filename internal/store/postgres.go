@@ -1,0 +1,438 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// pgEngine writes a batch in two pipelines, so in two round trips however many commands it holds. COMMIT rides at
+// the end of the second: whatever must stop it has to raise an error before it. Locks are taken in one order on
+// every node: objects by kind and id, claims, rows, and the head of the log last.
+type pgEngine struct {
+	kinds  []pgKind
+	pool   *pgxpool.Pool // reads
+	config *pgx.ConnConfig
+	conn   *pgx.Conn // the writer's; nil until needed, and after it broke
+	texts  sync.Map  // shared text: numbered text
+}
+
+// pgKind holds the writer's statements for one kind of object.
+type pgKind struct {
+	event.Definition
+	lock, read, insert, update, unmoved string
+}
+
+func newPgKind(k event.Definition) pgKind {
+	columns := stateColumns(k)
+	types := make([]string, len(columns))
+	sets := make([]string, len(columns))
+	for i, column := range columns {
+		types[i] = fmt.Sprintf("$%d::%s[]", i+1, stateType(i))
+		sets[i] = column + " = v." + column
+	}
+	names := strings.Join(columns, ", ")
+	rows := "unnest(" + strings.Join(types, ", ") + ") AS v(" + names + ")"
+	read := "SELECT " + recordColumns + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ANY($1)"
+	return pgKind{
+		Definition: k,
+		read:       read,
+		lock:       read + " ORDER BY s.id FOR NO KEY UPDATE OF s",
+		insert:     "INSERT INTO " + k.Table() + " (" + names + ") SELECT * FROM " + rows,
+		update:     "UPDATE " + k.Table() + " s SET " + strings.Join(sets[1:], ", ") + " FROM " + rows + " WHERE s.id = v.id",
+		// Divides by zero, and so stops the COMMIT behind it, when an object is not where it was read. Whoever moved it
+		// has committed, or waits for the head of the log that this transaction holds.
+		unmoved: "SELECT 1 / (CASE WHEN count(*) = cardinality($1::text[]) THEN 1 ELSE 0 END) FROM unnest($1::text[], $2::bigint[]) v(id, sequence) " +
+			"LEFT JOIN " + k.Table() + " s ON s.id = v.id WHERE coalesce(s.sequence, 0) = v.sequence",
+	}
+}
+
+func openPostgres(ctx context.Context, s *Store, database string, readOnly bool) (engine, error) {
+	config, err := pgxpool.ParseConfig(database)
+	if err != nil {
+		return nil, errors.New("the database address is not valid: it should look like postgres://user@host:5432/name") // err would quote the password
+	}
+	if !strings.Contains(database, "pool_max_conns") {
+		config.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
+	}
+	e := &pgEngine{config: config.ConnConfig.Copy()}
+	for _, k := range s.kinds {
+		e.kinds = append(e.kinds, newPgKind(k))
+	}
+	// The writer's statements take arrays of any length: one plan fits all, and planning each time costs more.
+	e.config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	if readOnly {
+		config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
+	}
+	if e.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		return nil, err
+	}
+	if err := e.pool.Ping(ctx); err != nil {
+		e.pool.Close()
+		return nil, fmt.Errorf("PostgreSQL at %s:%d does not answer: %w", config.ConnConfig.Host, config.ConnConfig.Port, err)
+	}
+	return e, nil
+}
+
+func (e *pgEngine) close() error {
+	e.pool.Close()
+	if e.conn != nil {
+		return e.conn.Close(context.Background())
+	}
+	return nil
+}
+
+// text gives the numbered form of a shared statement.
+func (e *pgEngine) text(sql string) string {
+	if t, ok := e.texts.Load(sql); ok {
+		return t.(string)
+	}
+	t := numbered(sql)
+	e.texts.Store(sql, t)
+	return t
+}
+
+// loads are the statements of the first pipeline, each with what to do with its rows.
+type loads struct {
+	batch pgx.Batch
+	each  []func(scanner) error
+}
+
+func (l *loads) queue(each func(scanner) error, sql string, args ...any) {
+	l.batch.Queue(sql, args...)
+	l.each = append(l.each, each)
+}
+
+func (e *pgEngine) begin(ctx context.Context, n *needs) (event.Loaded, error) {
+	used := e.conn != nil
+	loaded, err := e.load(ctx, n)
+	if err != nil && used && e.conn.IsClosed() && ctx.Err() == nil {
+		// The connection died since it was last used, maybe long ago. Nothing has been asked of it but to read.
+		return e.load(ctx, n)
+	}
+	return loaded, err
+}
+
+func (e *pgEngine) load(ctx context.Context, n *needs) (event.Loaded, error) {
+	into := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
+	if e.conn == nil || e.conn.IsClosed() {
+		conn, err := pgx.ConnectConfig(ctx, e.config)
+		if err != nil {
+			return into, away(ctx, err)
+		}
+		e.conn = conn
+	}
+	l := &loads{}
+	l.queue(nil, "BEGIN")
+	for i := range e.kinds {
+		k := &e.kinds[i]
+		record := func(scan scanner) error {
+			r := &event.Record{Ref: event.Ref{Kind: k.Name()}}
+			if err := scan(scanRecord(r, &r.WrappedKey)...); err != nil {
+				return err
+			}
+			into.Records[r.Ref] = r
+			return nil
+		}
+		if ids := n.write[k.Name()]; len(ids) > 0 {
+			l.queue(record, k.lock, ids)
+		}
+		if ids := n.read[k.Name()]; len(ids) > 0 {
+			l.queue(record, k.read, ids)
+		}
+	}
+	if len(n.claims) > 0 {
+		digests := make([][]byte, len(n.claims))
+		for i, d := range n.claims {
+			digests[i] = d[:]
+			into.Claims[d] = ""
+		}
+		l.queue(func(scan scanner) error {
+			var digest []byte
+			var holder string
+			if err := scan(&digest, &holder); err != nil {
+				return err
+			}
+			into.Claims[[32]byte(digest)] = holder
+			return nil
+		}, "SELECT digest, object_id FROM claims WHERE digest = ANY($1)", digests)
+	}
+	for _, shelf := range event.Shelves {
+		keys := n.rows[shelf]
+		if len(keys) == 0 {
+			continue
+		}
+		for _, key := range keys {
+			into.Rows[event.RowKey{Shelf: shelf, Key: key}] = nil
+		}
+		l.queue(func(scan scanner) error {
+			r := &event.Row{RowKey: event.RowKey{Shelf: shelf}}
+			if err := scan(&r.Key, &r.Value, &r.Expires); err != nil {
+				return err
+			}
+			into.Rows[r.RowKey] = r
+			return nil
+		}, "SELECT key, value, expires FROM "+string(shelf)+" WHERE key = ANY($1) ORDER BY key FOR NO KEY UPDATE", keys)
+	}
+	results := e.conn.SendBatch(ctx, &l.batch)
+	defer results.Close()
+	for _, each := range l.each {
+		if each == nil {
+			if _, err := results.Exec(); err != nil {
+				return into, e.failed(ctx, err)
+			}
+			continue
+		}
+		rows, err := results.Query()
+		if err != nil {
+			return into, e.failed(ctx, err)
+		}
+		for rows.Next() {
+			if err := each(rows.Scan); err != nil {
+				rows.Close()
+				return into, err
+			}
+		}
+		if err := rows.Err(); err != nil {
+			return into, e.failed(ctx, err)
+		}
+	}
+	return into, nil
+}
+
+func (e *pgEngine) commit(ctx context.Context, c *event.Changes) error {
+	b := &pgx.Batch{}
+	for i := range e.kinds {
+		k := &e.kinds[i]
+		if args := stateArrays(c.Created, k); args != nil {
+			b.Queue(k.insert, args...)
+		}
+		if args := stateArrays(c.Updated, k); args != nil {
+			b.Queue(k.update, args...)
+		}
+	}
+	if len(c.Claims) > 0 {
+		var released, claimed [][]byte
+		var holders []string
+		for i := range c.Claims {
+			if change := &c.Claims[i]; change.Holder == "" {
+				released = append(released, change.Digest[:])
+			} else {
+				claimed, holders = append(claimed, change.Digest[:]), append(holders, change.Holder)
+			}
+		}
+		if released != nil {
+			b.Queue("DELETE FROM claims WHERE digest = ANY($1)", released)
+		}
+		if claimed != nil {
+			b.Queue("INSERT INTO claims (digest, object_id) SELECT * FROM unnest($1::bytea[], $2::text[])", claimed, holders)
+		}
+	}
+	err := writeBeside(c, func(sql string, args ...any) error {
+		b.Queue(e.text(sql), args...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if len(c.Events) > 0 || len(c.Unmoved) > 0 { // also where no position is taken: whoever looks last must see all before
+		b.Queue("UPDATE log_head SET position = position + $1 WHERE id = 1", int64(len(c.Events)))
+	}
+	if len(c.Events) > 0 {
+		b.Queue(insertEvents, eventArrays(c.Events)...)
+	}
+	for i := range e.kinds {
+		k := &e.kinds[i]
+		var ids []string
+		var sequences []int64
+		for _, u := range c.Unmoved {
+			if u.Kind == k.Name() {
+				ids, sequences = append(ids, u.ID), append(sequences, int64(u.Sequence))
+			}
+		}
+		if ids != nil {
+			b.Queue(k.unmoved, ids, sequences)
+		}
+	}
+	b.Queue("COMMIT")
+	if err := e.conn.SendBatch(ctx, b).Close(); err != nil {
+		return e.failed(ctx, err)
+	}
+	return nil
+}
+
+func (e *pgEngine) rollback(ctx context.Context) {
+	if e.conn == nil {
+		return
+	}
+	if e.conn.IsClosed() {
+		e.conn = nil
+		return
+	}
+	if _, err := e.conn.Exec(ctx, "ROLLBACK"); err != nil {
+		e.conn.Close(ctx)
+		e.conn = nil
+	}
+}
+
+// failed tells a statement that PostgreSQL refused, which may be tried again in parts, from a connection that is gone.
+func (e *pgEngine) failed(ctx context.Context, err error) error {
+	if pg, ok := errors.AsType[*pgconn.PgError](err); ok && !e.conn.IsClosed() {
+		switch pg.Code[:2] {
+		case "57", "08", "53": // an operator stepped in, the connection failed, the server is out of something
+		default:
+			return err
+		}
+	}
+	if ctx.Err() == nil && !e.conn.IsClosed() {
+		e.conn.Close(ctx)
+	}
+	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
+		Message: "the database went away while writing: the outcome may be unknown, so read before you try again"}
+}
+
+// isConflict: a lost race for a name or a sequence, an object that moved, a deadlock, a serialization failure.
+func (e *pgEngine) isConflict(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	if !ok {
+		return false
+	}
+	switch pg.Code {
+	case "23505", "22012", "40P01", "40001", "55P03":
+		return true
+	}
+	return false
+}
+
+func (e *pgEngine) isMissingTable(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "42P01"
+}
+
+// stateType is the type of the i-th of stateColumns; lookup columns are text.
+func stateType(i int) string {
+	switch i {
+	case 2, 3, 4, 7:
+		return "bigint"
+	case 5:
+		return "bytea"
+	}
+	return "text"
+}
+
+// stateArrays turns the records of one kind into an array a column; nil when there are none.
+func stateArrays(records []*event.Record, k *pgKind) []any {
+	n := 0
+	for _, r := range records {
+		if r.Kind == k.Name() {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	ids, orgs, keys, docs := make([]string, 0, n), make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
+	sequences, created, changed, shapes := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	hashes := make([][]byte, 0, n)
+	columns := make([][]string, len(k.Columns()))
+	for _, r := range records {
+		if r.Kind != k.Name() {
+			continue
+		}
+		ids, orgs, keys, docs = append(ids, r.ID), append(orgs, r.Org), append(keys, r.KeyID), append(docs, string(r.Doc))
+		sequences, created, changed = append(sequences, int64(r.Sequence)), append(created, r.Created), append(changed, r.Changed)
+		shapes, hashes = append(shapes, int64(r.Shape)), append(hashes, r.Hash)
+		for i, value := range r.Columns {
+			columns[i] = append(columns[i], value)
+		}
+	}
+	args := []any{ids, orgs, sequences, created, changed, hashes, keys, shapes, docs}
+	for _, values := range columns {
+		args = append(args, values)
+	}
+	return args
+}
+
+const insertEvents = "INSERT INTO events (" + eventColumns + ") " +
+	"SELECT h.position - cardinality($1::text[]) + v.n, v.object_id, v.sequence, v.org_id, v.type, v.payload, v.sealed, v.key_id, v.prev_hash, v.actor, v.request_id, v.time " +
+	"FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[], $9::text[], $10::text[], $11::bigint[]) " +
+	"WITH ORDINALITY AS v(object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time, n), log_head h WHERE h.id = 1"
+
+func eventArrays(events []event.Event) []any {
+	n := len(events)
+	ids, orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	keys, actors, requests := make([]string, n), make([]string, n), make([]string, n)
+	sequences, times := make([]int64, n), make([]int64, n)
+	sealed, hashes := make([][]byte, n), make([][]byte, n)
+	for i := range events {
+		e := &events[i]
+		ids[i], sequences[i], orgs[i], types[i], payloads[i], sealed[i] = e.ObjectID, int64(e.Sequence), e.Org, string(e.Type), string(e.Payload), e.Sealed
+		keys[i], hashes[i], actors[i], requests[i], times[i] = e.KeyID, e.PrevHash, e.Actor, e.RequestID, e.Time
+	}
+	return []any{ids, sequences, orgs, types, payloads, sealed, keys, hashes, actors, requests, times}
+}
+
+func (e *pgEngine) query(ctx context.Context, sql string, args []any, each func(scanner) error) error {
+	rows, err := e.pool.Query(ctx, e.text(sql), args...)
+	return scanPgRows(rows, err, each)
+}
+
+func scanPgRows(rows pgx.Rows, err error, each func(scanner) error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows.Scan); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// pgTx runs shared statements in a transaction.
+type pgTx struct {
+	engine *pgEngine
+	tx     pgx.Tx
+}
+
+func (x pgTx) exec(ctx context.Context, sql string, args ...any) error {
+	_, err := x.tx.Exec(ctx, x.engine.text(sql), args...)
+	return err
+}
+
+func (x pgTx) query(ctx context.Context, sql string, args []any, each func(scanner) error) error {
+	rows, err := x.tx.Query(ctx, x.engine.text(sql), args...)
+	return scanPgRows(rows, err, each)
+}
+
+func (e *pgEngine) transact(ctx context.Context, f func(executor) error) error {
+	return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return f(pgTx{e, tx}) })
+}
+
+func (e *pgEngine) snapshot(ctx context.Context, f func(executor) error) error {
+	return pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error { return f(pgTx{e, tx}) })
+}
+
+// schemaLock is any number that no other program on the same database uses.
+const schemaLock = 7_410_250_901
+
+func (e *pgEngine) lockSchema(ctx context.Context, x executor) error {
+	return x.query(ctx, "SELECT 1 FROM (SELECT pg_advisory_xact_lock(?::bigint)) l", []any{int64(schemaLock)}, func(scanner) error { return nil })
+}
+
+func (e *pgEngine) dialect(sql string) string {
+	return strings.NewReplacer("/* KEYED */", "", "/* LOCKED */", "FOR NO KEY UPDATE").Replace(sql)
+}

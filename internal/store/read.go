@@ -1,0 +1,108 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// away is how a failing database looks from outside. The cause is for the log only.
+func away(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return errDeadline.Because(err)
+	}
+	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
+		Message: "the database does not answer: try again in a moment"}
+}
+
+// Record implements event.Reader.
+func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error) {
+	sql, known := s.sql.record[ref.Kind]
+	if !known {
+		return nil, fmt.Errorf("store: unknown kind %q", ref.Kind)
+	}
+	var found *event.Record
+	err := s.engine.query(ctx, sql, []any{ref.ID}, func(scan scanner) error {
+		found = &event.Record{Ref: event.Ref{Kind: ref.Kind}}
+		return scan(scanRecord(found)...)
+	})
+	return found, away(ctx, err)
+}
+
+// RecordsWhere implements event.Reader.
+func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value string, limit int) ([]*event.Record, error) {
+	k, known := s.byName[kind]
+	if !known || !slices.Contains(k.Columns(), column) {
+		return nil, fmt.Errorf("store: %q has no lookup column %q", kind, column)
+	}
+	var found []*event.Record
+	sql := "SELECT " + recordColumns + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s.id LIMIT ?"
+	err := s.engine.query(ctx, sql, []any{org, value, int64(limit)}, func(scan scanner) error {
+		r := &event.Record{Ref: event.Ref{Kind: kind}}
+		found = append(found, r)
+		return scan(scanRecord(r)...)
+	})
+	return found, away(ctx, err)
+}
+
+// Holder implements event.Reader.
+func (s *Store) Holder(ctx context.Context, claim event.Claim) (string, error) {
+	digest := claim.Digest()
+	var holder string
+	err := s.engine.query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, func(scan scanner) error { return scan(&holder) })
+	return holder, away(ctx, err)
+}
+
+// Row implements event.Reader.
+func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
+	if !slices.Contains(event.Shelves, key.Shelf) {
+		return nil, fmt.Errorf("store: unknown shelf %q", key.Shelf)
+	}
+	var found *event.Row
+	err := s.engine.query(ctx, "SELECT value, expires FROM "+string(key.Shelf)+" WHERE key = ?", []any{key.Key}, func(scan scanner) error {
+		found = &event.Row{RowKey: key}
+		return scan(&found.Value, &found.Expires)
+	})
+	if found != nil && found.Expires != 0 && found.Expires <= event.Micros(s.clock()) {
+		found = nil
+	}
+	return found, away(ctx, err)
+}
+
+// Bearer implements event.Reader.
+func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, error) {
+	var found *event.Bearer
+	err := s.engine.query(ctx, s.sql.bearer, []any{tokenHash}, func(scan scanner) error {
+		found = &event.Bearer{User: &event.Record{Ref: event.Ref{Kind: "user"}}, Org: &event.Record{Ref: event.Ref{Kind: "org"}}}
+		return scan(append(append(scanToken(&found.Token), scanRecord(found.User)...), scanRecord(found.Org)...)...)
+	})
+	return found, away(ctx, err)
+}
+
+// TokenByID implements event.Reader.
+func (s *Store) TokenByID(ctx context.Context, id string) (*event.Token, error) {
+	var found *event.Token
+	err := s.engine.query(ctx, "SELECT "+tokenColumns+" FROM tokens t WHERE t.id = ?", []any{id}, func(scan scanner) error {
+		found = &event.Token{}
+		return scan(scanToken(found)...)
+	})
+	return found, away(ctx, err)
+}
+
+// Events implements event.Reader.
+func (s *Store) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
+	var found []event.Event
+	sql := "SELECT " + eventColumns + " FROM events WHERE position > ? ORDER BY position LIMIT ?"
+	err := s.engine.query(ctx, sql, []any{after, int64(limit)}, func(scan scanner) error {
+		found = append(found, event.Event{})
+		return scan(scanEvent(&found[len(found)-1])...)
+	})
+	return found, away(ctx, err)
+}

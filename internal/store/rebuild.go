@@ -1,0 +1,307 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// RebuildReport says what a rebuild or a check has seen.
+type RebuildReport struct {
+	Events      int
+	Objects     int
+	Differences []string // at most maxDifferences of them
+}
+
+const maxDifferences = 20
+
+// errDifferent stops a check that has seen enough.
+var errDifferent = errors.New("too many differences")
+
+// RebuildCheck folds the whole log and compares the result with the state tables and claims, byte for byte. It
+// changes nothing and may run beside a server.
+func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
+	report := &RebuildReport{}
+	differ := func(format string, args ...any) error {
+		report.Differences = append(report.Differences, fmt.Sprintf(format, args...))
+		if len(report.Differences) >= maxDifferences {
+			return errDifferent
+		}
+		return nil
+	}
+	err := s.engine.snapshot(ctx, func(x executor) error {
+		stored := map[event.Kind]int{}
+		claims := 0
+		err := s.foldAll(ctx, x, report, func(k event.Definition, rec *event.Record, held []event.Claim) error {
+			have, err := s.storedRecord(ctx, x, k, rec.ID)
+			if err != nil {
+				return err
+			}
+			claims += len(held)
+			switch {
+			case have == nil:
+				err = differ("%s: its state is missing", rec.ID)
+			case !have.Equal(rec):
+				err = differ("%s: its state is not what its events fold to", rec.ID)
+			}
+			if err != nil {
+				return err
+			}
+			if have != nil {
+				stored[k.Name()]++
+			}
+			same, err := s.sameClaims(ctx, x, rec.ID, held)
+			if err == nil && !same {
+				err = differ("%s: its claims are not those of its state", rec.ID)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, k := range s.kinds {
+			n, err := count(ctx, x, k.Table())
+			if err != nil {
+				return err
+			}
+			if n != stored[k.Name()] {
+				if err := differ("%s: %d objects have a state but no events", k.Table(), n-stored[k.Name()]); err != nil {
+					return err
+				}
+			}
+		}
+		n, err := count(ctx, x, "claims")
+		if err == nil && n != claims {
+			err = differ("claims: %d are stored, %d are held", n, claims)
+		}
+		return err
+	})
+	if errors.Is(err, errDifferent) {
+		err = nil
+	}
+	return report, err
+}
+
+// Rebuild empties the state tables and claims and fills them again from the log, in one transaction. No server may be
+// running on the database.
+func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
+	report := &RebuildReport{}
+	err := s.engine.transact(ctx, func(x executor) error {
+		if err := s.engine.lockSchema(ctx, x); err != nil {
+			return err
+		}
+		for _, k := range s.kinds {
+			if err := x.exec(ctx, "DELETE FROM "+k.Table()); err != nil {
+				return err
+			}
+		}
+		if err := x.exec(ctx, "DELETE FROM claims"); err != nil {
+			return err
+		}
+		return s.foldAll(ctx, x, report, func(k event.Definition, rec *event.Record, held []event.Claim) error {
+			return insertFolded(ctx, x, k, rec, held)
+		})
+	})
+	return report, err
+}
+
+// refold folds anew the objects whose stored document is of an older shape than the program's. Other nodes may be at
+// work: each object is locked, and changed in place.
+func (s *Store) refold(ctx context.Context) error {
+	for _, k := range s.kinds {
+		columns := stateColumns(k)
+		update := "UPDATE " + k.Table() + " SET " + strings.Join(columns[1:], " = ?, ") + " = ? WHERE id = ?"
+		outdated := s.engine.dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id > ? ORDER BY id LIMIT 500 /* LOCKED */")
+		for last, more := "", true; more; {
+			err := s.engine.transact(ctx, func(x executor) error {
+				var ids []string
+				err := x.query(ctx, outdated, []any{int64(k.Shape()), last}, func(scan scanner) error {
+					ids = append(ids, "")
+					return scan(&ids[len(ids)-1])
+				})
+				if err != nil {
+					return err
+				}
+				if more = len(ids) > 0; more {
+					last = ids[len(ids)-1]
+				}
+				for _, id := range ids {
+					err := s.foldHistory(ctx, x, &RebuildReport{}, id, func(_ event.Definition, rec *event.Record, held []event.Claim) error {
+						if err := x.exec(ctx, update, append(stateValues(rec)[1:], rec.ID)...); err != nil {
+							return err
+						}
+						if err := x.exec(ctx, "DELETE FROM claims WHERE object_id = ?", rec.ID); err != nil {
+							return err
+						}
+						return insertClaims(ctx, x, rec.ID, held)
+					})
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			})
+			if err != nil {
+				return fmt.Errorf("folding %s into their new shape: %w", k.Table(), err)
+			}
+		}
+	}
+	return nil
+}
+
+func insertFolded(ctx context.Context, x executor, k event.Definition, rec *event.Record, held []event.Claim) error {
+	columns := stateColumns(k)
+	err := x.exec(ctx, "INSERT INTO "+k.Table()+" ("+strings.Join(columns, ", ")+") VALUES ("+placeholders(len(columns))+")", stateValues(rec)...)
+	if err != nil {
+		return err
+	}
+	return insertClaims(ctx, x, rec.ID, held)
+}
+
+func insertClaims(ctx context.Context, x executor, id string, held []event.Claim) error {
+	for _, c := range held {
+		digest := c.Digest()
+		if err := x.exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", digest[:], id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type folded func(k event.Definition, rec *event.Record, held []event.Claim) error
+
+// foldAll walks the log object by object and hands over each folded record.
+func (s *Store) foldAll(ctx context.Context, x executor, report *RebuildReport, each folded) error {
+	return s.foldHistory(ctx, x, report, "", each)
+}
+
+// foldHistory walks the history of one object, or with an empty id of all of them.
+func (s *Store) foldHistory(ctx context.Context, x executor, report *RebuildReport, only string, each folded) error {
+	const page = 1000
+	var (
+		fold event.Fold
+		kind event.Definition
+		id   string
+		seq  int64
+		prev []byte
+	)
+	finish := func() error {
+		if fold == nil {
+			return nil
+		}
+		rec, held, err := fold.Record()
+		if err != nil {
+			return err
+		}
+		report.Objects++
+		return each(kind, rec, held)
+	}
+	text := "SELECT " + eventColumns + " FROM events WHERE (object_id, sequence) > (?, ?) ORDER BY object_id, sequence LIMIT ?"
+	if only != "" {
+		text = "SELECT " + eventColumns + " FROM events WHERE object_id = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+		id = only
+	}
+	for {
+		var events []event.Event
+		err := x.query(ctx, text, []any{id, seq, int64(page)}, func(scan scanner) error {
+			events = append(events, event.Event{})
+			return scan(scanEvent(&events[len(events)-1])...)
+		})
+		if err != nil {
+			return err
+		}
+		for i := range events {
+			e := &events[i]
+			if fold == nil || e.ObjectID != id {
+				if err := finish(); err != nil {
+					return err
+				}
+				id, seq, prev = e.ObjectID, 0, nil
+				if kind = s.byName[e.Type.Kind()]; kind == nil {
+					return fmt.Errorf("event %d is of the unknown type %s: use a newer program", e.Position, e.Type)
+				}
+				fold = kind.NewFold(s.keyOpener(ctx, x))
+			}
+			if int64(e.Sequence) != seq+1 || !bytes.Equal(e.PrevHash, prev) {
+				return fmt.Errorf("event %d does not follow the one before it in the history of %s", e.Position, e.ObjectID)
+			}
+			if err := fold.Add(e); err != nil {
+				return err
+			}
+			seq, prev = int64(e.Sequence), e.Hash()
+			report.Events++
+		}
+		if len(events) < page {
+			return finish()
+		}
+	}
+}
+
+// keyOpener reads keys as a fold asks for them. An object's events share one, so the last is kept.
+func (s *Store) keyOpener(ctx context.Context, x executor) event.KeyOpener {
+	var lastID string
+	var last secret.DataKey
+	return func(id string) (secret.DataKey, bool, error) {
+		if id == lastID {
+			return last, true, nil
+		}
+		var wrapped []byte
+		err := x.query(ctx, "SELECT value FROM keys WHERE key = ?", []any{id}, func(scan scanner) error { return scan(&wrapped) })
+		if err != nil || wrapped == nil {
+			return secret.DataKey{}, false, err
+		}
+		key, err := s.master.UnwrapDataKey(wrapped, id)
+		if err != nil {
+			return key, false, err
+		}
+		lastID, last = id, key
+		return key, true, nil
+	}
+}
+
+func (s *Store) storedRecord(ctx context.Context, x executor, k event.Definition, id string) (*event.Record, error) {
+	var found *event.Record
+	text := "SELECT " + recordColumns
+	for _, c := range k.Columns() {
+		text += ", s." + c
+	}
+	err := x.query(ctx, text+" FROM "+k.Table()+" s WHERE s.id = ?", []any{id}, func(scan scanner) error {
+		found = &event.Record{Ref: event.Ref{Kind: k.Name()}}
+		var columns []any
+		if n := len(k.Columns()); n > 0 {
+			found.Columns = make([]string, n)
+			for i := range found.Columns {
+				columns = append(columns, &found.Columns[i])
+			}
+		}
+		return scan(scanRecord(found, columns...)...)
+	})
+	return found, err
+}
+
+func (s *Store) sameClaims(ctx context.Context, x executor, id string, held []event.Claim) (bool, error) {
+	var have, want [][]byte
+	err := x.query(ctx, "SELECT digest FROM claims WHERE object_id = ?", []any{id}, func(scan scanner) error {
+		have = append(have, nil)
+		return scan(&have[len(have)-1])
+	})
+	for _, c := range held {
+		digest := c.Digest()
+		want = append(want, digest[:])
+	}
+	slices.SortFunc(have, bytes.Compare)
+	slices.SortFunc(want, bytes.Compare)
+	return slices.EqualFunc(have, want, bytes.Equal), err
+}
+
+func count(ctx context.Context, x executor, table string) (int, error) {
+	var n int
+	err := x.query(ctx, "SELECT count(*) FROM "+table, nil, func(scan scanner) error { return scan(&n) })
+	return n, err
+}

@@ -1,0 +1,357 @@
+package store
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// sqliteEngine is the embedded database: one connection that writes, a pool that reads beside it (WAL). Inside a
+// batch it runs prepared single-row statements: in one process there is no round trip to save.
+type sqliteEngine struct {
+	store   *Store
+	kinds   map[event.Kind]sqliteKind
+	writers *sql.DB // exactly one connection
+	readers *sql.DB
+	conn    *sql.Conn // the writer's; nil when read-only
+
+	prepared map[string]*sql.Stmt // on conn
+	cached   sync.Map             // query text: *sql.Stmt on readers
+	open     bool                 // a transaction is open on conn
+	writing  sync.Mutex           // the writer's loop against transact
+}
+
+// sqliteKind holds the writer's statements for one kind of object.
+type sqliteKind struct{ load, insert, update string }
+
+const sqliteInsertEvent = "INSERT INTO events (" + eventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engine, error) {
+	if !readOnly {
+		// Create the file ourselves, so that it is never readable by others, not even for a moment.
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		f.Close()
+	}
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	dsn := func(params ...string) string {
+		q := url.Values{}
+		for _, p := range append([]string{"busy_timeout(10000)"}, params...) {
+			q.Add("_pragma", p)
+		}
+		if readOnly {
+			q.Set("mode", "ro")
+		}
+		q.Set("_txlock", "immediate") // the driver leaves transactions that only read alone
+		return (&url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}).String()
+	}
+	e := &sqliteEngine{store: s, kinds: map[event.Kind]sqliteKind{}, prepared: map[string]*sql.Stmt{}}
+	for _, k := range s.kinds {
+		columns := stateColumns(k)
+		e.kinds[k.Name()] = sqliteKind{
+			load:   "SELECT " + recordColumns + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
+			insert: "INSERT INTO " + k.Table() + " (" + strings.Join(columns, ", ") + ") VALUES (" + placeholders(len(columns)) + ")",
+			update: "UPDATE " + k.Table() + " SET " + strings.Join(columns[1:], " = ?, ") + " = ? WHERE id = ?",
+		}
+	}
+	if !readOnly {
+		e.writers, err = sql.Open("sqlite", dsn("journal_mode(WAL)", "synchronous(FULL)", "secure_delete(1)", "foreign_keys(0)", "cache_size(-16000)"))
+		if err != nil {
+			return nil, err
+		}
+		e.writers.SetMaxOpenConns(1)
+		if e.conn, err = e.writers.Conn(ctx); err != nil {
+			e.close()
+			return nil, fmt.Errorf("opening %s: %w", path, err)
+		}
+	}
+	if e.readers, err = sql.Open("sqlite", dsn("query_only(1)", "cache_size(-4000)")); err != nil {
+		e.close()
+		return nil, err
+	}
+	n := max(4, 2*runtime.GOMAXPROCS(0))
+	e.readers.SetMaxOpenConns(n)
+	e.readers.SetMaxIdleConns(n)
+	return e, nil
+}
+
+func (e *sqliteEngine) close() error {
+	var all []error
+	if e.conn != nil {
+		all = append(all, e.conn.Close())
+	}
+	for _, db := range []*sql.DB{e.readers, e.writers} {
+		if db != nil {
+			all = append(all, db.Close())
+		}
+	}
+	return errors.Join(all...)
+}
+
+// stmt gives a statement prepared on the writer's connection.
+func (e *sqliteEngine) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
+	if st := e.prepared[text]; st != nil {
+		return st, nil
+	}
+	st, err := e.conn.PrepareContext(ctx, text)
+	if err == nil {
+		e.prepared[text] = st
+	}
+	return st, err
+}
+
+func (e *sqliteEngine) exec(_ context.Context, text string, args ...any) error {
+	// The driver watches a context that can end with a goroutine per statement; a batch is never cut short here.
+	ctx := context.Background()
+	st, err := e.stmt(ctx, text)
+	if err != nil {
+		return err
+	}
+	_, err = st.ExecContext(ctx, args...)
+	return err
+}
+
+// row reads at most one row on the writer's connection.
+func (e *sqliteEngine) row(text string, args, dest []any) (found bool, err error) {
+	ctx := context.Background()
+	st, err := e.stmt(ctx, text)
+	if err != nil {
+		return false, err
+	}
+	err = st.QueryRowContext(ctx, args...).Scan(dest...)
+	if errors.Is(err, sql.ErrNoRows) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (e *sqliteEngine) begin(ctx context.Context, n *needs) (event.Loaded, error) {
+	e.writing.Lock()
+	l := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
+	if err := e.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return l, e.away(err)
+	}
+	e.open = true
+	for _, declared := range [...]map[event.Kind][]string{n.write, n.read} {
+		for kind, ids := range declared {
+			text := e.kinds[kind].load
+			for _, id := range ids {
+				r := &event.Record{Ref: event.Ref{Kind: kind}}
+				found, err := e.row(text, []any{id}, scanRecord(r, &r.WrappedKey))
+				if err != nil {
+					return l, e.away(err)
+				}
+				if found {
+					l.Records[r.Ref] = r
+				}
+			}
+		}
+	}
+	for _, digest := range n.claims {
+		holder := ""
+		if _, err := e.row("SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, []any{&holder}); err != nil {
+			return l, e.away(err)
+		}
+		l.Claims[digest] = holder
+	}
+	for shelf, keys := range n.rows {
+		for _, key := range keys {
+			r := &event.Row{RowKey: event.RowKey{Shelf: shelf, Key: key}}
+			found, err := e.row("SELECT value, expires FROM "+string(shelf)+" WHERE key = ?", []any{key}, []any{&r.Value, &r.Expires})
+			if err != nil {
+				return l, e.away(err)
+			}
+			if !found {
+				r = nil
+			}
+			l.Rows[event.RowKey{Shelf: shelf, Key: key}] = r
+		}
+	}
+	return l, nil
+}
+
+func (e *sqliteEngine) commit(ctx context.Context, c *event.Changes) error {
+	if err := e.writeAll(ctx, c); err != nil {
+		return e.away(err)
+	}
+	if err := e.exec(ctx, "COMMIT"); err != nil {
+		return e.away(err)
+	}
+	e.open = false
+	e.writing.Unlock()
+	return nil
+}
+
+func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
+	for _, r := range c.Created {
+		if err := e.exec(ctx, e.kinds[r.Kind].insert, stateValues(r)...); err != nil {
+			return err
+		}
+	}
+	for _, r := range c.Updated {
+		if err := e.exec(ctx, e.kinds[r.Kind].update, append(stateValues(r)[1:], r.ID)...); err != nil {
+			return err
+		}
+	}
+	for i := range c.Claims {
+		change := &c.Claims[i]
+		var err error
+		if change.Holder == "" {
+			err = e.exec(ctx, "DELETE FROM claims WHERE digest = ?", change.Digest[:])
+		} else {
+			err = e.exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", change.Digest[:], change.Holder)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if err := writeBeside(c, func(text string, args ...any) error { return e.exec(ctx, text, args...) }); err != nil {
+		return err
+	}
+	if len(c.Events) == 0 {
+		return nil
+	}
+	var head int64
+	if _, err := e.row("SELECT position FROM log_head WHERE id = 1", nil, []any{&head}); err != nil {
+		return err
+	}
+	for i := range c.Events {
+		c.Events[i].Position = head + int64(i) + 1
+		if err := e.exec(ctx, sqliteInsertEvent, eventValues(&c.Events[i])...); err != nil {
+			return err
+		}
+	}
+	return e.exec(ctx, "UPDATE log_head SET position = ? WHERE id = 1", head+int64(len(c.Events)))
+}
+
+func (e *sqliteEngine) rollback(context.Context) {
+	if e.open {
+		e.open = false
+		if err := e.exec(context.Background(), "ROLLBACK"); err != nil {
+			e.store.log.Warn("rolling back", "error", err)
+		}
+	}
+	e.writing.Unlock()
+}
+
+// away tells a database that cannot write (disk full, file gone) from one that refuses a statement, which is one
+// command's fault.
+func (e *sqliteEngine) away(err error) error {
+	if se, ok := errors.AsType[*sqlite.Error](err); ok {
+		switch se.Code() & 0xff {
+		case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE, sqlite3.SQLITE_ERROR:
+			return err
+		}
+	}
+	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
+		Message: "the database cannot be written: the outcome may be unknown, so read before you try again"}
+}
+
+func (e *sqliteEngine) isConflict(error) bool { return false } // one writer: nobody to lose a race to
+
+func (e *sqliteEngine) isMissingTable(err error) bool {
+	se, ok := errors.AsType[*sqlite.Error](err)
+	return ok && se.Code() == sqlite3.SQLITE_ERROR
+}
+
+func (e *sqliteEngine) query(ctx context.Context, text string, args []any, each func(scanner) error) error {
+	st, err := e.reader(ctx, text)
+	if err != nil {
+		return err
+	}
+	// As in exec: a context that can end costs a goroutine per query, and none of ours reads for long.
+	return scanRows(each)(st.QueryContext(context.WithoutCancel(ctx), args...))
+}
+
+func (e *sqliteEngine) reader(ctx context.Context, text string) (*sql.Stmt, error) {
+	if st, ok := e.cached.Load(text); ok {
+		return st.(*sql.Stmt), nil
+	}
+	st, err := e.readers.PrepareContext(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	if other, loaded := e.cached.LoadOrStore(text, st); loaded {
+		st.Close()
+		st = other.(*sql.Stmt)
+	}
+	return st, nil
+}
+
+func scanRows(each func(scanner) error) func(*sql.Rows, error) error {
+	return func(rows *sql.Rows, err error) error {
+		if err != nil {
+			return err
+		}
+		defer rows.Close()
+		for rows.Next() {
+			if err := each(rows.Scan); err != nil {
+				return err
+			}
+		}
+		return rows.Err()
+	}
+}
+
+// sqliteTx runs statements in a transaction of database/sql.
+type sqliteTx struct{ tx *sql.Tx }
+
+func (x sqliteTx) exec(ctx context.Context, text string, args ...any) error {
+	_, err := x.tx.ExecContext(ctx, text, args...)
+	return err
+}
+
+func (x sqliteTx) query(ctx context.Context, text string, args []any, each func(scanner) error) error {
+	return scanRows(each)(x.tx.QueryContext(ctx, text, args...))
+}
+
+func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) error {
+	if e.conn == nil {
+		return e.snapshot(ctx, f)
+	}
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	tx, err := e.conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	if err := f(sqliteTx{tx}); err != nil {
+		return err
+	}
+	return tx.Commit()
+}
+
+func (e *sqliteEngine) snapshot(ctx context.Context, f func(executor) error) error {
+	tx, err := e.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer tx.Rollback()
+	return f(sqliteTx{tx})
+}
+
+func (e *sqliteEngine) lockSchema(context.Context, executor) error { return nil } // BEGIN IMMEDIATE has done it
+
+func (e *sqliteEngine) dialect(text string) string {
+	return strings.NewReplacer("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY", "/* KEYED */", "WITHOUT ROWID", "BYTEA", "BLOB").Replace(text)
+}

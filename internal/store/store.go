@@ -1,0 +1,407 @@
+// Package store keeps the log and its state in SQLite or PostgreSQL.
+//
+// One writer per node takes whatever commands have queued up (it never waits for more), loads everything they name,
+// lets each decide in memory (event.Batch), writes what they decided and commits once: group commit. Nothing is
+// answered before the commit is durable, and a command that refuses, refuses alone.
+//
+// The SQL is written once, with ? for parameters. What the engines do differently (how a batch is loaded and
+// written, how a transaction starts) is in sqlite.go and postgres.go behind the engine interface; package
+// storetest holds both to the same promises.
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// Bounds of one batch: commands, and bytes after which the rest waits for the next one.
+const (
+	maxBatch      = 128
+	maxBatchBytes = 8 << 20
+	maxQueue      = 4096
+	maxAttempts   = 12 // of one command that keeps losing races
+)
+
+// Options say where the data is and what is in it.
+type Options struct {
+	Database string             // a postgres:// URL, or the path of an SQLite file
+	Kinds    []event.Definition // every kind of object, in a fixed order (it is also the order of locks)
+	Master   secret.MasterKey
+	Clock    func() time.Time // time.Now when nil
+	Log      *slog.Logger     // slog.Default() when nil
+	ReadOnly bool             // never writes, runs beside a server
+}
+
+// Store implements event.Store.
+type Store struct {
+	engine engine
+	kinds  []event.Definition
+	byName map[event.Kind]event.Definition
+	sql    statements
+	master secret.MasterKey
+	clock  func() time.Time
+	log    *slog.Logger
+
+	queue    chan *pending // nil: read-only
+	stopping chan struct{}
+	stopped  chan struct{} // closed once the writer has answered everything it ever will
+	closing  sync.Once
+	closed   error
+}
+
+var _ event.Store = (*Store)(nil)
+
+// IsPostgres tells whether a database address means PostgreSQL.
+func IsPostgres(database string) bool {
+	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
+}
+
+// Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
+// writer. created tells that the database was empty: it has just been bound to this key.
+func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, master: o.Master, clock: o.Clock, log: o.Log,
+		stopping: make(chan struct{}), stopped: make(chan struct{})}
+	if s.clock == nil {
+		s.clock = time.Now
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	for _, k := range o.Kinds {
+		s.byName[k.Name()] = k
+	}
+	s.sql = newStatements(o.Kinds)
+	if IsPostgres(o.Database) {
+		s.engine, err = openPostgres(ctx, s, o.Database, o.ReadOnly)
+	} else {
+		s.engine, err = openSQLite(ctx, s, o.Database, o.ReadOnly)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	if !o.ReadOnly {
+		if err := s.migrate(ctx); err != nil {
+			s.engine.close()
+			return nil, false, fmt.Errorf("preparing the database: %w", err)
+		}
+	}
+	if created, err = s.bindMasterKey(ctx, o.ReadOnly); err != nil {
+		s.engine.close()
+		return nil, false, err
+	}
+	if !o.ReadOnly {
+		if err := s.refold(ctx); err != nil {
+			s.engine.close()
+			return nil, false, err
+		}
+		s.queue = make(chan *pending, maxQueue)
+		go s.write()
+	}
+	return s, created, nil
+}
+
+// HasData tells whether a database holds an installation already, without a key and without changing anything.
+func HasData(ctx context.Context, database string) (bool, error) {
+	s := &Store{}
+	var err error
+	if IsPostgres(database) {
+		s.engine, err = openPostgres(ctx, s, database, true)
+	} else {
+		if !fileExists(database) {
+			return false, nil
+		}
+		s.engine, err = openSQLite(ctx, s, database, true)
+	}
+	if err != nil {
+		return false, err
+	}
+	defer s.engine.close()
+	found := false
+	err = s.engine.query(ctx, "SELECT value FROM meta WHERE name = 'master_key_check'", nil, func(scanner) error {
+		found = true
+		return nil
+	})
+	if err != nil && s.engine.isMissingTable(err) {
+		return false, nil
+	}
+	return found, err
+}
+
+// ErrWrongKey says that the database belongs to another master key.
+var ErrWrongKey = errors.New("the master key is not the one this database was made with: give the right one with --master-key-file or SIGNET_MASTER_KEY")
+
+func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool, err error) {
+	want := s.master.CheckValue()
+	err = s.engine.transact(ctx, func(x executor) error {
+		if !readOnly {
+			// Two nodes that start on an empty database with different keys: the first wins, the other one stops.
+			if err := s.engine.lockSchema(ctx, x); err != nil {
+				return err
+			}
+		}
+		var have []byte
+		err := x.query(ctx, "SELECT value FROM meta WHERE name = 'master_key_check'", nil, func(scan scanner) error { return scan(&have) })
+		switch {
+		case err != nil && !(readOnly && s.engine.isMissingTable(err)):
+			return err
+		case have == nil && readOnly:
+			return errors.New("the database is empty")
+		case have == nil:
+			created = true
+			return x.exec(ctx, "INSERT INTO meta (name, value) VALUES ('master_key_check', ?)", want)
+		case !constantTimeEqual(have, want):
+			return ErrWrongKey
+		}
+		return nil
+	})
+	return created, err
+}
+
+// Close stops the writer after what is queued and closes the database.
+func (s *Store) Close() error {
+	s.closing.Do(func() {
+		close(s.stopping)
+		if s.queue != nil {
+			<-s.stopped
+		}
+		s.closed = s.engine.close()
+	})
+	return s.closed
+}
+
+// Ping tells whether the database answers.
+func (s *Store) Ping(ctx context.Context) error {
+	return s.engine.query(ctx, "SELECT position FROM log_head", nil, func(scan scanner) error {
+		var position int64
+		return scan(&position)
+	})
+}
+
+// pending is a queued command and its answer.
+type pending struct {
+	command event.Command
+	state   atomic.Int32 // waiting, started or abandoned
+	done    chan error
+}
+
+const (
+	waiting int32 = iota
+	started
+	abandoned
+)
+
+var errDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
+	"the deadline passed before the answer was there: the outcome may be unknown, so read before you try again")
+
+var errStopping = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second,
+	Message: "the server is stopping: try again on another node or in a moment"}
+
+// Do implements event.Store.
+func (s *Store) Do(ctx context.Context, c event.Command) error {
+	if err := ctx.Err(); err != nil {
+		return errDeadline.Because(err)
+	}
+	if err := s.check(&c); err != nil {
+		return err
+	}
+	p := &pending{command: c, done: make(chan error, 1)}
+	select {
+	case <-s.stopping:
+		return errStopping
+	default:
+	}
+	select {
+	case s.queue <- p:
+	case <-ctx.Done():
+		return errDeadline.Because(ctx.Err())
+	case <-s.stopping:
+		return errStopping
+	}
+	select {
+	case err := <-p.done:
+		return err
+	case <-ctx.Done():
+		p.state.CompareAndSwap(waiting, abandoned)
+		return errDeadline.Because(ctx.Err())
+	case <-s.stopped: // it may have been queued behind the writer's back
+		select {
+		case err := <-p.done:
+			return err
+		default:
+			return errStopping
+		}
+	}
+}
+
+// check finds mistakes in a command that would otherwise fail the whole batch.
+func (s *Store) check(c *event.Command) error {
+	if s.queue == nil {
+		return errors.New("store: opened for reading only")
+	}
+	for _, refs := range [...][]event.Ref{c.Write, c.Read} {
+		for _, ref := range refs {
+			if _, known := s.byName[ref.Kind]; !known {
+				return fmt.Errorf("store: unknown kind %q", ref.Kind)
+			}
+		}
+	}
+	for _, key := range c.Rows {
+		if !slices.Contains(event.Shelves, key.Shelf) {
+			return fmt.Errorf("store: unknown shelf %q", key.Shelf)
+		}
+	}
+	return nil
+}
+
+// write is the one writer of this node.
+func (s *Store) write() {
+	defer close(s.stopped)
+	batch := make([]*pending, 0, maxBatch)
+	for {
+		clear(batch[:cap(batch)]) // or what has been answered stays in memory until the next ones come
+		batch = batch[:0]
+		select {
+		case p := <-s.queue:
+			batch = append(batch, p)
+		case <-s.stopping:
+			select {
+			case p := <-s.queue:
+				batch = append(batch, p)
+			default:
+				return
+			}
+		}
+		for more := true; more && len(batch) < maxBatch; {
+			select {
+			case p := <-s.queue:
+				batch = append(batch, p)
+			default:
+				more = false
+			}
+		}
+		live := batch[:0]
+		for _, p := range batch {
+			if p.state.CompareAndSwap(waiting, started) {
+				live = append(live, p)
+			}
+		}
+		for rest := live; len(rest) > 0; {
+			rest = s.run(rest, 1)
+		}
+	}
+}
+
+// run takes commands through one transaction and answers them. What did not fit is given back. When the write fails,
+// it runs again in halves until the culprit is alone.
+func (s *Store) run(commands []*pending, attempt int) (rest []*pending) {
+	commands, rest, failed := s.transaction(commands)
+	if failed == nil {
+		return rest
+	}
+	var refused *errs.Error
+	switch {
+	case errors.As(failed, &refused): // storage is away; trying again in halves would not help
+		answer(commands, failed)
+	case len(commands) > 1:
+		half := len(commands) / 2
+		for _, part := range [][]*pending{commands[:half], commands[half:]} {
+			for len(part) > 0 {
+				part = s.run(part, attempt)
+			}
+		}
+	case !s.engine.isConflict(failed):
+		answer(commands, fmt.Errorf("writing: %w", failed))
+	case attempt >= maxAttempts:
+		answer(commands, errs.New(errs.Aborted, event.Contention,
+			"too many others are changing the same thing at the same time: try again").Because(failed))
+	default:
+		s.run(commands, attempt+1)
+	}
+	return rest
+}
+
+func answer(commands []*pending, err error) {
+	for _, p := range commands {
+		p.done <- err
+	}
+}
+
+// transaction runs one batch. It answers its commands itself unless writing failed; then it gives back those that
+// wait for an answer, and why.
+func (s *Store) transaction(commands []*pending) (taken, rest []*pending, failed error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	loaded, err := s.engine.begin(ctx, s.needs(commands))
+	if err != nil {
+		s.engine.rollback(ctx)
+		return commands, nil, err
+	}
+	batch := event.NewBatch(s.master, event.Micros(s.clock()), loaded)
+	answers := make([]error, 0, len(commands))
+	for _, p := range commands {
+		if batch.Size() > maxBatchBytes {
+			break
+		}
+		answers = append(answers, batch.Run(&p.command))
+	}
+	taken, rest = commands[:len(answers)], commands[len(answers):]
+	changes := batch.Changes()
+	if changes.Empty() {
+		s.engine.rollback(ctx)
+	} else if err := s.engine.commit(ctx, changes); err != nil {
+		s.engine.rollback(ctx)
+		return taken, rest, err
+	}
+	for i, p := range taken {
+		p.done <- answers[i]
+	}
+	return taken, rest, nil
+}
+
+// needs is what a batch looks at: per kind the objects to lock and those only to read, claims and rows. All sorted,
+// because the order of locks is what keeps nodes from deadlocks.
+type needs struct {
+	write  map[event.Kind][]string
+	read   map[event.Kind][]string
+	claims [][32]byte
+	rows   map[event.Shelf][]string
+}
+
+func (s *Store) needs(commands []*pending) *needs {
+	n := &needs{write: map[event.Kind][]string{}, read: map[event.Kind][]string{}, rows: map[event.Shelf][]string{}}
+	for _, p := range commands {
+		for _, ref := range p.command.Write {
+			n.write[ref.Kind] = append(n.write[ref.Kind], ref.ID)
+		}
+		for _, ref := range p.command.Read {
+			n.read[ref.Kind] = append(n.read[ref.Kind], ref.ID)
+		}
+		for _, c := range p.command.Claims {
+			n.claims = append(n.claims, c.Digest())
+		}
+		for _, key := range p.command.Rows {
+			n.rows[key.Shelf] = append(n.rows[key.Shelf], key.Key)
+		}
+	}
+	slices.SortFunc(n.claims, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
+	n.claims = slices.Compact(n.claims)
+	sortUnique(n.write)
+	sortUnique(n.read)
+	sortUnique(n.rows)
+	for kind, ids := range n.read {
+		n.read[kind] = without(ids, n.write[kind])
+	}
+	return n
+}

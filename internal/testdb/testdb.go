@@ -1,0 +1,85 @@
+// Package testdb gives tests a fresh database on every engine Signet runs on.
+//
+// SQLite is always there. PostgreSQL is the server whose address is in SIGNET_TEST_POSTGRES: scripts/with-postgres.sh
+// starts one for the length of a command. Without it the PostgreSQL half of a test is skipped, but fails where CI is
+// set, so that a machine meant to test everything cannot forget half of it.
+package testdb
+
+import (
+	"context"
+	"crypto/rand"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// The engines.
+const (
+	SQLite   = "sqlite"
+	Postgres = "postgres"
+)
+
+// Database is an empty database that lives as long as the test it was made for.
+type Database struct {
+	Engine string // SQLite or Postgres
+	URL    string // as store.Options and the flag --database take it: a file's path, or a postgres:// URL
+}
+
+// Each runs a test once for every engine, each time with a fresh database. Whatever the test opens on it must be closed
+// when the test ends (t.Cleanup does that in the right order).
+func Each(t *testing.T, test func(t *testing.T, db Database)) {
+	t.Helper()
+	for _, engine := range []string{SQLite, Postgres} {
+		t.Run(engine, func(t *testing.T) { test(t, New(t, engine)) })
+	}
+}
+
+// New makes one database of an engine.
+func New(t testing.TB, engine string) Database {
+	t.Helper()
+	if engine == SQLite {
+		return Database{Engine: SQLite, URL: filepath.Join(t.TempDir(), "signet.db")}
+	}
+	return newPostgres(t)
+}
+
+func newPostgres(t testing.TB) Database {
+	t.Helper()
+	server := os.Getenv("SIGNET_TEST_POSTGRES")
+	if server == "" {
+		const missing = "PostgreSQL is not tested: SIGNET_TEST_POSTGRES is not set (run through scripts/with-postgres.sh)"
+		if os.Getenv("CI") != "" {
+			t.Fatal(missing)
+		}
+		t.Skip(missing)
+	}
+	address, err := url.Parse(server)
+	if err != nil {
+		t.Fatal("SIGNET_TEST_POSTGRES is not a URL") // err would quote it, and a password in it
+	}
+	name := "signet_test_" + strings.ToLower(rand.Text())
+	onServer(t, server, "CREATE DATABASE "+name)
+	t.Cleanup(func() { onServer(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	address.Path = "/" + name
+	return Database{Engine: Postgres, URL: address.String()}
+}
+
+func onServer(t testing.TB, server, statement string) {
+	t.Helper()
+	// Not the test's own context: that is over when its cleanup runs.
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, server)
+	if err != nil {
+		t.Fatalf("connecting to the test server: %v", err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, statement); err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+}

@@ -1,0 +1,135 @@
+package user
+
+import (
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+// NewHuman is what a person is created with.
+type NewHuman struct {
+	UserName      string
+	Profile       Profile // an empty display name is made from first and last name
+	Email         string
+	EmailVerified bool
+	Phone         string // empty: none
+	PhoneVerified bool
+}
+
+// Violations lists what is wrong with it, each field under the given prefix.
+func (n *NewHuman) Violations(prefix string) []errs.Violation {
+	var wrong []errs.Violation
+	// Emptiness is a rule of the definition already; saying it twice helps nobody.
+	if _, problem := syntax.Email(n.Email); problem != "" && n.Email != "" {
+		wrong = append(wrong, errs.Violation{Field: prefix + "email.email", Message: problem})
+	}
+	if _, problem := syntax.Phone(n.Phone); problem != "" && n.Phone != "" {
+		wrong = append(wrong, errs.Violation{Field: prefix + "phone.phone", Message: problem})
+	}
+	return wrong
+}
+
+// HumanAdded records a new person.
+type HumanAdded struct {
+	EmailVerified bool       `json:"emailVerified,omitempty"`
+	PhoneVerified bool       `json:"phoneVerified,omitempty"`
+	Personal      HumanFacts `json:"-"`
+}
+
+// HumanFacts is the personal part of HumanAdded. Keys are recorded, not recomputed: Unicode's tables change.
+type HumanFacts struct {
+	UserName    string  `json:"userName"`
+	UserNameKey string  `json:"userNameKey"`
+	Profile     Profile `json:"profile"`
+	Email       string  `json:"email"`
+	EmailKey    string  `json:"emailKey"`
+	Phone       string  `json:"phone,omitempty"`
+	PhoneNormal string  `json:"phoneNormal,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (HumanAdded) EventType() event.Type { return "user.human_added.v1" }
+
+// Apply implements event.Fact.
+func (e HumanAdded) Apply(u *User) {
+	p := e.Personal
+	*u = User{State: Active, UserName: p.UserName, UserNameKey: p.UserNameKey, Human: &Human{
+		Profile: p.Profile,
+		Email:   Email{Address: p.Email, Key: p.EmailKey, Verified: e.EmailVerified},
+	}}
+	if p.Phone != "" {
+		u.Human.Phone = &Phone{Number: p.Phone, Normal: p.PhoneNormal, Verified: e.PhoneVerified}
+	}
+}
+
+// ServiceAdded records a new service user.
+type ServiceAdded struct {
+	Personal ServiceFacts `json:"-"`
+}
+
+// ServiceFacts is the personal part of ServiceAdded: people name services after themselves.
+type ServiceFacts struct {
+	UserName    string `json:"userName"`
+	UserNameKey string `json:"userNameKey"`
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (ServiceAdded) EventType() event.Type { return "user.service_added.v1" }
+
+// Apply implements event.Fact.
+func (e ServiceAdded) Apply(u *User) {
+	p := e.Personal
+	*u = User{State: Active, UserName: p.UserName, UserNameKey: p.UserNameKey, Service: &Service{Name: p.Name, Description: p.Description}}
+}
+
+// MembershipSet records which roles a user holds in a scope from now on; none ends the membership.
+type MembershipSet struct {
+	Scope string        `json:"scope"`
+	Roles []access.Role `json:"roles,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (MembershipSet) EventType() event.Type { return "user.membership_set.v1" }
+
+// Apply implements event.Fact.
+func (e MembershipSet) Apply(u *User) { u.Memberships = u.Memberships.With(e.Scope, e.Roles) }
+
+// AddHuman creates a person inside a command that declared the id for writing and the claim of the name. Errors:
+// ErrUserNameTaken; InvalidArgument with the violations of n.
+func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], error) {
+	if wrong := n.Violations(""); len(wrong) > 0 {
+		return nil, errs.Invalid(wrong...)
+	}
+	facts := HumanFacts{UserName: n.UserName, UserNameKey: syntax.NameKey(n.UserName), Profile: n.Profile, Email: n.Email, Phone: n.Phone}
+	if facts.Profile.DisplayName == "" {
+		facts.Profile.DisplayName = n.Profile.FirstName + " " + n.Profile.LastName
+	}
+	facts.EmailKey, _ = syntax.Email(n.Email)
+	if n.Phone != "" {
+		facts.PhoneNormal, _ = syntax.Phone(n.Phone)
+	}
+	if err := nameFree(tx, org, facts.UserNameKey); err != nil {
+		return nil, err
+	}
+	return Kind.Create(tx, id, org, HumanAdded{EmailVerified: n.EmailVerified, PhoneVerified: n.PhoneVerified && n.Phone != "", Personal: facts})
+}
+
+// AddService creates a service user, likewise.
+func AddService(tx *event.Tx, id, org, userName, name, description string) (*event.Object[User], error) {
+	key := syntax.NameKey(userName)
+	if err := nameFree(tx, org, key); err != nil {
+		return nil, err
+	}
+	return Kind.Create(tx, id, org, ServiceAdded{Personal: ServiceFacts{UserName: userName, UserNameKey: key, Name: name, Description: description}})
+}
+
+func nameFree(tx *event.Tx, org, key string) error {
+	holder, err := tx.Holder(NameClaim(org, key))
+	if err == nil && holder != "" {
+		return ErrUserNameTaken
+	}
+	return err
+}

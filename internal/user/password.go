@@ -1,0 +1,100 @@
+package user
+
+import (
+	"context"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// PasswordSet records that somebody else's word replaced the password. The hash itself is a secret, not a fact.
+type PasswordSet struct {
+	ChangeRequired bool `json:"changeRequired,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (PasswordSet) EventType() event.Type { return "user.password_set.v1" }
+
+// Apply implements event.Fact.
+func (e PasswordSet) Apply(u *User) {
+	u.Password = Password{Version: u.Password.Version + 1, ChangeRequired: e.ChangeRequired}
+	u.endAll()
+}
+
+// PasswordChanged records that the person chose a new password. It ends sessions, not personal access tokens.
+type PasswordChanged struct{}
+
+// EventType implements event.Fact.
+func (PasswordChanged) EventType() event.Type { return "user.password_changed.v1" }
+
+// Apply implements event.Fact.
+func (PasswordChanged) Apply(u *User) {
+	u.Password = Password{Version: u.Password.Version + 1}
+	u.SessionEpoch++
+}
+
+// PasswordRow is where the hash of a user's password lives.
+func PasswordRow(id string) event.RowKey {
+	return event.RowKey{Shelf: event.Secrets, Key: id + "/password"}
+}
+
+// PutPassword records a password for a user inside a command: the fact in the log, the hash beside it.
+func PutPassword(tx *event.Tx, u *event.Object[User], hash []byte, fact event.Fact[User]) error {
+	tx.PutRow(event.Row{RowKey: PasswordRow(u.ID), Value: hash})
+	return u.Append(fact)
+}
+
+// SetPassword is what SetPassword needs to know.
+type SetPassword struct {
+	UserID         string
+	Password       string
+	ChangeRequired bool
+	IfMatch        event.IfMatch
+}
+
+// Do sets the password of a user in the permit's organization and ends all its sessions and tokens. Errors:
+// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when IfMatch does not hold; Unavailable when too many
+// passwords are being hashed.
+func (p SetPassword) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit) (event.Details, error) {
+	check := func(u *event.Object[User], err error) (*event.Object[User], error) {
+		if err != nil {
+			return nil, err
+		}
+		if u, err = Reachable(u, permit); err != nil {
+			return nil, err
+		}
+		if err := permit.Covers(u.State.Memberships); err != nil {
+			return nil, err
+		}
+		if u.State.Human == nil {
+			return nil, ErrNotHuman
+		}
+		return u, p.IfMatch.Check(u.Sequence)
+	}
+	// Hashing is expensive, so it is only done for those who may; what holds is decided again in the command.
+	if _, err := check(Kind.Read(ctx, s, p.UserID)); err != nil {
+		return event.Details{}, err
+	}
+	hash, err := hasher.Hash(ctx, p.Password)
+	if err != nil {
+		return event.Details{}, err
+	}
+	var details event.Details
+	err = s.Do(ctx, event.Command{
+		Origin: permit.Origin(),
+		Write:  []event.Ref{Kind.Ref(p.UserID)},
+		Decide: func(tx *event.Tx) error {
+			u, err := check(Kind.Get(tx, p.UserID))
+			if err != nil {
+				return err
+			}
+			if err := PutPassword(tx, u, hash, PasswordSet{ChangeRequired: p.ChangeRequired}); err != nil {
+				return err
+			}
+			details = u.Details()
+			return nil
+		},
+	})
+	return details, err
+}

@@ -1,0 +1,93 @@
+package user
+
+import (
+	"context"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// Gender of a person; the empty one says nothing.
+type Gender string
+
+// The genders the API knows.
+const (
+	Female  Gender = "female"
+	Male    Gender = "male"
+	Diverse Gender = "diverse"
+)
+
+// Profile of a person.
+type Profile struct {
+	FirstName         string `json:"firstName"`
+	LastName          string `json:"lastName"`
+	NickName          string `json:"nickName,omitempty"`
+	DisplayName       string `json:"displayName"`
+	PreferredLanguage string `json:"preferredLanguage,omitempty"`
+	Gender            Gender `json:"gender,omitempty"`
+}
+
+// ProfileChanged records which parts of a profile are different now.
+type ProfileChanged struct {
+	Personal ProfileFacts `json:"-"`
+}
+
+// ProfileFacts holds the new values; nil: as before.
+type ProfileFacts struct {
+	FirstName         *string `json:"firstName,omitempty"`
+	LastName          *string `json:"lastName,omitempty"`
+	NickName          *string `json:"nickName,omitempty"`
+	DisplayName       *string `json:"displayName,omitempty"`
+	PreferredLanguage *string `json:"preferredLanguage,omitempty"`
+	Gender            *Gender `json:"gender,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (ProfileChanged) EventType() event.Type { return "user.profile_changed.v1" }
+
+// Apply implements event.Fact.
+func (e ProfileChanged) Apply(u *User) {
+	if u.Human == nil {
+		return
+	}
+	p, n := &u.Human.Profile, e.Personal
+	event.Set(&p.FirstName, n.FirstName)
+	event.Set(&p.LastName, n.LastName)
+	event.Set(&p.NickName, n.NickName)
+	event.Set(&p.DisplayName, n.DisplayName)
+	event.Set(&p.PreferredLanguage, n.PreferredLanguage)
+	event.Set(&p.Gender, n.Gender)
+}
+
+// ReplaceProfile replaces the caller's whole profile. Errors: ErrNotHuman; Aborted when match does not hold.
+func ReplaceProfile(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, p Profile) (event.Details, error) {
+	var details event.Details
+	err := s.Do(ctx, event.Command{
+		Origin: caller.Origin(),
+		Write:  []event.Ref{Kind.Ref(caller.UserID)},
+		Decide: func(tx *event.Tx) error {
+			u, err := present(Kind.Get(tx, caller.UserID))
+			if err != nil {
+				return err
+			}
+			if u.State.Human == nil {
+				return ErrNotHuman
+			}
+			if err := match.Check(u.Sequence); err != nil {
+				return err
+			}
+			old := u.State.Human.Profile
+			err = u.Append(ProfileChanged{Personal: ProfileFacts{
+				FirstName:         event.Changed(old.FirstName, p.FirstName),
+				LastName:          event.Changed(old.LastName, p.LastName),
+				NickName:          event.Changed(old.NickName, p.NickName),
+				DisplayName:       event.Changed(old.DisplayName, p.DisplayName),
+				PreferredLanguage: event.Changed(old.PreferredLanguage, p.PreferredLanguage),
+				Gender:            event.Changed(old.Gender, p.Gender),
+			}})
+			details = u.Details()
+			return err
+		},
+	})
+	return details, err
+}

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# Sets up what the tests need and runs all of them. In CI a skipped test is a failure; elsewhere it is said loudly.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+echo "== generated code is what the definition says"
+scripts/generate.sh --check
+echo "== lint"
+scripts/lint.sh
+echo "== tests, both engines, race detector"
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+status=0
+SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -race -timeout 12m -v ./... >"$log" 2>&1 || status=$?
+# The full log is long: show the packages and whatever failed.
+grep -E '^(ok|FAIL|panic:|---? FAIL)|^\?.*no test files' "$log" | grep -v 'no test files' || true
+if [[ $status -ne 0 ]]; then
+  echo "== what failed"
+  grep -vE '^\s*(=== |--- PASS|PASS)' "$log" | tail -n 300
+  exit "$status"
+fi
+skipped=$(grep -E '^\s*--- SKIP' "$log" || true)
+if [[ -n $skipped ]]; then
+  echo "== SKIPPED:"
+  grep -A2 -E '^\s*--- SKIP' "$log"
+  if [[ ${CI-} == true ]]; then
+    echo "a skip is a failure in CI" >&2
+    exit 1
+  fi
+fi
+passed=$(grep -cE '^\s*--- PASS' "$log" || true)
+echo "$passed passed, 0 failed"
