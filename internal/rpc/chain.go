@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -15,7 +16,6 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
 )
 
@@ -26,8 +26,8 @@ type Call struct {
 	header http.Header   // as received; metadata, in gRPC
 	limit  time.Duration // how long it may take
 
-	// decode fills the request from the wire. Violations mean that the message cannot be used; what is wrong beside the
-	// message goes to problems, as do headers that the door has to read itself.
+	// decode fills the request from the wire. Violations mean that nothing can be said about the rest of the message;
+	// where it can, what is wrong goes to problems, as do headers that the door has to read itself.
 	decode   func(ctx context.Context, req proto.Message) ([]errs.Violation, error)
 	problems []errs.Violation
 }
@@ -105,14 +105,14 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 	}
 	token, ok := bearer(c.header)
 	if !ok {
-		return nil, ErrUnauthenticated
+		return nil, access.ErrUnauthenticated
 	}
-	caller, err := h.Authenticate(ctx, token)
+	caller, err := h.config.Authenticate(ctx, token)
 	if err != nil {
 		return nil, err
 	}
 	if caller == nil {
-		return nil, ErrUnauthenticated
+		return nil, access.ErrUnauthenticated
 	}
 	own := *caller // whoever hands callers out may keep them
 	own.RequestID = c.info.RequestID
@@ -126,16 +126,18 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 	if err != nil {
 		return nil, err
 	}
-	found := unreadable
+	// What is wrong on the wire comes first: a number where a name should be is not an empty name.
+	found := append(unreadable, c.problems...)
 	if len(unreadable) == 0 {
-		if found, err = h.rules.check(req); err != nil {
+		broken, err := h.rules.check(req)
+		if err != nil {
 			return nil, err
 		}
-		if h.Check != nil {
-			found = append(found, h.Check(req)...)
+		found = append(found, broken...)
+		if h.config.Check != nil {
+			found = append(found, h.config.Check(req)...)
 		}
 	}
-	found = append(found, c.problems...)
 	found = append(found, c.readHeaders()...)
 	if len(unreadable) == 0 || c.op.orgID == nil {
 		found = append(found, c.settleOrganization(req)...)
@@ -146,7 +148,8 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 	return next(ctx, c, req)
 }
 
-// firstOfEach keeps one violation per field, and no more of them than a caller can read.
+// firstOfEach keeps one violation per field, and no more of them than a caller can read, in an order that does not
+// depend on the protocol.
 func firstOfEach(all []errs.Violation) []errs.Violation {
 	var kept []errs.Violation
 	seen := map[string]bool{}
@@ -159,6 +162,7 @@ func firstOfEach(all []errs.Violation) []errs.Violation {
 			break
 		}
 	}
+	slices.SortStableFunc(kept, func(a, b errs.Violation) int { return strings.Compare(a.Field, b.Field) })
 	return kept
 }
 
@@ -199,7 +203,7 @@ func authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto
 	rule, caller := c.op.rule, c.info.Caller
 	if caller == nil {
 		if !rule.GetPublic() {
-			return nil, ErrUnauthenticated
+			return nil, access.ErrUnauthenticated
 		}
 		return next(ctx, c, req)
 	}
@@ -238,7 +242,3 @@ func operate(ctx context.Context, c *Call, req proto.Message) (proto.Message, er
 	}
 	return c.op.invoke(ctx, req)
 }
-
-// errNotStarted is a deadline that passed in time: the caller may simply try again.
-var errNotStarted = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
-	"the time for the request was over before the operation began: nothing was done")

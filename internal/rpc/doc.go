@@ -24,7 +24,7 @@
 // id and never to the caller.
 //
 // The frames of gRPC are read and written here and not by a library, for unary calls are simple (five bytes and a
-// message), and the library at hand answers some errors by itself, without our details, reads on through a message it
-// has already found too large, and unpacks a compressed one to its end to report its size. Reflection and health
-// checks, which no product code depends on, do come from it (standard.go).
+// message), and connect-go answers some errors by itself, without our details, reads on through a message it has already
+// found too large, and unpacks a compressed one to its end to report its size. Reflection and health checks do come
+// from that family of libraries (standard.go).
 package rpc

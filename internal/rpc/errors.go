@@ -20,7 +20,6 @@ import (
 
 // Reasons of this package.
 const (
-	Unauthenticated        errs.Reason = "UNAUTHENTICATED"
 	PasswordChangeRequired errs.Reason = "PASSWORD_CHANGE_REQUIRED"
 	UnknownPath            errs.Reason = "UNKNOWN_PATH"
 	UnknownMethod          errs.Reason = "UNKNOWN_METHOD"
@@ -32,10 +31,6 @@ const (
 	Cancelled              errs.Reason = "CANCELLED"
 	Internal               errs.Reason = "INTERNAL"
 )
-
-// ErrUnauthenticated is the answer to a request without a valid credential, whatever is wrong with it.
-var ErrUnauthenticated = errs.New(errs.Unauthenticated, Unauthenticated,
-	"this operation needs a valid token: send it in the header authorization as Bearer, a space and the token")
 
 var (
 	errPasswordChange = errs.New(errs.PermissionDenied, PasswordChangeRequired,
@@ -58,6 +53,8 @@ var (
 		"the request is too large: at most "+strconv.Itoa(maxBody)+" bytes are accepted")
 	errDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
 		"the request took too long and was given up: whether a change was made is not known, read before you try again")
+	errNotStarted = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
+		"the time for the request was over before the operation began: nothing was done")
 	errCancelled = errs.New(errs.DeadlineExceeded, Cancelled, "the caller gave the request up")
 	errNotReady  = errs.New(errs.Unavailable, NotReady, "the server cannot serve requests at the moment")
 	errInternal  = errs.New(errs.Internal, Internal,

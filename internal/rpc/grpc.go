@@ -85,6 +85,9 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 	default:
 		return nil, errGRPCEncoding
 	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	buf := buffers.get()
 	defer buffers.put(buf)
 	end := x.interruptible(ctx)
@@ -102,7 +105,7 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 		return []errs.Violation{{Message: "the message is not a valid " + string(req.ProtoReflect().Descriptor().FullName())}}, nil
 	}
 	if bytes.IndexByte(raw, 0) >= 0 { // most messages need no closer look
-		return nulStrings(req.ProtoReflect(), "", nil), nil
+		x.problems = append(x.problems, nulStrings(req.ProtoReflect(), "", nil)...)
 	}
 	return nil, nil
 }

@@ -27,7 +27,7 @@ const (
 type Config struct {
 	Services []Service
 
-	// Authenticate tells who a bearer token belongs to. For a token that is not valid it returns ErrUnauthenticated or
+	// Authenticate tells who a bearer token belongs to. For a token that is not valid it returns access.ErrUnauthenticated or
 	// another *errs.Error of kind Unauthenticated; any other error is the caller's answer too.
 	Authenticate func(ctx context.Context, token string) (*access.Caller, error)
 
@@ -47,7 +47,7 @@ type Config struct {
 
 // Handler serves the API. Make one with New.
 type Handler struct {
-	Config
+	config  Config
 	root    *node
 	origins map[string]bool
 	rules   rules
@@ -58,22 +58,22 @@ type Handler struct {
 // New builds the handler from the descriptors of the services. It fails, naming every culprit, if an RPC has no access
 // rule, no REST path or no implementation, if two of them have the same path, or if a setting makes no sense.
 func New(config Config) (*Handler, error) {
-	h := &Handler{Config: config, root: &node{}, origins: map[string]bool{}}
-	if h.Authenticate == nil {
+	h := &Handler{config: config, root: &node{}, origins: map[string]bool{}}
+	if h.config.Authenticate == nil {
 		return nil, errors.New("rpc: Config.Authenticate is not set")
 	}
-	if h.TimeLimit <= 0 {
-		h.TimeLimit = defaultTimeLimit
+	if h.config.TimeLimit <= 0 {
+		h.config.TimeLimit = defaultTimeLimit
 	}
-	if h.Log == nil {
-		h.Log = slog.New(slog.DiscardHandler)
+	if h.config.Log == nil {
+		h.config.Log = slog.New(slog.DiscardHandler)
 	}
-	if h.Now == nil {
-		h.Now = time.Now
+	if h.config.Now == nil {
+		h.config.Now = time.Now
 	}
 	ops := map[string]*operation{}
 	var problems []error
-	for _, s := range h.Services {
+	for _, s := range h.config.Services {
 		found, err := newOperations(s)
 		if err != nil {
 			problems = append(problems, err)
@@ -87,7 +87,7 @@ func New(config Config) (*Handler, error) {
 			problems = append(problems, h.mount(op)...)
 		}
 	}
-	for _, origin := range h.CORSOrigins {
+	for _, origin := range h.config.CORSOrigins {
 		if err := checkOrigin(origin); err != nil {
 			problems = append(problems, err)
 		}
@@ -102,7 +102,7 @@ func New(config Config) (*Handler, error) {
 	if h.rules, err = newRules(ops); err != nil {
 		return nil, err
 	}
-	if h.metrics, err = newMetrics(h.Metrics); err != nil {
+	if h.metrics, err = newMetrics(h.config.Metrics); err != nil {
 		return nil, err
 	}
 	h.run = h.chain()
@@ -139,9 +139,9 @@ type exchange struct {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{h: h, w: w, r: r, start: h.Now(), protocol: "http"}
+	x := &exchange{h: h, w: w, r: r, start: h.config.Now(), protocol: "http"}
 	x.header = r.Header
-	x.limit = h.TimeLimit
+	x.limit = h.config.TimeLimit
 	x.info.RequestID = requestID(r.Header)
 	x.info.Peer = h.peer(r)
 	x.info.UserAgent = userAgent(r.Header)

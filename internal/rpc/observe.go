@@ -14,7 +14,7 @@ import (
 // observe writes the one line of log that every request gets, and counts it. Nothing a caller sends gets into either,
 // except a request id of harmless characters: no path, header, body or token.
 func (x *exchange) observe() {
-	took := x.h.Now().Sub(x.start)
+	took := x.h.config.Now().Sub(x.start)
 	procedure := x.known
 	if procedure == "" {
 		procedure = "-"
@@ -50,7 +50,7 @@ func (x *exchange) observe() {
 			attrs = append(attrs, slog.String("stack", string(p.stack)))
 		}
 	}
-	x.h.Log.LogAttrs(x.r.Context(), level, "request", attrs...)
+	x.h.config.Log.LogAttrs(x.r.Context(), level, "request", attrs...)
 	if !x.quiet {
 		x.h.metrics.count(x, took)
 	}

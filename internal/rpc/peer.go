@@ -11,7 +11,7 @@ import (
 // saw. Anything a client could have written itself is not believed.
 func (h *Handler) peer(r *http.Request) netip.Addr {
 	direct, _ := parseAddr(r.RemoteAddr)
-	if len(h.TrustedProxies) == 0 || !h.trusts(direct) {
+	if len(h.config.TrustedProxies) == 0 || !h.trusts(direct) {
 		return direct
 	}
 	client := direct
@@ -30,7 +30,7 @@ func (h *Handler) peer(r *http.Request) netip.Addr {
 }
 
 func (h *Handler) trusts(addr netip.Addr) bool {
-	return slices.ContainsFunc(h.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
+	return slices.ContainsFunc(h.config.TrustedProxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // parseAddr reads an address with or without a port.

@@ -113,7 +113,12 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 				return nil, err
 			}
 		}
-		unreadable = strictjson.Unmarshal(buf.Bytes(), req)
+		found, complete := strictjson.Unmarshal(buf.Bytes(), req)
+		if complete {
+			x.problems = append(x.problems, found...)
+		} else {
+			unreadable = found
+		}
 		for _, name := range sortedKeys(query) {
 			x.problem(readable(name), "must be in the body: this operation has no query parameters")
 		}
@@ -220,6 +225,9 @@ func (x *exchange) readBody(ctx context.Context, buf *bytes.Buffer) error {
 	if x.r.ContentLength > maxBody {
 		return errBodyTooLarge
 	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if n := x.r.ContentLength; n > 0 {
 		buf.Grow(int(n) + bytes.MinRead)
 	}
@@ -237,8 +245,13 @@ func (x *exchange) interruptible(ctx context.Context) (end func()) {
 		_ = http.NewResponseController(x.w).SetReadDeadline(x.start)
 	})
 	return func() {
-		if !stop() {
-			<-done
+		if stop() {
+			return
+		}
+		<-done
+		if x.r.ProtoMajor == 1 && !x.answered {
+			// net/http may take the deadline for the client's leaving, and would cancel what comes next.
+			x.w.Header()["Connection"] = []string{"close"}
 		}
 	}
 }
@@ -263,16 +276,17 @@ func readError(ctx context.Context, err error) error {
 	return errs.Invalid(errs.Violation{Message: "the body could not be read"}).Because(err)
 }
 
-// answer sends a JSON body.
+// answer sends a JSON body, with a line break behind it for those who read it in a terminal.
 func (x *exchange) answer(status int, body []byte) {
 	h := x.w.Header()
 	h["Content-Type"] = []string{"application/json"}
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
+	h["Content-Length"] = []string{strconv.Itoa(len(body) + 1)}
 	x.answered = true
 	x.w.WriteHeader(status)
 	_, _ = x.w.Write(body) // who hangs up is not told anything anyway
+	_, _ = io.WriteString(x.w, "\n")
 }
 
 // refuse sends an error as JSON.

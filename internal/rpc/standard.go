@@ -25,14 +25,14 @@ func (h *Handler) mountStandard() (problems []error) {
 		x.answer(http.StatusOK, []byte(`{"status":"ok"}`))
 	})
 	add(http.MethodGet, "/readyz", func(x *exchange, _ []string) { x.serveReady() })
-	if h.OpenAPI != nil {
-		add(http.MethodGet, "/openapi.json", func(x *exchange, _ []string) { x.answer(http.StatusOK, h.OpenAPI) })
+	if h.config.OpenAPI != nil {
+		add(http.MethodGet, "/openapi.json", func(x *exchange, _ []string) { x.answer(http.StatusOK, h.config.OpenAPI) })
 	}
 
 	// Nothing here is worth compressing, and unpacking is how small requests become large.
 	options := connect.WithHandlerOptions(connect.WithReadMaxBytes(64<<10), connect.WithCompression("gzip", nil, nil))
-	names := make([]string, 0, len(h.Services)+1)
-	for _, s := range h.Services {
+	names := make([]string, 0, len(h.config.Services)+1)
+	for _, s := range h.config.Services {
 		names = append(names, string(s.Name))
 	}
 	reflector := grpcreflect.NewStaticReflector(append(names, grpchealth.HealthV1ServiceName)...)
@@ -59,10 +59,10 @@ func (x *exchange) serveReady() {
 }
 
 func (h *Handler) ready(ctx context.Context) error {
-	if h.Ready == nil {
+	if h.config.Ready == nil {
 		return nil
 	}
-	return h.Ready(ctx)
+	return h.config.Ready(ctx)
 }
 
 // foreign serves a gRPC method that is not ours, under the same limits: content type, size, time.
@@ -103,7 +103,7 @@ func (c health) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpch
 		return nil, connect.NewError(connect.CodeNotFound, errors.New("there is no such service"))
 	}
 	if err := c.h.ready(ctx); err != nil {
-		c.h.Log.WarnContext(ctx, "not ready", "cause", err.Error())
+		c.h.config.Log.WarnContext(ctx, "not ready", "cause", err.Error())
 		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
 	}
 	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil

@@ -113,7 +113,7 @@ func nulStrings(m protoreflect.Message, path string, found []errs.Violation) []e
 				return true
 			})
 		case fd.IsList():
-			for i := range v.List().Len() {
+			for i := 0; i < v.List().Len() && len(found) < strictjson.MaxViolations; i++ {
 				found = nulValue(fd, v.List().Get(i), name+"["+strconv.Itoa(i)+"]", found)
 			}
 		default:

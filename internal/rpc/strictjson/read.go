@@ -15,18 +15,21 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 )
 
-// Unmarshal resets m and fills it from body, which must be one JSON object. It returns nil when all of the body was
-// understood; otherwise m is half filled and not to be used. A violation of the body as a whole has an empty Field.
-func Unmarshal(body []byte, m proto.Message) []errs.Violation {
+// Unmarshal resets m and fills it from body, which must be one JSON object. Without violations all of the body was
+// understood. With violations, m is not to be acted on; complete tells that the body was read to its end, so
+// that m holds every other field and can be checked for more that is wrong. A violation of the body as a
+// whole has an empty Field.
+func Unmarshal(body []byte, m proto.Message) (found []errs.Violation, complete bool) {
 	proto.Reset(m)
 	d := decoder{in: body}
 	if d.peek() != '{' {
-		return []errs.Violation{{Message: "the body must be a JSON object"}}
+		return []errs.Violation{{Message: "the body must be a JSON object"}}, false
 	}
-	if d.message(m.ProtoReflect()) && d.peek() != 0 {
-		d.fail("nothing may follow the object")
+	complete = d.message(m.ProtoReflect())
+	if complete && d.peek() != 0 {
+		complete = d.fail("nothing may follow the object")
 	}
-	return d.found
+	return d.found, complete
 }
 
 // decoder reads in from pos on. Its methods return false when reading cannot or need not go on.

@@ -78,7 +78,7 @@ func TestABodyIsUnderstood(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := c.want.ProtoReflect().New().Interface()
-			if violations := strictjson.Unmarshal([]byte(c.body), got); violations != nil {
+			if violations := unmarshal([]byte(c.body), got); violations != nil {
 				t.Fatalf("refused:\n%s", lines(violations))
 			}
 			if !proto.Equal(got, c.want) {
@@ -108,7 +108,7 @@ func TestEveryTypeIsRead(t *testing.T) {
 			if err := prototext.Unmarshal([]byte(want), expected); err != nil {
 				t.Fatal(err)
 			}
-			if violations := strictjson.Unmarshal([]byte(body), got); violations != nil {
+			if violations := unmarshal([]byte(body), got); violations != nil {
 				t.Fatalf("refused:\n%s", lines(violations))
 			}
 			if !proto.Equal(got, expected) {
@@ -204,13 +204,13 @@ texts: must be an object`},
 		"with an unknown name made fit to be shown": {newKinds(), `{"a\n\u202e` + strings.Repeat("ä", 80) + `":1,"":2}`, "a\ufffd\ufffd" + strings.Repeat("ä", 57) + ": is not a known field\n\"\": is not a known field"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := lines(strictjson.Unmarshal([]byte(c.body), c.into)); got != c.want {
+			if got := lines(unmarshal([]byte(c.body), c.into)); got != c.want {
 				t.Errorf("got:\n%s\nwant:\n%s", got, c.want)
 			}
 		})
 	}
 	t.Run("but not when it nests as deeply as allowed", func(t *testing.T) {
-		if violations := strictjson.Unmarshal([]byte(deep(strictjson.MaxDepth)), newKinds()); violations != nil {
+		if violations := unmarshal([]byte(deep(strictjson.MaxDepth)), newKinds()); violations != nil {
 			t.Errorf("refused:\n%s", lines(violations))
 		}
 	})
@@ -218,7 +218,7 @@ texts: must be an object`},
 
 func TestViolationsAreBounded(t *testing.T) {
 	body := `{"roles":[` + strings.Repeat("1,", 1000) + `1]}`
-	if n := len(strictjson.Unmarshal([]byte(body), &signetv1.SetupOrganizationRequest{})); n != strictjson.MaxViolations {
+	if n := len(unmarshal([]byte(body), &signetv1.SetupOrganizationRequest{})); n != strictjson.MaxViolations {
 		t.Errorf("got %d violations, want %d", n, strictjson.MaxViolations)
 	}
 }
@@ -226,7 +226,7 @@ func TestViolationsAreBounded(t *testing.T) {
 func TestViolationsNeverRepeatAValue(t *testing.T) {
 	for _, value := range []string{`"hunter2`, `"hunter2\x"`, `["hunter2"]`, `{"name":"hunter2"}`, `"hunter2\u0000"`, `"hunter2"x`, "\"hunter2\xff\""} {
 		for _, field := range []string{"int32Field", "stringField", "color", "time", "boolField", "bytesField", "mask", "texts", "unknown"} {
-			got := lines(strictjson.Unmarshal([]byte(`{"`+field+`":`+value+`}`), newKinds()))
+			got := lines(unmarshal([]byte(`{"`+field+`":`+value+`}`), newKinds()))
 			if strings.Contains(got, "hunter") {
 				t.Errorf("%s %s: %s", field, value, got)
 			}
@@ -236,7 +236,7 @@ func TestViolationsNeverRepeatAValue(t *testing.T) {
 
 func TestAMessageIsFilledAfresh(t *testing.T) {
 	m := &signetv1.SetupOrganizationRequest{Roles: []string{"left over"}}
-	if violations := strictjson.Unmarshal([]byte(`{"roles":["new"]}`), m); violations != nil {
+	if violations := unmarshal([]byte(`{"roles":["new"]}`), m); violations != nil {
 		t.Fatal(lines(violations))
 	}
 	if !slices.Equal(m.Roles, []string{"new"}) {
@@ -426,5 +426,27 @@ func TestAProtoPathBecomesAJSONPath(t *testing.T) {
 	}
 	if got := strictjson.JSONPath(kindsType, `agains["a].b_c"].again_list[2].one_text`); got != `agains["a].b_c"].againList[2].oneText` {
 		t.Errorf("got %s", got)
+	}
+}
+
+// unmarshal is Unmarshal where only the violations matter.
+func unmarshal(body []byte, m proto.Message) []errs.Violation {
+	found, _ := strictjson.Unmarshal(body, m)
+	return found
+}
+
+func TestUnmarshalTellsWhetherItReadToTheEnd(t *testing.T) {
+	for body, want := range map[string]bool{
+		`{}`:                              true,
+		`{"roles":[1],"no":2}`:            true,
+		`{"roles":["a"]`:                  false,
+		`{"roles":["a"]} x`:               false,
+		`[]`:                              false,
+		``:                                false,
+		`{"human":{"password":"\u0000"}}`: true,
+	} {
+		if _, complete := strictjson.Unmarshal([]byte(body), &signetv1.SetupOrganizationRequest{}); complete != want {
+			t.Errorf("%s: complete is %v", body, complete)
+		}
 	}
 }

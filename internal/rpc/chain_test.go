@@ -1,0 +1,459 @@
+package rpc
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+var (
+	profile = &signetv1.UpdateMyProfileRequest{FirstName: "Ada", LastName: "King", DisplayName: "Ada King"}
+
+	getMe       = ask{"UserService/GetMyUser", "GET", "/v1/users/me", &signetv1.GetMyUserRequest{}, nil}
+	getUser     = ask{"UserService/GetUser", "GET", "/v1/users/usr_9", &signetv1.GetUserRequest{UserId: "usr_9"}, nil}
+	getOrg      = ask{"OrganizationService/GetOrganization", "GET", "/v1/orgs/org_x", &signetv1.GetOrganizationRequest{OrgId: "org_x"}, nil}
+	putProfile  = ask{"UserService/UpdateMyProfile", "PUT", "/v1/users/me/profile", profile, nil}
+	setPassword = ask{"UserService/SetUserPassword", "POST", "/v1/users/usr_9/password",
+		&signetv1.SetUserPasswordRequest{UserId: "usr_9", Password: "secret"}, nil}
+	changeMine = ask{"UserService/ChangeMyPassword", "PUT", "/v1/users/me/password",
+		&signetv1.ChangeMyPasswordRequest{CurrentPassword: "a", NewPassword: "b"}, nil}
+	updateIDP = ask{"IdentityProviderService/UpdateIdentityProvider", "PUT", "/v1/idps/idp_9",
+		&signetv1.UpdateIdentityProviderRequest{IdpId: "idp_9", Name: "n"}, nil}
+	signIn = ask{"SessionService/CreateSession", "POST", "/v1/sessions",
+		&signetv1.CreateSessionRequest{LoginName: "ada", Password: "pw"}, nil}
+	setupOrg = ask{"OrganizationService/SetupOrganization", "POST", "/v1/orgs/_setup", &signetv1.SetupOrganizationRequest{
+		Org: &signetv1.SetupOrganizationRequest_Org{Name: "o"},
+		Human: &signetv1.SetupOrganizationRequest_Human{UserName: "u", Password: "p",
+			Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "a", LastName: "b"},
+			Email:   &signetv1.SetupOrganizationRequest_Human_Email{Email: "a@b"}},
+	}, nil}
+)
+
+func (a ask) as(token string, more ...string) ask {
+	a.header = bearerOf(token, more...)
+	return a
+}
+
+func (a ask) with(h http.Header) ask {
+	a.header = h
+	return a
+}
+
+func (a ask) sending(m proto.Message) ask {
+	a.msg = m
+	return a
+}
+
+// TestRefusals holds that a refusal is the same in every protocol: code, reason, message and violations.
+func TestRefusals(t *testing.T) {
+	const (
+		invalid, denied, unauthenticated, notFound = 3, 7, 16, 5
+	)
+	l := newLab(t, func(c *Config) {
+		c.Check = func(req proto.Message) (found []errs.Violation) {
+			if r, ok := req.(*signetv1.SetupOrganizationRequest); ok && slices.Contains(r.GetRoles(), "WRONG") {
+				found = append(found, errs.Violation{Field: "roles[1]", Message: "is not a role of an organization"},
+					errs.Violation{Field: "org", Message: "is complained about twice"})
+			}
+			return found
+		}
+	})
+	l.fake.err = errs.New(errs.NotFound, "USER_UNKNOWN", "there is no such user — check the id: 100 %")
+	long := strings.Repeat("ä", 201)
+	for _, tt := range []struct {
+		name       string
+		ask        ask
+		code       int32
+		http       int
+		reason     errs.Reason
+		violations map[string]string
+	}{
+		{"no credential", getMe, unauthenticated, 401, access.Unauthenticated, nil},
+		{"an unknown token", getMe.as("stranger"), unauthenticated, 401, access.Unauthenticated, nil},
+		{"another scheme", getMe.with(http.Header{"Authorization": {"Basic b3duZXI6"}}), unauthenticated, 401, access.Unauthenticated, nil},
+		{"a token without a scheme", getMe.with(http.Header{"Authorization": {"owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
+		{"two tokens in one header", getMe.with(http.Header{"Authorization": {"Bearer owner, Bearer owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
+		{"two headers", getMe.with(http.Header{"Authorization": {"Bearer owner", "Bearer owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
+		{"a space too many", getMe.with(http.Header{"Authorization": {"Bearer  owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
+		{"a cookie is no credential", getMe.with(http.Header{"Cookie": {"token=owner"}}), unauthenticated, 401, access.Unauthenticated, nil},
+		{"no credential comes before an invalid request", putProfile.sending(&signetv1.UpdateMyProfileRequest{}), unauthenticated, 401, access.Unauthenticated, nil},
+		{"an invalid request comes before a missing permission", setPassword.as("nobody").sending(&signetv1.SetUserPasswordRequest{UserId: "usr_9"}),
+			invalid, 400, errs.InvalidRequest, map[string]string{"password": "must not be empty"}},
+		{"an invalid request comes before a restricted session", putProfile.as("restricted").sending(&signetv1.UpdateMyProfileRequest{FirstName: "a", LastName: "b"}),
+			invalid, 400, errs.InvalidRequest, map[string]string{"displayName": "must not be empty"}},
+		{"no permission", setPassword.as("nobody"), denied, 403, access.PermissionDenied, nil},
+		{"no permission in the organization of the header", setPassword.as("owner", "x-service-orgid", "org_x"), denied, 403, access.PermissionDenied, nil},
+		{"no permission in the organization of the path", getOrg.as("owner"), denied, 403, access.PermissionDenied, nil},
+		{"an organization permission is none in the installation", setupOrg.as("owner"), denied, 403, access.PermissionDenied, nil},
+		{"a session that must change its password", getMe.as("restricted"), denied, 403, PasswordChangeRequired, nil},
+		{"all fields at once", putProfile.as("owner", "if-match", `W/"1"`, "x-service-orgid", "org_x").sending(&signetv1.UpdateMyProfileRequest{
+			LastName: long, NickName: proto.String(""), PreferredLanguage: "0123456789a", Gender: 9,
+		}), invalid, 400, errs.InvalidRequest, map[string]string{
+			"firstName": "must not be empty", "lastName": "must have at most 200 characters", "nickName": "must not be empty",
+			"displayName": "must not be empty", "preferredLanguage": "must have at most 10 characters",
+			"gender":   "must be one of GENDER_UNSPECIFIED, GENDER_FEMALE, GENDER_MALE, GENDER_DIVERSE",
+			"if-match": `must not be a weak tag: send "<sequence>" without W/`,
+			orgHeader:  "must be your own organization, or be left out: this operation is not about another one",
+		}},
+		{"nested fields have a path", setupOrg.as("admin").sending(&signetv1.SetupOrganizationRequest{
+			Human: &signetv1.SetupOrganizationRequest_Human{
+				Profile: &signetv1.SetupOrganizationRequest_Human_Profile{LastName: "b"},
+				Phone:   &signetv1.SetupOrganizationRequest_Human_Phone{}}, Roles: []string{"ORG_OWNER", "WRONG"},
+		}), invalid, 400, errs.InvalidRequest, map[string]string{
+			"org": "is required", "human.userName": "must not be empty", "human.password": "must not be empty",
+			"human.profile.firstName": "must not be empty", "human.email": "is required",
+			"human.phone.phone": "must not be empty", "roles[1]": "is not a role of an organization",
+		}},
+		{"a header that disagrees with the path", getOrg.as("admin", "x-service-orgid", "org_y"), invalid, 400, errs.InvalidRequest,
+			map[string]string{orgHeader: "must be the organization that the request names, or be left out"}},
+		{"a header that disagrees with the request", signIn.with(http.Header{"X-Service-Orgid": {"org_a"}}).sending(
+			&signetv1.CreateSessionRequest{LoginName: "ada", Password: "pw", OrgId: "org_b"}), invalid, 400, errs.InvalidRequest,
+			map[string]string{orgHeader: "must be the same as orgId, or be left out"}},
+		{"a repeated organization", getUser.as("owner", "x-service-orgid", "org_own", "x-service-orgid", "org_own"), invalid, 400, errs.InvalidRequest,
+			map[string]string{orgHeader: "must be sent only once"}},
+		{"a repeated if-match", setPassword.as("owner", "if-match", "1", "if-match", "1"), invalid, 400, errs.InvalidRequest,
+			map[string]string{"if-match": "must be sent only once"}},
+		{"a list in if-match", setPassword.as("owner", "if-match", `"1", "2"`), invalid, 400, errs.InvalidRequest,
+			map[string]string{"if-match": `must be the sequence last seen, such as "7", or *`}},
+		{"a signed if-match", setPassword.as("owner", "if-match", "+1"), invalid, 400, errs.InvalidRequest,
+			map[string]string{"if-match": `must be the sequence last seen, such as "7", or *`}},
+		{"an empty if-match", setPassword.as("owner", "if-match", ""), invalid, 400, errs.InvalidRequest,
+			map[string]string{"if-match": `must be the sequence last seen, such as "7", or *`}},
+		{"a long idempotency key", setupOrg.as("admin", "idempotency-key", strings.Repeat("k", 256)), invalid, 400, errs.InvalidRequest,
+			map[string]string{"idempotency-key": "must have 1 to 255 visible ASCII characters"}},
+		{"a space in an idempotency key", setupOrg.as("admin", "idempotency-key", "a b"), invalid, 400, errs.InvalidRequest,
+			map[string]string{"idempotency-key": "must have 1 to 255 visible ASCII characters"}},
+		{"a repeated idempotency key", setupOrg.as("admin", "idempotency-key", "a", "idempotency-key", "a"), invalid, 400, errs.InvalidRequest,
+			map[string]string{"idempotency-key": "must be sent only once"}},
+		{"a NUL in a string", putProfile.as("owner").sending(&signetv1.UpdateMyProfileRequest{FirstName: "a\x00", LastName: "b", DisplayName: "c"}),
+			invalid, 400, errs.InvalidRequest, map[string]string{"firstName": problemNUL}},
+		{"a NUL deep in a message", setupOrg.as("admin").sending(&signetv1.SetupOrganizationRequest{
+			Org: &signetv1.SetupOrganizationRequest_Org{Name: "a\x00"}, Roles: []string{"ORG_OWNER", "\x00"}}),
+			invalid, 400, errs.InvalidRequest, map[string]string{"human": "is required", "org.name": problemNUL, "roles[1]": problemNUL}},
+		{"a body that is too large", putProfile.as("owner").sending(&signetv1.UpdateMyProfileRequest{FirstName: strings.Repeat("x", maxBody)}),
+			8, 413, BodyTooLarge, nil},
+		{"what the operation refuses", getUser.as("admin", "x-request-id", "ask-operation"), notFound, 404, "USER_UNKNOWN", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l.fake.info = nil
+			var first *outcome
+			l.everywhere(t, tt.ask, func(t *testing.T, o outcome) {
+				if o.code != tt.code || o.reason != string(tt.reason) || !maps.Equal(o.violations, tt.violations) {
+					t.Errorf("got code %d, reason %s, violations %q", o.code, o.reason, o.violations)
+				}
+				if o.http != 0 && o.http != tt.http {
+					t.Errorf("got HTTP status %d", o.http)
+				}
+				if first == nil {
+					first = &o
+				}
+				if o.message != first.message || o.message == "" {
+					t.Errorf("the message is %q here and %q there", o.message, first.message)
+				}
+				if got := o.header.Get("Www-Authenticate"); (got == "Bearer") != (tt.code == unauthenticated) {
+					t.Errorf("www-authenticate is %q", got)
+				}
+				if id := o.header.Get("X-Request-Id"); id == "" || id != o.requestID {
+					t.Errorf("the request id is %q in the header and %q in the body", id, o.requestID)
+				}
+			})
+			if tt.reason != "USER_UNKNOWN" && l.fake.info != nil {
+				t.Error("the operation ran all the same")
+			}
+		})
+	}
+}
+
+// TestOperationSees holds what an accepted request looks like to the operation.
+func TestOperationSees(t *testing.T) {
+	l := newLab(t)
+	permit := func(caller, org string, p access.Permission) access.Permit {
+		c := *callers[caller]
+		c.RequestID = "r-1"
+		permit, err := c.In(org, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return permit
+	}
+	type seen struct {
+		org     string // header
+		permit  access.Permit
+		ifMatch event.IfMatch
+		key     string
+		user    string
+	}
+	for _, tt := range []struct {
+		name string
+		ask  ask
+		want seen
+	}{
+		{"the caller's own organization without a header", setPassword.as("owner"),
+			seen{permit: permit("owner", "org_own", access.CredentialWrite), user: "usr_1"}},
+		{"an empty header is none", setPassword.as("owner", "x-service-orgid", ""),
+			seen{permit: permit("owner", "org_own", access.CredentialWrite), user: "usr_1"}},
+		{"the organization of the header", setPassword.as("admin", "x-service-orgid", "org_x"),
+			seen{org: "org_x", permit: permit("admin", "org_x", access.CredentialWrite), user: "usr_3"}},
+		{"the organization of the path", getOrg.as("admin", "x-service-orgid", "org_x"),
+			seen{org: "org_x", permit: permit("admin", "org_x", access.OrgRead), user: "usr_3"}},
+		{"the installation", setupOrg.as("admin", "idempotency-key", "k~!"),
+			seen{permit: permit("admin", access.Installation, access.OrgSetup), key: "k~!", user: "usr_3"}},
+		{"no permit where the target decides", updateIDP.as("nobody", "x-service-orgid", "org_z"), seen{org: "org_z", user: "usr_2"}},
+		{"one's own header on a call about oneself", getMe.as("nobody", "x-service-orgid", "org_own"), seen{org: "org_own", user: "usr_2"}},
+		{"a restricted session may change its password", changeMine.as("restricted"), seen{user: "usr_4"}},
+		{"a quoted sequence", setPassword.as("owner", "if-match", `"7"`),
+			seen{permit: permit("owner", "org_own", access.CredentialWrite), ifMatch: event.IfMatch{Set: true, Sequence: 7}, user: "usr_1"}},
+		{"a bare sequence", setPassword.as("owner", "if-match", "18446744073709551615"),
+			seen{permit: permit("owner", "org_own", access.CredentialWrite), ifMatch: event.IfMatch{Set: true, Sequence: 1<<64 - 1}, user: "usr_1"}},
+		{"any sequence", setPassword.as("owner", "if-match", "*"),
+			seen{permit: permit("owner", "org_own", access.CredentialWrite), user: "usr_1"}},
+		{"no if-match on a read, no idempotency key on an update", getMe.as("nobody", "if-match", "W/nonsense", "idempotency-key", ""), seen{user: "usr_2"}},
+		{"a public operation ignores credentials", signIn.as("broken"), seen{}},
+		{"the scheme in other letters", getMe.with(http.Header{"Authorization": {"bEARER nobody"}}), seen{user: "usr_2"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			tt.ask.header.Set("X-Request-Id", "r-1")
+			l.everywhere(t, tt.ask, func(t *testing.T, o outcome) {
+				if o.code != 0 || l.fake.info == nil {
+					t.Fatalf("refused: %d %s", o.code, o.message)
+				}
+				i := l.fake.info
+				got := seen{org: i.OrgHeader, permit: i.Permit, ifMatch: i.IfMatch, key: i.IdempotencyKey}
+				if i.Caller != nil {
+					got.user = i.Caller.UserID
+				}
+				if got.org != tt.want.org || got.permit.Org() != tt.want.permit.Org() || got.permit.Origin() != tt.want.permit.Origin() ||
+					got.ifMatch != tt.want.ifMatch || got.key != tt.want.key || got.user != tt.want.user {
+					t.Errorf("got  %+v\nwant %+v", got, tt.want)
+				}
+				if !proto.Equal(l.fake.req, tt.ask.msg) {
+					t.Errorf("got the request %v", l.fake.req)
+				}
+				if i.RequestID != "r-1" || o.header.Get("X-Request-Id") != "r-1" || i.Procedure != "signet.v1."+tt.ask.procedure || !i.Peer.IsLoopback() || i.UserAgent == "" {
+					t.Errorf("got the description %+v", i)
+				}
+				l.fake.info = nil
+			})
+			for token, c := range callers {
+				if c.RequestID != "" {
+					t.Errorf("the shared caller %s was changed", token)
+				}
+			}
+		})
+	}
+}
+
+func TestHeaderFillsTheRequest(t *testing.T) {
+	l := newLab(t)
+	l.everywhere(t, signIn.with(http.Header{"X-Service-Orgid": {"org_a"}}), func(t *testing.T, o outcome) {
+		if got := l.fake.req.(*signetv1.CreateSessionRequest).GetOrgId(); o.code != 0 || got != "org_a" {
+			t.Errorf("orgId is %q: %s", got, o.message)
+		}
+	})
+}
+
+func TestAnswerHeaders(t *testing.T) {
+	l := newLab(t)
+	for _, tt := range []struct {
+		name              string
+		ask               ask
+		etag, deprecation string
+	}{
+		{"a read has an entity tag", getUser.as("owner"), `"7"`, ""},
+		{"a read about oneself too", getMe.as("owner"), `"7"`, ""},
+		{"a change has none", putProfile.as("owner"), "", ""},
+		{"a deprecated operation says since when", updateIDP.as("owner"), "", "@1791763200"},
+		{"and says so when it refuses", updateIDP.as("stranger"), "", "@1791763200"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l.everywhere(t, tt.ask, func(t *testing.T, o outcome) {
+				if got := o.header.Get("Etag"); got != tt.etag {
+					t.Errorf("etag is %q", got)
+				}
+				if got := o.header.Get("Deprecation"); got != tt.deprecation {
+					t.Errorf("deprecation is %q", got)
+				}
+				if got := o.header.Get("Cache-Control"); got != "no-store" {
+					t.Errorf("cache-control is %q", got)
+				}
+			})
+		})
+	}
+}
+
+func TestRetryAfterIsRoundedUp(t *testing.T) {
+	l := newLab(t)
+	l.fake.err = &errs.Error{Kind: errs.ResourceExhausted, Reason: "SIGN_IN_THROTTLED", Message: "wait", RetryAfter: 1200 * time.Millisecond}
+	l.everywhere(t, signIn, func(t *testing.T, o outcome) {
+		if o.code != 8 || o.retry != 1200*time.Millisecond || o.header.Get("Retry-After") != "2" || o.http != 0 && o.http != 429 {
+			t.Errorf("got %+v", o)
+		}
+	})
+}
+
+func TestRequestIDs(t *testing.T) {
+	l := newLab(t)
+	for sent, kept := range map[string]bool{
+		"abc-DEF_1.2": true, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "": false, "a b": false, "ä": false, "a,b": false,
+	} {
+		o := l.rest(t, l.h1, "GET", "/v1/users/me", "", bearerOf("owner", "x-request-id", sent))
+		if got := o.header.Get("X-Request-Id"); (got == sent) != kept || !isRequestID(got) {
+			t.Errorf("%q became %q", sent, got)
+		}
+	}
+	if o := l.rest(t, l.h1, "GET", "/nowhere", "", http.Header{"X-Request-Id": {"a", "b"}}); o.header.Get("X-Request-Id") == "a" || o.requestID == "" {
+		t.Errorf("a repeated id was taken: %+v", o)
+	}
+}
+
+// TestInternalErrorsAreNotShown covers bugs of every sort: what happened is in the log, under the request id, and nowhere else.
+func TestInternalErrorsAreNotShown(t *testing.T) {
+	l := newLab(t)
+	for name, hook := range map[string]func(context.Context) error{
+		"a plain error":                      func(context.Context) error { return errors.New("pq: relation hush does not exist") },
+		"an error that is declared internal": func(context.Context) error { return errs.New(errs.Internal, "HUSH", "hush") },
+		"a panic":                            func(context.Context) error { panic("hush") },
+		"a panic of the runtime":             func(context.Context) error { var m map[string]int; m["hush"] = 1; return nil },
+		"an inner timeout":                   func(context.Context) error { return errors.Join(errors.New("hush"), context.DeadlineExceeded) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			l.fake.hook = hook
+			l.everywhere(t, getMe.as("owner"), func(t *testing.T, o outcome) {
+				if o.code != 13 || o.reason != "INTERNAL" || o.http != 0 && o.http != 500 || strings.Contains(o.message, "hush") || strings.Contains(string(o.body), "hush") {
+					t.Errorf("got %+v", o)
+				}
+				line := lineWith(l.logs(), o.requestID)
+				if !strings.Contains(line, "level=ERROR") || !strings.Contains(line, "cause=") {
+					t.Errorf("the log says %q", line)
+				}
+				if strings.Contains(name, "panic") && !strings.Contains(line, "chain_test.go") {
+					t.Errorf("the log has no stack: %q", line)
+				}
+			})
+		})
+	}
+	t.Run("a failure to look the credential up", func(t *testing.T) {
+		l.everywhere(t, getMe.as("broken"), func(t *testing.T, o outcome) {
+			if o.code != 13 || strings.Contains(o.message, "10.0.0.5") {
+				t.Errorf("got %+v", o)
+			}
+		})
+	})
+}
+
+func lineWith(log, text string) string {
+	for line := range strings.Lines(log) {
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+	return ""
+}
+
+func TestTimeLimit(t *testing.T) {
+	wait := func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+	t.Run("an operation that takes too long", func(t *testing.T) {
+		l := newLab(t, func(c *Config) { c.TimeLimit = 20 * time.Millisecond })
+		l.fake.hook = wait
+		l.everywhere(t, getMe.as("owner"), func(t *testing.T, o outcome) {
+			if o.code != 4 || o.reason != "DEADLINE_EXCEEDED" || o.http != 0 && o.http != 504 {
+				t.Errorf("got %+v", o)
+			}
+		})
+	})
+	l := newLab(t)
+	t.Run("a caller's own deadline is shorter", func(t *testing.T) {
+		l.fake.hook = wait
+		raw, _ := proto.Marshal(getMe.msg)
+		for _, client := range []*http.Client{l.h1, l.h2} {
+			o := l.frame(t, client, "application/grpc-web+proto", "UserService/GetMyUser", frameOf(0, raw), bearerOf("owner", "grpc-timeout", "20m"))
+			if o.code != 4 || o.reason != "DEADLINE_EXCEEDED" {
+				t.Errorf("got %+v", o)
+			}
+		}
+	})
+	l.fake.hook = nil
+	t.Run("an operation whose time is over is not begun", func(t *testing.T) {
+		l.fake.info = nil
+		o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner", "grpc-timeout", "0n"))
+		if o.code != 4 || l.fake.info != nil {
+			t.Errorf("got %+v", o)
+		}
+	})
+	t.Run("a malformed deadline", func(t *testing.T) {
+		for _, timeout := range []string{"", "1", "S", "123456789S", "-1S", "1.5S", "1s", "1 S"} {
+			o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner", "grpc-timeout", timeout))
+			if o.code != 3 || o.violations["grpc-timeout"] == "" {
+				t.Errorf("%q: got %+v", timeout, o)
+			}
+		}
+	})
+	t.Run("the longest deadline", func(t *testing.T) {
+		o := l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner", "grpc-timeout", "99999999H"))
+		if o.code != 0 {
+			t.Errorf("got %+v", o)
+		}
+	})
+	t.Run("a body that does not arrive", func(t *testing.T) {
+		l := newLab(t, func(c *Config) { c.TimeLimit = 50 * time.Millisecond })
+		for name, client := range map[string]*http.Client{"HTTP/1.1": l.h1, "HTTP/2": l.h2} {
+			for _, contentType := range []string{"application/json", "application/grpc-web"} {
+				t.Run(name+" "+contentType, func(t *testing.T) {
+					body := &slowBody{first: []byte{0, 0}, closed: make(chan struct{})}
+					path := "/v1/users/me/profile"
+					method := "PUT"
+					if contentType != "application/json" {
+						method, path = "POST", "/signet.v1.UserService/UpdateMyProfile"
+					}
+					r, _ := http.NewRequest(method, l.url+path, body)
+					r.Header = bearerOf("owner", "content-type", contentType)
+					resp, err := client.Do(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer resp.Body.Close()
+					answer, _ := io.ReadAll(resp.Body)
+					if contentType == "application/json" && resp.StatusCode != 504 ||
+						contentType != "application/json" && !bytes.Contains(answer, []byte("grpc-status: 4\r\n")) {
+						t.Errorf("got %s %s", resp.Status, answer)
+					}
+					if o := l.rest(t, client, "GET", "/v1/users/me", "", bearerOf("owner")); o.http != 200 {
+						t.Errorf("the next request was answered %d %s", o.http, o.reason)
+					}
+				})
+			}
+		}
+	})
+}
+
+// slowBody sends a few bytes and then nothing until it is closed.
+type slowBody struct {
+	first  []byte
+	closed chan struct{}
+}
+
+func (b *slowBody) Read(p []byte) (int, error) {
+	if len(b.first) > 0 {
+		n := copy(p, b.first)
+		b.first = b.first[n:]
+		return n, nil
+	}
+	<-b.closed
+	return 0, errors.New("closed")
+}
+
+func (b *slowBody) Close() error { close(b.closed); return nil }

@@ -1,0 +1,333 @@
+package rpc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+func isObject(b []byte) bool {
+	var m map[string]any
+	return json.Unmarshal(b, &m) == nil
+}
+
+// half has one method of UserService, and one with the wrong type.
+type half struct{ f *fake }
+
+func (h half) GetMyUser(ctx context.Context, req *signetv1.GetMyUserRequest) (*signetv1.GetMyUserResponse, error) {
+	return h.f.GetMyUser(ctx, req)
+}
+
+func (half) GetUser(context.Context, *signetv1.GetMyUserRequest) (*signetv1.GetUserResponse, error) {
+	return nil, nil
+}
+
+func TestNewRefuses(t *testing.T) {
+	f := &fake{}
+	type healthServer struct {
+		grpc_health_v1.UnimplementedHealthServer
+	}
+	for _, tt := range []struct {
+		name   string
+		config Config
+		says   []string
+	}{
+		{"no way to authenticate", Config{Services: f.services()}, []string{"Authenticate is not set"}},
+		{"an unknown service", Config{Authenticate: lookup, Services: []Service{{"signet.v1.Nothing", f}}}, []string{"signet.v1.Nothing"}},
+		{"a message as a service", Config{Authenticate: lookup, Services: []Service{{"signet.v1.User", f}}}, []string{"is not a service"}},
+		{"no implementation", Config{Authenticate: lookup, Services: []Service{{"signet.v1.UserService", nil}}}, []string{"has no implementation"}},
+		{"missing and mistyped methods", Config{Authenticate: lookup, Services: []Service{{"signet.v1.UserService", half{f}}}},
+			[]string{"SetUserPassword", "has no such method", "GetUser: the method of rpc.half is a func", "UpdateMyProfile", "ChangeMyPassword"}},
+		{"the same service twice", Config{Authenticate: lookup, Services: append(f.services(), f.services()[0])}, []string{"GetUser is implemented twice"}},
+		{"a service without rules", Config{Authenticate: lookup, Services: []Service{{"grpc.health.v1.Health", &healthServer{}}}},
+			[]string{"Check: it has no rule", "Watch: streams are not served"}},
+		{"any origin", Config{Authenticate: lookup, Services: f.services(), CORSOrigins: []string{"*"}}, []string{"is not an origin"}},
+		{"an origin with a path", Config{Authenticate: lookup, Services: f.services(), CORSOrigins: []string{"https://a.example/"}}, []string{"is not an origin"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := New(tt.config)
+			if err == nil {
+				t.Fatal("it was accepted")
+			}
+			for _, s := range tt.says {
+				if !strings.Contains(err.Error(), s) {
+					t.Errorf("%q is not in: %v", s, err)
+				}
+			}
+		})
+	}
+}
+
+func TestRulesThatCannotBeEnforced(t *testing.T) {
+	withOrg := (&signetv1.GetOrganizationRequest{}).ProtoReflect().Type()
+	without := (&signetv1.GetUserRequest{}).ProtoReflect().Type()
+	permission := func(p string, s signetv1.Scope) *signetv1.Rule {
+		return &signetv1.Rule{Who: &signetv1.Rule_Permission{Permission: p}, Scope: s}
+	}
+	public := func(is bool, s signetv1.Scope) *signetv1.Rule {
+		return &signetv1.Rule{Who: &signetv1.Rule_Public{Public: is}, Scope: s}
+	}
+	for _, tt := range []struct {
+		name string
+		op   operation
+		ok   bool
+	}{
+		{"an empty rule", operation{rule: &signetv1.Rule{}, input: without}, false},
+		{"no scope", operation{rule: permission("user.read", 0), input: without}, false},
+		{"a permission nobody has", operation{rule: permission("user.raed", signetv1.Scope_SCOPE_CONTEXT), input: without}, false},
+		{"an empty permission", operation{rule: permission("", signetv1.Scope_SCOPE_CONTEXT), input: without}, false},
+		{"a permission in no organization", operation{rule: permission("user.read", signetv1.Scope_SCOPE_REQUEST), input: withOrg}, false},
+		{"public: false", operation{rule: public(false, signetv1.Scope_SCOPE_SELF), input: without}, false},
+		{"public with a context", operation{rule: public(true, signetv1.Scope_SCOPE_CONTEXT), input: without}, false},
+		{"a path without an organization", operation{rule: permission("org.read", signetv1.Scope_SCOPE_PATH), input: without}, false},
+		{"a path with an organization", operation{rule: permission("org.read", signetv1.Scope_SCOPE_PATH), input: withOrg}, true},
+		{"public about the request", operation{rule: public(true, signetv1.Scope_SCOPE_REQUEST), input: withOrg}, true},
+		{"public with idempotency", operation{rule: &signetv1.Rule{Who: &signetv1.Rule_Public{Public: true}, Scope: signetv1.Scope_SCOPE_SELF, Creates: true}, input: without}, false},
+	} {
+		if err := tt.op.checkRule(); (err == nil) != tt.ok {
+			t.Errorf("%s: %v", tt.name, err)
+		}
+	}
+}
+
+func TestPathsThatCannotBeBound(t *testing.T) {
+	op := &operation{input: (&signetv1.GetUserRequest{}).ProtoReflect().Type()}
+	for _, rule := range []*annotations.HttpRule{
+		{},
+		{Pattern: &annotations.HttpRule_Get{Get: "/v1/{nothing}"}},
+		{Pattern: &annotations.HttpRule_Get{Get: "/v1/{user_id=*}"}},
+		{Pattern: &annotations.HttpRule_Get{Get: "/v1/{user_id"}},
+		{Pattern: &annotations.HttpRule_Get{Get: "/v1"}, Body: "*"},
+		{Pattern: &annotations.HttpRule_Put{Put: "/v1"}},
+		{Pattern: &annotations.HttpRule_Put{Put: "/v1"}, Body: "user_id"},
+		{Pattern: &annotations.HttpRule_Get{Get: "/v1"}, ResponseBody: "user"},
+	} {
+		if _, err := newBinding(op, rule); err == nil {
+			t.Errorf("%v was accepted", rule)
+		}
+	}
+	root := &node{}
+	for _, template := range []string{"v1", "/v1/", "/v1//a", "/v1/**", "/v1/a:verb", "/v1/%61"} {
+		if err := root.add("GET", template, nil); err == nil {
+			t.Errorf("%s was accepted", template)
+		}
+	}
+	none := func(*exchange, []string) {}
+	if err := errors.Join(root.add("GET", "/a/{b}", none), root.add("PUT", "/a/{b}", none)); err != nil {
+		t.Error(err)
+	}
+	if err := root.add("GET", "/a/{c}", none); err == nil {
+		t.Error("two operations have the same path")
+	}
+}
+
+func TestCORS(t *testing.T) {
+	const ours, theirs = "https://console.example.com", "https://evil.example"
+	l := newLab(t, func(c *Config) { c.CORSOrigins = []string{ours, "http://localhost:5173"} })
+	ask := func(verb, path, origin string, more ...string) outcome {
+		h := bearerOf("owner", more...)
+		if origin != "" {
+			h.Set("Origin", origin)
+		}
+		return l.rest(t, l.h1, verb, path, "", h)
+	}
+	t.Run("a preflight", func(t *testing.T) {
+		for path, methods := range map[string]string{"/v1/idps/idp_9": "GET, HEAD, OPTIONS, PUT", "/signet.v1.UserService/GetUser": "OPTIONS, POST"} {
+			o := ask("OPTIONS", path, ours, "access-control-request-method", "PUT", "access-control-request-headers", "authorization")
+			h := o.header
+			if o.http != 204 || h.Get("Access-Control-Allow-Origin") != ours || h.Get("Access-Control-Allow-Methods") != methods ||
+				!strings.Contains(h.Get("Access-Control-Allow-Headers"), "x-service-orgid") || h.Get("Access-Control-Max-Age") == "" || h.Get("Vary") != "Origin" {
+				t.Errorf("got %d %v", o.http, h)
+			}
+		}
+	})
+	t.Run("an answer", func(t *testing.T) {
+		for _, path := range []string{"/v1/users/me", "/v1/users/usr_9?x=1", "/nowhere"} {
+			h := ask("GET", path, ours).header
+			if h.Get("Access-Control-Allow-Origin") != ours || !strings.Contains(h.Get("Access-Control-Expose-Headers"), "grpc-status-details-bin") ||
+				h.Get("Access-Control-Allow-Credentials") != "" || h.Get("Vary") != "Origin" {
+				t.Errorf("%s: got %v", path, h)
+			}
+		}
+	})
+	t.Run("other origins get nothing", func(t *testing.T) {
+		for _, origin := range []string{"", theirs, "null", ours + ".evil.example", "HTTPS://console.example.com", "http://console.example.com"} {
+			for _, verb := range []string{"GET", "OPTIONS"} {
+				for k := range ask(verb, "/v1/users/me", origin, "access-control-request-method", "GET").header {
+					if strings.HasPrefix(k, "Access-Control") {
+						t.Errorf("%s %q: got %s", verb, origin, k)
+					}
+				}
+			}
+		}
+	})
+	t.Run("a preflight for an unknown path", func(t *testing.T) {
+		if o := ask("OPTIONS", "/v1/nowhere", ours, "access-control-request-method", "GET"); o.http != 404 {
+			t.Errorf("got %d", o.http)
+		}
+	})
+	t.Run("a gRPC-Web call", func(t *testing.T) {
+		o := l.frame(t, l.h1, "application/grpc-web+proto", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner", "origin", ours))
+		if o.code != 0 || o.header.Get("Access-Control-Allow-Origin") != ours {
+			t.Errorf("got %+v", o)
+		}
+	})
+	t.Run("without origins there is no word of it", func(t *testing.T) {
+		if h := newLab(t).rest(t, l.h1, "GET", "/healthz", "", http.Header{"Origin": {ours}}).header; h.Get("Vary") != "" {
+			t.Errorf("got %v", h)
+		}
+	})
+}
+
+func TestPeer(t *testing.T) {
+	h := &Handler{config: Config{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}}
+	for _, tt := range []struct {
+		name, remote string
+		forwarded    []string
+		want         string
+	}{
+		{"a direct client", "192.0.2.1:1234", nil, "192.0.2.1"},
+		{"a direct client that pretends", "192.0.2.1:1234", []string{"203.0.113.9"}, "192.0.2.1"},
+		{"behind a proxy", "10.0.0.1:1234", []string{"203.0.113.9"}, "203.0.113.9"},
+		{"behind a proxy, pretending", "10.0.0.1:1234", []string{"198.51.100.7, 203.0.113.9"}, "203.0.113.9"},
+		{"behind two proxies", "10.0.0.1:1234", []string{"198.51.100.7, 203.0.113.9", "10.0.0.2"}, "203.0.113.9"},
+		{"a client inside", "10.0.0.1:1234", []string{"10.0.0.3, 10.0.0.2"}, "10.0.0.3"},
+		{"nonsense", "10.0.0.1:1234", []string{"203.0.113.9, unknown"}, "10.0.0.1"},
+		{"nonsense beyond the client", "10.0.0.1:1234", []string{"unknown, 203.0.113.9"}, "203.0.113.9"},
+		{"nothing forwarded", "10.0.0.1:1234", nil, "10.0.0.1"},
+		{"IPv6 with a port", "[fd00::1]:1234", []string{"[2001:db8::7]:99"}, "2001:db8::7"},
+		{"a mapped address", "[::ffff:10.0.0.1]:1234", []string{"::ffff:203.0.113.9"}, "203.0.113.9"},
+		{"no address at all", "@", nil, "invalid IP"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := httptest.NewRequest("GET", "/", nil)
+			r.RemoteAddr = tt.remote
+			r.Header["X-Forwarded-For"] = tt.forwarded
+			if got := h.peer(r).String(); got != tt.want {
+				t.Errorf("got %s", got)
+			}
+		})
+	}
+}
+
+// TestLog holds that there is one line per request, and that nothing sent by the caller is in it.
+func TestLog(t *testing.T) {
+	l := newLab(t, func(c *Config) {
+		now := time.Unix(1700000000, 0)
+		c.Now = func() time.Time { now = now.Add(3 * time.Millisecond); return now }
+	})
+	for _, tt := range []struct {
+		name, want string
+		send       func(h http.Header) outcome
+	}{
+		{"a success", `level=INFO msg=request requestId=%ID procedure=signet.v1.UserService/SetUserPassword protocol=rest code=OK duration=3ms peer=127.0.0.1 user=usr_1`,
+			func(h http.Header) outcome {
+				return l.rest(t, l.h1, "POST", "/v1/users/hidden1/password", `{"password":"hidden2"}`, h)
+			}},
+		{"a refusal", `level=INFO msg=request requestId=%ID procedure=signet.v1.UserService/GetUser protocol=rest code=INVALID_ARGUMENT duration=3ms peer=127.0.0.1 user=usr_1 reason=INVALID_REQUEST`,
+			func(h http.Header) outcome { return l.rest(t, l.h1, "GET", "/v1/users/x?hidden3=hidden4", "", h) }},
+		{"an unknown path", `level=INFO msg=request requestId=%ID procedure=- protocol=http code=NOT_FOUND duration=3ms peer=127.0.0.1 reason=UNKNOWN_PATH`,
+			func(h http.Header) outcome { return l.rest(t, l.h1, "GET", "/hidden5%0alevel=ERROR", "", h) }},
+		{"gRPC-Web", `level=INFO msg=request requestId=%ID procedure=signet.v1.UserService/GetMyUser protocol=grpc-web code=OK duration=3ms peer=127.0.0.1 user=usr_1`,
+			func(h http.Header) outcome {
+				return l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil), h)
+			}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l.logged.Reset()
+			o := tt.send(bearerOf("owner", "user-agent", "hidden6", "x-hidden", "hidden7"))
+			log := l.logs()
+			want := strings.Replace(tt.want, "%ID", o.header.Get("X-Request-Id"), 1)
+			if strings.Count(log, "\n") != 1 || !strings.Contains(log, want) || strings.Contains(log, "hidden") || strings.Contains(log, "owner") {
+				t.Errorf("the log says  %swanted %s", log, want)
+			}
+		})
+	}
+	t.Run("an overload is a warning with its cause", func(t *testing.T) {
+		l.logged.Reset()
+		l.fake.err = (&errs.Error{Kind: errs.Unavailable, Reason: "STORAGE_UNAVAILABLE", Message: "later"}).Because(errors.New("no\nroute"))
+		o := l.rest(t, l.h1, "GET", "/v1/users/me", "", bearerOf("owner"))
+		if log := l.logs(); o.http != 503 || !strings.Contains(log, "level=WARN") || !strings.Contains(log, `cause="no\nroute"`) || strings.Count(log, "\n") != 1 {
+			t.Errorf("the log says %s", log)
+		}
+	})
+}
+
+func TestReadiness(t *testing.T) {
+	l := newLab(t, func(c *Config) {
+		c.Ready = func(context.Context) error { return errors.New("dial tcp 10.0.0.5") }
+	})
+	o := l.rest(t, l.h1, "GET", "/readyz", "", nil)
+	if o.http != 503 || o.code != 14 || o.reason != "NOT_READY" || strings.Contains(string(o.body), "10.0.0.5") {
+		t.Errorf("got %+v", o)
+	}
+	if log := l.logs(); !strings.Contains(log, "10.0.0.5") || !strings.Contains(log, "level=WARN") {
+		t.Errorf("the log says %s", log)
+	}
+	if o := l.rest(t, l.h1, "GET", "/healthz", "", nil); o.http != 200 {
+		t.Errorf("got %+v", o)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	registry := prometheus.NewPedanticRegistry()
+	l := newLab(t, func(c *Config) { c.Metrics = registry })
+	l.rest(t, l.h1, "GET", "/v1/users/me", "", bearerOf("owner"))
+	l.rest(t, l.h1, "GET", "/v1/users/anything", "", nil)
+	l.rest(t, l.h1, "GET", "/v1/some/thing", "", nil)
+	l.rest(t, l.h1, "GET", "/healthz", "", nil)
+	l.frame(t, l.h2, "application/grpc", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner"))
+	l.frame(t, l.h2, "application/grpc", "Some/Thing", frameOf(0, nil), nil)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]bool{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			series := family.GetName()
+			for _, label := range m.GetLabel() {
+				series += " " + label.GetValue()
+			}
+			got[series] = true
+		}
+	}
+	for _, want := range []string{
+		"signet_requests_total OK signet.v1.UserService/GetMyUser rest", "signet_requests_total UNAUTHENTICATED signet.v1.UserService/GetUser rest",
+		"signet_requests_total NOT_FOUND unknown http", "signet_requests_total OK signet.v1.UserService/GetMyUser grpc",
+		"signet_requests_total UNIMPLEMENTED unknown grpc", "signet_request_duration_seconds signet.v1.UserService/GetMyUser rest",
+	} {
+		if !got[want] {
+			t.Errorf("%q is not among %v", want, got)
+		}
+	}
+	if len(got) != 10 {
+		t.Errorf("there are %d series: %v", len(got), got)
+	}
+	if _, err := New(Config{Services: l.fake.services(), Authenticate: lookup, Metrics: registry}); err == nil {
+		t.Error("the same metrics were registered twice")
+	}
+}
+
+// TestDoorPanics covers a mistake outside the chain, such as a writer that fails in an unforeseen way.
+func TestDoorPanics(t *testing.T) {
+	l := newLab(t)
+	l.handler.root.fixed["healthz"].ends["GET"] = func(*exchange, []string) { panic("hush") }
+	o := l.rest(t, l.h1, "GET", "/healthz", "", nil)
+	if o.http != 500 || o.reason != "INTERNAL" || strings.Contains(o.message, "hush") || !strings.Contains(l.logs(), "hush") {
+		t.Errorf("got %+v", o)
+	}
+}
