@@ -10,6 +10,10 @@ import (
 // ReasonHashingBusy says that so many passwords wait to be hashed that one more would not be served in time.
 const ReasonHashingBusy errs.Reason = "PASSWORD_HASHING_BUSY"
 
+// ErrBusy is the refusal of work that would wait behind too much other work.
+var ErrBusy = &errs.Error{Kind: errs.Unavailable, Reason: ReasonHashingBusy, RetryAfter: time.Second,
+	Message: "too many passwords are being checked; try again shortly"}
+
 // limiter runs expensive work a few at a time, in the order of arrival, and refuses what would wait behind too many.
 type limiter struct {
 	slots chan struct{} // holds one element per running work
@@ -45,9 +49,7 @@ func (l *limiter) enter(ctx context.Context) error {
 	case l.queue <- struct{}{}:
 		defer func() { <-l.queue }()
 	default:
-		busy := errs.New(errs.Unavailable, ReasonHashingBusy, "too many passwords are being checked; try again shortly")
-		busy.RetryAfter = time.Second
-		return busy
+		return ErrBusy
 	}
 	select {
 	case l.slots <- struct{}{}:

@@ -59,17 +59,11 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		account = passwordAccount(u)
 	}
 	t := s.throttle(account, userID, a.Peer, place)
-	if err := s.enter(ctx, t, origin); err != nil {
-		return SignedIn{}, err
-	}
-	right, upgraded, err := s.verify(ctx, u, a.Password)
+	right, upgraded, err := s.try(ctx, t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
 	}
 	if !right {
-		if err := s.fail(ctx, t, origin); err != nil {
-			return SignedIn{}, err
-		}
 		return SignedIn{}, ErrSignInFailed
 	}
 	origin.Actor = userID
@@ -143,21 +137,31 @@ func (s *Sessions) verify(ctx context.Context, u *event.Object[user.User], passw
 	return right, upgraded, err
 }
 
-// enter passes the throttle or is turned away by it.
-func (s *Sessions) enter(ctx context.Context, t *throttle, origin event.Origin) error {
+// try checks a password where the throttle lets it, and counts what comes out. An attempt that nobody had the time to
+// check is not held against anybody.
+func (s *Sessions) try(ctx context.Context, t *throttle, origin event.Origin, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
+	count := func(decide func(*event.Tx) error) error {
+		return s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: decide}))
+	}
 	var wait time.Duration
-	err := s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: func(tx *event.Tx) (err error) {
+	err = count(func(tx *event.Tx) (err error) {
 		wait, err = t.enter(tx)
 		return err
-	}}))
+	})
 	if err == nil && wait > 0 {
-		return errThrottled(wait)
+		err = errThrottled(wait)
 	}
-	return err
-}
-
-func (s *Sessions) fail(ctx context.Context, t *throttle, origin event.Origin) error {
-	return s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: t.failed}))
+	if err != nil {
+		return false, nil, err
+	}
+	right, upgraded, err = s.verify(ctx, u, password)
+	switch {
+	case errors.Is(err, secret.ErrBusy):
+		return false, nil, errors.Join(err, count(t.takenBack))
+	case err == nil && !right:
+		err = count(t.failed)
+	}
+	return right, upgraded, err
 }
 
 // passwordAccount is what the throttle counts a user's attempts under: a new password starts afresh.
@@ -255,17 +259,11 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 		return event.Details{}, err
 	}
 	t := s.throttle(passwordAccount(u), u.ID, p.Peer, placeOf(p.Peer, p.UserAgent))
-	if err := s.enter(ctx, t, caller.Origin()); err != nil {
-		return event.Details{}, err
-	}
-	right, _, err := s.verify(ctx, u, p.Current)
+	right, _, err := s.try(ctx, t, caller.Origin(), u, p.Current)
 	if err != nil {
 		return event.Details{}, err
 	}
 	if !right {
-		if err := s.fail(ctx, t, caller.Origin()); err != nil {
-			return event.Details{}, err
-		}
 		return event.Details{}, errs.Invalid(errs.Violation{Field: "currentPassword", Message: "is not your current password"})
 	}
 	hash, err := s.Hasher.Hash(ctx, p.New)

@@ -157,16 +157,30 @@ func (t *throttle) failed(tx *event.Tx) error {
 	return t.save(tx, pair, account)
 }
 
+// takenBack undoes the count of an attempt that was not made after all.
+func (t *throttle) takenBack(tx *event.Tx) error {
+	pair, account, err := t.load(tx)
+	if err != nil {
+		return err
+	}
+	pair.takeBack(pairFree)
+	account.takeBack(accountFree)
+	return t.save(tx, pair, account)
+}
+
+func (c *counter) takeBack(free int64) {
+	if c.Failures = max(0, c.Failures-1); c.Failures < free {
+		c.Until = 0
+	}
+}
+
 // succeeded takes the attempt back and forgives the network its failures.
 func (t *throttle) succeeded(tx *event.Tx) error {
 	_, account, err := t.load(tx)
 	if err != nil {
 		return err
 	}
-	account.Failures = max(0, account.Failures-1)
-	if account.Failures < accountFree {
-		account.Until = 0
-	}
+	account.takeBack(accountFree)
 	last := account.LastEvent
 	account.LastEvent = 0 // whatever is unsaid is said before the success
 	if err := t.say(tx, &account); err != nil {

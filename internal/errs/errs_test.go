@@ -1,0 +1,95 @@
+package errs_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+func TestAnErrorOfAnotherTypeIsInternal(t *testing.T) {
+	refusal := errs.New(errs.NotFound, "THING_NOT_FOUND", "there is no such thing")
+	for _, c := range []struct {
+		name string
+		err  error
+		want errs.Kind
+	}{
+		{"a plain error", errors.New("disk on fire"), errs.Internal},
+		{"no error at all", nil, errs.Internal},
+		{"a refusal", refusal, errs.NotFound},
+		{"a refusal wrapped in context", fmt.Errorf("reading: %w", refusal), errs.NotFound},
+		{"a refusal with a cause", refusal.Because(errors.New("disk on fire")), errs.NotFound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := errs.KindOf(c.err); got != c.want {
+				t.Errorf("kind %d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRefusalsCompareByKindAndReason(t *testing.T) {
+	declared := errs.New(errs.NotFound, "THING_NOT_FOUND", "there is no such thing")
+	for _, c := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"itself", declared, true},
+		{"another message", errs.New(errs.NotFound, "THING_NOT_FOUND", "gone"), true},
+		{"with a cause", declared.Because(errors.New("x")), true},
+		{"inside another error", fmt.Errorf("reading: %w", declared), true},
+		{"another reason", errs.New(errs.NotFound, "OTHER_NOT_FOUND", "there is no such thing"), false},
+		{"another kind", errs.New(errs.Aborted, "THING_NOT_FOUND", "there is no such thing"), false},
+		{"a plain error", errors.New("THING_NOT_FOUND: there is no such thing"), false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if got := errors.Is(c.err, declared); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}
+
+func TestACauseIsKeptForTheLogAndOutOfTheMessage(t *testing.T) {
+	declared := errs.New(errs.Unavailable, "STORAGE", "try again")
+	cause := errors.New("postgres://secret@db refused")
+	err := declared.Because(cause)
+	if !errors.Is(err, cause) {
+		t.Error("the cause cannot be found")
+	}
+	if err.Message != "try again" {
+		t.Errorf("the message became %q", err.Message)
+	}
+	if declared.Cause != nil {
+		t.Error("the declared error was changed for everybody")
+	}
+	if !strings.Contains(err.Error(), cause.Error()) {
+		t.Error("the log would not show the cause")
+	}
+}
+
+func TestInvalidNamesEveryField(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		fields  []errs.Violation
+		message string
+	}{
+		{"none", nil, "the request is not valid"},
+		{"one", []errs.Violation{{Field: "org.name", Message: "must not be empty"}}, "the request is not valid: org.name must not be empty"},
+		{"two", []errs.Violation{{Field: "a", Message: "is wrong"}, {Field: "b[1]", Message: "too"}}, "the request is not valid: a is wrong; b[1] too"},
+		{"the body as a whole", []errs.Violation{{Message: "is not JSON"}}, "the request is not valid: is not JSON"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := errs.Invalid(c.fields...)
+			if err.Kind != errs.InvalidArgument || err.Reason != errs.InvalidRequest || len(err.Fields) != len(c.fields) {
+				t.Errorf("got %+v", err)
+			}
+			if err.Message != c.message {
+				t.Errorf("message %q, want %q", err.Message, c.message)
+			}
+		})
+	}
+}

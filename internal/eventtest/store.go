@@ -1,0 +1,308 @@
+// Package eventtest lets the rules of an object be tested without a database: given facts, when an operation, then
+// facts or a refusal.
+//
+//	s := eventtest.New(t, org.Kind, user.Kind)
+//	eventtest.Given(t, s, user.Kind, "usr_a", "org_a", claims, user.HumanAdded{…})
+//	mark := s.Mark()
+//	_, err := user.ReplaceProfile(ctx, s, caller, match, profile)
+//	s.Then(t, mark, eventtest.Fact{…})
+//
+// Store implements event.Store on maps. It runs each command alone through event.Batch, the very code that decides
+// behind the real stores, and applies what comes out. It knows no races, no failures and no SQL: those
+// are tested where they are, in package store. When a test ends, the log is folded again and has to give the same state.
+package eventtest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// Start is the time on the clock of a new store.
+var Start = time.Date(2026, 1, 2, 3, 4, 5, 678_901_000, time.UTC)
+
+// Store is an event.Store in memory. Safe for concurrent use.
+type Store struct {
+	Master secret.MasterKey
+
+	kinds map[event.Kind]event.Definition
+
+	mu      sync.Mutex
+	now     time.Time
+	records map[event.Ref]*event.Record
+	claims  map[[32]byte]string
+	rows    map[event.RowKey]*event.Row
+	tokens  map[string]*event.Token // by id
+	log     []event.Event
+}
+
+var _ event.Store = (*Store)(nil)
+
+// New makes an empty store for objects of these kinds.
+func New(t testing.TB, kinds ...event.Definition) *Store {
+	t.Helper()
+	s := &Store{Master: secret.NewMasterKey(), now: Start, kinds: map[event.Kind]event.Definition{},
+		records: map[event.Ref]*event.Record{}, claims: map[[32]byte]string{}, rows: map[event.RowKey]*event.Row{}, tokens: map[string]*event.Token{}}
+	for _, k := range kinds {
+		s.kinds[k.Name()] = k
+	}
+	t.Cleanup(func() { s.checkFold(t) })
+	return s
+}
+
+// Now is the time on the store's clock.
+func (s *Store) Now() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.now
+}
+
+// Advance moves the clock.
+func (s *Store) Advance(d time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now = s.now.Add(d)
+}
+
+// Do implements event.Store.
+func (s *Store) Do(ctx context.Context, c event.Command) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	loaded := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
+	for _, ref := range slices.Concat(c.Write, c.Read) {
+		if s.kinds[ref.Kind] == nil {
+			return fmt.Errorf("eventtest: unknown kind %q", ref.Kind)
+		}
+		if r := s.records[ref]; r != nil {
+			with := *r
+			if key := s.rows[event.RowKey{Shelf: event.Keys, Key: r.KeyID}]; key != nil {
+				with.WrappedKey = key.Value
+			}
+			loaded.Records[ref] = &with
+		}
+	}
+	for _, claim := range c.Claims {
+		loaded.Claims[claim.Digest()] = s.claims[claim.Digest()]
+	}
+	for _, key := range c.Rows {
+		loaded.Rows[key] = s.rows[key]
+	}
+	batch := event.NewBatch(s.Master, event.Micros(s.now), loaded)
+	if err := batch.Run(&c); err != nil {
+		return err
+	}
+	return s.apply(batch.Changes())
+}
+
+func (s *Store) apply(c *event.Changes) error {
+	for _, e := range c.Events {
+		e.Position = int64(len(s.log)) + 1
+		s.log = append(s.log, e)
+	}
+	for _, r := range slices.Concat(c.Created, c.Updated) {
+		s.records[r.Ref] = r
+	}
+	for _, claim := range c.Claims {
+		if claim.Holder == "" {
+			delete(s.claims, claim.Digest)
+		} else {
+			s.claims[claim.Digest] = claim.Holder
+		}
+	}
+	for _, r := range slices.Concat(c.Inserted, c.Updates, c.Put) {
+		s.rows[r.RowKey] = &r
+	}
+	for _, key := range c.Dropped {
+		delete(s.rows, key)
+	}
+	for _, change := range c.Tokens {
+		switch {
+		case change.Put != nil:
+			if s.tokens[change.Put.ID] != nil {
+				return fmt.Errorf("eventtest: token %s exists already", change.Put.ID)
+			}
+			s.tokens[change.Put.ID] = change.Put
+		case change.Advance != nil:
+			if t := s.tokens[change.Advance.ID]; t != nil {
+				t.Epoch = change.Advance.Epoch
+			}
+		default:
+			delete(s.tokens, change.Drop)
+		}
+	}
+	return nil
+}
+
+// Record implements event.Reader.
+func (s *Store) Record(_ context.Context, ref event.Ref) (*event.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return asRead(s.records[ref]), nil
+}
+
+// asRead is a record as a real store reads it.
+func asRead(r *event.Record) *event.Record {
+	if r == nil {
+		return nil
+	}
+	read := *r
+	read.Columns, read.WrappedKey = nil, nil
+	return &read
+}
+
+// RecordsWhere implements event.Reader.
+func (s *Store) RecordsWhere(_ context.Context, kind event.Kind, org, column, value string, limit int) ([]*event.Record, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kinds[kind]
+	if k == nil || !slices.Contains(k.Columns(), column) {
+		return nil, fmt.Errorf("eventtest: %q has no lookup column %q", kind, column)
+	}
+	var found []*event.Record
+	for ref, r := range s.records {
+		if ref.Kind == kind && r.Org == org && r.Columns[slices.Index(k.Columns(), column)] == value {
+			found = append(found, asRead(r))
+		}
+	}
+	slices.SortFunc(found, func(a, b *event.Record) int { return strings.Compare(a.ID, b.ID) })
+	return found[:min(limit, len(found))], nil
+}
+
+// Holder implements event.Reader.
+func (s *Store) Holder(_ context.Context, claim event.Claim) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.claims[claim.Digest()], nil
+}
+
+// Row implements event.Reader.
+func (s *Store) Row(_ context.Context, key event.RowKey) (*event.Row, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := s.rows[key]
+	if r == nil || r.Expires != 0 && r.Expires <= event.Micros(s.now) {
+		return nil, nil
+	}
+	return r, nil
+}
+
+// Bearer implements event.Reader.
+func (s *Store) Bearer(_ context.Context, tokenHash []byte) (*event.Bearer, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, t := range s.tokens {
+		if !bytes.Equal(t.Hash, tokenHash) {
+			continue
+		}
+		u := s.records[event.Ref{Kind: "user", ID: t.UserID}]
+		if u == nil {
+			return nil, nil
+		}
+		o := s.records[event.Ref{Kind: "org", ID: u.Org}]
+		if o == nil {
+			return nil, nil
+		}
+		return &event.Bearer{Token: *t, User: asRead(u), Org: asRead(o)}, nil
+	}
+	return nil, nil
+}
+
+// TokenByID implements event.Reader.
+func (s *Store) TokenByID(_ context.Context, id string) (*event.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := s.tokens[id]
+	if t == nil {
+		return nil, nil
+	}
+	read := *t
+	return &read, nil
+}
+
+// Events implements event.Reader.
+func (s *Store) Events(_ context.Context, after int64, limit int) ([]event.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	rest := s.log[min(int(after), len(s.log)):]
+	return slices.Clone(rest[:min(limit, len(rest))]), nil
+}
+
+// key opens the key of a person's data. The caller holds the lock.
+func (s *Store) key(id string) (secret.DataKey, bool, error) {
+	row := s.rows[event.RowKey{Shelf: event.Keys, Key: id}]
+	if row == nil {
+		return secret.DataKey{}, false, nil
+	}
+	key, err := s.Master.UnwrapDataKey(row.Value, id)
+	return key, err == nil, err
+}
+
+// personal opens the sealed part of an event. It is bound to its place in the log by object id and sequence.
+func (s *Store) personal(e *event.Event) (string, error) {
+	if e.Sealed == nil {
+		return "", nil
+	}
+	key, ok, err := s.key(e.KeyID)
+	if err != nil || !ok {
+		return "", err
+	}
+	plain, err := key.Open(e.Sealed, binary.BigEndian.AppendUint64([]byte(e.ObjectID), e.Sequence))
+	return string(plain), err
+}
+
+// checkFold folds the log anew and compares states, names and hashes with what the commands left.
+func (s *Store) checkFold(t testing.TB) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	folds := map[event.Ref]event.Fold{}
+	last := map[event.Ref][]byte{}
+	for i := range s.log {
+		e := &s.log[i]
+		ref := event.Ref{Kind: e.Type.Kind(), ID: e.ObjectID}
+		if folds[ref] == nil {
+			folds[ref] = s.kinds[ref.Kind].NewFold(s.key)
+		}
+		if !bytes.Equal(e.PrevHash, last[ref]) {
+			t.Errorf("the chain of %s breaks at sequence %d", ref.ID, e.Sequence)
+		}
+		last[ref] = e.Hash()
+		if err := folds[ref].Add(e); err != nil {
+			t.Errorf("folding %s: %v", ref.ID, err)
+			return
+		}
+	}
+	claims := map[[32]byte]string{}
+	for ref, f := range folds {
+		r, held, err := f.Record()
+		if err != nil {
+			t.Errorf("folding %s: %v", ref.ID, err)
+			continue
+		}
+		for _, c := range held {
+			claims[c.Digest()] = ref.ID
+		}
+		if !r.Equal(s.records[ref]) {
+			t.Errorf("the log of %s folds to\n%s\nbut the state is\n%s", ref.ID, r.Doc, s.records[ref].Doc)
+		}
+	}
+	if len(folds) != len(s.records) {
+		t.Errorf("%d objects are in the log, %d have a state", len(folds), len(s.records))
+	}
+	if !maps.Equal(claims, s.claims) {
+		t.Errorf("the objects hold %d names by the log, but %d are kept, or by others", len(claims), len(s.claims))
+	}
+}

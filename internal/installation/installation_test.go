@@ -1,0 +1,30 @@
+package installation_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/installation"
+)
+
+func TestBeforeTheFirstStartThereIsNoInstallation(t *testing.T) {
+	s := eventtest.New(t, installation.Kind)
+	i, err := installation.Read(t.Context(), s)
+	if i != nil || err != nil {
+		t.Errorf("got %+v, %v", i, err)
+	}
+}
+
+func TestTheInstallationKnowsItsDefaultOrganizationAndItsOwners(t *testing.T) {
+	s := eventtest.New(t, installation.Kind)
+	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"},
+		installation.OwnerAdded{UserID: "usr_a"}, installation.OwnerAdded{UserID: "usr_b"}, installation.OwnerAdded{UserID: "usr_a"})
+	i, err := installation.Read(t.Context(), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i.State.DefaultOrg != "org_a" || !slices.Equal(i.State.Owners, []string{"usr_a", "usr_b"}) {
+		t.Errorf("got %+v", i.State)
+	}
+}

@@ -1,0 +1,221 @@
+package repotest
+
+import (
+	"bytes"
+	"encoding/json"
+	"go/ast"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// sample is an event as it was once written, and what it did. See testdata/events/README.md: payload and personal are
+// never changed.
+type sample struct {
+	Type     event.Type      `json:"type"`
+	Given    json.RawMessage `json:"given"`              // the state before; absent for a new object
+	Payload  json.RawMessage `json:"payload"`            //
+	Personal json.RawMessage `json:"personal,omitempty"` // opened
+	Then     json.RawMessage `json:"then"`               // the state after
+}
+
+func samples(t *testing.T) map[event.Type]*sample {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/events/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[event.Type]*sample{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s sample
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&s); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if name := strings.TrimSuffix(filepath.Base(path), ".json"); name != string(s.Type) {
+			t.Errorf("%s holds a sample of %s", path, s.Type)
+		}
+		all[s.Type] = &s
+	}
+	return all
+}
+
+func TestEveryEventEverWrittenCanBeReadAndFolded(t *testing.T) {
+	all := samples(t)
+	checkSamples(t, all, installation.Kind)
+	checkSamples(t, all, org.Kind)
+	checkSamples(t, all, user.Kind)
+	checkSamples(t, all, idp.Kind)
+	checkSamples(t, all, session.Kind)
+	for typ := range all {
+		t.Errorf("%s is in no schema any more: logs that hold it cannot be read. Bring its fact back", typ)
+	}
+}
+
+// checkSamples folds the samples of one kind and takes them off the list.
+func checkSamples[S any](t *testing.T, all map[event.Type]*sample, kind *event.Objects[S]) {
+	for _, typ := range kind.Types() {
+		s := all[typ]
+		if s == nil {
+			t.Errorf("there is no sample of %s: add testdata/events/%s.json", typ, typ)
+			continue
+		}
+		delete(all, typ)
+		t.Run(string(typ), func(t *testing.T) {
+			fold := func(personal []byte) []byte {
+				fact, err := kind.Decode(typ, s.Payload, personal)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if fact.EventType() != typ {
+					t.Errorf("it decodes as %s", fact.EventType())
+				}
+				var state S
+				if len(s.Given) > 0 {
+					if err := json.Unmarshal(s.Given, &state); err != nil {
+						t.Fatal(err)
+					}
+				}
+				fact.Apply(&state)
+				doc, err := json.Marshal(state)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return doc
+			}
+			if got := fold(s.Personal); !sameJSON(t, got, s.Then) {
+				t.Errorf("it folds to\n%s\nwant\n%s", got, s.Then)
+			}
+			fold(nil) // the person may have been erased: what is left must still fold
+		})
+	}
+}
+
+func sameJSON(t *testing.T, a, b []byte) bool {
+	t.Helper()
+	var x, y any
+	if err := json.Unmarshal(a, &x); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &y); err != nil {
+		t.Fatal(err)
+	}
+	return reflect.DeepEqual(x, y)
+}
+
+// A sample must use what its type has: one that leaves every field out would go on decoding whatever is renamed.
+func TestASampleFillsEveryField(t *testing.T) {
+	all := samples(t)
+	for _, f := range files(t) {
+		if f.test || !under(f.dir, objects) {
+			continue
+		}
+		tags, types := factTags(f)
+		for name, typ := range types {
+			s := all[event.Type(typ)]
+			if s == nil {
+				continue
+			}
+			var payload map[string]json.RawMessage
+			if err := json.Unmarshal(s.Payload, &payload); err != nil {
+				t.Fatal(err)
+			}
+			for _, tag := range tags[name] {
+				if _, there := payload[tag]; !there {
+					t.Errorf("the sample of %s has no %q", typ, tag)
+				}
+			}
+		}
+	}
+}
+
+// factTags reads the JSON names of the facts of a file, and their event types.
+func factTags(f *file) (tags map[string][]string, types map[string]string) {
+	tags, types = map[string][]string{}, map[string]string{}
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.TypeSpec:
+			if s, ok := n.Type.(*ast.StructType); ok {
+				for _, field := range s.Fields.List {
+					if field.Tag == nil {
+						continue
+					}
+					tag := reflect.StructTag(strings.Trim(field.Tag.Value, "`")).Get("json")
+					if name, _, _ := strings.Cut(tag, ","); name != "-" && name != "" {
+						tags[n.Name.Name] = append(tags[n.Name.Name], name)
+					}
+				}
+			}
+		case *ast.FuncDecl:
+			if n.Name.Name == "EventType" && n.Recv != nil {
+				if receiver, ok := n.Recv.List[0].Type.(*ast.Ident); ok {
+					ast.Inspect(n.Body, func(in ast.Node) bool {
+						if literal, ok := in.(*ast.BasicLit); ok {
+							types[receiver.Name] = strings.Trim(literal.Value, `"`)
+						}
+						return true
+					})
+				}
+			}
+		}
+		return true
+	})
+	return tags, types
+}
+
+func TestEveryKindOfObjectIsKnownToTheStoreAndToThisTest(t *testing.T) {
+	defined := 0
+	for _, f := range files(t) {
+		if f.test || under(f.dir, testOnly) {
+			continue
+		}
+		name := f.imported(module + "internal/event")
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if s, ok := call.Fun.(*ast.SelectorExpr); ok && s.Sel.Name == "Define" && isIdent(s.X, name) {
+					defined++
+				}
+			}
+			return true
+		})
+	}
+	if defined != len(model.Kinds) {
+		t.Errorf("%d kinds are defined, but model.Kinds lists %d", defined, len(model.Kinds))
+	}
+	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind}
+	for _, k := range model.Kinds {
+		found := false
+		for _, have := range tested {
+			found = found || have.Name() == k.Name()
+		}
+		if !found {
+			t.Errorf("the samples of %q are not checked: add its kind to TestEveryEventEverWrittenCanBeReadAndFolded", k.Name())
+		}
+	}
+}
+
+func TestEventsAreNamedInThePastTenseWithAVersion(t *testing.T) {
+	for _, k := range model.Kinds {
+		for _, typ := range k.Types() {
+			parts := strings.Split(string(typ), ".")
+			if len(parts) != 3 || parts[0] != string(k.Name()) || !strings.HasPrefix(parts[2], "v") || strings.ToLower(string(typ)) != string(typ) {
+				t.Errorf("%s is not written like object.fact_happened.v1", typ)
+			}
+		}
+	}
+}

@@ -1,0 +1,64 @@
+package repotest
+
+import (
+	"go/ast"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	maxFile    = 600
+	maxPackage = 3000
+)
+
+func TestEveryPackageExplainsItself(t *testing.T) {
+	explained := map[string]bool{}
+	for _, f := range files(t) {
+		if f.test {
+			continue
+		}
+		explained[f.dir] = explained[f.dir] || f.syntax.Doc != nil && len(f.syntax.Doc.Text()) > 40
+	}
+	for _, dir := range slices.Sorted(maps.Keys(explained)) {
+		if !explained[dir] {
+			t.Errorf("package %s has no comment before its package clause that a newcomer could start from", dir)
+		}
+	}
+}
+
+func TestFilesAndPackagesStaySmall(t *testing.T) {
+	packages := map[string]int{}
+	for _, f := range files(t) {
+		if f.test || !strings.HasPrefix(f.dir, "internal/") {
+			continue
+		}
+		packages[f.dir] += f.lines
+		if f.lines > maxFile {
+			t.Errorf("%s has %d lines, more than %d: split it by subject", f.path, f.lines, maxFile)
+		}
+	}
+	for dir, lines := range packages {
+		if lines > maxPackage {
+			t.Errorf("package %s has %d lines, more than %d: it does more than one thing", dir, lines, maxPackage)
+		}
+	}
+}
+
+func TestNobodySleeps(t *testing.T) {
+	for _, f := range files(t) {
+		name := f.imported("time")
+		if name == "" || under(f.dir, []string{"bench"}) {
+			continue
+		}
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && s.Sel.Name == "Sleep" {
+				if x, ok := s.X.(*ast.Ident); ok && x.Name == name {
+					t.Errorf("%s sleeps: wait for the thing itself (a channel, a condition, a clock that the test sets)", fileSet.Position(s.Pos()))
+				}
+			}
+			return true
+		})
+	}
+}

@@ -1,0 +1,111 @@
+package session
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+func TestWhoALoginNameFinds(t *testing.T) {
+	s, sessions := world(t)
+	person(t, s, "usr_jo", "org_def", "jo", "jo@mail.test")
+	person(t, s, "usr_jo_b", "org_b", "Jo", "jo@mail.test")
+	person(t, s, "usr_at", "org_def", "ann@b.test", "")
+	person(t, s, "usr_ann_b", "org_b", "ann", "")
+	person(t, s, "usr_twin1", "org_def", "twin1", "twin@mail.test")
+	person(t, s, "usr_twin2", "org_def", "twin2", "twin@mail.test")
+	person(t, s, "usr_only_b", "org_b", "only", "only@mail.test")
+	person(t, s, "usr_max", "org_def", "max", "max@mail.test")
+	person(t, s, "usr_called", "org_def", "max@mail.test", "")
+	person(t, s, "usr_una", "org_def", "una", "")
+	person(t, s, "usr_gone", "org_def", "gone", "gone@mail.test")
+	eventtest.Given(t, s, user.Kind, "usr_gone", "", nil, user.WasRemoved{})
+	for _, c := range []struct {
+		name, login, org, want string
+	}{
+		{"a user name with a verified domain", "jo@def.test", "", "usr_jo"},
+		{"in any case and width", "ＪＯ@DEF.Test", "", "usr_jo"},
+		{"with the domain of another organization", "jo@b.test", "", "usr_jo_b"},
+		{"with a domain that is not verified: nobody", "jo@nope.test", "", ""},
+		{"with a domain nobody has: nobody", "jo@x.test", "", ""},
+		{"with a domain whose organization has no such user: nobody", "una@b.test", "", ""},
+		{"a bare name means the default organization", "jo", "", "usr_jo"},
+		{"a bare name means the organization named", "jo", "org_b", "usr_jo_b"},
+		{"a bare name of another organization: nobody", "only", "", ""},
+		{"a verified e-mail in the default organization", "jo@mail.test", "", "usr_jo"},
+		{"a verified e-mail in any case", "JO@Mail.TEST", "", "usr_jo"},
+		{"a verified e-mail in the organization named", "jo@mail.test", "org_b", "usr_jo_b"},
+		{"an e-mail of another organization: nobody", "only@mail.test", "", ""},
+		{"an e-mail that two have: nobody", "twin@mail.test", "", ""},
+		{"an e-mail that is not verified: nobody", "una@mail.test", "", ""},
+		{"the organization named has the domain", "jo@b.test", "org_b", "usr_jo_b"},
+		{"the organization named does not have the domain: nobody", "jo@b.test", "org_def", ""},
+		{"the domain comes before a user name with an @", "ann@b.test", "", "usr_ann_b"},
+		{"a user name with an @ where the domain is of another organization", "ann@b.test", "org_def", "usr_at"},
+		{"a user name with an @ and a domain", "ann@b.test@def.test", "", "usr_at"},
+		{"a user name comes before an e-mail", "max@mail.test", "", "usr_called"},
+		{"a removed user: nobody", "gone", "", ""},
+		{"the e-mail of a removed user: nobody", "gone@mail.test", "", ""},
+		{"an unknown organization: nobody", "jo", "org_x", ""},
+		{"an unknown organization and a domain: nobody", "jo@def.test", "org_x", ""},
+		{"nothing before the @: nobody", "@def.test", "", ""},
+		{"nothing after the @: nobody", "jo@", "", ""},
+		{"nothing: nobody", "", "", ""},
+		{"white space counts", " jo", "", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, _, err := sessions.find(t.Context(), c.login, c.org)
+			must(t, err)
+			got := ""
+			if u != nil {
+				got = u.ID
+			}
+			if got != c.want {
+				t.Errorf("found %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+// A name that nobody has is written in as many ways as one that somebody has. The throttle must count all of them
+// together in both cases, or the sixth attempt in another spelling tells whether the user exists.
+func TestEverySpellingOfAnUnknownNameIsOneAccount(t *testing.T) {
+	_, sessions := world(t)
+	key := func(login, org string) string {
+		_, nobody, err := sessions.find(t.Context(), login, org)
+		must(t, err)
+		return strings.Join(nobody, "|")
+	}
+	want := key("bob", "")
+	for _, c := range [][2]string{{"BOB", ""}, {"bob@def.test", ""}, {"Bob@DEF.test", ""}, {"bob", "org_def"}, {"bob@def.test", "org_def"}} {
+		if got := key(c[0], c[1]); got != want {
+			t.Errorf("%q in %q is counted as %s, not %s", c[0], c[1], got, want)
+		}
+	}
+	for _, c := range [][2]string{{"bob", "org_b"}, {"bob@b.test", ""}, {"bobby", ""}, {"bob@b.test", "org_def"}} {
+		if got := key(c[0], c[1]); got == want {
+			t.Errorf("%q in %q is another name, but counted together", c[0], c[1])
+		}
+	}
+}
+
+func TestALongLoginNameIsNotReadAsADomain(t *testing.T) {
+	_, sessions := world(t)
+	var name strings.Builder
+	name.WriteString("jo@")
+	for i := 0; name.Len() < 200_000; i++ {
+		name.WriteRune(rune(0x4e00 + i%20000))
+	}
+	start := time.Now()
+	u, _, err := sessions.find(t.Context(), name.String(), "")
+	if u != nil || err != nil {
+		t.Errorf("found %v, %v", u, err)
+	}
+	// Reading it as a domain takes more than ten seconds, and minutes where it fills a request.
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

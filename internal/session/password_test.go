@@ -1,0 +1,209 @@
+package session
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// session gives jo a session without signing in.
+func session(t *testing.T, s *eventtest.Store, id string) (token string) {
+	t.Helper()
+	token, hash := secret.NewToken(secret.Session)
+	epoch := eventtest.State(t, s, user.Kind, "usr_jo").State.SessionEpoch
+	s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Session), UserID: "usr_jo", Epoch: epoch, Expires: event.Micros(s.Now().Add(Life))})
+	return token
+}
+
+func TestAChangedPasswordEndsEverySessionButItsOwn(t *testing.T) {
+	s, sessions := world(t)
+	person(t, s, "usr_jo", "org_def", "jo", "")
+	password(t, s, "usr_jo", cheap(), user.PasswordSet{ChangeRequired: true})
+	own, other := session(t, s, "ses_own"), session(t, s, "ses_other")
+	token := pat(t, s)
+	caller, err := sessions.Authenticate(t.Context(), own)
+	must(t, err)
+	if !caller.MustChangePassword {
+		t.Fatal("the session is not restricted to begin with")
+	}
+	caller.RequestID = "req_3"
+	mark := s.Mark()
+	d, err := sessions.ChangePassword(t.Context(), caller, ChangePassword{Current: right, New: "battery staple", Peer: home, IfMatch: event.IfMatch{Set: true, Sequence: 2}})
+	must(t, err)
+	s.Then(t, mark, eventtest.Fact{Object: "usr_jo", Type: "user.password_changed.v1", Payload: `{}`})
+	if u := eventtest.State(t, s, user.Kind, "usr_jo"); d != u.Details() || d.Sequence != 3 || u.State.Password.ChangeRequired || u.State.Password.Version != 2 {
+		t.Errorf("details %+v, state %+v", d, u.State)
+	}
+	caller, err = sessions.Authenticate(t.Context(), own)
+	if err != nil || caller.MustChangePassword {
+		t.Errorf("the own session: %+v, %v", caller, err)
+	}
+	_, err = sessions.Authenticate(t.Context(), other)
+	eventtest.As(t, err, access.ErrUnauthenticated)
+	if _, err := sessions.Authenticate(t.Context(), token); err != nil {
+		t.Errorf("the personal access token: %v", err)
+	}
+	row, err := s.Row(t.Context(), user.PasswordRow("usr_jo"))
+	must(t, err)
+	if ok, _, _ := hasher.Verify(t.Context(), row.Value, "battery staple"); !ok {
+		t.Error("the new password does not count")
+	}
+	for _, text := range []string{right, "battery staple"} {
+		if s.Stored(t, text) {
+			t.Errorf("%q is stored", text)
+		}
+	}
+
+	// The next change counts from the new epoch on.
+	eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.PasswordSet{})
+	_, err = sessions.Authenticate(t.Context(), own)
+	eventtest.As(t, err, access.ErrUnauthenticated)
+}
+
+func TestAChangeByAPersonalAccessTokenEndsAllSessions(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	own, token := session(t, s, "ses_own"), pat(t, s)
+	caller, err := sessions.Authenticate(t.Context(), token)
+	must(t, err)
+	_, err = sessions.ChangePassword(t.Context(), caller, ChangePassword{Current: right, New: "x", Peer: home})
+	must(t, err)
+	_, err = sessions.Authenticate(t.Context(), own)
+	eventtest.As(t, err, access.ErrUnauthenticated)
+	if _, err := sessions.Authenticate(t.Context(), token); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWhenAPasswordIsNotChanged(t *testing.T) {
+	key := syntax.NameKey("robot")
+	for _, c := range []struct {
+		name   string
+		given  func(*testing.T, *eventtest.Store)
+		caller string
+		change ChangePassword
+		kind   errs.Kind
+		reason errs.Reason
+		fields []string
+		wrote  bool
+	}{
+		{"a wrong current password", nil, "usr_jo", ChangePassword{Current: "wrong", New: "x"}, errs.InvalidArgument, errs.InvalidRequest, []string{"currentPassword"}, true},
+		{"another sequence", nil, "usr_jo", ChangePassword{Current: right, New: "x", IfMatch: event.IfMatch{Set: true, Sequence: 1}}, errs.Aborted, event.SequenceMismatch, nil, false},
+		{"a service user", func(t *testing.T, s *eventtest.Store) {
+			eventtest.Given(t, s, user.Kind, "usr_robot", "org_def", []event.Claim{user.NameClaim("org_def", key)},
+				user.ServiceAdded{Personal: user.ServiceFacts{UserName: "robot", UserNameKey: key, Name: "Robot"}})
+		}, "usr_robot", ChangePassword{Current: right, New: "x"}, errs.FailedPrecondition, user.NotHuman, nil, false},
+		{"a removed user", func(t *testing.T, s *eventtest.Store) {
+			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.WasRemoved{})
+		}, "usr_jo", ChangePassword{Current: right, New: "x"}, errs.NotFound, user.NotFound, nil, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, sessions := world(t)
+			withPassword(t, s, cheap())
+			if c.given != nil {
+				c.given(t, s)
+			}
+			before := s.Fingerprint()
+			_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: c.caller, OrgID: "org_def"}, c.change)
+			eventtest.Refused(t, err, c.kind, c.reason, c.fields...)
+			if wrote := s.Fingerprint() != before; wrote != c.wrote {
+				t.Errorf("wrote: %t", wrote)
+			}
+			if row, _ := s.Row(t.Context(), user.PasswordRow("usr_jo")); string(row.Value) != string(cheap()) {
+				t.Error("the hash changed")
+			}
+		})
+	}
+}
+
+func TestAWrongCurrentPasswordCountsLikeAFailedSignIn(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	own := session(t, s, "ses_own")
+	caller, err := sessions.Authenticate(t.Context(), own)
+	must(t, err)
+	caller.RequestID = "req_4"
+	sequence := eventtest.State(t, s, user.Kind, "usr_jo").Sequence
+	mark := s.Mark()
+	guess := func() string {
+		_, err := sessions.ChangePassword(t.Context(), caller, ChangePassword{Current: "Guessed-Secret-5", New: "x", Peer: home, UserAgent: "browser"})
+		return answer(err)
+	}
+	for i := range pairFree - 1 {
+		if got := guess(); got != "INVALID_REQUEST" {
+			t.Fatalf("guess %d: %s", i+1, got)
+		}
+	}
+	if _, err := sessions.SignIn(t.Context(), try("jo", "wrong", home)); answer(err) != "SIGN_IN_FAILED" {
+		t.Errorf("signing in: %v", err)
+	}
+	if got := guess(); got != "SIGN_IN_THROTTLED 1s" {
+		t.Errorf("changing: %s", got)
+	}
+	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); answer(err) != "SIGN_IN_THROTTLED 1s" {
+		t.Errorf("signing in: %v", err)
+	}
+	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.failed.v1", Payload: `{"count":1}`, Personal: place})
+	if got := eventtest.State(t, s, user.Kind, "usr_jo").Sequence; got != sequence {
+		t.Errorf("the user moved from %d to %d", sequence, got)
+	}
+	if _, err := sessions.Authenticate(t.Context(), own); err != nil {
+		t.Errorf("the session ended: %v", err)
+	}
+	if s.Stored(t, "Guessed-Secret-5") {
+		t.Error("the guess is stored")
+	}
+}
+
+func TestWhatHappensWhileTheCurrentPasswordIsCheckedWins(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		facts  []event.Fact[user.User]
+		kind   errs.Kind
+		reason errs.Reason
+	}{
+		{"a new password", []event.Fact[user.User]{user.PasswordSet{}}, errs.Aborted, event.Contention},
+		{"the user is deactivated", []event.Fact[user.User]{user.Deactivated{}}, errs.NotFound, user.NotFound},
+		{"the user is deactivated and comes back: the session stays dead", []event.Fact[user.User]{user.Deactivated{}, user.Reactivated{}}, errs.Aborted, event.Contention},
+		{"the user is removed", []event.Fact[user.User]{user.WasRemoved{}}, errs.NotFound, user.NotFound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, sessions := world(t)
+			withPassword(t, s, cheap())
+			own := session(t, s, "ses_own")
+			caller, err := sessions.Authenticate(t.Context(), own)
+			must(t, err)
+			racing := *sessions
+			racing.Store = &during{Store: s, happens: func() { eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, c.facts...) }}
+			_, err = racing.ChangePassword(t.Context(), caller, ChangePassword{Current: right, New: "x", Peer: home})
+			eventtest.Refused(t, err, c.kind, c.reason)
+			_, err = sessions.Authenticate(t.Context(), own)
+			eventtest.As(t, err, access.ErrUnauthenticated)
+		})
+	}
+}
+
+func TestASequenceThatMovesWhileThePasswordIsCheckedIsAMismatch(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	sessions.Store = &during{Store: s, happens: func() { eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.ProfileChanged{}) }}
+	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, ChangePassword{Current: right, New: "x", IfMatch: event.IfMatch{Set: true, Sequence: 2}})
+	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
+}
+
+func TestTheThrottledAreToldHowLongToWait(t *testing.T) {
+	for wait, want := range map[time.Duration]string{time.Microsecond: "wait 1 s", time.Second: "wait 1 s", 1500 * time.Millisecond: "wait 2 s", 15 * time.Minute: "wait 900 s"} {
+		err := errThrottled(wait)
+		if got := err.Error(); got != fmt.Sprintf("SIGN_IN_THROTTLED: too many failed attempts: %s before the next one", want) {
+			t.Errorf("%v: %s", wait, got)
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package setup_test
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/setup"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+var (
+	hasher = secret.NewHasher(0, 0)
+	iam    = access.SystemPermit(access.Installation)
+)
+
+func world(t *testing.T) (*eventtest.Store, setup.Setup) {
+	t.Helper()
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind)
+	return s, setup.Setup{Store: s, Hasher: hasher, DomainSuffix: "id.test"}
+}
+
+func acme(change ...func(*setup.Organization)) setup.Organization {
+	o := setup.Organization{Name: "Acme, Inc.", Password: "correct horse", Human: user.NewHuman{UserName: "Jo", Email: "jo@example.org", EmailVerified: true,
+		Profile: user.Profile{FirstName: "Jo", LastName: "Doe"}}}
+	for _, c := range change {
+		c(&o)
+	}
+	return o
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAnOrganizationComesWithItsAdministrator(t *testing.T) {
+	s, set := world(t)
+	done, err := set.Organization(t.Context(), iam, event.Once{}, acme())
+	must(t, err)
+	s.Then(t, 0,
+		eventtest.Fact{Object: done.OrgID, Type: "org.added.v1", Payload: `{"name":"Acme, Inc."}`},
+		eventtest.Fact{Object: done.OrgID, Type: "org.domain_added.v1", Payload: `{"domain":"acme-inc.id.test","verified":true,"primary":true}`},
+		eventtest.Fact{Object: done.UserID, Type: "user.human_added.v1", Payload: `{"emailVerified":true}`, Personal: `{"userName":"Jo","userNameKey":"jo",` +
+			`"profile":{"firstName":"Jo","lastName":"Doe","displayName":"Jo Doe"},"email":"jo@example.org","emailKey":"jo@example.org"}`},
+		eventtest.Fact{Object: done.UserID, Type: "user.password_set.v1", Payload: `{}`},
+		eventtest.Fact{Object: done.UserID, Type: "user.membership_set.v1", Payload: `{"scope":"` + done.OrgID + `","roles":["ORG_OWNER"]}`},
+	)
+	o := eventtest.State(t, s, org.Kind, done.OrgID)
+	if done.Details != o.Details() || done.Details.Sequence != 2 || done.Details.Org != done.OrgID || !done.Details.Created.Equal(eventtest.Start) {
+		t.Errorf("details %+v", done.Details)
+	}
+	u := eventtest.State(t, s, user.Kind, done.UserID)
+	if u.Org != done.OrgID || u.State.Password.ChangeRequired {
+		t.Errorf("the user is %+v", u)
+	}
+	row, err := s.Row(t.Context(), user.PasswordRow(done.UserID))
+	must(t, err)
+	if ok, _, _ := hasher.Verify(t.Context(), row.Value, "correct horse"); !ok {
+		t.Error("the password does not match")
+	}
+	if s.Stored(t, "correct horse") {
+		t.Error("the password itself is stored")
+	}
+}
+
+func TestTheDomainOfANewOrganization(t *testing.T) {
+	for _, c := range []struct {
+		name, orgName, domain, want string
+	}{
+		{"made from the name", "Überlingen GmbH", "", `^uberlingen-gmbh\.id\.test$`},
+		{"made from nothing", "!!!", "", `^org\.id\.test$`},
+		{"a label of 50 octets at most", strings.Repeat("a", 200), "", `^a{50}\.id\.test$`},
+		{"given, in lower case", "x", "Acme.EXAMPLE", `^acme\.example$`},
+		{"given, in ASCII form", "x", "Bücher.example", `^xn--bcher-kva\.example$`},
+		{"given, without regard to DNS", "x", "a_b..c", `^a_b\.\.c$`},
+		{"made from the name, which is taken", "Taken", "", `^taken-[a-z2-7]{6}\.id\.test$`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, set := world(t)
+			eventtest.Given(t, s, org.Kind, "org_taken", "org_taken", []event.Claim{org.DomainClaim("taken.id.test")},
+				org.Added{Name: "Taken"}, org.DomainAdded{Domain: "taken.id.test", Verified: true, Primary: true})
+			done, err := set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Name, o.Domain = c.orgName, c.domain }))
+			must(t, err)
+			o := eventtest.State(t, s, org.Kind, done.OrgID)
+			if got := o.State.PrimaryDomain(); !regexp.MustCompile(c.want).MatchString(got) || !o.State.Domains[0].Verified {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestOrganizationNamesNeedNotBeUnique(t *testing.T) {
+	s, set := world(t)
+	seen := map[string]bool{}
+	for range 3 {
+		done, err := set.Organization(t.Context(), iam, event.Once{}, acme())
+		must(t, err)
+		seen[eventtest.State(t, s, org.Kind, done.OrgID).State.PrimaryDomain()] = true
+	}
+	if len(seen) != 3 {
+		t.Errorf("domains %v", seen)
+	}
+}
+
+func TestADomainThatIsTakenLeavesNothingBehind(t *testing.T) {
+	for _, taken := range []string{"acme.example", "ACME.Example"} {
+		t.Run(taken, func(t *testing.T) {
+			s, set := world(t)
+			_, err := set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Domain = "acme.example" }))
+			must(t, err)
+			before := s.Fingerprint()
+			once := event.Once{Key: "k", Request: []byte("r"), Expires: event.Micros(s.Now().Add(time.Hour))}
+			_, err = set.Organization(t.Context(), iam, once, acme(func(o *setup.Organization) { o.Domain = taken }))
+			eventtest.As(t, err, org.ErrDomainTaken)
+			if s.Fingerprint() != before {
+				t.Error("something was written")
+			}
+		})
+	}
+}
+
+func TestTheRolesOfTheFirstUser(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		roles []string
+		want  []access.Role
+		wrong []string
+	}{
+		{"none: the owner", nil, []access.Role{access.OrgOwner}, nil},
+		{"an empty list: the owner", []string{}, []access.Role{access.OrgOwner}, nil},
+		{"exactly those sent", []string{"ORG_USER_MANAGER"}, []access.Role{access.OrgUserManager}, nil},
+		{"repeated ones count once", []string{"ORG_USER_MANAGER", "ORG_OWNER", "ORG_USER_MANAGER"}, []access.Role{access.OrgOwner, access.OrgUserManager}, nil},
+		{"an unknown one is named", []string{"ORG_OWNER", "ORG_EMPEROR"}, nil, []string{"roles[1]"}},
+		{"the installation's are refused", []string{"IAM_OWNER", "ORG_OWNER", ""}, nil, []string{"roles[0]", "roles[2]"}},
+		{"in another case they are other words", []string{"org_owner"}, nil, []string{"roles[0]"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, set := world(t)
+			done, err := set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Roles = c.roles }))
+			if c.wrong != nil {
+				eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, c.wrong...)
+				s.Then(t, 0)
+				return
+			}
+			must(t, err)
+			got := eventtest.State(t, s, user.Kind, done.UserID).State.Memberships
+			if len(got) != 1 || !slices.Equal(got[done.OrgID], c.want) {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+}
+
+func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
+	s, set := world(t)
+	_, err := set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) {
+		o.Domain, o.Human.Email, o.Human.Phone, o.Roles = "a b", "nobody", "123", []string{strings.Repeat("R", 5000)}
+	}))
+	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "org.domain", "human.email.email", "human.phone.phone", "roles[0]")
+	if len(err.Error()) > 1000 {
+		t.Errorf("the answer grows with the request: %d bytes", len(err.Error()))
+	}
+	s.Then(t, 0)
+}
+
+func TestDomainsThatAreRefused(t *testing.T) {
+	for _, domain := range []string{"a b", "a@b", "a/b", "a:b", "a\tb", "a\u0000b", "a＠b"} {
+		in := acme(func(o *setup.Organization) { o.Domain = domain })
+		if wrong := in.Violations(); len(wrong) != 1 || wrong[0].Field != "org.domain" {
+			t.Errorf("%q: %+v", domain, wrong)
+		}
+	}
+}
+
+func TestOnlyAPermitForTheInstallationSetsUp(t *testing.T) {
+	s, set := world(t)
+	for _, permit := range []access.Permit{{}, access.SystemPermit("org_a")} {
+		_, err := set.Organization(t.Context(), permit, event.Once{}, acme())
+		eventtest.As(t, err, access.ErrDenied)
+	}
+	s.Then(t, 0)
+}
+
+func TestAnIdempotencyKeyGivesTheFirstAnswerAgain(t *testing.T) {
+	s, set := world(t)
+	expires := event.Micros(s.Now().Add(24 * time.Hour))
+	mine := event.Once{Key: "me/key", Request: []byte("request 1"), Expires: expires}
+	first, err := set.Organization(t.Context(), iam, mine, acme())
+	must(t, err)
+	kept := s.Fingerprint()
+
+	for _, c := range []struct {
+		name  string
+		after time.Duration // since the first
+		once  event.Once
+		in    setup.Organization
+		check func(*testing.T, setup.Done, error)
+	}{
+		{"the same request", 0, mine, acme(), func(t *testing.T, d setup.Done, err error) {
+			must(t, err)
+			if d.OrgID != first.OrgID || d.UserID != first.UserID || d.Details.Sequence != first.Details.Sequence ||
+				!d.Details.Created.Equal(first.Details.Created) || !d.Details.Changed.Equal(first.Details.Changed) || d.Details.Org != first.Details.Org {
+				t.Errorf("got %+v, want %+v", d, first)
+			}
+		}},
+		{"another request", 0, event.Once{Key: "me/key", Request: []byte("request 2"), Expires: expires}, acme(), func(t *testing.T, _ setup.Done, err error) {
+			eventtest.Refused(t, err, errs.InvalidArgument, event.IdempotencyKeyReused, "idempotency-key")
+		}},
+		{"permission is asked again, by the caller's permit", 0, mine, acme(), func(t *testing.T, _ setup.Done, _ error) {
+			_, err := set.Organization(t.Context(), access.SystemPermit("org_a"), mine, acme())
+			eventtest.As(t, err, access.ErrDenied)
+		}},
+		{"the same request just before the day is over", 24*time.Hour - time.Microsecond, mine, acme(), func(t *testing.T, d setup.Done, err error) {
+			must(t, err)
+			if d.OrgID != first.OrgID {
+				t.Error("a new organization was made")
+			}
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s.Advance(eventtest.Start.Add(c.after).Sub(s.Now()))
+			d, err := set.Organization(t.Context(), iam, c.once, c.in)
+			c.check(t, d, err)
+			if s.Fingerprint() != kept {
+				t.Error("something was written")
+			}
+		})
+	}
+
+	t.Run("another caller has keys of their own", func(t *testing.T) {
+		d, err := set.Organization(t.Context(), iam, event.Once{Key: "you/key", Request: []byte("request 1"), Expires: expires}, acme())
+		must(t, err)
+		if d.OrgID == first.OrgID {
+			t.Error("got somebody else's answer")
+		}
+	})
+	t.Run("after a day the key is forgotten", func(t *testing.T) {
+		s.Advance(eventtest.Start.Add(24 * time.Hour).Sub(s.Now()))
+		d, err := set.Organization(t.Context(), iam, event.Once{Key: "me/key", Request: []byte("request 2"), Expires: expires + 1}, acme())
+		must(t, err)
+		if d.OrgID == first.OrgID {
+			t.Error("got the old answer")
+		}
+	})
+	if s.Stored(t, "correct horse") {
+		t.Error("the password is stored with the request")
+	}
+}
+
+func TestARefusalIsNotKept(t *testing.T) {
+	s, set := world(t)
+	once := event.Once{Key: "k", Request: []byte("r"), Expires: event.Micros(s.Now().Add(time.Hour))}
+	claim := []event.Claim{org.DomainClaim("acme.example")}
+	eventtest.Given(t, s, org.Kind, "org_x", "org_x", claim, org.Added{Name: "X"}, org.DomainAdded{Domain: "acme.example", Verified: true})
+	in := acme(func(o *setup.Organization) { o.Domain = "acme.example" })
+	_, err := set.Organization(t.Context(), iam, once, in)
+	eventtest.As(t, err, org.ErrDomainTaken)
+	eventtest.Given(t, s, org.Kind, "org_x", "", nil, org.WasRemoved{})
+	done, err := set.Organization(t.Context(), iam, once, in)
+	must(t, err)
+	if done.OrgID == "" {
+		t.Error("no organization")
+	}
+}
+
+func TestConcurrentTwinsMakeOneOrganization(t *testing.T) {
+	s, set := world(t)
+	once := event.Once{Key: "k", Request: []byte("r"), Expires: event.Micros(s.Now().Add(time.Hour))}
+	const twins = 4
+	var wg sync.WaitGroup
+	answers := make([]setup.Done, twins)
+	failures := make([]error, twins)
+	for i := range twins {
+		wg.Go(func() { answers[i], failures[i] = set.Organization(t.Context(), iam, once, acme()) })
+	}
+	wg.Wait()
+	for i := range twins {
+		if failures[i] != nil || answers[i].OrgID != answers[0].OrgID || answers[i].UserID != answers[0].UserID {
+			t.Errorf("answer %d: %+v, %v", i, answers[i], failures[i])
+		}
+	}
+	if got := s.Mark(); got != 5 {
+		t.Errorf("%d events, want those of one setup", got)
+	}
+}
+
+func TestConcurrentStrangersDoNotShareADomain(t *testing.T) {
+	s, set := world(t)
+	var wg sync.WaitGroup
+	failures := make([]error, 4)
+	for i := range failures {
+		wg.Go(func() {
+			_, failures[i] = set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Domain, o.Name = "acme.example", fmt.Sprint(i) }))
+		})
+	}
+	wg.Wait()
+	won := 0
+	for _, err := range failures {
+		if err == nil {
+			won++
+		} else {
+			eventtest.As(t, err, org.ErrDomainTaken)
+		}
+	}
+	if won != 1 || s.Mark() != 5 {
+		t.Errorf("%d won, %d events", won, s.Mark())
+	}
+}
+
+func TestACallerWhoGaveUpGetsNothingWritten(t *testing.T) {
+	s, set := world(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := set.Organization(ctx, iam, event.Once{}, acme()); err == nil {
+		t.Error("it was done all the same")
+	}
+	s.Then(t, 0)
+}

@@ -1,0 +1,213 @@
+package user_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+var jo = user.NewHuman{
+	UserName: "Jo", Email: "Jo@Example.org", EmailVerified: true, Phone: "+41-44-555(01)23;ext=7", PhoneVerified: true,
+	Profile: user.Profile{FirstName: "Jo", LastName: "Doe", NickName: "J", DisplayName: "Jo D.", PreferredLanguage: "de-CH", Gender: user.Diverse},
+}
+
+// human puts a person into an organization.
+func human(t *testing.T, s *eventtest.Store, id, org string, n user.NewHuman) error {
+	t.Helper()
+	return s.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref(id)},
+		Claims: []event.Claim{user.NameClaim(org, strings.ToLower(n.UserName))},
+		Decide: func(tx *event.Tx) error { _, err := user.AddHuman(tx, id, org, &n); return err }})
+}
+
+// service puts a service user into an organization.
+func service(t *testing.T, s *eventtest.Store, id, org, name string) error {
+	t.Helper()
+	return s.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(org, strings.ToLower(name))},
+		Decide: func(tx *event.Tx) error {
+			_, err := user.AddService(tx, id, org, name, "Robot", "does things")
+			return err
+		}})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAPersonIsRecordedAsSentWithTheKeysNextToIt(t *testing.T) {
+	s := eventtest.New(t, user.Kind)
+	must(t, human(t, s, "usr_a", "org_a", jo))
+	s.Then(t, 0, eventtest.Fact{Object: "usr_a", Type: "user.human_added.v1", Payload: `{"emailVerified":true,"phoneVerified":true}`,
+		Personal: `{"userName":"Jo","userNameKey":"jo","profile":{"firstName":"Jo","lastName":"Doe","nickName":"J","displayName":"Jo D.",` +
+			`"preferredLanguage":"de-CH","gender":"diverse"},"email":"Jo@Example.org","emailKey":"jo@example.org",` +
+			`"phone":"+41-44-555(01)23;ext=7","phoneNormal":"+41445550123"}`})
+	u := eventtest.State(t, s, user.Kind, "usr_a")
+	if u.State.State != user.Active || u.State.Human.Phone.Number != jo.Phone || !u.State.Human.Phone.Verified || u.State.Human.Email.Address != jo.Email {
+		t.Errorf("state %+v", u.State)
+	}
+}
+
+func TestNothingPersonalIsInTheClear(t *testing.T) {
+	s := eventtest.New(t, user.Kind)
+	must(t, human(t, s, "usr_a", "org_a", jo))
+	events, err := s.Events(t.Context(), 0, 10)
+	must(t, err)
+	stored, err := json.Marshal(events)
+	must(t, err)
+	for _, word := range []string{"Doe", "xample.org", "555", "de-CH", "diverse", "Jo D."} {
+		if strings.Contains(string(stored), word) {
+			t.Errorf("%q can be read in the log", word)
+		}
+	}
+}
+
+func TestADisplayNameIsMadeWhereNoneIsGiven(t *testing.T) {
+	long := strings.Repeat("ß", 200)
+	for _, c := range []struct {
+		name              string
+		first, last, sent string
+		want              string
+	}{
+		{"first name, one space, last name", "Jo", "Doe", "", "Jo Doe"},
+		{"one that is given stays", "Jo", "Doe", "D.", "D."},
+		{"the result may be longer than 200 characters", long, long, "", long + " " + long},
+		{"nothing is trimmed", " Jo ", " Doe ", "", " Jo   Doe "},
+		{"a space is a display name", "Jo", "Doe", " ", " "},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := eventtest.New(t, user.Kind)
+			n := jo
+			n.Profile = user.Profile{FirstName: c.first, LastName: c.last, DisplayName: c.sent}
+			must(t, human(t, s, "usr_a", "org_a", n))
+			if got := eventtest.State(t, s, user.Kind, "usr_a").State.Human.Profile.DisplayName; got != c.want {
+				t.Errorf("got %q", got)
+			}
+		})
+	}
+}
+
+func TestAPersonWithoutAPhoneHasNoVerifiedOne(t *testing.T) {
+	s := eventtest.New(t, user.Kind)
+	n := jo
+	n.Phone, n.EmailVerified = "", false
+	must(t, human(t, s, "usr_a", "org_a", n))
+	if got := s.Since(t, 0)[0].Payload; got != `{}` {
+		t.Errorf("payload %s", got)
+	}
+	if u := eventtest.State(t, s, user.Kind, "usr_a"); u.State.Human.Phone != nil {
+		t.Errorf("phone %+v", u.State.Human.Phone)
+	}
+}
+
+func TestWrongAddressesAreNamedAllAtOnce(t *testing.T) {
+	s := eventtest.New(t, user.Kind)
+	n := jo
+	n.Email, n.Phone = "Jo <jo@example.org>", "044 555"
+	eventtest.Refused(t, human(t, s, "usr_a", "org_a", n), errs.InvalidArgument, errs.InvalidRequest, "email.email", "phone.phone")
+	s.Then(t, 0)
+}
+
+func TestUserNamesAreUniqueWithinAnOrganizationByTheirKey(t *testing.T) {
+	s := eventtest.New(t, user.Kind)
+	must(t, human(t, s, "usr_a", "org_a", jo))
+	other := jo
+	other.UserName = "JO"
+	eventtest.As(t, human(t, s, "usr_b", "org_a", other), user.ErrUserNameTaken)
+	eventtest.As(t, service(t, s, "usr_b", "org_a", "jo"), user.ErrUserNameTaken)
+	eventtest.As(t, human(t, s, "usr_c", "org_b", other), nil)
+
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.WasRemoved{})
+	eventtest.As(t, human(t, s, "usr_d", "org_a", other), nil)
+}
+
+func TestWhatEndsSessionsAndTokens(t *testing.T) {
+	for _, c := range []struct {
+		name             string
+		fact             event.Fact[user.User]
+		sessions, tokens int64
+		state            user.State
+	}{
+		{"a password that was set ends both", user.PasswordSet{}, 1, 1, user.Active},
+		{"one's own change of the password ends sessions only", user.PasswordChanged{}, 1, 0, user.Active},
+		{"deactivating ends both", user.Deactivated{}, 1, 1, user.Inactive},
+		{"locking ends both", user.WasLocked{}, 1, 1, user.Locked},
+		{"removing ends both", user.WasRemoved{}, 1, 1, user.Removed},
+		{"reactivating brings nothing back", user.Reactivated{}, 0, 0, user.Active},
+		{"unlocking brings nothing back", user.Unlocked{}, 0, 0, user.Active},
+		{"a profile ends nothing", user.ProfileChanged{}, 0, 0, user.Active},
+		{"roles end nothing", user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, 0, 0, user.Active},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u := user.User{State: user.Active, Human: &user.Human{}, SessionEpoch: 4, TokenEpoch: 7}
+			c.fact.Apply(&u)
+			if u.SessionEpoch != 4+c.sessions || u.TokenEpoch != 7+c.tokens || u.State != c.state {
+				t.Errorf("session epoch 4 -> %d, token epoch 7 -> %d, %s", u.SessionEpoch, u.TokenEpoch, u.State)
+			}
+		})
+	}
+}
+
+func TestNothingPersonalIsLeftOfARemovedUser(t *testing.T) {
+	s := eventtest.New(t, user.Kind)
+	must(t, human(t, s, "usr_a", "org_a", jo))
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.PasswordSet{}, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, user.WasRemoved{})
+	got, err := json.Marshal(eventtest.State(t, s, user.Kind, "usr_a").State)
+	must(t, err)
+	if string(got) != `{"state":"removed","sessionEpoch":2,"tokenEpoch":2}` {
+		t.Errorf("left: %s", got)
+	}
+	found, err := s.RecordsWhere(t.Context(), "user", "org_a", "verified_email", user.EmailDigest("jo@example.org"), 2)
+	if len(found) != 0 || err != nil {
+		t.Errorf("the e-mail still finds %d users (%v)", len(found), err)
+	}
+}
+
+func TestAUserIsReadWithinThePermitsOrganization(t *testing.T) {
+	s := eventtest.New(t, user.Kind)
+	must(t, human(t, s, "usr_a", "org_a", jo))
+	must(t, human(t, s, "usr_gone", "org_a", user.NewHuman{UserName: "gone", Email: "g@x", Profile: jo.Profile}))
+	eventtest.Given(t, s, user.Kind, "usr_gone", "", nil, user.WasRemoved{})
+	for _, c := range []struct {
+		name    string
+		permit  access.Permit
+		id      string
+		refusal *errs.Error
+	}{
+		{"one's own organization", access.SystemPermit("org_a"), "usr_a", nil},
+		{"another organization", access.SystemPermit("org_b"), "usr_a", user.ErrNotFound},
+		{"the installation is not the owner", access.SystemPermit(access.Installation), "usr_a", user.ErrNotFound},
+		{"no permit", access.Permit{}, "usr_a", user.ErrNotFound},
+		{"a removed user", access.SystemPermit("org_a"), "usr_gone", user.ErrNotFound},
+		{"an unknown id", access.SystemPermit("org_a"), "usr_x", user.ErrNotFound},
+		{"a malformed id", access.SystemPermit("org_a"), "' OR 1=1 --", user.ErrNotFound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			u, err := user.Get(t.Context(), s, c.permit, c.id)
+			eventtest.As(t, err, c.refusal)
+			if (u != nil) != (c.refusal == nil) {
+				t.Errorf("got %+v", u)
+			}
+		})
+	}
+}
+
+func TestTheCallersOwnUserIsFoundUntilItIsRemoved(t *testing.T) {
+	s := eventtest.New(t, user.Kind)
+	must(t, human(t, s, "usr_a", "org_a", jo))
+	caller := &access.Caller{UserID: "usr_a", OrgID: "org_a"}
+	u, err := user.Self(t.Context(), s, caller)
+	if err != nil || u.ID != "usr_a" {
+		t.Errorf("got %+v, %v", u, err)
+	}
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.WasRemoved{})
+	_, err = user.Self(t.Context(), s, caller)
+	eventtest.As(t, err, user.ErrNotFound)
+}
