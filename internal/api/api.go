@@ -42,8 +42,8 @@ func complete(d event.Details) *signetv1.Details {
 // keepAnswers is how long an idempotency key is remembered.
 const keepAnswers = 24 * time.Hour
 
-// once reads the idempotency key of a request. Caller, method and key find the kept answer; the request itself is
-// remembered as a MAC only, since it may hold a password.
+// once reads the idempotency key of a request. Caller, method and key find the kept answer; the request itself, together
+// with the organization it is about, is remembered as a MAC only, since it may hold a password.
 func once(ctx context.Context, master secret.MasterKey, now time.Time, req proto.Message) (event.Once, error) {
 	info := call.From(ctx)
 	if info.IdempotencyKey == "" {
@@ -57,7 +57,7 @@ func once(ctx context.Context, master secret.MasterKey, now time.Time, req proto
 	procedure := []byte(info.Procedure)
 	return event.Once{
 		Key:     hex.EncodeToString(master.MAC("idempotency key", caller, procedure, []byte(info.IdempotencyKey))),
-		Request: master.MAC("idempotency request", caller, procedure, []byte(info.OrgHeader), body),
+		Request: master.MAC("idempotency request", caller, procedure, []byte(info.Permit.Org()), body),
 		Expires: event.Micros(now.Add(keepAnswers)),
 	}, nil
 }

@@ -176,7 +176,7 @@ func TestTheIdempotencyKeyBelongsToCallerMethodAndRequest(t *testing.T) {
 		{"another method", func(i *call.Info) { i.Procedure = "x" }, setupRequest(), false, false},
 		{"another key", func(i *call.Info) { i.IdempotencyKey = "k2" }, setupRequest(), false, true},
 		{"another password", func(*call.Info) {}, setupRequest(func(r *signetv1.SetupOrganizationRequest) { r.Human.Password = "x" }), true, false},
-		{"another organization in the header", func(i *call.Info) { i.OrgHeader = "org_b" }, setupRequest(), true, false},
+		{"another organization", func(i *call.Info) { i.Permit = access.SystemPermit("org_b") }, setupRequest(), true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			info := base

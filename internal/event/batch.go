@@ -44,7 +44,7 @@ func (b *Batch) Size() int { return b.size }
 
 // Run lets one command decide. If it refuses, nothing of it stays.
 func (b *Batch) Run(c *Command) error {
-	tx := &Tx{batch: b, command: c, rows: map[RowKey]*Row{}}
+	tx := &Tx{batch: b, command: c}
 	if err := tx.decide(); err != nil {
 		return err
 	}
@@ -78,8 +78,14 @@ func (b *Batch) Run(c *Command) error {
 // TokenChange is one change to the stored tokens: exactly one field is set.
 type TokenChange struct {
 	Put     *Token
-	Advance *Token // only ID and Epoch count
+	Advance *TokenAdvance
 	Drop    string // id
+}
+
+// TokenAdvance moves a token from one epoch of its user to another.
+type TokenAdvance struct {
+	ID       string
+	From, To int64
 }
 
 func (t TokenChange) id() string {
@@ -247,11 +253,17 @@ func (tx *Tx) holder(c Claim, digest [32]byte) (string, error) {
 
 // settleClaims checks the names that the touched objects now hold, and says who holds what has changed.
 func (tx *Tx) settleClaims() (map[[32]byte]string, error) {
-	changed := map[[32]byte]string{}
+	var changed map[[32]byte]string // most commands change no name
+	set := func(digest [32]byte, holder string) {
+		if changed == nil {
+			changed = map[[32]byte]string{}
+		}
+		changed[digest] = holder
+	}
 	for _, d := range tx.drafts {
 		for _, c := range d.before {
 			if len(d.events) > 0 && !slices.Contains(d.after, c) {
-				changed[c.Digest()] = ""
+				set(c.Digest(), "")
 			}
 		}
 	}
@@ -271,7 +283,7 @@ func (tx *Tx) settleClaims() (map[[32]byte]string, error) {
 			if holder != "" && holder != d.record.ID {
 				return nil, errs.New(errs.AlreadyExists, NameTaken, "the name is taken: choose another one")
 			}
-			changed[digest] = d.record.ID
+			set(digest, d.record.ID)
 		}
 	}
 	return changed, nil
@@ -299,18 +311,26 @@ func (tx *Tx) PutRow(row Row) {
 	if row.Value == nil {
 		row.Value = []byte{} // an empty value is a value, also where the database would take nil for NULL
 	}
-	tx.rows[row.RowKey] = &row
+	tx.setRow(row.RowKey, &row)
 }
 
 // DropRow removes a row beside the log.
-func (tx *Tx) DropRow(key RowKey) { tx.rows[key] = nil }
+func (tx *Tx) DropRow(key RowKey) { tx.setRow(key, nil) }
+
+func (tx *Tx) setRow(key RowKey, row *Row) {
+	if tx.rows == nil { // most commands have none
+		tx.rows = map[RowKey]*Row{}
+	}
+	tx.rows[key] = row
+}
 
 // PutToken stores a new token.
 func (tx *Tx) PutToken(t Token) { tx.tokens = append(tx.tokens, TokenChange{Put: &t}) }
 
-// AdvanceToken lets one token live on in a new epoch of its user. A token that is gone stays gone.
-func (tx *Tx) AdvanceToken(id string, epoch int64) {
-	tx.tokens = append(tx.tokens, TokenChange{Advance: &Token{ID: id, Epoch: epoch}})
+// AdvanceToken lets one token live on in a new epoch of its user. One that is gone, or died with an epoch before,
+// stays dead.
+func (tx *Tx) AdvanceToken(id string, from, to int64) {
+	tx.tokens = append(tx.tokens, TokenChange{Advance: &TokenAdvance{ID: id, From: from, To: to}})
 }
 
 // DropToken removes a token by its id.

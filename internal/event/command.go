@@ -14,7 +14,7 @@ type Command struct {
 	Origin
 	Write  []Ref    // objects it creates or changes
 	Read   []Ref    // objects its decision rests on, which must not move meanwhile
-	Claims []Claim  // names whose holder it asks for
+	Claims []Claim  // names it asks for or takes; one that it gives up need not be here
 	Rows   []RowKey // rows beside the log that it reads
 	Decide func(tx *Tx) error
 }

@@ -136,8 +136,8 @@ func (s *Store) apply(c *event.Changes) error {
 			}
 			s.tokens[change.Put.ID] = change.Put
 		case change.Advance != nil:
-			if t := s.tokens[change.Advance.ID]; t != nil {
-				t.Epoch = change.Advance.Epoch
+			if t := s.tokens[change.Advance.ID]; t != nil && t.Epoch == change.Advance.From {
+				t.Epoch = change.Advance.To
 			}
 		default:
 			delete(s.tokens, change.Drop)
@@ -215,7 +215,7 @@ func (s *Store) Bearer(_ context.Context, tokenHash []byte) (*event.Bearer, erro
 		if o == nil {
 			return nil, nil
 		}
-		return &event.Bearer{Token: *t, User: asRead(u), Org: asRead(o)}, nil
+		return &event.Bearer{Token: *t, OrgID: u.Org, UserDoc: u.Doc, OrgDoc: o.Doc}, nil
 	}
 	return nil, nil
 }

@@ -23,10 +23,15 @@ const (
 
 // Org is the state of an organization.
 type Org struct {
+	Standing
 	Name    string   `json:"name"`
-	State   State    `json:"state"`
 	Domains []Domain `json:"domains,omitempty"` // the primary one first
-	Epoch   int64    `json:"epoch,omitempty"`   // tokens of an older epoch are dead
+}
+
+// Standing is the part of an organization's state that decides about credentials. Every request reads it.
+type Standing struct {
+	State State `json:"state"`
+	Epoch int64 `json:"epoch,omitempty"` // tokens of an older epoch are dead
 }
 
 // Domain is a domain of an organization, in the form it is compared in.
@@ -128,7 +133,7 @@ type WasRemoved struct{}
 func (WasRemoved) EventType() event.Type { return "org.removed.v1" }
 
 // Apply implements event.Fact.
-func (WasRemoved) Apply(o *Org) { *o = Org{State: Removed, Epoch: o.Epoch + 1} }
+func (WasRemoved) Apply(o *Org) { *o = Org{Standing: Standing{State: Removed, Epoch: o.Epoch + 1}} }
 
 // Reasons of this package.
 const (

@@ -21,15 +21,15 @@ func TestWhatHappensToAnOrganizationFoldsIntoItsState(t *testing.T) {
 		facts []event.Fact[org.Org]
 		want  string
 	}{
-		{"a new one is active", []event.Fact[org.Org]{added}, `{"name":"Acme","state":"active"}`},
+		{"a new one is active", []event.Fact[org.Org]{added}, `{"state":"active","name":"Acme"}`},
 		{"domains keep their order", []event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", false, false)},
-			`{"name":"Acme","state":"active","domains":[{"name":"a.example","verified":true},{"name":"b.example"}]}`},
+			`{"state":"active","name":"Acme","domains":[{"name":"a.example","verified":true},{"name":"b.example"}]}`},
 		{"a primary domain comes first", []event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", true, true)},
-			`{"name":"Acme","state":"active","domains":[{"name":"b.example","verified":true},{"name":"a.example","verified":true}]}`},
-		{"deactivating starts a new epoch", []event.Fact[org.Org]{added, org.Deactivated{}}, `{"name":"Acme","state":"inactive","epoch":1}`},
-		{"reactivating does not go back to the old epoch", []event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}}, `{"name":"Acme","state":"active","epoch":1}`},
-		{"every deactivation counts", []event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}, org.Deactivated{}}, `{"name":"Acme","state":"inactive","epoch":2}`},
-		{"a removed one has no name, no domain and a new epoch", []event.Fact[org.Org]{added, domain("a.example", true, true), org.WasRemoved{}}, `{"name":"","state":"removed","epoch":1}`},
+			`{"state":"active","name":"Acme","domains":[{"name":"b.example","verified":true},{"name":"a.example","verified":true}]}`},
+		{"deactivating starts a new epoch", []event.Fact[org.Org]{added, org.Deactivated{}}, `{"state":"inactive","epoch":1,"name":"Acme"}`},
+		{"reactivating does not go back to the old epoch", []event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}}, `{"state":"active","epoch":1,"name":"Acme"}`},
+		{"every deactivation counts", []event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}, org.Deactivated{}}, `{"state":"inactive","epoch":2,"name":"Acme"}`},
+		{"a removed one has no name, no domain and a new epoch", []event.Fact[org.Org]{added, domain("a.example", true, true), org.WasRemoved{}}, `{"state":"removed","epoch":1,"name":""}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var state org.Org

@@ -283,7 +283,6 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 			if now == nil || now.State.State != user.Active {
 				return user.ErrNotFound
 			}
-			// The epoch too: a session that was ended meanwhile must not come back to life by moving to the new one.
 			if now.State.Password.Version != u.State.Password.Version || now.State.SessionEpoch != u.State.SessionEpoch {
 				return errPasswordMoved
 			}
@@ -297,7 +296,7 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 				return err
 			}
 			if caller.TokenKind == string(secret.Session) {
-				tx.AdvanceToken(caller.TokenID, now.State.SessionEpoch)
+				tx.AdvanceToken(caller.TokenID, now.State.SessionEpoch-1, now.State.SessionEpoch)
 			}
 			details = now.Details()
 			return nil

@@ -2,6 +2,9 @@ package session
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -45,26 +48,23 @@ func (s *Sessions) Authenticate(ctx context.Context, bearer string) (*access.Cal
 	if b == nil {
 		return nil, access.ErrUnauthenticated
 	}
-	u, err := user.Kind.Open(b.User)
-	if err != nil {
-		return nil, err
+	var u user.Standing
+	var o org.Standing
+	if err := errors.Join(json.Unmarshal(b.UserDoc, &u), json.Unmarshal(b.OrgDoc, &o)); err != nil {
+		return nil, fmt.Errorf("state of %s: %w", b.Token.UserID, err)
 	}
-	o, err := org.Kind.Open(b.Org)
-	if err != nil {
-		return nil, err
-	}
-	if !alive(&b.Token, kind, &u.State, &o.State, event.Micros(s.Clock())) {
+	if !alive(&b.Token, kind, &u, &o, event.Micros(s.Clock())) {
 		return nil, access.ErrUnauthenticated
 	}
 	return &access.Caller{
-		UserID: u.ID, OrgID: u.Org, Memberships: u.State.Memberships, TokenID: b.Token.ID, TokenKind: b.Token.Kind,
+		UserID: b.Token.UserID, OrgID: b.OrgID, Memberships: u.Memberships, TokenID: b.Token.ID, TokenKind: b.Token.Kind,
 		// A token that does not prove the password is not held up by it.
-		MustChangePassword: kind == secret.Session && u.State.Password.ChangeRequired,
+		MustChangePassword: kind == secret.Session && u.Password.ChangeRequired,
 	}, nil
 }
 
 // alive tells whether a token counts now.
-func alive(t *event.Token, kind secret.TokenKind, u *user.User, o *org.Org, now int64) bool {
+func alive(t *event.Token, kind secret.TokenKind, u *user.Standing, o *org.Standing, now int64) bool {
 	epoch := u.SessionEpoch
 	if kind == secret.PAT {
 		epoch = u.TokenEpoch

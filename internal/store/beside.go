@@ -32,7 +32,7 @@ func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) err
 		case t.Put != nil:
 			err = exec("INSERT INTO tokens (hash, id, kind, user_id, epoch, org_epoch, created, expires) VALUES ("+placeholders(8)+")", tokenValues(t.Put)...)
 		case t.Advance != nil:
-			err = exec("UPDATE tokens SET epoch = ? WHERE id = ?", t.Advance.Epoch, t.Advance.ID)
+			err = exec("UPDATE tokens SET epoch = ? WHERE id = ? AND epoch = ?", t.Advance.To, t.Advance.ID, t.Advance.From)
 		default:
 			err = exec("DELETE FROM tokens WHERE id = ?", t.Drop)
 		}

@@ -52,7 +52,8 @@ func newPgKind(k event.Definition) pgKind {
 		insert:     "INSERT INTO " + k.Table() + " (" + names + ") SELECT * FROM " + rows,
 		update:     "UPDATE " + k.Table() + " s SET " + strings.Join(sets[1:], ", ") + " FROM " + rows + " WHERE s.id = v.id",
 		// Divides by zero, and so stops the COMMIT behind it, when an object is not where it was read. Whoever moved it
-		// has committed, or waits for the head of the log that this transaction holds.
+		// has committed, or waits for the head of the log that this transaction holds. (One without events does not hold
+		// it. Nobody decides on what that one writes without locking it, so it simply comes before whoever is moving.)
 		unmoved: "SELECT 1 / (CASE WHEN count(*) = cardinality($1::text[]) THEN 1 ELSE 0 END) FROM unnest($1::text[], $2::bigint[]) v(id, sequence) " +
 			"LEFT JOIN " + k.Table() + " s ON s.id = v.id WHERE coalesce(s.sequence, 0) = v.sequence",
 	}
@@ -246,10 +247,8 @@ func (e *pgEngine) commit(ctx context.Context, c *event.Changes) error {
 	if err != nil {
 		return err
 	}
-	if len(c.Events) > 0 || len(c.Unmoved) > 0 { // also where no position is taken: whoever looks last must see all before
-		b.Queue("UPDATE log_head SET position = position + $1 WHERE id = 1", int64(len(c.Events)))
-	}
 	if len(c.Events) > 0 {
+		b.Queue("UPDATE log_head SET position = position + $1 WHERE id = 1", int64(len(c.Events)))
 		b.Queue(insertEvents, eventArrays(c.Events)...)
 	}
 	for i := range e.kinds {
@@ -384,8 +383,27 @@ func eventArrays(events []event.Event) []any {
 }
 
 func (e *pgEngine) query(ctx context.Context, sql string, args []any, each func(scanner) error) error {
-	rows, err := e.pool.Query(ctx, e.text(sql), args...)
-	return scanPgRows(rows, err, each)
+	scanned := false
+	once := func() error {
+		rows, err := e.pool.Query(ctx, e.text(sql), args...)
+		return scanPgRows(rows, err, func(scan scanner) error {
+			scanned = true
+			return each(scan)
+		})
+	}
+	err := once()
+	if err != nil && !scanned && ctx.Err() == nil && connectionLost(err) {
+		// A connection died while it lay in the pool; where one did, the others most likely did too.
+		e.pool.Reset()
+		return once()
+	}
+	return err
+}
+
+// connectionLost tells that no answer came because the server was not there any more.
+func connectionLost(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return !ok || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08")
 }
 
 func scanPgRows(rows pgx.Rows, err error, each func(scanner) error) error {

@@ -80,8 +80,9 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, error) {
 	var found *event.Bearer
 	err := s.engine.query(ctx, s.sql.bearer, []any{tokenHash}, func(scan scanner) error {
-		found = &event.Bearer{User: &event.Record{Ref: event.Ref{Kind: "user"}}, Org: &event.Record{Ref: event.Ref{Kind: "org"}}}
-		return scan(append(append(scanToken(&found.Token), scanRecord(found.User)...), scanRecord(found.Org)...)...)
+		found = &event.Bearer{}
+		t := &found.Token
+		return scan(&t.ID, &t.Kind, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Expires, &found.OrgID, (*text)(&found.UserDoc), (*text)(&found.OrgDoc))
 	})
 	return found, away(ctx, err)
 }

@@ -117,7 +117,7 @@ func (s *Store) refold(ctx context.Context) error {
 	for _, k := range s.kinds {
 		columns := stateColumns(k)
 		update := "UPDATE " + k.Table() + " SET " + strings.Join(columns[1:], " = ?, ") + " = ? WHERE id = ?"
-		outdated := s.engine.dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id > ? ORDER BY id LIMIT 500 /* LOCKED */")
+		outdated := s.engine.dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id > ? ORDER BY id LIMIT 100 /* LOCKED */")
 		for last, more := "", true; more; {
 			err := s.engine.transact(ctx, func(x executor) error {
 				var ids []string

@@ -63,8 +63,8 @@ func newStatements(kinds []event.Definition) statements {
 	for _, k := range kinds {
 		st.record[k.Name()] = "SELECT " + recordColumns + " FROM " + k.Table() + " s WHERE s.id = ?"
 	}
-	st.bearer = "SELECT " + tokenColumns + ", " + recordColumns + ", " + strings.ReplaceAll(recordColumns, "s.", "o.") +
-		" FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash = ?"
+	st.bearer = "SELECT t.id, t.kind, t.user_id, t.epoch, t.org_epoch, t.expires, s.org_id, s.doc, o.doc " +
+		"FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash = ?"
 	return st
 }
 

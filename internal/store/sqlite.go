@@ -96,6 +96,10 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 
 func (e *sqliteEngine) close() error {
 	var all []error
+	// Statements of a single connection are not closed with it, and SQLite keeps a connection that has any.
+	for _, st := range e.prepared {
+		all = append(all, st.Close())
+	}
 	if e.conn != nil {
 		all = append(all, e.conn.Close())
 	}
@@ -312,16 +316,39 @@ func scanRows(each func(scanner) error) func(*sql.Rows, error) error {
 	}
 }
 
-// sqliteTx runs statements in a transaction of database/sql.
-type sqliteTx struct{ tx *sql.Tx }
+// sqliteTx runs statements in a transaction of database/sql. They are prepared once in it: a rebuild runs few
+// statements many times.
+type sqliteTx struct {
+	tx       *sql.Tx
+	prepared map[string]*sql.Stmt
+}
+
+func (x sqliteTx) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
+	if st := x.prepared[text]; st != nil {
+		return st, nil
+	}
+	st, err := x.tx.PrepareContext(ctx, text)
+	if err == nil {
+		x.prepared[text] = st
+	}
+	return st, err
+}
 
 func (x sqliteTx) exec(ctx context.Context, text string, args ...any) error {
-	_, err := x.tx.ExecContext(ctx, text, args...)
+	st, err := x.stmt(ctx, text)
+	if err != nil {
+		return err
+	}
+	_, err = st.ExecContext(ctx, args...)
 	return err
 }
 
 func (x sqliteTx) query(ctx context.Context, text string, args []any, each func(scanner) error) error {
-	return scanRows(each)(x.tx.QueryContext(ctx, text, args...))
+	st, err := x.stmt(ctx, text)
+	if err != nil {
+		return err
+	}
+	return scanRows(each)(st.QueryContext(ctx, args...))
 }
 
 func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) error {
@@ -335,7 +362,7 @@ func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) err
 		return err
 	}
 	defer tx.Rollback()
-	if err := f(sqliteTx{tx}); err != nil {
+	if err := f(sqliteTx{tx, map[string]*sql.Stmt{}}); err != nil {
 		return err
 	}
 	return tx.Commit()
@@ -347,7 +374,7 @@ func (e *sqliteEngine) snapshot(ctx context.Context, f func(executor) error) err
 		return err
 	}
 	defer tx.Rollback()
-	return f(sqliteTx{tx})
+	return f(sqliteTx{tx, map[string]*sql.Stmt{}})
 }
 
 func (e *sqliteEngine) lockSchema(context.Context, executor) error { return nil } // BEGIN IMMEDIATE has done it

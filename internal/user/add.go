@@ -54,7 +54,7 @@ func (HumanAdded) EventType() event.Type { return "user.human_added.v1" }
 // Apply implements event.Fact.
 func (e HumanAdded) Apply(u *User) {
 	p := e.Personal
-	*u = User{State: Active, UserName: p.UserName, UserNameKey: p.UserNameKey, Human: &Human{
+	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Human: &Human{
 		Profile: p.Profile,
 		Email:   Email{Address: p.Email, Key: p.EmailKey, Verified: e.EmailVerified},
 	}}
@@ -82,7 +82,7 @@ func (ServiceAdded) EventType() event.Type { return "user.service_added.v1" }
 // Apply implements event.Fact.
 func (e ServiceAdded) Apply(u *User) {
 	p := e.Personal
-	*u = User{State: Active, UserName: p.UserName, UserNameKey: p.UserNameKey, Service: &Service{Name: p.Name, Description: p.Description}}
+	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Service: &Service{Name: p.Name, Description: p.Description}}
 }
 
 // MembershipSet records which roles a user holds in a scope from now on; none ends the membership.

@@ -52,6 +52,6 @@ func (WasRemoved) EventType() event.Type { return "user.removed.v1" }
 
 // Apply implements event.Fact.
 func (WasRemoved) Apply(u *User) {
-	*u = User{State: Removed, SessionEpoch: u.SessionEpoch, TokenEpoch: u.TokenEpoch}
+	*u = User{Standing: Standing{State: Removed, SessionEpoch: u.SessionEpoch, TokenEpoch: u.TokenEpoch}}
 	u.endAll()
 }

@@ -28,11 +28,16 @@ const (
 
 // User is the state of a user. Exactly one of Human and Service is set.
 type User struct {
+	Standing
+	UserName    string   `json:"userName,omitempty"`
+	UserNameKey string   `json:"userNameKey,omitempty"`
+	Human       *Human   `json:"human,omitempty"`
+	Service     *Service `json:"service,omitempty"`
+}
+
+// Standing is the part of a user's state that decides about credentials. Every request reads it, and nothing else.
+type Standing struct {
 	State        State              `json:"state"`
-	UserName     string             `json:"userName,omitempty"`
-	UserNameKey  string             `json:"userNameKey,omitempty"`
-	Human        *Human             `json:"human,omitempty"`
-	Service      *Service           `json:"service,omitempty"`
 	Memberships  access.Memberships `json:"memberships,omitempty"`
 	Password     Password           `json:"password,omitzero"`
 	SessionEpoch int64              `json:"sessionEpoch,omitempty"`

@@ -146,7 +146,7 @@ func TestWhatEndsSessionsAndTokens(t *testing.T) {
 		{"roles end nothing", user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, 0, 0, user.Active},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u := user.User{State: user.Active, Human: &user.Human{}, SessionEpoch: 4, TokenEpoch: 7}
+			u := user.User{Standing: user.Standing{State: user.Active, SessionEpoch: 4, TokenEpoch: 7}, Human: &user.Human{}}
 			c.fact.Apply(&u)
 			if u.SessionEpoch != 4+c.sessions || u.TokenEpoch != 7+c.tokens || u.State != c.state {
 				t.Errorf("session epoch 4 -> %d, token epoch 7 -> %d, %s", u.SessionEpoch, u.TokenEpoch, u.State)

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+)
+
+// floorKind says what an operation is compared with.
+type floorKind string
+
+const (
+	writeFloor floorKind = "event + row"
+	hashFloor  floorKind = "argon2id"
+	noFloor    floorKind = ""
+)
+
+// operation is one kind of call that is measured.
+type operation struct {
+	name  string
+	floor floorKind
+	call  func(w *world, i int) call // of the i-th caller
+}
+
+var operations = []*operation{
+	{"UpdateMyProfile", writeFloor, func(w *world, i int) call { return updateMyProfile(&w.people[i]) }},
+	{"UpdateJWTIDP", writeFloor, func(w *world, i int) call {
+		p := &w.people[i]
+		return call{token: p.token, verb: "PUT", path: "/v1/idps/" + p.idp + "/jwt_config",
+			procedure: "signet.v1.IdentityProviderService/UpdateJWTIdentityProvider",
+			message: &signetv1.UpdateJWTIdentityProviderRequest{IdpId: p.idp, JwtEndpoint: "https://login.example.org/token/" + changing,
+				Issuer: "https://login.example.org/" + changing, KeysEndpoint: "https://login.example.org/keys", HeaderName: "x-token"}}
+	}},
+	{"UpdateIDP", writeFloor, func(w *world, i int) call {
+		p := &w.people[i]
+		return call{token: p.token, verb: "PUT", path: "/v1/idps/" + p.idp,
+			procedure: "signet.v1.IdentityProviderService/UpdateIdentityProvider",
+			message: &signetv1.UpdateIdentityProviderRequest{IdpId: p.idp, Name: "Example " + changing,
+				StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true}}
+	}},
+	{"SetupOrganization", hashFloor, func(w *world, _ int) call { return setupOrganization(w.admin, "", "Example "+changing) }},
+	{"SetUserPassword", hashFloor, func(w *world, i int) call {
+		t := &w.targets[i] // never a caller: a password that is set ends the sessions of its user
+		return call{token: w.admin, org: t.org, verb: "POST", path: "/v1/users/" + t.user + "/password",
+			procedure: "signet.v1.UserService/SetUserPassword",
+			message:   &signetv1.SetUserPasswordRequest{UserId: t.user, Password: password, NoChangeRequired: true}}
+	}},
+	{"CreateSession", hashFloor, func(w *world, i int) call { return createSession(&w.people[i]) }},
+	{"GetMyUser", noFloor, func(w *world, i int) call {
+		return call{token: w.people[i].token, verb: "GET", path: "/v1/users/me",
+			procedure: "signet.v1.UserService/GetMyUser", message: &signetv1.GetMyUserRequest{}}
+	}},
+	{"GetUser", noFloor, func(w *world, i int) call {
+		p := &w.people[i]
+		return call{token: p.token, verb: "GET", path: "/v1/users/" + p.user,
+			procedure: "signet.v1.UserService/GetUser", message: &signetv1.GetUserRequest{UserId: p.user}}
+	}},
+}
+
+func operationNames() []string {
+	names := make([]string, len(operations))
+	for i, op := range operations {
+		names[i] = op.name
+	}
+	return names
+}
+
+func operationNamed(name string) *operation {
+	for _, op := range operations {
+		if op.name == name {
+			return op
+		}
+	}
+	return nil
+}
+
+const password = "correct horse battery staple"
+
+func updateMyProfile(p *person) call {
+	nick := "nick " + changing
+	return call{token: p.token, verb: "PUT", path: "/v1/users/me/profile", procedure: "signet.v1.UserService/UpdateMyProfile",
+		message: &signetv1.UpdateMyProfileRequest{FirstName: "Johanna", LastName: "Beispiel", NickName: &nick,
+			DisplayName: "Johanna Beispiel " + changing, PreferredLanguage: "de-CH", Gender: signetv1.Gender_GENDER_FEMALE}}
+}
+
+func setupOrganization(admin, domain, name string) call {
+	return call{token: admin, verb: "POST", path: "/v1/orgs/_setup", procedure: "signet.v1.OrganizationService/SetupOrganization",
+		message: &signetv1.SetupOrganizationRequest{
+			Org: &signetv1.SetupOrganizationRequest_Org{Name: name, Domain: domain},
+			Human: &signetv1.SetupOrganizationRequest_Human{
+				UserName: "johanna",
+				Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Johanna", LastName: "Beispiel", NickName: "Jo",
+					DisplayName: "Johanna Beispiel", PreferredLanguage: "de-CH", Gender: signetv1.Gender_GENDER_FEMALE},
+				Email:    &signetv1.SetupOrganizationRequest_Human_Email{Email: "johanna@example.org", IsEmailVerified: true},
+				Phone:    &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "+41-44-555-01-23", IsPhoneVerified: true},
+				Password: password,
+			},
+		}}
+}
+
+func createSession(p *person) call {
+	return call{verb: "POST", path: "/v1/sessions", procedure: "signet.v1.SessionService/CreateSession",
+		message: &signetv1.CreateSessionRequest{LoginName: p.login, Password: password}}
+}
+
+// person is the administrator of an organization of their own.
+type person struct {
+	org, user, login string
+	token            string // of a session; empty for targets
+	idp              string // empty for targets
+}
+
+// world is what the server has been filled with.
+type world struct {
+	admin   string   // token that may do everything
+	people  []person // who calls: each a user with a session and a provider
+	targets []person // whose passwords are set
+	old     person   // who gets a long history
+}
+
+// fill sets up organizations through the API, several at a time.
+func fill(ctx context.Context, address, admin string, callers int) (*world, error) {
+	w := &world{admin: admin, people: make([]person, callers), targets: make([]person, callers)}
+	type job struct {
+		who    *person
+		domain string
+		signIn bool
+	}
+	var jobs []job
+	for i := range w.people {
+		jobs = append(jobs, job{&w.people[i], fmt.Sprintf("caller%d.example.org", i), true},
+			job{&w.targets[i], fmt.Sprintf("target%d.example.org", i), false})
+	}
+	jobs = append(jobs, job{&w.old, "old.example.org", true})
+	queue := make(chan job, len(jobs))
+	for _, j := range jobs {
+		queue <- j
+	}
+	close(queue)
+	const hands = 8
+	failed := make(chan error, hands)
+	var group sync.WaitGroup
+	for range hands {
+		group.Go(func() {
+			conn, err := dialREST(address, time.Now().Add(5*time.Minute))
+			if err != nil {
+				failed <- err
+				return
+			}
+			defer conn.close()
+			for j := range queue {
+				if err := errors.Join(ctx.Err(), j.who.enter(conn, admin, j.domain, j.signIn)); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	close(failed)
+	return w, <-failed
+}
+
+// enter sets up a person's organization and, for a caller, everything the operations change.
+func (p *person) enter(conn *restConn, admin, domain string, signIn bool) error {
+	var made signetv1.SetupOrganizationResponse
+	if err := conn.ask(setupOrganization(admin, domain, "Example "+domain), &made); err != nil {
+		return err
+	}
+	p.org, p.user, p.login = made.GetOrgId(), made.GetUserId(), "johanna@"+domain
+	if !signIn {
+		return nil
+	}
+	var session signetv1.CreateSessionResponse
+	if err := conn.ask(createSession(p), &session); err != nil {
+		return err
+	}
+	p.token = session.GetToken()
+	var idp signetv1.AddJWTIdentityProviderResponse
+	err := conn.ask(call{token: p.token, verb: "POST", path: "/v1/idps/jwt", message: &signetv1.AddJWTIdentityProviderRequest{
+		Name: "Example", JwtEndpoint: "https://login.example.org/token", Issuer: "https://login.example.org", KeysEndpoint: "https://login.example.org/keys",
+	}}, &idp)
+	if err != nil {
+		return err
+	}
+	p.idp = idp.GetIdpId()
+	var updated signetv1.UpdateMyProfileResponse // so that the state is what it will be from now on
+	return conn.ask(updateMyProfile(p), &updated)
+}

@@ -1,0 +1,203 @@
+package storetest
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+var besideChecks = []check{
+	{name: "rows are put, changed and dropped with the command", test: rowLife},
+	{name: "a row past its expiry counts as absent and can be put again", test: rowExpiry},
+	{name: "tokens are put, advanced and dropped", test: tokenLife},
+	{name: "a token that was dropped does not come back", test: droppedToken},
+	{name: "a bearer comes with the user and the organization", test: bearer},
+}
+
+func rowLife(t *testing.T, e *env) {
+	n := e.open(t)
+	for _, shelf := range event.Shelves {
+		key := event.RowKey{Shelf: shelf, Key: "k"}
+		want := func(value string, there bool) {
+			t.Helper()
+			row, err := n.Row(t.Context(), key)
+			if err != nil || (row != nil) != there || there && (string(row.Value) != value || row.RowKey != key) {
+				t.Errorf("%s: %+v, %v; want %q", shelf, row, err, value)
+			}
+		}
+		put := func(value []byte) event.Command {
+			return event.Command{Decide: func(tx *event.Tx) error {
+				tx.PutRow(event.Row{RowKey: key, Value: value})
+				return nil
+			}}
+		}
+		see := func(value string, there bool, then func(tx *event.Tx)) event.Command {
+			return event.Command{Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
+				row, err := tx.Row(key)
+				if err != nil {
+					return err
+				}
+				if (row != nil) != there || there && string(row.Value) != value {
+					return errors.New("it sees something else")
+				}
+				then(tx)
+				return nil
+			}}
+		}
+		putSeen := func(value string) func(tx *event.Tx) {
+			return func(tx *event.Tx) { tx.PutRow(event.Row{RowKey: key, Value: []byte(value)}) }
+		}
+		drop := func(tx *event.Tx) { tx.DropRow(key) }
+		nothing := func(*event.Tx) {}
+
+		want("", false)
+		must(t, n, put([]byte("one"))) // without having looked
+		want("one", true)
+		must(t, n, put([]byte("two")))
+		want("two", true)
+		must(t, n, see("two", true, putSeen("three")))
+		want("three", true)
+		must(t, n, see("three", true, drop))
+		want("", false)
+		must(t, n, see("", false, putSeen("four")))
+		want("four", true)
+		must(t, n, put(nil))
+		want("", true)
+		must(t, n, event.Command{Decide: func(tx *event.Tx) error { drop(tx); return nil }})
+		want("", false)
+		for i, err := range together(t, n, see("", false, putSeen("a")), see("a", true, drop), see("", false, putSeen("b")), see("b", true, nothing)) {
+			if err != nil {
+				t.Errorf("%s, command %d: %v", shelf, i, err)
+			}
+		}
+		want("b", true)
+	}
+}
+
+func rowExpiry(t *testing.T, e *env) {
+	n := e.open(t)
+	key := event.RowKey{Shelf: event.Throttle, Key: "k"}
+	put := func(value string, found *bool) event.Command {
+		return event.Command{Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
+			row, err := tx.Row(key)
+			*found = row != nil
+			tx.PutRow(event.Row{RowKey: key, Value: []byte(value), Expires: tx.Now() + time.Minute.Microseconds()})
+			return err
+		}}
+	}
+	var found bool
+	must(t, n, put("one", &found))
+	e.advance(59 * time.Second)
+	if row, err := n.Row(t.Context(), key); err != nil || row == nil {
+		t.Fatalf("before its time: %v, %v", row, err)
+	}
+	e.advance(time.Second)
+	if row, err := n.Row(t.Context(), key); err != nil || row != nil {
+		t.Fatalf("past its time: %v, %v", row, err)
+	}
+	if must(t, n, put("two", &found)); found {
+		t.Error("a command sees an expired row")
+	}
+	if row, err := n.Row(t.Context(), key); err != nil || row == nil || string(row.Value) != "two" {
+		t.Errorf("put again: %v, %v", row, err)
+	}
+	if must(t, n, put("three", &found)); !found {
+		t.Error("a command does not see the row that was put again")
+	}
+}
+
+func token(id string) event.Token {
+	return event.Token{ID: id, Hash: []byte("hash of " + id), Kind: "session", UserID: "usr_1", Epoch: 3, OrgEpoch: 4, Created: 5, Expires: 6}
+}
+
+func tokens(act func(tx *event.Tx)) event.Command {
+	return event.Command{Decide: func(tx *event.Tx) error { act(tx); return nil }}
+}
+
+func tokenLife(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, tokens(func(tx *event.Tx) {
+		tx.PutToken(token("tok_2"))
+		tx.PutToken(token("tok_1"))
+	}))
+	want := func(id string, epoch int64) {
+		t.Helper()
+		got, err := n.TokenByID(t.Context(), id)
+		if err != nil || got == nil {
+			t.Fatalf("%s: %v, %v", id, got, err)
+		}
+		expected := token(id)
+		if string(got.Hash) != string(expected.Hash) {
+			t.Errorf("%s: hash %q", id, got.Hash)
+		}
+		if got.Kind != "session" || got.UserID != "usr_1" || got.Epoch != epoch || got.OrgEpoch != 4 || got.Created != 5 || got.Expires != 6 {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	want("tok_1", 3)
+	must(t, n, tokens(func(tx *event.Tx) { tx.AdvanceToken("tok_1", 3, 9) }))
+	want("tok_1", 9)
+	must(t, n, tokens(func(tx *event.Tx) { tx.AdvanceToken("tok_1", 8, 10) })) // it died with an epoch before
+	want("tok_1", 9)
+	want("tok_2", 3)
+	must(t, n, tokens(func(tx *event.Tx) { tx.DropToken("tok_1") }))
+	if got, err := n.TokenByID(t.Context(), "tok_1"); got != nil || err != nil {
+		t.Errorf("dropped: %v, %v", got, err)
+	}
+	// In one command, in the order given.
+	must(t, n, tokens(func(tx *event.Tx) {
+		tx.PutToken(token("tok_1"))
+		tx.AdvanceToken("tok_1", 3, 7)
+		tx.DropToken("tok_2")
+		tx.PutToken(token("tok_2"))
+	}))
+	want("tok_1", 7)
+	want("tok_2", 3)
+}
+
+func droppedToken(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(token("tok_1")) }))
+	drop := tokens(func(tx *event.Tx) { tx.DropToken("tok_1") })
+	advance := tokens(func(tx *event.Tx) { tx.AdvanceToken("tok_1", 3, 9) })
+	for i, err := range together(t, n, drop, advance) {
+		if err != nil {
+			t.Errorf("command %d: %v", i, err)
+		}
+	}
+	must(t, n, advance)
+	if got, err := n.TokenByID(t.Context(), "tok_1"); got != nil || err != nil {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+func bearer(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addUser("usr_1", "ada"))
+	must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(token("tok_1")) }))
+	if b, err := n.Bearer(t.Context(), token("tok_1").Hash); b != nil || err != nil {
+		t.Errorf("without an organization: %v, %v", b, err)
+	}
+	must(t, n, addOrg("org_1", "first"))
+	must(t, n, count("usr_1"))
+	b, err := n.Bearer(t.Context(), token("tok_1").Hash)
+	if err != nil || b == nil {
+		t.Fatalf("%v, %v", b, err)
+	}
+	u, err := users.Open(&event.Record{Doc: b.UserDoc})
+	if err != nil || b.OrgID != "org_1" || u.State.Name != "ada" || u.State.Count != 1 {
+		t.Errorf("user %+v of %s, %v", u, b.OrgID, err)
+	}
+	o, err := orgs.Open(&event.Record{Doc: b.OrgDoc})
+	if err != nil || o.State.Name != "first" {
+		t.Errorf("organization %+v, %v", o, err)
+	}
+	if b.Token.ID != "tok_1" || b.Token.UserID != "usr_1" || b.Token.Kind != "session" || b.Token.Epoch != 3 || b.Token.OrgEpoch != 4 || b.Token.Expires != 6 {
+		t.Errorf("token %+v", b.Token)
+	}
+	if b, err := n.Bearer(t.Context(), []byte("hash of tok_")); b != nil || err != nil {
+		t.Errorf("another hash: %v, %v", b, err)
+	}
+}

@@ -1,0 +1,347 @@
+package storetest
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+var logChecks = []check{
+	{name: "a read right after a write sees it", test: readAfterWrite},
+	{name: "a read on another node right after a write sees it", test: readAfterWriteElsewhere, nodes: true},
+	{name: "reads find nothing without an error", test: nothingFound},
+	{name: "objects are found by their lookup column", test: lookup},
+	{name: "an object counts its events from one and remembers when it began", test: sequenceAndTimes},
+	{name: "a clock that is set back does not turn history around", test: clockSetBack},
+	{name: "a follower sees every position once and in order while many write", test: follower},
+	{name: "a follower of two nodes sees every position once and in order", test: followerOfTwo, nodes: true},
+	{name: "personal data is sealed in the log and opens with its key alone", test: sealed},
+	{name: "a companion shares the key of its person", test: companion},
+	{name: "a fact is folded as it is stored", test: foldedAsStored},
+	{name: "very long values work", test: longValues},
+}
+
+func readAfterWrite(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addOrg("org_1", "first", "first.example"))
+	must(t, n, addUser("usr_1", "ada"))
+	for i := range 50 {
+		must(t, n, count("usr_1"))
+		u := getUser(t, n, "usr_1")
+		if u.State.Count != i+1 || u.Sequence != uint64(i)+2 {
+			t.Fatalf("after %d changes the user is at count %d, sequence %d", i+1, u.State.Count, u.Sequence)
+		}
+	}
+	if got := holder(t, n, domain("first.example")); got != "org_1" {
+		t.Errorf("the domain is held by %q", got)
+	}
+	verify(t, n)
+}
+
+func readAfterWriteElsewhere(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	must(t, a, addUser("usr_1", "ada"))
+	for i := range 30 {
+		writer, reader := a, b
+		if i%2 == 1 {
+			writer, reader = b, a
+		}
+		must(t, writer, count("usr_1"))
+		if u := getUser(t, reader, "usr_1"); u.State.Count != i+1 {
+			t.Fatalf("after %d changes the other node sees %d", i+1, u.State.Count)
+		}
+	}
+	verify(t, b)
+}
+
+func nothingFound(t *testing.T, e *env) {
+	n, ctx := e.open(t), t.Context()
+	if r, err := n.Record(ctx, users.Ref("usr_none")); r != nil || err != nil {
+		t.Errorf("Record: %v, %v", r, err)
+	}
+	if r, err := n.RecordsWhere(ctx, "user", "org_1", "verified_email", "x", 10); r != nil || err != nil {
+		t.Errorf("RecordsWhere: %v, %v", r, err)
+	}
+	if id, err := n.Holder(ctx, domain("none.example")); id != "" || err != nil {
+		t.Errorf("Holder: %v, %v", id, err)
+	}
+	if r, err := n.Row(ctx, event.RowKey{Shelf: event.Secrets, Key: "none"}); r != nil || err != nil {
+		t.Errorf("Row: %v, %v", r, err)
+	}
+	if b, err := n.Bearer(ctx, []byte("none")); b != nil || err != nil {
+		t.Errorf("Bearer: %v, %v", b, err)
+	}
+	if tok, err := n.TokenByID(ctx, "none"); tok != nil || err != nil {
+		t.Errorf("TokenByID: %v, %v", tok, err)
+	}
+	if events, err := n.Events(ctx, 0, 10); events != nil || err != nil {
+		t.Errorf("Events: %v, %v", events, err)
+	}
+	verify(t, n)
+	if _, err := n.Record(ctx, event.Ref{Kind: "nonsense", ID: "x"}); err == nil {
+		t.Error("reading an unknown kind is no error")
+	}
+	if _, err := n.RecordsWhere(ctx, "user", "org_1", "doc", "x", 10); err == nil {
+		t.Error("looking up by a column that is not for that is no error")
+	}
+	if _, err := n.Row(ctx, event.RowKey{Shelf: "events", Key: "x"}); err == nil {
+		t.Error("reading an unknown shelf is no error")
+	}
+}
+
+func lookup(t *testing.T, e *env) {
+	n := e.open(t)
+	for i := range 5 {
+		id := fmt.Sprintf("usr_%d", i)
+		must(t, n, event.Command{
+			Write: []event.Ref{users.Ref(id)}, Claims: []event.Claim{userName("org_1", id)},
+			Decide: func(tx *event.Tx) error {
+				_, err := users.Create(tx, id, "org_1", userAdded{Personal: person{Name: id, Email: "same@example.org"}})
+				return err
+			},
+		})
+	}
+	find := func(org string, limit int) (ids []string) {
+		found, err := n.RecordsWhere(t.Context(), "user", org, "verified_email", emailDigest("same@example.org"), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range found {
+			ids = append(ids, r.ID)
+		}
+		return ids
+	}
+	if got := fmt.Sprint(find("org_1", 3)); got != "[usr_0 usr_1 usr_2]" {
+		t.Errorf("found %s", got)
+	}
+	if got := find("org_2", 3); got != nil {
+		t.Errorf("found %s in another organization", got)
+	}
+	must(t, n, remove("usr_0"))
+	if got := fmt.Sprint(find("org_1", 2)); got != "[usr_1 usr_2]" {
+		t.Errorf("after a removal found %s", got)
+	}
+}
+
+func sequenceAndTimes(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addUser("usr_1", "ada"))
+	created := getUser(t, n, "usr_1")
+	must(t, n, changeUser("usr_1", func(tx *event.Tx, u *event.Object[user]) error {
+		if u.Sequence != 1 {
+			return fmt.Errorf("at sequence %d before", u.Sequence)
+		}
+		if err := u.Append(counted{By: 1}, counted{By: 2}); err != nil {
+			return err
+		}
+		if u.Sequence != 3 || u.State.Count != 3 {
+			return fmt.Errorf("at sequence %d, count %d after", u.Sequence, u.State.Count)
+		}
+		if event.Micros(u.Changed) != tx.Now() {
+			return errors.New("not changed at the time of the batch")
+		}
+		return nil
+	}))
+	u := getUser(t, n, "usr_1")
+	if u.Sequence != 3 || !u.Created.Equal(created.Created) || !u.Changed.After(created.Changed) || u.Org != "org_1" {
+		t.Errorf("%+v after %+v", u.Details(), created.Details())
+	}
+	for _, ev := range allEvents(t, n) {
+		if ev.Origin != origin || ev.Org != "org_1" || ev.ObjectID != "usr_1" {
+			t.Errorf("%+v", ev)
+		}
+	}
+	verify(t, n)
+}
+
+func clockSetBack(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addUser("usr_1", "ada"))
+	before := getUser(t, n, "usr_1").Changed
+	e.advance(-1e12)
+	must(t, n, count("usr_1"))
+	if u := getUser(t, n, "usr_1"); u.Changed.Before(before) {
+		t.Errorf("changed at %v, before that at %v", u.Changed, before)
+	}
+	verify(t, n)
+}
+
+func follower(t *testing.T, e *env) { follow(t, e.open(t)) }
+
+func followerOfTwo(t *testing.T, e *env) { follow(t, e.open(t), e.open(t)) }
+
+// follow polls the first node's log while many write through all of them.
+func follow(t *testing.T, nodes ...Node) {
+	const writers, changes = 24, 15
+	for i := range writers {
+		must(t, nodes[0], addUser(fmt.Sprintf("usr_%02d", i), fmt.Sprint("name", i)))
+	}
+	var following sync.WaitGroup
+	var problem error
+	following.Go(func() {
+		var position int64
+		for position < writers+2*writers*changes {
+			events, err := nodes[0].Events(context.Background(), position, 100)
+			if err != nil {
+				problem = err
+				return
+			}
+			for _, ev := range events {
+				if ev.Position != position+1 {
+					problem = fmt.Errorf("position %d came after %d", ev.Position, position)
+					return
+				}
+				position = ev.Position
+			}
+		}
+	})
+	parallel(writers, func(i int) {
+		for range changes {
+			c := changeUser(fmt.Sprintf("usr_%02d", i), func(_ *event.Tx, u *event.Object[user]) error {
+				return u.Append(counted{By: 1}, counted{By: 1})
+			})
+			if err := nodes[i%len(nodes)].Do(context.Background(), c); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if t.Failed() {
+		t.FailNow() // the follower waits for events that never come; the test is over anyway
+	}
+	following.Wait()
+	if problem != nil {
+		t.Fatal(problem)
+	}
+	verify(t, nodes[0])
+}
+
+func sealed(t *testing.T, e *env) {
+	n := e.open(t)
+	names := []string{"Theodora Unmistakable", "Bartholomew Conspicuous"}
+	must(t, n, addUser("usr_1", names[0]))
+	must(t, n, addUser("usr_2", names[1]))
+	must(t, n, rename("usr_1", "Theodora Renamed"))
+	must(t, n, count("usr_1"))
+
+	stored := e.dump(t, "events", "claims", "keys")
+	for _, secret := range []string{"Theodora", "Bartholomew", "Unmistakable", "Conspicuous", "Renamed", "@example.org"} {
+		if strings.Contains(stored, secret) || strings.Contains(stored, fmt.Sprintf("%x", secret)) {
+			t.Errorf("%q is in the log in clear", secret)
+		}
+	}
+
+	events := allEvents(t, n)
+	if events[3].Sealed != nil {
+		t.Error("a fact without a personal part has something sealed")
+	}
+	open := func(ev event.Event, keyID string) ([]byte, error) {
+		row, err := n.Row(t.Context(), event.RowKey{Shelf: event.Keys, Key: keyID})
+		if err != nil || row == nil {
+			t.Fatalf("no key %s: %v", keyID, err)
+		}
+		key, err := e.master.UnwrapDataKey(row.Value, keyID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return key.Open(ev.Sealed, binary.BigEndian.AppendUint64([]byte(ev.ObjectID), ev.Sequence))
+	}
+	if plain, err := open(events[0], events[0].KeyID); err != nil || !bytes.Contains(plain, []byte(names[0])) {
+		t.Errorf("opened %q, %v", plain, err)
+	}
+	if events[0].KeyID == events[1].KeyID || events[0].KeyID != events[2].KeyID {
+		t.Errorf("keys: %s, %s, %s; want one a person", events[0].KeyID, events[1].KeyID, events[2].KeyID)
+	}
+	if _, err := open(events[0], events[1].KeyID); err == nil {
+		t.Error("the key of another person opens it")
+	}
+	moved := events[0]
+	moved.Sequence = 2
+	if _, err := open(moved, moved.KeyID); err == nil {
+		t.Error("it opens in another place of the log")
+	}
+	verify(t, n)
+}
+
+func companion(t *testing.T, e *env) {
+	n := e.open(t)
+	sign := func(id, userID string, create bool) event.Command {
+		return event.Command{
+			Write: []event.Ref{signIns.Ref(id)}, Read: []event.Ref{users.Ref(userID)},
+			Decide: func(tx *event.Tx) error {
+				fact := signedIn{}
+				fact.Personal.Address = "192.0.2.77"
+				if create {
+					_, err := signIns.CreateBeside(tx, id, users.Ref(userID), fact)
+					return err
+				}
+				s, err := signIns.Get(tx, id)
+				if err != nil {
+					return err
+				}
+				return s.Append(fact)
+			},
+		}
+	}
+	must(t, n, addUser("usr_1", "ada"))
+	must(t, n, sign("sgi_1", "usr_1", true))
+	must(t, n, sign("sgi_1", "usr_1", false))
+	events := allEvents(t, n)
+	if len(events) != 3 || events[1].KeyID != events[0].KeyID || events[2].KeyID != events[0].KeyID || events[1].Org != "org_1" {
+		t.Fatalf("%+v", events)
+	}
+	if s, err := signIns.Read(t.Context(), n, "sgi_1"); err != nil || s.State != (signIn{Address: "192.0.2.77", Count: 2}) {
+		t.Errorf("%+v, %v", s, err)
+	}
+	if u := getUser(t, n, "usr_1"); u.Sequence != 1 {
+		t.Errorf("the user itself moved to %d", u.Sequence)
+	}
+	if err := do(t, n, sign("sgi_2", "usr_none", true)); err == nil {
+		t.Error("an object can stand beside nothing")
+	}
+	verify(t, n)
+}
+
+// foldedAsStored gives a fact that JSON does not keep as it is: an empty list is left out and reads as none.
+func foldedAsStored(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addUser("usr_1", "ada"))
+	must(t, n, changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error { return u.Append(tagged{Tags: []string{}}) }))
+	verify(t, n)
+	must(t, n, changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
+		return u.Append(tagged{Tags: []string{"broken \xff text"}}, renamed{Personal: person{Name: "ada"}})
+	}))
+	verify(t, n)
+}
+
+func longValues(t *testing.T, e *env) {
+	n := e.open(t)
+	email := strings.Repeat("a", 1<<20-12) + "@example.org"
+	must(t, n, event.Command{
+		Write: []event.Ref{users.Ref("usr_1")}, Claims: []event.Claim{userName("org_1", "ada")},
+		Decide: func(tx *event.Tx) error {
+			_, err := users.Create(tx, "usr_1", "org_1", userAdded{Personal: person{Name: "ada", Email: email}})
+			return err
+		},
+	})
+	if u := getUser(t, n, "usr_1"); u.State.Email != email {
+		t.Errorf("an e-mail address of %d bytes came back with %d", len(email), len(u.State.Email))
+	}
+	// Under NFKC this one character becomes eighteen; names are at most 200 characters before that.
+	long := strings.Repeat("\uFDFA", 200)
+	must(t, n, addOrg("org_1", long, long, long+"x"))
+	must(t, n, rename("usr_1", long))
+	if got := holder(t, n, domain(long)); got != "org_1" {
+		t.Errorf("the long domain is held by %q", got)
+	}
+	if got := holder(t, n, userName("org_1", long)); got != "usr_1" {
+		t.Errorf("the long name is held by %q", got)
+	}
+	verify(t, n)
+}

@@ -1,0 +1,386 @@
+package storetest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+var raceChecks = []check{
+	{name: "no update of one object is lost among many", test: noLostUpdate},
+	{name: "no update of one object is lost among many on two nodes", test: noLostUpdateOfTwo, nodes: true},
+	{name: "many commands over several objects in any order never end in a deadlock", test: noDeadlock},
+	{name: "many commands over several objects on two nodes never end in a deadlock", test: noDeadlockOfTwo, nodes: true},
+	{name: "who changes an object that another node is changing waits and decides once", test: waitsForObject, nodes: true},
+	{name: "who changes a row that another node is changing waits and decides once", test: waitsForRow, nodes: true},
+	{name: "who decides on an object that another node changes meanwhile decides again", test: readMoved, nodes: true},
+	{name: "who decides on an absent object that another node creates meanwhile decides again", test: absentReadAppeared, nodes: true},
+	{name: "who finds nothing to change where another node creates it meanwhile decides again", test: absentWriteAppeared, nodes: true},
+	{name: "who writes only rows on the strength of an object decides again when it moves", test: rowsOnMovedObject, nodes: true},
+	{name: "who creates an object that another node creates meanwhile decides again", test: createdMeanwhile, nodes: true},
+	{name: "who inserts a row that another node inserts meanwhile decides again", test: rowInsertedMeanwhile, nodes: true},
+	{name: "two that decide on each other's object cannot both be right", test: writeSkew, nodes: true},
+}
+
+func noLostUpdate(t *testing.T, e *env) { countAll(t, e.open(t)) }
+
+func noLostUpdateOfTwo(t *testing.T, e *env) { countAll(t, e.open(t), e.open(t)) }
+
+func countAll(t *testing.T, nodes ...Node) {
+	must(t, nodes[0], addUser("usr_1", "ada"))
+	var done atomic.Int64
+	parallel(32, func(i int) {
+		for range 10 {
+			if err := nodes[i%len(nodes)].Do(context.Background(), count("usr_1")); err != nil {
+				t.Error(err)
+			} else {
+				done.Add(1)
+			}
+		}
+	})
+	if u := getUser(t, nodes[0], "usr_1"); int64(u.State.Count) != done.Load() || u.Sequence != uint64(done.Load())+1 {
+		t.Errorf("%d commands succeeded, the count is %d, the sequence %d", done.Load(), u.State.Count, u.Sequence)
+	}
+	verify(t, nodes[0])
+}
+
+func noDeadlock(t *testing.T, e *env) { tangle(t, e.open(t)) }
+
+func noDeadlockOfTwo(t *testing.T, e *env) { tangle(t, e.open(t), e.open(t)) }
+
+// tangle lets commands declare the same few objects, rows and tokens in different orders.
+func tangle(t *testing.T, nodes ...Node) {
+	const objects = 5
+	for i := range objects {
+		must(t, nodes[0], addUser(fmt.Sprint("usr_", i), fmt.Sprint("name", i)))
+		must(t, nodes[0], addOrg(fmt.Sprint("org_", i), "name"))
+		must(t, nodes[0], event.Command{Decide: func(tx *event.Tx) error {
+			tx.PutToken(event.Token{ID: fmt.Sprint("tok_", i), Hash: fmt.Append(nil, "hash", i), Kind: "session"})
+			return nil
+		}})
+	}
+	var done atomic.Int64
+	parallel(24, func(i int) {
+		for j := range 8 {
+			first, second := (i+j)%objects, (i*3+j*2+1)%objects
+			c := event.Command{
+				Write: []event.Ref{users.Ref(fmt.Sprint("usr_", first)), orgs.Ref(fmt.Sprint("org_", second)), users.Ref(fmt.Sprint("usr_", second))},
+				Rows: []event.RowKey{{Shelf: event.Throttle, Key: fmt.Sprint("r", second)}, {Shelf: event.Throttle, Key: fmt.Sprint("r", first)},
+					{Shelf: event.Secrets, Key: fmt.Sprint("s", first)}},
+			}
+			c.Decide = func(tx *event.Tx) error {
+				u, err := users.Get(tx, fmt.Sprint("usr_", first))
+				if err != nil {
+					return err
+				}
+				if err := u.Append(counted{By: 1}); err != nil {
+					return err
+				}
+				o, err := orgs.Get(tx, fmt.Sprint("org_", second))
+				if err != nil {
+					return err
+				}
+				for _, key := range c.Rows {
+					tx.PutRow(event.Row{RowKey: key, Value: []byte("v")})
+				}
+				tx.AdvanceToken(fmt.Sprint("tok_", second), int64(j), int64(j)+1)
+				tx.AdvanceToken(fmt.Sprint("tok_", first), int64(j), int64(j)+1)
+				return o.Append(orgCounted{})
+			}
+			if err := nodes[i%len(nodes)].Do(context.Background(), c); err != nil {
+				t.Error(err)
+			} else {
+				done.Add(1)
+			}
+		}
+	})
+	sum := 0
+	for i := range objects {
+		sum += getUser(t, nodes[0], fmt.Sprint("usr_", i)).State.Count
+	}
+	if int64(sum) != done.Load() {
+		t.Errorf("%d commands succeeded, the counts add up to %d", done.Load(), sum)
+	}
+	verify(t, nodes[0])
+}
+
+// waiting waits until somebody on the database waits for a lock.
+func (e *env) waiting(t *testing.T) {
+	t.Helper()
+	db := e.sql(t)
+	defer db.Close()
+	eventually(t, "somebody waits for a lock", func() bool {
+		var n int
+		err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n > 0
+	})
+}
+
+// oneWaits runs two commands on two nodes, the second while the first is still deciding.
+func oneWaits(t *testing.T, e *env, a, b Node, p *pause, first, second event.Command) {
+	t.Helper()
+	done := make(chan error, 1)
+	err := meanwhile(t, a, p, first, func() {
+		go func() { done <- b.Do(context.Background(), second) }()
+		e.waiting(t)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+func waitsForObject(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	must(t, a, addUser("usr_1", "ada"))
+	p := newPause()
+	var saw []int
+	change := func(p *pause) event.Command {
+		return changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
+			saw = append(saw, u.State.Count)
+			if p != nil {
+				p.here()
+			}
+			return u.Append(counted{By: 1})
+		})
+	}
+	oneWaits(t, e, a, b, p, change(p), change(nil))
+	wantDecisions(t, saw, 0, 1)
+	verify(t, a)
+}
+
+func waitsForRow(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	key := event.RowKey{Shelf: event.Throttle, Key: "k"}
+	p := newPause()
+	var saw []int
+	change := func(p *pause) event.Command {
+		return event.Command{Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
+			row, err := tx.Row(key)
+			if err != nil {
+				return err
+			}
+			n := 0
+			if row != nil {
+				n = len(row.Value)
+			}
+			saw = append(saw, n)
+			if p != nil {
+				p.here()
+			}
+			tx.PutRow(event.Row{RowKey: key, Value: make([]byte, n+1)})
+			return nil
+		}}
+	}
+	must(t, a, change(nil))
+	oneWaits(t, e, a, b, p, change(p), change(nil))
+	wantDecisions(t, saw, 0, 1, 2)
+	if row, err := a.Row(t.Context(), key); err != nil || len(row.Value) != 3 {
+		t.Errorf("%v, %v", row, err)
+	}
+}
+
+// decideOn makes a command that notes how far the object it reads has come, waits at the pause, and then changes
+// another object with what it knew.
+func decideOn(p *pause, saw *[]int, read, write string) event.Command {
+	return event.Command{
+		Write: []event.Ref{users.Ref(write)}, Read: []event.Ref{users.Ref(read)},
+		Decide: func(tx *event.Tx) error {
+			known := -1
+			r, err := users.Get(tx, read)
+			if err != nil {
+				return err
+			}
+			if r != nil {
+				known = r.State.Count
+			}
+			*saw = append(*saw, known)
+			p.here()
+			w, err := users.Get(tx, write)
+			if err != nil {
+				return err
+			}
+			return w.Append(counted{By: known})
+		},
+	}
+}
+
+func wantDecisions(t *testing.T, saw []int, want ...int) {
+	t.Helper()
+	if !slices.Equal(saw, want) {
+		t.Errorf("it decided on %v, want %v", saw, want)
+	}
+}
+
+func readMoved(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	must(t, a, addUser("usr_r", "read"))
+	must(t, a, addUser("usr_w", "written"))
+	p, saw := newPause(), []int(nil)
+	if err := meanwhile(t, a, p, decideOn(p, &saw, "usr_r", "usr_w"), func() { must(t, b, count("usr_r")) }); err != nil {
+		t.Fatal(err)
+	}
+	wantDecisions(t, saw, 0, 1)
+	if u := getUser(t, b, "usr_w"); u.State.Count != 1 || u.Sequence != 2 {
+		t.Errorf("count %d at %d", u.State.Count, u.Sequence)
+	}
+	// Nothing moves: no second decision.
+	p, saw = newPause(), nil
+	if err := meanwhile(t, a, p, decideOn(p, &saw, "usr_r", "usr_w"), func() {}); err != nil {
+		t.Fatal(err)
+	}
+	wantDecisions(t, saw, 1)
+	verify(t, a)
+}
+
+func absentReadAppeared(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	must(t, a, addUser("usr_w", "written"))
+	p, saw := newPause(), []int(nil)
+	if err := meanwhile(t, a, p, decideOn(p, &saw, "usr_r", "usr_w"), func() { must(t, b, addUser("usr_r", "read")) }); err != nil {
+		t.Fatal(err)
+	}
+	wantDecisions(t, saw, -1, 0)
+	verify(t, a)
+}
+
+func absentWriteAppeared(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	must(t, a, addUser("usr_w", "written"))
+	p, saw := newPause(), []int(nil)
+	c := decideOn(p, &saw, "usr_r", "usr_w")
+	c.Write, c.Read = append(c.Write, c.Read...), nil
+	if err := meanwhile(t, a, p, c, func() { must(t, b, addUser("usr_r", "read")) }); err != nil {
+		t.Fatal(err)
+	}
+	wantDecisions(t, saw, -1, 0)
+	verify(t, a)
+}
+
+func rowsOnMovedObject(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	must(t, a, addUser("usr_r", "read"))
+	p, saw := newPause(), []int(nil)
+	c := event.Command{Read: []event.Ref{users.Ref("usr_r")}, Decide: func(tx *event.Tx) error {
+		u, err := users.Get(tx, "usr_r")
+		if err != nil {
+			return err
+		}
+		saw = append(saw, u.State.Count)
+		p.here()
+		tx.PutToken(event.Token{ID: "tok_1", Hash: []byte("h"), UserID: "usr_r", Epoch: int64(u.State.Count)})
+		return nil
+	}}
+	if err := meanwhile(t, a, p, c, func() { must(t, b, count("usr_r")) }); err != nil {
+		t.Fatal(err)
+	}
+	wantDecisions(t, saw, 0, 1)
+	if tok, err := b.TokenByID(t.Context(), "tok_1"); err != nil || tok.Epoch != 1 {
+		t.Errorf("%+v, %v", tok, err)
+	}
+	verify(t, a)
+}
+
+func createdMeanwhile(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	p, runs := newPause(), 0
+	c := addUser("usr_1", "ada")
+	decide := c.Decide
+	c.Decide = func(tx *event.Tx) error {
+		runs++
+		p.here()
+		if u, err := users.Get(tx, "usr_1"); u != nil || err != nil {
+			return errors.Join(errRefused, err)
+		}
+		return decide(tx)
+	}
+	err := meanwhile(t, a, p, c, func() { must(t, b, addUser("usr_1", "bob")) })
+	if !errors.Is(err, errRefused) || runs != 2 {
+		t.Errorf("after %d decisions: %v", runs, err)
+	}
+	if u := getUser(t, a, "usr_1"); u.State.Name != "bob" {
+		t.Errorf("%+v", u.State)
+	}
+	verify(t, a)
+}
+
+func rowInsertedMeanwhile(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	key := event.RowKey{Shelf: event.Idempotency, Key: "k"}
+	once := func(p *pause, answer string, got *[]string) event.Command {
+		return event.Command{Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
+			row, err := tx.Row(key)
+			if err != nil {
+				return err
+			}
+			if row != nil {
+				*got = append(*got, string(row.Value))
+				return nil
+			}
+			*got = append(*got, "")
+			p.here()
+			tx.PutRow(event.Row{RowKey: key, Value: []byte(answer)})
+			return nil
+		}}
+	}
+	var gotA, gotB []string
+	p, none := newPause(), newPause()
+	close(none.resume)
+	err := meanwhile(t, a, p, once(p, "a", &gotA), func() { must(t, b, once(none, "b", &gotB)) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(gotA, []string{"", "b"}) || !slices.Equal(gotB, []string{""}) {
+		t.Errorf("a found %q, b found %q", gotA, gotB)
+	}
+	verify(t, a)
+}
+
+// writeSkew has two nodes each read what the other writes, many times. One of the two must have seen the other.
+func writeSkew(t *testing.T, e *env) {
+	nodes := []Node{e.open(t), e.open(t)}
+	for round := range 20 {
+		ids := []string{fmt.Sprintf("usr_%d_a", round), fmt.Sprintf("usr_%d_b", round)}
+		for _, id := range ids {
+			must(t, nodes[0], addUser(id, id))
+		}
+		// Each leaves only if the other is still there: the last one has to stay.
+		parallel(2, func(i int) {
+			c := event.Command{
+				Write: []event.Ref{users.Ref(ids[i])}, Read: []event.Ref{users.Ref(ids[1-i])},
+				Decide: func(tx *event.Tx) error {
+					other, err := users.Get(tx, ids[1-i])
+					if err != nil {
+						return err
+					}
+					if other.State.Removed {
+						return errRefused
+					}
+					own, err := users.Get(tx, ids[i])
+					if err != nil {
+						return err
+					}
+					return own.Append(removed{})
+				},
+			}
+			if err := nodes[i].Do(context.Background(), c); err != nil && !errors.Is(err, errRefused) && errs.KindOf(err) != errs.Aborted {
+				t.Error(err)
+			}
+		})
+		if getUser(t, nodes[0], ids[0]).State.Removed && getUser(t, nodes[0], ids[1]).State.Removed {
+			t.Fatal("both left, each on the strength of the other")
+		}
+	}
+	verify(t, nodes[0])
+}

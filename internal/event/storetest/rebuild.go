@@ -1,0 +1,332 @@
+package storetest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+var rebuildChecks = []check{
+	{name: "a rebuild gives the same bytes after any work", test: rebuildAfterWork},
+	{name: "damage to the state is found and repaired", test: damage},
+	{name: "a broken history is found", test: brokenHistory},
+	{name: "the state survives the destruction of a person's key", test: destroyedKey},
+	{name: "a raised shape folds the stored objects anew", test: raisedShape},
+	{name: "a raised shape does not lose what another node is writing", test: raisedShapeBeside, nodes: true},
+	{name: "nodes that raise a shape at once do not disturb each other", test: raisedShapeTogether, nodes: true},
+}
+
+// work does all sorts of things at random, from several goroutines.
+func work(t *testing.T, n Node) {
+	t.Helper()
+	const workers, steps = 8, 30
+	parallel(workers, func(w int) {
+		random := rand.New(rand.NewPCG(uint64(w), 42))
+		for step := range steps {
+			id := fmt.Sprint("usr_", random.IntN(12))
+			name := fmt.Sprint("name", random.IntN(15))
+			var c event.Command
+			switch random.IntN(8) {
+			case 0, 1:
+				c = addUser(id, name)
+			case 2:
+				c = count(id)
+			case 3:
+				c = rename(id, name)
+			case 4:
+				c = remove(id)
+			case 5:
+				c = addOrg(fmt.Sprint("org_", random.IntN(8)), name, name+".example")
+			case 6:
+				c = setDomains(map[string][]string{fmt.Sprint("org_", random.IntN(8)): {name + ".example", name + ".test"}})
+			case 7:
+				sign := fmt.Sprintf("sgi_%d_%d", w, step)
+				c = event.Command{Write: []event.Ref{signIns.Ref(sign)}, Read: []event.Ref{users.Ref(id)}, Decide: func(tx *event.Tx) error {
+					fact := signedIn{}
+					fact.Personal.Address = "2001:db8::1"
+					_, err := signIns.CreateBeside(tx, sign, users.Ref(id), fact)
+					return err
+				}}
+			}
+			// Much of it refuses: taken names, objects that are there already or are not. That is part of the work.
+			if err := n.Do(context.Background(), c); err != nil && (errs.KindOf(err) == errs.Unavailable || errs.KindOf(err) == errs.Aborted) {
+				t.Error(err)
+			}
+		}
+	})
+	// Whatever chance did, these are there.
+	must(t, n, addUser("usr_a", "fixed a"))
+	must(t, n, addUser("usr_b", "fixed b"))
+	must(t, n, addOrg("org_a", "fixed", "fixed.example"))
+}
+
+func rebuildAfterWork(t *testing.T, e *env) {
+	n := e.open(t)
+	work(t, n)
+	verify(t, n)
+	before := e.dumpState(t)
+	if err := n.Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := e.dumpState(t); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	must(t, n, count("usr_a"))
+	verify(t, n)
+}
+
+func damage(t *testing.T, e *env) {
+	n := e.open(t)
+	work(t, n)
+	before := e.dumpState(t)
+	digest := "decode('00', 'hex')"
+	if e.db.Engine == "sqlite" {
+		digest = "x'00'"
+	}
+	for _, d := range []struct{ name, statement string }{
+		{"a changed document", `UPDATE users SET doc = '{"name":"mallory"}' WHERE id = 'usr_a'`},
+		{"a changed column", `UPDATE users SET verified_email = 'x' WHERE id = 'usr_a'`},
+		{"a changed sequence", `UPDATE orgs SET sequence = sequence + 1 WHERE id = 'org_a'`},
+		{"a changed owner", `UPDATE users SET org_id = 'org_x' WHERE id = 'usr_b'`},
+		{"a missing state", `DELETE FROM users WHERE id = 'usr_a'`},
+		{"an extra state", `INSERT INTO orgs (id, org_id, sequence, created, changed, hash, key_id, shape, doc)
+			SELECT 'org_extra', org_id, sequence, created, changed, hash, key_id, shape, doc FROM orgs WHERE id = 'org_a'`},
+		{"a claim of somebody else", `UPDATE claims SET object_id = 'usr_b' WHERE object_id = 'usr_a'`},
+		{"another claim", `UPDATE claims SET digest = ` + digest + ` WHERE object_id = 'org_a'`},
+		{"a missing claim", `DELETE FROM claims WHERE object_id = 'usr_a'`},
+		{"an extra claim", `INSERT INTO claims (digest, object_id) VALUES (` + digest + `, 'nobody')`},
+		{"no state at all", `DELETE FROM users`},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			e.tamper(t, d.statement)
+			differences, err := n.RebuildCheck(t.Context())
+			if err != nil || len(differences) == 0 {
+				t.Errorf("not found: %q, %v", differences, err)
+			}
+			if err := n.Rebuild(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if after := e.dumpState(t); after != before {
+				t.Errorf("before:\n%s\nafter:\n%s", before, after)
+			}
+		})
+	}
+	verify(t, n)
+}
+
+func brokenHistory(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addUser("usr_1", "ada"))
+	must(t, n, count("usr_1"))
+	must(t, n, count("usr_1"))
+	before := e.dumpState(t)
+	for _, d := range []struct{ name, damage, undo string }{
+		{"in the middle", `UPDATE events SET payload = '{"by":7}' WHERE sequence = 2`, `UPDATE events SET payload = '{"by":1}' WHERE sequence = 2`},
+		{"at the end", `UPDATE events SET actor = 'mallory' WHERE sequence = 3`, `UPDATE events SET actor = 'system' WHERE sequence = 3`},
+		{"by a gap", `UPDATE events SET sequence = 4 WHERE sequence = 3`, `UPDATE events SET sequence = 3 WHERE sequence = 4`},
+	} {
+		t.Run(d.name, func(t *testing.T) {
+			e.tamper(t, d.damage)
+			if differences, err := n.RebuildCheck(t.Context()); err == nil && len(differences) == 0 {
+				t.Error("not found")
+			}
+			e.tamper(t, d.undo)
+			verify(t, n)
+		})
+	}
+	// A rebuild over a broken history changes nothing.
+	e.tamper(t, `UPDATE events SET payload = '{"by":7}' WHERE sequence = 2`)
+	if err := n.Rebuild(t.Context()); err == nil {
+		t.Error("it rebuilds a broken history")
+	}
+	if e.dumpState(t) != before {
+		t.Error("a failed rebuild has changed the state")
+	}
+}
+
+// destroyedKey erases a removed person: the log keeps its events and its chain, and folds to the same state.
+func destroyedKey(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addUser("usr_1", "ada"))
+	must(t, n, addUser("usr_2", "bob"))
+	rec, err := n.Record(t.Context(), users.Ref("usr_1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := remove("usr_1")
+	decide := c.Decide
+	c.Decide = func(tx *event.Tx) error {
+		tx.DropRow(event.RowKey{Shelf: event.Keys, Key: rec.KeyID})
+		return decide(tx)
+	}
+	must(t, n, c)
+	if row, err := n.Row(t.Context(), event.RowKey{Shelf: event.Keys, Key: rec.KeyID}); row != nil || err != nil {
+		t.Fatalf("the key is there: %v, %v", row, err)
+	}
+	verify(t, n)
+	before := e.dumpState(t)
+	if err := n.Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := e.dumpState(t); after != before {
+		t.Errorf("before:\n%s\nafter:\n%s", before, after)
+	}
+	if err := do(t, n, rename("usr_1", "again")); err == nil {
+		t.Error("something personal was sealed with a destroyed key")
+	}
+	must(t, n, count("usr_2"))
+}
+
+// newOrg is org one version later: it also knows how often its domains were set, and claims its name.
+type newOrg struct {
+	Name    string   `json:"name"`
+	Domains []string `json:"domains,omitempty"`
+	Changes int      `json:"changes"`
+}
+
+var newOrgs = event.Define(event.Schema[newOrg]{
+	Name: "org", Table: "orgs", Prefix: "org", Shape: 2,
+	Facts: []event.Fact[newOrg]{newOrgAdded{}, newDomainsSet{}},
+	Claims: func(o *event.Object[newOrg]) []event.Claim {
+		return append(domainClaims(o.State.Domains), event.Claim{Space: "org_name", Key: o.State.Name})
+	},
+})
+
+type newOrgAdded orgAdded
+
+func (newOrgAdded) EventType() event.Type { return "org.added.v1" }
+func (f newOrgAdded) Apply(o *newOrg)     { o.Name = f.Name }
+
+type newDomainsSet domainsSet
+
+func (newDomainsSet) EventType() event.Type { return "org.domains_set.v1" }
+func (f newDomainsSet) Apply(o *newOrg)     { o.Domains, o.Changes = f.Domains, o.Changes+1 }
+
+// fillOldShape stores more objects than fit into one step of folding anew.
+func fillOldShape(t *testing.T, e *env) (count int) {
+	t.Helper()
+	count = 201
+	n := e.open(t)
+	parallel(count, func(i int) {
+		id := fmt.Sprintf("org_%03d", i)
+		if err := n.Do(context.Background(), addOrg(id, id, id+".example")); err != nil {
+			t.Error(err)
+		}
+	})
+	must(t, n, setDomains(map[string][]string{"org_000": {"zero.example"}}))
+	must(t, n, addUser("usr_1", "ada"))
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return count
+}
+
+func (e *env) newOptions() Options {
+	o := e.options()
+	o.Kinds = []event.Definition{newOrgs, users, signIns}
+	return o
+}
+
+func checkNewShape(t *testing.T, n Node, count int) {
+	t.Helper()
+	for _, i := range []int{0, 1, 99, 100, count - 1} {
+		id := fmt.Sprintf("org_%03d", i)
+		o, err := newOrgs.Read(t.Context(), n, id)
+		if err != nil || o == nil {
+			t.Fatalf("%s: %v, %v", id, o, err)
+		}
+		changes := 1
+		if i == 0 {
+			changes = 2
+		}
+		if o.State.Changes != changes || o.State.Name != id {
+			t.Errorf("%s: %+v", id, o.State)
+		}
+		if got := holder(t, n, event.Claim{Space: "org_name", Key: id}); got != id {
+			t.Errorf("the name of %s is held by %q", id, got)
+		}
+	}
+	verify(t, n)
+}
+
+func raisedShape(t *testing.T, e *env) {
+	count := fillOldShape(t, e)
+	userBefore := e.dump(t, "users")
+	n := e.openWith(t, e.newOptions())
+	checkNewShape(t, n, count)
+	if e.dump(t, "users") != userBefore {
+		t.Error("objects of another kind were changed")
+	}
+	before := e.dumpState(t)
+	if err := n.Rebuild(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if e.dumpState(t) != before {
+		t.Error("folding anew gave other bytes than a rebuild")
+	}
+}
+
+func raisedShapeBeside(t *testing.T, e *env) {
+	fillOldShape(t, e)
+	old := e.open(t)
+	p := newPause()
+	c := setDomains(map[string][]string{"org_001": {"one.example"}})
+	decide := c.Decide
+	c.Decide = func(tx *event.Tx) error {
+		p.here()
+		return decide(tx)
+	}
+	opened := make(chan Node, 1)
+	err := meanwhile(t, old, p, c, func() {
+		go func() {
+			node, _, err := e.subject.Open(context.Background(), e.newOptions())
+			if err != nil {
+				t.Error(err)
+			}
+			opened <- node
+		}()
+		e.waiting(t)
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	node := <-opened
+	if node == nil {
+		return
+	}
+	defer node.Close()
+	o, err := newOrgs.Read(t.Context(), node, "org_001")
+	if err != nil || o.Sequence != 3 || o.State.Changes != 2 {
+		t.Errorf("%+v, %v", o, err)
+	}
+	if got := holder(t, node, domain("one.example")); got != "org_001" {
+		t.Errorf("the new domain is held by %q", got)
+	}
+	verify(t, node)
+}
+
+func raisedShapeTogether(t *testing.T, e *env) {
+	count := fillOldShape(t, e)
+	nodes := make([]Node, 3)
+	parallel(len(nodes), func(i int) {
+		node, _, err := e.subject.Open(t.Context(), e.newOptions())
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		nodes[i] = node
+	})
+	for _, node := range nodes {
+		if node != nil {
+			defer node.Close()
+		}
+	}
+	if t.Failed() {
+		return
+	}
+	checkNewShape(t, nodes[1], count)
+}

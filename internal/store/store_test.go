@@ -1,0 +1,34 @@
+package store_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/event/storetest"
+	"github.com/signet-idm/signet/internal/store"
+)
+
+func TestStore(t *testing.T) {
+	storetest.Run(t, storetest.Subject{Open: open, HasData: store.HasData, ErrWrongKey: store.ErrWrongKey})
+}
+
+func open(ctx context.Context, o storetest.Options) (storetest.Node, bool, error) {
+	s, created, err := store.Open(ctx, store.Options{Database: o.Database, Kinds: o.Kinds, Master: o.Master, Clock: o.Clock, ReadOnly: o.ReadOnly})
+	if err != nil {
+		return nil, false, err
+	}
+	return node{s}, created, nil
+}
+
+// node gives a store the suite's words for its results.
+type node struct{ *store.Store }
+
+func (n node) RebuildCheck(ctx context.Context) ([]string, error) {
+	report, err := n.Store.RebuildCheck(ctx)
+	return report.Differences, err
+}
+
+func (n node) Rebuild(ctx context.Context) error {
+	_, err := n.Store.Rebuild(ctx)
+	return err
+}
