@@ -5,25 +5,49 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/alecthomas/kong"
 	"go.yaml.in/yaml/v3"
 )
 
-// yamlFile reads the configuration file. A flag beats the environment, the environment beats the file, and a key that
-// no flag has is refused: a typing error must not silently leave a default in place.
-func yamlFile(r io.Reader) (kong.Resolver, error) {
-	values := map[string]any{}
-	if err := yaml.NewDecoder(r).Decode(&values); err != nil && !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("reading the configuration file: %w", err)
+// newParser reads the command line, the environment and the configuration file into c. A flag beats the environment,
+// the environment beats the file, and the file beats the default.
+func newParser(c *cli) (*kong.Kong, error) {
+	// A variable that is set to nothing is not set: that is how container set-ups leave a value out.
+	for _, variable := range os.Environ() {
+		if name, value, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "SIGNET_") && value == "" {
+			if err := os.Unsetenv(name); err != nil {
+				return nil, err
+			}
+		}
 	}
-	return fileResolver(values), nil
+	return kong.New(c, kong.Name("signet"), kong.Description("An identity and organization service."),
+		kong.DefaultEnvars("SIGNET"), kong.Configuration(readFile), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 }
 
-type fileResolver map[string]any
+// file is the configuration file: a key per flag.
+type file map[string]yaml.Node
 
-// Validate refuses keys that are not the name of any flag.
-func (f fileResolver) Validate(app *kong.Application) error {
+// readFile reads the configuration file. What it says is wrong never quotes a value: there may be a password in it.
+func readFile(r io.Reader) (kong.Resolver, error) {
+	values := file{}
+	decoder := yaml.NewDecoder(r)
+	err := decoder.Decode(&values)
+	if _, wrongType := errors.AsType[*yaml.TypeError](err); wrongType {
+		return nil, errors.New("the configuration file should have one setting a line, such as listen: localhost:8080, and none twice")
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("the configuration file: %w", err)
+	}
+	if err == nil && !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF) {
+		return nil, errors.New("the configuration file has more than one document (---): only the first would count")
+	}
+	return values, nil
+}
+
+// Validate refuses keys that are not the name of any flag: a typing error must not silently leave a default in place.
+func (f file) Validate(app *kong.Application) error {
 	known := map[string]bool{}
 	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
@@ -40,15 +64,30 @@ func (f fileResolver) Validate(app *kong.Application) error {
 }
 
 // Resolve gives the file's value of a flag, unless the environment has one.
-func (f fileResolver) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+func (f file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	for _, name := range flag.Envs {
-		if _, set := os.LookupEnv(name); set {
+		if os.Getenv(name) != "" {
 			return nil, nil
 		}
 	}
-	value, set := f[flag.Name]
-	if !set {
-		return nil, nil
+	node, set := f[flag.Name]
+	for node.Kind == yaml.AliasNode {
+		node = *node.Alias
 	}
-	return value, nil
+	switch {
+	case !set || node.Tag == "!!null":
+		return nil, nil
+	case node.Kind == yaml.ScalarNode:
+		return node.Value, nil
+	case node.Kind == yaml.SequenceNode && flag.IsSlice():
+		list := []any{}
+		for _, item := range node.Content {
+			if item.Kind != yaml.ScalarNode {
+				return nil, fmt.Errorf("%s in the configuration file should be a list of plain values", flag.Name)
+			}
+			list = append(list, item.Value)
+		}
+		return list, nil
+	}
+	return nil, fmt.Errorf("%s in the configuration file should be one plain value", flag.Name)
 }

@@ -6,9 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"os"
 	"os/signal"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+	"github.com/mattn/go-isatty"
 
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
@@ -39,7 +40,7 @@ type cli struct {
 
 // dataFlags say where the data is. Every command that touches it has them.
 type dataFlags struct {
-	DataDir       string `help:"Directory of the embedded database, keys and first-admin.json." default:"./signet-data" placeholder:"DIR"`
+	DataDir       string `help:"Directory of the embedded database, keys and first-admin.json. ${default} when left out." default:"./signet-data" placeholder:"DIR"`
 	Database      string `help:"postgres://… to keep the data in PostgreSQL instead." placeholder:"URL"`
 	MasterKeyFile string `help:"File with the master key. Nodes that share a database share it." placeholder:"FILE"`
 	LogLevel      string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
@@ -47,7 +48,7 @@ type dataFlags struct {
 }
 
 func (f dataFlags) config() server.Config {
-	return server.Config{Listen: "localhost:8080", DataDir: f.DataDir, Database: f.Database, MasterKeyFile: f.MasterKeyFile, MasterKey: os.Getenv("SIGNET_MASTER_KEY")}
+	return server.Config{DataDir: f.DataDir, Database: f.Database, MasterKeyFile: f.MasterKeyFile, MasterKey: os.Getenv("SIGNET_MASTER_KEY")}
 }
 
 func (f dataFlags) logger() *slog.Logger {
@@ -62,7 +63,7 @@ func (f dataFlags) logger() *slog.Logger {
 
 type startCmd struct {
 	dataFlags
-	Listen         string   `help:"Address to listen on." default:"localhost:8080" placeholder:"HOST:PORT"`
+	Listen         string   `help:"Address to listen on. ${default} when left out." default:"localhost:8080" placeholder:"HOST:PORT"`
 	ExternalURL    string   `name:"external-url" help:"URL under which clients reach the server. Made from --listen when left out." placeholder:"URL"`
 	DomainSuffix   string   `help:"What generated domains end in. The external host name when left out." placeholder:"DOMAIN"`
 	FirstAdminFile string   `help:"Where the first start writes its administrator. In the data directory when left out." placeholder:"FILE"`
@@ -76,6 +77,7 @@ type startCmd struct {
 
 func (c *startCmd) Run(ctx context.Context) error {
 	began := time.Now()
+	tuneMemory()
 	config := c.config()
 	config.Listen, config.ExternalURL, config.DomainSuffix = c.Listen, c.ExternalURL, c.DomainSuffix
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
@@ -83,12 +85,20 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.MetricsListen, config.Development = c.MetricsListen, c.Development
 	log := c.logger()
 	s, err := server.Open(ctx, config, log)
+	if err != nil && ctx.Err() != nil {
+		log.Info("stopped before it was ready")
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer s.Close()
-	return s.Serve(ctx, func(addr net.Addr) {
-		log.Info("ready", "url", s.URL(), "listen", addr.String(), "took", time.Since(began).Round(time.Millisecond).String(), "version", version)
+	return s.Serve(ctx, func() {
+		ready := []any{"url", s.URL(), "listen", s.Addr().String()}
+		if metrics := s.MetricsAddr(); metrics != nil {
+			ready = append(ready, "metrics", metrics.String())
+		}
+		log.Info("ready", append(ready, "took", time.Since(began).Round(time.Millisecond).String(), "version", version)...)
 		if s.FirstAdmin != nil {
 			log.Info("first start: the administrator's password and a token are in " + s.FirstAdminPath)
 			greet(s)
@@ -96,9 +106,20 @@ func (c *startCmd) Run(ctx context.Context) error {
 	})
 }
 
+// tuneMemory fits the garbage collector to a server whose live data is a few megabytes: it collects less often than it
+// would by itself, and a flood of password hashes (19 MiB each) makes it collect in time. GOGC and GOMEMLIMIT win.
+func tuneMemory() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(400)
+	}
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(128 << 20)
+	}
+}
+
 // greet shows the first administrator to a person at a terminal, once.
 func greet(s *server.Server) {
-	if info, err := os.Stdout.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+	if !isatty.IsTerminal(os.Stdout.Fd()) { // /dev/null is a character device too, and no terminal
 		return
 	}
 	f := s.FirstAdmin
@@ -163,16 +184,49 @@ func (versionCmd) Run() error {
 	return nil
 }
 
-func main() {
+func main() { os.Exit(run(os.Args[1:])) }
+
+// Exit codes.
+const (
+	exitFailed = 1 // also of a check that found a difference
+	exitUsage  = 2
+)
+
+func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	var c cli
-	k := kong.Must(&c, kong.Name("signet"), kong.Description("An identity and organization service."), kong.UsageOnError(),
-		kong.DefaultEnvars("SIGNET"), kong.Configuration(yamlFile), kong.BindTo(ctx, (*context.Context)(nil)))
-	parsed, err := k.Parse(os.Args[1:])
-	k.FatalIfErrorf(err)
-	if err := parsed.Run(); err != nil {
-		fmt.Fprintln(os.Stderr, "signet: "+strings.TrimSpace(err.Error()))
-		os.Exit(1)
+	context.AfterFunc(ctx, stop) // a second signal does not wait for anything
+	parser, err := newParser(&cli{})
+	if err != nil {
+		return complain(err, exitFailed)
 	}
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		return complain(err, exitUsage)
+	}
+	parsed.BindTo(ctx, (*context.Context)(nil))
+	if err := parsed.Run(); err != nil {
+		return complain(err, exitFailed)
+	}
+	return 0
+}
+
+// complain says in one line what went wrong.
+func complain(err error, code int) int {
+	fmt.Fprintln(os.Stderr, "signet: "+oneLine(err.Error()))
+	return code
+}
+
+var (
+	breaks   = regexp.MustCompile(`\s*\n\s*`)
+	password = regexp.MustCompile(`://[^\s:@/]*:\S*@`)
+)
+
+// oneLine takes the breaks out of a message, and passwords out of addresses in it: parts of a mistyped command line
+// come back in messages.
+func oneLine(message string) string {
+	return password.ReplaceAllString(breaks.ReplaceAllString(strings.TrimSpace(message), " "), "://…@")
 }

@@ -3,13 +3,19 @@
 package datadir
 
 import (
+	"context"
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
+
+	_ "modernc.org/sqlite" // for Mend
 
 	"github.com/signet-idm/signet/internal/secret"
 )
@@ -78,35 +84,96 @@ func (d *Dir) Close() error {
 	return d.lock.Close()
 }
 
-// Database is the path of the embedded database. Errors: when the file is a link, since the lock of this directory
-// would not protect what it leads to.
+// Database is the path of the embedded database. Errors: when the file is a link, symbolic or hard, since the lock of
+// this directory would not protect what it leads to.
 func (d *Dir) Database() (string, error) {
 	path := filepath.Join(d.path, databaseFile)
-	if info, err := os.Lstat(path); err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a regular file: link the whole data directory instead", path)
+	info, err := os.Lstat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return path, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("the database file: %w", err)
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !info.Mode().IsRegular() || ok && stat.Nlink > 1 {
+		return "", fmt.Errorf("%s has to be a file of its own, not a link: link the whole data directory instead", path)
 	}
 	return path, nil
 }
 
+// Mend lets the embedded database roll back what was cut off in the moment it was made: until it is in its usual mode
+// (write-ahead log), a crash can leave a journal behind, and who only reads is then refused. The lock has to be held.
+func (d *Dir) Mend(ctx context.Context) error {
+	path, err := d.Database()
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{path, path + "-journal"} {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+	}
+	address := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "mode=rw"}
+	db, err := sql.Open("sqlite", address.String())
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var tables int
+	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
+		return fmt.Errorf("mending the database after a crash: %w", err)
+	}
+	return nil
+}
+
 // MasterKey reads the master key: from text where it is not empty, else from the file, else from the directory. Only
-// in the directory, and only where create is set (an empty database), is a new one made.
+// in the directory, and only where create is set (an empty database), is a new one made. With text or file it needs no
+// directory: d may be nil. Errors never quote a key.
 func (d *Dir) MasterKey(text, file string, create bool) (secret.MasterKey, error) {
 	if text != "" && file != "" {
 		return secret.MasterKey{}, errors.New("SIGNET_MASTER_KEY and --master-key-file are both set: use one of them")
 	}
 	if text != "" {
-		return secret.ParseMasterKey([]byte(text))
+		key, err := secret.ParseMasterKey([]byte(text))
+		if err != nil {
+			err = fmt.Errorf("SIGNET_MASTER_KEY: %w", err)
+		}
+		return key, err
 	}
 	if file != "" {
+		if _, err := secret.ParseMasterKey([]byte(file)); err == nil {
+			return secret.MasterKey{}, errors.New("--master-key-file takes the name of a file, not the key: put the key into the file, or into SIGNET_MASTER_KEY")
+		}
 		key, _, err := secret.LoadOrCreateKeyFile(file, false)
 		return key, err
 	}
 	path := filepath.Join(d.path, keyFile)
-	key, _, err := secret.LoadOrCreateKeyFile(path, create)
+	key, _, err := secret.LoadOrCreateKeyFile(path, false)
+	if errors.Is(err, fs.ErrNotExist) && create {
+		return makeKey(path)
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return key, fmt.Errorf("the database holds an installation, but its master key is not in %s: put it back, or give it with --master-key-file or SIGNET_MASTER_KEY", path)
 	}
 	return key, err
+}
+
+// makeKey makes a key under a temporary name first: a crash must not leave half a key that is in the way of the next
+// start. The lock of the directory keeps others from doing the same.
+func makeKey(path string) (secret.MasterKey, error) {
+	made := path + ".tmp"
+	if err := os.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return secret.MasterKey{}, fmt.Errorf("making the master key: %w", err)
+	}
+	key, _, err := secret.LoadOrCreateKeyFile(made, true)
+	if err != nil {
+		return secret.MasterKey{}, err
+	}
+	if err := os.Rename(made, path); err != nil {
+		return secret.MasterKey{}, fmt.Errorf("making the master key: %w", err)
+	}
+	return key, syncDirectory(path)
 }
 
 // FirstAdmin is the file the first start leaves for the operator.
@@ -122,45 +189,66 @@ type FirstAdmin struct {
 
 // FirstAdminPath is where the file goes: path where it is set, else in the directory.
 func (d *Dir) FirstAdminPath(path string) string {
-	if path != "" {
-		return path
+	if path == "" {
+		return filepath.Join(d.path, firstAdminFile)
 	}
-	return filepath.Join(d.path, firstAdminFile)
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }
 
 // PrepareFirstAdmin writes the file under a temporary name and makes sure it is on the disk, before the first
-// start commits: an administrator nobody can sign in as must never exist.
+// start commits: an administrator nobody can sign in as must never exist. The name is that of this one attempt: nodes
+// that try at the same time, and attempts that came to nothing, must not be taken for the one that made it.
 func PrepareFirstAdmin(path string, f FirstAdmin) error {
+	err := prepareFirstAdmin(path, f)
+	if err != nil {
+		err = fmt.Errorf("writing the first administrator's file: %w", err)
+	}
+	return err
+}
+
+func prepareFirstAdmin(path string, f FirstAdmin) error {
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("%s is there already and is not a file", path)
+	}
 	text, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(temporary(path), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	file, err := os.OpenFile(temporary(path, f.OrgID), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
-		return fmt.Errorf("writing the first administrator's file: %w", err)
+		return err
 	}
 	_, err = file.Write(append(text, '\n'))
-	err = errors.Join(err, file.Chmod(0o600), file.Sync(), file.Close(), syncDirectory(path))
-	if err != nil {
+	return errors.Join(err, file.Sync(), file.Close(), syncDirectory(path))
+}
+
+// PublishFirstAdmin gives the file its name, after the first start has committed and made this default organization.
+// It also completes a first start that was cut off between the two, and removes what attempts that lost have left.
+// Where there is nothing to do it does nothing.
+func PublishFirstAdmin(path, orgID string) error {
+	err := os.Rename(temporary(path, orgID), path)
+	if err == nil {
+		err = syncDirectory(path)
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("writing the first administrator's file: %w", err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	if err != nil {
+		return nil // it was needed once, at the first start
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), filepath.Base(path)+".org_") && strings.HasSuffix(e.Name(), ".tmp") {
+			_ = os.Remove(filepath.Join(filepath.Dir(path), e.Name())) // credentials of nobody
+		}
 	}
 	return nil
 }
 
-// PublishFirstAdmin gives the file its name, after the first start has committed. It also completes a first start that
-// was cut off between the two; where there is nothing to do it does nothing.
-func PublishFirstAdmin(path string) error {
-	err := os.Rename(temporary(path), path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return errors.Join(err, syncDirectory(path))
-}
-
-// DiscardFirstAdmin removes the temporary file of a first start that did not happen.
-func DiscardFirstAdmin(path string) error { return os.Remove(temporary(path)) }
-
-func temporary(path string) string { return path + ".tmp" }
+func temporary(path, orgID string) string { return path + "." + orgID + ".tmp" }
 
 func syncDirectory(path string) error {
 	dir, err := os.Open(filepath.Dir(path))

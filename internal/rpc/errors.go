@@ -56,8 +56,9 @@ var (
 	errNotStarted = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
 		"the time for the request was over before the operation began: nothing was done")
 	errCancelled = errs.New(errs.DeadlineExceeded, Cancelled, "the caller gave the request up")
-	errNotReady  = errs.New(errs.Unavailable, NotReady, "the server cannot serve requests at the moment")
-	errInternal  = errs.New(errs.Internal, Internal,
+	errNotReady  = &errs.Error{Kind: errs.Unavailable, Reason: NotReady, RetryAfter: time.Second,
+		Message: "the server cannot serve requests at the moment"}
+	errInternal = errs.New(errs.Internal, Internal,
 		"something went wrong inside the server: report the request id to its operator, who finds the cause in the log")
 )
 

@@ -1,12 +1,17 @@
 package server
 
 import (
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"net/netip"
 	"net/url"
+	"strconv"
 	"strings"
+
+	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // Config is what the operator can set. Its zero value with Listen and DataDir works.
@@ -27,62 +32,148 @@ type Config struct {
 	Development    bool
 }
 
-// settled is a Config with every default filled in and every value checked.
+// settled is a Config with every default filled in and every value checked, before anything is opened or made.
 type settled struct {
 	Config
-	external *url.URL
-	proxies  []netip.Prefix
+	external    *url.URL
+	proxies     []netip.Prefix
+	certificate *tls.Certificate // nil: cleartext
 }
+
+// maxSuffix leaves room for a label in front of it: a domain has at most 200 characters.
+const maxSuffix = 140
 
 func (c Config) settle() (*settled, error) {
 	s := &settled{Config: c}
+	if err := checkAddress(c.Listen); err != nil {
+		return nil, fmt.Errorf("--listen %q should look like localhost:8080: %w", c.Listen, err)
+	}
+	if err := checkAddress(c.MetricsListen); err != nil && c.MetricsListen != "" {
+		return nil, fmt.Errorf("--metrics-listen %q should look like localhost:9090: %w", c.MetricsListen, err)
+	}
+	if err := c.checkDatabase(); err != nil {
+		return nil, err
+	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		return nil, errors.New("--tls-cert and --tls-key go together: set both or none")
 	}
-	if c.ExternalURL == "" {
-		scheme := "http"
-		if c.TLSCert != "" {
-			scheme = "https"
-		}
-		host, port, err := net.SplitHostPort(c.Listen)
+	if c.TLSCert != "" {
+		certificate, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
 		if err != nil {
-			return nil, fmt.Errorf("--listen %q is not host:port", c.Listen)
+			return nil, fmt.Errorf("reading --tls-cert and --tls-key: %w", err)
 		}
-		if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
-			host = "localhost"
-		}
-		s.ExternalURL = scheme + "://" + net.JoinHostPort(host, port)
+		s.certificate = &certificate
 	}
-	var err error
-	if s.external, err = url.Parse(s.ExternalURL); err != nil || s.external.Hostname() == "" ||
-		(s.external.Scheme != "http" && s.external.Scheme != "https") || strings.Trim(s.external.Path, "/") != "" ||
-		s.external.RawQuery != "" || s.external.Fragment != "" || s.external.User != nil {
-		return nil, fmt.Errorf("--external-url %q should look like https://id.example.org", s.ExternalURL)
+	if err := s.settleExternal(); err != nil {
+		return nil, err
 	}
 	if c.Development && !isLoopback(s.external.Hostname()) {
 		return nil, errors.New("--development is only for an external URL on this machine, such as http://localhost:8080")
 	}
-	if s.DomainSuffix == "" {
-		s.DomainSuffix = s.external.Hostname()
-		if _, err := netip.ParseAddr(s.DomainSuffix); err == nil {
-			s.DomainSuffix = "localhost"
-		}
+	if err := s.settleSuffix(); err != nil {
+		return nil, err
 	}
-	s.DomainSuffix = strings.ToLower(strings.Trim(s.DomainSuffix, "."))
 	for _, text := range c.TrustedProxies {
-		prefix, err := parsePrefix(text)
+		prefix, err := parsePrefix(strings.TrimSpace(text))
 		if err != nil {
 			return nil, fmt.Errorf("--trusted-proxies %q is not an address or a network such as 10.0.0.0/8", text)
 		}
 		s.proxies = append(s.proxies, prefix)
 	}
-	for _, origin := range c.CORSOrigins {
+	s.CORSOrigins = nil
+	for _, text := range c.CORSOrigins {
+		origin := strings.TrimSpace(text)
 		u, err := url.Parse(origin)
-		if err != nil || u.Scheme == "" || u.Host == "" || u.Path != "" {
-			return nil, fmt.Errorf("--cors-origins %q should look like https://app.example.org", origin)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Contains(u.Host, "*") ||
+			origin != u.Scheme+"://"+u.Host || origin != strings.ToLower(origin) {
+			return nil, fmt.Errorf("--cors-origins %q should look like https://app.example.org, in lower case, without a path", text)
 		}
+		s.CORSOrigins = append(s.CORSOrigins, origin)
 	}
 	return s, nil
+}
+
+// checkDatabase does not repeat the value: there may be a password in it.
+func (c Config) checkDatabase() error {
+	if c.Database != "" && !store.IsPostgres(c.Database) {
+		return errors.New("--database should look like postgres://user@host:5432/name; leave it out for the embedded database")
+	}
+	return nil
+}
+
+func (s *settled) settleExternal() error {
+	if s.ExternalURL == "" {
+		scheme := "http"
+		if s.certificate != nil {
+			scheme = "https"
+		}
+		host, name, _ := net.SplitHostPort(s.Listen)
+		port, _ := net.LookupPort("tcp", name) // both are known to be fine
+		if ip, err := netip.ParseAddr(host); host == "" || err == nil && ip.IsUnspecified() {
+			host = "localhost"
+		}
+		s.external = &url.URL{Scheme: scheme, Host: net.JoinHostPort(host, strconv.Itoa(port))}
+		s.ExternalURL = s.external.String()
+		return nil
+	}
+	u, err := url.Parse(s.ExternalURL)
+	if err == nil && u.Port() != "" {
+		_, err = strconv.ParseUint(u.Port(), 10, 16)
+	}
+	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" ||
+		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil {
+		return fmt.Errorf("--external-url %q should look like https://id.example.org", hideUser(s.ExternalURL))
+	}
+	s.external = &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}
+	s.ExternalURL = s.external.String()
+	return nil
+}
+
+// hideUser keeps a password that somebody put into a URL out of the message about it.
+func hideUser(text string) string {
+	scheme, rest, found := strings.Cut(text, "://")
+	if at := strings.LastIndexByte(rest, '@'); found && at >= 0 {
+		return scheme + "://…" + rest[at:]
+	}
+	return text
+}
+
+func (s *settled) settleSuffix() error {
+	suffix := s.DomainSuffix
+	if suffix == "" {
+		suffix = s.external.Hostname()
+		if _, err := netip.ParseAddr(suffix); err == nil {
+			suffix = "localhost"
+		}
+	}
+	ascii, problem := syntax.Domain(strings.Trim(suffix, "."))
+	if problem == "" && len(ascii) > maxSuffix {
+		problem = fmt.Sprintf("must have at most %d characters", maxSuffix)
+	}
+	if problem != "" {
+		return fmt.Errorf("--domain-suffix %q should look like id.example.org: it %s", suffix, problem)
+	}
+	s.DomainSuffix = ascii
+	return nil
+}
+
+// listening puts the port that the system chose into a URL that was made from --listen.
+func (s *settled) listening(addr net.Addr) {
+	if tcp, ok := addr.(*net.TCPAddr); ok && s.external.Port() == "0" {
+		s.external.Host = net.JoinHostPort(s.external.Hostname(), strconv.Itoa(tcp.Port))
+		s.ExternalURL = s.external.String()
+	}
+}
+
+func checkAddress(address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return errors.New("it has to be a host and a port")
+	}
+	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
+		return errors.New("there is no such port")
+	}
+	return nil
 }
 
 func parsePrefix(text string) (netip.Prefix, error) {

@@ -7,6 +7,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -39,7 +40,7 @@ const (
 	stopTimeout       = 15 * time.Second
 )
 
-// Server is Signet, opened and ready to listen.
+// Server is Signet, opened and ready to serve.
 type Server struct {
 	config  *settled
 	log     *slog.Logger
@@ -48,12 +49,18 @@ type Server struct {
 	handler http.Handler
 	metrics *prometheus.Registry
 
+	listener        net.Listener
+	metricsListener net.Listener // nil: no metrics
+
 	// FirstAdmin is set when this was the first start.
 	FirstAdmin     *datadir.FirstAdmin
 	FirstAdminPath string
 }
 
 // Open opens the data, does the first start where there is nothing yet, and builds the API. Close it in the end.
+//
+// Everything that can fail without touching the data comes first, the ports included: an installation whose first
+// administrator is told a URL that somebody else serves must not come to be.
 func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error) {
 	config, err := c.settle()
 	if err != nil {
@@ -69,6 +76,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	if err := s.dir.Lock(); err != nil {
+		return nil, err
+	}
+	if err := s.listen(); err != nil {
 		return nil, err
 	}
 	master, err := s.openStore(ctx, true, false)
@@ -102,6 +112,20 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	return s, err
 }
 
+func (s *Server) listen() (err error) {
+	if s.listener, err = net.Listen("tcp", s.config.Listen); err != nil {
+		return fmt.Errorf("listening on %s: %w", s.config.Listen, err)
+	}
+	s.config.listening(s.listener.Addr())
+	if s.config.MetricsListen == "" {
+		return nil
+	}
+	if s.metricsListener, err = net.Listen("tcp", s.config.MetricsListen); err != nil {
+		return fmt.Errorf("listening for metrics on %s: %w", s.config.MetricsListen, err)
+	}
+	return nil
+}
+
 // openStore finds the master key and opens the database with it. Only a start may find the database empty.
 func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret.MasterKey, error) {
 	var none secret.MasterKey
@@ -112,8 +136,11 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 			return none, err
 		}
 		database = path
-	} else if !store.IsPostgres(database) {
-		return none, errors.New("--database should look like postgres://user@host:5432/name; leave it out for the embedded database")
+		if !readOnly {
+			if err := s.dir.Mend(ctx); err != nil {
+				return none, err
+			}
+		}
 	}
 	filled, err := store.HasData(ctx, database)
 	if err != nil {
@@ -146,9 +173,6 @@ func (s *Server) firstStart(ctx context.Context, setUp setup.Setup) (defaultOrg 
 		})
 		switch {
 		case errors.Is(err, setup.ErrAlreadySetUp): // another node was faster, and has the file
-			if err := datadir.DiscardFirstAdmin(path); err != nil {
-				return "", err
-			}
 		case err != nil:
 			return "", fmt.Errorf("first start: %w", err)
 		default:
@@ -158,11 +182,16 @@ func (s *Server) firstStart(ctx context.Context, setUp setup.Setup) (defaultOrg 
 			return "", err
 		}
 	}
-	return inst.State.DefaultOrg, datadir.PublishFirstAdmin(path)
+	return inst.State.DefaultOrg, datadir.PublishFirstAdmin(path, inst.State.DefaultOrg)
 }
 
-// Close closes the database and gives the data directory back.
+// Close closes the database and gives the ports and the data directory back.
 func (s *Server) Close() error {
+	for _, l := range []net.Listener{s.listener, s.metricsListener} {
+		if l != nil {
+			_ = l.Close() // Serve has closed it already
+		}
+	}
 	var err error
 	if s.store != nil {
 		err = s.store.Close()
@@ -176,42 +205,44 @@ func (s *Server) Close() error {
 // Handler serves the API.
 func (s *Server) Handler() http.Handler { return s.handler }
 
+// Store is where the data is, for tests that need a state no operation leads to.
+func (s *Server) Store() *store.Store { return s.store }
+
 // URL under which the world reaches the server.
 func (s *Server) URL() string { return s.config.ExternalURL }
 
-// Serve listens until ctx ends, then lets running requests finish. ready is called once with the address it
-// listens on.
-func (s *Server) Serve(ctx context.Context, ready func(addr net.Addr)) error {
-	listener, err := net.Listen("tcp", s.config.Listen)
-	if err != nil {
-		return fmt.Errorf("listening on %s: %w", s.config.Listen, err)
+// Addr is what the server listens on; a port of 0 has become a real one.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// MetricsAddr is where the metrics are; nil where they are off.
+func (s *Server) MetricsAddr() net.Addr {
+	if s.metricsListener == nil {
+		return nil
 	}
+	return s.metricsListener.Addr()
+}
+
+// Serve answers requests until ctx ends, then lets the running ones finish. ready is called once, when a request would
+// be answered.
+func (s *Server) Serve(ctx context.Context, ready func()) error {
 	main := NewHTTPServer(s.handler, s.log)
-	failed := make(chan error, 2)
-	if s.config.TLSCert != "" {
-		if _, err := tls.LoadX509KeyPair(s.config.TLSCert, s.config.TLSKey); err != nil {
-			listener.Close()
-			return fmt.Errorf("reading the TLS certificate: %w", err)
-		}
-		go func() { failed <- main.ServeTLS(listener, s.config.TLSCert, s.config.TLSKey) }()
-	} else {
-		go func() { failed <- main.Serve(listener) }()
-	}
 	servers := []*http.Server{main}
-	if s.config.MetricsListen != "" {
-		metrics, err := net.Listen("tcp", s.config.MetricsListen)
-		if err != nil {
-			main.Close()
-			return fmt.Errorf("listening for metrics on %s: %w", s.config.MetricsListen, err)
-		}
+	failed := make(chan error, 2)
+	if s.config.certificate != nil {
+		main.TLSConfig.Certificates = []tls.Certificate{*s.config.certificate}
+		go func() { failed <- main.ServeTLS(s.listener, "", "") }()
+	} else {
+		go func() { failed <- main.Serve(s.listener) }()
+	}
+	if s.metricsListener != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{}))
 		side := NewHTTPServer(mux, s.log)
 		servers = append(servers, side)
-		go func() { failed <- side.Serve(metrics) }()
+		go func() { failed <- side.Serve(s.metricsListener) }()
 	}
 	if ready != nil {
-		ready(listener.Addr())
+		ready()
 	}
 	select {
 	case err := <-failed:
@@ -244,18 +275,19 @@ func NewHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	return server
 }
 
-// Maintain opens the data of a stopped server for a command, locking the directory unless readOnly.
+// Maintain opens the data of a stopped server for a command, locking the directory unless readOnly. On PostgreSQL with
+// a master key from elsewhere it works without a directory: an operator may be on another machine.
 func Maintain(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, st *store.Store) error) (err error) {
-	config, err := c.settle()
-	if err != nil {
+	if err := c.checkDatabase(); err != nil {
 		return err
 	}
-	s := &Server{config: config, log: log}
-	if s.dir, err = datadir.Open(c.DataDir, false); err != nil {
+	s := &Server{config: &settled{Config: c}, log: log}
+	s.dir, err = datadir.Open(c.DataDir, false)
+	if err != nil && !(errors.Is(err, fs.ErrNotExist) && c.Database != "" && (c.MasterKey != "" || c.MasterKeyFile != "")) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if !readOnly {
+	if !readOnly && s.dir != nil {
 		if err := s.dir.Lock(); err != nil {
 			return err
 		}

@@ -24,8 +24,10 @@ type pgEngine struct {
 	kinds  []pgKind
 	pool   *pgxpool.Pool // reads
 	config *pgx.ConnConfig
-	conn   *pgx.Conn // the writer's; nil until needed, and after it broke
+	conn   *pgx.Conn // the writer's; nil until needed, and after it broke. It holds runLock
 	texts  sync.Map  // shared text: numbered text
+
+	writing sync.Mutex // the writer's loop against alone
 }
 
 // pgKind holds the writer's statements for one kind of object.
@@ -116,6 +118,7 @@ func (l *loads) queue(each func(scanner) error, sql string, args ...any) {
 }
 
 func (e *pgEngine) begin(ctx context.Context, n *needs) (event.Loaded, error) {
+	e.writing.Lock()
 	used := e.conn != nil
 	loaded, err := e.load(ctx, n)
 	if err != nil && used && e.conn.IsClosed() && ctx.Err() == nil {
@@ -125,14 +128,67 @@ func (e *pgEngine) begin(ctx context.Context, n *needs) (event.Loaded, error) {
 	return loaded, err
 }
 
+// runLock is held by the writer's connection of every node, shared, and by a rebuild alone. It goes with the
+// connection, so a node whose connection broke takes it anew before it writes anything.
+const runLock = schemaLock + 1
+
+// connect makes sure that the writer has a connection, and that no rebuild is running.
+func (e *pgEngine) connect(ctx context.Context) error {
+	if e.conn != nil && !e.conn.IsClosed() {
+		return nil
+	}
+	conn, err := pgx.ConnectConfig(ctx, e.config)
+	if err != nil {
+		return away(ctx, err)
+	}
+	var joined bool
+	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(runLock)).Scan(&joined); err != nil {
+		conn.Close(ctx)
+		return away(ctx, err)
+	}
+	if !joined {
+		conn.Close(ctx)
+		return errRebuilding
+	}
+	e.conn = conn
+	return nil
+}
+
+var errRebuilding = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: 5 * time.Second,
+	Message: "the database is being rebuilt: try again when that is done"}
+
+func (e *pgEngine) join(ctx context.Context) error {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	return e.connect(ctx)
+}
+
+// alone runs on the writer's connection: the lock and the transaction cannot outlive each other.
+func (e *pgEngine) alone(ctx context.Context, f func(executor) error) error {
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	if err := e.connect(ctx); err != nil {
+		return err
+	}
+	var alone bool
+	if err := e.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(runLock)).Scan(&alone); err != nil {
+		return away(ctx, err)
+	}
+	if !alone {
+		return ErrInUse
+	}
+	defer func() {
+		if _, err := e.conn.Exec(context.WithoutCancel(ctx), "SELECT pg_advisory_unlock($1)", int64(runLock)); err != nil {
+			e.conn.Close(context.WithoutCancel(ctx)) // which gives it back, too
+		}
+	}()
+	return pgx.BeginFunc(ctx, e.conn, func(tx pgx.Tx) error { return f(pgTx{e, tx}) })
+}
+
 func (e *pgEngine) load(ctx context.Context, n *needs) (event.Loaded, error) {
 	into := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
-	if e.conn == nil || e.conn.IsClosed() {
-		conn, err := pgx.ConnectConfig(ctx, e.config)
-		if err != nil {
-			return into, away(ctx, err)
-		}
-		e.conn = conn
+	if err := e.connect(ctx); err != nil {
+		return into, err
 	}
 	l := &loads{}
 	l.queue(nil, "BEGIN")
@@ -268,10 +324,12 @@ func (e *pgEngine) commit(ctx context.Context, c *event.Changes) error {
 	if err := e.conn.SendBatch(ctx, b).Close(); err != nil {
 		return e.failed(ctx, err)
 	}
+	e.writing.Unlock()
 	return nil
 }
 
 func (e *pgEngine) rollback(ctx context.Context) {
+	defer e.writing.Unlock()
 	if e.conn == nil {
 		return
 	}

@@ -88,11 +88,11 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 	return report, err
 }
 
-// Rebuild empties the state tables and claims and fills them again from the log, in one transaction. No server may be
-// running on the database.
+// Rebuild empties the state tables and claims and fills them again from the log, in one transaction. No other
+// node may be running on the database: ErrInUse.
 func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 	report := &RebuildReport{}
-	err := s.engine.transact(ctx, func(x executor) error {
+	err := s.engine.alone(ctx, func(x executor) error {
 		if err := s.engine.lockSchema(ctx, x); err != nil {
 			return err
 		}

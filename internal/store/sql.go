@@ -34,6 +34,11 @@ type engine interface {
 	query(ctx context.Context, sql string, args []any, each func(scanner) error) error
 	// transact runs f in a transaction of its own that writes.
 	transact(ctx context.Context, f func(executor) error) error
+	// join makes the node one of those that alone waits for. It fails while a rebuild is running.
+	join(ctx context.Context) error
+	// alone is transact for as long as no other node writes, and keeps every node from it meanwhile. It fails with
+	// ErrInUse where a node is running.
+	alone(ctx context.Context, f func(executor) error) error
 	// snapshot runs f in a transaction that only reads and sees one state of the database throughout.
 	snapshot(ctx context.Context, f func(executor) error) error
 	// lockSchema keeps other nodes from migrating until the transaction ends.

@@ -368,6 +368,13 @@ func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) err
 	return tx.Commit()
 }
 
+func (e *sqliteEngine) join(context.Context) error { return nil }
+
+// alone: the lock of the data directory has kept other processes out.
+func (e *sqliteEngine) alone(ctx context.Context, f func(executor) error) error {
+	return e.transact(ctx, f)
+}
+
 func (e *sqliteEngine) snapshot(ctx context.Context, f func(executor) error) error {
 	tx, err := e.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {

@@ -102,6 +102,10 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		return nil, false, err
 	}
 	if !o.ReadOnly {
+		if err := s.engine.join(ctx); err != nil {
+			s.engine.close()
+			return nil, false, err
+		}
 		if err := s.refold(ctx); err != nil {
 			s.engine.close()
 			return nil, false, err
@@ -141,6 +145,9 @@ func HasData(ctx context.Context, database string) (bool, error) {
 
 // ErrWrongKey says that the database belongs to another master key.
 var ErrWrongKey = errors.New("the master key is not the one this database was made with: give the right one with --master-key-file or SIGNET_MASTER_KEY")
+
+// ErrInUse says that nodes are running on a PostgreSQL database that a rebuild needs for itself.
+var ErrInUse = errors.New("other signet nodes are running on this database: stop all of them first")
 
 func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool, err error) {
 	want := s.master.CheckValue()

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/alecthomas/kong"
+)
+
+// source says the same setting in one of the ways an operator can. n tells values apart.
+type source struct {
+	name string
+	n    int
+}
+
+// values are what a flag can be set to, as text and as it arrives.
+func values(flag *kong.Flag, n int) (texts []string, want any) {
+	switch {
+	case flag.IsBool():
+		return []string{[]string{"true", "false"}[n%2]}, n%2 == 0
+	case flag.IsSlice():
+		list := []string{fmt.Sprint("one", n), fmt.Sprint("two", n)}
+		return list, list
+	case flag.Enum != "":
+		allowed := flag.EnumSlice()
+		return []string{allowed[n%len(allowed)]}, allowed[n%len(allowed)]
+	}
+	return []string{fmt.Sprint("value", n)}, fmt.Sprint("value", n)
+}
+
+func flagsOf(t *testing.T, command string) []*kong.Flag {
+	t.Helper()
+	parser, err := newParser(&cli{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range parser.Model.Leaves(true) {
+		if node.Path() == "signet "+command || node.Path() == command {
+			var flags []*kong.Flag
+			for _, group := range node.AllFlags(true) {
+				for _, flag := range group {
+					if flag.Name != "help" && flag.Name != "config" {
+						flags = append(flags, flag)
+					}
+				}
+			}
+			return flags
+		}
+	}
+	t.Fatalf("there is no command %s", command)
+	return nil
+}
+
+func TestEverySettingComesFromFlagEnvironmentAndFile(t *testing.T) {
+	fromFile, fromEnv, fromFlag := source{"file", 1}, source{"environment", 2}, source{"flag", 3}
+	for _, command := range []string{"start", "rebuild", "admin recover"} {
+		for _, flag := range flagsOf(t, command) {
+			for _, sources := range [][]source{{fromFile}, {fromEnv}, {fromFlag}, {fromFile, fromEnv}, {fromFile, fromFlag}, {fromEnv, fromFlag}, {fromFile, fromEnv, fromFlag}} {
+				t.Run(fmt.Sprint(command, " ", flag.Name, " ", sources), func(t *testing.T) {
+					args := strings.Fields(command)
+					for _, s := range sources {
+						texts, _ := values(flag, s.n)
+						switch s {
+						case fromFile:
+							text := texts[0]
+							if flag.IsSlice() {
+								text = "[" + strings.Join(texts, ", ") + "]"
+							}
+							path := filepath.Join(t.TempDir(), "signet.yaml")
+							if err := os.WriteFile(path, []byte(flag.Name+": "+text+"\n"), 0o600); err != nil {
+								t.Fatal(err)
+							}
+							args = append(args, "--config", path)
+						case fromEnv:
+							t.Setenv("SIGNET_"+strings.ToUpper(strings.ReplaceAll(flag.Name, "-", "_")), strings.Join(texts, ","))
+						case fromFlag:
+							args = append(args, "--"+flag.Name+"="+strings.Join(texts, ","))
+						}
+					}
+					_, want := values(flag, sources[len(sources)-1].n)
+					if got := parse(t, flag.Name, args...); !reflect.DeepEqual(got, want) {
+						t.Errorf("it is %v, want %v", got, want)
+					}
+				})
+			}
+		}
+	}
+}
+
+// parse gives the value of a flag after parsing.
+func parse(t *testing.T, name string, args ...string) any {
+	t.Helper()
+	parser, err := newParser(&cli{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parser.Parse(args)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, flag := range parsed.Flags() {
+		if flag.Name == name {
+			return parsed.FlagValue(flag)
+		}
+	}
+	t.Fatalf("there is no flag %s", name)
+	return nil
+}
+
+func TestDefaults(t *testing.T) {
+	for name, want := range map[string]any{"listen": "localhost:8080", "data-dir": "./signet-data", "database": "", "log-level": "info",
+		"log-format": "text", "metrics-listen": "", "development": false, "trusted-proxies": []string(nil)} {
+		if got := parse(t, name, "start"); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s is %v by default, want %v", name, got, want)
+		}
+	}
+}
+
+func TestFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		text string
+		flag string
+		want any
+	}{
+		"an empty file":                   {"", "listen", "localhost:8080"},
+		"a comment":                       {"# listen: x\n", "listen", "localhost:8080"},
+		"a setting without a value":       {"listen:\n", "listen", "localhost:8080"},
+		"a number is text":                {"domain-suffix: 010\n", "domain-suffix", "010"},
+		"quotes":                          {"database: \"postgres://a:b#c@d/e\"\n", "database", "postgres://a:b#c@d/e"},
+		"a list on lines":                 {"cors-origins:\n- a\n- b\n", "cors-origins", []string{"a", "b"}},
+		"a list of one, plainly":          {"cors-origins: a\n", "cors-origins", []string{"a"}},
+		"a list with commas":              {"cors-origins: a,b\n", "cors-origins", []string{"a", "b"}},
+		"truth in the words of operators": {"development: yes\n", "development", true},
+		"an alias":                        {"tls-cert: &a both.pem\ntls-key: *a\n", "tls-key", "both.pem"},
+		"a setting of another command":    {"check: true\n", "listen", "localhost:8080"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "signet.yaml")
+			if err := os.WriteFile(path, []byte(c.text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := parse(t, c.flag, "start", "--config", path); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%s is %v, want %v", c.flag, got, c.want)
+			}
+		})
+	}
+}
+
+func TestOneLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"one\n\ttwo\n": "one two",
+		"unexpected argument postgres://u:p@ss/w@host/db":                 "unexpected argument postgres://…@host/db",
+		"a postgresql://:secret@host:1/db b":                              "a postgresql://…@host:1/db b",
+		"it should look like postgres://user@host:5432/name":              "it should look like postgres://user@host:5432/name",
+		"https://id.example.org:8443/ is not user@example.org's: goodbye": "https://id.example.org:8443/ is not user@example.org's: goodbye",
+	} {
+		if got := oneLine(in); got != want {
+			t.Errorf("%q becomes %q, want %q", in, got, want)
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/testdb"
+)
+
+// TestARebuildIsAlone: on PostgreSQL a rebuild and nodes that run keep each other out, also after a node's connection
+// was cut and made anew.
+func TestARebuildIsAlone(t *testing.T) {
+	ctx := t.Context()
+	db := testdb.New(t, testdb.Postgres)
+	master := secret.NewMasterKey()
+	node := func() *Store {
+		t.Helper()
+		s, _, err := Open(ctx, Options{Database: db.URL, Master: master})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { s.Close() })
+		return s
+	}
+	running, operator := node(), node()
+	if _, err := operator.Rebuild(ctx); !errors.Is(err, ErrInUse) {
+		t.Fatalf("beside a node: %v", err)
+	}
+
+	conn, err := pgx.Connect(ctx, db.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend(l.pid, 10000) FROM pg_locks l WHERE l.locktype = 'advisory'"); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*Store{operator, running} { // both notice, and take the lock anew before they write
+		s.run([]*pending{{done: make(chan error, 1)}}, 1)
+	}
+	if _, err := operator.Rebuild(ctx); !errors.Is(err, ErrInUse) {
+		t.Fatalf("beside a node that had to connect again: %v", err)
+	}
+
+	if err := running.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := operator.Rebuild(ctx); err != nil {
+		t.Fatalf("alone: %v", err)
+	}
+	err = operator.engine.alone(ctx, func(executor) error {
+		late := &pgEngine{config: operator.engine.(*pgEngine).config}
+		err := late.join(ctx)
+		if errs.KindOf(err) != errs.Unavailable {
+			t.Errorf("a node may join a rebuild: %v", err)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node()
+	if _, err := operator.Rebuild(ctx); !errors.Is(err, ErrInUse) {
+		t.Fatalf("beside a new node: %v", err)
+	}
+}
