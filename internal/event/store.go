@@ -33,7 +33,7 @@ type Reader interface {
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
 }
 
-// Bearer is what decides about a request's credential: the token (without its hash and time of making), and the state
+// Bearer is what decides about a request's credential: the token (without its time of making), and the state
 // documents of its user and that user's organization.
 type Bearer struct {
 	Token   Token

@@ -90,10 +90,16 @@ func openPostgres(ctx context.Context, s *Store, database string, readOnly bool)
 
 func (e *pgEngine) close() error {
 	e.pool.Close()
-	if e.conn != nil {
-		return e.conn.Close(context.Background())
+	if e.conn == nil {
+		return nil
 	}
-	return nil
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if !e.conn.IsClosed() {
+		// PostgreSQL notices a closed connection some time later: whoever rebuilds now should not have to wait for that.
+		_, _ = e.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
+	}
+	return e.conn.Close(ctx)
 }
 
 // text gives the numbered form of a shared statement.

@@ -76,17 +76,6 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	return found, away(ctx, err)
 }
 
-// Bearer implements event.Reader.
-func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, error) {
-	var found *event.Bearer
-	err := s.engine.query(ctx, s.sql.bearer, []any{tokenHash}, func(scan scanner) error {
-		found = &event.Bearer{}
-		t := &found.Token
-		return scan(&t.ID, &t.Kind, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Expires, &found.OrgID, (*text)(&found.UserDoc), (*text)(&found.OrgDoc))
-	})
-	return found, away(ctx, err)
-}
-
 // TokenByID implements event.Reader.
 func (s *Store) TokenByID(ctx context.Context, id string) (*event.Token, error) {
 	var found *event.Token

@@ -60,7 +60,7 @@ const (
 // statements are the shared texts that depend on the kinds of objects.
 type statements struct {
 	record map[event.Kind]string // by id
-	bearer string
+	bearer [len(lookupSizes)]string
 }
 
 func newStatements(kinds []event.Definition) statements {
@@ -68,8 +68,9 @@ func newStatements(kinds []event.Definition) statements {
 	for _, k := range kinds {
 		st.record[k.Name()] = "SELECT " + recordColumns + " FROM " + k.Table() + " s WHERE s.id = ?"
 	}
-	st.bearer = "SELECT t.id, t.kind, t.user_id, t.epoch, t.org_epoch, t.expires, s.org_id, s.doc, o.doc " +
-		"FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash = ?"
+	for i, size := range lookupSizes {
+		st.bearer[i] = bearerText(size)
+	}
 	return st
 }
 

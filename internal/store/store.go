@@ -55,6 +55,7 @@ type Store struct {
 	log    *slog.Logger
 
 	queue    chan *pending // nil: read-only
+	lookups  chan *lookup  // nil when read-only
 	stopping chan struct{}
 	stopped  chan struct{} // closed once the writer has answered everything it ever will
 	closing  sync.Once
@@ -112,6 +113,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		}
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
+		s.serveLookups()
 	}
 	return s, created, nil
 }

@@ -1,7 +1,10 @@
 package storetest
 
 import (
+	"crypto/sha256"
 	"errors"
+	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,6 +17,7 @@ var besideChecks = []check{
 	{name: "tokens are put, advanced and dropped", test: tokenLife},
 	{name: "a token that was dropped does not come back", test: droppedToken},
 	{name: "a bearer comes with the user and the organization", test: bearer},
+	{name: "bearers that are asked for together each get their own", test: manyBearers},
 }
 
 func rowLife(t *testing.T, e *env) {
@@ -109,7 +113,7 @@ func rowExpiry(t *testing.T, e *env) {
 }
 
 func token(id string) event.Token {
-	return event.Token{ID: id, Hash: []byte("hash of " + id), Kind: "session", UserID: "usr_1", Epoch: 3, OrgEpoch: 4, Created: 5, Expires: 6}
+	return event.Token{ID: id, Hash: hashOf(id), Kind: "session", UserID: "usr_1", Epoch: 3, OrgEpoch: 4, Created: 5, Expires: 6}
 }
 
 func tokens(act func(tx *event.Tx)) event.Command {
@@ -197,7 +201,45 @@ func bearer(t *testing.T, e *env) {
 	if b.Token.ID != "tok_1" || b.Token.UserID != "usr_1" || b.Token.Kind != "session" || b.Token.Epoch != 3 || b.Token.OrgEpoch != 4 || b.Token.Expires != 6 {
 		t.Errorf("token %+v", b.Token)
 	}
-	if b, err := n.Bearer(t.Context(), []byte("hash of tok_")); b != nil || err != nil {
+	if b, err := n.Bearer(t.Context(), hashOf("tok_")); b != nil || err != nil {
 		t.Errorf("another hash: %v, %v", b, err)
+	}
+}
+
+func hashOf(id string) []byte {
+	sum := sha256.Sum256([]byte(id))
+	return sum[:]
+}
+
+// manyBearers asks for many tokens at once, known and unknown ones, so that lookups are answered together.
+func manyBearers(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addOrg("org_1", "first"))
+	must(t, n, addUser("usr_1", "ada"))
+	const known = 40
+	must(t, n, tokens(func(tx *event.Tx) {
+		for i := range known {
+			tx.PutToken(token(fmt.Sprint("tok_", i)))
+		}
+	}))
+	var asking sync.WaitGroup
+	for i := range 4 * known {
+		asking.Go(func() {
+			for range 5 {
+				id := fmt.Sprint("tok_", i)
+				b, err := n.Bearer(t.Context(), hashOf(id))
+				switch {
+				case err != nil:
+					t.Error(err)
+				case (b != nil) != (i < known) || b != nil && b.Token.ID != id:
+					t.Errorf("%s: %+v", id, b)
+				}
+			}
+		})
+	}
+	asking.Wait()
+	must(t, n, tokens(func(tx *event.Tx) { tx.DropToken("tok_0") }))
+	if b, err := n.Bearer(t.Context(), hashOf("tok_0")); b != nil || err != nil {
+		t.Errorf("dropped: %v, %v", b, err)
 	}
 }

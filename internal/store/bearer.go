@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"runtime"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// Every request looks up its token, so this is the busiest read. As with commands, whatever waits at the same moment
+// is taken together: one query, one round trip, one read transaction. Nothing is kept between queries: a
+// lookup is answered by a query that began after it.
+
+// lookup is a token somebody waits for.
+type lookup struct {
+	hash  [32]byte
+	found *event.Bearer
+	err   error
+	done  chan struct{}
+}
+
+// lookupSizes are the numbers of tokens a query may ask for; it is filled up by asking for the last one again. Few
+// sizes mean few prepared statements.
+var lookupSizes = [...]int{1, 4, 16, 64}
+
+func bearerText(tokens int) string {
+	return "SELECT t.hash, t.id, t.kind, t.user_id, t.epoch, t.org_epoch, t.expires, s.org_id, s.doc, o.doc " +
+		"FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash IN (" + placeholders(tokens) + ")"
+}
+
+// Bearer implements event.Reader.
+func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, error) {
+	if len(tokenHash) != 32 {
+		return nil, nil
+	}
+	l := &lookup{hash: [32]byte(tokenHash), done: make(chan struct{})}
+	if s.lookups == nil { // read-only
+		s.answerLookups(ctx, []*lookup{l})
+		return l.found, l.err
+	}
+	select {
+	case s.lookups <- l:
+	case <-ctx.Done():
+		return nil, away(ctx, ctx.Err())
+	case <-s.stopping:
+		return nil, errStopping
+	}
+	select {
+	case <-l.done:
+		return l.found, l.err
+	case <-ctx.Done():
+		return nil, away(ctx, ctx.Err())
+	case <-s.stopping:
+		return nil, errStopping
+	}
+}
+
+// serveLookups starts as many readers as there are cores to run them.
+func (s *Store) serveLookups() {
+	s.lookups = make(chan *lookup, maxQueue)
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			var batch []*lookup
+			for {
+				select {
+				case l := <-s.lookups:
+					batch = append(batch[:0], l)
+				case <-s.stopping:
+					return
+				}
+				for more := true; more && len(batch) < lookupSizes[len(lookupSizes)-1]; {
+					select {
+					case l := <-s.lookups:
+						batch = append(batch, l)
+					default:
+						more = false
+					}
+				}
+				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+				s.answerLookups(ctx, batch)
+				cancel()
+			}
+		}()
+	}
+}
+
+func (s *Store) answerLookups(ctx context.Context, batch []*lookup) {
+	size := 0
+	for size < len(lookupSizes)-1 && lookupSizes[size] < len(batch) {
+		size++
+	}
+	args := make([]any, lookupSizes[size])
+	for i := range args {
+		args[i] = batch[min(i, len(batch)-1)].hash[:]
+	}
+	found := make(map[[32]byte]*event.Bearer, len(batch))
+	err := s.engine.query(ctx, s.sql.bearer[size], args, func(scan scanner) error {
+		b := &event.Bearer{}
+		t := &b.Token
+		if err := scan(&t.Hash, &t.ID, &t.Kind, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Expires, &b.OrgID, (*text)(&b.UserDoc), (*text)(&b.OrgDoc)); err != nil {
+			return err
+		}
+		found[[32]byte(t.Hash)] = b
+		return nil
+	})
+	for _, l := range batch {
+		l.found, l.err = found[l.hash], away(ctx, err)
+		close(l.done)
+	}
+}
