@@ -19,7 +19,7 @@ type state struct {
 	hash                       []byte
 	key                        string
 	shape                      int64
-	doc, email                 string
+	doc, standing, email       string
 }
 
 type event struct {
@@ -32,7 +32,7 @@ type event struct {
 }
 
 func (s *state) columns() []any {
-	return []any{&s.id, &s.org, &s.sequence, &s.created, &s.changed, &s.hash, &s.key, &s.shape, &s.doc, &s.email}
+	return []any{&s.id, &s.org, &s.sequence, &s.created, &s.changed, &s.hash, &s.key, &s.shape, &s.doc, &s.standing, &s.email}
 }
 
 func (e *event) columns() []any {
@@ -41,11 +41,11 @@ func (e *event) columns() []any {
 
 // The statements that both floors share, but for the way parameters are written.
 const (
-	selectState = "SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc, verified_email FROM users WHERE id = "
+	selectState = "SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email FROM users WHERE id = "
 	selectEvent = "SELECT org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time FROM events " +
 		"WHERE type = 'user.profile_changed.v1' ORDER BY position DESC LIMIT 1"
 	eventColumns = "position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time"
-	stateColumns = "id, org_id, sequence, created, changed, hash, key_id, shape, doc, verified_email"
+	stateColumns = "id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email"
 )
 
 // rawSQLite is the floor of operations that write on SQLite: one writer that takes whatever has queued up, and for each
@@ -112,7 +112,7 @@ func openRawSQLite(ctx context.Context, from, into string, people []person) (_ *
 		return nil, fmt.Errorf("SQLite runs with journal_mode %s and synchronous %d", mode, durable)
 	}
 	for i := range f.states {
-		if _, err := f.conn.ExecContext(ctx, "INSERT INTO users ("+stateColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values(f.states[i].columns())...); err != nil {
+		if _, err := f.conn.ExecContext(ctx, "INSERT INTO users ("+stateColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values(f.states[i].columns())...); err != nil {
 			return nil, err
 		}
 	}
@@ -121,9 +121,9 @@ func openRawSQLite(ctx context.Context, from, into string, people []person) (_ *
 	}
 	for text, statement := range map[string]**sql.Stmt{
 		"BEGIN IMMEDIATE": &f.begin, "COMMIT": &f.commit, selectState + "?": &f.load,
-		"INSERT INTO events (" + eventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)":                                                          &f.insert,
-		"UPDATE users SET org_id = ?, sequence = ?, created = ?, changed = ?, hash = ?, key_id = ?, shape = ?, doc = ?, verified_email = ? WHERE id = ?": &f.update,
-		"UPDATE log_head SET position = ? WHERE id = 1":                                                                                                  &f.head,
+		"INSERT INTO events (" + eventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)": &f.insert,
+		"UPDATE users SET sequence = ?, changed = ?, hash = ?, shape = ?, doc = ? WHERE id = ?": &f.update,
+		"UPDATE log_head SET position = ? WHERE id = 1":                                         &f.head,
 	} {
 		if *statement, err = f.conn.PrepareContext(ctx, text); err != nil {
 			return nil, err
@@ -220,7 +220,7 @@ func (f *rawSQLite) transaction(batch []*rawWrite) error {
 		if _, err := f.insert.Exec(f.position, s.id, s.sequence, e.org, e.kind, e.payload, e.sealed, e.key, e.prev, e.actor, e.request, s.changed); err != nil {
 			return err
 		}
-		if _, err := f.update.Exec(s.org, s.sequence, s.created, s.changed, s.hash, s.key, s.shape, s.doc, s.email, s.id); err != nil {
+		if _, err := f.update.Exec(s.sequence, s.changed, s.hash, s.shape, s.doc, s.id); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,7 @@
 package access_test
 
 import (
+	"context"
 	"errors"
 	"go/ast"
 	"go/parser"
@@ -78,18 +79,16 @@ func TestEveryRoleHoldsWhatTheTableSays(t *testing.T) {
 
 func TestTheTableNamesEveryRoleAndEveryPermission(t *testing.T) {
 	scopes, _, permissions := matrix(t)
-	var installation, organization []access.Role
+	var all, organization []access.Role
 	for role, scope := range scopes {
-		if scope == access.Installation {
-			installation = append(installation, role)
-		} else {
+		all = append(all, role)
+		if scope != access.Installation {
 			organization = append(organization, role)
 		}
 	}
-	slices.Sort(installation)
 	slices.Sort(organization)
-	if got := access.InstallationRoles(); !slices.Equal(got, installation) {
-		t.Errorf("roles of the installation: %q, the table has %q", got, installation)
+	if declared := constants(t, "Role"); !slices.Equal(declared, sortedWords(all)) {
+		t.Errorf("declared roles: %q\nin the table: %q", declared, sortedWords(all))
 	}
 	if got := access.OrgRoles(); !slices.Equal(got, organization) {
 		t.Errorf("roles of organizations: %q, the table has %q", got, organization)
@@ -291,15 +290,41 @@ func TestAnInstallationRoleWithoutAnOrganizationReachesNothing(t *testing.T) {
 	}
 }
 
-func TestTheSystemPermitCoversEverybodyInItsScope(t *testing.T) {
-	permit := access.SystemPermit("org_a")
-	if !permit.Reaches("org_a") || permit.Reaches("org_b") {
-		t.Error("reaches the wrong organizations")
+func TestAPermitThatWasNotMadeForARequestRenewsToItself(t *testing.T) {
+	caller := &access.Caller{UserID: "usr_a", RequestID: "req_1", Memberships: access.Memberships{"org_a": {access.OrgUserManager}}}
+	permit, err := caller.In("org_a", access.UserWrite)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if permit.Origin().Actor != event.System {
-		t.Errorf("acts as %q", permit.Origin().Actor)
+	renewed, err := permit.Renew(t.Context())
+	if err != nil || !reflect.DeepEqual(renewed, permit) {
+		t.Errorf("got %+v, %v", renewed, err)
 	}
-	if err := permit.Covers(access.Memberships{access.Installation: {access.IAMOwner}}); err != nil {
-		t.Error(err)
+	if zero, err := (access.Permit{}).Renew(t.Context()); err != nil || zero.Reaches("org_a") {
+		t.Errorf("nothing became %+v, %v", zero, err)
+	}
+}
+
+func TestARenewedPermitIsWhatTheCheckFindsNow(t *testing.T) {
+	caller := &access.Caller{UserID: "usr_a", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	first, err := caller.In("org_a", access.UserWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	permit := first.Renewing(func(context.Context) (access.Permit, error) { return caller.In("org_a", access.UserWrite) })
+	caller.Memberships = access.Memberships{"org_a": {access.OrgUserManager}}
+	owner := access.Memberships{"org_a": {access.OrgOwner}}
+	if err := permit.Covers(owner); err != nil {
+		t.Errorf("before: %v", err)
+	}
+	if permit, err = permit.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := permit.Covers(owner); !errors.Is(err, access.ErrTargetHoldsMore) {
+		t.Errorf("it still covers what the caller no longer holds: %v", err)
+	}
+	caller.Memberships = nil
+	if permit, err = permit.Renew(t.Context()); !errors.Is(err, access.ErrDenied) || permit.Reaches("org_a") {
+		t.Errorf("the second renewal: %v", err)
 	}
 }

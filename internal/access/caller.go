@@ -1,6 +1,10 @@
 package access
 
-import "github.com/signet-idm/signet/internal/event"
+import (
+	"context"
+
+	"github.com/signet-idm/signet/internal/event"
+)
 
 // Caller is who sends a request, as the credential proved.
 type Caller struct {
@@ -31,11 +35,27 @@ type Permit struct {
 	origin event.Origin
 	scope  string
 	holds  Memberships
+	renew  func(context.Context) (Permit, error)
 }
 
-// SystemPermit is for what the program does by itself: the first start, an operator at the command line.
-func SystemPermit(scope string) Permit {
-	return Permit{origin: event.Origin{Actor: event.System}, scope: scope, holds: Memberships{Installation: {IAMOwner}}}
+// Renewing gives a copy of the permit that check renews: it looks at the credential and at the permission again.
+func (p Permit) Renewing(check func(context.Context) (Permit, error)) Permit {
+	p.renew = check
+	return p
+}
+
+// Renew checks again whether the caller may. An operation calls it after work that took long, before it changes anything:
+// meanwhile the credential may have ended, or the roles may have been taken away. A permit that was not made for a
+// request renews to itself.
+func (p Permit) Renew(ctx context.Context) (Permit, error) {
+	if p.renew == nil {
+		return p, nil
+	}
+	renewed, err := p.renew(ctx)
+	if err != nil {
+		return Permit{}, err
+	}
+	return renewed.Renewing(p.renew), nil
 }
 
 // Reaches tells whether an object of this owner is inside the permit's scope.

@@ -8,6 +8,7 @@
 package access
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -72,19 +73,7 @@ var orgRoles = map[Role][]Permission{
 func IsOrgRole(r Role) bool { _, ok := orgRoles[r]; return ok }
 
 // OrgRoles lists the roles an organization knows, in order of their names.
-func OrgRoles() []Role { return sortedRoles(orgRoles) }
-
-// InstallationRoles lists the roles the installation knows, in order of their names.
-func InstallationRoles() []Role { return sortedRoles(installationRoles) }
-
-func sortedRoles(m map[Role][]Permission) []Role {
-	var all []Role
-	for r := range m {
-		all = append(all, r)
-	}
-	slices.Sort(all)
-	return all
-}
+func OrgRoles() []Role { return slices.Sorted(maps.Keys(orgRoles)) }
 
 // IsPermission tells whether some role holds p, so that a typing error in the proto is found by a test.
 func IsPermission(p Permission) bool { return slices.Contains(installationRoles[IAMOwner], p) }

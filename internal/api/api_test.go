@@ -31,6 +31,15 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// permit is that of an owner of the installation.
+func permit(t *testing.T, org string) access.Permit {
+	t.Helper()
+	caller := &access.Caller{UserID: "usr_iam", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	p, err := caller.In(org, access.OrgRead)
+	must(t, err)
+	return p
+}
+
 func TestDetailsOfAChangeHaveNoCreationDate(t *testing.T) {
 	created, moved := time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC), time.Date(2026, 2, 2, 3, 4, 5, 7000, time.UTC)
 	d := event.Details{Sequence: 1<<63 + 5, Created: created, Changed: moved, Org: "org_a"}
@@ -176,7 +185,7 @@ func TestTheIdempotencyKeyBelongsToCallerMethodAndRequest(t *testing.T) {
 		{"another method", func(i *call.Info) { i.Procedure = "x" }, setupRequest(), false, false},
 		{"another key", func(i *call.Info) { i.IdempotencyKey = "k2" }, setupRequest(), false, true},
 		{"another password", func(*call.Info) {}, setupRequest(func(r *signetv1.SetupOrganizationRequest) { r.Human.Password = "x" }), true, false},
-		{"another organization", func(i *call.Info) { i.Permit = access.SystemPermit("org_b") }, setupRequest(), true, false},
+		{"another organization", func(i *call.Info) { i.Permit = permit(t, "org_b") }, setupRequest(), true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			info := base
@@ -202,7 +211,7 @@ func TestTheOperationsAnswer(t *testing.T) {
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind)
 	hasher := secret.NewHasher(0, 0)
 	set := setup.Setup{Store: s, Hasher: hasher, DomainSuffix: "id.test"}
-	sessions := &session.Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now}
+	sessions := &session.Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, Standings: &session.Standings{}}
 	orgs := Organizations{Setup: set, Master: s.Master, Clock: s.Now}
 	users := Users{Store: s, Hasher: hasher, Sessions: sessions}
 	idps := IdentityProviders{Store: s, Master: s.Master, Clock: s.Now}
@@ -320,7 +329,7 @@ func TestAServiceUserIsShownAsOne(t *testing.T) {
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind)
 	first, err := setup.Setup{Store: s, Hasher: secret.NewHasher(0, 0), DomainSuffix: "id.test"}.First(t.Context(), func(setup.FirstAdmin) error { return nil })
 	must(t, err)
-	ctx := call.With(t.Context(), &call.Info{Permit: access.SystemPermit(first.OrgID)})
+	ctx := call.With(t.Context(), &call.Info{Permit: permit(t, first.OrgID)})
 	got, err := Users{Store: s}.GetUser(ctx, &signetv1.GetUserRequest{UserId: first.ServiceUserID})
 	must(t, err)
 	if got.GetUser().GetService().GetName() == "" || got.GetUser().GetHuman() != nil {
@@ -330,7 +339,7 @@ func TestAServiceUserIsShownAsOne(t *testing.T) {
 
 func TestARefusalIsAnsweredAsItIs(t *testing.T) {
 	s := eventtest.New(t, org.Kind, user.Kind, idp.Kind)
-	ctx := call.With(t.Context(), &call.Info{Caller: &access.Caller{UserID: "usr_x", OrgID: "org_x"}, Permit: access.SystemPermit("org_x")})
+	ctx := call.With(t.Context(), &call.Info{Caller: &access.Caller{UserID: "usr_x", OrgID: "org_x"}, Permit: permit(t, "org_x")})
 	users := Users{Store: s}
 	idps := IdentityProviders{Store: s, Master: s.Master, Clock: s.Now}
 	for name, c := range map[string]struct {

@@ -10,6 +10,7 @@ package errs
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 )
@@ -60,18 +61,39 @@ func New(kind Kind, reason Reason, message string) *Error {
 	return &Error{Kind: kind, Reason: reason, Message: message}
 }
 
-// Invalid makes an InvalidArgument error out of field violations.
+// How much of what is wrong an error says. Over gRPC all of it travels in trailers, the message twice and the rest in
+// base64, and many clients take no more than 8 KiB of them.
+const (
+	MaxViolations = 50 // per error
+
+	maxText  = 3 << 10 // bytes of violations
+	maxNamed = 5       // violations in the message
+	maxNames = 500     // bytes of them, but for the first
+)
+
+// Invalid makes an InvalidArgument error out of field violations. It keeps as many of them, from the front, as an answer
+// can hold; its message names the first few and counts the others.
 func Invalid(fields ...Violation) *Error {
 	message := "the request is not valid"
-	if len(fields) > 0 {
-		parts := make([]string, len(fields))
-		for i, f := range fields {
-			parts[i] = strings.TrimSpace(f.Field + " " + f.Message)
+	kept, named, text, names := 0, 0, 0, 0
+	for i, f := range fields {
+		said := strings.TrimSpace(f.Field + " " + f.Message)
+		if text += len(said); i > 0 && (i == MaxViolations || text > maxText) {
+			break
 		}
-		message += ": " + strings.Join(parts, "; ")
+		kept++
+		if names += len(said); named == i && (i == 0 || i < maxNamed && names <= maxNames) {
+			message += separators[min(i, 1)] + said
+			named++
+		}
 	}
-	return &Error{Kind: InvalidArgument, Reason: InvalidRequest, Message: message, Fields: fields}
+	if more := len(fields) - named; more > 0 {
+		message += fmt.Sprintf("; and %d more", more)
+	}
+	return &Error{Kind: InvalidArgument, Reason: InvalidRequest, Message: message, Fields: fields[:kept]}
 }
+
+var separators = [...]string{": ", "; "}
 
 // Because returns a copy of e that remembers its cause for the log.
 func (e *Error) Because(cause error) *Error {

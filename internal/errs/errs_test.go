@@ -71,6 +71,35 @@ func TestACauseIsKeptForTheLogAndOutOfTheMessage(t *testing.T) {
 	}
 }
 
+func TestInvalidSaysNoMoreThanAnAnswerHolds(t *testing.T) {
+	many := func(n, size int) (all []errs.Violation) {
+		for i := range n {
+			all = append(all, errs.Violation{Field: fmt.Sprintf("f%d", i), Message: strings.Repeat("x", size)})
+		}
+		return all
+	}
+	for _, c := range []struct {
+		name       string
+		fields     []errs.Violation
+		kept, said int
+		ending     string
+	}{
+		{"five", many(5, 10), 5, 5, "f4 xxxxxxxxxx"},
+		{"one more than the message names", many(6, 10), 6, 5, "; and 1 more"},
+		{"as many as there may be", many(errs.MaxViolations, 10), errs.MaxViolations, 5, "; and 45 more"},
+		{"more than there may be", many(1000, 10), errs.MaxViolations, 5, "; and 995 more"},
+		{"long ones", many(20, 400), 7, 1, "; and 19 more"},
+		{"a very long one is there all the same", many(2, 5000), 1, 1, "; and 1 more"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			err := errs.Invalid(c.fields...)
+			if len(err.Fields) != c.kept || strings.Count(err.Message, "x f")+strings.Count(err.Message, "x; f")+1 != c.said || !strings.HasSuffix(err.Message, c.ending) {
+				t.Errorf("%d violations: %s", len(err.Fields), err.Message)
+			}
+		})
+	}
+}
+
 func TestInvalidNamesEveryField(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"runtime/debug"
 	"slices"
+	"time"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret"
@@ -345,6 +346,7 @@ type draft struct {
 	key      *secret.DataKey
 	object   any // *Object[S] once somebody asked
 	finish   func() error
+	newer    bool // its state was written by a newer program, which knows more of it than would be written back
 	events   []Event
 	size     int
 	before   []Claim // held before the first new event
@@ -375,6 +377,9 @@ func (tx *Tx) draft(ref Ref) (*draft, error) {
 
 func (d *draft) exists() bool { return d.record.Sequence > 0 }
 
+var errNewer = &errs.Error{Kind: errs.Unavailable, Reason: StorageAway, RetryAfter: time.Second,
+	Message: "a newer version of signet has written this object: upgrade this node, or ask one that is upgraded"}
+
 // newKey gives a new object a key for its personal data.
 func (d *draft) newKey() {
 	key := secret.NewDataKey()
@@ -387,6 +392,9 @@ func (d *draft) newKey() {
 func (d *draft) append(t Type, payload, personal []byte) error {
 	if !d.writable {
 		return fmt.Errorf("event: %s was declared for reading only", d.ref.Kind)
+	}
+	if d.newer {
+		return errNewer
 	}
 	rec := &d.record
 	e := Event{

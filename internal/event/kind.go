@@ -112,7 +112,7 @@ type Record struct {
 	KeyID    string
 	Shape    int
 	Doc      []byte
-	Columns  []string // values of the lookup columns; not filled on reads
+	Columns  []string // values of the lookup columns
 
 	WrappedKey []byte // of KeyID, read along; not part of the row
 }
@@ -176,6 +176,7 @@ func (k *Objects[S]) Get(tx *Tx, id string) (*Object[S], error) {
 		}
 		o.draft = d
 		d.object = o
+		d.newer = d.record.Shape > k.schema.Shape
 		d.finish = func() error { return k.finish(o) }
 	}
 	return d.object.(*Object[S]), nil

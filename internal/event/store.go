@@ -1,6 +1,9 @@
 package event
 
-import "context"
+import (
+	"context"
+	"encoding/json"
+)
 
 // Store keeps the log and the state that folds out of it. Reads see every change that has been answered, on
 // every node.
@@ -17,7 +20,7 @@ type Store interface {
 
 // Reader is the reading half of Store. Nothing found is nil (or an empty list), not an error.
 type Reader interface {
-	// Record reads one object.
+	// Record reads one object. Others may hold the same record: it is not to be altered.
 	Record(ctx context.Context, ref Ref) (*Record, error)
 	// RecordsWhere reads up to limit objects of an organization by one of their lookup columns, oldest first.
 	RecordsWhere(ctx context.Context, kind Kind, org, column, value string, limit int) ([]*Record, error)
@@ -33,11 +36,24 @@ type Reader interface {
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
 }
 
-// Bearer is what decides about a request's credential: the token (without its time of making), and the state
-// documents of its user and that user's organization.
+// Bearer is what decides about a request's credential: the token, and the standing of its user and of that user's
+// organization.
 type Bearer struct {
-	Token   Token
-	OrgID   string
-	UserDoc []byte
-	OrgDoc  []byte
+	Token Token
+	OrgID string
+	User  string
+	Org   string
+}
+
+// Standing is the lookup column of users and organizations that holds the part of their state that decides about
+// credentials, as JSON. It is small, so that judging a credential costs the same however large the rest has grown.
+const Standing = "standing"
+
+// StandingOf renders it.
+func StandingOf(part any) string {
+	text, err := json.Marshal(part)
+	if err != nil {
+		panic(err) // plain fields of ours
+	}
+	return string(text)
 }

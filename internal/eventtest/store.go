@@ -215,9 +215,13 @@ func (s *Store) Bearer(_ context.Context, tokenHash []byte) (*event.Bearer, erro
 		if o == nil {
 			return nil, nil
 		}
-		return &event.Bearer{Token: *t, OrgID: u.Org, UserDoc: u.Doc, OrgDoc: o.Doc}, nil
+		return &event.Bearer{Token: *t, OrgID: u.Org, User: s.standing(u), Org: s.standing(o)}, nil
 	}
 	return nil, nil
+}
+
+func (s *Store) standing(r *event.Record) string {
+	return r.Columns[slices.Index(s.kinds[r.Kind].Columns(), event.Standing)]
 }
 
 // TokenByID implements event.Reader.

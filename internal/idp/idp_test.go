@@ -15,9 +15,19 @@ import (
 var (
 	general = idp.General{Name: "Corp", Styling: idp.Google, AutoRegister: true}
 	jwt     = idp.JWT{Endpoint: "https://corp.example/jwt", Issuer: "corp", KeysEndpoint: "https://corp.example/keys", HeaderName: "x-corp"}
-	ownerA  = access.SystemPermit("org_a")
+	ownerA  = permit("org_a")
 	moved   = errs.New(errs.Aborted, event.SequenceMismatch, "")
 )
+
+// permit is that of an owner of the installation.
+func permit(org string) access.Permit {
+	caller := &access.Caller{UserID: "usr_iam", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	p, err := caller.In(org, access.IDPWrite)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
 
 // world has an active, an inactive and a removed JWT provider of org_a, one of another type, and one of org_b.
 func world(t *testing.T) *eventtest.Store {
@@ -232,7 +242,7 @@ func TestAProviderNeedsAnOrganizationThatExists(t *testing.T) {
 		t.Run(id, func(t *testing.T) {
 			s := world(t)
 			mark := s.Mark()
-			_, err := idp.AddJWT(t.Context(), s, access.SystemPermit(id), event.Once{}, general, jwt)
+			_, err := idp.AddJWT(t.Context(), s, permit(id), event.Once{}, general, jwt)
 			eventtest.As(t, err, org.ErrNotFound)
 			s.Then(t, mark)
 		})

@@ -62,7 +62,9 @@ func (o *Org) LoginNames(userName string) []string {
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Org]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 1,
-	Facts: []event.Fact[Org]{Added{}, DomainAdded{}, Deactivated{}, Reactivated{}, WasRemoved{}},
+	Facts:   []event.Fact[Org]{Added{}, DomainAdded{}, Deactivated{}, Reactivated{}, WasRemoved{}},
+	Columns: []string{event.Standing},
+	Lookup:  func(o *event.Object[Org]) []string { return []string{event.StandingOf(&o.State.Standing)} },
 	Claims: func(o *event.Object[Org]) []event.Claim {
 		var claims []event.Claim
 		for _, d := range o.State.Domains {

@@ -112,7 +112,10 @@ func TestAnOrganizationIsReadWithinItsPermit(t *testing.T) {
 	eventtest.Given(t, s, org.Kind, "org_removed", "", nil, org.WasRemoved{})
 	for id, found := range map[string]bool{"org_active": true, "org_inactive": true, "org_removed": false, "org_unknown": false, "../x": false, access.Installation: false} {
 		t.Run(id, func(t *testing.T) {
-			o, err := org.Get(t.Context(), s, access.SystemPermit(id))
+			caller := &access.Caller{UserID: "usr_iam", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+			permit, err := caller.In(id, access.OrgRead)
+			eventtest.As(t, err, nil)
+			o, err := org.Get(t.Context(), s, permit)
 			if found {
 				eventtest.As(t, err, nil)
 				if o == nil || o.ID != id {

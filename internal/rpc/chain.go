@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func link(last run, steps ...step) run {
 
 // chain is what every operation runs behind.
 func (h *Handler) chain() run {
-	return link(operate, guard, limit, h.authenticate, h.validate, authorize)
+	return link(operate, guard, limit, h.authenticate, h.validate, h.authorize)
 }
 
 // guard turns a panic into an internal error that remembers where it happened.
@@ -103,6 +104,15 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 	if c.op.rule.GetPublic() {
 		return next(ctx, c, req)
 	}
+	var err error
+	if c.info.Caller, err = h.identify(ctx, c); err != nil {
+		return nil, err
+	}
+	return next(ctx, c, req)
+}
+
+// identify asks who the call's token belongs to at this moment.
+func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error) {
 	token, ok := bearer(c.header)
 	if !ok {
 		return nil, access.ErrUnauthenticated
@@ -116,8 +126,7 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 	}
 	own := *caller // whoever hands callers out may keep them
 	own.RequestID = c.info.RequestID
-	c.info.Caller = &own
-	return next(ctx, c, req)
+	return &own, nil
 }
 
 // validate decodes the request and collects everything that is wrong with it and its headers.
@@ -148,13 +157,13 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 	return next(ctx, c, req)
 }
 
-// firstOfEach keeps one violation per field, and no more of them than a caller can read, in an order that does not
-// depend on the protocol.
+// firstOfEach keeps one violation per field, none inside an object that is wrong itself, and no more of them than a
+// caller can read, in an order that does not depend on the protocol.
 func firstOfEach(all []errs.Violation) []errs.Violation {
 	var kept []errs.Violation
 	seen := map[string]bool{}
 	for _, v := range all {
-		if v.Field != "" && seen[v.Field] {
+		if v.Field != "" && (seen[v.Field] || insideOf(seen, v.Field)) {
 			continue
 		}
 		seen[v.Field] = true
@@ -162,8 +171,38 @@ func firstOfEach(all []errs.Violation) []errs.Violation {
 			break
 		}
 	}
-	slices.SortStableFunc(kept, func(a, b errs.Violation) int { return strings.Compare(a.Field, b.Field) })
+	// An object may have been found wrong after something inside it.
+	kept = slices.DeleteFunc(kept, func(v errs.Violation) bool { return insideOf(seen, v.Field) })
+	slices.SortStableFunc(kept, func(a, b errs.Violation) int { return compareFields(a.Field, b.Field) })
 	return kept
+}
+
+// compareFields orders paths by name, and elements of a list by number: roles[2] comes before roles[10].
+func compareFields(a, b string) int {
+	for a != "" && b != "" {
+		nameA, restA, _ := strings.Cut(a, "[")
+		nameB, restB, _ := strings.Cut(b, "[")
+		if c := strings.Compare(nameA, nameB); c != 0 {
+			return c
+		}
+		var indexA, indexB string
+		indexA, a, _ = strings.Cut(restA, "]")
+		indexB, b, _ = strings.Cut(restB, "]")
+		if c := cmp.Or(cmp.Compare(len(indexA), len(indexB)), strings.Compare(indexA, indexB)); c != 0 {
+			return c
+		}
+	}
+	return cmp.Compare(len(a), len(b))
+}
+
+// insideOf tells whether one of the objects that hold a field is among those given.
+func insideOf(fields map[string]bool, field string) bool {
+	for i, c := range field {
+		if (c == '.' || c == '[') && fields[field[:i]] {
+			return true
+		}
+	}
+	return false
 }
 
 // settleOrganization relates the header x-service-orgid to the request, in the way of the operation's scope. The header
@@ -198,8 +237,9 @@ func (c *Call) settleOrganization(req proto.Message) []errs.Violation {
 	return nil
 }
 
-// authorize decides about permission, where that does not depend on the target.
-func authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+// authorize decides about permission, where that does not depend on the target. An operation that takes long can have it
+// decided again, see access.Permit.Renew.
+func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	rule, caller := c.op.rule, c.info.Caller
 	if caller == nil {
 		if !rule.GetPublic() {
@@ -207,8 +247,8 @@ func authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto
 		}
 		return next(ctx, c, req)
 	}
-	if caller.MustChangePassword && !rule.GetRestrictedSession() {
-		return nil, errPasswordChange
+	if err := c.unrestricted(caller); err != nil {
+		return nil, err
 	}
 	if rule.GetPermission() == "" || rule.GetScope() == signetv1.Scope_SCOPE_TARGET {
 		return next(ctx, c, req)
@@ -225,11 +265,30 @@ func authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto
 			org = caller.OrgID
 		}
 	}
-	var err error
-	if c.info.Permit, err = caller.In(org, access.Permission(rule.GetPermission())); err != nil {
+	permission := access.Permission(rule.GetPermission())
+	permit, err := caller.In(org, permission)
+	if err != nil {
 		return nil, err
 	}
+	c.info.Permit = permit.Renewing(func(ctx context.Context) (access.Permit, error) {
+		caller, err := h.identify(ctx, c)
+		if err != nil {
+			return access.Permit{}, err
+		}
+		if err := c.unrestricted(caller); err != nil {
+			return access.Permit{}, err
+		}
+		return caller.In(org, permission)
+	})
 	return next(ctx, c, req)
+}
+
+// unrestricted refuses a session that must change its password first, where that counts.
+func (c *Call) unrestricted(caller *access.Caller) error {
+	if caller.MustChangePassword && !c.op.rule.GetRestrictedSession() {
+		return errPasswordChange
+	}
+	return nil
 }
 
 // operate runs the operation, unless nobody waits for it any more.

@@ -8,7 +8,9 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 )
@@ -173,6 +176,136 @@ func TestRefusals(t *testing.T) {
 			})
 			if tt.reason != "USER_UNKNOWN" && l.fake.info != nil {
 				t.Error("the operation ran all the same")
+			}
+		})
+	}
+}
+
+func TestAPermitIsRenewedByAskingForTheCallerAgain(t *testing.T) {
+	type found struct {
+		caller *access.Caller
+		err    error
+	}
+	before := found{caller: callers["owner"]}
+	for _, tt := range []struct {
+		name   string
+		after  found
+		code   int32
+		reason errs.Reason
+	}{
+		{"nothing has changed", before, 0, ""},
+		{"the credential has ended", found{err: access.ErrUnauthenticated}, 16, access.Unauthenticated},
+		{"nobody is found any more", found{}, 16, access.Unauthenticated},
+		{"the role is gone", found{caller: callers["nobody"]}, 7, access.PermissionDenied},
+		{"the role is another one", found{caller: &access.Caller{UserID: "usr_1", OrgID: "org_own",
+			Memberships: access.Memberships{"org_own": {access.OrgSettingsManager}}}}, 7, access.PermissionDenied},
+		{"the caller has moved, and holds the role there only", found{caller: &access.Caller{UserID: "usr_1", OrgID: "org_x",
+			Memberships: access.Memberships{"org_x": {access.OrgOwner}}}}, 7, access.PermissionDenied},
+		{"the password has to be changed", found{caller: callers["restricted"]}, 7, PasswordChangeRequired},
+		{"storage is away", found{err: errors.New("dial tcp: connection refused")}, 13, Internal},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var now atomic.Pointer[found]
+			l := newLab(t, func(c *Config) {
+				c.Authenticate = func(_ context.Context, token string) (*access.Caller, error) {
+					if token != "owner" {
+						t.Errorf("asked for %q", token)
+					}
+					f := now.Load()
+					return f.caller, f.err
+				}
+			})
+			l.fake.hook = func(ctx context.Context) error {
+				old := call.From(ctx).Permit
+				now.Store(&tt.after)
+				permit, err := old.Renew(ctx)
+				if err == nil && (permit.Org() != "org_own" || permit.Origin() != old.Origin()) {
+					t.Errorf("renewed for %q by %+v", permit.Org(), permit.Origin())
+				}
+				if err == nil { // once more, as for the first time
+					now.Store(&found{err: access.ErrUnauthenticated})
+					if _, err := permit.Renew(ctx); !errors.Is(err, access.ErrUnauthenticated) {
+						t.Errorf("the second renewal: %v", err)
+					}
+				}
+				return err
+			}
+			l.everywhere(t, setPassword.as("owner"), func(t *testing.T, o outcome) {
+				if o.code != tt.code || o.reason != string(tt.reason) {
+					t.Errorf("got %d %s", o.code, o.reason)
+				}
+			}, func() { now.Store(&before) })
+		})
+	}
+}
+
+func TestNothingIsSaidAboutTheInsideOfWhatIsWrongItself(t *testing.T) {
+	violations := func(fields ...string) (all []errs.Violation) {
+		for _, f := range fields {
+			all = append(all, errs.Violation{Field: f, Message: "is wrong"})
+		}
+		return all
+	}
+	for _, tt := range []struct {
+		name        string
+		found, want []string
+	}{
+		{"the object first", []string{"org", "org.name", "org.domain"}, []string{"org"}},
+		{"the object last", []string{"org.name", "human.email.email", "human"}, []string{"human", "org.name"}},
+		{"deep inside", []string{"human", "human.profile.firstName"}, []string{"human"}},
+		{"a list", []string{"roles", "roles[1]", "roles[1].x"}, []string{"roles"}},
+		{"an element of a list", []string{"roles[1]", "roles[1].x", "roles[10].x"}, []string{"roles[1]", "roles[10].x"}},
+		{"in the order of names and numbers", []string{"b", "roles[10]", "a[2].z", "roles[9]", "roles", "a[2].b", "a"}, []string{"a", "b", "roles"}},
+		{"numbers inside", []string{"a[10].b", "a[9].c[11]", "a[9].c[2]", "a[9].b", "a[9]x", "ab"}, []string{"a[9].b", "a[9].c[2]", "a[9].c[11]", "a[9]x", "a[10].b", "ab"}},
+		{"a name that begins alike is another one", []string{"org", "orgId", "organization.name"}, []string{"org", "orgId", "organization.name"}},
+		{"the body as a whole holds no field in this sense", []string{"", "org.name"}, []string{"", "org.name"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var got []string
+			for _, v := range firstOfEach(violations(tt.found...)) {
+				got = append(got, v.Field)
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+	l := newLab(t)
+	o := l.rest(t, l.h1, "POST", "/v1/orgs/_setup", `{"org":1,"human":{"profile":[],"email":{"email":"a@b"},"userName":"u","password":"p"}}`, bearerOf("admin"))
+	if got := slices.Sorted(maps.Keys(o.violations)); !slices.Equal(got, []string{"human.profile", "org"}) {
+		t.Errorf("got %q", o.violations)
+	}
+}
+
+// Clients of gRPC refuse more than 8 KiB of headers and trailers, each counted with 32 bytes on top.
+func TestARefusalFitsIntoTrailers(t *testing.T) {
+	for name, word := range map[string]string{
+		"letters": strings.Repeat("R", 60), "letters of four bytes": strings.Repeat("𝕊", 60), "escapes": strings.Repeat(`\U0010ffff`, 60),
+		"what percent-encoding triples": strings.Repeat("%", 60), "nothing": "",
+	} {
+		t.Run(name, func(t *testing.T) {
+			var wrong []errs.Violation
+			for i := range 60 {
+				wrong = append(wrong, errs.Violation{Field: "roles[" + strconv.Itoa(i) + "]", Message: `"` + word + `" is not a role of organizations`})
+			}
+			wrong[0].Message += ": use one of ORG_OWNER, ORG_OWNER_VIEWER, ORG_SETTINGS_MANAGER, ORG_USER_MANAGER"
+			l := newLab(t, func(c *Config) { c.Check = func(proto.Message) []errs.Violation { return wrong } })
+			var first *outcome
+			l.everywhere(t, setupOrg.as("admin"), func(t *testing.T, o outcome) {
+				if first == nil {
+					first = &o
+				}
+				if o.code != 3 || len(o.violations) < 2 || o.violations["roles[0]"] != wrong[0].Message || !maps.Equal(o.violations, first.violations) ||
+					o.message != first.message || !strings.HasPrefix(o.message, "the request is not valid: roles[0] ") || !strings.HasSuffix(o.message, " more") {
+					t.Errorf("got %d, %d violations: %s", o.code, len(o.violations), o.message)
+				}
+			})
+			size := 0
+			for _, f := range statusTrailer(statusOf(errs.Invalid(firstOfEach(wrong)...), strings.Repeat("r", 64))) {
+				size += len(f[0]) + len(f[1]) + 32
+			}
+			if size > 8<<10-700 {
+				t.Errorf("%d bytes of trailers", size)
 			}
 		})
 	}

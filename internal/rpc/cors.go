@@ -27,8 +27,8 @@ func checkOrigin(origin string) error {
 }
 
 // allowOrigin sets the headers that let a browser hand the answer to a page of a configured origin. Credentials in the
-// browser's sense stay off: the API knows no cookies.
-func (h *Handler) allowOrigin(x *exchange, n *node) {
+// browser's sense stay off: the API knows no cookies. A preflight is told which methods there are.
+func (h *Handler) allowOrigin(x *exchange, methods string) {
 	if len(h.origins) == 0 {
 		return
 	}
@@ -41,8 +41,8 @@ func (h *Handler) allowOrigin(x *exchange, n *node) {
 	header.Set("Access-Control-Allow-Origin", origins[0])
 	preflight := x.r.Method == http.MethodOptions && x.r.Header.Get("Access-Control-Request-Method") != ""
 	switch {
-	case preflight && n != nil:
-		header.Set("Access-Control-Allow-Methods", n.allow)
+	case preflight && methods != "":
+		header.Set("Access-Control-Allow-Methods", methods)
 		header.Set("Access-Control-Allow-Headers", corsRequestHeaders)
 		header.Set("Access-Control-Max-Age", corsMaxAge)
 	case !preflight:

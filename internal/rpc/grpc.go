@@ -105,7 +105,13 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 		return []errs.Violation{{Message: "the message is not a valid " + string(req.ProtoReflect().Descriptor().FullName())}}, nil
 	}
 	if bytes.IndexByte(raw, 0) >= 0 { // most messages need no closer look
-		x.problems = append(x.problems, nulStrings(req.ProtoReflect(), "", nil)...)
+		m := req.ProtoReflect()
+		for _, fd := range x.op.ids {
+			if m.Has(fd) {
+				m.Set(fd, protoString(storable(m.Get(fd).String())))
+			}
+		}
+		x.problems = append(x.problems, nulStrings(m, "", nil)...)
 	}
 	return nil, nil
 }

@@ -97,7 +97,6 @@ func New(config Config) (*Handler, error) {
 	if err := errors.Join(problems...); err != nil {
 		return nil, err
 	}
-	h.root.seal()
 	var err error
 	if h.rules, err = newRules(ops); err != nil {
 		return nil, err
@@ -159,26 +158,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}()
 
-	n, values := h.root.match(r.URL.EscapedPath())
-	h.allowOrigin(x, n)
+	path := r.URL.EscapedPath()
+	serve, values := h.root.match(r.Method, path)
+	if serve != nil {
+		h.allowOrigin(x, "")
+		serve(x, values)
+		return
+	}
+	allow := h.root.allowed(path)
+	h.allowOrigin(x, allow)
 	switch {
-	case n == nil:
+	case allow == "":
 		x.serveUnknown()
 	case r.Method == http.MethodOptions:
-		w.Header().Set("Allow", n.allow)
+		w.Header().Set("Allow", allow)
 		x.answered = true
 		w.WriteHeader(http.StatusNoContent)
 	default:
-		serve := n.ends[r.Method]
-		if serve == nil && r.Method == http.MethodHead {
-			serve = n.ends[http.MethodGet] // net/http leaves the body out
-		}
-		if serve == nil {
-			w.Header().Set("Allow", n.allow)
-			x.refuse(errMethodNotAllowed)
-			return
-		}
-		serve(x, values)
+		w.Header().Set("Allow", allow)
+		x.refuse(errMethodNotAllowed)
 	}
 }
 

@@ -387,27 +387,40 @@ func (l *lab) grpcgo(t *testing.T, procedure string, req, resp proto.Message, he
 	return o
 }
 
-// everywhere sends the same request in all protocols and hands each outcome to check.
-func (l *lab) everywhere(t *testing.T, a ask, check func(t *testing.T, o outcome)) {
+// everywhere sends the same request in all protocols and hands each outcome to check. What is to be prepared is so before
+// each of them.
+func (l *lab) everywhere(t *testing.T, a ask, check func(t *testing.T, o outcome), prepare ...func()) {
 	t.Helper()
 	raw, err := proto.Marshal(a.msg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Run("REST over HTTP/1.1", func(t *testing.T) { check(t, l.rest(t, l.h1, a.verb, a.path, a.json(t), a.header)) })
-	t.Run("REST over HTTP/2", func(t *testing.T) { check(t, l.rest(t, l.h2, a.verb, a.path, a.json(t), a.header)) })
-	t.Run("gRPC", func(t *testing.T) {
-		check(t, l.connect(t, l.h2, a.procedure, raw, a.header, connect.WithGRPC()))
-	})
-	t.Run("gRPC by grpc-go", func(t *testing.T) {
-		check(t, l.grpcgo(t, a.procedure, a.msg, responseOf(t, a.procedure), a.header))
-	})
-	t.Run("gRPC-Web over HTTP/1.1", func(t *testing.T) {
-		check(t, l.connect(t, l.h1, a.procedure, raw, a.header, connect.WithGRPCWeb()))
-	})
-	t.Run("gRPC-Web over HTTP/2", func(t *testing.T) {
-		check(t, l.connect(t, l.h2, a.procedure, raw, a.header, connect.WithGRPCWeb()))
-	})
+	for _, way := range []struct {
+		name string
+		send func(t *testing.T) outcome
+	}{
+		{"REST over HTTP/1.1", func(t *testing.T) outcome { return l.rest(t, l.h1, a.verb, a.path, a.json(t), a.header) }},
+		{"REST over HTTP/2", func(t *testing.T) outcome { return l.rest(t, l.h2, a.verb, a.path, a.json(t), a.header) }},
+		{"gRPC", func(t *testing.T) outcome {
+			return l.connect(t, l.h2, a.procedure, raw, a.header, connect.WithGRPC())
+		}},
+		{"gRPC by grpc-go", func(t *testing.T) outcome {
+			return l.grpcgo(t, a.procedure, a.msg, responseOf(t, a.procedure), a.header)
+		}},
+		{"gRPC-Web over HTTP/1.1", func(t *testing.T) outcome {
+			return l.connect(t, l.h1, a.procedure, raw, a.header, connect.WithGRPCWeb())
+		}},
+		{"gRPC-Web over HTTP/2", func(t *testing.T) outcome {
+			return l.connect(t, l.h2, a.procedure, raw, a.header, connect.WithGRPCWeb())
+		}},
+	} {
+		t.Run(way.name, func(t *testing.T) {
+			for _, p := range prepare {
+				p()
+			}
+			check(t, way.send(t))
+		})
+	}
 }
 
 func (a ask) json(t *testing.T) string {

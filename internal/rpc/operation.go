@@ -32,6 +32,7 @@ type operation struct {
 	rule        *signetv1.Rule
 	bindings    []*binding // its REST paths
 	input       protoreflect.MessageType
+	ids         []protoreflect.FieldDescriptor // fields of the request that a path can set: identifiers
 	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	deprecation string                         // value of the header, or empty
@@ -113,6 +114,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 			return nil, err
 		}
 		op.bindings = append(op.bindings, b)
+		op.ids = append(op.ids, b.params...)
 	}
 	if op.bindings[0].verb == "GET" {
 		op.details = findDetails(md.Output())

@@ -132,9 +132,7 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 		if sent := m.Get(fd).String(); sent != "" && sent != values[i] {
 			x.problem(fd.JSONName(), "must be the same as in the path, or be left out")
 		}
-		if problem := strictjson.SetField(m, fd, values[i]); problem != "" {
-			x.problem(fd.JSONName(), problem)
-		}
+		m.Set(fd, protoString(storable(values[i])))
 	}
 	return unreadable, nil
 }

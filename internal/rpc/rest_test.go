@@ -2,14 +2,19 @@ package rpc
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 
@@ -51,8 +56,8 @@ func TestRESTBodies(t *testing.T) {
 			map[string]string{"": "the query of the URL cannot be read: it must be name=value pairs with & between them"}},
 		{"a body on a read", "GET", "/v1/users/usr_9", "application/json", `{"userId":"usr_9"}`, 400, "INVALID_REQUEST", map[string]string{"": "this operation takes no body"}},
 		{"an empty object on a removal", "DELETE", "/v1/sessions/ses_1", "application/json", " {}\n", 200, "", nil},
-		{"a NUL in the path", "GET", "/v1/users/a%00b", noType, "", 400, "INVALID_REQUEST", map[string]string{"userId": problemNUL}},
-		{"a path that is not UTF-8", "GET", "/v1/users/a%ff", noType, "", 400, "INVALID_REQUEST", map[string]string{"userId": problemUTF8}},
+		{"a NUL in the body under the name of a path's parameter", "POST", "/v1/users/%00/password", "application/json", `{"userId":"\u0000","password":"p"}`, 400, "INVALID_REQUEST",
+			map[string]string{"userId": problemNUL}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, client := range []*http.Client{l.h1, l.h2} {
@@ -182,7 +187,10 @@ func TestMethods(t *testing.T) {
 		{"a read by POST", "POST", "/v1/orgs/org_x", 405, "GET, HEAD, OPTIONS"},
 		{"a change by PATCH", "PATCH", "/v1/users/me/profile", 405, "OPTIONS, PUT"},
 		{"several methods", "POST", "/v1/idps/idp_9", 405, "GET, HEAD, OPTIONS, PUT"},
-		{"a fixed segment wins over a parameter", "POST", "/v1/users/me/password", 405, "OPTIONS, PUT"},
+		{"a fixed segment without the method leaves it to the parameter", "POST", "/v1/users/me/password", 401, ""},
+		{"neither the fixed segment nor the parameter has the method", "DELETE", "/v1/users/me/password", 405, "OPTIONS, POST, PUT"},
+		{"all methods of a path that can be read in two ways", "OPTIONS", "/v1/users/me/password", 204, "OPTIONS, POST, PUT"},
+		{"a fixed segment that has the method wins over a parameter", "HEAD", "/v1/users/me", 401, ""},
 		{"TRACE", "TRACE", "/v1/users/me", 405, "GET, HEAD, OPTIONS"},
 		{"a method nobody knows", "BREW", "/healthz", 405, "GET, HEAD, OPTIONS"},
 		{"a probe by POST", "POST", "/readyz", 405, "GET, HEAD, OPTIONS"},
@@ -265,5 +273,108 @@ func TestInterruptedConnectionsAreNotReused(t *testing.T) {
 		if got := x.w.Header().Get("Connection"); got != "" {
 			t.Errorf("HTTP/%d: nothing happened, and connection is %q", major, got)
 		}
+	}
+}
+
+func TestAPathIsReadAsLiterallyAsTheMethodAllows(t *testing.T) {
+	l := newLab(t)
+	for _, tt := range []struct {
+		verb, path, body, procedure, id string
+	}{
+		{"PUT", "/v1/users/me/password", `{"currentPassword":"a","newPassword":"b"}`, "ChangeMyPassword", ""},
+		{"POST", "/v1/users/me/password", `{"password":"p"}`, "SetUserPassword", "me"},
+		{"GET", "/v1/users/me", "", "GetMyUser", ""},
+		{"GET", "/v1/orgs/_setup", "", "GetOrganization", "_setup"},
+		{"GET", "/v1/idps/jwt", "", "GetIdentityProvider", "jwt"},
+	} {
+		if o := l.rest(t, l.h1, tt.verb, tt.path, tt.body, bearerOf("admin")); o.http != 200 || !strings.HasSuffix(l.fake.info.Procedure, "/"+tt.procedure) {
+			t.Errorf("%s %s: %d from %s", tt.verb, tt.path, o.http, l.fake.info.Procedure)
+			continue
+		}
+		var id string
+		switch r := l.fake.req.(type) {
+		case *signetv1.SetUserPasswordRequest:
+			id = r.GetUserId()
+		case *signetv1.GetOrganizationRequest:
+			id = r.GetOrgId()
+		case *signetv1.GetIdentityProviderRequest:
+			id = r.GetIdpId()
+		}
+		if id != tt.id {
+			t.Errorf("%s %s is about %q", tt.verb, tt.path, id)
+		}
+	}
+}
+
+// The operation gets an identifier that storage can be asked for, and that nothing has.
+func TestAMalformedIdentifierIsAnUnknownOne(t *testing.T) {
+	l := newLab(t)
+	for path, want := range map[string]string{"/v1/users/a%00b": "a\ufffdb", "/v1/users/%ff%fe": "\ufffd", "/v1/users/%00": "\ufffd", "/v1/users/%ed%a0%80x": "\ufffdx"} {
+		o := l.rest(t, l.h1, "GET", path, "", bearerOf("owner"))
+		if got, _ := l.fake.req.(*signetv1.GetUserRequest); o.http != 200 || got.GetUserId() != want {
+			t.Errorf("%s: %d, the operation sees %q", path, o.http, got.GetUserId())
+		}
+		l.fake.req = nil
+	}
+	for path, status := range map[string]map[string]int{
+		"/v1/users/%00": {"nobody": 403, "stranger": 401}, "/v1/users/%ff": {"nobody": 403, "stranger": 401}, "/v1/orgs/%00": {"owner": 403},
+	} {
+		for token, want := range status {
+			if o := l.rest(t, l.h1, "GET", path, "", bearerOf(token)); o.http != want {
+				t.Errorf("%s by %s: %d", path, token, o.http)
+			}
+		}
+	}
+	seen := func() string {
+		switch r := l.fake.req.(type) {
+		case *signetv1.GetUserRequest:
+			return r.GetUserId()
+		case *signetv1.GetOrganizationRequest:
+			return r.GetOrgId()
+		case *signetv1.EndSessionRequest:
+			return r.GetSessionId()
+		case *signetv1.UpdateJWTIdentityProviderRequest:
+			return r.GetIdpId()
+		}
+		return ""
+	}
+	const id = "a\x00b"
+	for _, a := range []ask{
+		{"UserService/GetUser", "GET", "/v1/users/a%00b", &signetv1.GetUserRequest{UserId: id}, nil},
+		{"OrganizationService/GetOrganization", "GET", "/v1/orgs/a%00b", &signetv1.GetOrganizationRequest{OrgId: id}, nil},
+		{"SessionService/EndSession", "DELETE", "/v1/sessions/a%00b", &signetv1.EndSessionRequest{SessionId: id}, nil},
+	} {
+		t.Run(a.procedure, func(t *testing.T) {
+			l.everywhere(t, a.as("admin"), func(t *testing.T, o outcome) {
+				if got := seen(); o.code != 0 || got != "a\ufffdb" {
+					t.Errorf("%d %s, the operation sees %q", o.code, o.message, got)
+				}
+				l.fake.req = nil
+			})
+		})
+	}
+	// Beside it, what is text stays a mistake.
+	raw, _ := proto.Marshal(&signetv1.UpdateJWTIdentityProviderRequest{IdpId: id, JwtEndpoint: "e\x00", Issuer: "i", KeysEndpoint: "k"})
+	o := l.frame(t, l.h2, "application/grpc", "IdentityProviderService/UpdateJWTIdentityProvider", frameOf(0, raw), bearerOf("owner"))
+	if len(o.violations) != 1 || o.violations["jwtEndpoint"] != problemNUL {
+		t.Errorf("got %d %q", o.code, o.violations)
+	}
+}
+
+func TestTheDocumentedErrorIsWhatIsSent(t *testing.T) {
+	page, err := os.ReadFile("../../docs/api/errors.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, example, _ := strings.Cut(string(page), "```json\n")
+	example, _, _ = strings.Cut(example, "```")
+	var want bytes.Buffer
+	if err := json.Compact(&want, []byte(example)); err != nil {
+		t.Fatal(err)
+	}
+	l := newLab(t)
+	o := l.rest(t, l.h1, "PUT", "/v1/users/me/profile", `{"lastName":"b","displayName":"c"}`, bearerOf("owner", "x-request-id", "KQ5XEMLBJ5UGC4DQPFWG6ZLEMI"))
+	if got := strings.TrimSpace(string(o.body)); got != want.String() {
+		t.Errorf("sent       %s\ndocumented %s", got, want.String())
 	}
 }

@@ -17,7 +17,6 @@ type node struct {
 	fixed map[string]*node
 	param *node
 	ends  map[string]serveFunc // by HTTP method; nil where no path ends
-	allow string               // the methods, for headers
 }
 
 // serveFunc answers a request; values are the parameters in the order of the path.
@@ -58,56 +57,56 @@ func (n *node) add(method, template string, serve serveFunc) error {
 	return nil
 }
 
-// seal works out what every place allows.
-func (n *node) seal() {
-	if n == nil {
-		return
-	}
-	if n.ends != nil {
-		methods := []string{http.MethodOptions}
-		for m := range n.ends {
-			methods = append(methods, m)
+// match finds what serves a method at an escaped path, and the values of the path's parameters. Where a fixed segment leads
+// to a place without the method, a parameter may still lead to one that has it.
+func (n *node) match(method, path string) (serve serveFunc, values []string) {
+	n.walk(path, func(end *node, v []string) bool {
+		serve, values = end.ends[method], v
+		if serve == nil && method == http.MethodHead {
+			serve = end.ends[http.MethodGet] // net/http leaves the body out
 		}
-		if n.ends[http.MethodGet] != nil {
-			methods = append(methods, http.MethodHead)
-		}
-		slices.Sort(methods)
-		n.allow = strings.Join(methods, ", ")
-	}
-	for _, child := range n.fixed {
-		child.seal()
-	}
-	n.param.seal()
+		return serve == nil
+	})
+	return serve, values
 }
 
-// match finds where an escaped path ends, and the values of its parameters.
-func (n *node) match(path string) (*node, []string) {
-	rest, ok := strings.CutPrefix(path, "/")
-	if !ok {
-		return nil, nil
-	}
-	return n.find(rest, true, nil)
+// allowed lists the methods that an escaped path takes, for headers. It is empty where there is no such path.
+func (n *node) allowed(path string) string {
+	var methods []string
+	n.walk(path, func(end *node, _ []string) bool {
+		methods = append(methods, http.MethodOptions)
+		for m := range end.ends {
+			if methods = append(methods, m); m == http.MethodGet {
+				methods = append(methods, http.MethodHead)
+			}
+		}
+		return true
+	})
+	slices.Sort(methods)
+	return strings.Join(slices.Compact(methods), ", ")
 }
 
-func (n *node) find(rest string, more bool, values []string) (*node, []string) {
+// walk visits the places that an escaped path leads to, the most literal one first, as long as visit says so.
+func (n *node) walk(path string, visit func(end *node, values []string) (on bool)) {
+	if rest, ok := strings.CutPrefix(path, "/"); ok {
+		n.step(rest, true, nil, visit)
+	}
+}
+
+func (n *node) step(rest string, more bool, values []string, visit func(*node, []string) bool) (on bool) {
 	if !more {
-		if n.ends == nil {
-			return nil, nil
-		}
-		return n, values
+		return n.ends == nil || visit(n, values)
 	}
 	segment, rest, more := strings.Cut(rest, "/")
-	if child := n.fixed[segment]; child != nil {
-		if end, v := child.find(rest, more, values); end != nil {
-			return end, v
-		}
+	if child := n.fixed[segment]; child != nil && !child.step(rest, more, values, visit) {
+		return false
 	}
 	if n.param == nil || segment == "" {
-		return nil, nil
+		return true
 	}
 	value, err := url.PathUnescape(segment)
 	if err != nil {
-		return nil, nil
+		return true
 	}
-	return n.param.find(rest, more, append(values, value))
+	return n.param.step(rest, more, append(values, value), visit)
 }

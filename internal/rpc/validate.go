@@ -98,6 +98,12 @@ const (
 	problemNUL  = "must not contain the character U+0000"
 )
 
+// storable makes an identifier one that storage can be asked for. A malformed identifier is an unknown one, not a
+// mistake: what replaces the damage is in no identifier that was ever given out.
+func storable(id string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")
+}
+
 // nulStrings lists the string fields that hold a NUL, which JSON has no way to bring in.
 func nulStrings(m protoreflect.Message, path string, found []errs.Violation) []errs.Violation {
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {

@@ -3,6 +3,9 @@ package secret
 import (
 	"context"
 	"errors"
+	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,12 +19,12 @@ import (
 
 func TestLimiterRunsInOrderAndRefusesBeyondTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(1, 2)
+		l := newLimiter(1, [classes]int{9, 2})
 		finish := make(chan struct{})
 		var order []int
 		start := func(n int) {
 			go func() {
-				if err := l.do(t.Context(), func() error { <-finish; order = append(order, n); return nil }); err != nil {
+				if err := l.do(t.Context(), public, 1, func() error { <-finish; order = append(order, n); return nil }); err != nil {
 					t.Errorf("work %d: %v", n, err)
 				}
 			}()
@@ -31,7 +34,7 @@ func TestLimiterRunsInOrderAndRefusesBeyondTheQueue(t *testing.T) {
 		start(1)
 		start(2)
 
-		err := l.do(t.Context(), func() error { t.Error("work ran beyond the queue"); return nil })
+		err := l.do(t.Context(), public, 1, func() error { t.Error("work ran beyond the queue"); return nil })
 		refusal, ok := errors.AsType[*errs.Error](err)
 		if !ok || refusal.Kind != errs.Unavailable || refusal.Reason != ReasonHashingBusy || refusal.RetryAfter != time.Second {
 			t.Fatalf("with a full queue: got %#v", err)
@@ -46,7 +49,7 @@ func TestLimiterRunsInOrderAndRefusesBeyondTheQueue(t *testing.T) {
 				t.Fatalf("order of work: got %v", order)
 			}
 		}
-		if err := l.do(t.Context(), func() error { return nil }); err != nil {
+		if err := l.do(t.Context(), public, 1, func() error { return nil }); err != nil {
 			t.Fatalf("after all work is done: %v", err)
 		}
 	})
@@ -54,14 +57,14 @@ func TestLimiterRunsInOrderAndRefusesBeyondTheQueue(t *testing.T) {
 
 func TestLimiterLetsACallerLeaveTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(1, 1)
+		l := newLimiter(1, [classes]int{1, 1})
 		finish := make(chan struct{})
-		go func() { _ = l.do(t.Context(), func() error { <-finish; return nil }) }()
+		go func() { _ = l.do(t.Context(), public, 1, func() error { <-finish; return nil }) }()
 		synctest.Wait()
 
 		ctx, cancel := context.WithCancel(t.Context())
 		left := make(chan error)
-		go func() { left <- l.do(ctx, func() error { t.Error("work ran for nobody"); return nil }) }()
+		go func() { left <- l.do(ctx, public, 1, func() error { t.Error("work ran for nobody"); return nil }) }()
 		synctest.Wait()
 		cancel()
 		if err := <-left; !errors.Is(err, context.Canceled) {
@@ -70,7 +73,7 @@ func TestLimiterLetsACallerLeaveTheQueue(t *testing.T) {
 
 		// The place is free again.
 		next := make(chan error)
-		go func() { next <- l.do(t.Context(), func() error { return nil }) }()
+		go func() { next <- l.do(t.Context(), public, 1, func() error { return nil }) }()
 		synctest.Wait()
 		close(finish)
 		if err := <-next; err != nil {
@@ -80,23 +83,23 @@ func TestLimiterLetsACallerLeaveTheQueue(t *testing.T) {
 }
 
 func TestLimiterDoesNoWorkForAContextThatHasEnded(t *testing.T) {
-	l := newLimiter(1, 1)
+	l := newLimiter(1, [classes]int{1, 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	for range 3 { // more often than there are slots, so that a slot kept would show
-		if err := l.do(ctx, func() error { t.Error("work ran for nobody"); return nil }); !errors.Is(err, context.Canceled) {
+		if err := l.do(ctx, public, 1, func() error { t.Error("work ran for nobody"); return nil }); !errors.Is(err, context.Canceled) {
 			t.Fatalf("got %v", err)
 		}
 	}
 }
 
 func TestLimiterFreesTheSlotOfWorkThatPanics(t *testing.T) {
-	l := newLimiter(1, 1)
+	l := newLimiter(1, [classes]int{1, 1})
 	func() {
 		defer func() { _ = recover() }()
-		_ = l.do(t.Context(), func() error { panic("broken") })
+		_ = l.do(t.Context(), public, 1, func() error { panic("broken") })
 	}()
-	if len(l.slots) != 0 {
+	if l.free != 1 {
 		t.Fatal("the slot is still taken")
 	}
 }
@@ -123,7 +126,7 @@ func TestAllHashWorkSharesTheSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const slots, calls = 3, 30
 		m := &meter{release: make(chan struct{})}
-		h := NewHasher(slots, calls)
+		h := NewHasher(slots, 4*calls)
 		h.current = m
 		for alg := range h.verifiers {
 			h.verifiers[alg] = m
@@ -133,6 +136,10 @@ func TestAllHashWorkSharesTheSlots(t *testing.T) {
 		for i := range calls {
 			done.Go(func() {
 				var err error
+				h := h
+				if i%2 == 0 {
+					h = h.Public(0)
+				}
 				switch i % 3 {
 				case 0:
 					_, err = h.Hash(t.Context(), "password")
@@ -150,7 +157,7 @@ func TestAllHashWorkSharesTheSlots(t *testing.T) {
 		if n := m.running.Load(); n != slots {
 			t.Errorf("%d run at first, want %d", n, slots)
 		}
-		if n := len(h.limit.queue); n != calls-slots {
+		if n := h.limit.queues[authorised].waiting.Len() + h.limit.queues[public].waiting.Len(); n != calls-slots {
 			t.Errorf("%d wait at first, want %d", n, calls-slots)
 		}
 		for range calls + calls/3 {
@@ -165,10 +172,126 @@ func TestAllHashWorkSharesTheSlots(t *testing.T) {
 }
 
 func TestNewHasherFillsInDefaults(t *testing.T) {
-	if h := NewHasher(0, 0); cap(h.limit.slots) < 1 || cap(h.limit.queue) != 1024 {
-		t.Errorf("got %d slots and a queue of %d", cap(h.limit.slots), cap(h.limit.queue))
+	for _, c := range []struct{ slots, queue, wantSlots, wantQueue, wantPublic int }{
+		{0, 0, runtime.GOMAXPROCS(0), 1024, 256},
+		{3, 8, 3, 8, 2},
+		{1, 1, 1, 1, 1},
+	} {
+		l := NewHasher(c.slots, c.queue).limit
+		if l.free != c.wantSlots || l.queues[authorised].most != c.wantQueue || l.queues[public].most != c.wantPublic {
+			t.Errorf("%d and %d: got %d slots and queues of %d and %d", c.slots, c.queue, l.free, l.queues[authorised].most, l.queues[public].most)
+		}
 	}
-	if h := NewHasher(3, 5); cap(h.limit.slots) != 3 || cap(h.limit.queue) != 5 {
-		t.Errorf("got %d slots and a queue of %d", cap(h.limit.slots), cap(h.limit.queue))
+}
+
+// busyHasher is a Hasher whose only slot is taken until the meter is released.
+func busyHasher(t *testing.T, queue int) (*Hasher, *meter) {
+	t.Helper()
+	m := &meter{release: make(chan struct{})}
+	h := NewHasher(1, queue)
+	h.current = m
+	for alg := range h.verifiers {
+		h.verifiers[alg] = m
 	}
+	go func() { _ = h.Public(0).VerifyNothing(t.Context(), "password") }()
+	synctest.Wait()
+	return h, m
+}
+
+func TestAFloodOfPublicWorkNeitherRefusesNorDelaysAuthorisedWork(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, m := busyHasher(t, 8) // two places for the public
+		var order []string
+		start := func(name string, work func() error) {
+			go func() {
+				if err := work(); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				order = append(order, name)
+			}()
+			synctest.Wait() // until it waits
+		}
+		signIn := func() error {
+			_, _, err := h.Public(0).Verify(t.Context(), []byte(importedArgon2Current), "password")
+			return err
+		}
+		start("first sign-in", signIn)
+		start("second sign-in", signIn)
+		for range 3 {
+			if err := signIn(); !errors.Is(err, ErrBusy) {
+				t.Fatalf("a sign-in beyond the public queue: got %v", err)
+			}
+		}
+		start("set a password", func() error { _, err := h.Hash(t.Context(), "password"); return err })
+		start("change a password", func() error {
+			_, _, err := h.Verify(t.Context(), []byte(importedArgon2Current), "password")
+			return err
+		})
+		for range 5 {
+			m.release <- struct{}{}
+			synctest.Wait()
+		}
+		want := []string{"set a password", "change a password", "first sign-in", "second sign-in"}
+		if !slices.Equal(order, want) {
+			t.Errorf("got %q, want %q", order, want)
+		}
+		if m.most.Load() != 1 {
+			t.Errorf("%d ran together in one slot", m.most.Load())
+		}
+	})
+}
+
+func TestWhatWaitsIsBoundedInBytesToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, m := busyHasher(t, 1024)
+		megabyte := strings.Repeat("x", 1<<20)
+		var done sync.WaitGroup
+		left, leave := context.WithCancel(t.Context())
+		for i := range 8 {
+			ctx := t.Context()
+			if i == 0 {
+				ctx = left
+			}
+			done.Go(func() {
+				// A long login name weighs as much as a long password.
+				view, password := h.Public(0), megabyte
+				if i%2 == 0 {
+					view, password = h.Public(len(megabyte)), ""
+				}
+				if err := view.VerifyNothing(ctx, password); err != nil && i != 0 {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		if err := h.Public(0).VerifyNothing(t.Context(), "x"); !errors.Is(err, ErrBusy) {
+			t.Fatalf("with 8 MiB waiting: got %v", err)
+		}
+		// It is not held against the authorised.
+		done.Go(func() {
+			if _, err := h.Hash(t.Context(), "password"); err != nil {
+				t.Error(err)
+			}
+		})
+		// Whoever gives up makes room.
+		leave()
+		synctest.Wait()
+		done.Go(func() {
+			if err := h.Public(0).VerifyNothing(t.Context(), megabyte); err != nil {
+				t.Errorf("after one left: %v", err)
+			}
+		})
+		synctest.Wait()
+		close(m.release)
+		done.Wait()
+		synctest.Wait()
+		for c := range h.limit.queues {
+			if q := &h.limit.queues[c]; q.bytes != 0 || q.waiting.Len() != 0 {
+				t.Errorf("class %d: %d bytes of %d remain", c, q.bytes, q.waiting.Len())
+			}
+		}
+		if h.limit.free != 1 {
+			t.Errorf("%d slots are free", h.limit.free)
+		}
+	})
 }

@@ -34,17 +34,21 @@ const bcryptLength = 72
 // Hasher makes and verifies password hashes.
 //
 // A hash takes tens of milliseconds of a core and 19 MiB, so a flood of sign-ins could take the whole server. All
-// methods share one limiter: at most slots of them work at the same time and at most queue wait. Beyond that they
-// return Unavailable with ReasonHashingBusy at once. A caller whose ctx ends while it waits gets ctx.Err().
+// methods share one limiter: at most slots of them work at the same time. The others wait, in one queue for callers who
+// are authorised and, see Public, in another for everybody else; a free slot goes to the authorised first. Who finds the
+// queue full, or 8 MiB waiting in it, gets ErrBusy at once. A caller whose ctx ends while it waits gets ctx.Err().
 //
 // Passwords may have any length and hold any bytes; all of them count. A Hasher is safe for concurrent use.
 type Hasher struct {
 	limit     *limiter
+	class     class
+	held      int // bytes that a caller keeps in memory besides the password
 	current   passwap.Hasher
 	verifiers map[algorithm]verifier.Verifier
 }
 
-// NewHasher makes a Hasher. Numbers below one mean the default: a slot per processor, a queue of 1024.
+// NewHasher makes a Hasher for authorised callers. Numbers below one mean the default: a slot per processor, a queue of
+// 1024. The public queue has a quarter of the places, so that what is in it waits for a few seconds at most.
 func NewHasher(slots, queue int) *Hasher {
 	if slots < 1 {
 		slots = runtime.GOMAXPROCS(0)
@@ -53,7 +57,7 @@ func NewHasher(slots, queue int) *Hasher {
 		queue = 1024
 	}
 	return &Hasher{
-		limit:   newLimiter(slots, queue),
+		limit:   newLimiter(slots, [classes]int{authorised: queue, public: max(1, queue/4)}),
 		current: argon2.NewArgon2id(params),
 		verifiers: map[algorithm]verifier.Verifier{
 			algorithmArgon2: argon2.Verifier,
@@ -64,10 +68,22 @@ func NewHasher(slots, queue int) *Hasher {
 	}
 }
 
+// Public is the same Hasher for work that anybody can ask for, such as signing in: it stands back behind authorised work,
+// however much there is of it. held is how many bytes the request keeps in memory besides the password.
+func (h *Hasher) Public(held int) *Hasher {
+	view := *h
+	view.class, view.held = public, held
+	return &view
+}
+
+func (h *Hasher) do(ctx context.Context, password string, work func() error) error {
+	return h.limit.do(ctx, h.class, h.held+len(password), work)
+}
+
 // Hash returns the hash to store for password, in the PHC string format.
 func (h *Hasher) Hash(ctx context.Context, password string) ([]byte, error) {
 	var encoded []byte
-	err := h.limit.do(ctx, func() (err error) {
+	err := h.do(ctx, password, func() (err error) {
 		encoded, err = h.hash(password)
 		return err
 	})
@@ -82,7 +98,7 @@ func (h *Hasher) Hash(ctx context.Context, password string) ([]byte, error) {
 //
 // ErrUnusableHash comes after the work of a wrong password, so that a caller may answer as for one.
 func (h *Hasher) Verify(ctx context.Context, encoded []byte, password string) (ok bool, upgraded []byte, err error) {
-	err = h.limit.do(ctx, func() (err error) {
+	err = h.do(ctx, password, func() (err error) {
 		ok, upgraded, err = h.verify(string(encoded), password)
 		return err
 	})
@@ -92,7 +108,7 @@ func (h *Hasher) Verify(ctx context.Context, encoded []byte, password string) (o
 // VerifyNothing does the work of a Verify that fails. It is for sign-ins of users who do not exist or have no password,
 // so that the time of the answer does not tell. It returns the limiter's errors only.
 func (h *Hasher) VerifyNothing(ctx context.Context, password string) error {
-	return h.limit.do(ctx, func() error {
+	return h.do(ctx, password, func() error {
 		h.spend(password)
 		return nil
 	})

@@ -1,11 +1,17 @@
 package session
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/text/unicode/norm"
+
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -55,6 +61,9 @@ func TestWhoALoginNameFinds(t *testing.T) {
 		{"nothing after the @: nobody", "jo@", "", ""},
 		{"nothing: nobody", "", "", ""},
 		{"white space counts", " jo", "", ""},
+		{"a domain behind a full-width @", "jo＠def.test", "", "usr_jo"},
+		{"a domain behind a small @", "jo﹫def.test", "", "usr_jo"},
+		{"a verified e-mail in any width", "ｊo＠mail.test", "", "usr_jo"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, _, err := sessions.find(t.Context(), c.login, c.org)
@@ -107,5 +116,71 @@ func TestALongLoginNameIsNotReadAsADomain(t *testing.T) {
 	// Reading it as a domain takes more than ten seconds, and minutes where it fills a request.
 	if took := time.Since(start); took > 5*time.Second {
 		t.Errorf("it took %v", took)
+	}
+}
+
+// lookups counts what is asked of the store.
+type lookups struct {
+	event.Store
+	holders, records int
+}
+
+func (l *lookups) Holder(ctx context.Context, c event.Claim) (string, error) {
+	l.holders++
+	return l.Store.Holder(ctx, c)
+}
+
+func (l *lookups) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value string, limit int) ([]*event.Record, error) {
+	l.records++
+	return l.Store.RecordsWhere(ctx, kind, org, column, value, limit)
+}
+
+// Folding such a name takes more than a second of a processor, for anybody and before any throttle.
+func TestALoginNameThatNobodyCanHaveIsNotFoldedAndNotLookedUp(t *testing.T) {
+	s, sessions := world(t)
+	long := strings.Repeat("\ufdfa", 340_000)
+	counting := &lookups{Store: s}
+	sessions.Store = counting
+	u, nobody, err := sessions.find(t.Context(), long, "")
+	must(t, err)
+	if u != nil || counting.holders+counting.records != 0 {
+		t.Errorf("found %v after %d and %d lookups", u, counting.holders, counting.records)
+	}
+	if size := len(strings.Join(nobody, "")); size > 200 || nobody[0] != "long name" {
+		t.Errorf("the throttle is given %q and more, %d bytes", nobody[0], size)
+	}
+	if _, other, _ := sessions.find(t.Context(), long+"x", ""); slices.Equal(other, nobody) {
+		t.Error("two long names are counted as one")
+	}
+	if _, other, _ := sessions.find(t.Context(), long, "org_b"); slices.Equal(other, nobody) {
+		t.Error("one name in two organizations is counted as one")
+	}
+}
+
+func TestTheLongestNamesAreStillFound(t *testing.T) {
+	s, sessions := world(t)
+	name := strings.Repeat("\u1ed9", 200) // o with two marks: three characters each when taken apart
+	email := strings.Repeat("x", 1<<19) + "@mail.test"
+	person(t, s, "usr_long", "org_def", name, email)
+	for what, login := range map[string]string{
+		"the name":                       name,
+		"the name with a domain":         name + "@def.test",
+		"the name taken apart":           norm.NFD.String(name),
+		"the name taken apart, a domain": norm.NFD.String(name) + "@def.test",
+		"the e-mail address":             email,
+		"the e-mail address in capitals": strings.ToUpper(email),
+	} {
+		if u, _, err := sessions.find(t.Context(), login, ""); err != nil || u == nil || u.ID != "usr_long" {
+			t.Errorf("%s: found %v, %v", what, u, err)
+		}
+	}
+}
+
+func TestOnlyTheseCharactersFoldToAnAt(t *testing.T) {
+	for r := range rune(0x40000) { // no character beyond is folded
+		want := r == '@' || r == '\uFE6B' || r == '\uFF20'
+		if got := strings.Contains(syntax.NameKey(string(r)), "@"); got != want {
+			t.Errorf("%U: %t", r, got)
+		}
 	}
 }

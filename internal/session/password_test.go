@@ -1,7 +1,10 @@
 package session
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"sync"
 	"testing"
 	"time"
 
@@ -96,6 +99,7 @@ func TestWhenAPasswordIsNotChanged(t *testing.T) {
 		wrote  bool
 	}{
 		{"a wrong current password", nil, "usr_jo", ChangePassword{Current: "wrong", New: "x"}, errs.InvalidArgument, errs.InvalidRequest, []string{"currentPassword"}, true},
+		{"a wrong current password and another sequence", nil, "usr_jo", ChangePassword{Current: "wrong", New: "x", IfMatch: event.IfMatch{Set: true, Sequence: 1}}, errs.InvalidArgument, errs.InvalidRequest, []string{"currentPassword"}, true},
 		{"another sequence", nil, "usr_jo", ChangePassword{Current: right, New: "x", IfMatch: event.IfMatch{Set: true, Sequence: 1}}, errs.Aborted, event.SequenceMismatch, nil, false},
 		{"a service user", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, user.Kind, "usr_robot", "org_def", []event.Claim{user.NameClaim("org_def", key)},
@@ -205,5 +209,63 @@ func TestTheThrottledAreToldHowLongToWait(t *testing.T) {
 		if got := err.Error(); got != fmt.Sprintf("SIGN_IN_THROTTLED: too many failed attempts: %s before the next one", want) {
 			t.Errorf("%v: %s", wait, got)
 		}
+	}
+}
+
+func TestARightCurrentPasswordIsNeverHeldAgainstAnybody(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	for range 2 * pairFree {
+		_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, ChangePassword{Current: right, New: "x", Peer: home, IfMatch: event.IfMatch{Set: true, Sequence: 1}})
+		eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
+	}
+}
+
+func TestAChangedPasswordDoesNotForgetTheNetworkOfItsOwner(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, ChangePassword{Current: right, New: "new one", Peer: home})
+	must(t, err)
+	hash, err := s.Row(t.Context(), user.PasswordRow("usr_jo"))
+	must(t, err)
+	s.GivenRow(joRow(cheap()))
+	for i := range accountFree {
+		_, _ = sessions.SignIn(t.Context(), try("jo", "wrong", net(i)))
+	}
+	s.GivenRow(*hash)
+	if _, err := sessions.SignIn(t.Context(), try("jo", "new one", away)); answer(err) != "SIGN_IN_THROTTLED 1s" {
+		t.Errorf("from elsewhere: %s", answer(err))
+	}
+	if _, err := sessions.SignIn(t.Context(), try("jo", "new one", home)); err != nil {
+		t.Errorf("the owner: %v", err)
+	}
+}
+
+func TestAFloodOfSignInsDoesNotKeepAnybodyFromChangingThePassword(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	sessions.Hasher = secret.NewHasher(1, 1)
+	flood, stop := context.WithCancel(t.Context())
+	var flooders sync.WaitGroup
+	defer flooders.Wait()
+	defer stop()
+	refused := make(chan struct{})
+	var once sync.Once
+	for range 4 {
+		flooders.Go(func() {
+			for flood.Err() == nil {
+				if err := sessions.Hasher.Public(0).VerifyNothing(flood, "flood"); errors.Is(err, secret.ErrBusy) {
+					once.Do(func() { close(refused) })
+				}
+			}
+		})
+	}
+	<-refused
+	current := right
+	for _, next := range []string{"second", "third", "fourth"} {
+		if _, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, ChangePassword{Current: current, New: next, Peer: home}); err != nil {
+			t.Fatalf("to the %s: %v", next, err)
+		}
+		current = next
 	}
 }

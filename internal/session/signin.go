@@ -2,11 +2,14 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"net/netip"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
@@ -56,10 +59,10 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	userID := ""
 	if u != nil {
 		userID = u.ID
-		account = passwordAccount(u)
+		account = passwordAccount(userID, u.State.Password.Version)
 	}
 	t := s.throttle(account, userID, a.Peer, place)
-	right, upgraded, err := s.try(ctx, t, origin, u, a.Password)
+	right, upgraded, err := s.try(ctx, s.Hasher.Public(len(a.LoginName)), t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -107,7 +110,7 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], t *thro
 		},
 	})
 	if err := s.Store.Do(ctx, command); err != nil {
-		return SignedIn{}, err
+		return SignedIn{}, s.withoutVerdict(ctx, t, origin, err)
 	}
 	if refused {
 		return SignedIn{}, ErrSignInFailed
@@ -120,7 +123,7 @@ func maySignIn(u *user.User, o *event.Object[org.Org]) bool {
 }
 
 // verify checks a password with the same work whether or not there is somebody to check it for.
-func (s *Sessions) verify(ctx context.Context, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
+func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
 	var stored *event.Row
 	if u != nil {
 		if stored, err = s.Store.Row(ctx, user.PasswordRow(u.ID)); err != nil {
@@ -128,45 +131,58 @@ func (s *Sessions) verify(ctx context.Context, u *event.Object[user.User], passw
 		}
 	}
 	if stored == nil {
-		return false, nil, s.Hasher.VerifyNothing(ctx, password)
+		return false, nil, hasher.VerifyNothing(ctx, password)
 	}
-	right, upgraded, err = s.Hasher.Verify(ctx, stored.Value, password)
+	right, upgraded, err = hasher.Verify(ctx, stored.Value, password)
 	if errors.Is(err, secret.ErrUnusableHash) {
 		return false, nil, nil
 	}
 	return right, upgraded, err
 }
 
-// try checks a password where the throttle lets it, and counts what comes out. An attempt that nobody had the time to
-// check is not held against anybody.
-func (s *Sessions) try(ctx context.Context, t *throttle, origin event.Origin, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
-	count := func(decide func(*event.Tx) error) error {
-		return s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: decide}))
-	}
+// try checks a password where the throttle lets it, and counts what comes out. A wrong password counts even when the
+// caller has hung up. An attempt that came to no verdict is not held against anybody. A right one is still to be settled:
+// by succeeded or withoutVerdict.
+func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, origin event.Origin, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
 	var wait time.Duration
-	err = count(func(tx *event.Tx) (err error) {
+	err = s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: func(tx *event.Tx) (err error) {
 		wait, err = t.enter(tx)
 		return err
-	})
+	}}))
 	if err == nil && wait > 0 {
 		err = errThrottled(wait)
 	}
 	if err != nil {
 		return false, nil, err
 	}
-	right, upgraded, err = s.verify(ctx, u, password)
-	switch {
-	case errors.Is(err, secret.ErrBusy):
-		return false, nil, errors.Join(err, count(t.takenBack))
-	case err == nil && !right:
-		err = count(t.failed)
+	right, upgraded, err = s.verify(ctx, hasher, u, password)
+	if err != nil {
+		return false, nil, s.withoutVerdict(ctx, t, origin, err)
+	}
+	if !right {
+		err = s.settle(ctx, t, origin, t.failed)
 	}
 	return right, upgraded, err
 }
 
+// withoutVerdict takes back an attempt that err kept from being decided, and returns err.
+func (s *Sessions) withoutVerdict(ctx context.Context, t *throttle, origin event.Origin, err error) error {
+	if also := s.settle(ctx, t, origin, t.takenBack); also != nil {
+		return errors.Join(err, also)
+	}
+	return err
+}
+
+// settle counts what came out of an attempt, whether or not its caller is still there.
+func (s *Sessions) settle(ctx context.Context, t *throttle, origin event.Origin, decide func(*event.Tx) error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: decide}))
+}
+
 // passwordAccount is what the throttle counts a user's attempts under: a new password starts afresh.
-func passwordAccount(u *event.Object[user.User]) []string {
-	return []string{"user", u.ID, strconv.FormatInt(u.State.Password.Version, 10)}
+func passwordAccount(userID string, version int64) []string {
+	return []string{"user", userID, strconv.FormatInt(version, 10)}
 }
 
 func placeOf(peer netip.Addr, userAgent string) Place {
@@ -186,37 +202,43 @@ func placeOf(peer netip.Addr, userAgent string) Place {
 // organization named or else in the default one. Where an organization is named, only its users are found.
 //
 // nobody is what the throttle counts the name under when no user has it: the same for every way to write it, as
-// it is for a user, or the throttle would tell which names exist.
+// it is for a user, or the throttle would tell which names exist. So everything is looked up by one folded form.
 func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.Object[user.User], nobody []string, err error) {
 	in := orgID
 	if in == "" {
 		in = s.DefaultOrg
 	}
-	nobody = []string{"name", in, syntax.NameKey(loginName)}
-	if at := strings.LastIndexByte(loginName, '@'); at >= 0 && len(loginName)-at <= maxDomain {
-		if domain, problem := syntax.Domain(loginName[at+1:]); problem == "" {
-			owner, err := s.Store.Holder(ctx, org.DomainClaim(domain))
-			if err != nil {
-				return nil, nil, err
-			}
-			if owner != "" && (orgID == "" || orgID == owner) {
-				nobody = []string{"name", owner, syntax.NameKey(loginName[:at])}
-				u, err := s.named(ctx, owner, loginName[:at])
-				if u != nil || err != nil {
-					return u, nobody, err
-				}
-			}
+	if tooLong(loginName) {
+		sum := sha256.Sum256([]byte(loginName))
+		return nil, []string{"long name", in, hex.EncodeToString(sum[:])}, nil
+	}
+	key := syntax.NameKey(loginName)
+	nobody = []string{"name", in, key}
+	names := []string{key}
+	owner, name, domain, err := s.domainOf(ctx, loginName, key)
+	if err != nil {
+		return nil, nil, err
+	}
+	if owner != "" && (orgID == "" || orgID == owner) {
+		nobody = []string{"name", owner, name}
+		if u, err := s.named(ctx, owner, name); u != nil || err != nil {
+			return u, nobody, err
+		}
+		// A domain has more spellings than a name: what is counted as one must be found as one.
+		if plain := name + "@" + domain; plain != key {
+			names = append(names, plain)
 		}
 	}
-	u, err = s.named(ctx, in, loginName)
-	if u != nil || err != nil {
-		return u, nobody, err
+	for _, name := range names {
+		if u, err := s.named(ctx, in, name); u != nil || err != nil {
+			return u, nobody, err
+		}
 	}
-	key, problem := syntax.Email(loginName)
+	email, problem := syntax.Email(names[len(names)-1])
 	if problem != "" {
 		return nil, nobody, nil
 	}
-	found, err := s.Store.RecordsWhere(ctx, user.Kind.Name(), in, "verified_email", user.EmailDigest(key), 2)
+	found, err := s.Store.RecordsWhere(ctx, user.Kind.Name(), in, "verified_email", user.EmailDigest(email), 2)
 	if err != nil || len(found) != 1 {
 		return nil, nobody, err
 	}
@@ -224,12 +246,50 @@ func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.
 	return u, nobody, err
 }
 
-// maxDomain keeps a login name of any length from costing more than a domain can: the work for IDNA grows with the
-// square of the length, and this comes before any throttle.
-const maxDomain = 2000
+// maxUserName is the length of the longest user name in characters. maxDomain keeps a login name of any length from
+// costing more than a domain can: the work for IDNA grows with the square of the length.
+const (
+	maxUserName = 200
+	maxDomain   = 2000
+)
 
-func (s *Sessions) named(ctx context.Context, orgID, name string) (*event.Object[user.User], error) {
-	holder, err := s.Store.Holder(ctx, user.NameClaim(orgID, syntax.NameKey(name)))
+// tooLong says that nobody can have this login name, and that folding it, which comes before any throttle, is not worth
+// its price. Names in ASCII fold at no cost, and may be e-mail addresses of any length.
+func tooLong(loginName string) bool {
+	if len(loginName) <= maxUserName+1+maxDomain || utf8.RuneCountInString(loginName) <= maxUserName+1+maxDomain {
+		return false
+	}
+	return strings.IndexFunc(loginName, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0
+}
+
+// domainOf takes a login name apart at its last @, of any width, and tells which organization has the domain; owner is
+// empty where there is none. name and domain are folded. The domain counts as it was typed, then as it is folded, which
+// differs where IDNA tells apart what names do not: ß and ss.
+func (s *Sessions) domainOf(ctx context.Context, loginName, key string) (owner, name, domain string, err error) {
+	at, keyAt := strings.LastIndexAny(loginName, "@\uFE6B\uFF20"), strings.LastIndexByte(key, '@')
+	if at < 0 || keyAt < 0 {
+		return "", "", "", nil
+	}
+	_, size := utf8.DecodeRuneInString(loginName[at:])
+	tried := ""
+	for _, text := range []string{loginName[at+size:], key[keyAt+1:]} {
+		if len(text) >= maxDomain {
+			continue
+		}
+		form, problem := syntax.Domain(text)
+		if problem != "" || form == tried {
+			continue
+		}
+		tried = form
+		if owner, err = s.Store.Holder(ctx, org.DomainClaim(form)); owner != "" || err != nil {
+			return owner, key[:keyAt], syntax.NameKey(form), err
+		}
+	}
+	return "", "", "", nil
+}
+
+func (s *Sessions) named(ctx context.Context, orgID, nameKey string) (*event.Object[user.User], error) {
+	holder, err := s.Store.Holder(ctx, user.NameClaim(orgID, nameKey))
 	if err != nil || holder == "" {
 		return nil, err
 	}
@@ -255,11 +315,11 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 	if u.State.Human == nil {
 		return event.Details{}, user.ErrNotHuman
 	}
-	if err := p.IfMatch.Check(u.Sequence); err != nil {
-		return event.Details{}, err
-	}
-	t := s.throttle(passwordAccount(u), u.ID, p.Peer, placeOf(p.Peer, p.UserAgent))
-	right, _, err := s.try(ctx, t, caller.Origin(), u, p.Current)
+	version := u.State.Password.Version
+	place := placeOf(p.Peer, p.UserAgent)
+	t := s.throttle(passwordAccount(u.ID, version), u.ID, p.Peer, place)
+	renewed := s.throttle(passwordAccount(u.ID, version+1), u.ID, p.Peer, place)
+	right, _, err := s.try(ctx, s.Hasher, t, caller.Origin(), u, p.Current)
 	if err != nil {
 		return event.Details{}, err
 	}
@@ -268,13 +328,13 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 	}
 	hash, err := s.Hasher.Hash(ctx, p.New)
 	if err != nil {
-		return event.Details{}, err
+		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
 	}
 	var details event.Details
 	err = s.Store.Do(ctx, event.Command{
 		Origin: caller.Origin(),
 		Write:  []event.Ref{userRef(u.ID), Kind.Ref(IDFor(u.ID))},
-		Rows:   t.rows(),
+		Rows:   append(t.rows(), renewed.pair),
 		Decide: func(tx *event.Tx) error {
 			now, err := user.Kind.Get(tx, u.ID)
 			if err != nil {
@@ -283,13 +343,13 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 			if now == nil || now.State.State != user.Active {
 				return user.ErrNotFound
 			}
-			if now.State.Password.Version != u.State.Password.Version || now.State.SessionEpoch != u.State.SessionEpoch {
+			if now.State.Password.Version != version || now.State.SessionEpoch != u.State.SessionEpoch {
 				return errPasswordMoved
 			}
 			if err := p.IfMatch.Check(now.Sequence); err != nil {
 				return err
 			}
-			if err := t.succeeded(tx); err != nil {
+			if err := errors.Join(t.succeeded(tx), renewed.markGood(tx)); err != nil {
 				return err
 			}
 			if err := user.PutPassword(tx, now, hash, user.PasswordChanged{}); err != nil {
@@ -302,7 +362,10 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 			return nil
 		},
 	})
-	return details, err
+	if err != nil {
+		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err) // the password was right
+	}
+	return details, nil
 }
 
 // errPasswordMoved: somebody set the password while the current one was being checked.

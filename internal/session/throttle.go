@@ -3,7 +3,9 @@ package session
 import (
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"net/netip"
+	"slices"
 	"strconv"
 	"time"
 
@@ -14,14 +16,19 @@ import (
 // How guessing is slowed down. An account together with the caller's network is slowed down first, and steeply. The
 // account alone follows much later and with a low ceiling, so that guesses from many networks cost time but a
 // stranger cannot keep the owner out; a network the owner has come in from is not held up by it at all.
+//
+// Attempts that are still running count like failures, so that parallel guesses count each other. Where the owner has
+// come in before, so many may run at once that right passwords sent together are all heard.
 const (
 	pairFree       = 5
+	goodRunning    = 20
 	pairCeiling    = 15 * time.Minute
 	accountFree    = 50
 	accountCeiling = 10 * time.Second
 	forgetAfter    = time.Hour // without an attempt
 	rememberGood   = 90 * 24 * time.Hour
 	mergeWindow    = time.Minute
+	runningAtMost  = time.Minute // then whoever ran the attempt is gone
 )
 
 // SignInThrottled is the reason of a refusal before any work is done.
@@ -34,13 +41,76 @@ func errThrottled(wait time.Duration) error {
 
 // counter is what a throttle row holds.
 type counter struct {
-	Failures  int64 `json:"f,omitempty"` // attempts that have not succeeded, running ones included
-	Until     int64 `json:"u,omitempty"` // nothing is heard before
-	Last      int64 `json:"l,omitempty"` // the last attempt
-	Good      bool  `json:"g,omitempty"` // somebody signed in from here
-	Unsaid    int64 `json:"n,omitempty"` // failures not yet in an event
-	Turned    int64 `json:"t,omitempty"` // refusals not yet in an event
-	LastEvent int64 `json:"e,omitempty"`
+	Failures  int64     `json:"f,omitempty"` // wrong attempts
+	Until     int64     `json:"u,omitempty"` // nothing is heard before, for the failures
+	Running   []running `json:"r,omitempty"` // attempts without a verdict yet
+	Last      int64     `json:"l,omitempty"` // the last attempt
+	Good      bool      `json:"g,omitempty"` // somebody signed in from here
+	Unsaid    int64     `json:"n,omitempty"` // failures not yet in an event
+	Turned    int64     `json:"t,omitempty"` // refusals not yet in an event
+	LastEvent int64     `json:"e,omitempty"`
+}
+
+// running is an attempt without a verdict. What it holds up is forgotten with it.
+type running struct {
+	Started int64 `json:"s"`
+	Until   int64 `json:"u,omitempty"` // nothing is heard before, for this attempt
+}
+
+// limits of a counter.
+type limits struct {
+	free    int64
+	ceiling time.Duration
+}
+
+var (
+	pairLimits    = limits{pairFree, pairCeiling}
+	accountLimits = limits{accountFree, accountCeiling}
+)
+
+// until tells before when nothing is heard.
+func (c *counter) until() int64 {
+	until := c.Until
+	for _, r := range c.Running {
+		until = max(until, r.Until)
+	}
+	return until
+}
+
+// begin counts an attempt as running.
+func (c *counter) begin(now int64, l limits) {
+	attempts := int64(len(c.Running)) + 1
+	if c.Good && c.Failures < l.free {
+		attempts = max(0, attempts-(goodRunning-l.free))
+	}
+	r := running{Started: now}
+	if d := delay(c.Failures+attempts, l.free, l.ceiling); d > 0 {
+		r.Until = now + d
+	}
+	c.Running = append(c.Running, r)
+}
+
+// end forgets a running attempt. It may be gone already. Of those that began at the same moment it is the last, which
+// holds up the most: one less is running.
+func (c *counter) end(started int64) {
+	for i, r := range slices.Backward(c.Running) {
+		if r.Started == started {
+			c.Running = slices.Delete(c.Running, i, i+1)
+			return
+		}
+	}
+}
+
+// fail makes a failure of a running attempt. Of those that began at the same moment it is the first: what the others hold
+// up stays, since no fewer are counted.
+func (c *counter) fail(started int64, l limits) {
+	if i := slices.IndexFunc(c.Running, func(r running) bool { return r.Started == started }); i >= 0 {
+		c.Running = slices.Delete(c.Running, i, i+1)
+	}
+	c.Failures++
+	if d := delay(c.Failures, l.free, l.ceiling); d > 0 {
+		c.Until = max(c.Until, started+d)
+	}
 }
 
 // throttle slows down attempts on one account from one network.
@@ -48,6 +118,7 @@ type throttle struct {
 	pair, account event.RowKey
 	userID        string // empty: nobody has the name; counted all the same
 	place         Place
+	started       int64 // when the attempt was counted
 }
 
 // throttle of an account. What stands for the account is the user and the version of the password, so that a new
@@ -86,25 +157,33 @@ func (t *throttle) load(tx *event.Tx) (pair, account counter, err error) {
 				return pair, account, err
 			}
 			if tx.Now() >= into.Last+forgetAfter.Microseconds() { // the row may live on because it is a good one
-				into.Failures, into.Until = 0, 0
+				into.Failures, into.Until, into.Running = 0, 0, nil
 			}
+			into.Running = slices.DeleteFunc(into.Running, func(r running) bool { return tx.Now() >= r.Started+runningAtMost.Microseconds() })
 		}
 	}
 	return pair, account, nil
 }
 
 func (t *throttle) save(tx *event.Tx, pair, account counter) error {
-	for key, c := range map[event.RowKey]counter{t.pair: pair, t.account: account} {
-		value, err := json.Marshal(c)
-		if err != nil {
-			return err
-		}
-		keep := forgetAfter
-		if c.Good {
-			keep = rememberGood
-		}
-		tx.PutRow(event.Row{RowKey: key, Value: value, Expires: tx.Now() + keep.Microseconds()})
+	return errors.Join(put(tx, t.pair, pair), put(tx, t.account, account))
+}
+
+// put keeps a counter as long as it is good for anything.
+func put(tx *event.Tx, key event.RowKey, c counter) error {
+	if c.Failures == 0 && len(c.Running) == 0 && !c.Good && c.Unsaid == 0 && c.Turned == 0 && c.LastEvent == 0 {
+		tx.DropRow(key)
+		return nil
 	}
+	value, err := json.Marshal(c)
+	if err != nil {
+		return err
+	}
+	keep := forgetAfter
+	if c.Good {
+		keep = rememberGood
+	}
+	tx.PutRow(event.Row{RowKey: key, Value: value, Expires: tx.Now() + keep.Microseconds()})
 	return nil
 }
 
@@ -116,9 +195,9 @@ func (t *throttle) enter(tx *event.Tx) (wait time.Duration, err error) {
 	}
 	now := tx.Now()
 	pair.Last, account.Last = now, now
-	until := pair.Until
+	until := pair.until()
 	if !pair.Good {
-		until = max(until, account.Until)
+		until = max(until, account.until())
 	}
 	if now < until {
 		account.Turned++
@@ -127,10 +206,9 @@ func (t *throttle) enter(tx *event.Tx) (wait time.Duration, err error) {
 		}
 		return time.Duration(until-now) * time.Microsecond, t.save(tx, pair, account)
 	}
-	pair.Failures++
-	account.Failures++
-	pair.Until = now + delay(pair.Failures, pairFree, pairCeiling)
-	account.Until = now + delay(account.Failures, accountFree, accountCeiling)
+	t.started = now
+	pair.begin(now, pairLimits)
+	account.begin(now, accountLimits)
 	return 0, t.save(tx, pair, account)
 }
 
@@ -144,12 +222,14 @@ func delay(failures, free int64, ceiling time.Duration) int64 {
 	return min(d, ceiling).Microseconds()
 }
 
-// failed keeps the count and records the failure.
+// failed makes the attempt a failure and records it.
 func (t *throttle) failed(tx *event.Tx) error {
 	pair, account, err := t.load(tx)
 	if err != nil {
 		return err
 	}
+	pair.fail(t.started, pairLimits)
+	account.fail(t.started, accountLimits)
 	account.Unsaid++
 	if err := t.say(tx, &account); err != nil {
 		return err
@@ -163,32 +243,31 @@ func (t *throttle) takenBack(tx *event.Tx) error {
 	if err != nil {
 		return err
 	}
-	pair.takeBack(pairFree)
-	account.takeBack(accountFree)
+	pair.end(t.started)
+	account.end(t.started)
 	return t.save(tx, pair, account)
 }
 
-func (c *counter) takeBack(free int64) {
-	if c.Failures = max(0, c.Failures-1); c.Failures < free {
-		c.Until = 0
-	}
-}
-
-// succeeded takes the attempt back and forgives the network its failures.
+// succeeded takes the attempt back and forgives the network its failures, not what is still running.
 func (t *throttle) succeeded(tx *event.Tx) error {
-	_, account, err := t.load(tx)
+	pair, account, err := t.load(tx)
 	if err != nil {
 		return err
 	}
-	account.takeBack(accountFree)
+	pair.end(t.started)
+	account.end(t.started)
+	pair = counter{Good: true, Last: pair.Last, Running: pair.Running}
 	last := account.LastEvent
 	account.LastEvent = 0 // whatever is unsaid is said before the success
 	if err := t.say(tx, &account); err != nil {
 		return err
 	}
 	account.LastEvent = max(account.LastEvent, last)
-	return t.save(tx, counter{Good: true}, account)
+	return t.save(tx, pair, account)
 }
+
+// markGood remembers the network under the key of a password that is only now being set. The command declared the row.
+func (t *throttle) markGood(tx *event.Tx) error { return put(tx, t.pair, counter{Good: true}) }
 
 // say turns what has gathered into events, at most once a minute. Names nobody has are only counted.
 func (t *throttle) say(tx *event.Tx, c *counter) error {

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -242,7 +245,9 @@ func TestASetPasswordClearsTheThrottle(t *testing.T) {
 	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); answer(err) != "SIGN_IN_THROTTLED 1s" {
 		t.Fatalf("not throttled: %v", err)
 	}
-	_, err := user.SetPassword{UserID: "usr_jo", Password: "new one"}.Do(t.Context(), s, hasher, access.SystemPermit("org_def"))
+	permit, err := (&access.Caller{UserID: "usr_boss", Memberships: access.Memberships{"org_def": {access.OrgOwner}}}).In("org_def", access.CredentialWrite)
+	must(t, err)
+	_, err = user.SetPassword{UserID: "usr_jo", Password: "new one"}.Do(t.Context(), s, hasher, permit)
 	must(t, err)
 	if _, err := sessions.SignIn(t.Context(), try("jo", "new one", home)); err != nil {
 		t.Errorf("got %v", err)
@@ -341,7 +346,7 @@ func TestAnAttemptNobodyHadTimeToCheckIsNotHeldAgainstAnybody(t *testing.T) {
 	for range 4 {
 		flooders.Go(func() {
 			for flood.Err() == nil {
-				_, _ = sessions.Hasher.Hash(flood, "flood")
+				_, _ = sessions.Hasher.Public(0).Hash(flood, "flood")
 			}
 		})
 	}
@@ -354,6 +359,334 @@ func TestAnAttemptNobodyHadTimeToCheckIsNotHeldAgainstAnybody(t *testing.T) {
 			busy++
 		case err != nil:
 			t.Fatalf("after %d busy answers: %v", busy, err)
+		}
+	}
+}
+
+// Six attempts on one spelling, then one on each of the others: whoever exists must not look different.
+func TestAVerifiedEmailIsThrottledLikeAnUnknownOneInEverySpelling(t *testing.T) {
+	for _, c := range []struct {
+		name, domain string
+		spellings    []string
+	}{
+		{"a domain nobody has", "acme.example", []string{"ａnna@acme.example", "anna＠acme.example", "ANNA﹫Acme.Example", "anna@acme\u3002example", "anna@ac\u00adme.example"}},
+		{"the domain of the organization", "def.test", []string{"ａnna@def.test", "anna＠def.test", "anna@de\u00adf.test", "anna@DEF\u3002test"}},
+		{"the domain of another one", "b.test", []string{"ａnna@b.test", "anna＠b.test", "anna@b\u00ad.test"}},
+		{"a domain with ss", "strasse.example", []string{"anna@straße.example", "ａnna＠STRAẞE.example"}},
+		{"an owned domain with ss", "gasse.test", []string{"anna@gaße.test", "ａnna＠GAẞE.test"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			answers := func(known string) (seen []string) {
+				s, sessions := world(t)
+				eventtest.Given(t, s, org.Kind, "org_b", "", []event.Claim{org.DomainClaim("b.test"), org.DomainClaim("gasse.test")}, org.DomainAdded{Domain: "gasse.test", Verified: true})
+				person(t, s, "usr_anna", "org_def", "someone", known)
+				password(t, s, "usr_anna", cheap(), user.PasswordSet{})
+				first := "anna@" + c.domain
+				for _, name := range append([]string{first, first, first, first, first, first}, c.spellings...) {
+					_, err := sessions.SignIn(t.Context(), try(name, "wrong", home))
+					seen = append(seen, answer(err))
+				}
+				return seen
+			}
+			known, unknown := answers("anna@"+c.domain), answers("else@mail.test")
+			if !slices.Equal(known, unknown) {
+				t.Errorf("known:   %q\nunknown: %q", known, unknown)
+			}
+			if known[5] != "SIGN_IN_THROTTLED 1s" {
+				t.Errorf("the sixth: %s", known[5])
+			}
+		})
+	}
+}
+
+// gate holds attempts between being counted and being checked.
+type gate struct {
+	event.Store
+	arrived chan struct{}
+	open    chan struct{}
+}
+
+func (g *gate) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
+	g.arrived <- struct{}{}
+	<-g.open
+	return g.Store.Row(ctx, key)
+}
+
+// together makes attempts of which every one is counted or turned away before the first is checked.
+func together(t *testing.T, sessions *Sessions, attempts int, a Attempt) map[string]int {
+	t.Helper()
+	g := &gate{Store: sessions.Store, arrived: make(chan struct{}), open: make(chan struct{})}
+	gated := *sessions
+	gated.Store = g
+	answers := make(chan string)
+	for range attempts {
+		go func() {
+			_, err := gated.SignIn(t.Context(), a)
+			answers <- answer(err)
+		}()
+	}
+	count := map[string]int{}
+	for range attempts {
+		select {
+		case <-g.arrived:
+		case a := <-answers:
+			count[a]++
+		}
+	}
+	close(g.open)
+	for range attempts - count["SIGN_IN_THROTTLED 1s"] {
+		count[<-answers]++
+	}
+	return count
+}
+
+func TestRightPasswordsSentTogetherAreAllHeardWhereTheOwnerHasSignedInBefore(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, usual())
+	signIn(t, sessions)
+	if got := together(t, sessions, 8, try("jo", right, home)); got["in"] != 8 {
+		t.Errorf("got %v", got)
+	}
+	// Nothing of it remains.
+	for range pairFree - 1 {
+		_, _ = sessions.SignIn(t.Context(), try("jo", "wrong", home))
+	}
+	if got := together(t, sessions, 8, try("jo", right, home)); got["in"] != 8 {
+		t.Errorf("after a few failures: got %v", got)
+	}
+}
+
+func TestWrongPasswordsSentTogetherAreHeardInABoundedNumber(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		failed int // before
+		good   bool
+		heard  int
+		next   string // for whoever comes after them
+	}{
+		{"from a network never seen", 0, false, pairFree, "SIGN_IN_THROTTLED 1s"},
+		{"from a network never seen, after failures", 3, false, pairFree - 3, "SIGN_IN_THROTTLED 1s"},
+		{"from a network of the owner", 0, true, goodRunning, "SIGN_IN_THROTTLED 15m0s"},
+		{"from a network of the owner, after failures", 3, true, goodRunning - 3, "SIGN_IN_THROTTLED 15m0s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, sessions := world(t)
+			withPassword(t, s, usual())
+			if c.good {
+				signIn(t, sessions)
+			}
+			s.GivenRow(joRow(cheap()))
+			for range c.failed {
+				_, _ = sessions.SignIn(t.Context(), try("jo", "wrong", home))
+			}
+			got := together(t, sessions, 64, try("jo", "wrong", home))
+			if got["SIGN_IN_FAILED"] != c.heard || got["SIGN_IN_THROTTLED 1s"] != 64-c.heard {
+				t.Errorf("got %v", got)
+			}
+			if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); answer(err) != c.next {
+				t.Errorf("the next one: %s", answer(err))
+			}
+		})
+	}
+}
+
+func TestASuccessForgivesFailuresAndNotWhatIsStillRunning(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, usual())
+	signIn(t, sessions)
+	g := &gate{Store: s, arrived: make(chan struct{}), open: make(chan struct{})}
+	gated := *sessions
+	gated.Store = g
+	var guesses sync.WaitGroup
+	const running = 12
+	for range running {
+		guesses.Go(func() { _, _ = gated.SignIn(t.Context(), try("jo", "wrong", home)) })
+		<-g.arrived
+	}
+	signIn(t, sessions)
+	s.GivenRow(joRow(cheap()))
+	if got := together(t, sessions, 64, try("jo", "wrong", home)); got["SIGN_IN_FAILED"] != goodRunning-running {
+		t.Errorf("%d are running, and then: %v", running, got)
+	}
+	close(g.open)
+	guesses.Wait()
+}
+
+func TestAfterTheFreeFailuresANetworkOfTheOwnerIsHeardOneAtATime(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, usual())
+	signIn(t, sessions)
+	s.GivenRow(joRow(cheap()))
+	for range pairFree {
+		_, _ = sessions.SignIn(t.Context(), try("jo", "wrong", home))
+	}
+	s.Advance(time.Second)
+	pair, now := counter{Good: true, Failures: pairFree}, int64(0)
+	pair.begin(now, pairLimits)
+	if pair.until() != (2 * time.Second).Microseconds() {
+		t.Errorf("while one runs nothing is heard for %d µs", pair.until())
+	}
+	if _, err := sessions.SignIn(t.Context(), try("jo", "wrong", home)); answer(err) != "SIGN_IN_FAILED" {
+		t.Errorf("got %s", answer(err))
+	}
+	if _, err := sessions.SignIn(t.Context(), try("jo", "wrong", home)); answer(err) != "SIGN_IN_THROTTLED 2s" {
+		t.Errorf("got %s", answer(err))
+	}
+}
+
+func TestAttemptsOfOneMomentHoldUpOthersByTheirNumber(t *testing.T) {
+	five := func() (c counter) {
+		for range pairFree {
+			c.begin(7, pairLimits)
+		}
+		return c
+	}
+	second := 7 + time.Second.Microseconds()
+	c := five()
+	if c.until() != second {
+		t.Fatalf("five running: until %d", c.until())
+	}
+	c.end(7)
+	if c.until() != 0 {
+		t.Errorf("one of five taken back: until %d", c.until())
+	}
+	c = five()
+	for i := range pairFree {
+		c.fail(7, pairLimits)
+		if c.until() != second {
+			t.Errorf("%d of five failed: until %d", i+1, c.until())
+		}
+	}
+}
+
+// broken fails some of what is asked of the store.
+type broken struct {
+	event.Store
+	row func() error
+	do  func(nth int) error // counted from one
+	dos int
+}
+
+var errBroken = errors.New("the disk is on fire")
+
+func (b *broken) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
+	if b.row != nil {
+		if err := b.row(); err != nil {
+			return nil, err
+		}
+	}
+	return b.Store.Row(ctx, key)
+}
+
+func (b *broken) Do(ctx context.Context, c event.Command) error {
+	b.dos++
+	if b.do != nil {
+		if err := b.do(b.dos); err != nil {
+			return err
+		}
+	}
+	return b.Store.Do(ctx, c)
+}
+
+func TestAnAttemptWithoutAVerdictIsTakenBack(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		password string
+		store    func(s event.Store, hangUp func()) event.Store
+		want     error
+	}{
+		{"the caller hangs up before the check", "wrong", func(s event.Store, hangUp func()) event.Store {
+			return &broken{Store: s, row: func() error { hangUp(); return nil }}
+		}, context.Canceled},
+		{"the hash cannot be read", "wrong", func(s event.Store, _ func()) event.Store {
+			return &broken{Store: s, row: func() error { return errBroken }}
+		}, errBroken},
+		{"the session of a right password cannot be written", right, func(s event.Store, _ func()) event.Store {
+			return &broken{Store: s, do: func(nth int) error {
+				if nth == 2 {
+					return errBroken
+				}
+				return nil
+			}}
+		}, errBroken},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, sessions := world(t)
+			withPassword(t, s, cheap())
+			unheard := func() {
+				t.Helper()
+				ctx, hangUp := context.WithCancel(t.Context())
+				defer hangUp()
+				failing := *sessions
+				failing.Store = c.store(s, hangUp)
+				if _, err := failing.SignIn(ctx, try("jo", c.password, home)); !errors.Is(err, c.want) {
+					t.Fatalf("got %v", err)
+				}
+			}
+			before := s.Fingerprint()
+			for range 2 * pairFree {
+				unheard()
+			}
+			if s.Fingerprint() != before {
+				t.Error("something of it remains")
+			}
+			// The wait it would have led to is taken back as well, and the one that was there is not.
+			for range pairFree {
+				_, _ = sessions.SignIn(t.Context(), try("jo", "wrong", home))
+			}
+			s.Advance(time.Second)
+			unheard()
+			if _, err := sessions.SignIn(t.Context(), try("jo", "wrong", home)); answer(err) != "SIGN_IN_FAILED" {
+				t.Errorf("after it: %s", answer(err))
+			}
+			if _, err := sessions.SignIn(t.Context(), try("jo", "wrong", home)); answer(err) != "SIGN_IN_THROTTLED 2s" {
+				t.Errorf("after a failure: %s", answer(err))
+			}
+		})
+	}
+}
+
+func TestAWrongPasswordCountsThoughTheCallerHangsUpOnTheAnswer(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	for range pairFree {
+		ctx, hangUp := context.WithCancel(t.Context())
+		leaving := *sessions
+		leaving.Store = &broken{Store: s, do: func(nth int) error {
+			if nth == 2 { // the password has been checked
+				hangUp()
+			}
+			return nil
+		}}
+		if _, err := leaving.SignIn(ctx, try("jo", "wrong", home)); answer(err) != "SIGN_IN_FAILED" {
+			t.Fatalf("got %v", err)
+		}
+	}
+	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); answer(err) != "SIGN_IN_THROTTLED 1s" {
+		t.Errorf("got %s", answer(err))
+	}
+}
+
+func TestAnAttemptWhoseServerDiedIsForgottenSoon(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	for range pairFree {
+		dying := *sessions
+		dying.Store = &broken{Store: s, do: func(nth int) error {
+			if nth > 1 {
+				return errBroken
+			}
+			return nil
+		}}
+		_, _ = dying.SignIn(t.Context(), try("jo", "wrong", home))
+	}
+	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); answer(err) != "SIGN_IN_THROTTLED 1s" {
+		t.Errorf("at first: %s", answer(err))
+	}
+	s.Advance(runningAtMost)
+	for i := range pairFree {
+		if _, err := sessions.SignIn(t.Context(), try("jo", "wrong", home)); answer(err) != "SIGN_IN_FAILED" {
+			t.Errorf("attempt %d a minute later: %s", i+1, answer(err))
 		}
 	}
 }

@@ -2,8 +2,6 @@ package session
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -32,6 +30,7 @@ type Sessions struct {
 	Clock  func() time.Time
 	// DefaultOrg is where names without a domain are looked for.
 	DefaultOrg string
+	Standings  *Standings
 }
 
 // Authenticate tells who holds a bearer token, in one query and with nothing remembered from earlier requests. Errors:
@@ -48,12 +47,15 @@ func (s *Sessions) Authenticate(ctx context.Context, bearer string) (*access.Cal
 	if b == nil {
 		return nil, access.ErrUnauthenticated
 	}
-	var u user.Standing
-	var o org.Standing
-	if err := errors.Join(json.Unmarshal(b.UserDoc, &u), json.Unmarshal(b.OrgDoc, &o)); err != nil {
-		return nil, fmt.Errorf("state of %s: %w", b.Token.UserID, err)
+	u, err := s.Standings.users.read(b.User)
+	if err != nil {
+		return nil, fmt.Errorf("standing of %s: %w", b.Token.UserID, err)
 	}
-	if !alive(&b.Token, kind, &u, &o, event.Micros(s.Clock())) {
+	o, err := s.Standings.orgs.read(b.Org)
+	if err != nil {
+		return nil, fmt.Errorf("standing of %s: %w", b.OrgID, err)
+	}
+	if !alive(&b.Token, kind, u, o, event.Micros(s.Clock())) {
 		return nil, access.ErrUnauthenticated
 	}
 	return &access.Caller{

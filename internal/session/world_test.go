@@ -50,7 +50,7 @@ func world(t *testing.T) (*eventtest.Store, *Sessions) {
 		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
 	}
 	eventtest.Given(t, s, org.Kind, "org_b", "", nil, org.DomainAdded{Domain: "nope.test"})
-	return s, &Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def"}
+	return s, &Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &Standings{}}
 }
 
 // person puts somebody into an organization; email is verified, and empty for somebody with another one.

@@ -20,7 +20,7 @@ import (
 func keepNothing(setup.FirstAdmin) error { return nil }
 
 func sessions(s *eventtest.Store, defaultOrg string) *session.Sessions {
-	return &session.Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: defaultOrg}
+	return &session.Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}}
 }
 
 func TestTheFirstStartMakesEverythingOnce(t *testing.T) {

@@ -36,10 +36,15 @@ func (o *Organization) Violations() []errs.Violation {
 		}
 	}
 	wrong = append(wrong, o.Human.Violations("human.")...)
+	hint := ": use one of " + roleNames // said once is enough
 	for i, r := range o.Roles {
+		if len(wrong) >= errs.MaxViolations {
+			break // nobody is shown more, and there may be very many
+		}
 		if !access.IsOrgRole(access.Role(r)) {
 			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("roles[%d]", i),
-				Message: fmt.Sprintf("%q is not a role of organizations: use one of %s", clip(r), roleNames())})
+				Message: fmt.Sprintf("%q is not a role of organizations%s", clip(r), hint)})
+			hint = ""
 		}
 	}
 	return wrong
@@ -54,13 +59,13 @@ func clip(s string) string {
 	return s
 }
 
-func roleNames() string {
+var roleNames = func() string {
 	var names []string
 	for _, r := range access.OrgRoles() {
 		names = append(names, string(r))
 	}
 	return strings.Join(names, ", ")
-}
+}()
 
 // Done is what Setup answers.
 type Done struct {
@@ -78,7 +83,8 @@ type Setup struct {
 
 // Organization creates an organization, its administrator, the membership and the domain: all or nothing. The permit
 // must be for the installation. Errors: InvalidArgument with violations; org.ErrDomainTaken; those of once;
-// Unavailable when too many passwords are being hashed.
+// Unavailable when too many passwords are being hashed; those of permit.Renew when the caller may no longer once the
+// password is hashed.
 func (s Setup) Organization(ctx context.Context, permit access.Permit, once event.Once, in Organization) (Done, error) {
 	if !permit.Reaches(access.Installation) {
 		return Done{}, access.ErrDenied
@@ -88,6 +94,9 @@ func (s Setup) Organization(ctx context.Context, permit access.Permit, once even
 	}
 	hash, err := s.Hasher.Hash(ctx, in.Password)
 	if err != nil {
+		return Done{}, err
+	}
+	if permit, err = permit.Renew(ctx); err != nil { // the queue for hashing may have been long
 		return Done{}, err
 	}
 	roles := []access.Role{access.OrgOwner}

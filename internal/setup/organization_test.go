@@ -24,8 +24,18 @@ import (
 
 var (
 	hasher = secret.NewHasher(0, 0)
-	iam    = access.SystemPermit(access.Installation)
+	iam    = permit(access.Installation, access.OrgSetup)
 )
+
+// permit is that of an owner of the installation.
+func permit(scope string, p access.Permission) access.Permit {
+	caller := &access.Caller{UserID: "usr_iam", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	permit, err := caller.In(scope, p)
+	if err != nil {
+		panic(err)
+	}
+	return permit
+}
 
 func world(t *testing.T) (*eventtest.Store, setup.Setup) {
 	t.Helper()
@@ -179,6 +189,22 @@ func TestEverythingWrongIsSaidAtOnce(t *testing.T) {
 	s.Then(t, 0)
 }
 
+func TestManyWrongRolesAreNotAllListed(t *testing.T) {
+	in := acme(func(o *setup.Organization) { o.Roles = append([]string{"ORG_OWNER"}, make([]string, 340_000)...) })
+	wrong := in.Violations()
+	if len(wrong) != errs.MaxViolations || wrong[0].Field != "roles[1]" || wrong[len(wrong)-1].Field != fmt.Sprintf("roles[%d]", len(wrong)) {
+		t.Errorf("%d violations: %+v", len(wrong), wrong[:1])
+	}
+	if allocated := testing.AllocsPerRun(1, func() { in.Violations() }); allocated > 10*errs.MaxViolations {
+		t.Errorf("it goes on after the last one that is shown: %v allocations", allocated)
+	}
+	for i, v := range wrong {
+		if strings.Contains(v.Message, "ORG_USER_MANAGER") != (i == 0) {
+			t.Errorf("%s %s", v.Field, v.Message)
+		}
+	}
+}
+
 func TestDomainsThatAreRefused(t *testing.T) {
 	for _, domain := range []string{"a b", "a@b", "a/b", "a:b", "a\tb", "a\u0000b", "a＠b"} {
 		in := acme(func(o *setup.Organization) { o.Domain = domain })
@@ -190,11 +216,41 @@ func TestDomainsThatAreRefused(t *testing.T) {
 
 func TestOnlyAPermitForTheInstallationSetsUp(t *testing.T) {
 	s, set := world(t)
-	for _, permit := range []access.Permit{{}, access.SystemPermit("org_a")} {
+	for _, permit := range []access.Permit{{}, permit("org_a", access.OrgSetup)} {
 		_, err := set.Organization(t.Context(), permit, event.Once{}, acme())
 		eventtest.As(t, err, access.ErrDenied)
 	}
 	s.Then(t, 0)
+}
+
+func TestNothingIsSetUpByACallerWhoMayNoLongerOnceThePasswordIsHashed(t *testing.T) {
+	for name, refusal := range map[string]*errs.Error{
+		"still may": nil, "the credential has ended": access.ErrUnauthenticated, "the permission is gone": access.ErrDenied,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, set := world(t)
+			asked := 0
+			p := iam.Renewing(func(context.Context) (access.Permit, error) {
+				if asked++; s.Mark() != 0 {
+					t.Error("the command came first")
+				}
+				if refusal != nil {
+					return access.Permit{}, refusal
+				}
+				return iam, nil
+			})
+			gone, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := set.Organization(gone, p, event.Once{}, acme()); err == nil || asked != 0 {
+				t.Errorf("asked %d times before the password was hashed (%v)", asked, err)
+			}
+			_, err := set.Organization(t.Context(), p, event.Once{}, acme())
+			eventtest.As(t, err, refusal)
+			if wrote := s.Mark() != 0; asked != 1 || wrote != (refusal == nil) {
+				t.Errorf("asked %d times, wrote: %t", asked, wrote)
+			}
+		})
+	}
 }
 
 func TestAnIdempotencyKeyGivesTheFirstAnswerAgain(t *testing.T) {
@@ -223,7 +279,7 @@ func TestAnIdempotencyKeyGivesTheFirstAnswerAgain(t *testing.T) {
 			eventtest.Refused(t, err, errs.InvalidArgument, event.IdempotencyKeyReused, "idempotency-key")
 		}},
 		{"permission is asked again, by the caller's permit", 0, mine, acme(), func(t *testing.T, _ setup.Done, _ error) {
-			_, err := set.Organization(t.Context(), access.SystemPermit("org_a"), mine, acme())
+			_, err := set.Organization(t.Context(), permit("org_a", access.OrgSetup), mine, acme())
 			eventtest.As(t, err, access.ErrDenied)
 		}},
 		{"the same request just before the day is over", 24*time.Hour - time.Microsecond, mine, acme(), func(t *testing.T, d setup.Done, err error) {

@@ -41,7 +41,7 @@ func TestARebuildIsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, s := range []*Store{operator, running} { // both notice, and take the lock anew before they write
-		s.run([]*pending{{done: make(chan error, 1)}}, 1)
+		s.run([]*pending{{done: make(chan error, 1)}}, 1, false)
 	}
 	if _, err := operator.Rebuild(ctx); !errors.Is(err, ErrInUse) {
 		t.Fatalf("beside a node that had to connect again: %v", err)

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -22,10 +23,10 @@ type lookup struct {
 
 // lookupSizes are the numbers of tokens a query may ask for; it is filled up by asking for the last one again. Few
 // sizes mean few prepared statements.
-var lookupSizes = [...]int{1, 4, 16, 64}
+var lookupSizes = [...]int{1, 2, 4, 8, 16, 32, 64}
 
 func bearerText(tokens int) string {
-	return "SELECT t.hash, t.id, t.kind, t.user_id, t.epoch, t.org_epoch, t.expires, s.org_id, s.doc, o.doc " +
+	return "SELECT " + tokenColumns + ", s.org_id, s.standing, o.standing " +
 		"FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash IN (" + placeholders(tokens) + ")"
 }
 
@@ -34,7 +35,32 @@ func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, er
 	if len(tokenHash) != 32 {
 		return nil, nil
 	}
-	l := &lookup{hash: [32]byte(tokenHash), done: make(chan struct{})}
+	hash := [32]byte(tokenHash)
+	if t, user, org := s.cache.bearer(hash); org != nil {
+		return &event.Bearer{Token: *t, OrgID: user.Org, User: s.standing(user), Org: s.standing(org)}, nil
+	}
+	moment := s.cache.moment()
+	found, err := s.lookUp(ctx, hash)
+	if s.cache != nil && found != nil && err == nil {
+		t := found.Token
+		s.cache.keepToken(moment, &t)
+		for _, ref := range []event.Ref{{Kind: "user", ID: found.Token.UserID}, {Kind: "org", ID: found.OrgID}} {
+			if _, err := s.Record(ctx, ref); err != nil { // leaves it in the cache for the next time
+				return nil, err
+			}
+		}
+	}
+	return found, err
+}
+
+// standing gives the column of that name.
+func (s *Store) standing(r *event.Record) string {
+	return r.Columns[slices.Index(s.byName[r.Kind].Columns(), event.Standing)]
+}
+
+// lookUp asks the database.
+func (s *Store) lookUp(ctx context.Context, hash [32]byte) (*event.Bearer, error) {
+	l := &lookup{hash: hash, done: make(chan struct{})}
 	if s.lookups == nil { // read-only
 		s.answerLookups(ctx, []*lookup{l})
 		return l.found, l.err
@@ -97,11 +123,10 @@ func (s *Store) answerLookups(ctx context.Context, batch []*lookup) {
 	found := make(map[[32]byte]*event.Bearer, len(batch))
 	err := s.engine.query(ctx, s.sql.bearer[size], args, func(scan scanner) error {
 		b := &event.Bearer{}
-		t := &b.Token
-		if err := scan(&t.Hash, &t.ID, &t.Kind, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Expires, &b.OrgID, (*text)(&b.UserDoc), (*text)(&b.OrgDoc)); err != nil {
+		if err := scan(append(scanToken(&b.Token), &b.OrgID, &b.User, &b.Org)...); err != nil {
 			return err
 		}
-		found[[32]byte(t.Hash)] = b
+		found[[32]byte(b.Token.Hash)] = b
 		return nil
 	})
 	for _, l := range batch {

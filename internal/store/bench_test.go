@@ -42,8 +42,8 @@ func (f profileChanged) Apply(a *account) {
 var accounts = event.Define(event.Schema[account]{
 	Name: "user", Table: "users", Prefix: "usr", Shape: 1,
 	Facts:   []event.Fact[account]{profileChanged{}},
-	Columns: []string{"verified_email"},
-	Lookup:  func(o *event.Object[account]) []string { return []string{o.State.Email} },
+	Columns: []string{event.Standing, "verified_email"},
+	Lookup:  func(o *event.Object[account]) []string { return []string{"{}", o.State.Email} },
 	Claims: func(o *event.Object[account]) []event.Claim {
 		return []event.Claim{{Space: "user_name/org_1", Key: o.ID}}
 	},

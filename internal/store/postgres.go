@@ -46,7 +46,7 @@ func newPgKind(k event.Definition) pgKind {
 	}
 	names := strings.Join(columns, ", ")
 	rows := "unnest(" + strings.Join(types, ", ") + ") AS v(" + names + ")"
-	read := "SELECT " + recordColumns + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ANY($1)"
+	read := "SELECT " + allColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ANY($1)"
 	return pgKind{
 		Definition: k,
 		read:       read,
@@ -75,6 +75,13 @@ func openPostgres(ctx context.Context, s *Store, database string, readOnly bool)
 	}
 	// The writer's statements take arrays of any length: one plan fits all, and planning each time costs more.
 	e.config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	// A node that is stopped or cut off between its two pipelines keeps its locks. Others wait for them only so long,
+	// and PostgreSQL ends such a transaction.
+	for name, value := range map[string]string{"lock_timeout": "2s", "idle_in_transaction_session_timeout": "10s"} {
+		if _, set := e.config.RuntimeParams[name]; !set {
+			e.config.RuntimeParams[name] = value
+		}
+	}
 	if readOnly {
 		config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
 	}
@@ -83,7 +90,7 @@ func openPostgres(ctx context.Context, s *Store, database string, readOnly bool)
 	}
 	if err := e.pool.Ping(ctx); err != nil {
 		e.pool.Close()
-		return nil, fmt.Errorf("PostgreSQL at %s:%d does not answer: %w", config.ConnConfig.Host, config.ConnConfig.Port, err)
+		return nil, fmt.Errorf("PostgreSQL at %s:%d does not answer: %w", config.ConnConfig.Host, config.ConnConfig.Port, discreet(err))
 	}
 	return e, nil
 }
@@ -145,12 +152,12 @@ func (e *pgEngine) connect(ctx context.Context) error {
 	}
 	conn, err := pgx.ConnectConfig(ctx, e.config)
 	if err != nil {
-		return away(ctx, err)
+		return away(ctx, discreet(err))
 	}
 	var joined bool
 	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(runLock)).Scan(&joined); err != nil {
 		conn.Close(ctx)
-		return away(ctx, err)
+		return away(ctx, discreet(err))
 	}
 	if !joined {
 		conn.Close(ctx)
@@ -178,7 +185,7 @@ func (e *pgEngine) alone(ctx context.Context, f func(executor) error) error {
 	}
 	var alone bool
 	if err := e.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(runLock)).Scan(&alone); err != nil {
-		return away(ctx, err)
+		return away(ctx, discreet(err))
 	}
 	if !alone {
 		return ErrInUse
@@ -188,7 +195,13 @@ func (e *pgEngine) alone(ctx context.Context, f func(executor) error) error {
 			e.conn.Close(context.WithoutCancel(ctx)) // which gives it back, too
 		}
 	}()
-	return pgx.BeginFunc(ctx, e.conn, func(tx pgx.Tx) error { return f(pgTx{e, tx}) })
+	return discreet(pgx.BeginFunc(ctx, e.conn, func(tx pgx.Tx) error {
+		// Nobody waits for this transaction but on purpose.
+		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+			return err
+		}
+		return f(pgTx{e, tx})
+	}))
 }
 
 func (e *pgEngine) load(ctx context.Context, n *needs) (event.Loaded, error) {
@@ -198,11 +211,14 @@ func (e *pgEngine) load(ctx context.Context, n *needs) (event.Loaded, error) {
 	}
 	l := &loads{}
 	l.queue(nil, "BEGIN")
+	if n.hurry {
+		l.queue(nil, "SET LOCAL lock_timeout = '50ms'")
+	}
 	for i := range e.kinds {
 		k := &e.kinds[i]
 		record := func(scan scanner) error {
-			r := &event.Record{Ref: event.Ref{Kind: k.Name()}}
-			if err := scan(scanRecord(r, &r.WrappedKey)...); err != nil {
+			r, dest := scanRecord(k, true)
+			if err := scan(dest...); err != nil {
 				return err
 			}
 			into.Records[r.Ref] = r
@@ -247,6 +263,9 @@ func (e *pgEngine) load(ctx context.Context, n *needs) (event.Loaded, error) {
 			into.Rows[r.RowKey] = r
 			return nil
 		}, "SELECT key, value, expires FROM "+string(shelf)+" WHERE key = ANY($1) ORDER BY key FOR NO KEY UPDATE", keys)
+	}
+	if n.hurry {
+		l.queue(nil, "SET LOCAL lock_timeout = DEFAULT") // the head of the log is worth waiting for
 	}
 	results := e.conn.SendBatch(ctx, &l.batch)
 	defer results.Close()
@@ -361,7 +380,7 @@ func (e *pgEngine) failed(ctx context.Context, err error) error {
 	if ctx.Err() == nil && !e.conn.IsClosed() {
 		e.conn.Close(ctx)
 	}
-	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
+	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: discreet(err),
 		Message: "the database went away while writing: the outcome may be unknown, so read before you try again"}
 }
 
@@ -376,6 +395,11 @@ func (e *pgEngine) isConflict(err error) bool {
 		return true
 	}
 	return false
+}
+
+func (e *pgEngine) isLockTimeout(err error) bool {
+	pg, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && pg.Code == "55P03"
 }
 
 func (e *pgEngine) isMissingTable(err error) bool {
@@ -459,9 +483,9 @@ func (e *pgEngine) query(ctx context.Context, sql string, args []any, each func(
 	if err != nil && !scanned && ctx.Err() == nil && connectionLost(err) {
 		// A connection died while it lay in the pool; where one did, the others most likely did too.
 		e.pool.Reset()
-		return once()
+		err = once()
 	}
-	return err
+	return discreet(err)
 }
 
 // connectionLost tells that no answer came because the server was not there any more.
@@ -500,12 +524,12 @@ func (x pgTx) query(ctx context.Context, sql string, args []any, each func(scann
 }
 
 func (e *pgEngine) transact(ctx context.Context, f func(executor) error) error {
-	return pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return f(pgTx{e, tx}) })
+	return discreet(pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
 }
 
 func (e *pgEngine) snapshot(ctx context.Context, f func(executor) error) error {
-	return pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
-		func(tx pgx.Tx) error { return f(pgTx{e, tx}) })
+	return discreet(pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
+		func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
 }
 
 // schemaLock is any number that no other program on the same database uses.
@@ -516,5 +540,5 @@ func (e *pgEngine) lockSchema(ctx context.Context, x executor) error {
 }
 
 func (e *pgEngine) dialect(sql string) string {
-	return strings.NewReplacer("/* KEYED */", "", "/* LOCKED */", "FOR NO KEY UPDATE").Replace(sql)
+	return strings.NewReplacer("/* KEYED */", "", "/* LOCKED */", "FOR NO KEY UPDATE", "/* FREE */", "FOR UPDATE SKIP LOCKED").Replace(sql)
 }

@@ -28,11 +28,19 @@ func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 	if !known {
 		return nil, fmt.Errorf("store: unknown kind %q", ref.Kind)
 	}
+	if r := s.cache.record(ref); r != nil {
+		return r, nil
+	}
+	moment := s.cache.moment()
 	var found *event.Record
 	err := s.engine.query(ctx, sql, []any{ref.ID}, func(scan scanner) error {
-		found = &event.Record{Ref: event.Ref{Kind: ref.Kind}}
-		return scan(scanRecord(found)...)
+		var dest []any
+		found, dest = scanRecord(s.byName[ref.Kind], false)
+		return scan(dest...)
 	})
+	if err == nil {
+		s.cache.keepRecord(moment, found)
+	}
 	return found, away(ctx, err)
 }
 
@@ -43,11 +51,11 @@ func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 		return nil, fmt.Errorf("store: %q has no lookup column %q", kind, column)
 	}
 	var found []*event.Record
-	sql := "SELECT " + recordColumns + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s.id LIMIT ?"
+	sql := "SELECT " + allColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s.id LIMIT ?"
 	err := s.engine.query(ctx, sql, []any{org, value, int64(limit)}, func(scan scanner) error {
-		r := &event.Record{Ref: event.Ref{Kind: kind}}
+		r, dest := scanRecord(k, false)
 		found = append(found, r)
-		return scan(scanRecord(r)...)
+		return scan(dest...)
 	})
 	return found, away(ctx, err)
 }

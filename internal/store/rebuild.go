@@ -24,8 +24,8 @@ const maxDifferences = 20
 // errDifferent stops a check that has seen enough.
 var errDifferent = errors.New("too many differences")
 
-// RebuildCheck folds the whole log and compares the result with the state tables and claims, byte for byte. It
-// changes nothing and may run beside a server.
+// RebuildCheck folds the whole log and compares the result with the state tables and claims, byte for byte. A history
+// that is broken or unknown to this program is a difference, too. It changes nothing and may run beside a server.
 func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 	report := &RebuildReport{}
 	differ := func(format string, args ...any) error {
@@ -36,9 +36,32 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 		return nil
 	}
 	err := s.engine.snapshot(ctx, func(x executor) error {
+		if err := s.checkPositions(ctx, x, differ); err != nil {
+			return err
+		}
 		stored := map[event.Kind]int{}
 		claims := 0
-		err := s.foldAll(ctx, x, report, func(k event.Definition, rec *event.Record, held []event.Claim) error {
+		// A history that cannot be folded says nothing about the object's state. It is there, and counts.
+		broken := func(k event.Definition, id string, why error) error {
+			if k != nil {
+				have, err := s.storedRecord(ctx, x, k, id)
+				if err != nil {
+					return err
+				}
+				if have != nil {
+					stored[k.Name()]++
+				}
+			}
+			err := x.query(ctx, "SELECT 1 FROM claims WHERE object_id = ?", []any{id}, func(scanner) error {
+				claims++
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			return differ("%s: %v", id, why)
+		}
+		err := s.foldHistory(ctx, x, report, "", broken, func(k event.Definition, rec *event.Record, held []event.Claim) error {
 			have, err := s.storedRecord(ctx, x, k, rec.ID)
 			if err != nil {
 				return err
@@ -88,6 +111,24 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 	return report, err
 }
 
+// checkPositions sees whether events are missing at the end of the log or in between. Where all of an object's are, no
+// chain is broken.
+func (s *Store) checkPositions(ctx context.Context, x executor, differ func(string, ...any) error) error {
+	var events, last int64
+	head := int64(-1)
+	err := x.query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil, func(scan scanner) error { return scan(&events, &last) })
+	if err != nil {
+		return err
+	}
+	if err := x.query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan scanner) error { return scan(&head) }); err != nil {
+		return err
+	}
+	if events != last || last != head {
+		return differ("the log: it has %d events, the last is at position %d, and %d positions were given out", events, last, head)
+	}
+	return nil
+}
+
 // Rebuild empties the state tables and claims and fills them again from the log, in one transaction. No other
 // node may be running on the database: ErrInUse.
 func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
@@ -104,7 +145,7 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 		if err := x.exec(ctx, "DELETE FROM claims"); err != nil {
 			return err
 		}
-		return s.foldAll(ctx, x, report, func(k event.Definition, rec *event.Record, held []event.Claim) error {
+		return s.foldHistory(ctx, x, report, "", nil, func(k event.Definition, rec *event.Record, held []event.Claim) error {
 			return insertFolded(ctx, x, k, rec, held)
 		})
 	})
@@ -115,8 +156,6 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 // work: each object is locked, and changed in place.
 func (s *Store) refold(ctx context.Context) error {
 	for _, k := range s.kinds {
-		columns := stateColumns(k)
-		update := "UPDATE " + k.Table() + " SET " + strings.Join(columns[1:], " = ?, ") + " = ? WHERE id = ?"
 		outdated := s.engine.dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id > ? ORDER BY id LIMIT 100 /* LOCKED */")
 		for last, more := "", true; more; {
 			err := s.engine.transact(ctx, func(x executor) error {
@@ -131,25 +170,66 @@ func (s *Store) refold(ctx context.Context) error {
 				if more = len(ids) > 0; more {
 					last = ids[len(ids)-1]
 				}
-				for _, id := range ids {
-					err := s.foldHistory(ctx, x, &RebuildReport{}, id, func(_ event.Definition, rec *event.Record, held []event.Claim) error {
-						if err := x.exec(ctx, update, append(stateValues(rec)[1:], rec.ID)...); err != nil {
-							return err
-						}
-						if err := x.exec(ctx, "DELETE FROM claims WHERE object_id = ?", rec.ID); err != nil {
-							return err
-						}
-						return insertClaims(ctx, x, rec.ID, held)
-					})
-					if err != nil {
-						return err
-					}
-				}
-				return nil
+				return s.refoldIn(ctx, x, k, ids)
 			})
 			if err != nil {
 				return fmt.Errorf("folding %s into their new shape: %w", k.Table(), err)
 			}
+		}
+	}
+	return nil
+}
+
+// outdated gives the loaded objects of an older shape than the program's, in the order of locks.
+func (s *Store) outdated(loaded event.Loaded) []event.Ref {
+	var old []event.Ref
+	for ref, rec := range loaded.Records {
+		if rec.Shape < s.byName[ref.Kind].Shape() {
+			old = append(old, ref)
+		}
+	}
+	slices.SortFunc(old, func(a, b event.Ref) int { return strings.Compare(a.ID, b.ID) })
+	return old
+}
+
+// refoldThese is refold for objects that are known, one by one.
+func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
+	for _, ref := range refs {
+		k := s.byName[ref.Kind]
+		err := s.engine.transact(ctx, func(x executor) error {
+			var ids []string
+			text := s.engine.dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id = ? /* LOCKED */")
+			err := x.query(ctx, text, []any{int64(k.Shape()), ref.ID}, func(scan scanner) error {
+				ids = append(ids, "")
+				return scan(&ids[len(ids)-1])
+			})
+			if err != nil {
+				return err
+			}
+			return s.refoldIn(ctx, x, k, ids)
+		})
+		if err != nil {
+			return fmt.Errorf("folding %s into its new shape: %w", ref.ID, err)
+		}
+	}
+	return nil
+}
+
+// refoldIn folds locked objects anew and changes them in place.
+func (s *Store) refoldIn(ctx context.Context, x executor, k event.Definition, ids []string) error {
+	update := "UPDATE " + k.Table() + " SET " + strings.Join(stateColumns(k)[1:], " = ?, ") + " = ? WHERE id = ?"
+	for _, id := range ids {
+		err := s.foldHistory(ctx, x, &RebuildReport{}, id, nil, func(_ event.Definition, rec *event.Record, held []event.Claim) error {
+			if err := x.exec(ctx, update, append(stateValues(rec)[1:], rec.ID)...); err != nil {
+				return err
+			}
+			if err := x.exec(ctx, "DELETE FROM claims WHERE object_id = ?", rec.ID); err != nil {
+				return err
+			}
+			return insertClaims(ctx, x, rec.ID, held)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -176,31 +256,43 @@ func insertClaims(ctx context.Context, x executor, id string, held []event.Claim
 
 type folded func(k event.Definition, rec *event.Record, held []event.Claim) error
 
-// foldAll walks the log object by object and hands over each folded record.
-func (s *Store) foldAll(ctx context.Context, x executor, report *RebuildReport, each folded) error {
-	return s.foldHistory(ctx, x, report, "", each)
-}
+// unfolded is told of a history that cannot be folded, and why; k is nil where the kind is unknown.
+type unfolded func(k event.Definition, id string, why error) error
 
-// foldHistory walks the history of one object, or with an empty id of all of them.
-func (s *Store) foldHistory(ctx context.Context, x executor, report *RebuildReport, only string, each folded) error {
+// foldHistory walks the history of one object, or with an empty id of all of them, and hands over each folded record.
+// The first history that cannot be folded is an error, unless broken takes it: then the walk goes on behind it.
+func (s *Store) foldHistory(ctx context.Context, x executor, report *RebuildReport, only string, broken unfolded, each folded) error {
 	const page = 1000
 	var (
-		fold event.Fold
-		kind event.Definition
-		id   string
-		seq  int64
-		prev []byte
+		fold  event.Fold // nil before the first object, and behind the place where a history broke
+		kind  event.Definition
+		id    string
+		seq   int64
+		prev  []byte
+		first = true
 	)
+	breaks := func(why error) error {
+		fold = nil
+		if broken == nil {
+			return fmt.Errorf("%s: %w", id, why)
+		}
+		return broken(kind, id, why)
+	}
 	finish := func() error {
 		if fold == nil {
 			return nil
 		}
 		rec, held, err := fold.Record()
 		if err != nil {
-			return err
+			return breaks(err)
 		}
-		report.Objects++
 		return each(kind, rec, held)
+	}
+	add := func(e *event.Event) error {
+		if int64(e.Sequence) != seq+1 || !bytes.Equal(e.PrevHash, prev) {
+			return fmt.Errorf("event %d does not follow the one before it", e.Position)
+		}
+		return fold.Add(e)
 	}
 	text := "SELECT " + eventColumns + " FROM events WHERE (object_id, sequence) > (?, ?) ORDER BY object_id, sequence LIMIT ?"
 	if only != "" {
@@ -218,24 +310,27 @@ func (s *Store) foldHistory(ctx context.Context, x executor, report *RebuildRepo
 		}
 		for i := range events {
 			e := &events[i]
-			if fold == nil || e.ObjectID != id {
+			report.Events++
+			if first || e.ObjectID != id {
 				if err := finish(); err != nil {
 					return err
 				}
-				id, seq, prev = e.ObjectID, 0, nil
-				if kind = s.byName[e.Type.Kind()]; kind == nil {
-					return fmt.Errorf("event %d is of the unknown type %s: use a newer program", e.Position, e.Type)
+				report.Objects++
+				first, fold, id, seq, prev = false, nil, e.ObjectID, 0, nil
+				if kind = s.byName[e.Type.Kind()]; kind != nil {
+					fold = kind.NewFold(s.keyOpener(ctx, x))
+				} else if err := breaks(fmt.Errorf("event %d is of the unknown type %s: use a newer program", e.Position, e.Type)); err != nil {
+					return err
 				}
-				fold = kind.NewFold(s.keyOpener(ctx, x))
 			}
-			if int64(e.Sequence) != seq+1 || !bytes.Equal(e.PrevHash, prev) {
-				return fmt.Errorf("event %d does not follow the one before it in the history of %s", e.Position, e.ObjectID)
-			}
-			if err := fold.Add(e); err != nil {
-				return err
+			if fold != nil {
+				if why := add(e); why != nil {
+					if err := breaks(why); err != nil {
+						return err
+					}
+				}
 			}
 			seq, prev = int64(e.Sequence), e.Hash()
-			report.Events++
 		}
 		if len(events) < page {
 			return finish()
@@ -267,20 +362,10 @@ func (s *Store) keyOpener(ctx context.Context, x executor) event.KeyOpener {
 
 func (s *Store) storedRecord(ctx context.Context, x executor, k event.Definition, id string) (*event.Record, error) {
 	var found *event.Record
-	text := "SELECT " + recordColumns
-	for _, c := range k.Columns() {
-		text += ", s." + c
-	}
-	err := x.query(ctx, text+" FROM "+k.Table()+" s WHERE s.id = ?", []any{id}, func(scan scanner) error {
-		found = &event.Record{Ref: event.Ref{Kind: k.Name()}}
-		var columns []any
-		if n := len(k.Columns()); n > 0 {
-			found.Columns = make([]string, n)
-			for i := range found.Columns {
-				columns = append(columns, &found.Columns[i])
-			}
-		}
-		return scan(scanRecord(found, columns...)...)
+	err := x.query(ctx, s.sql.record[k.Name()], []any{id}, func(scan scanner) error {
+		var dest []any
+		found, dest = scanRecord(k, false)
+		return scan(dest...)
 	})
 	return found, err
 }

@@ -47,14 +47,15 @@ type engine interface {
 	// dialect turns a shared statement of the schema into this engine's.
 	dialect(sql string) string
 	isConflict(err error) bool
+	// isLockTimeout tells of a conflict that somebody else kept a lock for too long.
+	isLockTimeout(err error) bool
 	isMissingTable(err error) bool
 	close() error
 }
 
 const (
-	recordColumns = "s.id, s.org_id, s.sequence, s.created, s.changed, s.hash, s.key_id, s.shape, s.doc"
-	eventColumns  = "position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time"
-	tokenColumns  = "t.hash, t.id, t.kind, t.user_id, t.epoch, t.org_epoch, t.created, t.expires"
+	eventColumns = "position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time"
+	tokenColumns = "t.hash, t.id, t.kind, t.user_id, t.epoch, t.org_epoch, t.created, t.expires"
 )
 
 // statements are the shared texts that depend on the kinds of objects.
@@ -66,7 +67,7 @@ type statements struct {
 func newStatements(kinds []event.Definition) statements {
 	st := statements{record: map[event.Kind]string{}}
 	for _, k := range kinds {
-		st.record[k.Name()] = "SELECT " + recordColumns + " FROM " + k.Table() + " s WHERE s.id = ?"
+		st.record[k.Name()] = "SELECT " + allColumns(k) + " FROM " + k.Table() + " s WHERE s.id = ?"
 	}
 	for i, size := range lookupSizes {
 		st.bearer[i] = bearerText(size)
@@ -88,9 +89,24 @@ func stateValues(r *event.Record) []any {
 	return values
 }
 
-// scanRecord reads recordColumns, and whatever else follows them, into r.
-func scanRecord(r *event.Record, more ...any) []any {
-	return append([]any{&r.ID, &r.Org, &r.Sequence, &r.Created, &r.Changed, &r.Hash, &r.KeyID, &r.Shape, (*text)(&r.Doc)}, more...)
+// allColumns are those of stateColumns for a SELECT from the table as s.
+func allColumns(k event.Definition) string { return "s." + strings.Join(stateColumns(k), ", s.") }
+
+// scanRecord gives a new record and where to scan allColumns, and the wrapped key behind them if it is asked for.
+func scanRecord(k event.Definition, withKey bool) (*event.Record, []any) {
+	r := &event.Record{Ref: event.Ref{Kind: k.Name()}}
+	dest := make([]any, 0, 10+len(k.Columns()))
+	dest = append(dest, &r.ID, &r.Org, &r.Sequence, &r.Created, &r.Changed, &r.Hash, &r.KeyID, &r.Shape, (*text)(&r.Doc))
+	if n := len(k.Columns()); n > 0 {
+		r.Columns = make([]string, n)
+		for i := range r.Columns {
+			dest = append(dest, &r.Columns[i])
+		}
+	}
+	if withKey {
+		dest = append(dest, &r.WrappedKey)
+	}
+	return r, dest
 }
 
 func scanEvent(e *event.Event) []any {

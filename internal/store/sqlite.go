@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,11 +33,12 @@ type sqliteEngine struct {
 	prepared map[string]*sql.Stmt // on conn
 	cached   sync.Map             // query text: *sql.Stmt on readers
 	open     bool                 // a transaction is open on conn
+	loaded   event.Loaded         // by that transaction
 	writing  sync.Mutex           // the writer's loop against transact
 }
 
 // sqliteKind holds the writer's statements for one kind of object.
-type sqliteKind struct{ load, insert, update string }
+type sqliteKind struct{ load, insert, update, lookup string }
 
 const sqliteInsertEvent = "INSERT INTO events (" + eventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -68,9 +70,10 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 	for _, k := range s.kinds {
 		columns := stateColumns(k)
 		e.kinds[k.Name()] = sqliteKind{
-			load:   "SELECT " + recordColumns + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
+			load:   "SELECT " + allColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
 			insert: "INSERT INTO " + k.Table() + " (" + strings.Join(columns, ", ") + ") VALUES (" + placeholders(len(columns)) + ")",
-			update: "UPDATE " + k.Table() + " SET " + strings.Join(columns[1:], " = ?, ") + " = ? WHERE id = ?",
+			update: "UPDATE " + k.Table() + " SET sequence = ?, changed = ?, hash = ?, shape = ?, doc = ? WHERE id = ?",
+			lookup: "UPDATE " + k.Table() + " SET " + strings.Join(append(slices.Clone(k.Columns()), ""), " = ?, ") + "org_id = ?, key_id = ? WHERE id = ?",
 		}
 	}
 	if !readOnly {
@@ -157,14 +160,12 @@ func (e *sqliteEngine) begin(ctx context.Context, n *needs) (event.Loaded, error
 	e.open = true
 	for _, declared := range [...]map[event.Kind][]string{n.write, n.read} {
 		for kind, ids := range declared {
-			text := e.kinds[kind].load
 			for _, id := range ids {
-				r := &event.Record{Ref: event.Ref{Kind: kind}}
-				found, err := e.row(text, []any{id}, scanRecord(r, &r.WrappedKey))
+				r, err := e.load(event.Ref{Kind: kind, ID: id})
 				if err != nil {
 					return l, e.away(err)
 				}
-				if found {
+				if r != nil {
 					l.Records[r.Ref] = r
 				}
 			}
@@ -190,7 +191,24 @@ func (e *sqliteEngine) begin(ctx context.Context, n *needs) (event.Loaded, error
 			l.Rows[event.RowKey{Shelf: shelf, Key: key}] = r
 		}
 	}
+	e.loaded = l
 	return l, nil
+}
+
+// load reads one object for the writer; nil when there is none.
+func (e *sqliteEngine) load(ref event.Ref) (*event.Record, error) {
+	cache := e.store.cache
+	if r := cache.record(ref); r != nil && (r.KeyID == "" || r.WrappedKey != nil) {
+		return r, nil
+	}
+	moment := cache.moment()
+	r, dest := scanRecord(e.store.byName[ref.Kind], true)
+	found, err := e.row(e.kinds[ref.Kind].load, []any{ref.ID}, dest)
+	if !found || err != nil {
+		return nil, err
+	}
+	cache.keepRecord(moment, r)
+	return r, nil
 }
 
 func (e *sqliteEngine) commit(ctx context.Context, c *event.Changes) error {
@@ -198,8 +216,10 @@ func (e *sqliteEngine) commit(ctx context.Context, c *event.Changes) error {
 		return e.away(err)
 	}
 	if err := e.exec(ctx, "COMMIT"); err != nil {
+		e.store.cache.clear() // nobody knows
 		return e.away(err)
 	}
+	e.store.cache.apply(c)
 	e.open = false
 	e.writing.Unlock()
 	return nil
@@ -212,8 +232,18 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 		}
 	}
 	for _, r := range c.Updated {
-		if err := e.exec(ctx, e.kinds[r.Kind].update, append(stateValues(r)[1:], r.ID)...); err != nil {
+		if err := e.exec(ctx, e.kinds[r.Kind].update, int64(r.Sequence), r.Changed, r.Hash, int64(r.Shape), string(r.Doc), r.ID); err != nil {
 			return err
+		}
+		// SQLite renews the entries of every index on a column it is told to set, whether or not the value differs.
+		if old := e.loaded.Records[r.Ref]; !slices.Equal(old.Columns, r.Columns) || old.Org != r.Org || old.KeyID != r.KeyID {
+			args := make([]any, 0, len(r.Columns)+3)
+			for _, c := range r.Columns {
+				args = append(args, c)
+			}
+			if err := e.exec(ctx, e.kinds[r.Kind].lookup, append(args, r.Org, r.KeyID, r.ID)...); err != nil {
+				return err
+			}
 		}
 	}
 	for i := range c.Claims {
@@ -271,6 +301,8 @@ func (e *sqliteEngine) away(err error) error {
 }
 
 func (e *sqliteEngine) isConflict(error) bool { return false } // one writer: nobody to lose a race to
+
+func (e *sqliteEngine) isLockTimeout(error) bool { return false }
 
 func (e *sqliteEngine) isMissingTable(err error) bool {
 	se, ok := errors.AsType[*sqlite.Error](err)
@@ -361,6 +393,7 @@ func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) err
 	if err != nil {
 		return err
 	}
+	defer e.store.cache.clear()
 	defer tx.Rollback()
 	if err := f(sqliteTx{tx, map[string]*sql.Stmt{}}); err != nil {
 		return err

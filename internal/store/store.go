@@ -11,10 +11,12 @@ package store
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -42,11 +44,14 @@ type Options struct {
 	Clock    func() time.Time // time.Now when nil
 	Log      *slog.Logger     // slog.Default() when nil
 	ReadOnly bool             // never writes, runs beside a server
+
+	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
 }
 
 // Store implements event.Store.
 type Store struct {
 	engine engine
+	cache  *cache // of the embedded database; nil on PostgreSQL and when read-only
 	kinds  []event.Definition
 	byName map[event.Kind]event.Definition
 	sql    statements
@@ -58,6 +63,7 @@ type Store struct {
 	lookups  chan *lookup  // nil when read-only
 	stopping chan struct{}
 	stopped  chan struct{} // closed once the writer has answered everything it ever will
+	sweeping chan struct{} // closed once nobody deletes what has expired any more
 	closing  sync.Once
 	closed   error
 }
@@ -73,7 +79,7 @@ func IsPostgres(database string) bool {
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, master: o.Master, clock: o.Clock, log: o.Log,
-		stopping: make(chan struct{}), stopped: make(chan struct{})}
+		stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -87,6 +93,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	if IsPostgres(o.Database) {
 		s.engine, err = openPostgres(ctx, s, o.Database, o.ReadOnly)
 	} else {
+		if !o.ReadOnly {
+			s.cache = newCache()
+		}
 		s.engine, err = openSQLite(ctx, s, o.Database, o.ReadOnly)
 	}
 	if err != nil {
@@ -114,6 +123,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
 		s.serveLookups()
+		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
 	}
 	return s, created, nil
 }
@@ -184,6 +194,7 @@ func (s *Store) Close() error {
 		close(s.stopping)
 		if s.queue != nil {
 			<-s.stopped
+			<-s.sweeping
 		}
 		s.closed = s.engine.close()
 	})
@@ -292,6 +303,7 @@ func (s *Store) write() {
 				return
 			}
 		}
+		runtime.Gosched() // whoever is about to queue a command may do so first
 		for more := true; more && len(batch) < maxBatch; {
 			select {
 			case p := <-s.queue:
@@ -307,18 +319,20 @@ func (s *Store) write() {
 			}
 		}
 		for rest := live; len(rest) > 0; {
-			rest = s.run(rest, 1)
+			rest = s.run(rest, 1, false)
 		}
 	}
 }
 
 // run takes commands through one transaction and answers them. What did not fit is given back. When the write fails,
-// it runs again in halves until the culprit is alone.
-func (s *Store) run(commands []*pending, attempt int) (rest []*pending) {
-	commands, rest, failed := s.transaction(commands)
+// it runs again in halves until the culprit is alone. In a hurry it hardly waits for locks: these commands have waited
+// for one already, and everything behind them has, too.
+func (s *Store) run(commands []*pending, attempt int, hurry bool) (rest []*pending) {
+	commands, rest, failed := s.transaction(commands, hurry)
 	if failed == nil {
 		return rest
 	}
+	timedOut := s.engine.isLockTimeout(failed)
 	var refused *errs.Error
 	switch {
 	case errors.As(failed, &refused): // storage is away; trying again in halves would not help
@@ -327,16 +341,19 @@ func (s *Store) run(commands []*pending, attempt int) (rest []*pending) {
 		half := len(commands) / 2
 		for _, part := range [][]*pending{commands[:half], commands[half:]} {
 			for len(part) > 0 {
-				part = s.run(part, attempt)
+				part = s.run(part, attempt, hurry || timedOut)
 			}
 		}
 	case !s.engine.isConflict(failed):
 		answer(commands, fmt.Errorf("writing: %w", failed))
+	case timedOut && hurry:
+		answer(commands, &errs.Error{Kind: errs.Aborted, Reason: event.Contention, RetryAfter: 5 * time.Second, Cause: failed,
+			Message: "another node has been changing the same thing for too long: try again in a moment"})
 	case attempt >= maxAttempts:
 		answer(commands, errs.New(errs.Aborted, event.Contention,
 			"too many others are changing the same thing at the same time: try again").Because(failed))
 	default:
-		s.run(commands, attempt+1)
+		s.run(commands, attempt+1, hurry || timedOut)
 	}
 	return rest
 }
@@ -349,12 +366,13 @@ func answer(commands []*pending, err error) {
 
 // transaction runs one batch. It answers its commands itself unless writing failed; then it gives back those that
 // wait for an answer, and why.
-func (s *Store) transaction(commands []*pending) (taken, rest []*pending, failed error) {
+func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pending, failed error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	loaded, err := s.engine.begin(ctx, s.needs(commands))
+	n := s.needs(commands)
+	n.hurry = hurry
+	loaded, err := s.begin(ctx, n)
 	if err != nil {
-		s.engine.rollback(ctx)
 		return commands, nil, err
 	}
 	batch := event.NewBatch(s.master, event.Micros(s.clock()), loaded)
@@ -379,6 +397,29 @@ func (s *Store) transaction(commands []*pending) (taken, rest []*pending, failed
 	return taken, rest, nil
 }
 
+// begin starts the transaction of a batch. What a node of an older version has written since this one started is
+// folded anew first; that node does not write to it any more then.
+func (s *Store) begin(ctx context.Context, n *needs) (event.Loaded, error) {
+	for again := false; ; again = true {
+		loaded, err := s.engine.begin(ctx, n)
+		if err != nil {
+			s.engine.rollback(ctx)
+			return loaded, err
+		}
+		old := s.outdated(loaded)
+		if old == nil {
+			return loaded, nil
+		}
+		s.engine.rollback(ctx)
+		if again {
+			return loaded, fmt.Errorf("the state of %s is of an older shape, and its events do not make a new one", old[0].ID)
+		}
+		if err := s.refoldThese(ctx, old); err != nil {
+			return loaded, err
+		}
+	}
+}
+
 // needs is what a batch looks at: per kind the objects to lock and those only to read, claims and rows. All sorted,
 // because the order of locks is what keeps nodes from deadlocks.
 type needs struct {
@@ -386,6 +427,7 @@ type needs struct {
 	read   map[event.Kind][]string
 	claims [][32]byte
 	rows   map[event.Shelf][]string
+	hurry  bool // hardly wait for locks
 }
 
 func (s *Store) needs(commands []*pending) *needs {

@@ -55,7 +55,7 @@ type SetPassword struct {
 
 // Do sets the password of a user in the permit's organization and ends all its sessions and tokens. Errors:
 // ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when IfMatch does not hold; Unavailable when too many
-// passwords are being hashed.
+// passwords are being hashed; those of permit.Renew when the caller may no longer once the password is hashed.
 func (p SetPassword) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit) (event.Details, error) {
 	check := func(u *event.Object[User], err error) (*event.Object[User], error) {
 		if err != nil {
@@ -78,6 +78,9 @@ func (p SetPassword) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 	}
 	hash, err := hasher.Hash(ctx, p.Password)
 	if err != nil {
+		return event.Details{}, err
+	}
+	if permit, err = permit.Renew(ctx); err != nil { // the queue for hashing may have been long
 		return event.Details{}, err
 	}
 	var details event.Details

@@ -90,7 +90,7 @@ func TestAPasswordIsSetInEveryStateButRemoved(t *testing.T) {
 			s := eventtest.New(t, user.Kind)
 			must(t, human(t, s, "usr_a", "org_a", jo))
 			eventtest.Given(t, s, user.Kind, "usr_a", "", nil, c.facts...)
-			_, err := user.SetPassword{UserID: "usr_a", Password: "x"}.Do(t.Context(), s, hasher, access.SystemPermit("org_a"))
+			_, err := user.SetPassword{UserID: "usr_a", Password: "x"}.Do(t.Context(), s, hasher, permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}}))
 			eventtest.As(t, err, c.refusal)
 			if got := eventtest.State(t, s, user.Kind, "usr_a").State.State; got != c.state {
 				t.Errorf("the state became %s", got)
@@ -190,6 +190,46 @@ func TestWhatHappensWhileThePasswordIsHashedCounts(t *testing.T) {
 			eventtest.As(t, err, c.refusal)
 			if row, _ := s.Row(t.Context(), user.PasswordRow("usr_a")); row != nil {
 				t.Error("a hash was stored")
+			}
+		})
+	}
+}
+
+func TestAPasswordIsNotSetByACallerWhoMayNoLongerOnceItIsHashed(t *testing.T) {
+	owner := access.Memberships{"org_a": {access.OrgOwner}}
+	manager := access.Memberships{"org_a": {access.OrgUserManager}}
+	for _, c := range []struct {
+		name    string
+		renewed func(*testing.T) (access.Permit, error)
+		refusal *errs.Error
+	}{
+		{"still may", func(t *testing.T) (access.Permit, error) { return permit(t, "org_a", owner), nil }, nil},
+		{"the credential has ended", func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrUnauthenticated }, access.ErrUnauthenticated},
+		{"the permission is gone", func(*testing.T) (access.Permit, error) { return access.Permit{}, access.ErrDenied }, access.ErrDenied},
+		{"holds less than the user now", func(t *testing.T) (access.Permit, error) { return permit(t, "org_a", manager), nil }, access.ErrTargetHoldsMore},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := eventtest.New(t, user.Kind)
+			must(t, human(t, s, "usr_a", "org_a", jo))
+			eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
+			before := s.Fingerprint()
+			asked := 0
+			p := permit(t, "org_a", owner).Renewing(func(context.Context) (access.Permit, error) {
+				if asked++; s.Fingerprint() != before {
+					t.Error("the command came first")
+				}
+				return c.renewed(t)
+			})
+			set := user.SetPassword{UserID: "usr_a", Password: "x"}
+			gone, cancel := context.WithCancel(t.Context())
+			cancel()
+			if _, err := set.Do(gone, s, hasher, p); err == nil || asked != 0 {
+				t.Errorf("asked %d times before the password was hashed (%v)", asked, err)
+			}
+			_, err := set.Do(t.Context(), s, hasher, p)
+			eventtest.As(t, err, c.refusal)
+			if wrote := s.Fingerprint() != before; asked != 1 || wrote != (c.refusal == nil) {
+				t.Errorf("asked %d times, wrote: %t", asked, wrote)
 			}
 		})
 	}

@@ -84,12 +84,13 @@ var Kind = event.Define(event.Schema[User]{
 		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 	},
-	Columns: []string{"verified_email"},
+	Columns: []string{event.Standing, "verified_email"},
 	Lookup: func(o *event.Object[User]) []string {
+		email := ""
 		if h := o.State.Human; h != nil && h.Email.Verified {
-			return []string{EmailDigest(h.Email.Key)}
+			email = EmailDigest(h.Email.Key)
 		}
-		return []string{""}
+		return []string{event.StandingOf(&o.State.Standing), email}
 	},
 	Claims: func(o *event.Object[User]) []event.Claim {
 		if o.State.State == Removed {

@@ -175,19 +175,20 @@ func TestAUserIsReadWithinThePermitsOrganization(t *testing.T) {
 	must(t, human(t, s, "usr_a", "org_a", jo))
 	must(t, human(t, s, "usr_gone", "org_a", user.NewHuman{UserName: "gone", Email: "g@x", Profile: jo.Profile}))
 	eventtest.Given(t, s, user.Kind, "usr_gone", "", nil, user.WasRemoved{})
+	iam := access.Memberships{access.Installation: {access.IAMOwner}}
 	for _, c := range []struct {
 		name    string
 		permit  access.Permit
 		id      string
 		refusal *errs.Error
 	}{
-		{"one's own organization", access.SystemPermit("org_a"), "usr_a", nil},
-		{"another organization", access.SystemPermit("org_b"), "usr_a", user.ErrNotFound},
-		{"the installation is not the owner", access.SystemPermit(access.Installation), "usr_a", user.ErrNotFound},
+		{"one's own organization", permit(t, "org_a", iam), "usr_a", nil},
+		{"another organization", permit(t, "org_b", iam), "usr_a", user.ErrNotFound},
+		{"the installation is not the owner", permit(t, access.Installation, iam), "usr_a", user.ErrNotFound},
 		{"no permit", access.Permit{}, "usr_a", user.ErrNotFound},
-		{"a removed user", access.SystemPermit("org_a"), "usr_gone", user.ErrNotFound},
-		{"an unknown id", access.SystemPermit("org_a"), "usr_x", user.ErrNotFound},
-		{"a malformed id", access.SystemPermit("org_a"), "' OR 1=1 --", user.ErrNotFound},
+		{"a removed user", permit(t, "org_a", iam), "usr_gone", user.ErrNotFound},
+		{"an unknown id", permit(t, "org_a", iam), "usr_x", user.ErrNotFound},
+		{"a malformed id", permit(t, "org_a", iam), "' OR 1=1 --", user.ErrNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			u, err := user.Get(t.Context(), s, c.permit, c.id)

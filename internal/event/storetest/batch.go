@@ -322,7 +322,7 @@ func refusedByDatabase(t *testing.T, e *env) {
 		c := count("usr_1")
 		decide := c.Decide
 		c.Decide = func(tx *event.Tx) error {
-			tx.PutToken(event.Token{ID: "tok_1", Hash: []byte(hash), Kind: "session", UserID: "usr_1"})
+			tx.PutToken(event.Token{ID: "tok_1", Hash: hashOf(hash), Kind: "session", UserID: "usr_1"})
 			return decide(tx)
 		}
 		return c
@@ -336,7 +336,7 @@ func refusedByDatabase(t *testing.T, e *env) {
 	if u := getUser(t, n, "usr_1"); u.State.Count != 6 {
 		t.Errorf("count %d", u.State.Count)
 	}
-	if b, err := n.TokenByID(context.Background(), "tok_1"); err != nil || b == nil || string(b.Hash) != "a" {
+	if b, err := n.TokenByID(context.Background(), "tok_1"); err != nil || b == nil || string(b.Hash) != string(hashOf("a")) {
 		t.Errorf("%+v, %v", b, err)
 	}
 	verify(t, n)

@@ -22,8 +22,10 @@ type org struct {
 
 var orgs = event.Define(event.Schema[org]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 1,
-	Facts:  []event.Fact[org]{orgAdded{}, domainsSet{}, orgCounted{}},
-	Claims: func(o *event.Object[org]) []event.Claim { return domainClaims(o.State.Domains) },
+	Facts:   []event.Fact[org]{orgAdded{}, domainsSet{}, orgCounted{}},
+	Columns: []string{event.Standing},
+	Lookup:  func(o *event.Object[org]) []string { return []string{event.StandingOf(o.State.Name)} },
+	Claims:  func(o *event.Object[org]) []event.Claim { return domainClaims(o.State.Domains) },
 })
 
 func domain(name string) event.Claim { return event.Claim{Space: "domain", Key: name} }
@@ -67,8 +69,10 @@ type user struct {
 var users = event.Define(event.Schema[user]{
 	Name: "user", Table: "users", Prefix: "usr", Shape: 1,
 	Facts:   []event.Fact[user]{userAdded{}, renamed{}, tagged{}, counted{}, removed{}},
-	Columns: []string{"verified_email"},
-	Lookup:  func(o *event.Object[user]) []string { return []string{emailDigest(o.State.Email)} },
+	Columns: []string{event.Standing, "verified_email"},
+	Lookup: func(o *event.Object[user]) []string {
+		return []string{event.StandingOf(o.State.Count), emailDigest(o.State.Email)}
+	},
 	Claims: func(o *event.Object[user]) []event.Claim {
 		if o.State.Removed {
 			return nil

@@ -25,6 +25,7 @@ var raceChecks = []check{
 	{name: "who writes only rows on the strength of an object decides again when it moves", test: rowsOnMovedObject, nodes: true},
 	{name: "who creates an object that another node creates meanwhile decides again", test: createdMeanwhile, nodes: true},
 	{name: "who inserts a row that another node inserts meanwhile decides again", test: rowInsertedMeanwhile, nodes: true},
+	{name: "a lock that somebody keeps fails the commands that need it and no others", test: keptLock, nodes: true},
 	{name: "two that decide on each other's object cannot both be right", test: writeSkew, nodes: true},
 }
 
@@ -61,7 +62,7 @@ func tangle(t *testing.T, nodes ...Node) {
 		must(t, nodes[0], addUser(fmt.Sprint("usr_", i), fmt.Sprint("name", i)))
 		must(t, nodes[0], addOrg(fmt.Sprint("org_", i), "name"))
 		must(t, nodes[0], event.Command{Decide: func(tx *event.Tx) error {
-			tx.PutToken(event.Token{ID: fmt.Sprint("tok_", i), Hash: fmt.Append(nil, "hash", i), Kind: "session"})
+			tx.PutToken(event.Token{ID: fmt.Sprint("tok_", i), Hash: hashOf(fmt.Sprint("tok_", i)), Kind: "session"})
 			return nil
 		}})
 	}
@@ -279,7 +280,7 @@ func rowsOnMovedObject(t *testing.T, e *env) {
 		}
 		saw = append(saw, u.State.Count)
 		p.here()
-		tx.PutToken(event.Token{ID: "tok_1", Hash: []byte("h"), UserID: "usr_r", Epoch: int64(u.State.Count)})
+		tx.PutToken(event.Token{ID: "tok_1", Hash: hashOf("tok_1"), UserID: "usr_r", Epoch: int64(u.State.Count)})
 		return nil
 	}}
 	if err := meanwhile(t, a, p, c, func() { must(t, b, count("usr_r")) }); err != nil {
@@ -383,4 +384,43 @@ func writeSkew(t *testing.T, e *env) {
 		}
 	}
 	verify(t, nodes[0])
+}
+
+// keptLock has somebody lock a user and do nothing more, as a node does that was stopped in the middle.
+func keptLock(t *testing.T, e *env) {
+	n := e.open(t)
+	const others = 9
+	commands := []event.Command{count("usr_0")}
+	must(t, n, addUser("usr_0", "name0"))
+	for i := range others {
+		id := fmt.Sprint("usr_", i+1)
+		must(t, n, addUser(id, fmt.Sprint("name", i+1)))
+		commands = append(commands, count(id))
+	}
+	stopped, err := e.sql(t).BeginTx(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stopped.Rollback()
+	if _, err := stopped.ExecContext(t.Context(), "SELECT id FROM users WHERE id = 'usr_0' FOR NO KEY UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	for i, err := range together(t, n, commands...) {
+		if i == 0 {
+			wantKind(t, err, errs.Aborted)
+		} else if err != nil {
+			t.Errorf("usr_%d: %v", i, err)
+		}
+	}
+	wantKind(t, do(t, n, count("usr_0")), errs.Aborted) // also without company
+	if err := stopped.Rollback(); err != nil {
+		t.Fatal(err)
+	}
+	must(t, n, count("usr_0"))
+	for i := range others + 1 {
+		if u := getUser(t, n, fmt.Sprint("usr_", i)); u.State.Count != 1 {
+			t.Errorf("%s was counted %d times", u.ID, u.State.Count)
+		}
+	}
+	verify(t, n)
 }

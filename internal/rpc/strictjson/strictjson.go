@@ -27,13 +27,15 @@ import (
 	"sync"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/signet-idm/signet/internal/errs"
 )
 
 const (
 	// MaxDepth is how deep objects and lists may nest; the body itself is the first level.
 	MaxDepth = 32
 	// MaxViolations is how many violations are collected before reading stops.
-	MaxViolations = 50
+	MaxViolations = errs.MaxViolations
 
 	maxNameShown = 60 // characters of a caller's own field name that a violation repeats
 )

@@ -31,7 +31,8 @@ CREATE TABLE log_head (
 );
 INSERT INTO log_head (id, position) VALUES (1, 0);
 
--- State tables: one row an object, folded from its events in the transaction that adds them.
+-- State tables: one row an object, folded from its events in the transaction that adds them. standing is the part of
+-- the document that every request needs to judge its credential.
 CREATE TABLE installations (
 	id TEXT PRIMARY KEY, org_id TEXT NOT NULL, sequence BIGINT NOT NULL, created BIGINT NOT NULL, changed BIGINT NOT NULL,
 	hash BYTEA NOT NULL, key_id TEXT NOT NULL, shape BIGINT NOT NULL, doc TEXT NOT NULL
@@ -39,13 +40,14 @@ CREATE TABLE installations (
 
 CREATE TABLE orgs (
 	id TEXT PRIMARY KEY, org_id TEXT NOT NULL, sequence BIGINT NOT NULL, created BIGINT NOT NULL, changed BIGINT NOT NULL,
-	hash BYTEA NOT NULL, key_id TEXT NOT NULL, shape BIGINT NOT NULL, doc TEXT NOT NULL
+	hash BYTEA NOT NULL, key_id TEXT NOT NULL, shape BIGINT NOT NULL, doc TEXT NOT NULL,
+	standing TEXT NOT NULL
 ) /* KEYED */;
 
 CREATE TABLE users (
 	id TEXT PRIMARY KEY, org_id TEXT NOT NULL, sequence BIGINT NOT NULL, created BIGINT NOT NULL, changed BIGINT NOT NULL,
 	hash BYTEA NOT NULL, key_id TEXT NOT NULL, shape BIGINT NOT NULL, doc TEXT NOT NULL,
-	verified_email TEXT NOT NULL
+	standing TEXT NOT NULL, verified_email TEXT NOT NULL
 ) /* KEYED */;
 CREATE INDEX users_verified_email ON users (org_id, verified_email);
 

@@ -1,0 +1,45 @@
+package session
+
+import (
+	"encoding/json"
+	"sync"
+
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Standings reads what decides about a credential. It remembers what a text means, never whose it is: the text itself
+// is asked for anew with every request. The zero value is ready for use.
+type Standings struct {
+	users known[user.Standing]
+	orgs  known[org.Standing]
+}
+
+// known is what has been read. What it gives is shared and not to be altered.
+type known[T any] struct {
+	mu     sync.RWMutex
+	byText map[string]*T
+}
+
+// maxKnown bounds the memory; a standing has about a hundred bytes.
+const maxKnown = 10_000
+
+func (k *known[T]) read(text string) (*T, error) {
+	k.mu.RLock()
+	value := k.byText[text]
+	k.mu.RUnlock()
+	if value != nil {
+		return value, nil
+	}
+	value = new(T)
+	if err := json.Unmarshal([]byte(text), value); err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byText == nil || len(k.byText) >= maxKnown {
+		k.byText = map[string]*T{}
+	}
+	k.byText[text] = value
+	return value, nil
+}

@@ -1,0 +1,161 @@
+package store
+
+import (
+	"sync"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// cache holds committed records and tokens of the embedded database in memory. Its data directory is locked, so this
+// process is the only one that writes, and the writer tells the cache of every change before anybody is answered:
+// what is here is what a query would find. PostgreSQL has other writers, and no cache.
+type cache struct {
+	mu      sync.RWMutex
+	records map[event.Ref]*event.Record // never altered once they are here
+	tokens  map[[32]byte]*event.Token
+	hashes  map[string][32]byte // of tokens, by id
+	size    int
+	changes uint64 // how many commits have been told
+}
+
+// maxCache is how many bytes the cache may hold, about.
+const maxCache = 16 << 20
+
+func newCache() *cache {
+	c := &cache{}
+	c.empty()
+	return c
+}
+
+func (c *cache) empty() {
+	c.records, c.tokens, c.hashes, c.size = map[event.Ref]*event.Record{}, map[[32]byte]*event.Token{}, map[string][32]byte{}, 0
+}
+
+// clear forgets everything, after changes that were not told one by one.
+func (c *cache) clear() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes++
+	c.empty()
+}
+
+func (c *cache) record(ref event.Ref) *event.Record {
+	if c == nil {
+		return nil
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.records[ref]
+}
+
+// bearer gives a token with its user and organization, all of one moment; nil when one of them is not here.
+func (c *cache) bearer(hash [32]byte) (t *event.Token, user, org *event.Record) {
+	if c == nil {
+		return nil, nil, nil
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	if t = c.tokens[hash]; t == nil {
+		return nil, nil, nil
+	}
+	if user = c.records[event.Ref{Kind: "user", ID: t.UserID}]; user == nil {
+		return nil, nil, nil
+	}
+	return t, user, c.records[event.Ref{Kind: "org", ID: user.Org}]
+}
+
+// moment is to be taken before a query whose result is to be kept: if anything is committed before that, the result may
+// be old already, and is not kept.
+func (c *cache) moment() uint64 {
+	if c == nil {
+		return 0
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.changes
+}
+
+func (c *cache) keepRecord(moment uint64, r *event.Record) {
+	if c == nil || r == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes == moment {
+		c.put(r)
+	}
+}
+
+func (c *cache) keepToken(moment uint64, t *event.Token) {
+	if c == nil || t == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes == moment {
+		c.putToken(t)
+	}
+}
+
+// apply takes over what a batch has committed.
+func (c *cache) apply(changes *event.Changes) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.changes++
+	for _, r := range changes.Created {
+		c.put(r)
+	}
+	for _, r := range changes.Updated {
+		c.put(r)
+	}
+	for _, t := range changes.Tokens {
+		switch {
+		case t.Put != nil:
+			c.putToken(t.Put)
+		case t.Advance != nil:
+			if old := c.tokens[c.hashes[t.Advance.ID]]; old != nil && old.Epoch == t.Advance.From {
+				moved := *old
+				moved.Epoch = t.Advance.To
+				c.tokens[c.hashes[t.Advance.ID]] = &moved
+			}
+		default:
+			delete(c.tokens, c.hashes[t.Drop])
+			delete(c.hashes, t.Drop)
+		}
+	}
+	for _, k := range changes.Dropped {
+		if k.Shelf == event.Keys { // records that are here may hold it, and nothing may be sealed with it any more
+			c.empty()
+			break
+		}
+	}
+}
+
+func (c *cache) put(r *event.Record) {
+	if old := c.records[r.Ref]; old != nil {
+		c.size -= weight(old)
+	}
+	c.records[r.Ref] = r
+	c.size += weight(r)
+	for ref, old := range c.records { // in random order
+		if c.size <= maxCache {
+			break
+		}
+		c.size -= weight(old)
+		delete(c.records, ref)
+	}
+}
+
+func (c *cache) putToken(t *event.Token) {
+	const most = maxCache / 512
+	if len(c.tokens) >= most {
+		c.tokens, c.hashes = map[[32]byte]*event.Token{}, map[string][32]byte{}
+	}
+	c.tokens[[32]byte(t.Hash)] = t
+	c.hashes[t.ID] = [32]byte(t.Hash)
+}
+
+func weight(r *event.Record) int { return len(r.Doc) + len(r.WrappedKey) + 512 }

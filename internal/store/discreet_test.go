@@ -1,0 +1,171 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/testdb"
+)
+
+// TestAnErrorDoesNotTellWhereTheDatabaseIs: errors are logged, and the log is read by more people than may know that.
+func TestAnErrorDoesNotTellWhereTheDatabaseIs(t *testing.T) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := listener.Addr().String()
+	listener.Close() // nobody is there
+	config, err := pgxpool.ParseConfig("postgres://someuser:somesecret@" + address + "/somedatabase")
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &pgEngine{config: config.ConnConfig.Copy()}
+	if e.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
+		t.Fatal(err)
+	}
+	defer e.close()
+	s := &Store{engine: e, sql: statements{record: map[event.Kind]string{"user": "SELECT 1"}}}
+	nothing := func(executor) error { return nil }
+	for name, failed := range map[string]error{
+		"reading":    func() error { _, err := s.Record(t.Context(), event.Ref{Kind: "user", ID: "usr_1"}); return err }(),
+		"asking":     s.Ping(t.Context()),
+		"writing":    func() error { _, err := e.begin(t.Context(), &needs{}); e.rollback(t.Context()); return err }(),
+		"a change":   e.transact(t.Context(), nothing),
+		"a look":     e.snapshot(t.Context(), nothing),
+		"joining":    e.join(t.Context()),
+		"rebuilding": e.alone(t.Context(), nothing),
+	} {
+		if failed == nil || !strings.Contains(failed.Error(), "connecting to PostgreSQL failed: connection refused") {
+			t.Errorf("%s: %v", name, failed)
+			continue
+		}
+		wantDiscreet(t, name, failed, address)
+	}
+	_, _, err = Open(t.Context(), Options{Database: "postgres://someuser:somesecret@" + address + "/somedatabase"})
+	if err == nil || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("whoever starts the program is told what does not answer: %v", err)
+	}
+	wantDiscreet(t, "starting", err, "somedatabase")
+}
+
+func wantDiscreet(t *testing.T, name string, err error, more ...string) {
+	t.Helper()
+	for _, word := range append(more, "someuser", "somesecret", "somedatabase") {
+		if strings.Contains(err.Error(), word) {
+			t.Errorf("%s: %q tells %s", name, err, word)
+		}
+	}
+}
+
+func TestAnErrorOfAConnectionStillSaysWhatIsWrong(t *testing.T) {
+	address := &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5432}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{fmt.Errorf("read: %w", &net.OpError{Op: "read", Net: "tcp", Source: address, Addr: address, Err: errors.New("strange")}), "the connection to PostgreSQL failed: "},
+		{&net.OpError{Op: "dial", Net: "tcp", Addr: address, Err: context.DeadlineExceeded}, "the connection to PostgreSQL failed: timeout"},
+		{&net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "192.0.2.1.example"}}, "the connection to PostgreSQL failed: its name was not found"},
+		{&pgconn.PgError{Severity: "ERROR", Code: "23505", Message: "duplicate key"}, "ERROR: duplicate key (SQLSTATE 23505)"},
+	} {
+		got := discreet(c.err)
+		if !strings.HasPrefix(got.Error(), c.want) || strings.Contains(got.Error(), "192.0.2.1") {
+			t.Errorf("%v became %v", c.err, got)
+		}
+		if !errors.Is(got, c.err) {
+			t.Errorf("%v is lost", c.err)
+		}
+	}
+	if discreet(nil) != nil {
+		t.Error("no error became one")
+	}
+}
+
+// TestAnUnknownDatabaseIsNotNamed: here it is the server that would say so.
+func TestAnUnknownDatabaseIsNotNamed(t *testing.T) {
+	db := testdb.New(t, testdb.Postgres)
+	address := strings.Replace(db.URL, "/signet_test_", "/somedatabase_", 1)
+	_, _, err := Open(t.Context(), Options{Database: address})
+	if err == nil || !strings.Contains(err.Error(), "SQLSTATE 3D000") {
+		t.Fatalf("%v", err)
+	}
+	wantDiscreet(t, "starting", err)
+}
+
+// TestAStoppedNodeDoesNotKeepItsLocks: PostgreSQL ends its transaction.
+func TestAStoppedNodeDoesNotKeepItsLocks(t *testing.T) {
+	for _, c := range []struct{ name, parameter, idle, wait string }{
+		{"by default", "", "10s", "2s"},
+		{"as the operator says", "&idle_in_transaction_session_timeout=90s&lock_timeout=7s", "90s", "7s"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			db := testdb.New(t, testdb.Postgres)
+			engine, err := openPostgres(t.Context(), &Store{}, db.URL+c.parameter, false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer engine.close()
+			if err := engine.join(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			var idle, wait string
+			err = engine.(*pgEngine).conn.QueryRow(t.Context(), "SELECT current_setting('idle_in_transaction_session_timeout'), current_setting('lock_timeout')").Scan(&idle, &wait)
+			if err != nil || idle != c.idle || wait != c.wait {
+				t.Errorf("%s, %s, %v", idle, wait, err)
+			}
+		})
+	}
+}
+
+// TestANodeThatWasStoppedTooLongSaysSo: its transaction has been ended behind its back.
+func TestANodeThatWasStoppedTooLongSaysSo(t *testing.T) {
+	db := testdb.New(t, testdb.Postgres)
+	s, _, err := Open(t.Context(), Options{Database: db.URL, Master: secret.NewMasterKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	e := s.engine.(*pgEngine)
+	patience := func(d string) {
+		e.writing.Lock()
+		defer e.writing.Unlock()
+		e.config.RuntimeParams["idle_in_transaction_session_timeout"] = d
+		if e.conn != nil {
+			e.conn.Close(t.Context()) // the next one has it
+		}
+	}
+	patience("20ms")
+	put := func(decided func()) error {
+		return s.Do(t.Context(), event.Command{Decide: func(tx *event.Tx) error {
+			decided()
+			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Throttle, Key: "k"}, Value: []byte("v")})
+			return nil
+		}})
+	}
+	err = put(func() {
+		for ended := false; !ended; {
+			ended = true
+			_ = e.pool.QueryRow(t.Context(), "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'").Scan(&ended)
+		}
+	})
+	if errs.KindOf(err) != errs.Unavailable {
+		t.Errorf("%v", err)
+	}
+	if row, err := s.Row(t.Context(), event.RowKey{Shelf: event.Throttle, Key: "k"}); row != nil || err != nil {
+		t.Errorf("%v, %v", row, err)
+	}
+	patience("10s")
+	if err := put(func() {}); err != nil {
+		t.Errorf("the next one: %v", err)
+	}
+}

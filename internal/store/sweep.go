@@ -1,0 +1,85 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// Rows that have expired count as absent wherever they are read. Every node deletes them now and then, so that
+// the tables do not grow for ever.
+
+const (
+	sweepInterval = time.Minute
+	sweepRows     = 1000        // at most so many in one transaction: on SQLite the writer waits for it
+	sweepTimeout  = time.Minute // for one sweep; what is left is there for the next one
+)
+
+// swept are the tables with rows that expire, and for how long these are kept beyond that. Tokens are kept for a while:
+// a node whose clock runs ahead must not end a session.
+var swept = []struct {
+	table, key string
+	keep       time.Duration
+}{
+	{string(event.Throttle), "key", 0},
+	{string(event.Idempotency), "key", 0},
+	{"tokens", "hash", 24 * time.Hour},
+}
+
+// sweepAll deletes what has expired, at intervals, until the store closes.
+func (s *Store) sweepAll(interval time.Duration) {
+	defer close(s.sweeping)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		select {
+		case <-s.stopping:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+			s.log.Warn("deleting what has expired", "error", err)
+		}
+	}
+}
+
+func (s *Store) sweep(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	now := s.clock()
+	for _, t := range swept {
+		before := event.Micros(now.Add(-t.keep))
+		expired := " FROM " + t.table + " WHERE expires > 0 AND expires < ? "
+		// Mostly there is nothing: a look at the index finds that out without a transaction that writes.
+		found := 0
+		err := s.engine.query(ctx, "SELECT 1"+expired+"LIMIT 1", []any{before}, func(scanner) error {
+			found = sweepRows
+			return nil
+		})
+		// What another node is deleting, or is about to put anew, is left to it.
+		text := s.engine.dialect("DELETE FROM " + t.table + " WHERE " + t.key + " IN (SELECT " + t.key + expired + "ORDER BY expires LIMIT ? /* FREE */) RETURNING 1")
+		for err == nil && found == sweepRows {
+			found = 0
+			err = s.engine.transact(ctx, func(x executor) error {
+				return x.query(ctx, text, []any{before, int64(sweepRows)}, func(scanner) error {
+					found++
+					return nil
+				})
+			})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

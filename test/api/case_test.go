@@ -1,0 +1,150 @@
+package api_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+)
+
+// Case is one request and the answer it must get, over every content type. See the package's documentation.
+type Case struct {
+	Name   string
+	As     *Actor // nil: no credential
+	Req    proto.Message
+	Header Header
+	Want   Want
+	Check  func(t *testing.T, a *Answer)
+}
+
+// Want is the expected answer: its zero value is success.
+type Want struct {
+	Code   codes.Code
+	Reason string
+	Fields []string // of the violations, in any order
+}
+
+var ok = Want{}
+
+func refused(code codes.Code, reason string) Want { return Want{Code: code, Reason: reason} }
+
+func invalid(fields ...string) Want {
+	return Want{Code: codes.InvalidArgument, Reason: "INVALID_REQUEST", Fields: fields}
+}
+
+// Refusals that many cases expect.
+var (
+	unauthenticated  = refused(codes.Unauthenticated, "UNAUTHENTICATED")
+	permissionDenied = refused(codes.PermissionDenied, "PERMISSION_DENIED")
+	targetHoldsMore  = refused(codes.PermissionDenied, "TARGET_HOLDS_MORE")
+	changeRequired   = refused(codes.PermissionDenied, "PASSWORD_CHANGE_REQUIRED")
+	noUser           = refused(codes.NotFound, "USER_NOT_FOUND")
+	noOrg            = refused(codes.NotFound, "ORGANIZATION_NOT_FOUND")
+	noIDP            = refused(codes.NotFound, "IDENTITY_PROVIDER_NOT_FOUND")
+	noSession        = refused(codes.NotFound, "SESSION_NOT_FOUND")
+	notHuman         = refused(codes.FailedPrecondition, "NOT_A_HUMAN_USER")
+	sequenceMismatch = refused(codes.Aborted, "SEQUENCE_MISMATCH")
+	domainTaken      = refused(codes.AlreadyExists, "DOMAIN_TAKEN")
+	signInFailed     = refused(codes.Unauthenticated, "SIGN_IN_FAILED")
+)
+
+// Header is what a request carries beside its message, by lower-case names.
+type Header map[string][]string
+
+// header makes a Header of names and values in turn. A name given twice is sent twice.
+func header(pairs ...string) Header {
+	h := Header{}
+	for i := 0; i < len(pairs); i += 2 {
+		h[pairs[i]] = append(h[pairs[i]], pairs[i+1])
+	}
+	return h
+}
+
+// run sends a case over all content types and compares their answers.
+func (w *World) run(t *testing.T, c Case) {
+	var first *Answer
+	for _, wire := range w.wires {
+		a := w.send(t, wire, c.As, c.Req, c.Header)
+		a.mustBe(t, c.Want)
+		if c.Check != nil && !t.Failed() {
+			c.Check(t, a)
+		}
+		if first == nil {
+			first = a
+		} else if x, y := first.summary(), a.summary(); x != y {
+			t.Errorf("the content types answer differently:\n%s: %s\n%s: %s", first.wire, x, a.wire, y)
+		}
+	}
+}
+
+// mustBe compares an answer with what was expected.
+func (a *Answer) mustBe(t *testing.T, want Want) {
+	t.Helper()
+	got := Want{Code: a.code(), Reason: a.reason(), Fields: a.fields()}
+	fields := slices.Sorted(slices.Values(want.Fields))
+	if got.Code != want.Code || got.Reason != want.Reason || !slices.Equal(got.Fields, fields) {
+		t.Errorf("%s: got %v %s %q, want %v %s %q\nmessage: %s", a.wire, got.Code, got.Reason, got.Fields, want.Code, want.Reason, fields,
+			a.status.GetMessage())
+	}
+}
+
+// Client tells a story over one content type.
+type Client struct {
+	w    *World
+	wire wire
+}
+
+// send gives whatever the answer is.
+func (c *Client) send(t *testing.T, as *Actor, req proto.Message, h ...Header) *Answer {
+	t.Helper()
+	return c.w.send(t, c.wire, as, req, merge(h))
+}
+
+// refused sends a request that must not succeed.
+func (c *Client) refused(t *testing.T, want Want, as *Actor, req proto.Message, h ...Header) *Answer {
+	t.Helper()
+	a := c.send(t, as, req, h...)
+	a.mustBe(t, want)
+	return a
+}
+
+// done sends a request that must succeed; without its answer the story cannot go on.
+func done[R proto.Message](t *testing.T, c *Client, as *Actor, req proto.Message, h ...Header) R {
+	t.Helper()
+	a := c.send(t, as, req, h...)
+	if a.status != nil {
+		t.Fatalf("%s: %s", a.wire, a.summary())
+	}
+	return a.message.(R)
+}
+
+func merge(all []Header) Header {
+	out := Header{}
+	for _, h := range all {
+		for k, v := range h {
+			out[k] = append(out[k], v...)
+		}
+	}
+	return out
+}
+
+// same fails where two values that must be alike are not.
+func same[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: got %v, want %v", what, got, want)
+	}
+}
+
+// sameMessage does the same for messages.
+func sameMessage(t *testing.T, what string, got, want proto.Message) {
+	t.Helper()
+	if !proto.Equal(got, want) {
+		t.Errorf("%s:\n got %v\nwant %v", what, got, want)
+	}
+}
+
+// wide repeats a character of four bytes, so that whoever counts bytes or UTF-16 units counts wrong.
+func wide(n int) string { return strings.Repeat("𝕊", n) }

@@ -1,0 +1,114 @@
+package api_test
+
+import (
+	"testing"
+
+	"github.com/signet-idm/signet/internal/testdb"
+)
+
+// tables are sent over all content types, case by case.
+var tables = []struct {
+	name  string
+	cases func(t *testing.T, w *World) []Case
+}{
+	{"bounds", boundCases},
+	{"presence", presenceCases},
+	{"enums", enumCases},
+	{"text that is refused", badTextCases},
+	{"permission matrix", matrixCases},
+	{"credentials", credentialCases},
+	{"tenancy", tenancyCases},
+	{"organization header", orgHeaderCases},
+	{"order of answers", orderCases},
+	{"unknown targets", unknownTargetCases},
+	{"targets of another kind", kindCases},
+	{"if-match", ifMatchCases},
+	{"idempotency key", idempotencyKeyCases},
+	{"addresses refused", refusedAddressCases},
+	{"addresses taken", acceptedAddressCases},
+	{"roles", roleCases},
+	{"who holds more", holdsMoreCases},
+	{"failed sign-in", failedSignInCases},
+}
+
+// stories are told once per content type.
+var stories = []struct {
+	name string
+	tell func(t *testing.T, c *Client)
+}{
+	{"profile is replaced", profileStory},
+	{"provider is replaced", providerStory},
+	{"sequence and dates", detailsStory},
+	{"text is kept as sent", textStory},
+	{"protected fields", protectedStory},
+	{"set-up as read back", setupStory},
+	{"domains", domainStory},
+	{"idempotency", idempotencyStory},
+	{"password must be changed", changeRequiredStory},
+	{"password set by somebody else", setPasswordStory},
+	{"password changed by oneself", changePasswordStory},
+	{"every character of a password counts", longPasswordStory},
+	{"ending sessions", endSessionStory},
+	{"sign-in names", signInNameStory},
+	{"disabled user", disabledUserStory},
+	{"disabled organization", disabledOrgStory},
+	{"states of a provider", providerStateStory},
+}
+
+// checks run once per engine.
+var checks = []struct {
+	name string
+	run  func(t *testing.T, w *World)
+}{
+	{"JSON types", jsonTypes},
+	{"JSON bodies", jsonBodies},
+	{"HTTP", httpCases},
+	{"odd paths", oddPaths},
+	{"request size", requestSize},
+	{"damaged messages", damagedMessages},
+	{"every operation is covered", everythingCovered},
+	{"a second server", secondServer},
+	{"an ended session sets no password", endedWhileHashing},
+	{"idempotency over content types", idempotencyAcross},
+	{"idempotency of twins", idempotencyTwins},
+	{"throttle", throttled},
+	{"throttle counts parallel guesses", throttleParallel},
+	{"throttle counts changes of a password", throttleChange},
+	{"throttle is cleared by a new password", throttleCleared},
+}
+
+func TestAPI(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := openWorld(t, db)
+		t.Run("api", func(t *testing.T) {
+			for _, table := range tables {
+				t.Run(table.name, func(t *testing.T) {
+					t.Parallel()
+					for _, c := range table.cases(t, w) {
+						t.Run(c.Name, func(t *testing.T) { w.run(t, c) })
+					}
+				})
+			}
+			for _, story := range stories {
+				for _, wire := range w.wires {
+					t.Run(story.name+"/"+wire.name(), func(t *testing.T) {
+						t.Parallel()
+						story.tell(t, &Client{w: w, wire: wire})
+					})
+				}
+			}
+			for _, check := range checks {
+				t.Run(check.name, func(t *testing.T) {
+					t.Parallel()
+					check.run(t, w)
+				})
+			}
+		})
+		if w.requests.Load() == 0 {
+			return // a filter on the command line has left nothing to look at
+		}
+		t.Run("no secret is left anywhere", w.noSecretsLeft)
+		t.Run("state follows from the log", w.rebuildsEqual)
+		t.Logf("%d requests, %d answers of operations", w.requests.Load(), w.verified.Load())
+	})
+}

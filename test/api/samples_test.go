@@ -1,0 +1,202 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+	"google.golang.org/protobuf/types/descriptorpb"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+)
+
+// operation is an RPC as its descriptor tells it.
+type operation struct {
+	md            protoreflect.MethodDescriptor
+	rule          *signetv1.Rule
+	verb, path    string
+	input, output protoreflect.MessageType
+}
+
+func (op *operation) name() string { return string(op.md.Name()) }
+
+func (op *operation) procedure() string {
+	return string(op.md.Parent().FullName()) + "/" + string(op.md.Name())
+}
+
+func (op *operation) deprecated() bool {
+	return op.md.Options().(*descriptorpb.MethodOptions).GetDeprecated()
+}
+
+// operations are all of the API, from the compiled descriptors.
+var operations = func() (all []*operation) {
+	protoregistry.GlobalFiles.RangeFilesByPackage("signet.v1", func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				all = append(all, newOperation(methods.Get(j)))
+			}
+		}
+		return true
+	})
+	return all
+}()
+
+func newOperation(md protoreflect.MethodDescriptor) *operation {
+	op := &operation{md: md, rule: proto.GetExtension(md.Options(), signetv1.E_Rule).(*signetv1.Rule)}
+	var err error
+	if op.input, err = protoregistry.GlobalTypes.FindMessageByName(md.Input().FullName()); err != nil {
+		panic(err)
+	}
+	if op.output, err = protoregistry.GlobalTypes.FindMessageByName(md.Output().FullName()); err != nil {
+		panic(err)
+	}
+	binding := proto.GetExtension(md.Options(), annotations.E_Http).(*annotations.HttpRule)
+	switch p := binding.GetPattern().(type) {
+	case *annotations.HttpRule_Get:
+		op.verb, op.path = "GET", p.Get
+	case *annotations.HttpRule_Put:
+		op.verb, op.path = "PUT", p.Put
+	case *annotations.HttpRule_Post:
+		op.verb, op.path = "POST", p.Post
+	case *annotations.HttpRule_Delete:
+		op.verb, op.path = "DELETE", p.Delete
+	case *annotations.HttpRule_Patch:
+		op.verb, op.path = "PATCH", p.Patch
+	}
+	return op
+}
+
+// operationFor finds the operation that takes a message.
+func operationFor(req proto.Message) *operation {
+	for _, op := range operations {
+		if op.md.Input().FullName() == req.ProtoReflect().Descriptor().FullName() {
+			return op
+		}
+	}
+	return nil
+}
+
+func operationNamed(t *testing.T, name string) *operation {
+	for _, op := range operations {
+		if op.name() == name {
+			return op
+		}
+	}
+	t.Fatalf("there is no operation %s", name)
+	return nil
+}
+
+// samples are valid requests for every operation, aimed at the objects of a scene.
+var samples = map[string]func(s *scene) proto.Message{
+	"UpdateMyProfile":           func(*scene) proto.Message { return profile() },
+	"SetUserPassword":           func(s *scene) proto.Message { return setPassword(s.user.UserID, s.w.secret("sample")) },
+	"ChangeMyPassword":          func(s *scene) proto.Message { return changePassword(s.w.password, s.w.secret("sample")) },
+	"GetMyUser":                 func(*scene) proto.Message { return &signetv1.GetMyUserRequest{} },
+	"GetUser":                   func(s *scene) proto.Message { return &signetv1.GetUserRequest{UserId: s.user.UserID} },
+	"SetupOrganization":         func(s *scene) proto.Message { return setup(s.w.secret("sample")) },
+	"GetOrganization":           func(s *scene) proto.Message { return &signetv1.GetOrganizationRequest{OrgId: s.org} },
+	"UpdateJWTIdentityProvider": func(s *scene) proto.Message { return jwtConfig(s.idp) },
+	"UpdateIdentityProvider":    func(s *scene) proto.Message { return general(s.idp) },
+	"AddJWTIdentityProvider":    func(*scene) proto.Message { return addJWT() },
+	"GetIdentityProvider":       func(s *scene) proto.Message { return &signetv1.GetIdentityProviderRequest{IdpId: s.idp} },
+	"CreateSession":             func(s *scene) proto.Message { return signIn(s.user.LoginName, s.w.password) },
+	"EndSession":                func(*scene) proto.Message { return &signetv1.EndSessionRequest{SessionId: "ses_unknown"} },
+}
+
+// everythingCovered makes a new operation visible here.
+func everythingCovered(t *testing.T, _ *World) {
+	if len(operations) < 13 {
+		t.Fatalf("only %d operations were found", len(operations))
+	}
+	for _, op := range operations {
+		if samples[op.name()] == nil {
+			t.Errorf("%s has no valid request in samples (samples_test.go): add one, so that it is tested for credentials, JSON types, tenancy", op.name())
+		}
+		if _, known := rights[op.name()]; !known {
+			t.Errorf("%s is not in rights (permission_test.go): say which roles may call it", op.name())
+		}
+	}
+}
+
+func profile() *signetv1.UpdateMyProfileRequest {
+	return &signetv1.UpdateMyProfileRequest{FirstName: "Ada", LastName: "Lovelace", NickName: proto.String("Countess"),
+		DisplayName: "Ada L.", PreferredLanguage: "en-GB", Gender: signetv1.Gender_GENDER_FEMALE}
+}
+
+func jwtConfig(idp string) *signetv1.UpdateJWTIdentityProviderRequest {
+	return &signetv1.UpdateJWTIdentityProviderRequest{IdpId: idp, JwtEndpoint: "https://jwt.example/t", Issuer: "https://issuer.example",
+		KeysEndpoint: "https://jwt.example/keys", HeaderName: "x-token"}
+}
+
+func general(idp string) *signetv1.UpdateIdentityProviderRequest {
+	return &signetv1.UpdateIdentityProviderRequest{IdpId: idp, Name: "Renamed", StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true}
+}
+
+func addJWT() *signetv1.AddJWTIdentityProviderRequest {
+	return &signetv1.AddJWTIdentityProviderRequest{Name: "Partner", StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true,
+		JwtEndpoint: "https://jwt.example/first", Issuer: "first", KeysEndpoint: "https://jwt.example/first/keys", HeaderName: "x-first"}
+}
+
+func setPassword(user, password string) *signetv1.SetUserPasswordRequest {
+	return &signetv1.SetUserPasswordRequest{UserId: user, Password: password}
+}
+
+func changePassword(current, next string) *signetv1.ChangeMyPasswordRequest {
+	return &signetv1.ChangeMyPasswordRequest{CurrentPassword: current, NewPassword: next}
+}
+
+func signIn(loginName, password string) *signetv1.CreateSessionRequest {
+	return &signetv1.CreateSessionRequest{LoginName: loginName, Password: password}
+}
+
+func setup(password string) *signetv1.SetupOrganizationRequest {
+	return &signetv1.SetupOrganizationRequest{
+		Org: &signetv1.SetupOrganizationRequest_Org{Name: "Sample"},
+		Human: &signetv1.SetupOrganizationRequest_Human{
+			UserName: "founder",
+			Profile:  &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Grace", LastName: "Hopper"},
+			Email:    &signetv1.SetupOrganizationRequest_Human_Email{Email: "grace@example.org"},
+			Password: password,
+		},
+	}
+}
+
+// with gives a copy of a request in which the field at a path of JSON names has another value; nil takes it away.
+// Numbers are for enums.
+func with[M proto.Message](m M, path string, value any) M {
+	out := proto.Clone(m).(M)
+	at := out.ProtoReflect()
+	names := strings.Split(path, ".")
+	for _, name := range names[:len(names)-1] {
+		at = at.Mutable(field(at, name)).Message()
+	}
+	fd := field(at, names[len(names)-1])
+	switch v := value.(type) {
+	case nil:
+		at.Clear(fd)
+	case int:
+		at.Set(fd, protoreflect.ValueOfEnum(protoreflect.EnumNumber(v)))
+	case []string:
+		list := at.NewField(fd).List()
+		for _, s := range v {
+			list.Append(protoreflect.ValueOfString(s))
+		}
+		at.Set(fd, protoreflect.ValueOfList(list))
+	default:
+		at.Set(fd, protoreflect.ValueOf(v))
+	}
+	return out
+}
+
+func field(m protoreflect.Message, name string) protoreflect.FieldDescriptor {
+	fd := m.Descriptor().Fields().ByJSONName(name)
+	if fd == nil {
+		panic(fmt.Sprintf("%s has no field %s", m.Descriptor().FullName(), name))
+	}
+	return fd
+}

@@ -1,0 +1,271 @@
+package api_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/testdb"
+)
+
+// suffix is where organizations without a domain get theirs.
+const suffix = "id.signet.test"
+
+// World is one running server with its database, and all that was ever said to it.
+type World struct {
+	db      testdb.Database
+	dir     string
+	master  secret.MasterKey
+	server  *server.Server
+	address string
+	wires   []wire // REST first
+	rest    restWire
+	grpc    grpcWire
+
+	first       *datadir.FirstAdmin
+	root        *Actor // owns the installation
+	here, there place
+
+	password string // what users made by addUser sign in with
+	hash     []byte
+
+	log      logBuffer
+	requests atomic.Int64
+	verified atomic.Int64
+
+	mu      sync.Mutex
+	secrets map[string]bool
+	answers bytes.Buffer // all of them, but for the sign-ins that answer a token
+}
+
+// openWorld starts a server on a fresh database. It lives as long as the test.
+func openWorld(t *testing.T, db testdb.Database) *World {
+	w := &World{db: db, dir: t.TempDir(), master: secret.NewMasterKey(), secrets: map[string]bool{}}
+	w.hide(string(w.master.Text()))
+	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text())}
+	if db.Engine == testdb.Postgres {
+		config.Database = db.URL
+	}
+	log := slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	var err error
+	if w.server, err = server.Open(t.Context(), config, log); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := w.server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	listener, err := net.Listen("tcp", config.Listen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	httpServer := server.NewHTTPServer(w.server.Handler(), log)
+	stopped := make(chan error, 1)
+	go func() { stopped <- httpServer.Serve(listener) }()
+	t.Cleanup(func() {
+		_ = httpServer.Close()
+		<-stopped
+	})
+	w.address = listener.Addr().String()
+	base := "http://" + w.address
+	transport := &http.Transport{MaxIdleConnsPerHost: 32}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	conn, err := grpc.NewClient("passthrough:///"+w.address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithMaxHeaderListSize(8<<10)) // as strict as the clients of other languages are
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	w.rest, w.grpc = restWire{client, base}, grpcWire{conn}
+	w.wires = []wire{w.rest, w.grpc, webWire{client, base}}
+
+	w.first = w.server.FirstAdmin
+	if w.first == nil {
+		t.Fatal("the first start made no administrator")
+	}
+	w.hide(w.first.Password)
+	w.hide(w.first.Token)
+	w.root = &Actor{UserID: w.first.ServiceUserID, OrgID: w.first.OrgID, Token: w.first.Token}
+	w.password = w.secret("shared")
+	if w.hash, err = secret.NewHasher(0, 0).Hash(t.Context(), w.password); err != nil {
+		t.Fatal(err)
+	}
+	w.here, w.there = w.newOrg(t), w.newOrg(t)
+	return w
+}
+
+// secret makes a password that occurs nowhere else, and must occur nowhere else in the end.
+func (w *World) secret(about string) string {
+	s := "pw-" + about + "-" + rand.Text()
+	w.hide(s)
+	return s
+}
+
+// hide adds what must not be found at the end.
+func (w *World) hide(s string) {
+	if len(s) < 12 {
+		panic("too short a secret would be found by chance: " + s)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.secrets[s] = true
+}
+
+// remember keeps an answer for the search for secrets.
+func (w *World) remember(op *operation, a *Answer) {
+	if in, is := a.message.(*signetv1.CreateSessionResponse); is {
+		w.hide(in.GetToken())
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fmt.Fprintf(&w.answers, "%s %s %v %s\n", op.name(), a.wire, a.header, a.body)
+	for _, m := range []proto.Message{a.message, a.status} {
+		if m != nil {
+			w.answers.WriteString(protojson.MarshalOptions{}.Format(m))
+		}
+	}
+}
+
+// scene is what a group of cases plays with: an organization that others may be in too, but users and a provider that
+// nobody else touches.
+type scene struct {
+	w      *World
+	org    string
+	domain string
+	owner  *Actor // ORG_OWNER
+	user   *Actor // holds nothing
+	idp    string
+}
+
+// scene is set in the organization here; elsewhere, in another one. They cost no password hash.
+func (w *World) scene(t *testing.T) *scene     { t.Helper(); return w.furnish(t, w.here) }
+func (w *World) elsewhere(t *testing.T) *scene { t.Helper(); return w.furnish(t, w.there) }
+
+// newScene is set in an organization of its own, for who changes or ends that. It costs a hash.
+func (w *World) newScene(t *testing.T) *scene { t.Helper(); return w.furnish(t, w.newOrg(t)) }
+
+// place is an organization.
+type place struct{ org, domain string }
+
+// newOrg sets up an organization over the API.
+func (w *World) newOrg(t *testing.T) place {
+	t.Helper()
+	domain := unique("scene") + ".example"
+	made := done[*signetv1.SetupOrganizationResponse](t, &Client{w, w.rest}, w.root, with(setup(w.secret("founder")), "org.domain", domain))
+	return place{org: made.GetOrgId(), domain: domain}
+}
+
+func (w *World) furnish(t *testing.T, p place) *scene {
+	t.Helper()
+	s := &scene{w: w, org: p.org, domain: p.domain}
+	s.owner = w.addUser(t, person{Org: s.org, Domain: s.domain, Roles: []access.Role{access.OrgOwner}})
+	s.user = w.addUser(t, person{Org: s.org, Domain: s.domain})
+	s.idp = done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, s.owner, addJWT()).GetIdpId()
+	return s
+}
+
+// unique makes a name that is used once.
+func unique(prefix string) string { return prefix + "-" + strings.ToLower(rand.Text()[:10]) }
+
+// Reading through the API.
+
+func (c *Client) me(t *testing.T, as *Actor) *signetv1.User {
+	t.Helper()
+	return done[*signetv1.GetMyUserResponse](t, c, as, &signetv1.GetMyUserRequest{}).GetUser()
+}
+
+func (c *Client) user(t *testing.T, as *Actor, id string, h ...Header) *signetv1.User {
+	t.Helper()
+	return done[*signetv1.GetUserResponse](t, c, as, &signetv1.GetUserRequest{UserId: id}, h...).GetUser()
+}
+
+func (c *Client) org(t *testing.T, as *Actor, id string) *signetv1.Organization {
+	t.Helper()
+	return done[*signetv1.GetOrganizationResponse](t, c, as, &signetv1.GetOrganizationRequest{OrgId: id}).GetOrg()
+}
+
+func (c *Client) idp(t *testing.T, as *Actor, id string, h ...Header) *signetv1.IdentityProvider {
+	t.Helper()
+	return done[*signetv1.GetIdentityProviderResponse](t, c, as, &signetv1.GetIdentityProviderRequest{IdpId: id}, h...).GetIdp()
+}
+
+// session signs an actor in and gives an actor that holds the session instead.
+func (c *Client) session(t *testing.T, as *Actor) *Actor {
+	t.Helper()
+	in := done[*signetv1.CreateSessionResponse](t, c, nil, signIn(as.LoginName, as.Password))
+	same(t, "user of the session", in.GetUserId(), as.UserID)
+	if life := time.Until(in.GetExpirationDate().AsTime()); life < 11*time.Hour || life > 12*time.Hour {
+		t.Errorf("the session lives for %v", life)
+	}
+	out := *as
+	out.Token, out.SessionID, out.MustChange = in.GetToken(), in.GetSessionId(), in.GetPasswordChangeRequired()
+	return &out
+}
+
+// logBuffer keeps everything the server logs.
+type logBuffer struct {
+	mu  sync.Mutex
+	all bytes.Buffer
+}
+
+func (b *logBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.Write(p)
+}
+
+func (b *logBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.all.String()
+}
+
+// tail is the last of it, for whoever has to find a bug.
+func (b *logBuffer) tail() string {
+	s := b.String()
+	return s[max(0, len(s)-3000):]
+}
+
+// secondServer: data that is being served cannot be served once more (SQLite), or with another master key (PostgreSQL).
+func secondServer(t *testing.T, w *World) {
+	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, MasterKey: string(w.master.Text())}
+	dirs := map[string]string{"the same directory": w.dir, "a link to it": filepath.Join(t.TempDir(), "link")}
+	if err := os.Symlink(w.dir, dirs["a link to it"]); err != nil {
+		t.Fatal(err)
+	}
+	if w.db.Engine == testdb.Postgres {
+		config.Database, config.MasterKey = w.db.URL, string(secret.NewMasterKey().Text())
+		dirs = map[string]string{"another key": t.TempDir()}
+	}
+	for name, dir := range dirs {
+		config.DataDir = dir
+		second, err := server.Open(t.Context(), config, slog.New(slog.DiscardHandler))
+		if err == nil {
+			_ = second.Close()
+			t.Errorf("%s: a second server started", name)
+		}
+	}
+}
