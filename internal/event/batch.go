@@ -369,7 +369,7 @@ func (tx *Tx) draft(ref Ref) (*draft, error) {
 		rec = tx.batch.loaded.Records[ref]
 	}
 	if rec != nil {
-		d.record = *rec
+		d.record, d.key = *rec, rec.key
 	}
 	tx.drafts = append(tx.drafts, d)
 	return d, nil
@@ -385,7 +385,7 @@ func (d *draft) newKey() {
 	key := secret.NewDataKey()
 	d.record.KeyID = NewID("key")
 	d.record.WrappedKey = d.tx.batch.master.WrapDataKey(key, d.record.KeyID)
-	d.key = &key
+	d.key, d.record.key = &key, &key
 	d.tx.PutRow(Row{RowKey: RowKey{Keys, d.record.KeyID}, Value: d.record.WrappedKey})
 }
 
@@ -409,7 +409,7 @@ func (d *draft) append(t Type, payload, personal []byte) error {
 			if err != nil {
 				return fmt.Errorf("event: key of %s %s: %w", d.ref.Kind, rec.ID, err)
 			}
-			d.key = &key
+			d.key, rec.key = &key, &key
 		}
 		e.Sealed = d.key.Seal(personal, e.sealContext())
 	}

@@ -33,6 +33,9 @@ type Schema[S any] struct {
 	Columns []string                    // lookup columns of the state table
 	Lookup  func(o *Object[S]) []string // their values, in the same order
 	Claims  func(o *Object[S]) []Claim  // the names the object holds; nil for none
+	// Copy copies a state so that applying facts to the copy leaves the original as it is. Where it is given, a state that
+	// stays in memory is not decoded again.
+	Copy func(state *S) S
 }
 
 // Objects is a kind of object, ready for use: made once by Define, held in a package variable of the object's package.
@@ -115,6 +118,10 @@ type Record struct {
 	Columns  []string // values of the lookup columns
 
 	WrappedKey []byte // of KeyID, read along; not part of the row
+
+	// What has been worked out of the above already. A record that is kept in memory need not be decoded again.
+	state any // *S: a prototype, to be copied by Schema.Copy
+	key   *secret.DataKey
 }
 
 // Equal tells whether two records are the same to the byte.
@@ -157,6 +164,10 @@ func (k *Objects[S]) Read(ctx context.Context, r Reader, id string) (*Object[S],
 func (k *Objects[S]) Open(rec *Record) (*Object[S], error) {
 	o := &Object[S]{ID: rec.ID, Org: rec.Org, Sequence: rec.Sequence,
 		Created: Time(rec.Created), Changed: Time(rec.Changed), kind: k}
+	if prototype, ok := rec.state.(*S); ok {
+		o.State = k.schema.Copy(prototype)
+		return o, nil
+	}
 	if err := json.Unmarshal(rec.Doc, &o.State); err != nil {
 		return nil, fmt.Errorf("state of %s %s: %w", k.schema.Name, rec.ID, err)
 	}
@@ -260,6 +271,10 @@ func (k *Objects[S]) finish(o *Object[S]) error {
 	d := o.draft
 	d.record.Doc = doc
 	d.record.Shape = k.schema.Shape
+	if k.schema.Copy != nil {
+		prototype := o.State
+		d.record.state = &prototype
+	}
 	if k.schema.Lookup != nil {
 		if d.record.Columns = k.schema.Lookup(o); len(d.record.Columns) != len(k.schema.Columns) {
 			return fmt.Errorf("event: %d values for the %d lookup columns of %q", len(d.record.Columns), len(k.schema.Columns), k.schema.Name)

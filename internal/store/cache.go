@@ -158,4 +158,4 @@ func (c *cache) putToken(t *event.Token) {
 	c.hashes[t.ID] = [32]byte(t.Hash)
 }
 
-func weight(r *event.Record) int { return len(r.Doc) + len(r.WrappedKey) + 512 }
+func weight(r *event.Record) int { return 2*len(r.Doc) + len(r.WrappedKey) + 1024 }

@@ -353,6 +353,8 @@ func (e *pgEngine) commit(ctx context.Context, c *event.Changes) error {
 	return nil
 }
 
+func (e *pgEngine) sync() error { return nil } // a COMMIT that was answered is durable
+
 func (e *pgEngine) rollback(ctx context.Context) {
 	defer e.writing.Unlock()
 	if e.conn == nil {

@@ -25,10 +25,12 @@ type executor interface {
 type engine interface {
 	// begin starts the writer's transaction and reads what a batch needs. Objects to write are locked.
 	begin(ctx context.Context, n *needs) (event.Loaded, error)
-	// commit writes a batch and commits. A lost race is an error for which isConflict holds; an *errs.Error says that
+	// commit writes a batch and commits; sync makes it durable. A lost race is an error for which isConflict holds; an *errs.Error says that
 	// storage is away. After any error the transaction is to be rolled back.
 	commit(ctx context.Context, c *event.Changes) error
 	rollback(ctx context.Context)
+	// sync returns when everything committed before it was called is on the disk. It may run beside the next batch.
+	sync() error
 
 	// query reads outside any transaction.
 	query(ctx context.Context, sql string, args []any, each func(scanner) error) error

@@ -35,6 +35,10 @@ type sqliteEngine struct {
 	open     bool                 // a transaction is open on conn
 	loaded   event.Loaded         // by that transaction
 	writing  sync.Mutex           // the writer's loop against transact
+
+	path    string
+	syncing sync.Mutex
+	wal     *os.File // the write-ahead log; opened by the first sync
 }
 
 // sqliteKind holds the writer's statements for one kind of object.
@@ -66,7 +70,7 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 		q.Set("_txlock", "immediate") // the driver leaves transactions that only read alone
 		return (&url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}).String()
 	}
-	e := &sqliteEngine{store: s, kinds: map[event.Kind]sqliteKind{}, prepared: map[string]*sql.Stmt{}}
+	e := &sqliteEngine{store: s, path: abs, kinds: map[event.Kind]sqliteKind{}, prepared: map[string]*sql.Stmt{}}
 	for _, k := range s.kinds {
 		columns := stateColumns(k)
 		e.kinds[k.Name()] = sqliteKind{
@@ -77,7 +81,7 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 		}
 	}
 	if !readOnly {
-		e.writers, err = sql.Open("sqlite", dsn("journal_mode(WAL)", "synchronous(FULL)", "secure_delete(1)", "foreign_keys(0)", "cache_size(-16000)"))
+		e.writers, err = sql.Open("sqlite", dsn("journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(1)", "foreign_keys(0)", "cache_size(-16000)"))
 		if err != nil {
 			return nil, err
 		}
@@ -102,6 +106,9 @@ func (e *sqliteEngine) close() error {
 	// Statements of a single connection are not closed with it, and SQLite keeps a connection that has any.
 	for _, st := range e.prepared {
 		all = append(all, st.Close())
+	}
+	if e.wal != nil {
+		all = append(all, e.wal.Close())
 	}
 	if e.conn != nil {
 		all = append(all, e.conn.Close())
@@ -398,7 +405,26 @@ func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) err
 	if err := f(sqliteTx{tx, map[string]*sql.Stmt{}}); err != nil {
 		return err
 	}
-	return tx.Commit()
+	if err := tx.Commit(); err != nil {
+		return err
+	}
+	return e.sync()
+}
+
+// sync makes what was committed durable. SQLite could do that in every COMMIT (synchronous=FULL), but then the writer
+// would stand still meanwhile; with NORMAL it syncs at checkpoints only, and the log of this database is synced
+// here, with the same promise to whoever waits.
+func (e *sqliteEngine) sync() error {
+	e.syncing.Lock()
+	defer e.syncing.Unlock()
+	if e.wal == nil {
+		f, err := os.Open(e.path + "-wal")
+		if err != nil {
+			return err
+		}
+		e.wal = f
+	}
+	return e.wal.Sync()
 }
 
 func (e *sqliteEngine) join(context.Context) error { return nil }

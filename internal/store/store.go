@@ -61,6 +61,8 @@ type Store struct {
 
 	queue    chan *pending // nil: read-only
 	lookups  chan *lookup  // nil when read-only
+	decided  chan decision
+	broken   atomic.Bool // the disk failed: nothing is written any more
 	stopping chan struct{}
 	stopped  chan struct{} // closed once the writer has answered everything it ever will
 	sweeping chan struct{} // closed once nobody deletes what has expired any more
@@ -79,7 +81,7 @@ func IsPostgres(database string) bool {
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, master: o.Master, clock: o.Clock, log: o.Log,
-		stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
+		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -122,6 +124,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		}
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
+		go s.answerDurable()
 		s.serveLookups()
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
 	}
@@ -236,6 +239,9 @@ func (s *Store) Do(ctx context.Context, c event.Command) error {
 	if err := s.check(&c); err != nil {
 		return err
 	}
+	if s.broken.Load() {
+		return errBroken
+	}
 	p := &pending{command: c, done: make(chan error, 1)}
 	select {
 	case <-s.stopping:
@@ -287,7 +293,7 @@ func (s *Store) check(c *event.Command) error {
 
 // write is the one writer of this node.
 func (s *Store) write() {
-	defer close(s.stopped)
+	defer close(s.decided)
 	batch := make([]*pending, 0, maxBatch)
 	for {
 		clear(batch[:cap(batch)]) // or what has been answered stays in memory until the next ones come
@@ -391,11 +397,57 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 		s.engine.rollback(ctx)
 		return taken, rest, err
 	}
-	for i, p := range taken {
-		p.done <- answers[i]
-	}
+	// Refusals too wait until what they may rest on is durable.
+	s.decided <- decision{commands: slices.Clone(taken), answers: answers, wrote: !changes.Empty()}
 	return taken, rest, nil
 }
+
+// decision is a committed batch whose commands wait for it to be durable.
+type decision struct {
+	commands []*pending
+	answers  []error
+	wrote    bool
+}
+
+// answerDurable answers batches once they are durable. While it waits for the disk the writer goes on with the next
+// batch, and all that have come together by then become durable at once.
+func (s *Store) answerDurable() {
+	defer close(s.stopped)
+	var all []decision
+	for first := range s.decided {
+		all = append(all[:0], first)
+		for more := true; more; {
+			select {
+			case d, open := <-s.decided:
+				if more = open; open {
+					all = append(all, d)
+				}
+			default:
+				more = false
+			}
+		}
+		var failed error
+		if slices.ContainsFunc(all, func(d decision) bool { return d.wrote }) {
+			if failed = s.engine.sync(); failed != nil {
+				// What has been written since is built on what may be lost: nothing more can be promised.
+				s.broken.Store(true)
+				s.log.Error("the disk does not keep what is written: restart when it does", "error", failed)
+			}
+		}
+		for _, d := range all {
+			for i, p := range d.commands {
+				if failed != nil {
+					p.done <- errBroken.Because(failed)
+				} else {
+					p.done <- d.answers[i]
+				}
+			}
+		}
+	}
+}
+
+var errBroken = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Minute,
+	Message: "the disk does not keep what is written: the outcome may be unknown, and an operator has to look after the server"}
 
 // begin starts the transaction of a batch. What a node of an older version has written since this one started is
 // folded anew first; that node does not write to it any more then.

@@ -98,7 +98,26 @@ var Kind = event.Define(event.Schema[User]{
 		}
 		return []event.Claim{NameClaim(o.Org, o.State.UserNameKey)}
 	},
+	Copy: (*User).clone,
 })
+
+// clone copies what facts alter in place. Memberships are replaced, never altered.
+func (u *User) clone() User {
+	c := *u
+	if u.Human != nil {
+		human := *u.Human
+		if human.Phone != nil {
+			phone := *human.Phone
+			human.Phone = &phone
+		}
+		c.Human = &human
+	}
+	if u.Service != nil {
+		service := *u.Service
+		c.Service = &service
+	}
+	return c
+}
 
 // NameClaim is the claim of the user with this name (in its comparison form) in an organization.
 func NameClaim(org, nameKey string) event.Claim {

@@ -1,0 +1,47 @@
+package user
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// A state that stays in memory is copied for every command: what a command does to its copy must not show elsewhere.
+func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
+	text := "changed"
+	gender := Diverse
+	facts := []event.Fact[User]{
+		HumanAdded{Personal: HumanFacts{UserName: "x", Phone: "+1"}}, ServiceAdded{Personal: ServiceFacts{Name: "x"}},
+		ProfileChanged{Personal: ProfileFacts{FirstName: &text, LastName: &text, NickName: &text, DisplayName: &text, PreferredLanguage: &text, Gender: &gender}},
+		PasswordSet{ChangeRequired: true}, PasswordChanged{}, MembershipSet{Scope: "org_1", Roles: []access.Role{access.OrgOwnerViewer}},
+		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
+	}
+	if len(facts) != len(Kind.Types()) {
+		t.Fatalf("%d of %d facts are tried: add the others", len(facts), len(Kind.Types()))
+	}
+	for _, original := range []*User{
+		{Standing: Standing{State: Active, Memberships: access.Memberships{"org_1": {access.OrgOwner}}},
+			Human: &Human{Profile: Profile{FirstName: "a"}, Phone: &Phone{Number: "+2"}}},
+		{Standing: Standing{State: Active}, Service: &Service{Name: "s"}},
+	} {
+		before, _ := json.Marshal(original)
+		for _, f := range facts {
+			c := original.clone()
+			f.Apply(&c)
+			if c.Human != nil {
+				c.Human.Profile.FirstName, c.Human.Email.Address = "z", "z"
+				if c.Human.Phone != nil {
+					c.Human.Phone.Number = "z"
+				}
+			}
+			if c.Service != nil {
+				c.Service.Name = "z"
+			}
+			if after, _ := json.Marshal(original); string(after) != string(before) {
+				t.Fatalf("%s shows in the original: %s", f.EventType(), after)
+			}
+		}
+	}
+}
