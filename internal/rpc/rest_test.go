@@ -241,7 +241,7 @@ func FuzzREST(f *testing.F) {
 		r.URL.RawPath, r.URL.Path, r.URL.RawQuery = path, path, query
 		r.Header = bearerOf("admin", "content-type", contentType)
 		if protocol, _ := grpcProtocol(r.Header); protocol != "" {
-			t.Skip()
+			return // the other door
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)

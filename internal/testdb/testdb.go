@@ -24,6 +24,9 @@ const (
 	Postgres = "postgres"
 )
 
+// Engines are all of them.
+var Engines = []string{SQLite, Postgres}
+
 // Database is an empty database that lives as long as the test it was made for.
 type Database struct {
 	Engine string // SQLite or Postgres
@@ -34,7 +37,13 @@ type Database struct {
 // when the test ends (t.Cleanup does that in the right order).
 func Each(t *testing.T, test func(t *testing.T, db Database)) {
 	t.Helper()
-	for _, engine := range []string{SQLite, Postgres} {
+	On(t, Engines, test)
+}
+
+// On is Each for some of the engines.
+func On(t *testing.T, engines []string, test func(t *testing.T, db Database)) {
+	t.Helper()
+	for _, engine := range engines {
 		t.Run(engine, func(t *testing.T) { test(t, New(t, engine)) })
 	}
 }

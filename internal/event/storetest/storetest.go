@@ -76,10 +76,11 @@ func Run(t *testing.T, subject Subject) {
 	for _, checks := range [][]check{logChecks, batchChecks, claimChecks, raceChecks, besideChecks, lifeChecks, rebuildChecks} {
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
-				testdb.Each(t, func(t *testing.T, db testdb.Database) {
-					if c.nodes && db.Engine != testdb.Postgres {
-						t.Skip("one node only")
-					}
+				engines := testdb.Engines
+				if c.nodes {
+					engines = []string{testdb.Postgres} // the embedded database has one node
+				}
+				testdb.On(t, engines, func(t *testing.T, db testdb.Database) {
 					if !c.alone {
 						t.Parallel() // the engines beside each other; the checks still one after the other
 					}
