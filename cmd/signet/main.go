@@ -106,14 +106,14 @@ func (c *startCmd) Run(ctx context.Context) error {
 	})
 }
 
-// tuneMemory fits the garbage collector to a server whose live data is a few megabytes: it collects less often than it
-// would by itself, and a flood of password hashes (19 MiB each) makes it collect in time. GOGC and GOMEMLIMIT win.
+// tuneMemory fits the garbage collector to a server whose live data is a few megabytes: it collects a little less often
+// than it would by itself, and a flood of password hashes (19 MiB each) makes it collect in time. GOGC and GOMEMLIMIT win.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
+		debug.SetGCPercent(130)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(128 << 20)
+		debug.SetMemoryLimit(160 << 20)
 	}
 }
 

@@ -81,7 +81,7 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 		}
 	}
 	if !readOnly {
-		e.writers, err = sql.Open("sqlite", dsn("journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(1)", "foreign_keys(0)", "cache_size(-16000)"))
+		e.writers, err = sql.Open("sqlite", dsn("journal_mode(WAL)", "synchronous(NORMAL)", "secure_delete(1)", "foreign_keys(0)", "cache_size(-8000)"))
 		if err != nil {
 			return nil, err
 		}
@@ -91,7 +91,7 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 			return nil, fmt.Errorf("opening %s: %w", path, err)
 		}
 	}
-	if e.readers, err = sql.Open("sqlite", dsn("query_only(1)", "cache_size(-4000)")); err != nil {
+	if e.readers, err = sql.Open("sqlite", dsn("query_only(1)", "cache_size(-1000)")); err != nil {
 		e.close()
 		return nil, err
 	}

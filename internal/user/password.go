@@ -45,7 +45,7 @@ func PutPassword(tx *event.Tx, u *event.Object[User], hash []byte, fact event.Fa
 	return u.Append(fact)
 }
 
-// SetPassword is what SetPassword needs to know.
+// SetPassword is a new password for somebody, on the word of an administrator.
 type SetPassword struct {
 	UserID         string
 	Password       string
