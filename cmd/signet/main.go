@@ -113,7 +113,7 @@ func tuneMemory() {
 		debug.SetGCPercent(130)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(160 << 20)
+		debug.SetMemoryLimit(128 << 20)
 	}
 }
 
