@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 	"strings"
@@ -16,14 +15,11 @@ const (
 	corsMaxAge = "7200" // seconds; browsers keep a preflight no longer anyway
 )
 
-// checkOrigin refuses a configured origin that no browser would ever send.
-func checkOrigin(origin string) error {
+// IsOrigin tells whether a browser would ever send this as the origin of a page: scheme, host and port, in lower case.
+func IsOrigin(origin string) bool {
 	u, err := url.Parse(origin)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || origin != u.Scheme+"://"+u.Host || strings.Contains(u.Host, "*") ||
-		strings.ToLower(origin) != origin {
-		return fmt.Errorf("rpc: %q is not an origin such as https://console.example.com", origin)
-	}
-	return nil
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && !strings.Contains(u.Host, "*") &&
+		origin == u.Scheme+"://"+u.Host && origin == strings.ToLower(origin)
 }
 
 // allowOrigin sets the headers that let a browser hand the answer to a page of a configured origin. Credentials in the

@@ -88,8 +88,8 @@ func New(config Config) (*Handler, error) {
 		}
 	}
 	for _, origin := range h.config.CORSOrigins {
-		if err := checkOrigin(origin); err != nil {
-			problems = append(problems, err)
+		if !IsOrigin(origin) {
+			problems = append(problems, fmt.Errorf("rpc: %q is not an origin such as https://console.example.com", origin))
 		}
 		h.origins[origin] = true
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/syntax"
 )
@@ -83,9 +84,7 @@ func (c Config) settle() (*settled, error) {
 	s.CORSOrigins = nil
 	for _, text := range c.CORSOrigins {
 		origin := strings.TrimSpace(text)
-		u, err := url.Parse(origin)
-		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || strings.Contains(u.Host, "*") ||
-			origin != u.Scheme+"://"+u.Host || origin != strings.ToLower(origin) {
+		if !rpc.IsOrigin(origin) {
 			return nil, fmt.Errorf("--cors-origins %q should look like https://app.example.org, in lower case, without a path", text)
 		}
 		s.CORSOrigins = append(s.CORSOrigins, origin)
