@@ -3,6 +3,8 @@ package secret
 import (
 	"strconv"
 	"strings"
+
+	"github.com/signet-idm/signet/internal/secret/argon"
 )
 
 // The algorithms of stored hashes. New hashes are always argon2id; the others come with imported users.
@@ -83,8 +85,7 @@ func inspectArgon2(fields []string) (current, ok bool) {
 		return false, false
 	}
 	// Fewer passes over more memory are as good: one pass over 64 MiB is not weaker than two over 19 MiB.
-	current = kib >= uint64(params.Memory) && kib*passes >= uint64(params.Memory)*uint64(params.Time) &&
-		salt >= int(params.SaltLen) && digest >= int(params.KeyLen)
+	current = kib >= argon.MemoryKiB && kib*passes >= argon.MemoryKiB*argon.Passes && salt >= saltLength && digest >= argon.KeyLength
 	return current, true
 }
 

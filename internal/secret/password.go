@@ -3,30 +3,33 @@ package secret
 import (
 	"context"
 	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 
-	"github.com/zitadel/passwap"
 	"github.com/zitadel/passwap/argon2"
 	"github.com/zitadel/passwap/bcrypt"
 	"github.com/zitadel/passwap/pbkdf2"
 	"github.com/zitadel/passwap/scrypt"
 	"github.com/zitadel/passwap/verifier"
+
+	"github.com/signet-idm/signet/internal/secret/argon"
 )
 
 // ErrUnusableHash is returned by Verify for a stored hash that is malformed, of an unknown algorithm or so costly that
 // it must not be computed. No password can match it.
 var ErrUnusableHash = errors.New("secret: the stored password hash cannot be used")
 
-// params is the cost of every new hash: argon2id over 19 MiB, the smaller of the settings that OWASP recommends, since
-// that memory is allocated anew for every hash.
-var params = argon2.Params{Memory: 19 << 10, Time: 2, Threads: 1, KeyLen: 32, SaltLen: 16}
+// currentPrefix starts every new hash: argon2id over 19 MiB, the smallest of the settings that OWASP recommends.
+var currentPrefix = fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$", argon.MemoryKiB, argon.Passes, argon.Lanes)
+
+const saltLength = 16
 
 // nothing is a well-formed hash of the current cost that is compared with when there is no user.
-var nothing = fmt.Sprintf("$argon2id$v=19$m=%d,t=%d,p=%d$%s$%s",
-	params.Memory, params.Time, params.Threads, strings.Repeat("A", 22), strings.Repeat("A", 43))
+var nothing = currentPrefix + strings.Repeat("A", 22) + "$" + strings.Repeat("A", 43)
 
 // bcryptLength is the number of bytes that bcrypt looks at.
 const bcryptLength = 72
@@ -43,7 +46,7 @@ type Hasher struct {
 	limit     *limiter
 	class     class
 	held      int // bytes that a caller keeps in memory besides the password
-	current   passwap.Hasher
+	hash      func(password string) []byte
 	verifiers map[algorithm]verifier.Verifier
 }
 
@@ -57,10 +60,10 @@ func NewHasher(slots, queue int) *Hasher {
 		queue = 1024
 	}
 	return &Hasher{
-		limit:   newLimiter(slots, [classes]int{authorised: queue, public: max(1, queue/4)}),
-		current: argon2.NewArgon2id(params),
+		limit: newLimiter(slots, [classes]int{authorised: queue, public: max(1, queue/4)}),
+		hash:  hash,
 		verifiers: map[algorithm]verifier.Verifier{
-			algorithmArgon2: argon2.Verifier,
+			algorithmArgon2: verifier.VerifyFunc(verifyArgon2),
 			algorithmBcrypt: bcrypt.Verifier,
 			algorithmScrypt: scrypt.Verifier,
 			algorithmPBKDF2: pbkdf2.Verifier,
@@ -83,9 +86,9 @@ func (h *Hasher) do(ctx context.Context, password string, work func() error) err
 // Hash returns the hash to store for password, in the PHC string format.
 func (h *Hasher) Hash(ctx context.Context, password string) ([]byte, error) {
 	var encoded []byte
-	err := h.do(ctx, password, func() (err error) {
-		encoded, err = h.hash(password)
-		return err
+	err := h.do(ctx, password, func() error {
+		encoded = h.hash(password)
+		return nil
 	})
 	return encoded, err
 }
@@ -114,12 +117,28 @@ func (h *Hasher) VerifyNothing(ctx context.Context, password string) error {
 	})
 }
 
-func (h *Hasher) hash(password string) ([]byte, error) {
-	encoded, err := h.current.Hash(password)
-	if err != nil {
-		return nil, fmt.Errorf("secret: hash a password: %w", err)
+func hash(password string) []byte {
+	salt := make([]byte, saltLength)
+	_, _ = rand.Read(salt) // it never fails: crypto/rand ends the program instead
+	encoding := base64.RawStdEncoding
+	encoded := encoding.AppendEncode([]byte(currentPrefix), salt)
+	return encoding.AppendEncode(append(encoded, '$'), argon.Key([]byte(password), salt))
+}
+
+// verifyArgon2 computes what Hash makes in memory that is used again, and leaves every other cost to the library.
+func verifyArgon2(encoded, password string) (verifier.Result, error) {
+	if rest, ok := strings.CutPrefix(encoded, currentPrefix); ok {
+		salt, want, _ := strings.Cut(rest, "$")
+		salted, saltErr := base64.RawStdEncoding.DecodeString(salt)
+		digest, digestErr := base64.RawStdEncoding.DecodeString(want)
+		if saltErr == nil && digestErr == nil && len(digest) == argon.KeyLength {
+			if subtle.ConstantTimeCompare(digest, argon.Key([]byte(password), salted)) == 1 {
+				return verifier.OK, nil
+			}
+			return verifier.Fail, nil
+		}
 	}
-	return []byte(encoded), nil
+	return argon2.Verifier.Verify(encoded, password)
 }
 
 func (h *Hasher) verify(encoded, password string) (ok bool, upgraded []byte, err error) {
@@ -139,8 +158,7 @@ func (h *Hasher) verify(encoded, password string) (ok bool, upgraded []byte, err
 	case current:
 		return true, nil, nil
 	}
-	upgraded, err = h.hash(password)
-	return err == nil, upgraded, err
+	return true, h.hash(password), nil
 }
 
 func (h *Hasher) spend(password string) {
