@@ -106,11 +106,11 @@ func (c *startCmd) Run(ctx context.Context) error {
 	})
 }
 
-// tuneMemory fits the garbage collector to a server whose live data is a few megabytes: it collects a little less often
-// than it would by itself, and a flood of password hashes (19 MiB each) makes it collect in time. GOGC and GOMEMLIMIT win.
+// tuneMemory fits the garbage collector to a server whose live data is a few megabytes: it collects when there is
+// something to gain, and the limit makes it collect in time when much is in use. GOGC and GOMEMLIMIT win.
 func tuneMemory() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(130)
+		debug.SetGCPercent(400)
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(128 << 20)
