@@ -248,7 +248,7 @@ func TestTheOperationsAnswer(t *testing.T) {
 	}
 
 	public := call.With(ctx, in(call.Info{UserAgent: "browser"}))
-	entered, err := Sessions{sessions}.CreateSession(public, &signetv1.CreateSessionRequest{LoginName: "jo", Password: "correct horse", OrgId: made.GetOrgId()})
+	entered, err := Sessions{Sessions: sessions}.CreateSession(public, &signetv1.CreateSessionRequest{LoginName: "jo", Password: "correct horse", OrgId: made.GetOrgId()})
 	must(t, err)
 	if entered.GetUserId() != made.GetUserId() || entered.GetToken() == "" || entered.GetPasswordChangeRequired() || !entered.GetExpirationDate().AsTime().Equal(s.Now().Add(12*time.Hour)) {
 		t.Errorf("session of %s until %v", entered.GetUserId(), entered.GetExpirationDate().AsTime())
@@ -317,9 +317,9 @@ func TestTheOperationsAnswer(t *testing.T) {
 	eventtest.As(t, err, idp.ErrNotFound)
 
 	// All sessions ended with the password; a new one can be ended by its owner.
-	entered, err = Sessions{sessions}.CreateSession(public, &signetv1.CreateSessionRequest{LoginName: "jo@acme.id.test", Password: "y"})
+	entered, err = Sessions{Sessions: sessions}.CreateSession(public, &signetv1.CreateSessionRequest{LoginName: "jo@acme.id.test", Password: "y"})
 	must(t, err)
-	_, err = Sessions{sessions}.EndSession(self, &signetv1.EndSessionRequest{SessionId: entered.GetSessionId()})
+	_, err = Sessions{Sessions: sessions}.EndSession(self, &signetv1.EndSessionRequest{SessionId: entered.GetSessionId()})
 	must(t, err)
 	_, err = sessions.Authenticate(ctx, entered.GetToken())
 	eventtest.As(t, err, access.ErrUnauthenticated)

@@ -8,12 +8,14 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 )
 
 // Sessions implements SessionService.
 type Sessions struct {
 	Sessions *session.Sessions
+	Master   secret.MasterKey
 }
 
 var _ signetv1connect.SessionServiceHandler = Sessions{}

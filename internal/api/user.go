@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
@@ -18,6 +19,8 @@ type Users struct {
 	Store    event.Store
 	Hasher   *secret.Hasher
 	Sessions *session.Sessions
+	Master   secret.MasterKey
+	Clock    func() time.Time
 }
 
 var _ signetv1connect.UserServiceHandler = Users{}
@@ -81,7 +84,7 @@ func (s Users) GetUser(ctx context.Context, r *signetv1.GetUserRequest) (*signet
 
 // render shows a user. Login names follow from the organization's domains, so that is read along.
 func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv1.User, error) {
-	o, err := org.Kind.Read(ctx, s.Store, u.Org)
+	o, err := org.Owning(ctx, s.Store, call.From(ctx).Caller, u.Org)
 	if err != nil {
 		return nil, err
 	}

@@ -4,12 +4,14 @@
 package idp
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // State of an identity provider.
@@ -31,6 +33,7 @@ const Google Styling = "google"
 // General is the configuration every provider has.
 type General struct {
 	Name         string  `json:"name"`
+	NameKey      string  `json:"nameKey,omitempty"` // follows from Name; missing in the first events
 	Styling      Styling `json:"styling,omitempty"`
 	AutoRegister bool    `json:"autoRegister,omitempty"`
 }
@@ -52,9 +55,30 @@ type Provider struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Provider]{
-	Name: "idp", Table: "idps", Prefix: "idp", Shape: 1,
-	Facts: []event.Fact[Provider]{JWTAdded{}, Changed{}, JWTChanged{}, Deactivated{}, Reactivated{}, WasRemoved{}},
+	Name: "idp", Table: "idps", Prefix: "idp", Shape: 2,
+	Facts:   []event.Fact[Provider]{JWTAdded{}, Changed{}, JWTChanged{}, Deactivated{}, Reactivated{}, WasRemoved{}},
+	Columns: []string{event.State, "type", "name"},
+	Lookup: func(o *event.Object[Provider]) []string {
+		g := &o.State.General
+		return []string{string(o.State.State), string(o.State.Type()), event.LookupText(cmp.Or(g.NameKey, syntax.PlainKey(g.Name)))}
+	},
 })
+
+// Type of a provider, as lists are filtered by it.
+type Type string
+
+// The types.
+const (
+	IsJWT Type = "jwt"
+)
+
+// Type of the provider.
+func (p *Provider) Type() Type {
+	if p.JWT != nil {
+		return IsJWT
+	}
+	return ""
+}
 
 // JWTAdded records a new provider with a JWT configuration.
 type JWTAdded struct {
@@ -71,6 +95,7 @@ func (e JWTAdded) Apply(p *Provider) { *p = Provider{State: Active, General: e.G
 // Changed records what is different in the general configuration.
 type Changed struct {
 	Name         *string  `json:"name,omitempty"`
+	NameKey      *string  `json:"nameKey,omitempty"`
 	Styling      *Styling `json:"styling,omitempty"`
 	AutoRegister *bool    `json:"autoRegister,omitempty"`
 }
@@ -81,6 +106,7 @@ func (Changed) EventType() event.Type { return "idp.changed.v1" }
 // Apply implements event.Fact.
 func (e Changed) Apply(p *Provider) {
 	event.Set(&p.General.Name, e.Name)
+	event.Set(&p.General.NameKey, e.NameKey)
 	event.Set(&p.General.Styling, e.Styling)
 	event.Set(&p.General.AutoRegister, e.AutoRegister)
 }
@@ -171,6 +197,7 @@ type Added struct {
 // AddJWT creates a JWT provider in the permit's organization. Errors: org.ErrNotFound; those of once.
 func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event.Once, general General, jwt JWT) (Added, error) {
 	id, owner := Kind.NewID(), permit.Org()
+	general.NameKey = syntax.NameKey(general.Name)
 	var added Added
 	err := s.Do(ctx, once.Wrap(event.Command{
 		Origin: permit.Origin(),
@@ -222,6 +249,7 @@ func Replace(ctx context.Context, s event.Store, permit access.Permit, id string
 		old := p.State.General
 		return Changed{
 			Name:         event.Changed(old.Name, g.Name),
+			NameKey:      event.Changed(old.NameKey, syntax.NameKey(g.Name)),
 			Styling:      event.Changed(old.Styling, g.Styling),
 			AutoRegister: event.Changed(old.AutoRegister, g.AutoRegister),
 		}, nil

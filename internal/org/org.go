@@ -3,12 +3,14 @@
 package org
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // State of an organization.
@@ -25,6 +27,7 @@ const (
 type Org struct {
 	Standing
 	Name    string   `json:"name"`
+	NameKey string   `json:"nameKey,omitempty"`
 	Domains []Domain `json:"domains,omitempty"` // the primary one first
 }
 
@@ -61,10 +64,12 @@ func (o *Org) LoginNames(userName string) []string {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Org]{
-	Name: "org", Table: "orgs", Prefix: "org", Shape: 1,
+	Name: "org", Table: "orgs", Prefix: "org", Shape: 2,
 	Facts:   []event.Fact[Org]{Added{}, DomainAdded{}, Deactivated{}, Reactivated{}, WasRemoved{}},
-	Columns: []string{event.Standing},
-	Lookup:  func(o *event.Object[Org]) []string { return []string{event.StandingOf(&o.State.Standing)} },
+	Columns: []string{event.Standing, event.State, "name"},
+	Lookup: func(o *event.Object[Org]) []string {
+		return []string{event.StandingOf(&o.State.Standing), string(o.State.State), event.LookupText(cmp.Or(o.State.NameKey, syntax.PlainKey(o.State.Name)))}
+	},
 	Claims: func(o *event.Object[Org]) []event.Claim {
 		var claims []event.Claim
 		for _, d := range o.State.Domains {
@@ -81,14 +86,15 @@ func DomainClaim(domain string) event.Claim { return event.Claim{Space: "domain"
 
 // Added records a new organization.
 type Added struct {
-	Name string `json:"name"`
+	Name    string `json:"name"`
+	NameKey string `json:"nameKey,omitempty"` // missing in the first events
 }
 
 // EventType implements event.Fact.
 func (Added) EventType() event.Type { return "org.added.v1" }
 
 // Apply implements event.Fact.
-func (e Added) Apply(o *Org) { o.Name, o.State = e.Name, Active }
+func (e Added) Apply(o *Org) { o.Name, o.NameKey, o.State = e.Name, e.NameKey, Active }
 
 // DomainAdded records a domain; Primary makes it the one login names are shown with.
 type DomainAdded struct {
@@ -158,7 +164,7 @@ func Add(tx *event.Tx, id, name string, candidates []string) (*event.Object[Org]
 			return nil, err
 		}
 		if holder == "" {
-			return Kind.Create(tx, id, id, Added{Name: name}, DomainAdded{Domain: domain, Verified: true, Primary: true})
+			return Kind.Create(tx, id, id, Added{Name: name, NameKey: syntax.NameKey(name)}, DomainAdded{Domain: domain, Verified: true, Primary: true})
 		}
 	}
 	return nil, ErrDomainTaken
@@ -171,4 +177,22 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit) (*event.Obje
 		return nil, ErrNotFound
 	}
 	return o, err
+}
+
+// Exists refuses with ErrNotFound where there is no organization with this id.
+func Exists(ctx context.Context, r event.Reader, id string) error {
+	o, err := Kind.Read(ctx, r, id)
+	if err == nil && (o == nil || o.State.State == Removed) {
+		return ErrNotFound
+	}
+	return err
+}
+
+// Owning reads the organization that something belongs to; nil where there is none. What came with the caller's
+// credential is not read again.
+func Owning(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Org], error) {
+	if caller != nil && caller.Org != nil && caller.Org.ID == id {
+		return Kind.Open(caller.Org)
+	}
+	return Kind.Read(ctx, r, id)
 }

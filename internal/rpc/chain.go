@@ -266,7 +266,7 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 		}
 	}
 	permission := access.Permission(rule.GetPermission())
-	permit, err := caller.In(org, permission)
+	permit, err := h.permit(ctx, caller, org, permission)
 	if err != nil {
 		return nil, err
 	}
@@ -278,9 +278,25 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 		if err := c.unrestricted(caller); err != nil {
 			return access.Permit{}, err
 		}
-		return caller.In(org, permission)
+		return h.permit(ctx, caller, org, permission)
 	})
 	return next(ctx, c, req)
+}
+
+// permit checks a permission in an organization that exists. That of the caller does, or the credential would not count.
+// Roles in one that is gone are worth nothing, and only who holds roles in the installation is told that it is.
+func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string, permission access.Permission) (access.Permit, error) {
+	permit, err := caller.In(org, permission)
+	if err != nil || org == caller.OrgID || org == access.Installation || h.config.Organization == nil {
+		return permit, err
+	}
+	if err := h.config.Organization(ctx, org); err != nil {
+		if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.NotFound && !caller.Memberships.Hold(permission, access.Installation) {
+			err = access.ErrDenied
+		}
+		return access.Permit{}, err
+	}
+	return permit, nil
 }
 
 // unrestricted refuses a session that must change its password first, where that counts.

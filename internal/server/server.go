@@ -22,6 +22,7 @@ import (
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -95,12 +96,15 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.handler, err = rpc.New(rpc.Config{
 		Services: []rpc.Service{
-			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions}},
+			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
-			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions}},
+			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
+			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
+			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 		},
 		Authenticate:   sessions.Authenticate,
+		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
 		Check:          api.Check,
 		TrustedProxies: config.proxies,
 		CORSOrigins:    config.CORSOrigins,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -25,9 +26,9 @@ type lookup struct {
 // sizes mean few prepared statements.
 var lookupSizes = [...]int{1, 2, 4, 8, 16, 32, 64}
 
-func bearerText(tokens int) string {
-	return "SELECT " + tokenColumns + ", s.org_id, s.standing, o.standing " +
-		"FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash IN (" + placeholders(tokens) + ")"
+func bearerText(users, orgs event.Definition, tokens int) string {
+	return "SELECT " + tokenColumns + ", " + allColumns(users) + ", " + strings.ReplaceAll(allColumns(orgs), "s.", "o.") +
+		" FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash IN (" + placeholders(tokens) + ")"
 }
 
 // Bearer implements event.Reader.
@@ -37,25 +38,17 @@ func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, er
 	}
 	hash := [32]byte(tokenHash)
 	if t, user, org := s.cache.bearer(hash); org != nil {
-		return &event.Bearer{Token: *t, OrgID: user.Org, User: s.standing(user), Org: s.standing(org)}, nil
+		return &event.Bearer{Token: *t, User: user, Org: org}, nil
 	}
 	moment := s.cache.moment()
 	found, err := s.lookUp(ctx, hash)
-	if s.cache != nil && found != nil && err == nil {
+	if found != nil && err == nil {
 		t := found.Token
 		s.cache.keepToken(moment, &t)
-		for _, ref := range []event.Ref{{Kind: "user", ID: found.Token.UserID}, {Kind: "org", ID: found.OrgID}} {
-			if _, err := s.Record(ctx, ref); err != nil { // leaves it in the cache for the next time
-				return nil, err
-			}
-		}
+		s.cache.keepRecord(moment, found.User)
+		s.cache.keepRecord(moment, found.Org)
 	}
 	return found, err
-}
-
-// standing gives the column of that name.
-func (s *Store) standing(r *event.Record) string {
-	return r.Columns[slices.Index(s.byName[r.Kind].Columns(), event.Standing)]
 }
 
 // lookUp asks the database.
@@ -123,7 +116,10 @@ func (s *Store) answerLookups(ctx context.Context, batch []*lookup) {
 	found := make(map[[32]byte]*event.Bearer, len(batch))
 	err := s.engine.query(ctx, s.sql.bearer[size], args, func(scan scanner) error {
 		b := &event.Bearer{}
-		if err := scan(append(scanToken(&b.Token), &b.OrgID, &b.User, &b.Org)...); err != nil {
+		var user, org []any
+		b.User, user = scanRecord(s.byName["user"], false)
+		b.Org, org = scanRecord(s.byName["org"], false)
+		if err := scan(slices.Concat(scanToken(&b.Token), user, org)...); err != nil {
 			return err
 		}
 		found[[32]byte(b.Token.Hash)] = b

@@ -76,8 +76,8 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 		e.kinds[k.Name()] = sqliteKind{
 			load:   "SELECT " + allColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
 			insert: "INSERT INTO " + k.Table() + " (" + strings.Join(columns, ", ") + ") VALUES (" + placeholders(len(columns)) + ")",
-			update: "UPDATE " + k.Table() + " SET sequence = ?, changed = ?, hash = ?, shape = ?, doc = ? WHERE id = ?",
-			lookup: "UPDATE " + k.Table() + " SET " + strings.Join(append(slices.Clone(k.Columns()), ""), " = ?, ") + "org_id = ?, key_id = ? WHERE id = ?",
+			update: "UPDATE " + k.Table() + " SET sequence = ?, changed = ?, hash = ?, doc = ? WHERE id = ?",
+			lookup: "UPDATE " + k.Table() + " SET " + strings.Join(append(slices.Clone(k.Columns()), ""), " = ?, ") + "org_id = ?, key_id = ?, shape = ? WHERE id = ?",
 		}
 	}
 	if !readOnly {
@@ -239,16 +239,16 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 		}
 	}
 	for _, r := range c.Updated {
-		if err := e.exec(ctx, e.kinds[r.Kind].update, int64(r.Sequence), r.Changed, r.Hash, int64(r.Shape), string(r.Doc), r.ID); err != nil {
+		if err := e.exec(ctx, e.kinds[r.Kind].update, int64(r.Sequence), r.Changed, r.Hash, string(r.Doc), r.ID); err != nil {
 			return err
 		}
 		// SQLite renews the entries of every index on a column it is told to set, whether or not the value differs.
-		if old := e.loaded.Records[r.Ref]; !slices.Equal(old.Columns, r.Columns) || old.Org != r.Org || old.KeyID != r.KeyID {
-			args := make([]any, 0, len(r.Columns)+3)
+		if old := e.loaded.Records[r.Ref]; !slices.Equal(old.Columns, r.Columns) || old.Org != r.Org || old.KeyID != r.KeyID || old.Shape != r.Shape {
+			args := make([]any, 0, len(r.Columns)+4)
 			for _, c := range r.Columns {
 				args = append(args, c)
 			}
-			if err := e.exec(ctx, e.kinds[r.Kind].lookup, append(args, r.Org, r.KeyID, r.ID)...); err != nil {
+			if err := e.exec(ctx, e.kinds[r.Kind].lookup, append(args, r.Org, r.KeyID, int64(r.Shape), r.ID)...); err != nil {
 				return err
 			}
 		}

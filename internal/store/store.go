@@ -91,7 +91,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	for _, k := range o.Kinds {
 		s.byName[k.Name()] = k
 	}
-	s.sql = newStatements(o.Kinds)
+	s.sql = newStatements(s.byName)
 	if IsPostgres(o.Database) {
 		s.engine, err = openPostgres(ctx, s, o.Database, o.ReadOnly)
 	} else {

@@ -6,6 +6,7 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // State of a user.
@@ -47,6 +49,7 @@ type Standing struct {
 // Human is what only people have.
 type Human struct {
 	Profile Profile `json:"profile"`
+	NameKey string  `json:"nameKey,omitempty"` // of the display name
 	Email   Email   `json:"email"`
 	Phone   *Phone  `json:"phone,omitempty"`
 }
@@ -68,7 +71,25 @@ type Phone struct {
 // Service is what only service users have.
 type Service struct {
 	Name        string `json:"name"`
+	NameKey     string `json:"nameKey,omitempty"`
 	Description string `json:"description,omitempty"`
+}
+
+// Type of a user, as lists are filtered by it.
+type Type string
+
+// The types.
+const (
+	IsHuman   Type = "human"
+	IsService Type = "service"
+)
+
+// Type of the user.
+func (u *User) Type() Type {
+	if u.Service != nil {
+		return IsService
+	}
+	return IsHuman
 }
 
 // Password says what is known about a password besides its hash, which is a secret and lives elsewhere.
@@ -79,18 +100,36 @@ type Password struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 1,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 2,
 	Facts: []event.Fact[User]{
 		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 	},
-	Columns: []string{event.Standing, "verified_email"},
+	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
 	Lookup: func(o *event.Object[User]) []string {
-		email := ""
-		if h := o.State.Human; h != nil && h.Email.Verified {
-			email = EmailDigest(h.Email.Key)
+		u := &o.State
+		if u.State == Removed {
+			return []string{event.StandingOf(&u.Standing), "", event.Removed, "", "", "", ""}
 		}
-		return []string{event.StandingOf(&o.State.Standing), email}
+		var verified, name, email string
+		switch {
+		case u.Human != nil:
+			name, email = cmp.Or(u.Human.NameKey, syntax.PlainKey(u.Human.Profile.DisplayName)), u.Human.Email.Key
+			if u.Human.Email.Verified {
+				verified = EmailDigest(email)
+			}
+		case u.Service != nil:
+			name = cmp.Or(u.Service.NameKey, syntax.PlainKey(u.Service.Name))
+		}
+		return []string{event.StandingOf(&u.Standing), verified, string(u.State), string(u.Type()),
+			event.LookupText(u.UserNameKey), event.LookupText(name), event.LookupText(email)}
+	},
+	Groups: func(o *event.Object[User]) []string {
+		var groups []string
+		for scope := range o.State.Memberships {
+			groups = append(groups, MembersOf(scope))
+		}
+		return groups
 	},
 	Claims: func(o *event.Object[User]) []event.Claim {
 		if o.State.State == Removed {
@@ -118,6 +157,9 @@ func (u *User) clone() User {
 	}
 	return c
 }
+
+// MembersOf is the group of the users who hold roles in an organization, or in access.Installation.
+func MembersOf(scope string) string { return "members/" + scope }
 
 // NameClaim is the claim of the user with this name (in its comparison form) in an organization.
 func NameClaim(org, nameKey string) event.Claim {
@@ -163,6 +205,9 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 
 // Self reads the caller's own user. Errors: ErrNotFound when it was removed meanwhile.
 func Self(ctx context.Context, r event.Reader, caller *access.Caller) (*event.Object[User], error) {
+	if caller.User != nil {
+		return present(Kind.Open(caller.User))
+	}
 	return present(Kind.Read(ctx, r, caller.UserID))
 }
 
