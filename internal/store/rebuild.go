@@ -400,7 +400,7 @@ func (s *Store) keyOpener(ctx context.Context, x executor) event.KeyOpener {
 
 func (s *Store) storedRecord(ctx context.Context, x executor, k event.Definition, id string) (*event.Record, error) {
 	var found *event.Record
-	err := x.query(ctx, s.sql.record[k.Name()], []any{id}, func(scan scanner) error {
+	err := x.query(ctx, s.sql.record[k.Name()][0], []any{id}, func(scan scanner) error {
 		var dest []any
 		found, dest = scanRecord(k, false)
 		return scan(dest...)

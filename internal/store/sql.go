@@ -62,19 +62,23 @@ const (
 
 // statements are the shared texts that depend on the kinds of objects.
 type statements struct {
-	record map[event.Kind]string // by id
+	record map[event.Kind][len(lookupSizes)]string // by id
 	bearer [len(lookupSizes)]string
 }
 
 func newStatements(kinds map[event.Kind]event.Definition) statements {
-	st := statements{record: map[event.Kind]string{}}
+	st := statements{record: map[event.Kind][len(lookupSizes)]string{}}
 	if users, orgs := kinds["user"], kinds["org"]; users != nil && orgs != nil {
 		for i, size := range lookupSizes {
 			st.bearer[i] = bearerText(users, orgs, size)
 		}
 	}
 	for _, k := range kinds {
-		st.record[k.Name()] = "SELECT " + allColumns(k) + " FROM " + k.Table() + " s WHERE s.id = ?"
+		var texts [len(lookupSizes)]string
+		for i, size := range lookupSizes {
+			texts[i] = "SELECT " + allColumns(k) + " FROM " + k.Table() + " s WHERE s.id IN (" + placeholders(size) + ")"
+		}
+		st.record[k.Name()] = texts
 	}
 	return st
 }

@@ -59,8 +59,9 @@ type Store struct {
 	clock  func() time.Time
 	log    *slog.Logger
 
-	queue    chan *pending // nil: read-only
-	lookups  chan *lookup  // nil when read-only
+	queue    chan *pending                      // nil: read-only
+	bearers  *lookups[[32]byte, *event.Bearer]  // nil when read-only
+	records  *lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
 	decided  chan decision
 	broken   atomic.Bool // the disk failed: nothing is written any more
 	stopping chan struct{}
@@ -125,7 +126,10 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
 		go s.answerDurable()
-		s.serveLookups()
+		s.bearers = serveLookups(s, s.findBearers)
+		if s.cache == nil { // each read is a round trip
+			s.records = serveLookups(s, s.findRecords)
+		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
 	}
 	return s, created, nil
