@@ -164,10 +164,10 @@ func TestReport(t *testing.T) {
 		t.Error("a failed check passes")
 	}
 	lines := strings.Split(strings.TrimSpace(text[strings.Index(text, "| engine"):]), "\n")
-	if len(lines) != 5 {
+	if len(lines) != 8 {
 		t.Fatalf("the table has %d lines:\n%s", len(lines), text)
 	}
-	for i, want := range []string{"of floor", "---:|", "event + row", "rest", "grpc"} {
+	for i, want := range []string{"of floor", "---:|", "event + row", "rest", "grpc", "GetMyUser", listFew, listMany} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d lacks %q: %s", i, want, lines[i])
 		}

@@ -239,16 +239,16 @@ func (r *report) text() (string, bool) {
 const explanation = `
 The floor is the least that has to happen, done with nothing around it, on the same engine, with rows copied from those
 the server wrote, in tables the server made. "event + row" reads one state row, inserts one event and updates the row,
-with another name in its index.
-On SQLite one writer takes whatever has queued up, at most 128 at a time, and all of it is one transaction (WAL,
-synchronous=FULL). On PostgreSQL each caller has its own connection and transaction of five prepared statements, with
-positions from a sequence, so that nobody waits for anybody else. "argon2id" is the password hash alone
-(19 MiB, two passes), on all cores. "row by key" is an HTTP server that does nothing but read a user by the primary key
-and send it, with as many connections to the database as the server has. A floor runs before and after every operation, and "of floor" is the throughput
-divided by the mean of the two: 0.50 means that authentication, checks, rules, encryption, hash chain, both ends of the
-protocol and this load generator together cost as much again as the bare work. It can exceed 1.00 on PostgreSQL, where
-the server puts many commands into one transaction and the floor does not. Callers wait for each answer before they call
-again. Lists have no floor: they are compared with each other, 50 users out of 1,000 and out of 200,000. Compare ratios between machines, and absolute figures only within one run.
+with another name in its index. On SQLite one writer takes whatever has queued up, at most 128 at a time, and all of it
+is one transaction (WAL, synchronous=FULL). On PostgreSQL each caller has its own connection and transaction of five
+prepared statements, with positions from a sequence, so that nobody waits for anybody else. "argon2id" is the password
+hash alone (19 MiB, two passes), on all cores. "row by key" is an HTTP server that does nothing but read a user by the
+primary key and send it, with as many connections to the database as the server has. A floor runs before and after every
+operation, and "of floor" is the throughput divided by the mean of the two: 0.50 means that authentication, checks,
+rules, encryption, hash chain, both ends of the protocol and this load generator together cost as much again as the bare
+work. It can exceed 1.00 on PostgreSQL, where the server puts many commands into one transaction and the floor does not.
+Lists have no floor: 50 users out of 1,000 and out of 200,000 are compared with each other. Callers wait for each answer
+before they call again. Compare ratios between machines, and absolute figures only within one run.
 
 The CPU columns are microseconds per operation: of the server, of all PostgreSQL processes, and of the load generator,
 which shares the cores with them. Memory is the most the server held (resident set, looked at every 50 ms).
