@@ -75,6 +75,7 @@ var checks = []struct {
 	{"throttle counts parallel guesses", throttleParallel},
 	{"throttle counts changes of a password", throttleChange},
 	{"throttle is cleared by a new password", throttleCleared},
+	{"a read sees the write before it", readsSeeWrites},
 }
 
 func TestAPI(t *testing.T) {
