@@ -20,9 +20,14 @@ import (
 
 // Check lists what is wrong with a request beyond the field rules of the definition.
 func Check(req proto.Message) []errs.Violation {
-	if r, ok := req.(*signetv1.SetupOrganizationRequest); ok {
+	switch r := req.(type) {
+	case *signetv1.SetupOrganizationRequest:
 		in := organizationOf(r)
 		return in.Violations()
+	case *signetv1.AddDomainRequest:
+		return checkNewDomain(r)
+	case *signetv1.ModifyIdentityProviderRequest:
+		return checkModification(r)
 	}
 	return nil
 }

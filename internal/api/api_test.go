@@ -99,6 +99,9 @@ func TestEveryEnumOfTheAPIHasItsWords(t *testing.T) {
 	checkEnum(t, "state of identity providers", idpStates, signetv1.IdentityProvider_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.IdentityProvider_State {
 		return signetv1.IdentityProvider_State(n)
 	})
+	checkEnum(t, "type of identity providers", idpTypes, signetv1.IdentityProviderType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.IdentityProviderType {
+		return signetv1.IdentityProviderType(n)
+	})
 }
 
 func setupRequest(change ...func(*signetv1.SetupOrganizationRequest)) *signetv1.SetupOrganizationRequest {

@@ -48,3 +48,8 @@ var idpStates = enum[signetv1.IdentityProvider_State, idp.State]{
 	signetv1.IdentityProvider_STATE_ACTIVE:   idp.Active,
 	signetv1.IdentityProvider_STATE_INACTIVE: idp.Inactive,
 }
+
+var idpTypes = enum[signetv1.IdentityProviderType, idp.Type]{
+	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_JWT:  idp.IsJWT,
+	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_OIDC: idp.IsOIDC,
+}

@@ -15,9 +15,10 @@ import (
 
 // Organizations implements OrganizationService.
 type Organizations struct {
-	Setup  setup.Setup
-	Master secret.MasterKey
-	Clock  func() time.Time
+	Setup    setup.Setup
+	Master   secret.MasterKey
+	Clock    func() time.Time
+	Resolver org.Resolver // where the proof of a domain is looked for
 }
 
 var _ signetv1connect.OrganizationServiceHandler = Organizations{}
@@ -56,8 +57,5 @@ func (s Organizations) GetOrganization(ctx context.Context, _ *signetv1.GetOrgan
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetOrganizationResponse{Org: &signetv1.Organization{
-		OrgId: o.ID, Details: complete(o.Details()), State: orgStates.number(o.State.State),
-		Name: o.State.Name, PrimaryDomain: o.State.PrimaryDomain(),
-	}}, nil
+	return &signetv1.GetOrganizationResponse{Org: showOrganization(o)}, nil
 }

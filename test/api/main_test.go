@@ -29,6 +29,8 @@ var tables = []struct {
 	{"roles", roleCases},
 	{"who holds more", holdsMoreCases},
 	{"failed sign-in", failedSignInCases},
+	{"domains refused", refusedDomainCases},
+	{"parts of a provider refused", refusedModificationCases},
 }
 
 // stories are told once per content type.
@@ -53,6 +55,13 @@ var stories = []struct {
 	{"disabled user", disabledUserStory},
 	{"disabled organization", disabledOrgStory},
 	{"states of a provider", providerStateStory},
+	{"organizations are renamed and listed", organizationStory},
+	{"domains of an organization", orgDomainStory},
+	{"domain names that are long or odd", oddDomainStory},
+	{"OpenID Connect provider", oidcStory},
+	{"parts of a provider", modifyStory},
+	{"providers are switched off, listed and removed", providerAdminStory},
+	{"provider of a removed organization", orphanProviderStory},
 }
 
 // checks run once per engine.
@@ -76,6 +85,8 @@ var checks = []struct {
 	{"throttle counts changes of a password", throttleChange},
 	{"throttle is cleared by a new password", throttleCleared},
 	{"a read sees the write before it", readsSeeWrites},
+	{"one domain, many organizations", domainRace},
+	{"most domains of an organization", mostDomains},
 }
 
 func TestAPI(t *testing.T) {

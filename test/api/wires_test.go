@@ -151,13 +151,31 @@ func (op *operation) asREST(req proto.Message) (path string, body []byte, err er
 	}
 	path = strings.Join(segments, "/")
 	if op.verb == http.MethodGet || op.verb == http.MethodDelete {
-		if left := protojson.Format(req); left != "{}" {
-			return "", nil, fmt.Errorf("%s has no place for %s yet: teach asREST query parameters", op.md.Name(), left)
+		query, err := asQuery(m)
+		if query != "" {
+			path += "?" + query
 		}
-		return path, nil, nil
+		return path, nil, err
 	}
 	body, err = protojson.MarshalOptions{}.Marshal(req)
 	return path, body, err
+}
+
+// asQuery gives the fields that are left for the query of a URL.
+func asQuery(m protoreflect.Message) (query string, err error) {
+	values := url.Values{}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Message() != nil || fd.IsList():
+			err = fmt.Errorf("%s has no place in a query", fd.FullName())
+		case fd.Enum() != nil:
+			values.Set(fd.JSONName(), string(fd.Enum().Values().ByNumber(v.Enum()).Name()))
+		default:
+			values.Set(fd.JSONName(), v.String())
+		}
+		return err == nil
+	})
+	return values.Encode(), err
 }
 
 // grpcWire is the real gRPC client, over HTTP/2 without TLS.

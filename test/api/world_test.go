@@ -49,6 +49,7 @@ type World struct {
 	password string // what users made by addUser sign in with
 	hash     []byte
 
+	dns      fakeDNS
 	log      logBuffer
 	requests atomic.Int64
 	verified atomic.Int64
@@ -62,7 +63,7 @@ type World struct {
 func openWorld(t *testing.T, db testdb.Database) *World {
 	w := &World{db: db, dir: t.TempDir(), master: secret.NewMasterKey(), secrets: map[string]bool{}}
 	w.hide(string(w.master.Text()))
-	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text())}
+	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text()), Resolver: &w.dns}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}

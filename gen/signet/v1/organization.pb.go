@@ -473,7 +473,7 @@ type ListOrganizationsRequest struct {
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Beginning of the name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
-	// Verified domain of the organization, as a whole.
+	// Verified domain of the organization, as a whole, in whatever spelling.
 	Domain string `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`
 	// Only organizations in this state.
 	State         Organization_State `protobuf:"varint,5,opt,name=state,proto3,enum=signet.v1.Organization_State" json:"state,omitempty"`
@@ -1991,14 +1991,14 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x03org\x18\x01 \x01(\v2\x17.signet.v1.OrganizationR\x03org\"\x1a\n" +
 	"\x18GetMyOrganizationRequest\"F\n" +
 	"\x19GetMyOrganizationResponse\x12)\n" +
-	"\x03org\x18\x01 \x01(\v2\x17.signet.v1.OrganizationR\x03org\"\xe1\x01\n" +
+	"\x03org\x18\x01 \x01(\v2\x17.signet.v1.OrganizationR\x03org\"\xd7\x01\n" +
 	"\x18ListOrganizationsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
 	"\n" +
 	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1c\n" +
-	"\x04name\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12 \n" +
-	"\x06domain\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06domain\x12=\n" +
+	"\x04name\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12\x16\n" +
+	"\x06domain\x18\x04 \x01(\tR\x06domain\x12=\n" +
 	"\x05state\x18\x05 \x01(\x0e2\x1d.signet.v1.Organization.StateB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05state\"p\n" +
 	"\x19ListOrganizationsResponse\x12+\n" +
 	"\x04orgs\x18\x01 \x03(\v2\x17.signet.v1.OrganizationR\x04orgs\x12&\n" +
@@ -2042,23 +2042,20 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"isVerified\"l\n" +
 	"\x11AddDomainResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12)\n" +
-	"\x06domain\x18\x02 \x01(\v2\x11.signet.v1.DomainR\x06domain\"P\n" +
+	"\x06domain\x18\x02 \x01(\v2\x11.signet.v1.DomainR\x06domain\"D\n" +
 	"\x13VerifyDomainRequest\x12\x15\n" +
-	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\"\n" +
-	"\x06domain\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06domain\"D\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
+	"\x06domain\x18\x02 \x01(\tR\x06domain\"D\n" +
 	"\x14VerifyDomainResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"T\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"H\n" +
 	"\x17SetPrimaryDomainRequest\x12\x15\n" +
-	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\"\n" +
-	"\x06domain\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06domain\"H\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
+	"\x06domain\x18\x02 \x01(\tR\x06domain\"H\n" +
 	"\x18SetPrimaryDomainResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"P\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"D\n" +
 	"\x13RemoveDomainRequest\x12\x15\n" +
-	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\"\n" +
-	"\x06domain\x18\x02 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06domain\"D\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
+	"\x06domain\x18\x02 \x01(\tR\x06domain\"D\n" +
 	"\x14RemoveDomainResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\x99\x0f\n" +
 	"\x13OrganizationService\x12\x8d\x01\n" +
