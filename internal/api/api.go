@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -20,9 +21,14 @@ import (
 
 // Check lists what is wrong with a request beyond the field rules of the definition.
 func Check(req proto.Message) []errs.Violation {
-	if r, ok := req.(*signetv1.SetupOrganizationRequest); ok {
+	switch r := req.(type) {
+	case *signetv1.SetupOrganizationRequest:
 		in := organizationOf(r)
 		return in.Violations()
+	case *signetv1.SetOrganizationMemberRequest:
+		return access.RoleViolations("", r.GetRoles())
+	case *signetv1.SetInstallationMemberRequest:
+		return access.RoleViolations(access.Installation, r.GetRoles())
 	}
 	return nil
 }

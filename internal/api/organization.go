@@ -7,6 +7,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/setup"
@@ -15,9 +16,10 @@ import (
 
 // Organizations implements OrganizationService.
 type Organizations struct {
-	Setup  setup.Setup
-	Master secret.MasterKey
-	Clock  func() time.Time
+	Setup   setup.Setup
+	Master  secret.MasterKey
+	Clock   func() time.Time
+	Cleaner *lifecycle.Cleaner
 }
 
 var _ signetv1connect.OrganizationServiceHandler = Organizations{}

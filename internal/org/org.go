@@ -29,6 +29,7 @@ type Org struct {
 	Name    string   `json:"name"`
 	NameKey string   `json:"nameKey,omitempty"`
 	Domains []Domain `json:"domains,omitempty"` // the primary one first
+	Empty   bool     `json:"empty,omitempty"`   // removed, and nothing that belonged to it is left
 }
 
 // Standing is the part of an organization's state that decides about credentials. Every request reads it.
@@ -65,10 +66,16 @@ func (o *Org) LoginNames(userName string) []string {
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Org]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 2,
-	Facts:   []event.Fact[Org]{Added{}, DomainAdded{}, Deactivated{}, Reactivated{}, WasRemoved{}},
+	Facts:   []event.Fact[Org]{Added{}, DomainAdded{}, Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}},
 	Columns: []string{event.Standing, event.State, "name"},
 	Lookup: func(o *event.Object[Org]) []string {
 		return []string{event.StandingOf(&o.State.Standing), string(o.State.State), event.LookupText(cmp.Or(o.State.NameKey, syntax.PlainKey(o.State.Name)))}
+	},
+	Groups: func(o *event.Object[Org]) []string {
+		if o.State.State == Removed && !o.State.Empty {
+			return []string{Removing}
+		}
+		return nil
 	},
 	Claims: func(o *event.Object[Org]) []event.Claim {
 		var claims []event.Claim
@@ -80,6 +87,9 @@ var Kind = event.Define(event.Schema[Org]{
 		return claims
 	},
 })
+
+// Removing is the group of the organizations that are removed while things that belonged to them are still left.
+const Removing = "removing"
 
 // DomainClaim is the claim of the organization that has verified a domain.
 func DomainClaim(domain string) event.Claim { return event.Claim{Space: "domain", Key: domain} }
@@ -142,6 +152,15 @@ func (WasRemoved) EventType() event.Type { return "org.removed.v1" }
 
 // Apply implements event.Fact.
 func (WasRemoved) Apply(o *Org) { *o = Org{Standing: Standing{State: Removed, Epoch: o.Epoch + 1}} }
+
+// Emptied records that nothing is left of what belonged to a removed organization.
+type Emptied struct{}
+
+// EventType implements event.Fact.
+func (Emptied) EventType() event.Type { return "org.emptied.v1" }
+
+// Apply implements event.Fact.
+func (Emptied) Apply(o *Org) { o.Empty = true }
 
 // Reasons of this package.
 const (
