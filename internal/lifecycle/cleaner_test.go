@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -181,6 +182,11 @@ func record[S any](t *testing.T, s event.Store, kind *event.Objects[S], id, org 
 		}}))
 }
 
+func hashOf(id string) []byte {
+	sum := sha256.Sum256([]byte(id))
+	return sum[:]
+}
+
 // crowd puts many users with a password and a token each into an organization, and members from elsewhere.
 func crowd(t *testing.T, s event.Store, org string, users, guests int) (ids []string) {
 	t.Helper()
@@ -198,7 +204,7 @@ func crowd(t *testing.T, s event.Store, org string, users, guests int) (ids []st
 			c.Claims = append(c.Claims, user.NameClaim(home, id))
 			made = append(made, func(tx *event.Tx) error {
 				tx.PutRow(event.Row{RowKey: user.PasswordRow(id), Value: []byte("hash")})
-				tx.PutToken(event.Token{ID: "pat_" + id, Hash: []byte(id), Kind: string(secret.PAT), UserID: id, Expires: tx.Now() + 1e10})
+				tx.PutToken(event.Token{ID: "pat_" + id, Hash: hashOf(id), Kind: string(secret.PAT), UserID: id, Expires: tx.Now() + 1e10})
 				_, err := user.Kind.Create(tx, id, home, service(id), user.MembershipSet{Scope: org, Roles: []access.Role{access.OrgUserManager}})
 				return err
 			})

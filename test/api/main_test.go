@@ -29,6 +29,7 @@ var tables = []struct {
 	{"roles", roleCases},
 	{"who holds more", holdsMoreCases},
 	{"failed sign-in", failedSignInCases},
+	{"grants", grantCases},
 }
 
 // stories are told once per content type.
@@ -53,6 +54,8 @@ var stories = []struct {
 	{"disabled user", disabledUserStory},
 	{"disabled organization", disabledOrgStory},
 	{"states of a provider", providerStateStory},
+	{"members of an organization", memberStory},
+	{"members of the installation", installationMemberStory},
 }
 
 // checks run once per engine.
@@ -75,6 +78,8 @@ var checks = []struct {
 	{"throttle counts parallel guesses", throttleParallel},
 	{"throttle counts changes of a password", throttleChange},
 	{"throttle is cleared by a new password", throttleCleared},
+	{"the last owner stays", lastOwnerStays},
+	{"removing an organization survives a restart", removalSurvivesRestart},
 }
 
 func TestAPI(t *testing.T) {
