@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -28,6 +29,10 @@ func Check(req proto.Message) []errs.Violation {
 		return checkNewDomain(r)
 	case *signetv1.ModifyIdentityProviderRequest:
 		return checkModification(r)
+	case *signetv1.SetOrganizationMemberRequest:
+		return access.RoleViolations("", r.GetRoles())
+	case *signetv1.SetInstallationMemberRequest:
+		return access.RoleViolations(access.Installation, r.GetRoles())
 	}
 	return nil
 }

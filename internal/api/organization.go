@@ -7,6 +7,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/setup"
@@ -19,6 +20,7 @@ type Organizations struct {
 	Master   secret.MasterKey
 	Clock    func() time.Time
 	Resolver org.Resolver // where the proof of a domain is looked for
+	Cleaner  *lifecycle.Cleaner
 }
 
 var _ signetv1connect.OrganizationServiceHandler = Organizations{}

@@ -4,29 +4,56 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/lifecycle"
 )
 
-// DeactivateUser is not there yet.
+// DeactivateUser switches off a user of the context organization.
 func (s Users) DeactivateUser(ctx context.Context, r *signetv1.DeactivateUserRequest) (*signetv1.DeactivateUserResponse, error) {
-	return nil, errNotYet
+	info := call.From(ctx)
+	d, err := lifecycle.DeactivateUser(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.DeactivateUserResponse{Details: changed(d)}, nil
 }
 
-// ReactivateUser is not there yet.
+// ReactivateUser switches one on again.
 func (s Users) ReactivateUser(ctx context.Context, r *signetv1.ReactivateUserRequest) (*signetv1.ReactivateUserResponse, error) {
-	return nil, errNotYet
+	info := call.From(ctx)
+	d, err := lifecycle.ReactivateUser(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ReactivateUserResponse{Details: changed(d)}, nil
 }
 
-// LockUser is not there yet.
+// LockUser locks a user of the context organization out.
 func (s Users) LockUser(ctx context.Context, r *signetv1.LockUserRequest) (*signetv1.LockUserResponse, error) {
-	return nil, errNotYet
+	info := call.From(ctx)
+	d, err := lifecycle.LockUser(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.LockUserResponse{Details: changed(d)}, nil
 }
 
-// UnlockUser is not there yet.
+// UnlockUser lets one in again.
 func (s Users) UnlockUser(ctx context.Context, r *signetv1.UnlockUserRequest) (*signetv1.UnlockUserResponse, error) {
-	return nil, errNotYet
+	info := call.From(ctx)
+	d, err := lifecycle.UnlockUser(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.UnlockUserResponse{Details: changed(d)}, nil
 }
 
-// RemoveUser is not there yet.
+// RemoveUser ends a user of the context organization.
 func (s Users) RemoveUser(ctx context.Context, r *signetv1.RemoveUserRequest) (*signetv1.RemoveUserResponse, error) {
-	return nil, errNotYet
+	info := call.From(ctx)
+	d, err := lifecycle.RemoveUser(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveUserResponse{Details: changed(d)}, nil
 }

@@ -29,6 +29,7 @@ type Org struct {
 	Name    string   `json:"name"`
 	NameKey string   `json:"nameKey,omitempty"`
 	Domains []Domain `json:"domains,omitempty"` // the primary one first
+	Empty   bool     `json:"empty,omitempty"`   // removed, and nothing that belonged to it is left
 }
 
 // Standing is the part of an organization's state that decides about credentials. Every request reads it.
@@ -44,10 +45,16 @@ func (o *Org) key() string { return cmp.Or(o.NameKey, syntax.PlainKey(o.Name)) }
 var Kind = event.Define(event.Schema[Org]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 2,
 	Facts: []event.Fact[Org]{Added{}, Renamed{}, DomainAdded{}, DomainVerified{}, PrimaryDomainSet{}, DomainRemoved{},
-		Deactivated{}, Reactivated{}, WasRemoved{}},
+		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}},
 	Columns: []string{event.Standing, event.State, "name"},
 	Lookup: func(o *event.Object[Org]) []string {
 		return []string{event.StandingOf(&o.State.Standing), string(o.State.State), event.LookupText(o.State.key())}
+	},
+	Groups: func(o *event.Object[Org]) []string {
+		if o.State.State == Removed && !o.State.Empty {
+			return []string{Removing}
+		}
+		return nil
 	},
 	Claims: func(o *event.Object[Org]) []event.Claim {
 		var claims []event.Claim
@@ -59,6 +66,9 @@ var Kind = event.Define(event.Schema[Org]{
 		return claims
 	},
 })
+
+// Removing is the group of the organizations that are removed while things that belonged to them are still left.
+const Removing = "removing"
 
 // Added records a new organization.
 type Added struct {
@@ -113,6 +123,15 @@ func (WasRemoved) EventType() event.Type { return "org.removed.v1" }
 
 // Apply implements event.Fact.
 func (WasRemoved) Apply(o *Org) { *o = Org{Standing: Standing{State: Removed, Epoch: o.Epoch + 1}} }
+
+// Emptied records that nothing is left of what belonged to a removed organization.
+type Emptied struct{}
+
+// EventType implements event.Fact.
+func (Emptied) EventType() event.Type { return "org.emptied.v1" }
+
+// Apply implements event.Fact.
+func (Emptied) Apply(o *Org) { o.Empty = true }
 
 // NotFound is the reason of ErrNotFound.
 const NotFound errs.Reason = "ORGANIZATION_NOT_FOUND"

@@ -31,6 +31,7 @@ var tables = []struct {
 	{"failed sign-in", failedSignInCases},
 	{"domains refused", refusedDomainCases},
 	{"parts of a provider refused", refusedModificationCases},
+	{"grants", grantCases},
 }
 
 // stories are told once per content type.
@@ -62,6 +63,8 @@ var stories = []struct {
 	{"parts of a provider", modifyStory},
 	{"providers are switched off, listed and removed", providerAdminStory},
 	{"provider of a removed organization", orphanProviderStory},
+	{"members of an organization", memberStory},
+	{"members of the installation", installationMemberStory},
 }
 
 // checks run once per engine.
@@ -87,6 +90,8 @@ var checks = []struct {
 	{"a read sees the write before it", readsSeeWrites},
 	{"one domain, many organizations", domainRace},
 	{"most domains of an organization", mostDomains},
+	{"the last owner stays", lastOwnerStays},
+	{"removing an organization survives a restart", removalSurvivesRestart},
 }
 
 func TestAPI(t *testing.T) {
