@@ -20,9 +20,23 @@ import (
 
 // Check lists what is wrong with a request beyond the field rules of the definition.
 func Check(req proto.Message) []errs.Violation {
-	if r, ok := req.(*signetv1.SetupOrganizationRequest); ok {
+	switch r := req.(type) {
+	case *signetv1.SetupOrganizationRequest:
 		in := organizationOf(r)
 		return in.Violations()
+	case *signetv1.AddHumanUserRequest:
+		in := humanOf(r)
+		return in.Violations("")
+	case *signetv1.ListUsersRequest:
+		return oneBeginning(r)
+	case *signetv1.SetUserEmailRequest:
+		return notAnEmail(r.GetEmail())
+	case *signetv1.SetMyEmailRequest:
+		return notAnEmail(r.GetEmail())
+	case *signetv1.SetUserPhoneRequest:
+		return notAPhone(r.GetPhone())
+	case *signetv1.SetMyPhoneRequest:
+		return notAPhone(r.GetPhone())
 	}
 	return nil
 }

@@ -95,6 +95,7 @@ func TestEveryEnumOfTheAPIHasItsWords(t *testing.T) {
 	checkEnum(t, "gender", genders, signetv1.Gender(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.Gender { return signetv1.Gender(n) })
 	checkEnum(t, "styling", stylings, signetv1.StylingType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.StylingType { return signetv1.StylingType(n) })
 	checkEnum(t, "state of users", userStates, signetv1.User_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.User_State { return signetv1.User_State(n) })
+	checkEnum(t, "type of users", userTypes, signetv1.UserType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.UserType { return signetv1.UserType(n) })
 	checkEnum(t, "state of organizations", orgStates, signetv1.Organization_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.Organization_State { return signetv1.Organization_State(n) })
 	checkEnum(t, "state of identity providers", idpStates, signetv1.IdentityProvider_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.IdentityProvider_State {
 		return signetv1.IdentityProvider_State(n)
@@ -262,6 +263,10 @@ func TestTheOperationsAnswer(t *testing.T) {
 	if updated.GetDetails().GetCreationDate() != nil || updated.GetDetails().GetSequence() != 4 {
 		t.Errorf("profile: %v", updated)
 	}
+	// A request reads what came with its credential, so the next one sees the change.
+	jo, err = sessions.Authenticate(ctx, entered.GetToken())
+	must(t, err)
+	self = call.With(ctx, in(call.Info{Caller: jo}))
 	mine, err := users.GetMyUser(self, &signetv1.GetMyUserRequest{})
 	must(t, err)
 	theirs, err := users.GetUser(permitted, &signetv1.GetUserRequest{UserId: made.GetUserId()})

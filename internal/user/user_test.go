@@ -47,7 +47,7 @@ func TestAPersonIsRecordedAsSentWithTheKeysNextToIt(t *testing.T) {
 	must(t, human(t, s, "usr_a", "org_a", jo))
 	s.Then(t, 0, eventtest.Fact{Object: "usr_a", Type: "user.human_added.v1", Payload: `{"emailVerified":true,"phoneVerified":true}`,
 		Personal: `{"userName":"Jo","userNameKey":"jo","profile":{"firstName":"Jo","lastName":"Doe","nickName":"J","displayName":"Jo D.",` +
-			`"preferredLanguage":"de-CH","gender":"diverse"},"email":"Jo@Example.org","emailKey":"jo@example.org",` +
+			`"preferredLanguage":"de-CH","gender":"diverse"},"nameKey":"jo d.","email":"Jo@Example.org","emailKey":"jo@example.org",` +
 			`"phone":"+41-44-555(01)23;ext=7","phoneNormal":"+41445550123"}`})
 	u := eventtest.State(t, s, user.Kind, "usr_a")
 	if u.State.State != user.Active || u.State.Human.Phone.Number != jo.Phone || !u.State.Human.Phone.Verified || u.State.Human.Email.Address != jo.Email {
