@@ -131,6 +131,16 @@ func TestCheckNamesWhatTheFieldRulesCannot(t *testing.T) {
 			r.Org.Domain, r.Human.Email.Email, r.Human.Phone.Phone, r.Roles = "@", "x", "1", []string{"?"}
 		}), []string{"org.domain", "human.email.email", "human.phone.phone", "roles[0]"}},
 		{"what is missing is a matter of the field rules", &signetv1.SetupOrganizationRequest{}, nil},
+		{"a new person's addresses", &signetv1.AddHumanUserRequest{Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "x"},
+			Phone: &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "1"}}, []string{"email.email", "phone.phone"}},
+		{"an e-mail address", &signetv1.SetUserEmailRequest{Email: "x"}, []string{"email"}},
+		{"my e-mail address", &signetv1.SetMyEmailRequest{Email: "x"}, []string{"email"}},
+		{"a phone number", &signetv1.SetUserPhoneRequest{Phone: "1"}, []string{"phone"}},
+		{"my phone number", &signetv1.SetMyPhoneRequest{Phone: "1"}, []string{"phone"}},
+		{"an address that is missing", &signetv1.SetMyEmailRequest{}, nil},
+		{"one beginning", &signetv1.ListUsersRequest{Email: "a"}, nil},
+		{"two beginnings", &signetv1.ListUsersRequest{Name: "a", Email: "b"}, []string{"email"}},
+		{"three beginnings", &signetv1.ListUsersRequest{UserName: "a", Name: "b", Email: "c"}, []string{"name", "email"}},
 		{"other requests have nothing to check", &signetv1.SetUserPasswordRequest{}, nil},
 		{"no request", nil, nil},
 	} {

@@ -53,6 +53,12 @@ var stories = []struct {
 	{"disabled user", disabledUserStory},
 	{"disabled organization", disabledOrgStory},
 	{"states of a provider", providerStateStory},
+	{"new person", newPersonStory},
+	{"organization that is gone gets no users", goneOrgStory},
+	{"user changed by somebody else", changedUserStory},
+	{"list of users", listUsersStory},
+	{"addresses of a person", contactStory},
+	{"codes", codeStory},
 }
 
 // checks run once per engine.
@@ -75,6 +81,9 @@ var checks = []struct {
 	{"throttle counts parallel guesses", throttleParallel},
 	{"throttle counts changes of a password", throttleChange},
 	{"throttle is cleared by a new password", throttleCleared},
+	{"one name for many", oneNameForMany},
+	{"codes at once", codeAtOnce},
+	{"codes on a developer's machine", developmentCodes},
 }
 
 func TestAPI(t *testing.T) {
