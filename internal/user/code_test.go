@@ -206,6 +206,30 @@ func TestOfManyAttemptsAtOnceWithTheRightCodeOneCounts(t *testing.T) {
 	}
 }
 
+// loser loses the first race of each command, and what it decided then.
+type loser struct {
+	event.Store
+	meanwhile func()
+}
+
+func (l loser) Do(ctx context.Context, c event.Command) error {
+	lost, first := errors.New("lost"), c
+	first.Decide = func(tx *event.Tx) error { return errors.Join(c.Decide(tx), lost) }
+	if err := l.Store.Do(ctx, first); !errors.Is(err, lost) {
+		return err
+	}
+	l.meanwhile()
+	return l.Store.Do(ctx, c)
+}
+
+func TestACodeThatWasUsedWhileTheRaceWasLostDoesNotCount(t *testing.T) {
+	s := unproven(t)
+	made := code(t, s, user.ByEmail)
+	race := loser{s, func() { must(t, verify(t, s, user.ByEmail, made)) }}
+	_, err := user.VerifyMine(t.Context(), race, s.Master, me, user.ByEmail, event.IfMatch{}, made)
+	refusedCode(t, err)
+}
+
 func TestForWhomACodeIsMade(t *testing.T) {
 	iam := access.Memberships{access.Installation: {access.IAMOwner}}
 	none := jo

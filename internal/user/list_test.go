@@ -44,7 +44,7 @@ func TestWhoIsListed(t *testing.T) {
 		{"by user name, in the order of names", user.Filter{UserName: "ZO"}, "[8 2 1]"},
 		{"by user name in full width", user.Filter{UserName: "Ｚｏ"}, "[8 2 1]"},
 		{"by user name with an accent", user.Filter{UserName: "ZOË"}, "[1]"},
-		{"by display name, also that of services", user.Filter{Name: "é"}, "[1 3]"},
+		{"by display name, also that of services", user.Filter{Name: "É"}, "[1 3]"},
 		{"by the name of a service", user.Filter{Name: "ROB"}, "[8]"},
 		{"by e-mail", user.Filter{Email: "ZOE@example"}, "[1]"},
 		{"by an e-mail that nobody can have", user.Filter{Email: "ｚ"}, "[]"},
