@@ -33,6 +33,19 @@ func Check(req proto.Message) []errs.Violation {
 		return access.RoleViolations("", r.GetRoles())
 	case *signetv1.SetInstallationMemberRequest:
 		return access.RoleViolations(access.Installation, r.GetRoles())
+	case *signetv1.AddHumanUserRequest:
+		in := humanOf(r)
+		return in.Violations("")
+	case *signetv1.ListUsersRequest:
+		return oneBeginning(r)
+	case *signetv1.SetUserEmailRequest:
+		return notAnEmail(r.GetEmail())
+	case *signetv1.SetMyEmailRequest:
+		return notAnEmail(r.GetEmail())
+	case *signetv1.SetUserPhoneRequest:
+		return notAPhone(r.GetPhone())
+	case *signetv1.SetMyPhoneRequest:
+		return notAPhone(r.GetPhone())
 	}
 	return nil
 }

@@ -21,6 +21,9 @@ type Users struct {
 	Sessions *session.Sessions
 	Master   secret.MasterKey
 	Clock    func() time.Time
+
+	// Deliver brings a code to a person. Nil: the installation cannot.
+	Deliver func(context.Context, user.Delivery) error
 }
 
 var _ signetv1connect.UserServiceHandler = Users{}
@@ -88,6 +91,11 @@ func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv
 	if err != nil {
 		return nil, err
 	}
+	return show(u, o), nil
+}
+
+// show is a user beside the organization that it belongs to; nil where there is none.
+func show(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.User {
 	out := &signetv1.User{UserId: u.ID, Details: complete(u.Details()), State: userStates.number(u.State.State), UserName: u.State.UserName}
 	if o != nil {
 		out.LoginNames = o.State.LoginNames(u.State.UserName)
@@ -106,5 +114,5 @@ func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv
 	} else if v := u.State.Service; v != nil {
 		out.Type = &signetv1.User_Service_{Service: &signetv1.User_Service{Name: v.Name, Description: v.Description}}
 	}
-	return out, nil
+	return out
 }

@@ -10,11 +10,14 @@ import (
 
 // A state that stays in memory is copied for every command: what a command does to its copy must not show elsewhere.
 func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
-	text := "changed"
+	text, yes := "changed", true
 	gender := Diverse
 	facts := []event.Fact[User]{
 		HumanAdded{Personal: HumanFacts{UserName: "x", Phone: "+1"}}, ServiceAdded{Personal: ServiceFacts{Name: "x"}},
 		ProfileChanged{Personal: ProfileFacts{FirstName: &text, LastName: &text, NickName: &text, DisplayName: &text, PreferredLanguage: &text, Gender: &gender}},
+		ServiceChanged{Personal: ServiceChanges{Name: &text, NameKey: &text, Description: &text}}, UserNameChanged{Personal: UserNameFacts{UserName: &text, UserNameKey: &text}},
+		EmailChanged{Verified: &yes, Personal: EmailFacts{Email: &text, EmailKey: &text}}, EmailVerified{},
+		PhoneChanged{Verified: &yes, Personal: PhoneFacts{Phone: &text, PhoneNormal: &text}}, PhoneVerified{}, PhoneRemoved{},
 		PasswordSet{ChangeRequired: true}, PasswordChanged{}, MembershipSet{Scope: "org_1", Roles: []access.Role{access.OrgOwnerViewer}},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 	}

@@ -64,27 +64,19 @@ func (e ProfileChanged) Apply(u *User) {
 
 // ReplaceProfile replaces the caller's whole profile. Errors: ErrNotHuman; Aborted when match does not hold.
 func ReplaceProfile(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, p Profile) (event.Details, error) {
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: caller.Origin(),
-		Write:  []event.Ref{Kind.Ref(caller.UserID)},
-		Decide: func(tx *event.Tx) error {
-			u, err := present(Kind.Get(tx, caller.UserID))
-			if err != nil {
-				return err
-			}
-			if u.State.Human == nil {
-				return ErrNotHuman
-			}
-			if err := match.Check(u.Sequence); err != nil {
-				return err
-			}
-			err = u.Append(changedProfile(u.State.Human, p))
-			details = u.Details()
-			return err
-		},
+	return replaceProfile(ctx, s, mine(caller), match, p)
+}
+
+// ReplaceProfileOf replaces the whole profile of a user the permit reaches. Errors: ErrNotFound; ErrNotHuman; Aborted when
+// match does not hold.
+func ReplaceProfileOf(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, p Profile) (event.Details, error) {
+	return replaceProfile(ctx, s, within(permit, id), match, p)
+}
+
+func replaceProfile(ctx context.Context, s event.Store, who subject, match event.IfMatch, p Profile) (event.Details, error) {
+	return who.change(ctx, s, event.Command{}, isHuman, match, func(_ *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+		return changedProfile(u.State.Human, p), nil
 	})
-	return details, err
 }
 
 // changedProfile is the fact that makes a person's profile p.

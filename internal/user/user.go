@@ -102,27 +102,22 @@ type Password struct {
 var Kind = event.Define(event.Schema[User]{
 	Name: "user", Table: "users", Prefix: "usr", Shape: 2,
 	Facts: []event.Fact[User]{
-		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
+		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
+		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 	},
-	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
+	Columns: []string{event.Standing, "verified_email", event.State, byType, byUserName, byName, byEmail},
 	Lookup: func(o *event.Object[User]) []string {
 		u := &o.State
 		if u.State == Removed {
 			return []string{event.StandingOf(&u.Standing), "", event.Removed, "", "", "", ""}
 		}
-		var verified, name, email string
-		switch {
-		case u.Human != nil:
-			name, email = cmp.Or(u.Human.NameKey, syntax.PlainKey(u.Human.Profile.DisplayName)), u.Human.Email.Key
-			if u.Human.Email.Verified {
-				verified = EmailDigest(email)
-			}
-		case u.Service != nil:
-			name = cmp.Or(u.Service.NameKey, syntax.PlainKey(u.Service.Name))
+		verified := ""
+		if u.Human != nil && u.Human.Email.Verified {
+			verified = EmailDigest(u.Human.Email.Key)
 		}
 		return []string{event.StandingOf(&u.Standing), verified, string(u.State), string(u.Type()),
-			event.LookupText(u.UserNameKey), event.LookupText(name), event.LookupText(email)}
+			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail))}
 	},
 	Groups: func(o *event.Object[User]) []string {
 		var groups []string
@@ -139,6 +134,29 @@ var Kind = event.Define(event.Schema[User]{
 	},
 	Copy: (*User).clone,
 })
+
+// Lookup columns that lists are filtered by.
+const (
+	byUserName = "user_name"
+	byName     = "name"
+	byEmail    = "email"
+	byType     = "type"
+)
+
+// key is the text that a user is found by in a lookup column, in full: the column holds the beginning of it.
+func (u *User) key(column string) string {
+	switch {
+	case column == byUserName:
+		return u.UserNameKey
+	case column == byName && u.Human != nil:
+		return cmp.Or(u.Human.NameKey, syntax.PlainKey(u.Human.Profile.DisplayName))
+	case column == byName && u.Service != nil:
+		return cmp.Or(u.Service.NameKey, syntax.PlainKey(u.Service.Name))
+	case column == byEmail && u.Human != nil:
+		return u.Human.Email.Key
+	}
+	return ""
+}
 
 // clone copies what facts alter in place. Memberships are replaced, never altered.
 func (u *User) clone() User {
@@ -176,13 +194,15 @@ func EmailDigest(key string) string {
 const (
 	NotFound      errs.Reason = "USER_NOT_FOUND"
 	NotHuman      errs.Reason = "NOT_A_HUMAN_USER"
+	NotService    errs.Reason = "NOT_A_SERVICE_USER"
 	UserNameTaken errs.Reason = "USER_NAME_TAKEN"
 )
 
 // Errors that the rules of this package refuse with.
 var (
 	ErrNotFound      = errs.New(errs.NotFound, NotFound, "there is no user with this identifier in that organization")
-	ErrNotHuman      = errs.New(errs.FailedPrecondition, NotHuman, "this is a service user: it has no profile and no password")
+	ErrNotHuman      = errs.New(errs.FailedPrecondition, NotHuman, "this is a service user: only a person has a profile, an e-mail address, a phone number and a password")
+	ErrNotService    = errs.New(errs.FailedPrecondition, NotService, "this is a person: only a service user has this")
 	ErrUserNameTaken = errs.New(errs.AlreadyExists, UserNameTaken, "the user name is taken in this organization: choose another one")
 )
 

@@ -65,6 +65,12 @@ var stories = []struct {
 	{"provider of a removed organization", orphanProviderStory},
 	{"members of an organization", memberStory},
 	{"members of the installation", installationMemberStory},
+	{"new person", newPersonStory},
+	{"organization that is gone gets no users", goneOrgStory},
+	{"user changed by somebody else", changedUserStory},
+	{"list of users", listUsersStory},
+	{"addresses of a person", contactStory},
+	{"codes", codeStory},
 }
 
 // checks run once per engine.
@@ -92,6 +98,9 @@ var checks = []struct {
 	{"most domains of an organization", mostDomains},
 	{"the last owner stays", lastOwnerStays},
 	{"removing an organization survives a restart", removalSurvivesRestart},
+	{"one name for many", oneNameForMany},
+	{"codes at once", codeAtOnce},
+	{"codes on a developer's machine", developmentCodes},
 }
 
 func TestAPI(t *testing.T) {

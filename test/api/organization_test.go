@@ -10,8 +10,8 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 )
 
-// listed reads a list of organizations to its end, in pages of one size.
-func (c *Client) listed(t *testing.T, as *Actor, req *signetv1.ListOrganizationsRequest, size int32) (names []string) {
+// listedOrgs reads a list of organizations to its end, in pages of one size.
+func (c *Client) listedOrgs(t *testing.T, as *Actor, req *signetv1.ListOrganizationsRequest, size int32) (names []string) {
 	t.Helper()
 	req = with(req, "pageSize", size)
 	for {
@@ -63,11 +63,11 @@ func organizationStory(t *testing.T, c *Client) {
 	all := []string{strings.ToUpper(word) + " a", word + " B", word + " C"}
 	for _, prefix := range []string{word, strings.ToUpper(word), strings.ReplaceAll(word, "ß", "SS") + " "} {
 		for _, size := range []int32{1, 2, 500} {
-			same(t, "by "+prefix, strings.Join(c.listed(t, w.root, &signetv1.ListOrganizationsRequest{Name: prefix}, size), ","), strings.Join(all, ","))
+			same(t, "by "+prefix, strings.Join(c.listedOrgs(t, w.root, &signetv1.ListOrganizationsRequest{Name: prefix}, size), ","), strings.Join(all, ","))
 		}
 	}
 	by := func(state signetv1.Organization_State, domain string) string {
-		return strings.Join(c.listed(t, w.root, &signetv1.ListOrganizationsRequest{Name: word, State: state, Domain: domain}, 2), ",")
+		return strings.Join(c.listedOrgs(t, w.root, &signetv1.ListOrganizationsRequest{Name: word, State: state, Domain: domain}, 2), ",")
 	}
 	same(t, "active ones", by(signetv1.Organization_STATE_ACTIVE, ""), strings.Join(all[:2], ","))
 	same(t, "inactive ones", by(signetv1.Organization_STATE_INACTIVE, ""), all[2])
@@ -84,7 +84,7 @@ func organizationStory(t *testing.T, c *Client) {
 
 	// The list is the installation's: being an owner of organizations is not enough.
 	viewer := w.addUser(t, person{Org: scenes[0].org, Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwnerViewer}}})
-	same(t, "a viewer", len(c.listed(t, viewer, &signetv1.ListOrganizationsRequest{Name: word}, 10)), 2)
+	same(t, "a viewer", len(c.listedOrgs(t, viewer, &signetv1.ListOrganizationsRequest{Name: word}, 10)), 2)
 	c.refused(t, permissionDenied, scenes[0].owner, &signetv1.ListOrganizationsRequest{Name: word})
 	// A token leads on in its own query only.
 	first := done[*signetv1.ListOrganizationsResponse](t, c, w.root, &signetv1.ListOrganizationsRequest{Name: word, PageSize: 1})

@@ -56,16 +56,19 @@ type World struct {
 
 	mu      sync.Mutex
 	secrets map[string]bool
-	answers bytes.Buffer // all of them, but for the sign-ins that answer a token
+	answers bytes.Buffer // all of them, but for those that answer a secret
 }
 
-// openWorld starts a server on a fresh database. It lives as long as the test.
-func openWorld(t *testing.T, db testdb.Database) *World {
+// openWorld starts a server on a fresh database, set up in another way where that is asked for. It lives as long as the test.
+func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config)) *World {
 	w := &World{db: db, dir: t.TempDir(), master: secret.NewMasterKey(), secrets: map[string]bool{}}
 	w.hide(string(w.master.Text()))
 	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text()), Resolver: &w.dns}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
+	}
+	for _, set := range settings {
+		set(&config)
 	}
 	log := slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
@@ -126,7 +129,7 @@ func (w *World) secret(about string) string {
 
 // hide adds what must not be found at the end.
 func (w *World) hide(s string) {
-	if len(s) < 12 {
+	if len(s) < 8 {
 		panic("too short a secret would be found by chance: " + s)
 	}
 	w.mu.Lock()
@@ -136,8 +139,15 @@ func (w *World) hide(s string) {
 
 // remember keeps an answer for the search for secrets.
 func (w *World) remember(op *operation, a *Answer) {
-	if in, is := a.message.(*signetv1.CreateSessionResponse); is {
+	switch in := a.message.(type) {
+	case *signetv1.CreateSessionResponse:
 		w.hide(in.GetToken())
+		return
+	case *signetv1.CreateEmailCodeResponse:
+		w.hide(in.GetCode())
+		return
+	case *signetv1.CreatePhoneCodeResponse:
+		w.hide(in.GetCode())
 		return
 	}
 	w.mu.Lock()
