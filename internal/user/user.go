@@ -73,6 +73,8 @@ type Service struct {
 	Name        string `json:"name"`
 	NameKey     string `json:"nameKey,omitempty"`
 	Description string `json:"description,omitempty"`
+	HasSecret   bool   `json:"hasSecret,omitempty"`
+	Keys        []Key  `json:"keys,omitempty"` // the oldest first
 }
 
 // Type of a user, as lists are filtered by it.
@@ -104,6 +106,7 @@ var Kind = event.Define(event.Schema[User]{
 	Facts: []event.Fact[User]{
 		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
+		SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 	},
 	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
 	Lookup: func(o *event.Object[User]) []string {
@@ -140,7 +143,7 @@ var Kind = event.Define(event.Schema[User]{
 	Copy: (*User).clone,
 })
 
-// clone copies what facts alter in place. Memberships are replaced, never altered.
+// clone copies what facts alter in place. Memberships and keys are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {
