@@ -29,6 +29,9 @@ var tables = []struct {
 	{"roles", roleCases},
 	{"who holds more", holdsMoreCases},
 	{"failed sign-in", failedSignInCases},
+	{"expiry of tokens and keys", expiryCases},
+	{"public keys refused", publicKeyCases},
+	{"whose credentials", whoseCredentialCases},
 }
 
 // stories are told once per content type.
@@ -53,6 +56,12 @@ var stories = []struct {
 	{"disabled user", disabledUserStory},
 	{"disabled organization", disabledOrgStory},
 	{"states of a provider", providerStateStory},
+	{"tokens of one's own", myTokenStory},
+	{"tokens of a service user", userTokenStory},
+	{"secret of a service user", serviceSecretStory},
+	{"keys of a service user", serviceKeyStory},
+	{"sessions of one's own", mySessionStory},
+	{"sessions of a user", userSessionStory},
 }
 
 // checks run once per engine.
@@ -75,6 +84,9 @@ var checks = []struct {
 	{"throttle counts parallel guesses", throttleParallel},
 	{"throttle counts changes of a password", throttleChange},
 	{"throttle is cleared by a new password", throttleCleared},
+	{"a token is revoked once", revokedOnce},
+	{"a session is ended once", endedOnce},
+	{"sessions that end each other", endingEachOther},
 }
 
 func TestAPI(t *testing.T) {

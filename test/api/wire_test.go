@@ -164,8 +164,8 @@ func (w *World) verify(t *testing.T, op *operation, a *Answer) {
 		if d.GetDetails().GetSequence() == 0 || d.GetDetails().GetChangeDate() == nil || d.GetDetails().GetResourceOwner() == "" {
 			fail("incomplete details: %v", d.GetDetails())
 		}
-		if (d.GetDetails().GetCreationDate() != nil) != op.rule.GetCreates() {
-			fail("a creation date belongs to creations only: %v", d.GetDetails())
+		if (d.GetDetails().GetCreationDate() != nil) != (op.rule.GetCreates() || op.verb == "GET") {
+			fail("a creation date belongs to reads and creations only: %v", d.GetDetails())
 		}
 	}
 }
@@ -235,6 +235,8 @@ func readDetails(m proto.Message) *signetv1.Details {
 		return m.GetOrg().GetDetails()
 	case *signetv1.GetIdentityProviderResponse:
 		return m.GetIdp().GetDetails()
+	case *signetv1.ListServiceKeysResponse:
+		return m.GetDetails()
 	}
 	return nil
 }

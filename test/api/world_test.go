@@ -55,7 +55,7 @@ type World struct {
 
 	mu      sync.Mutex
 	secrets map[string]bool
-	answers bytes.Buffer // all of them, but for the sign-ins that answer a token
+	answers bytes.Buffer // all of them, but for those that answer a secret
 }
 
 // openWorld starts a server on a fresh database. It lives as long as the test.
@@ -135,8 +135,18 @@ func (w *World) hide(s string) {
 
 // remember keeps an answer for the search for secrets.
 func (w *World) remember(op *operation, a *Answer) {
-	if in, is := a.message.(*signetv1.CreateSessionResponse); is {
-		w.hide(in.GetToken())
+	switch shown := a.message.(type) { // these show a secret, this once
+	case *signetv1.CreateSessionResponse:
+		w.hide(shown.GetToken())
+		return
+	case *signetv1.CreateMyTokenResponse:
+		w.hide(shown.GetToken())
+		return
+	case *signetv1.CreateUserTokenResponse:
+		w.hide(shown.GetToken())
+		return
+	case *signetv1.SetServiceSecretResponse:
+		w.hide(shown.GetSecret())
 		return
 	}
 	w.mu.Lock()
