@@ -34,7 +34,7 @@ func (s Sessions) CreateSession(ctx context.Context, r *signetv1.CreateSessionRe
 
 // EndSession signs out.
 func (s Sessions) EndSession(ctx context.Context, r *signetv1.EndSessionRequest) (*signetv1.EndSessionResponse, error) {
-	if err := s.Sessions.End(ctx, call.From(ctx).Caller, r.GetSessionId()); err != nil {
+	if err := s.Sessions.End(ctx, session.Own(call.From(ctx).Caller), r.GetSessionId()); err != nil {
 		return nil, err
 	}
 	return &signetv1.EndSessionResponse{}, nil

@@ -145,7 +145,7 @@ func end(tx *event.Tx, u *event.Object[user.User], tokens []string) error {
 			}
 		}
 	}
-	for _, row := range secretRows(u.ID) {
+	for _, row := range user.SecretRows(u.ID) {
 		tx.DropRow(row)
 	}
 	for _, id := range tokens {
@@ -153,9 +153,6 @@ func end(tx *event.Tx, u *event.Object[user.User], tokens []string) error {
 	}
 	return u.Append(user.WasRemoved{})
 }
-
-// secretRows are all rows beside the log that belong to a user.
-func secretRows(id string) []event.RowKey { return []event.RowKey{user.PasswordRow(id)} }
 
 // tokensOf finds tokens of a user to drop: not more than a command should.
 func tokensOf(ctx context.Context, r event.Reader, id string) ([]string, error) {

@@ -110,7 +110,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		},
 		Authenticate:   sessions.Authenticate,
 		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
-		Check:          api.Check,
+		Check:          api.Checker{Clock: time.Now}.Check,
 		TrustedProxies: config.proxies,
 		CORSOrigins:    config.CORSOrigins,
 		Log:            log,

@@ -20,6 +20,7 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		PhoneChanged{Verified: &yes, Personal: PhoneFacts{Phone: &text, PhoneNormal: &text}}, PhoneVerified{}, PhoneRemoved{},
 		PasswordSet{ChangeRequired: true}, PasswordChanged{}, MembershipSet{Scope: "org_1", Roles: []access.Role{access.OrgOwnerViewer}},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
+		SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{KeyID: "pky_2"}, KeyRemoved{KeyID: "pky_1"},
 	}
 	if len(facts) != len(Kind.Types()) {
 		t.Fatalf("%d of %d facts are tried: add the others", len(facts), len(Kind.Types()))
@@ -27,7 +28,7 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 	for _, original := range []*User{
 		{Standing: Standing{State: Active, Memberships: access.Memberships{"org_1": {access.OrgOwner}}},
 			Human: &Human{Profile: Profile{FirstName: "a"}, Phone: &Phone{Number: "+2"}}},
-		{Standing: Standing{State: Active}, Service: &Service{Name: "s"}},
+		{Standing: Standing{State: Active}, Service: &Service{Name: "s", HasSecret: true, Keys: append(make([]Key, 0, 4), Key{ID: "pky_1"}, Key{ID: "pky_3"})}},
 	} {
 		before, _ := json.Marshal(original)
 		for _, f := range facts {

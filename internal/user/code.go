@@ -54,15 +54,6 @@ func CodeRow(id string, c Contact) event.RowKey {
 	return event.RowKey{Shelf: event.Secrets, Key: id + "/" + string(c) + "_code"}
 }
 
-// SecretRows are all rows that may hold a secret of a user: they go when the user goes.
-func SecretRows(id string) []event.RowKey {
-	return []event.RowKey{
-		PasswordRow(id),
-		CodeRow(id, ByEmail),
-		CodeRow(id, ByPhone),
-	}
-}
-
 // pendingCode is what the row holds.
 type pendingCode struct {
 	MAC   []byte `json:"mac"`

@@ -73,6 +73,8 @@ type Service struct {
 	Name        string `json:"name"`
 	NameKey     string `json:"nameKey,omitempty"`
 	Description string `json:"description,omitempty"`
+	HasSecret   bool   `json:"hasSecret,omitempty"`
+	Keys        []Key  `json:"keys,omitempty"` // the oldest first
 }
 
 // Type of a user, as lists are filtered by it.
@@ -105,6 +107,7 @@ var Kind = event.Define(event.Schema[User]{
 		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
+		SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 	},
 	Columns: []string{event.Standing, "verified_email", event.State, byType, byUserName, byName, byEmail},
 	Lookup: func(o *event.Object[User]) []string {
@@ -158,7 +161,7 @@ func (u *User) key(column string) string {
 	return ""
 }
 
-// clone copies what facts alter in place. Memberships are replaced, never altered.
+// clone copies what facts alter in place. Memberships and keys are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {
@@ -202,7 +205,7 @@ const (
 var (
 	ErrNotFound      = errs.New(errs.NotFound, NotFound, "there is no user with this identifier in that organization")
 	ErrNotHuman      = errs.New(errs.FailedPrecondition, NotHuman, "this is a service user: only a person has a profile, an e-mail address, a phone number and a password")
-	ErrNotService    = errs.New(errs.FailedPrecondition, NotService, "this is a person: only a service user has this")
+	ErrNotService    = errs.New(errs.FailedPrecondition, NotService, "this is a person: only a service user has a description, a secret, keys, and tokens that others make")
 	ErrUserNameTaken = errs.New(errs.AlreadyExists, UserNameTaken, "the user name is taken in this organization: choose another one")
 )
 

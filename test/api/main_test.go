@@ -32,6 +32,9 @@ var tables = []struct {
 	{"domains refused", refusedDomainCases},
 	{"parts of a provider refused", refusedModificationCases},
 	{"grants", grantCases},
+	{"expiry of tokens and keys", expiryCases},
+	{"public keys refused", publicKeyCases},
+	{"whose credentials", whoseCredentialCases},
 }
 
 // stories are told once per content type.
@@ -71,6 +74,12 @@ var stories = []struct {
 	{"list of users", listUsersStory},
 	{"addresses of a person", contactStory},
 	{"codes", codeStory},
+	{"tokens of one's own", myTokenStory},
+	{"tokens of a service user", userTokenStory},
+	{"secret of a service user", serviceSecretStory},
+	{"keys of a service user", serviceKeyStory},
+	{"sessions of one's own", mySessionStory},
+	{"sessions of a user", userSessionStory},
 }
 
 // checks run once per engine.
@@ -101,6 +110,9 @@ var checks = []struct {
 	{"one name for many", oneNameForMany},
 	{"codes at once", codeAtOnce},
 	{"codes on a developer's machine", developmentCodes},
+	{"a token is revoked once", revokedOnce},
+	{"a session is ended once", endedOnce},
+	{"sessions that end each other", endingEachOther},
 }
 
 func TestAPI(t *testing.T) {

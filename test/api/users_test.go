@@ -20,7 +20,6 @@ import (
 
 var (
 	userNameTaken = refused(codes.AlreadyExists, "USER_NAME_TAKEN")
-	notService    = refused(codes.FailedPrecondition, "NOT_A_SERVICE_USER")
 )
 
 // newPerson is a valid request without a password, which would cost a hash.

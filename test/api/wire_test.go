@@ -248,6 +248,8 @@ func readDetails(m proto.Message) *signetv1.Details {
 		return m.GetDetails()
 	case *signetv1.GetIdentityProviderResponse:
 		return m.GetIdp().GetDetails()
+	case *signetv1.ListServiceKeysResponse:
+		return m.GetDetails()
 	}
 	return nil
 }

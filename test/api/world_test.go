@@ -139,17 +139,26 @@ func (w *World) hide(s string) {
 
 // remember keeps an answer for the search for secrets.
 func (w *World) remember(op *operation, a *Answer) {
-	switch in := a.message.(type) {
+	switch shown := a.message.(type) { // these show a secret, this once
 	case *signetv1.CreateSessionResponse:
-		w.hide(in.GetToken())
-		return
+		w.hide(shown.GetToken())
+	case *signetv1.CreateMyTokenResponse:
+		w.hide(shown.GetToken())
+	case *signetv1.CreateUserTokenResponse:
+		w.hide(shown.GetToken())
+	case *signetv1.SetServiceSecretResponse:
+		w.hide(shown.GetSecret())
 	case *signetv1.CreateEmailCodeResponse:
-		w.hide(in.GetCode())
-		return
+		w.hide(shown.GetCode())
 	case *signetv1.CreatePhoneCodeResponse:
-		w.hide(in.GetCode())
-		return
+		w.hide(shown.GetCode())
+	default:
+		w.keep(op, a)
 	}
+}
+
+// keep adds an answer to what is searched at the end.
+func (w *World) keep(op *operation, a *Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fmt.Fprintf(&w.answers, "%s %s %v %s\n", op.name(), a.wire, a.header, a.body)
