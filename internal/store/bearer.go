@@ -120,16 +120,16 @@ func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, er
 		return nil, nil
 	}
 	hash := [32]byte(tokenHash)
-	if t, user, org := s.cache.bearer(hash); org != nil {
+	if t, user, org := s.cache.Bearer(hash); org != nil {
 		return &event.Bearer{Token: *t, User: user, Org: org}, nil
 	}
-	moment := s.cache.moment()
+	moment := s.cache.Moment()
 	found, err := s.lookUp(ctx, hash)
 	if found != nil && err == nil {
 		t := found.Token
-		s.cache.keepToken(moment, &t)
-		s.cache.keepRecord(moment, found.User)
-		s.cache.keepRecord(moment, found.Org)
+		s.cache.KeepToken(moment, &t)
+		s.cache.KeepRecord(moment, found.User)
+		s.cache.KeepRecord(moment, found.Org)
 	}
 	return found, err
 }

@@ -30,13 +30,13 @@ func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 	if s.records != nil {
 		return s.records.get(ctx, s, ref)
 	}
-	if r := s.cache.record(ref); r != nil {
+	if r := s.cache.Record(ref); r != nil {
 		return r, nil
 	}
-	moment := s.cache.moment()
+	moment := s.cache.Moment()
 	found, err := s.findRecords(ctx, []event.Ref{ref})
 	if err == nil {
-		s.cache.keepRecord(moment, found[ref])
+		s.cache.KeepRecord(moment, found[ref])
 	}
 	return found[ref], away(ctx, err)
 }

@@ -206,16 +206,16 @@ func (e *sqliteEngine) begin(ctx context.Context, n *needs) (event.Loaded, error
 // load reads one object for the writer; nil when there is none.
 func (e *sqliteEngine) load(ref event.Ref) (*event.Record, error) {
 	cache := e.store.cache
-	if r := cache.record(ref); r != nil && (r.KeyID == "" || r.WrappedKey != nil) {
+	if r := cache.Record(ref); r != nil && (r.KeyID == "" || r.WrappedKey != nil) {
 		return r, nil
 	}
-	moment := cache.moment()
+	moment := cache.Moment()
 	r, dest := scanRecord(e.store.byName[ref.Kind], true)
 	found, err := e.row(e.kinds[ref.Kind].load, []any{ref.ID}, dest)
 	if !found || err != nil {
 		return nil, err
 	}
-	cache.keepRecord(moment, r)
+	cache.KeepRecord(moment, r)
 	return r, nil
 }
 
@@ -224,10 +224,10 @@ func (e *sqliteEngine) commit(ctx context.Context, c *event.Changes) error {
 		return e.away(err)
 	}
 	if err := e.exec(ctx, "COMMIT"); err != nil {
-		e.store.cache.clear() // nobody knows
+		e.store.cache.Clear() // nobody knows
 		return e.away(err)
 	}
-	e.store.cache.apply(c)
+	e.store.cache.Apply(c)
 	e.open = false
 	e.writing.Unlock()
 	return nil
@@ -427,7 +427,7 @@ func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) err
 	if err != nil {
 		return err
 	}
-	defer e.store.cache.clear()
+	defer e.store.cache.Clear()
 	defer tx.Rollback()
 	if err := f(sqliteTx{tx, map[string]*sql.Stmt{}}); err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/cache"
 )
 
 // Bounds of one batch: commands, and bytes after which the rest waits for the next one.
@@ -51,7 +52,7 @@ type Options struct {
 // Store implements event.Store.
 type Store struct {
 	engine engine
-	cache  *cache // of the embedded database; nil on PostgreSQL and when read-only
+	cache  *cache.Cache // of the embedded database; nil on PostgreSQL and when read-only
 	kinds  []event.Definition
 	byName map[event.Kind]event.Definition
 	sql    statements
@@ -97,7 +98,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.engine, err = openPostgres(ctx, s, o.Database, o.ReadOnly)
 	} else {
 		if !o.ReadOnly {
-			s.cache = newCache()
+			s.cache = cache.New()
 		}
 		s.engine, err = openSQLite(ctx, s, o.Database, o.ReadOnly)
 	}
