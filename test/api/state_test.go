@@ -27,9 +27,9 @@ func disabledUserStory(t *testing.T, c *Client) {
 		c.me(t, as)
 		c.w.changeUser(t, as.UserID, x.off)
 		for _, op := range operations { // no operation is left over
-			if sample := samples[op.name()]; sample != nil && !op.rule.GetPublic() {
-				c.refused(t, unauthenticated, in, sample(s))
-				c.refused(t, unauthenticated, as, sample(s))
+			if !op.rule.GetPublic() {
+				c.refused(t, unauthenticated, in, s.sample(op))
+				c.refused(t, unauthenticated, as, s.sample(op))
 			}
 		}
 		c.refused(t, signInFailed, nil, signIn(as.LoginName, as.Password))

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -151,8 +152,17 @@ func (op *operation) asREST(req proto.Message) (path string, body []byte, err er
 	}
 	path = strings.Join(segments, "/")
 	if op.verb == http.MethodGet || op.verb == http.MethodDelete {
-		if left := protojson.Format(req); left != "{}" {
-			return "", nil, fmt.Errorf("%s has no place for %s yet: teach asREST query parameters", op.md.Name(), left)
+		query := url.Values{}
+		m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+			if fd.Enum() != nil {
+				query.Set(fd.JSONName(), strconv.Itoa(int(v.Enum())))
+			} else {
+				query.Set(fd.JSONName(), v.String())
+			}
+			return true
+		})
+		if len(query) > 0 {
+			path += "?" + query.Encode()
 		}
 		return path, nil, nil
 	}
