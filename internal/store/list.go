@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"unicode"
@@ -19,90 +20,148 @@ const maxLooked = 2000
 // A prefix is a range of the column's index, so a page costs the same however many objects there are. Other conditions
 // have no index of their own: they choose among a bounded number of objects, and the next page goes on behind those.
 func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
-	k, known := s.byName[q.Kind]
-	if !known {
-		return event.Page{}, fmt.Errorf("store: unknown kind %q", q.Kind)
+	l, err := s.newListing(q)
+	if err != nil {
+		return event.Page{}, err
 	}
-	columns := k.Columns()
-	if q.By != "" && !slices.Contains(columns, q.By) {
-		return event.Page{}, fmt.Errorf("store: %q has no lookup column %q", q.Kind, q.By)
-	}
-	inside, args := insideOf(k, q)
-	look := q.Limit + 1
-	var chosen []string
-	for _, name := range columns { // in an order that gives few texts to prepare
-		if value, wanted := q.Where[name]; wanted {
-			chosen = append(chosen, "w."+name+" = ?")
-			args = append(args, value)
-			look = maxLooked
+	var last *event.Cursor
+	if len(q.Where) > 0 {
+		// How far this page looks is settled first, and is where the next one starts: what is added or removed meanwhile
+		// neither moves an object past both of them nor into both.
+		err := s.engine.query(ctx, l.farthest(), l.args(int64(maxLooked-1)), func(scan scanner) error {
+			last = &event.Cursor{}
+			return scan(&last.Value, &last.ID)
+		})
+		if err != nil {
+			return event.Page{}, away(ctx, err)
 		}
-	}
-	if len(chosen) != len(q.Where) {
-		return event.Page{}, fmt.Errorf("store: %q has not all of the lookup columns %v", q.Kind, q.Where)
-	}
-	text := inside
-	if len(chosen) > 0 {
-		args = slices.Insert(args, len(args)-len(chosen), any(int64(look)))
-		text = "SELECT " + strings.ReplaceAll(allColumns(k), "s.", "w.") + " FROM (" + inside + ") w WHERE " + strings.Join(chosen, " AND ") +
-			" ORDER BY " + orderOf(q, "w.") + " LIMIT ?"
-		args = append(args, int64(q.Limit+1))
-	} else {
-		args = append(args, int64(look))
+		l.upTo(last)
+		l.where()
 	}
 	var page event.Page
-	err := s.engine.query(ctx, text, args, func(scan scanner) error {
-		r, dest := scanRecord(k, false)
+	err = s.engine.query(ctx, l.text(), l.args(int64(q.Limit+1)), func(scan scanner) error {
+		r, dest := scanRecord(l.kind, false)
 		page.Records = append(page.Records, r)
 		return scan(dest...)
 	})
 	if err != nil {
 		return event.Page{}, away(ctx, err)
 	}
+	page.Next = last
 	if len(page.Records) > q.Limit {
 		page.Records = page.Records[:q.Limit]
-		page.Next = placeOf(k, q, page.Records[q.Limit-1])
-		return page, nil
+		page.Next = l.place(page.Records[q.Limit-1])
 	}
-	if len(chosen) > 0 {
-		page.Next, err = s.lastLookedAt(ctx, k, q)
-	}
-	return page, err
+	return page, nil
 }
 
-// insideOf is the part of a query that an index answers, up to a limit.
-func insideOf(k event.Definition, q event.Query) (text string, args []any) {
-	if q.Group != "" {
-		return "SELECT " + allColumns(k) + " FROM groupings g JOIN " + k.Table() + " s ON s.id = g.object_id " +
-			"WHERE g.name = ? AND g.object_id > ? ORDER BY g.object_id LIMIT ?", []any{q.Group, q.After.ID}
+// listing is a query as SQL: everything behind the cursor that the query is about, in order.
+type listing struct {
+	kind   event.Definition
+	query  event.Query
+	from   string
+	by     string // column to sort by, before the identifier; empty: none
+	id     string // column of the identifier
+	conds  []string
+	values []any
+}
+
+func (s *Store) newListing(q event.Query) (*listing, error) {
+	k, known := s.byName[q.Kind]
+	if !known {
+		return nil, fmt.Errorf("store: unknown kind %q", q.Kind)
 	}
-	text = "SELECT " + allColumns(k) + " FROM " + k.Table() + " s WHERE s.state <> 'removed'"
+	needed := slices.Collect(maps.Keys(q.Where))
+	if q.Group == "" {
+		needed = append(needed, event.State)
+	}
+	if q.By != "" {
+		needed = append(needed, q.By)
+	}
+	for _, name := range needed {
+		if !slices.Contains(k.Columns(), name) {
+			return nil, fmt.Errorf("store: %q has no lookup column %q", q.Kind, name)
+		}
+	}
+	l := &listing{kind: k, query: q, from: k.Table() + " s", id: "s.id"}
+	if q.Group != "" {
+		l.from, l.id = "groupings g JOIN "+k.Table()+" s ON s.id = g.object_id", "g.object_id"
+		l.and("g.name = ?", q.Group)
+		l.and("g.object_id > ?", q.After.ID)
+		return l, nil
+	}
+	l.and("s.state <> 'removed'") // as the indexes have it
 	if q.Org != "" {
-		text += " AND s.org_id = ?"
-		args = append(args, q.Org)
+		l.and("s.org_id = ?", q.Org)
 	}
 	if q.By == "" {
-		text += " AND s.id > ?"
-		args = append(args, q.After.ID)
-	} else {
-		text += " AND (s." + q.By + ", s.id) > (?, ?)"
-		after := q.After
-		if after.Value < q.Prefix {
-			after = event.Cursor{Value: q.Prefix}
-		}
-		args = append(args, after.Value, after.ID)
-		if end, bounded := prefixEnd(q.Prefix); bounded {
-			text += " AND s." + q.By + " < ?"
-			args = append(args, end)
-		}
+		l.and("s.id > ?", q.After.ID)
+		return l, nil
 	}
-	return text + " ORDER BY " + orderOf(q, "s.") + " LIMIT ?", args
+	l.by = "s." + q.By
+	after := q.After
+	if after.Value < q.Prefix {
+		after = event.Cursor{Value: q.Prefix}
+	}
+	l.and("("+l.by+", s.id) > (?, ?)", after.Value, after.ID)
+	if end, bounded := prefixEnd(q.Prefix); bounded {
+		l.and(l.by+" < ?", end)
+	}
+	return l, nil
 }
 
-func orderOf(q event.Query, table string) string {
-	if q.By == "" || q.Group != "" {
-		return table + "id"
+func (l *listing) and(condition string, values ...any) {
+	l.conds = append(l.conds, condition)
+	l.values = append(l.values, values...)
+}
+
+// upTo ends the listing at a place; nil: at its end.
+func (l *listing) upTo(last *event.Cursor) {
+	switch {
+	case last == nil:
+	case l.by == "":
+		l.and(l.id+" <= ?", last.ID)
+	default:
+		l.and("("+l.by+", "+l.id+") <= (?, ?)", last.Value, last.ID)
 	}
-	return table + q.By + ", " + table + "id"
+}
+
+// where adds the conditions that no index answers, in an order that gives few texts to prepare.
+func (l *listing) where() {
+	for _, name := range slices.Sorted(maps.Keys(l.query.Where)) {
+		l.and("s."+name+" = ?", l.query.Where[name])
+	}
+}
+
+// args are the values of a text with a number for its last placeholder.
+func (l *listing) args(number int64) []any { return append(slices.Clone(l.values), number) }
+
+func (l *listing) inside() string {
+	order := l.id
+	if l.by != "" {
+		order = l.by + ", " + l.id
+	}
+	return " FROM " + l.from + " WHERE " + strings.Join(l.conds, " AND ") + " ORDER BY " + order
+}
+
+// text reads the objects, up to a number of them.
+func (l *listing) text() string { return "SELECT " + allColumns(l.kind) + l.inside() + " LIMIT ?" }
+
+// farthest finds the place of the last object to look at, behind a number of others; nothing where there are fewer.
+func (l *listing) farthest() string {
+	by := l.by
+	if by == "" {
+		by = "''"
+	}
+	return "SELECT " + by + ", " + l.id + l.inside() + " LIMIT 1 OFFSET ?"
+}
+
+// place is the cursor behind a record.
+func (l *listing) place(r *event.Record) *event.Cursor {
+	if l.by == "" {
+		return &event.Cursor{ID: r.ID}
+	}
+	return &event.Cursor{Value: r.Columns[slices.Index(l.kind.Columns(), l.query.By)], ID: r.ID}
 }
 
 // prefixEnd is the first text behind all that begin with a prefix: the one with its last character raised. Bytes of
@@ -127,30 +186,6 @@ const (
 	surrogates    = 0xD800
 	surrogatesEnd = 0xE000
 )
-
-// placeOf is the cursor behind a record.
-func placeOf(k event.Definition, q event.Query, r *event.Record) *event.Cursor {
-	if q.By == "" || q.Group != "" {
-		return &event.Cursor{ID: r.ID}
-	}
-	return &event.Cursor{Value: r.Columns[slices.Index(k.Columns(), q.By)], ID: r.ID}
-}
-
-// lastLookedAt is where a query that chose among maxLooked objects has stopped; nil when it has seen the last one.
-func (s *Store) lastLookedAt(ctx context.Context, k event.Definition, q event.Query) (*event.Cursor, error) {
-	inside, args := insideOf(k, q)
-	by := "''"
-	if q.By != "" && q.Group == "" {
-		by = "w." + q.By
-	}
-	var last *event.Cursor
-	err := s.engine.query(ctx, "SELECT "+by+", w.id FROM ("+inside+") w ORDER BY "+orderOf(q, "w.")+" LIMIT 1 OFFSET ?",
-		append(args, int64(maxLooked), int64(maxLooked-1)), func(scan scanner) error {
-			last = &event.Cursor{}
-			return scan(&last.Value, &last.ID)
-		})
-	return last, away(ctx, err)
-}
 
 // TokensOf implements event.Reader.
 func (s *Store) TokensOf(ctx context.Context, userID, kind, afterID string, limit int) ([]event.Token, error) {

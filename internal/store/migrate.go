@@ -48,6 +48,9 @@ func (s *Store) migrate(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.schema > 0 {
+		all = all[:s.schema]
+	}
 	return s.engine.transact(ctx, func(x executor) error {
 		if err := s.engine.lockSchema(ctx, x); err != nil {
 			return err

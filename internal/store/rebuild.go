@@ -115,21 +115,24 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 				}
 			}
 		}
-		for table, held := range map[string]int{"claims": claims, "groupings": groupings} {
-			n, err := count(ctx, x, table)
-			if err == nil && n != held {
-				err = differ("%s: %d are stored, %d are held", table, n, held)
-			}
-			if err != nil {
-				return err
-			}
+		if err := s.checkCount(ctx, x, "claims", claims, differ); err != nil {
+			return err
 		}
-		return nil
+		return s.checkCount(ctx, x, "groupings", groupings, differ)
 	})
 	if errors.Is(err, errDifferent) {
 		err = nil
 	}
 	return report, err
+}
+
+// checkCount sees whether a table has more rows than objects hold: rows of objects that there are not.
+func (s *Store) checkCount(ctx context.Context, x executor, table string, held int, differ func(string, ...any) error) error {
+	n, err := count(ctx, x, table)
+	if err == nil && n != held {
+		err = differ("%s: %d are stored, %d are held", table, n, held)
+	}
+	return err
 }
 
 // checkPositions sees whether events are missing at the end of the log or in between. Where all of an object's are, no
@@ -179,25 +182,40 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 // work: each object is locked, and changed in place.
 func (s *Store) refold(ctx context.Context) error {
 	for _, k := range s.kinds {
-		outdated := s.engine.dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id > ? ORDER BY id LIMIT 100 /* LOCKED */")
-		for last, more := "", true; more; {
-			err := s.engine.transact(ctx, func(x executor) error {
-				var ids []string
-				err := x.query(ctx, outdated, []any{int64(k.Shape()), last}, func(scan scanner) error {
-					ids = append(ids, "")
-					return scan(&ids[len(ids)-1])
-				})
-				if err != nil {
-					return err
-				}
-				if more = len(ids) > 0; more {
-					last = ids[len(ids)-1]
-				}
-				return s.refoldIn(ctx, x, k, ids)
-			})
-			if err != nil {
+		for shape := range k.Shape() {
+			if err := s.refoldShape(ctx, k, shape); err != nil {
 				return fmt.Errorf("folding %s into their new shape: %w", k.Table(), err)
 			}
+		}
+	}
+	return nil
+}
+
+// outdatedText finds objects of one shape. It asks for one and not for all below the program's, so that the index on the
+// shape gives them in the order of locks, without a look at any other object.
+func outdatedText(k event.Definition) string {
+	return "SELECT id FROM " + k.Table() + " WHERE shape = ? AND id > ? ORDER BY id LIMIT 100 /* LOCKED */"
+}
+
+func (s *Store) refoldShape(ctx context.Context, k event.Definition, shape int) error {
+	text := s.engine.dialect(outdatedText(k))
+	for last, more := "", true; more; {
+		err := s.engine.transact(ctx, func(x executor) error {
+			var ids []string
+			err := x.query(ctx, text, []any{int64(shape), last}, func(scan scanner) error {
+				ids = append(ids, "")
+				return scan(&ids[len(ids)-1])
+			})
+			if err != nil {
+				return err
+			}
+			if more = len(ids) > 0; more {
+				last = ids[len(ids)-1]
+			}
+			return s.refoldIn(ctx, x, k, ids)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil

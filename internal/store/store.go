@@ -47,6 +47,8 @@ type Options struct {
 	ReadOnly bool             // never writes, runs beside a server
 
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
+
+	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
 }
 
 // Store implements event.Store.
@@ -59,6 +61,7 @@ type Store struct {
 	master secret.MasterKey
 	clock  func() time.Time
 	log    *slog.Logger
+	schema int // see Options
 
 	queue    chan *pending                      // nil: read-only
 	bearers  *lookups[[32]byte, *event.Bearer]  // nil when read-only
@@ -82,7 +85,7 @@ func IsPostgres(database string) bool {
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, master: o.Master, clock: o.Clock, log: o.Log,
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, master: o.Master, clock: o.Clock, log: o.Log, schema: o.schema,
 		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now

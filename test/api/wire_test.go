@@ -163,7 +163,7 @@ func (w *World) verify(t *testing.T, op *operation, a *Answer) {
 		fail("HTTP %d with a message", a.http)
 	}
 	etag := ""
-	if d := readDetails(a.message); d != nil {
+	if d := readDetails(a.message); op.verb == "GET" && d != nil {
 		etag = `"` + strconv.FormatUint(d.GetSequence(), 10) + `"`
 	}
 	if got := a.header.Get("Etag"); got != etag {
@@ -233,23 +233,18 @@ func (w *World) verifyRefusal(fail func(string, ...any), a *Answer) {
 	}
 }
 
-// readDetails gives the details of the object in the answer to a read.
+// readDetails gives the details of the object in the answer to a read: directly, or in the only message that it has.
 func readDetails(m proto.Message) *signetv1.Details {
-	switch m := m.(type) {
-	case *signetv1.GetMyUserResponse:
-		return m.GetUser().GetDetails()
-	case *signetv1.GetUserResponse:
-		return m.GetUser().GetDetails()
-	case *signetv1.GetOrganizationResponse:
-		return m.GetOrg().GetDetails()
-	case *signetv1.GetMyOrganizationResponse:
-		return m.GetOrg().GetDetails()
-	case *signetv1.ListDomainsResponse:
-		return m.GetDetails()
-	case *signetv1.GetIdentityProviderResponse:
-		return m.GetIdp().GetDetails()
-	case *signetv1.ListServiceKeysResponse:
-		return m.GetDetails()
+	type detailed interface{ GetDetails() *signetv1.Details }
+	if d, is := m.(detailed); is {
+		return d.GetDetails()
+	}
+	fields := m.ProtoReflect().Descriptor().Fields()
+	if fields.Len() != 1 || fields.Get(0).Message() == nil || fields.Get(0).IsList() {
+		return nil
+	}
+	if d, is := m.ProtoReflect().Get(fields.Get(0)).Message().Interface().(detailed); is {
+		return d.GetDetails()
 	}
 	return nil
 }

@@ -73,7 +73,7 @@ type check struct {
 
 // Run runs the suite on every engine.
 func Run(t *testing.T, subject Subject) {
-	for _, checks := range [][]check{logChecks, batchChecks, claimChecks, raceChecks, besideChecks, lifeChecks, rebuildChecks} {
+	for _, checks := range [][]check{logChecks, batchChecks, claimChecks, raceChecks, besideChecks, listChecks, groupChecks, lifeChecks, rebuildChecks} {
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
 				engines := testdb.Engines
@@ -207,7 +207,7 @@ func (e *env) dump(t *testing.T, tables ...string) string {
 // dumpState reads everything that a rebuild makes.
 func (e *env) dumpState(t *testing.T) string {
 	t.Helper()
-	return e.dump(t, "orgs", "users", "sign_ins", "claims")
+	return e.dump(t, "orgs", "users", "sign_ins", "claims", "groupings")
 }
 
 var origin = event.Origin{Actor: event.System, RequestID: "req_test"}
