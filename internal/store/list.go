@@ -60,6 +60,7 @@ type listing struct {
 	kind   event.Definition
 	query  event.Query
 	from   string
+	names  string // the table that the conditions of newListing are about
 	by     string // column to sort by, before the identifier; empty: none
 	id     string // column of the identifier
 	conds  []string
@@ -83,9 +84,10 @@ func (s *Store) newListing(q event.Query) (*listing, error) {
 			return nil, fmt.Errorf("store: %q has no lookup column %q", q.Kind, name)
 		}
 	}
-	l := &listing{kind: k, query: q, from: k.Table() + " s", id: "s.id"}
+	l := &listing{kind: k, query: q, from: k.Table() + " s", names: k.Table() + " s", id: "s.id"}
 	if q.Group != "" {
-		l.from, l.id = "groupings g JOIN "+k.Table()+" s ON s.id = g.object_id", "g.object_id"
+		l.names, l.id = "groupings g", "g.object_id"
+		l.from = l.names + " JOIN " + k.Table() + " s ON s.id = g.object_id"
 		l.and("g.name = ?", q.Group)
 		l.and("g.object_id > ?", q.After.ID)
 		return l, nil
@@ -136,16 +138,18 @@ func (l *listing) where() {
 // args are the values of a text with a number for its last placeholder.
 func (l *listing) args(number int64) []any { return append(slices.Clone(l.values), number) }
 
-func (l *listing) inside() string {
+func (l *listing) inside(from string) string {
 	order := l.id
 	if l.by != "" {
 		order = l.by + ", " + l.id
 	}
-	return " FROM " + l.from + " WHERE " + strings.Join(l.conds, " AND ") + " ORDER BY " + order
+	return " FROM " + from + " WHERE " + strings.Join(l.conds, " AND ") + " ORDER BY " + order
 }
 
 // text reads the objects, up to a number of them.
-func (l *listing) text() string { return "SELECT " + allColumns(l.kind) + l.inside() + " LIMIT ?" }
+func (l *listing) text() string {
+	return "SELECT " + allColumns(l.kind) + l.inside(l.from) + " LIMIT ?"
+}
 
 // farthest finds the place of the last object to look at, behind a number of others; nothing where there are fewer.
 func (l *listing) farthest() string {
@@ -153,7 +157,7 @@ func (l *listing) farthest() string {
 	if by == "" {
 		by = "''"
 	}
-	return "SELECT " + by + ", " + l.id + l.inside() + " LIMIT 1 OFFSET ?"
+	return "SELECT " + by + ", " + l.id + l.inside(l.names) + " LIMIT 1 OFFSET ?"
 }
 
 // place is the cursor behind a record.
@@ -187,10 +191,12 @@ const (
 	surrogatesEnd = 0xE000
 )
 
+const tokensOfText = "SELECT " + tokenColumns + " FROM tokens t WHERE t.user_id = ? AND t.kind = ? AND t.id > ? AND t.expires > ? ORDER BY t.id LIMIT ?"
+
 // TokensOf implements event.Reader.
 func (s *Store) TokensOf(ctx context.Context, userID, kind, afterID string, limit int) ([]event.Token, error) {
 	var found []event.Token
-	err := s.engine.query(ctx, "SELECT "+tokenColumns+" FROM tokens t WHERE t.user_id = ? AND t.kind = ? AND t.id > ? AND t.expires > ? ORDER BY t.id LIMIT ?",
+	err := s.engine.query(ctx, tokensOfText,
 		[]any{userID, kind, afterID, event.Micros(s.clock()), int64(limit)}, func(scan scanner) error {
 			found = append(found, event.Token{})
 			return scan(scanToken(&found[len(found)-1])...)
