@@ -267,6 +267,9 @@ func TestClearingAwayGoesOnWhereItWasStopped(t *testing.T) {
 		wait.Wait()
 		for _, id := range ids[:users] {
 			gone(t, n.node(0), id)
+			if u, err := user.Kind.Read(t.Context(), n.node(0), id); err != nil || u.Sequence != 3 {
+				t.Errorf("%s was removed more than once: %+v, %v", id, u, err)
+			}
 			if holder, err := n.node(0).Holder(t.Context(), user.NameClaim("org_a", id)); err != nil || holder != "" {
 				t.Errorf("the name %s belongs to %q, %v", id, holder, err)
 			}
