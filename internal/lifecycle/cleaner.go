@@ -130,10 +130,11 @@ func (c *Cleaner) providers(ctx context.Context, id string) (left bool, err erro
 	if err != nil {
 		return false, err
 	}
-	return discard(ctx, c, id, idp.Kind, providers, nil, func(_ *event.Tx, p *event.Object[idp.Provider]) error {
+	return discard(ctx, c, id, idp.Kind, providers, nil, func(tx *event.Tx, p *event.Object[idp.Provider]) error {
 		if p.State.State == idp.Removed {
 			return nil
 		}
+		tx.DropRow(idp.SecretRow(p.ID))
 		return p.Append(idp.WasRemoved{})
 	})
 }

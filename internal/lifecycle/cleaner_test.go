@@ -35,6 +35,7 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	eventtest.Given(t, s, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
 	eventtest.Given(t, s, idp.Kind, "idp_b", "org_b", nil, idp.JWTAdded{General: idp.General{Name: "b"}})
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
+	s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_a"), Value: []byte("sealed")})
 	s.GivenToken(event.Token{ID: "pat_1", UserID: "usr_a", Kind: string(secret.PAT), Expires: event.Micros(s.Now()) + 1e9})
 	cleaner := lifecycle.NewCleaner(s, quiet)
 
@@ -55,6 +56,9 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 		eventtest.Fact{Object: "usr_guest", Type: "user.membership_set.v1", Payload: `{"scope":"org_a"}`},
 		eventtest.Fact{Object: "org_a", Type: "org.emptied.v1", Payload: `{}`})
 	gone(t, s, "usr_a")
+	if row, err := s.Row(t.Context(), idp.SecretRow("idp_a")); err != nil || row != nil {
+		t.Errorf("the provider's secret is still there (%v)", err)
+	}
 	if u := eventtest.State(t, s, user.Kind, "usr_guest"); len(u.State.Memberships) != 1 || len(u.State.Memberships["org_b"]) != 1 {
 		t.Errorf("the guest holds %v", u.State.Memberships)
 	}
@@ -267,6 +271,9 @@ func TestClearingAwayGoesOnWhereItWasStopped(t *testing.T) {
 		wait.Wait()
 		for _, id := range ids[:users] {
 			gone(t, n.node(0), id)
+			if u, err := user.Kind.Read(t.Context(), n.node(0), id); err != nil || u.Sequence != 3 {
+				t.Errorf("%s was removed more than once: %+v, %v", id, u, err)
+			}
 			if holder, err := n.node(0).Holder(t.Context(), user.NameClaim("org_a", id)); err != nil || holder != "" {
 				t.Errorf("the name %s belongs to %q, %v", id, holder, err)
 			}
