@@ -187,13 +187,14 @@ func TestMethods(t *testing.T) {
 		{"a read by POST", "POST", "/v1/orgs/org_x", 405, "DELETE, GET, HEAD, OPTIONS, PUT"},
 		{"a change by PATCH", "PATCH", "/v1/users/me/profile", 405, "OPTIONS, PUT"},
 		{"several methods", "POST", "/v1/idps/idp_9", 405, "DELETE, GET, HEAD, OPTIONS, PATCH, PUT"},
-		{"a fixed segment does not leave it to the parameter", "POST", "/v1/users/me/password", 405, "OPTIONS, PUT"},
-		{"the methods of a path that could be read in two ways", "OPTIONS", "/v1/users/me/password", 204, "OPTIONS, PUT"},
+		{"a fixed segment without the method leaves it to the parameter", "POST", "/v1/users/me/password", 401, ""},
+		{"neither the fixed segment nor the parameter has the method", "DELETE", "/v1/users/me/password", 405, "OPTIONS, POST, PUT"},
+		{"all methods of a path that can be read in two ways", "OPTIONS", "/v1/users/me/password", 204, "OPTIONS, POST, PUT"},
 		{"a fixed segment that has the method wins over a parameter", "HEAD", "/v1/users/me", 401, ""},
-		{"TRACE", "TRACE", "/v1/users/me", 405, "GET, HEAD, OPTIONS"},
+		{"TRACE", "TRACE", "/v1/users/me", 405, "DELETE, GET, HEAD, OPTIONS"},
 		{"a method nobody knows", "BREW", "/healthz", 405, "GET, HEAD, OPTIONS"},
 		{"a probe by POST", "POST", "/readyz", 405, "GET, HEAD, OPTIONS"},
-		{"OPTIONS", "OPTIONS", "/v1/users/me", 204, "GET, HEAD, OPTIONS"},
+		{"OPTIONS", "OPTIONS", "/v1/users/me", 204, "DELETE, GET, HEAD, OPTIONS"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := l.rest(t, l.h1, tt.verb, tt.path, "", nil)
@@ -275,27 +276,32 @@ func TestInterruptedConnectionsAreNotReused(t *testing.T) {
 	}
 }
 
-func TestAPathIsReadAsLiterallyAsItCanBe(t *testing.T) {
+func TestAPathIsReadAsLiterallyAsTheMethodAllows(t *testing.T) {
 	l := newLab(t)
 	for _, tt := range []struct {
-		verb, path, body, procedure string
-		http                        int
+		verb, path, body, procedure, id string
 	}{
-		{"PUT", "/v1/users/me/password", `{"currentPassword":"a","newPassword":"b"}`, "ChangeMyPassword", 200},
-		{"GET", "/v1/users/me", "", "GetMyUser", 200},
-		{"GET", "/v1/users/me2", "", "GetUser", 200},
-		{"POST", "/v1/users/me/password", `{"password":"p"}`, "", 405},
-		{"GET", "/v1/orgs/_setup", "", "", 405},
-		{"GET", "/v1/idps/jwt", "", "", 405},
+		{"PUT", "/v1/users/me/password", `{"currentPassword":"a","newPassword":"b"}`, "ChangeMyPassword", ""},
+		{"POST", "/v1/users/me/password", `{"password":"p"}`, "SetUserPassword", "me"},
+		{"GET", "/v1/users/me", "", "GetMyUser", ""},
+		{"GET", "/v1/orgs/_setup", "", "GetOrganization", "_setup"},
+		{"GET", "/v1/idps/jwt", "", "GetIdentityProvider", "jwt"},
 	} {
-		l.fake.info = nil
-		o := l.rest(t, l.h1, tt.verb, tt.path, tt.body, bearerOf("admin"))
-		procedure := ""
-		if l.fake.info != nil {
-			_, procedure, _ = strings.Cut(l.fake.info.Procedure, "/")
+		if o := l.rest(t, l.h1, tt.verb, tt.path, tt.body, bearerOf("admin")); o.http != 200 || !strings.HasSuffix(l.fake.info.Procedure, "/"+tt.procedure) {
+			t.Errorf("%s %s: %d from %s", tt.verb, tt.path, o.http, l.fake.info.Procedure)
+			continue
 		}
-		if o.http != tt.http || procedure != tt.procedure {
-			t.Errorf("%s %s: %d from %q", tt.verb, tt.path, o.http, procedure)
+		var id string
+		switch r := l.fake.req.(type) {
+		case *signetv1.SetUserPasswordRequest:
+			id = r.GetUserId()
+		case *signetv1.GetOrganizationRequest:
+			id = r.GetOrgId()
+		case *signetv1.GetIdentityProviderRequest:
+			id = r.GetIdpId()
+		}
+		if id != tt.id {
+			t.Errorf("%s %s is about %q", tt.verb, tt.path, id)
 		}
 	}
 }

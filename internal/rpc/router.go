@@ -57,63 +57,56 @@ func (n *node) add(method, template string, serve serveFunc) error {
 	return nil
 }
 
-// match finds what serves a method at an escaped path, and the values of the path's parameters. The most literal place
-// that the path leads to decides: what is not served at /users/me is not served for a user called me.
+// match finds what serves a method at an escaped path, and the values of the path's parameters. Where a fixed segment leads
+// to a place without the method, a parameter may still lead to one that has it.
 func (n *node) match(method, path string) (serve serveFunc, values []string) {
-	end, values := n.find(path)
-	if end == nil {
-		return nil, nil
-	}
-	if serve = end.ends[method]; serve == nil && method == http.MethodHead {
-		serve = end.ends[http.MethodGet] // net/http leaves the body out
-	}
+	n.walk(path, func(end *node, v []string) bool {
+		serve, values = end.ends[method], v
+		if serve == nil && method == http.MethodHead {
+			serve = end.ends[http.MethodGet] // net/http leaves the body out
+		}
+		return serve == nil
+	})
 	return serve, values
 }
 
 // allowed lists the methods that an escaped path takes, for headers. It is empty where there is no such path.
 func (n *node) allowed(path string) string {
-	end, _ := n.find(path)
-	if end == nil {
-		return ""
-	}
-	methods := []string{http.MethodOptions}
-	for m := range end.ends {
-		if methods = append(methods, m); m == http.MethodGet {
-			methods = append(methods, http.MethodHead)
+	var methods []string
+	n.walk(path, func(end *node, _ []string) bool {
+		methods = append(methods, http.MethodOptions)
+		for m := range end.ends {
+			if methods = append(methods, m); m == http.MethodGet {
+				methods = append(methods, http.MethodHead)
+			}
 		}
-	}
+		return true
+	})
 	slices.Sort(methods)
 	return strings.Join(slices.Compact(methods), ", ")
 }
 
-// find gives the place that an escaped path leads to; nil where there is none.
-func (n *node) find(path string) (end *node, values []string) {
-	rest, ok := strings.CutPrefix(path, "/")
-	if !ok {
-		return nil, nil
+// walk visits the places that an escaped path leads to, the most literal one first, as long as visit says so.
+func (n *node) walk(path string, visit func(end *node, values []string) (on bool)) {
+	if rest, ok := strings.CutPrefix(path, "/"); ok {
+		n.step(rest, true, nil, visit)
 	}
-	return n.step(rest, true, nil)
 }
 
-func (n *node) step(rest string, more bool, values []string) (end *node, found []string) {
+func (n *node) step(rest string, more bool, values []string, visit func(*node, []string) bool) (on bool) {
 	if !more {
-		if n.ends == nil {
-			return nil, nil
-		}
-		return n, values
+		return n.ends == nil || visit(n, values)
 	}
 	segment, rest, more := strings.Cut(rest, "/")
-	if child := n.fixed[segment]; child != nil {
-		if end, found = child.step(rest, more, values); end != nil {
-			return end, found
-		}
+	if child := n.fixed[segment]; child != nil && !child.step(rest, more, values, visit) {
+		return false
 	}
 	if n.param == nil || segment == "" {
-		return nil, nil
+		return true
 	}
 	value, err := url.PathUnescape(segment)
 	if err != nil {
-		return nil, nil
+		return true
 	}
-	return n.param.step(rest, more, append(values, value))
+	return n.param.step(rest, more, append(values, value), visit)
 }

@@ -10,7 +10,6 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
-	"strconv"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -170,11 +169,7 @@ func asQuery(m protoreflect.Message) (query string, err error) {
 		case fd.Message() != nil || fd.IsList():
 			err = fmt.Errorf("%s has no place in a query", fd.FullName())
 		case fd.Enum() != nil:
-			text := strconv.Itoa(int(v.Enum()))
-			if value := fd.Enum().Values().ByNumber(v.Enum()); value != nil {
-				text = string(value.Name())
-			}
-			values.Set(fd.JSONName(), text)
+			values.Set(fd.JSONName(), string(fd.Enum().Values().ByNumber(v.Enum()).Name()))
 		default:
 			values.Set(fd.JSONName(), v.String())
 		}
