@@ -4,6 +4,7 @@ import (
 	"crypto/ed25519"
 	"crypto/x509"
 	"encoding/pem"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -38,7 +39,7 @@ func (s *scene) complete(op *operation) proto.Message {
 
 func (s *scene) generate(op *operation, all bool) proto.Message {
 	m := op.input.New()
-	g := generator{scene: s, op: op, all: all}
+	g := &generator{scene: s, op: op, all: all}
 	g.fill(m)
 	return m.Interface()
 }
@@ -149,8 +150,17 @@ func (g *generator) elements(fd protoreflect.FieldDescriptor) []string {
 	return []string{"sample"}
 }
 
-// mask names the first field of a message that is neither an identifier nor a message.
+// mask names the first text of a message that is no identifier, or all fields that have a value.
 func (g *generator) mask(m protoreflect.Message) []string {
+	if g.all {
+		var paths []string
+		for _, f := range fieldsOf(m.Descriptor(), "") {
+			if f.fd.Message() == nil && !isParameter(g.op, f.path) { // of messages, what is in them
+				paths = append(paths, capital.ReplaceAllStringFunc(f.path, func(c string) string { return "_" + strings.ToLower(c) }))
+			}
+		}
+		return paths
+	}
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		fd := fields.Get(i)
@@ -161,6 +171,9 @@ func (g *generator) mask(m protoreflect.Message) []string {
 	}
 	return nil
 }
+
+// capital begins a word in a JSON name.
+var capital = regexp.MustCompile(`[A-Z]`)
 
 // publicKey is one that a service user could have.
 var publicKey = sync.OnceValue(func() string {

@@ -52,8 +52,9 @@ func jsonTypes(t *testing.T, w *World) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		g := &generator{scene: s, op: op, all: true}
 		for _, f := range fieldsOf(op.md.Input(), "") {
-			for _, value := range wrongTypes(f.fd) {
+			for _, value := range wrongTypes(f.fd, g) {
 				changed := replaceJSON(t, body, f.path, value.json)
 				a := w.raw(t, op.verb, path, as, nil, changed)
 				if got := a.fields(); len(got) != 1 || got[0] != f.path+value.suffix || a.http != 400 {
@@ -70,11 +71,11 @@ func jsonTypes(t *testing.T, w *World) {
 type wrong struct{ json, suffix string }
 
 // wrongTypes are JSON values that a field cannot take. suffix is what the path of the violation has besides the field's.
-func wrongTypes(fd protoreflect.FieldDescriptor) []wrong {
+func wrongTypes(fd protoreflect.FieldDescriptor, g *generator) []wrong {
 	var values []string
 	switch {
 	case fd.IsList():
-		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`["ORG_OWNER", 1]`, "[1]"}, {`[null]`, "[0]"}, {`[["x"]]`, "[0]"}, {`[{}]`, "[0]"}}
+		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`["` + g.elements(fd)[0] + `", 1]`, "[1]"}, {`[null]`, "[0]"}, {`[["x"]]`, "[0]"}, {`[{}]`, "[0]"}}
 	case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.FieldMask": // a text
 		values = []string{`1`, `true`, `[]`, `{}`, `["name"]`}
 	case fd.Message() != nil:

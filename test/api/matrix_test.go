@@ -195,10 +195,12 @@ func (op *operation) target() string {
 
 // missing is what somebody who may learns about a target that is not there.
 func (op *operation) missing() Want {
-	switch op.target() {
-	case "userId":
+	switch target := op.target(); {
+	case target == "userId" && op.md.Parent().Name() == "MemberService" && op.verb == "DELETE":
+		return refused(codes.NotFound, anyReason) // whoever is not there holds nothing either
+	case target == "userId":
 		return noUser
-	case "idpId":
+	case target == "idpId":
 		return noIDP
 	}
 	return noOrg

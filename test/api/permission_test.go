@@ -118,8 +118,11 @@ func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 				continue
 			}
 			want := refused(codes.NotFound, anyReason)
-			if op.target() == param && !op.has("orgId") || param == "orgId" {
-				want = map[string]Want{"orgId": noOrg, "userId": noUser, "idpId": noIDP}[param]
+			switch param {
+			case "orgId":
+				want = noOrg
+			case op.target():
+				want = op.missing()
 			}
 			for _, id := range ids {
 				cases = append(cases, Case{Name: op.name() + "/" + param + "/" + strings.ToValidUTF8(id[:min(len(id), 20)], ""), As: w.root,
