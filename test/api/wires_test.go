@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -169,7 +170,11 @@ func asQuery(m protoreflect.Message) (query string, err error) {
 		case fd.Message() != nil || fd.IsList():
 			err = fmt.Errorf("%s has no place in a query", fd.FullName())
 		case fd.Enum() != nil:
-			values.Set(fd.JSONName(), string(fd.Enum().Values().ByNumber(v.Enum()).Name()))
+			text := strconv.Itoa(int(v.Enum()))
+			if value := fd.Enum().Values().ByNumber(v.Enum()); value != nil {
+				text = string(value.Name())
+			}
+			values.Set(fd.JSONName(), text)
 		default:
 			values.Set(fd.JSONName(), v.String())
 		}
