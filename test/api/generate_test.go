@@ -96,7 +96,7 @@ func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 	switch fd.Name() {
 	case "user_id":
 		if g.op.aboutServices() {
-			return g.robot.UserID
+			return g.robot().UserID
 		}
 		return g.user.UserID
 	case "org_id":

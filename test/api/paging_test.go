@@ -26,7 +26,7 @@ func (w *World) library(t *testing.T) *library {
 	l := &library{scene: w.newScene(t)}
 	l.reader, l.other = l.holder(t, iamOwner), l.holder(t, iamOwner)
 	done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, l.owner, addJWT())
-	for _, a := range []*Actor{l.reader, l.other, l.user, l.robot} {
+	for _, a := range []*Actor{l.reader, l.other, l.user, l.robot()} {
 		more := *a
 		for range 2 {
 			w.giveToken(t, &more, secret.PAT, time.Hour)
@@ -140,7 +140,7 @@ func listsStayInside(t *testing.T, w *World) {
 	guest := w.addUser(t, person{Org: there.org, Elsewhere: map[string][]access.Role{here.org: {access.OrgUserManager}}})
 	// What each list of one organization must have at least.
 	expected := map[string][]string{
-		"ListUsers":               {here.owner.UserID, here.user.UserID, here.robot.UserID, here.reader.UserID},
+		"ListUsers":               {here.owner.UserID, here.user.UserID, here.robot().UserID, here.reader.UserID},
 		"ListIdentityProviders":   {here.idp},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},
 	}
@@ -186,7 +186,7 @@ func listsStayInside(t *testing.T, w *World) {
 					t.Errorf("%s is missing", id)
 				}
 			}
-			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot.UserID, there.idp, there.org} {
+			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot().UserID, there.idp, there.org} {
 				if seen[id] && op.rule.GetScope() != signetv1.Scope_SCOPE_SELF {
 					t.Errorf("%s of another organization is listed", id)
 				}

@@ -149,7 +149,8 @@ func protectedUserCases(t *testing.T, w *World) (cases []Case) {
 	lesser := s.holder(t, userManager)
 	greater := *s
 	greater.user = s.owner
-	greater.robot = w.addUser(t, person{Org: s.org, Service: true, Roles: []access.Role{access.OrgOwner}})
+	robot := w.addUser(t, person{Org: s.org, Service: true, Roles: []access.Role{access.OrgOwner}})
+	greater.robot = func() *Actor { return robot }
 	for _, op := range operations {
 		p := op.rule.GetPermission()
 		if (p == "user.write" || p == "user.credential.write") && op.has("userId") && !ownProfile[op.name()] {

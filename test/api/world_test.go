@@ -175,9 +175,9 @@ type scene struct {
 	w      *World
 	org    string
 	domain string
-	owner  *Actor // ORG_OWNER
-	user   *Actor // holds nothing
-	robot  *Actor // a service user who holds nothing
+	owner  *Actor        // ORG_OWNER
+	user   *Actor        // holds nothing
+	robot  func() *Actor // a service user who holds nothing, made when somebody asks for it
 	idp    string
 }
 
@@ -204,7 +204,7 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 	s := &scene{w: w, org: p.org, domain: p.domain}
 	s.owner = w.addUser(t, person{Org: s.org, Domain: s.domain, Roles: []access.Role{access.OrgOwner}})
 	s.user = w.addUser(t, person{Org: s.org, Domain: s.domain})
-	s.robot = w.addUser(t, person{Org: s.org, Domain: s.domain, Service: true})
+	s.robot = sync.OnceValue(func() *Actor { return w.addUser(t, person{Org: s.org, Domain: s.domain, Service: true}) })
 	s.idp = done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, s.owner, addJWT()).GetIdpId()
 	return s
 }
