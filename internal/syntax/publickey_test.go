@@ -1,7 +1,6 @@
 package syntax
 
 import (
-	"crypto/dsa"
 	"crypto/ecdh"
 	"crypto/ecdsa"
 	"crypto/ed25519"
@@ -135,13 +134,13 @@ func dsaPEM(t *testing.T) string {
 	type info struct {
 		Algorithm struct {
 			ID         asn1.ObjectIdentifier
-			Parameters dsa.Parameters
+			Parameters struct{ P, Q, G *big.Int }
 		}
 		Key asn1.BitString
 	}
 	var i info
 	i.Algorithm.ID = asn1.ObjectIdentifier{1, 2, 840, 10040, 4, 1}
-	i.Algorithm.Parameters = dsa.Parameters{P: big.NewInt(23), Q: big.NewInt(11), G: big.NewInt(4)}
+	i.Algorithm.Parameters.P, i.Algorithm.Parameters.Q, i.Algorithm.Parameters.G = big.NewInt(23), big.NewInt(11), big.NewInt(4)
 	y, err := asn1.Marshal(big.NewInt(8))
 	if err != nil {
 		t.Fatal(err)

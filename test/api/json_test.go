@@ -204,4 +204,12 @@ func jsonBodies(t *testing.T, w *World) {
 	if err := protojson.Unmarshal(a.body, &signetv1.GetIdentityProviderResponse{}); err != nil {
 		t.Error(err)
 	}
+	// Where the path says everything there may be no body at all.
+	for i, body := range []string{"", "{}", "{} "} {
+		verb := []string{"_deactivate", "_reactivate"}[i%2]
+		w.raw(t, "POST", "/v1/idps/"+s.idp+"/"+verb, s.owner, nil, body).mustBe(t, ok)
+	}
+	w.raw(t, "POST", "/v1/idps/"+s.idp+"/_reactivate", s.owner, nil, `{"x":1}`).mustBe(t, invalid("x"))
+	w.raw(t, "POST", "/v1/idps/"+s.idp+"/_reactivate", s.owner, nil, `[]`).mustBe(t, invalid(""))
+	w.raw(t, "PUT", profilePath, s.owner, nil, "").mustBe(t, invalid(""))
 }
