@@ -1,6 +1,10 @@
 package event
 
-import "context"
+import (
+	"context"
+	"unicode"
+	"unicode/utf8"
+)
 
 // State is the lookup column of objects that can be listed. Those in which it says Removed are in no list of an
 // organization.
@@ -67,3 +71,26 @@ func LookupText(key string) string {
 	}
 	return key[:cut]
 }
+
+// PrefixEnd is the first text behind all that begin with a prefix: the one with its last character raised; false
+// where there is none. Bytes of UTF-8 sort like the characters they stand for.
+func PrefixEnd(prefix string) (string, bool) {
+	for prefix != "" {
+		last, size := utf8.DecodeLastRuneInString(prefix)
+		prefix = prefix[:len(prefix)-size]
+		switch {
+		case last == unicode.MaxRune: // nothing comes behind it: raise the one before
+		case last == surrogates-1:
+			return prefix + string(rune(surrogatesEnd)), true
+		default:
+			return prefix + string(last+1), true
+		}
+	}
+	return "", false
+}
+
+// Between these two there are no characters.
+const (
+	surrogates    = 0xD800
+	surrogatesEnd = 0xE000
+)

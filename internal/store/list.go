@@ -6,8 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/event"
 )
@@ -106,7 +104,7 @@ func (s *Store) newListing(q event.Query) (*listing, error) {
 		after = event.Cursor{Value: q.Prefix}
 	}
 	l.and("("+l.by+", s.id) > (?, ?)", after.Value, after.ID)
-	if end, bounded := prefixEnd(q.Prefix); bounded {
+	if end, bounded := event.PrefixEnd(q.Prefix); bounded {
 		l.and(l.by+" < ?", end)
 	}
 	return l, nil
@@ -167,29 +165,6 @@ func (l *listing) place(r *event.Record) *event.Cursor {
 	}
 	return &event.Cursor{Value: r.Columns[slices.Index(l.kind.Columns(), l.query.By)], ID: r.ID}
 }
-
-// prefixEnd is the first text behind all that begin with a prefix: the one with its last character raised. Bytes of
-// UTF-8 sort like the characters they stand for.
-func prefixEnd(prefix string) (string, bool) {
-	for prefix != "" {
-		last, size := utf8.DecodeLastRuneInString(prefix)
-		prefix = prefix[:len(prefix)-size]
-		switch {
-		case last == unicode.MaxRune: // nothing comes behind it: raise the one before
-		case last == surrogates-1:
-			return prefix + string(rune(surrogatesEnd)), true
-		default:
-			return prefix + string(last+1), true
-		}
-	}
-	return "", false
-}
-
-// Between these two there are no characters.
-const (
-	surrogates    = 0xD800
-	surrogatesEnd = 0xE000
-)
 
 const tokensOfText = "SELECT " + tokenColumns + " FROM tokens t WHERE t.user_id = ? AND t.kind = ? AND t.id > ? AND t.expires > ? ORDER BY t.id LIMIT ?"
 

@@ -7,98 +7,10 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/testdb"
 )
-
-// Users and organizations with the columns of the real ones.
-type listed struct {
-	Name string `json:"name"`
-}
-
-type (
-	oldUserNamed struct {
-		Name string `json:"name"`
-	}
-	userNamed oldUserNamed
-	orgNamed  oldUserNamed
-	idpNamed  oldUserNamed
-)
-
-func (oldUserNamed) EventType() event.Type { return "user.named.v1" }
-func (f oldUserNamed) Apply(s *listed)     { s.Name = f.Name }
-func (userNamed) EventType() event.Type    { return "user.named.v1" }
-func (f userNamed) Apply(s *listed)        { s.Name = f.Name }
-func (orgNamed) EventType() event.Type     { return "org.named.v1" }
-func (f orgNamed) Apply(s *listed)         { s.Name = f.Name }
-func (idpNamed) EventType() event.Type     { return "idp.named.v1" }
-func (f idpNamed) Apply(s *listed)         { s.Name = f.Name }
-
-var (
-	oldUsers = event.Define(event.Schema[listed]{Name: "user", Table: "users", Prefix: "usr", Shape: 1, Facts: []event.Fact[listed]{oldUserNamed{}},
-		Columns: []string{event.Standing, "verified_email"},
-		Lookup:  func(o *event.Object[listed]) []string { return []string{"", ""} }})
-	listedUsers = event.Define(event.Schema[listed]{Name: "user", Table: "users", Prefix: "usr", Shape: 2, Facts: []event.Fact[listed]{userNamed{}},
-		Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
-		Lookup: func(o *event.Object[listed]) []string {
-			return []string{"", "", "active", "human", o.State.Name, o.State.Name, o.State.Name}
-		},
-		Groups: func(o *event.Object[listed]) []string { return []string{"all"} }})
-	listedOrgs = event.Define(event.Schema[listed]{Name: "org", Table: "orgs", Prefix: "org", Shape: 2, Facts: []event.Fact[listed]{orgNamed{}},
-		Columns: []string{event.Standing, event.State, "name"},
-		Lookup:  func(o *event.Object[listed]) []string { return []string{"", "active", o.State.Name} }})
-	listedIDPs = event.Define(event.Schema[listed]{Name: "idp", Table: "idps", Prefix: "idp", Shape: 2, Facts: []event.Fact[listed]{idpNamed{}},
-		Columns: []string{event.State, "type", "name"},
-		Lookup:  func(o *event.Object[listed]) []string { return []string{"active", "jwt", o.State.Name} }})
-)
-
-// A database of the version before lists gets its columns, and its objects are in the lists after the first start.
-func TestObjectsFromBeforeListsAreListed(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		master := secret.NewMasterKey()
-		before, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{oldUsers}, Master: master, schema: 2})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer before.Close()
-		if _, err := before.List(t.Context(), event.Query{Kind: "user", Limit: 1}); err == nil {
-			t.Error("the database before has lists")
-		}
-		const count = 230 // more than are folded anew in one step
-		for i := range count {
-			id := fmt.Sprintf("usr_%03d", i)
-			err := before.Do(t.Context(), event.Command{Write: []event.Ref{oldUsers.Ref(id)}, Decide: func(tx *event.Tx) error {
-				_, err := oldUsers.Create(tx, id, "org_1", oldUserNamed{fmt.Sprint("name", count-i)})
-				return err
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
-		}
-		if err := before.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for round := range 2 { // the second start finds nothing to do
-			s, created, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{listedUsers}, Master: master})
-			if err != nil || created {
-				t.Fatalf("round %d: %t, %v", round, created, err)
-			}
-			for _, q := range []event.Query{{Org: "org_1"}, {Org: "org_1", By: "user_name", Prefix: "name"}, {Group: "all"}, {Org: "org_1", Where: map[string]string{"type": "human"}}} {
-				q.Kind, q.Limit = "user", 500
-				page, err := s.List(t.Context(), q)
-				if err != nil || len(page.Records) != count || page.Next != nil {
-					t.Errorf("%+v: %d objects, %v", q, len(page.Records), err)
-				}
-			}
-			if report, err := s.RebuildCheck(t.Context()); err != nil || len(report.Differences) > 0 {
-				t.Errorf("%+v, %v", report, err)
-			}
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	})
-}
 
 // plan asks the database how it would answer a statement. PostgreSQL, which goes by what things cost, is told that sorting and
 // reading everything is expensive: what matters is that it need not do so.
@@ -170,7 +82,7 @@ func fill(t *testing.T, s *Store) {
 
 func TestListsAreAnsweredByAnIndex(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: []event.Definition{listedOrgs, listedUsers, listedIDPs}, Master: secret.NewMasterKey()})
+		s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: model.Kinds, Master: secret.NewMasterKey()})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,7 +11,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/org"
 )
 
 // The matrix: every operation, by everybody, on everything. What must come back is worked out here from the rule in the
@@ -135,10 +134,6 @@ func newMatrix(t *testing.T, w *World) *matrix {
 // removeOrg ends an organization with all that is in it.
 func (w *World) removeOrg(t *testing.T, s *scene) {
 	t.Helper()
-	if operationNamed(t, "RemoveOrganization").stub() {
-		w.changeOrg(t, s.org, org.WasRemoved{})
-		return
-	}
 	done[*signetv1.RemoveOrganizationResponse](t, &Client{w, w.rest}, w.root, &signetv1.RemoveOrganizationRequest{OrgId: s.org})
 }
 

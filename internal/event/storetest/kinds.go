@@ -59,8 +59,7 @@ type orgCounted struct{}
 func (orgCounted) EventType() event.Type { return "org.counted.v1" }
 func (orgCounted) Apply(o *org)          { o.Count++ }
 
-// user has personal data and lookup columns, claims its name within its organization, and is in a group for each of its
-// tags.
+// user has personal data and lookup columns, claims its name within its organization, and is in a group for each tag.
 type user struct {
 	Name    string   `json:"name"`
 	Email   string   `json:"email,omitempty"`
@@ -74,24 +73,11 @@ var users = event.Define(event.Schema[user]{
 	Facts:   []event.Fact[user]{userAdded{}, renamed{}, tagged{}, counted{}, removed{}},
 	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
 	Lookup: func(o *event.Object[user]) []string {
-		u := &o.State
-		state, kind := "active", "new"
-		if u.Removed {
-			state = event.Removed
-		}
-		if u.Count > 0 {
-			kind = "counted"
-		}
-		return []string{event.StandingOf(u.Count), emailDigest(u.Email), state, kind, event.LookupText(u.Name), "the " + event.LookupText(u.Name),
-			event.LookupText(u.Email)}
+		state := map[bool]string{true: event.Removed, false: "active"}[o.State.Removed]
+		name := event.LookupText(o.State.Name)
+		return []string{event.StandingOf(o.State.Count), emailDigest(o.State.Email), state, "", name, name, event.LookupText(o.State.Email)}
 	},
-	Groups: func(o *event.Object[user]) []string {
-		var groups []string
-		for _, tag := range o.State.Tags {
-			groups = append(groups, group(tag))
-		}
-		return groups
-	},
+	Groups: func(o *event.Object[user]) []string { return o.State.Tags },
 	Claims: func(o *event.Object[user]) []event.Claim {
 		if o.State.Removed {
 			return nil
@@ -99,9 +85,6 @@ var users = event.Define(event.Schema[user]{
 		return []event.Claim{userName(o.Org, o.State.Name)}
 	},
 })
-
-// group is the one of the users with a tag.
-func group(tag string) string { return "tag/" + tag }
 
 func userName(org, name string) event.Claim {
 	return event.Claim{Space: "user_name/" + org, Key: name}
@@ -182,13 +165,11 @@ func addOrg(id, name string, domains ...string) event.Command {
 }
 
 // addUser makes a user in the organization "org_1", which need not exist.
-func addUser(id, name string) event.Command { return addUserTo("org_1", id, name) }
-
-func addUserTo(org, id, name string) event.Command {
+func addUser(id, name string) event.Command {
 	return event.Command{
-		Write: []event.Ref{users.Ref(id)}, Claims: []event.Claim{userName(org, name)},
+		Write: []event.Ref{users.Ref(id)}, Claims: []event.Claim{userName("org_1", name)},
 		Decide: func(tx *event.Tx) error {
-			_, err := users.Create(tx, id, org, userAdded{Personal: person{Name: name, Email: name + "@example.org"}})
+			_, err := users.Create(tx, id, "org_1", userAdded{Personal: person{Name: name, Email: name + "@example.org"}})
 			return err
 		},
 	}

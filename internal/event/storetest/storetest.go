@@ -73,7 +73,7 @@ type check struct {
 
 // Run runs the suite on every engine.
 func Run(t *testing.T, subject Subject) {
-	for _, checks := range [][]check{logChecks, batchChecks, claimChecks, raceChecks, besideChecks, listChecks, groupChecks, lifeChecks, rebuildChecks} {
+	for _, checks := range [][]check{logChecks, batchChecks, claimChecks, raceChecks, besideChecks, lifeChecks, rebuildChecks} {
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
 				engines := testdb.Engines
@@ -266,8 +266,8 @@ func hold(t *testing.T, n Node) (release func()) {
 	return release
 }
 
-// together hands commands to a node in this order and as one batch, and gives their answers.
-func together(t *testing.T, n Node, commands ...event.Command) []error {
+// Together hands commands to a node in this order and as one batch, and gives their answers.
+func Together(t *testing.T, n Node, commands ...event.Command) []error {
 	t.Helper()
 	release := hold(t, n)
 	answers := make([]error, len(commands))
