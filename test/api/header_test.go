@@ -97,12 +97,15 @@ func ifMatchCases(t *testing.T, w *World) (cases []Case) {
 	as := s.holder(t, iamOwner)
 	malformed := []string{`W/"1"`, `W/1`, "w/1", `"1`, `1"`, "one", `""`, "-1", "+1", "01", `"01"`, "1.0", "0x1", "1,2", `"1", "2"`, "**", `"*"`,
 		"18446744073709551616", "１", `'1'`}
-	for _, op := range operations {
+	for i, op := range operations {
 		if !op.rule.GetUpdates() {
 			continue
 		}
 		req := s.sample(op)
-		for _, value := range malformed {
+		for j, value := range malformed {
+			if (i+j)%5 != 0 {
+				continue // the header is read in one place: each operation meets some of them
+			}
 			if strings.ContainsFunc(value, func(r rune) bool { return r > '~' }) {
 				continue // not every content type can send it
 			}
