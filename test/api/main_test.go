@@ -104,7 +104,6 @@ var checks = []struct {
 	{"throttle counts parallel guesses", throttleParallel},
 	{"throttle counts changes of a password", throttleChange},
 	{"throttle is cleared by a new password", throttleCleared},
-	{"a read sees the write before it", readsSeeWrites},
 	{"one domain, many organizations", domainRace},
 	{"most domains of an organization", mostDomains},
 	{"the last owner stays", lastOwnerStays},
