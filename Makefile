@@ -27,8 +27,9 @@ lint: ## vet, staticcheck, gofmt
 	scripts/lint.sh
 
 .PHONY: generate
-generate: ## make gen/ from proto/
+generate: ## make gen/ and the list of operations from proto/
 	scripts/generate.sh
+	SIGNET_UPDATE_DOCS=1 go test -count=1 -run TestTheListOfOperations ./internal/repotest
 
 .PHONY: fuzz
 fuzz: ## fuzz everything that parses, FUZZTIME (30s) each

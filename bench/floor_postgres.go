@@ -113,7 +113,7 @@ func (p *postgres) close() error {
 type rawPostgres struct {
 	conns      []*pgconn.PgConn
 	states     []state
-	event      event
+	event      logged
 	postmaster int
 }
 
@@ -138,7 +138,7 @@ func openRawPostgres(ctx context.Context, from, into string, people []person, po
 	}
 	defer target.Close(ctx)
 	for i := range f.states {
-		if _, err := target.Exec(ctx, "INSERT INTO users ("+stateColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)", values(f.states[i].columns())...); err != nil {
+		if _, err := target.Exec(ctx, "INSERT INTO users ("+stateColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)", values(f.states[i].columns())...); err != nil {
 			return nil, err
 		}
 	}
@@ -159,7 +159,8 @@ func openRawPostgres(ctx context.Context, from, into string, people []person, po
 		for name, text := range map[string]string{
 			"begin": "BEGIN", "commit": "COMMIT", "load": selectState + "$1 FOR NO KEY UPDATE",
 			"insert": "INSERT INTO events (" + eventColumns + ") VALUES (nextval('bench_position'), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
-			"update": "UPDATE users SET org_id = $2, sequence = $3, created = $4, changed = $5, hash = $6, key_id = $7, shape = $8, doc = $9, standing = $10, verified_email = $11 WHERE id = $1",
+			"update": "UPDATE users SET org_id = $2, sequence = $3, created = $4, changed = $5, hash = $6, key_id = $7, shape = $8, doc = $9, standing = $10, verified_email = $11, " +
+				"state = $12, type = $13, user_name = $14, name = $15, email = $16 WHERE id = $1",
 		} {
 			if _, err := conn.Prepare(ctx, name, text, nil); err != nil {
 				return nil, err
@@ -200,7 +201,10 @@ func (f *rawPostgres) caller(conn *pgconn.PgConn, s *state) func() error {
 	load := [][]byte{id}
 	insert := [][]byte{id, nil, []byte(e.org), []byte(e.kind), []byte(e.payload), binary(e.sealed), []byte(e.key), binary(e.prev),
 		[]byte(e.actor), []byte(e.request), nil}
-	update := [][]byte{id, []byte(s.org), nil, number(s.created), nil, binary(s.hash), []byte(s.key), number(s.shape), []byte(s.doc), []byte(s.standing), []byte(s.email)}
+	update := [][]byte{id, []byte(s.org), nil, number(s.created), nil, binary(s.hash), []byte(s.key), number(s.shape), []byte(s.doc)}
+	for _, text := range s.lookup {
+		update = append(update, []byte(text))
+	}
 	return func() error {
 		run := func(name string, args [][]byte) error {
 			return conn.ExecPrepared(ctx, name, args, nil, nil).Read().Err
@@ -219,6 +223,7 @@ func (f *rawPostgres) caller(conn *pgconn.PgConn, s *state) func() error {
 		next, now := number(sequence+1), number(time.Now().UnixMicro())
 		insert[1], insert[10] = next, now
 		update[2], update[4] = next, now
+		update[9+nameColumn] = []byte(anotherName(s.lookup[nameColumn], sequence+1))
 		if err := run("insert", insert); err != nil {
 			return err
 		}

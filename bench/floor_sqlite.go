@@ -6,12 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"strconv"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
 )
 
-// state is a user's row, and event a row of the log, as the server has written them. The floors write copies, so that
+// state is a user's row, and logged a row of the log, as the server has written them. The floors write copies, so that
 // what goes to the disk has the same size.
 type state struct {
 	id, org                    string
@@ -19,10 +20,11 @@ type state struct {
 	hash                       []byte
 	key                        string
 	shape                      int64
-	doc, standing, email       string
+	doc                        string
+	lookup                     [7]string // the lookup columns
 }
 
-type event struct {
+type logged struct {
 	org, kind, payload string
 	sealed             []byte
 	key                string
@@ -32,20 +34,25 @@ type event struct {
 }
 
 func (s *state) columns() []any {
-	return []any{&s.id, &s.org, &s.sequence, &s.created, &s.changed, &s.hash, &s.key, &s.shape, &s.doc, &s.standing, &s.email}
+	all := []any{&s.id, &s.org, &s.sequence, &s.created, &s.changed, &s.hash, &s.key, &s.shape, &s.doc}
+	for i := range s.lookup {
+		all = append(all, &s.lookup[i])
+	}
+	return all
 }
 
-func (e *event) columns() []any {
+func (e *logged) columns() []any {
 	return []any{&e.org, &e.kind, &e.payload, &e.sealed, &e.key, &e.prev, &e.actor, &e.request, &e.time}
 }
 
 // The statements that both floors share, but for the way parameters are written.
 const (
-	selectState = "SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email FROM users WHERE id = "
+	selectState = "SELECT " + stateColumns + " FROM users WHERE id = "
 	selectEvent = "SELECT org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time FROM events " +
 		"WHERE type = 'user.profile_changed.v1' ORDER BY position DESC LIMIT 1"
 	eventColumns = "position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time"
-	stateColumns = "id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email"
+	stateColumns = "id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email, state, type, user_name, name, email"
+	nameColumn   = 5 // of the lookup columns: changes with every new display name
 )
 
 // rawSQLite is the floor of operations that write on SQLite: one writer that takes whatever has queued up, and for each
@@ -55,7 +62,7 @@ type rawSQLite struct {
 	db     *sql.DB
 	conn   *sql.Conn
 	states []state
-	event  event
+	event  logged
 	queue  chan *rawWrite
 	ended  chan struct{}
 
@@ -112,7 +119,7 @@ func openRawSQLite(ctx context.Context, from, into string, people []person) (_ *
 		return nil, fmt.Errorf("SQLite runs with journal_mode %s and synchronous %d", mode, durable)
 	}
 	for i := range f.states {
-		if _, err := f.conn.ExecContext(ctx, "INSERT INTO users ("+stateColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values(f.states[i].columns())...); err != nil {
+		if _, err := f.conn.ExecContext(ctx, "INSERT INTO users ("+stateColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values(f.states[i].columns())...); err != nil {
 			return nil, err
 		}
 	}
@@ -122,7 +129,7 @@ func openRawSQLite(ctx context.Context, from, into string, people []person) (_ *
 	for text, statement := range map[string]**sql.Stmt{
 		"BEGIN IMMEDIATE": &f.begin, "COMMIT": &f.commit, selectState + "?": &f.load,
 		"INSERT INTO events (" + eventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)": &f.insert,
-		"UPDATE users SET sequence = ?, changed = ?, hash = ?, shape = ?, doc = ? WHERE id = ?": &f.update,
+		"UPDATE users SET sequence = ?, changed = ?, hash = ?, doc = ?, name = ? WHERE id = ?":  &f.update,
 		"UPDATE log_head SET position = ? WHERE id = 1":                                         &f.head,
 	} {
 		if *statement, err = f.conn.PrepareContext(ctx, text); err != nil {
@@ -131,6 +138,12 @@ func openRawSQLite(ctx context.Context, from, into string, people []person) (_ *
 	}
 	go f.write()
 	return f, nil
+}
+
+// anotherName gives a name of the same length that ends in a number.
+func anotherName(name string, n int64) string {
+	digits := strconv.FormatInt(n, 10)
+	return name[:max(0, len(name)-len(digits))] + digits
 }
 
 func sqliteAddress(path string, pragmas ...string) string {
@@ -220,7 +233,7 @@ func (f *rawSQLite) transaction(batch []*rawWrite) error {
 		if _, err := f.insert.Exec(f.position, s.id, s.sequence, e.org, e.kind, e.payload, e.sealed, e.key, e.prev, e.actor, e.request, s.changed); err != nil {
 			return err
 		}
-		if _, err := f.update.Exec(s.sequence, s.changed, s.hash, s.shape, s.doc, s.id); err != nil {
+		if _, err := f.update.Exec(s.sequence, s.changed, s.hash, s.doc, anotherName(s.lookup[nameColumn], s.sequence), s.id); err != nil {
 			return err
 		}
 	}

@@ -53,6 +53,11 @@ func (p *plan) floorSlice(k floorKind) time.Duration {
 	return min(p.slice(), 800*time.Millisecond)
 }
 
+// lists tells whether users are listed, which takes very many of them.
+func (p *plan) lists() bool {
+	return slices.ContainsFunc(p.ops, func(op *operation) bool { return op.floor == noFloor })
+}
+
 // largest is how many callers there are at most.
 func (p *plan) largest() int { return slices.Max(p.callers) }
 
@@ -233,7 +238,7 @@ func run(ctx context.Context, p *plan) (passed bool, err error) {
 // and after them, so that each operation has one measured right before and one right after it.
 func (s *subject) measure(ctx context.Context, p *plan, r *report) error {
 	for _, callers := range p.callers {
-		for _, kind := range []floorKind{writeFloor, hashFloor, noFloor} {
+		for _, kind := range []floorKind{writeFloor, hashFloor, readFloor, noFloor} {
 			ops := slices.DeleteFunc(slices.Clone(p.ops), func(op *operation) bool { return op.floor != kind })
 			if len(ops) == 0 {
 				continue

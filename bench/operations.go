@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"sync"
 	"time"
 
@@ -16,6 +17,7 @@ type floorKind string
 const (
 	writeFloor floorKind = "event + row"
 	hashFloor  floorKind = "argon2id"
+	readFloor  floorKind = "row by key"
 	noFloor    floorKind = ""
 )
 
@@ -50,15 +52,32 @@ var operations = []*operation{
 			message:   &signetv1.SetUserPasswordRequest{UserId: t.user, Password: password, NoChangeRequired: true}}
 	}},
 	{"CreateSession", hashFloor, func(w *world, i int) call { return createSession(&w.people[i]) }},
-	{"GetMyUser", noFloor, func(w *world, i int) call {
+	{"GetMyUser", readFloor, func(w *world, i int) call {
 		return call{token: w.people[i].token, verb: "GET", path: "/v1/users/me",
 			procedure: "signet.v1.UserService/GetMyUser", message: &signetv1.GetMyUserRequest{}}
 	}},
-	{"GetUser", noFloor, func(w *world, i int) call {
+	{"GetUser", readFloor, func(w *world, i int) call {
 		p := &w.people[i]
 		return call{token: p.token, verb: "GET", path: "/v1/users/" + p.user,
 			procedure: "signet.v1.UserService/GetUser", message: &signetv1.GetUserRequest{UserId: p.user}}
 	}},
+	{listFew, noFloor, func(w *world, _ int) call { return listUsers(&w.few, "") }},
+	{listMany, noFloor, func(w *world, _ int) call { return listUsers(&w.many, "") }},
+	{searchFew, noFloor, func(w *world, _ int) call { return listUsers(&w.few, "johanna beispiel 0005") }},
+	{searchMany, noFloor, func(w *world, _ int) call { return listUsers(&w.many, "johanna beispiel 0005") }},
+}
+
+// The names of lists: of 50 users in organizations of very different size.
+const (
+	listFew    = "ListUsers 1k"
+	listMany   = "ListUsers 200k"
+	searchFew  = "SearchUsers 1k"
+	searchMany = "SearchUsers 200k"
+)
+
+func listUsers(p *person, name string) call {
+	return call{token: p.token, verb: "GET", path: "/v1/users?pageSize=50&name=" + url.QueryEscape(name),
+		procedure: "signet.v1.UserService/ListUsers", message: &signetv1.ListUsersRequest{PageSize: 50, Name: name}}
 }
 
 func operationNames() []string {
@@ -120,6 +139,8 @@ type world struct {
 	people  []person // who calls: each a user with a session and a provider
 	targets []person // whose passwords are set
 	old     person   // who gets a long history
+	few     person   // who is in an organization of some users
+	many    person   // who is in an organization of very many
 }
 
 // fill sets up organizations through the API, several at a time.
@@ -135,7 +156,7 @@ func fill(ctx context.Context, address, admin string, callers int) (*world, erro
 		jobs = append(jobs, job{&w.people[i], fmt.Sprintf("caller%d.example.org", i), true},
 			job{&w.targets[i], fmt.Sprintf("target%d.example.org", i), false})
 	}
-	jobs = append(jobs, job{&w.old, "old.example.org", true})
+	jobs = append(jobs, job{&w.old, "old.example.org", true}, job{&w.few, "few.example.org", true}, job{&w.many, "many.example.org", true})
 	queue := make(chan job, len(jobs))
 	for _, j := range jobs {
 		queue <- j

@@ -107,7 +107,7 @@ func (r *report) settle(c cell) (settled, bool) {
 
 // cells in the order of the table.
 func (r *report) cells() []cell {
-	ops := append([]string{string(writeFloor), string(hashFloor)}, operationNames()...)
+	ops := append([]string{string(writeFloor), string(hashFloor), string(readFloor)}, operationNames()...)
 	protocols := []string{"raw", "rest", "grpc"}
 	engines := []string{"sqlite", "postgres"}
 	var all []cell
@@ -149,6 +149,7 @@ const (
 	hashShare     = 0.9
 	grpcCost      = 2.0
 	historyCost   = 1.2
+	listCost      = 1.5
 	readyWithin   = 100 * time.Millisecond
 	idleMemory    = 40 << 20
 	busyMemory    = 200 << 20
@@ -177,6 +178,16 @@ func (r *report) checks() (all []check) {
 			"%.2f of it (%.1f/s)", set.toFloor, set.perSecond)
 		add("a gRPC call costs the server no more CPU than two REST calls", haveREST && haveGRPC, grpc.server <= grpcCost*rest.server,
 			"%.2f REST calls (%.0f and %.0f µs)", grpc.server/rest.server, grpc.server, rest.server)
+		for _, op := range []string{"GetMyUser", "GetUser"} {
+			read, have := r.settle(cell{engine, op, "rest", manyCallers})
+			add("64 REST callers of "+op+" reach half of a bare read", have, read.toFloor >= floorShare, "%.2f of it (%.0f/s)", read.toFloor, read.perSecond)
+		}
+		for _, list := range [][2]string{{listFew, listMany}, {searchFew, searchMany}} {
+			few, haveFew := r.settle(cell{engine, list[0], "rest", manyCallers})
+			many, haveMany := r.settle(cell{engine, list[1], "rest", manyCallers})
+			add(list[1]+" costs at most 1.5 times "+list[0], haveFew && haveMany, few.perSecond <= listCost*many.perSecond,
+				"%.2f times (%.0f/s and %.0f/s)", few.perSecond/many.perSecond, few.perSecond, many.perSecond)
+		}
 		h, haveHistory := r.history[engine]
 		latency, throughput := float64(h.old)/float64(h.young), h.youngPerSec/h.oldPerSec
 		add(fmt.Sprintf("changing an object with %d events costs at most 1.2 times one with ten to thirty", h.events), haveHistory,
@@ -227,15 +238,17 @@ func (r *report) text() (string, bool) {
 
 const explanation = `
 The floor is the least that has to happen, done with nothing around it, on the same engine, with rows copied from those
-the server wrote, in tables the server made. "event + row" reads one state row, inserts one event and updates the row.
-On SQLite one writer takes whatever has queued up, at most 128 at a time, and all of it is one transaction (WAL,
-synchronous=FULL). On PostgreSQL each caller has its own connection and transaction of five prepared statements, with
-positions from a sequence, so that nobody waits for anybody else. "argon2id" is the password hash alone
-(19 MiB, two passes), on all cores. A floor runs before and after every operation, and "of floor" is the throughput
-divided by the mean of the two: 0.50 means that authentication, checks, rules, encryption, hash chain, both ends of the
-protocol and this load generator together cost as much again as the bare work. It can exceed 1.00 on PostgreSQL, where
-the server puts many commands into one transaction and the floor does not. Callers wait for each answer before they call
-again. Reads have no floor. Compare ratios between machines, and absolute figures only within one run.
+the server wrote, in tables the server made. "event + row" reads one state row, inserts one event and updates the row,
+with another name in its index. On SQLite one writer takes whatever has queued up, at most 128 at a time, and all of it
+is one transaction (WAL, synchronous=FULL). On PostgreSQL each caller has its own connection and transaction of five
+prepared statements, with positions from a sequence, so that nobody waits for anybody else. "argon2id" is the password
+hash alone (19 MiB, two passes), on all cores. "row by key" is an HTTP server that does nothing but read a user by the
+primary key and send it, with as many connections to the database as the server has. A floor runs before and after every
+operation, and "of floor" is the throughput divided by the mean of the two: 0.50 means that authentication, checks,
+rules, encryption, hash chain, both ends of the protocol and this load generator together cost as much again as the bare
+work. It can exceed 1.00 on PostgreSQL, where the server puts many commands into one transaction and the floor does not.
+Lists have no floor: 50 users out of 1,000 and out of 200,000 are compared with each other. Callers wait for each answer
+before they call again. Compare ratios between machines, and absolute figures only within one run.
 
 The CPU columns are microseconds per operation: of the server, of all PostgreSQL processes, and of the load generator,
 which shares the cores with them. Memory is the most the server held (resident set, looked at every 50 ms).

@@ -98,7 +98,7 @@ type restConn struct {
 	r    *bufio.Reader
 }
 
-const maxAnswer = 16 << 10
+const maxAnswer = 64 << 10
 
 func dialREST(address string, deadline time.Time) (*restConn, error) {
 	conn, err := net.DialTimeout("tcp", address, 5*time.Second)

@@ -84,7 +84,21 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 		return s, fmt.Errorf("floor: %w", err)
 	}
 	s.floors[writeFloor] = write
-	return s, nil
+	if s.floors[readFloor], err = openRawRead(ctx, floorDatabase, filepath.Join(floorDir, "signet.db"), s.world.people, s.postmaster); err != nil {
+		return s, fmt.Errorf("floor: %w", err)
+	}
+	if !p.lists() {
+		return s, nil
+	}
+	if err := s.server.stop(); err != nil {
+		return s, err
+	}
+	say("adding %d users to %s", fewUsers+manyUsers, engine)
+	if err := s.seed(ctx); err != nil {
+		return s, fmt.Errorf("adding users: %w", err)
+	}
+	s.server, err = start(ctx, binary, s.dir, s.database)
+	return s, err
 }
 
 func (s *subject) close() error {

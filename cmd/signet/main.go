@@ -72,7 +72,7 @@ type startCmd struct {
 	TrustedProxies []string `help:"Addresses or networks of proxies whose X-Forwarded-For counts." placeholder:"NET"`
 	CORSOrigins    []string `name:"cors-origins" help:"Origins of browser applications that may call the API." placeholder:"ORIGIN"`
 	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Off when left out." placeholder:"HOST:PORT"`
-	Development    bool     `help:"Reserved for conveniences of developers; only for an external URL on this machine."`
+	Development    bool     `help:"Write the codes that people ask for to the log; only for an external URL on this machine."`
 }
 
 func (c *startCmd) Run(ctx context.Context) error {

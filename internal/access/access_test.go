@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 )
 
@@ -79,19 +80,20 @@ func TestEveryRoleHoldsWhatTheTableSays(t *testing.T) {
 
 func TestTheTableNamesEveryRoleAndEveryPermission(t *testing.T) {
 	scopes, _, permissions := matrix(t)
-	var all, organization []access.Role
-	for role, scope := range scopes {
+	var all []access.Role
+	for role := range scopes {
 		all = append(all, role)
-		if scope != access.Installation {
-			organization = append(organization, role)
-		}
 	}
-	slices.Sort(organization)
 	if declared := constants(t, "Role"); !slices.Equal(declared, sortedWords(all)) {
 		t.Errorf("declared roles: %q\nin the table: %q", declared, sortedWords(all))
 	}
-	if got := access.OrgRoles(); !slices.Equal(got, organization) {
-		t.Errorf("roles of organizations: %q, the table has %q", got, organization)
+	for role, scope := range scopes {
+		for _, at := range []string{access.Installation, "org_a", ""} {
+			wrong := access.RoleViolations(at, []string{string(role)})
+			if known := len(wrong) == 0; known != ((scope == access.Installation) == (at == access.Installation)) {
+				t.Errorf("%s is a role in %q: %t", role, at, known)
+			}
+		}
 	}
 	declared := constants(t, "Permission")
 	if !slices.Equal(declared, sortedWords(permissions)) {
@@ -196,6 +198,22 @@ func TestCoverWantsEveryPermissionInEveryScope(t *testing.T) {
 				t.Errorf("got %t", got)
 			}
 		})
+	}
+}
+
+func TestWrongRolesAreNamedAllAtOnce(t *testing.T) {
+	wrong := access.RoleViolations(access.Installation, []string{"IAM_OWNER", "ORG_OWNER", "", strings.Repeat("x", 1000)})
+	if len(wrong) != 3 || wrong[0].Field != "roles[1]" || wrong[1].Field != "roles[2]" || wrong[2].Field != "roles[3]" {
+		t.Fatalf("got %v", wrong)
+	}
+	if want := `"ORG_OWNER" is not a role of the installation: use one of IAM_ORG_MANAGER, IAM_OWNER, IAM_OWNER_VIEWER`; wrong[0].Message != want {
+		t.Errorf("got %s", wrong[0].Message)
+	}
+	if len(wrong[2].Message) > 200 {
+		t.Errorf("the answer grows with the request: %s", wrong[2].Message)
+	}
+	if many := access.RoleViolations("org_a", make([]string, 1000)); len(many) != errs.MaxViolations {
+		t.Errorf("%d violations", len(many))
 	}
 }
 

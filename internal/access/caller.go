@@ -15,6 +15,10 @@ type Caller struct {
 	TokenKind   string
 	RequestID   string
 
+	// User and Org are the caller's own, as they were when the credential was checked, so that a request about them need
+	// not read them again. Nil where there was no credential to check.
+	User, Org *event.Record
+
 	// MustChangePassword restricts a session to changing the password and ending itself.
 	MustChangePassword bool
 }
@@ -60,6 +64,11 @@ func (p Permit) Renew(ctx context.Context) (Permit, error) {
 
 // Reaches tells whether an object of this owner is inside the permit's scope.
 func (p Permit) Reaches(owner string) bool { return p.scope != "" && p.scope == owner }
+
+// Holds tells whether the caller also holds another permission, in an organization or in Installation.
+func (p Permit) Holds(permission Permission, scope string) bool {
+	return p.holds.Hold(permission, scope)
+}
 
 // Org is the organization the permit was given for.
 func (p Permit) Org() string { return p.scope }

@@ -8,8 +8,10 @@
 package access
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/signet-idm/signet/internal/errs"
 )
@@ -69,11 +71,46 @@ var orgRoles = map[Role][]Permission{
 	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, AppRead, AppWrite},
 }
 
-// IsOrgRole tells whether a role can be held in an organization.
-func IsOrgRole(r Role) bool { _, ok := orgRoles[r]; return ok }
+// RoleViolations lists the names that are no roles in a scope, an organization (also one without a name) or Installation, as what is wrong with a
+// field roles. It stops where nobody would be shown more.
+func RoleViolations(scope string, names []string) []errs.Violation {
+	known, where := orgRoles, "organizations"
+	if scope == Installation {
+		known, where = installationRoles, "the installation"
+	}
+	var wrong []errs.Violation
+	for i, name := range names {
+		if _, ok := known[Role(name)]; ok {
+			continue
+		}
+		if len(wrong) == errs.MaxViolations {
+			break
+		}
+		hint := "" // said once is enough
+		if len(wrong) == 0 {
+			hint = ": use one of " + namesOf(known)
+		}
+		wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("roles[%d]", i), Message: fmt.Sprintf("%q is not a role of %s%s", clip(name), where, hint)})
+	}
+	return wrong
+}
 
-// OrgRoles lists the roles an organization knows, in order of their names.
-func OrgRoles() []Role { return slices.Sorted(maps.Keys(orgRoles)) }
+func namesOf(roles map[Role][]Permission) string {
+	var names []string
+	for _, r := range slices.Sorted(maps.Keys(roles)) {
+		names = append(names, string(r))
+	}
+	return strings.Join(names, ", ")
+}
+
+// clip keeps an answer from growing with the request.
+func clip(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
 
 // IsPermission tells whether some role holds p, so that a typing error in the proto is found by a test.
 func IsPermission(p Permission) bool { return slices.Contains(installationRoles[IAMOwner], p) }

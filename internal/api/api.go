@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -20,9 +21,31 @@ import (
 
 // Check lists what is wrong with a request beyond the field rules of the definition.
 func Check(req proto.Message) []errs.Violation {
-	if r, ok := req.(*signetv1.SetupOrganizationRequest); ok {
+	switch r := req.(type) {
+	case *signetv1.SetupOrganizationRequest:
 		in := organizationOf(r)
 		return in.Violations()
+	case *signetv1.AddDomainRequest:
+		return checkNewDomain(r)
+	case *signetv1.ModifyIdentityProviderRequest:
+		return checkModification(r)
+	case *signetv1.SetOrganizationMemberRequest:
+		return access.RoleViolations("", r.GetRoles())
+	case *signetv1.SetInstallationMemberRequest:
+		return access.RoleViolations(access.Installation, r.GetRoles())
+	case *signetv1.AddHumanUserRequest:
+		in := humanOf(r)
+		return in.Violations("")
+	case *signetv1.ListUsersRequest:
+		return oneBeginning(r)
+	case *signetv1.SetUserEmailRequest:
+		return notAnEmail(r.GetEmail())
+	case *signetv1.SetMyEmailRequest:
+		return notAnEmail(r.GetEmail())
+	case *signetv1.SetUserPhoneRequest:
+		return notAPhone(r.GetPhone())
+	case *signetv1.SetMyPhoneRequest:
+		return notAPhone(r.GetPhone())
 	}
 	return nil
 }

@@ -95,9 +95,13 @@ func TestEveryEnumOfTheAPIHasItsWords(t *testing.T) {
 	checkEnum(t, "gender", genders, signetv1.Gender(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.Gender { return signetv1.Gender(n) })
 	checkEnum(t, "styling", stylings, signetv1.StylingType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.StylingType { return signetv1.StylingType(n) })
 	checkEnum(t, "state of users", userStates, signetv1.User_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.User_State { return signetv1.User_State(n) })
+	checkEnum(t, "type of users", userTypes, signetv1.UserType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.UserType { return signetv1.UserType(n) })
 	checkEnum(t, "state of organizations", orgStates, signetv1.Organization_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.Organization_State { return signetv1.Organization_State(n) })
 	checkEnum(t, "state of identity providers", idpStates, signetv1.IdentityProvider_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.IdentityProvider_State {
 		return signetv1.IdentityProvider_State(n)
+	})
+	checkEnum(t, "type of identity providers", idpTypes, signetv1.IdentityProviderType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.IdentityProviderType {
+		return signetv1.IdentityProviderType(n)
 	})
 }
 
@@ -130,6 +134,16 @@ func TestCheckNamesWhatTheFieldRulesCannot(t *testing.T) {
 			r.Org.Domain, r.Human.Email.Email, r.Human.Phone.Phone, r.Roles = "@", "x", "1", []string{"?"}
 		}), []string{"org.domain", "human.email.email", "human.phone.phone", "roles[0]"}},
 		{"what is missing is a matter of the field rules", &signetv1.SetupOrganizationRequest{}, nil},
+		{"a new person's addresses", &signetv1.AddHumanUserRequest{Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "x"},
+			Phone: &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "1"}}, []string{"email.email", "phone.phone"}},
+		{"an e-mail address", &signetv1.SetUserEmailRequest{Email: "x"}, []string{"email"}},
+		{"my e-mail address", &signetv1.SetMyEmailRequest{Email: "x"}, []string{"email"}},
+		{"a phone number", &signetv1.SetUserPhoneRequest{Phone: "1"}, []string{"phone"}},
+		{"my phone number", &signetv1.SetMyPhoneRequest{Phone: "1"}, []string{"phone"}},
+		{"an address that is missing", &signetv1.SetMyEmailRequest{}, nil},
+		{"one beginning", &signetv1.ListUsersRequest{Email: "a"}, nil},
+		{"two beginnings", &signetv1.ListUsersRequest{Name: "a", Email: "b"}, []string{"email"}},
+		{"three beginnings", &signetv1.ListUsersRequest{UserName: "a", Name: "b", Email: "c"}, []string{"name", "email"}},
 		{"other requests have nothing to check", &signetv1.SetUserPasswordRequest{}, nil},
 		{"no request", nil, nil},
 	} {
@@ -248,7 +262,7 @@ func TestTheOperationsAnswer(t *testing.T) {
 	}
 
 	public := call.With(ctx, in(call.Info{UserAgent: "browser"}))
-	entered, err := Sessions{sessions}.CreateSession(public, &signetv1.CreateSessionRequest{LoginName: "jo", Password: "correct horse", OrgId: made.GetOrgId()})
+	entered, err := Sessions{Sessions: sessions}.CreateSession(public, &signetv1.CreateSessionRequest{LoginName: "jo", Password: "correct horse", OrgId: made.GetOrgId()})
 	must(t, err)
 	if entered.GetUserId() != made.GetUserId() || entered.GetToken() == "" || entered.GetPasswordChangeRequired() || !entered.GetExpirationDate().AsTime().Equal(s.Now().Add(12*time.Hour)) {
 		t.Errorf("session of %s until %v", entered.GetUserId(), entered.GetExpirationDate().AsTime())
@@ -262,6 +276,10 @@ func TestTheOperationsAnswer(t *testing.T) {
 	if updated.GetDetails().GetCreationDate() != nil || updated.GetDetails().GetSequence() != 4 {
 		t.Errorf("profile: %v", updated)
 	}
+	// A request reads what came with its credential, so the next one sees the change.
+	jo, err = sessions.Authenticate(ctx, entered.GetToken())
+	must(t, err)
+	self = call.With(ctx, in(call.Info{Caller: jo}))
 	mine, err := users.GetMyUser(self, &signetv1.GetMyUserRequest{})
 	must(t, err)
 	theirs, err := users.GetUser(permitted, &signetv1.GetUserRequest{UserId: made.GetUserId()})
@@ -317,9 +335,9 @@ func TestTheOperationsAnswer(t *testing.T) {
 	eventtest.As(t, err, idp.ErrNotFound)
 
 	// All sessions ended with the password; a new one can be ended by its owner.
-	entered, err = Sessions{sessions}.CreateSession(public, &signetv1.CreateSessionRequest{LoginName: "jo@acme.id.test", Password: "y"})
+	entered, err = Sessions{Sessions: sessions}.CreateSession(public, &signetv1.CreateSessionRequest{LoginName: "jo@acme.id.test", Password: "y"})
 	must(t, err)
-	_, err = Sessions{sessions}.EndSession(self, &signetv1.EndSessionRequest{SessionId: entered.GetSessionId()})
+	_, err = Sessions{Sessions: sessions}.EndSession(self, &signetv1.EndSessionRequest{SessionId: entered.GetSessionId()})
 	must(t, err)
 	_, err = sessions.Authenticate(ctx, entered.GetToken())
 	eventtest.As(t, err, access.ErrUnauthenticated)

@@ -39,6 +39,11 @@ var userStates = enum[signetv1.User_State, user.State]{
 	signetv1.User_STATE_LOCKED:   user.Locked,
 }
 
+var userTypes = enum[signetv1.UserType, user.Type]{
+	signetv1.UserType_USER_TYPE_HUMAN:   user.IsHuman,
+	signetv1.UserType_USER_TYPE_SERVICE: user.IsService,
+}
+
 var orgStates = enum[signetv1.Organization_State, org.State]{
 	signetv1.Organization_STATE_ACTIVE:   org.Active,
 	signetv1.Organization_STATE_INACTIVE: org.Inactive,
@@ -47,4 +52,9 @@ var orgStates = enum[signetv1.Organization_State, org.State]{
 var idpStates = enum[signetv1.IdentityProvider_State, idp.State]{
 	signetv1.IdentityProvider_STATE_ACTIVE:   idp.Active,
 	signetv1.IdentityProvider_STATE_INACTIVE: idp.Inactive,
+}
+
+var idpTypes = enum[signetv1.IdentityProviderType, idp.Type]{
+	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_JWT:  idp.IsJWT,
+	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_OIDC: idp.IsOIDC,
 }

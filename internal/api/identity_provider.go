@@ -57,7 +57,7 @@ func (s IdentityProviders) AddJWTIdentityProvider(ctx context.Context, r *signet
 	}
 	added, err := idp.AddJWT(ctx, s.Store, call.From(ctx).Permit, once,
 		idp.General{Name: r.GetName(), Styling: stylings.name(r.GetStylingType()), AutoRegister: r.GetAutoRegister()},
-		idp.JWT{Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(), HeaderName: r.GetHeaderName()})
+		idp.JWT{Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(), HeaderName: r.GetHeaderName(), Audience: r.GetAudience()})
 	if err != nil {
 		return nil, err
 	}
@@ -70,12 +70,19 @@ func (s IdentityProviders) GetIdentityProvider(ctx context.Context, r *signetv1.
 	if err != nil {
 		return nil, err
 	}
+	return &signetv1.GetIdentityProviderResponse{Idp: showProvider(p)}, nil
+}
+
+func showProvider(p *event.Object[idp.Provider]) *signetv1.IdentityProvider {
 	g := p.State.General
 	out := &signetv1.IdentityProvider{IdpId: p.ID, Details: complete(p.Details()), State: idpStates.number(p.State.State),
 		Name: g.Name, StylingType: stylings.number(g.Styling), AutoRegister: g.AutoRegister}
 	if j := p.State.JWT; j != nil {
 		out.Config = &signetv1.IdentityProvider_Jwt{Jwt: &signetv1.IdentityProvider_JWT{
-			JwtEndpoint: j.Endpoint, Issuer: j.Issuer, KeysEndpoint: j.KeysEndpoint, HeaderName: j.HeaderName}}
+			JwtEndpoint: j.Endpoint, Issuer: j.Issuer, KeysEndpoint: j.KeysEndpoint, HeaderName: j.HeaderName, Audience: j.Audience}}
+	} else if o := p.State.OIDC; o != nil {
+		out.Config = &signetv1.IdentityProvider_Oidc{Oidc: &signetv1.IdentityProvider_OIDC{
+			Issuer: o.Issuer, ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes}}
 	}
-	return &signetv1.GetIdentityProviderResponse{Idp: out}, nil
+	return out
 }

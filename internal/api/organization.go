@@ -7,6 +7,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/setup"
@@ -15,9 +16,11 @@ import (
 
 // Organizations implements OrganizationService.
 type Organizations struct {
-	Setup  setup.Setup
-	Master secret.MasterKey
-	Clock  func() time.Time
+	Setup    setup.Setup
+	Master   secret.MasterKey
+	Clock    func() time.Time
+	Resolver org.Resolver // where the proof of a domain is looked for
+	Cleaner  *lifecycle.Cleaner
 }
 
 var _ signetv1connect.OrganizationServiceHandler = Organizations{}
@@ -56,8 +59,5 @@ func (s Organizations) GetOrganization(ctx context.Context, _ *signetv1.GetOrgan
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetOrganizationResponse{Org: &signetv1.Organization{
-		OrgId: o.ID, Details: complete(o.Details()), State: orgStates.number(o.State.State),
-		Name: o.State.Name, PrimaryDomain: o.State.PrimaryDomain(),
-	}}, nil
+	return &signetv1.GetOrganizationResponse{Org: showOrganization(o)}, nil
 }

@@ -8,12 +8,14 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 )
 
 // Sessions implements SessionService.
 type Sessions struct {
 	Sessions *session.Sessions
+	Master   secret.MasterKey
 }
 
 var _ signetv1connect.SessionServiceHandler = Sessions{}
@@ -32,7 +34,7 @@ func (s Sessions) CreateSession(ctx context.Context, r *signetv1.CreateSessionRe
 
 // EndSession signs out.
 func (s Sessions) EndSession(ctx context.Context, r *signetv1.EndSessionRequest) (*signetv1.EndSessionResponse, error) {
-	if err := s.Sessions.End(ctx, call.From(ctx).Caller, r.GetSessionId()); err != nil {
+	if err := s.Sessions.End(ctx, session.Own(call.From(ctx).Caller), r.GetSessionId()); err != nil {
 		return nil, err
 	}
 	return &signetv1.EndSessionResponse{}, nil

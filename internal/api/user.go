@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"time"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
@@ -18,6 +19,11 @@ type Users struct {
 	Store    event.Store
 	Hasher   *secret.Hasher
 	Sessions *session.Sessions
+	Master   secret.MasterKey
+	Clock    func() time.Time
+
+	// Deliver brings a code to a person. Nil: the installation cannot.
+	Deliver func(context.Context, user.Delivery) error
 }
 
 var _ signetv1connect.UserServiceHandler = Users{}
@@ -81,10 +87,15 @@ func (s Users) GetUser(ctx context.Context, r *signetv1.GetUserRequest) (*signet
 
 // render shows a user. Login names follow from the organization's domains, so that is read along.
 func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv1.User, error) {
-	o, err := org.Kind.Read(ctx, s.Store, u.Org)
+	o, err := org.Owning(ctx, s.Store, call.From(ctx).Caller, u.Org)
 	if err != nil {
 		return nil, err
 	}
+	return show(u, o), nil
+}
+
+// show is a user beside the organization that it belongs to; nil where there is none.
+func show(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.User {
 	out := &signetv1.User{UserId: u.ID, Details: complete(u.Details()), State: userStates.number(u.State.State), UserName: u.State.UserName}
 	if o != nil {
 		out.LoginNames = o.State.LoginNames(u.State.UserName)
@@ -103,5 +114,5 @@ func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv
 	} else if v := u.State.Service; v != nil {
 		out.Type = &signetv1.User_Service_{Service: &signetv1.User_Service{Name: v.Name, Description: v.Description}}
 	}
-	return out, nil
+	return out
 }

@@ -2,6 +2,7 @@ package event
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -28,6 +29,7 @@ type Batch struct {
 	claims  map[[32]byte]string // likewise; empty: free
 	rows    map[RowKey]*Row     // likewise; nil value: dropped
 	reads   map[Ref]struct{}
+	groups  map[Grouping]bool // what is in a group from now on, or not
 
 	events []Event
 	tokens []TokenChange
@@ -37,7 +39,8 @@ type Batch struct {
 // NewBatch starts a batch at the time now.
 func NewBatch(master secret.MasterKey, now int64, loaded Loaded) *Batch {
 	return &Batch{master: master, now: now, loaded: loaded,
-		records: map[Ref]*Record{}, claims: map[[32]byte]string{}, rows: map[RowKey]*Row{}, reads: map[Ref]struct{}{}}
+		records: map[Ref]*Record{}, claims: map[[32]byte]string{}, rows: map[RowKey]*Row{}, reads: map[Ref]struct{}{},
+		groups: map[Grouping]bool{}}
 }
 
 // Size is about how many bytes the batch will write.
@@ -62,6 +65,7 @@ func (b *Batch) Run(c *Command) error {
 			b.records[d.ref] = &record
 			b.events = append(b.events, d.events...)
 			b.size += d.size + len(record.Doc)
+			b.regroup(d)
 		} else if !d.writable || !d.exists() {
 			b.reads[d.ref] = struct{}{} // what is absent has no lock either
 		}
@@ -74,6 +78,26 @@ func (b *Batch) Run(c *Command) error {
 	}
 	b.tokens = append(b.tokens, tx.tokens...)
 	return nil
+}
+
+// regroup notes which groups an object has left and joined.
+func (b *Batch) regroup(d *draft) {
+	for _, g := range d.left {
+		if !slices.Contains(d.groups, g) {
+			b.groups[Grouping{g, d.record.ID}] = false
+		}
+	}
+	for _, g := range d.groups {
+		if !slices.Contains(d.left, g) {
+			b.groups[Grouping{g, d.record.ID}] = true
+		}
+	}
+}
+
+// Grouping says that an object is in a group.
+type Grouping struct {
+	Group    string
+	ObjectID string
 }
 
 // TokenChange is one change to the stored tokens: exactly one field is set.
@@ -116,6 +140,8 @@ type Changes struct {
 	Put      []Row         // rows nobody looked at: the last write counts
 	Dropped  []RowKey
 	Tokens   []TokenChange
+	Joined   []Grouping // sorted, like Left; some may be so already
+	Left     []Grouping
 	Unmoved  []Unmoved
 }
 
@@ -176,6 +202,16 @@ func (b *Batch) Changes() *Changes {
 	slices.SortFunc(c.Put, byKey)
 	slices.SortFunc(c.Dropped, compareKeys)
 	slices.SortStableFunc(c.Tokens, func(x, y TokenChange) int { return compare(x.id(), y.id()) })
+	for g, in := range b.groups {
+		if in {
+			c.Joined = append(c.Joined, g)
+		} else {
+			c.Left = append(c.Left, g)
+		}
+	}
+	byGroup := func(x, y Grouping) int { return cmp.Or(compare(x.Group, y.Group), compare(x.ObjectID, y.ObjectID)) }
+	slices.SortFunc(c.Joined, byGroup)
+	slices.SortFunc(c.Left, byGroup)
 	for ref := range b.reads {
 		if b.records[ref] != nil {
 			continue // written by another command of the batch, so it is locked
@@ -351,6 +387,8 @@ type draft struct {
 	size     int
 	before   []Claim // held before the first new event
 	after    []Claim
+	left     []string // groups it was in before the first new event
+	groups   []string
 }
 
 func (tx *Tx) draft(ref Ref) (*draft, error) {

@@ -64,6 +64,7 @@ type Token struct {
 	ID       string
 	Hash     []byte // SHA-256 of the token itself
 	Kind     string
+	Name     string // what it is for
 	UserID   string
 	Epoch    int64
 	OrgEpoch int64

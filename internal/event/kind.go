@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ type Schema[S any] struct {
 	Columns []string                    // lookup columns of the state table
 	Lookup  func(o *Object[S]) []string // their values, in the same order
 	Claims  func(o *Object[S]) []Claim  // the names the object holds; nil for none
+	Groups  func(o *Object[S]) []string // the groups it is in, each once, see Query.Group; nil for none
 	// Copy copies a state so that applying facts to the copy leaves the original as it is. Where it is given, a state that
 	// stays in memory is not decoded again.
 	Copy func(state *S) S
@@ -238,8 +240,13 @@ func (o *Object[S]) Append(facts ...Fact[S]) error {
 	if o.draft == nil {
 		return errors.New("event: Append outside a command")
 	}
-	if d := o.draft; len(d.events) == 0 && d.exists() && o.kind.schema.Claims != nil {
-		d.before = o.kind.schema.Claims(o)
+	if d := o.draft; len(d.events) == 0 && d.exists() {
+		if o.kind.schema.Claims != nil {
+			d.before = o.kind.schema.Claims(o)
+		}
+		if o.kind.schema.Groups != nil {
+			d.left = o.kind.schema.Groups(o)
+		}
 	}
 	for _, f := range facts {
 		payload, personal, err := o.kind.encode(f)
@@ -282,6 +289,9 @@ func (k *Objects[S]) finish(o *Object[S]) error {
 	}
 	if k.schema.Claims != nil {
 		d.after = k.schema.Claims(o)
+	}
+	if k.schema.Groups != nil {
+		d.groups = k.schema.Groups(o)
 	}
 	return nil
 }
@@ -331,8 +341,8 @@ type KeyOpener func(keyID string) (secret.DataKey, bool, error)
 type Fold interface {
 	// Add folds the next event, in order of sequence.
 	Add(e *Event) error
-	// Record gives the folded record and the names the object holds.
-	Record() (*Record, []Claim, error)
+	// Record gives the folded record, the names the object holds and the groups it is in.
+	Record() (*Record, []Claim, []string, error)
 }
 
 // NewFold starts folding one object.
@@ -371,12 +381,12 @@ func (f *fold[S]) Add(e *Event) error {
 	return nil
 }
 
-func (f *fold[S]) Record() (*Record, []Claim, error) {
+func (f *fold[S]) Record() (*Record, []Claim, []string, error) {
 	o, d := &f.object, f.object.draft
 	o.ID, o.Org, o.Sequence = d.record.ID, d.record.Org, d.record.Sequence
 	o.Created, o.Changed = Time(d.record.Created), Time(d.record.Changed)
 	err := o.kind.finish(o)
-	return &d.record, d.after, err
+	return &d.record, d.after, d.groups, err
 }
 
 // Definition is what the store needs to know of a kind, whatever its state is.
@@ -394,6 +404,11 @@ func (k *Objects[S]) Name() Kind { return k.schema.Name }
 
 // Table that holds the states.
 func (k *Objects[S]) Table() string { return k.schema.Table }
+
+// Column gives the value of a lookup column of a record of this kind.
+func (k *Objects[S]) Column(rec *Record, name string) string {
+	return rec.Columns[slices.Index(k.schema.Columns, name)]
+}
 
 // Columns that find objects.
 func (k *Objects[S]) Columns() []string { return k.schema.Columns }

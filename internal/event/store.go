@@ -24,6 +24,8 @@ type Reader interface {
 	Record(ctx context.Context, ref Ref) (*Record, error)
 	// RecordsWhere reads up to limit objects of an organization by one of their lookup columns, oldest first.
 	RecordsWhere(ctx context.Context, kind Kind, org, column, value string, limit int) ([]*Record, error)
+	// List reads a page of objects.
+	List(ctx context.Context, q Query) (Page, error)
 	// Holder tells which object holds a claim; empty when it is free.
 	Holder(ctx context.Context, claim Claim) (string, error)
 	// Row reads a row beside the log.
@@ -32,17 +34,18 @@ type Reader interface {
 	Bearer(ctx context.Context, tokenHash []byte) (*Bearer, error)
 	// TokenByID reads a token by its public id.
 	TokenByID(ctx context.Context, id string) (*Token, error)
+	// TokensOf reads up to limit of a user's tokens of one kind that have not expired, in the order of their ids.
+	TokensOf(ctx context.Context, userID, kind, afterID string, limit int) ([]Token, error)
 	// Events reads up to limit events after a position, in order.
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
 }
 
-// Bearer is what decides about a request's credential: the token, and the standing of its user and of that user's
-// organization.
+// Bearer is what decides about a request's credential: the token, its user, and that user's organization, all as they
+// are at one moment.
 type Bearer struct {
 	Token Token
-	OrgID string
-	User  string
-	Org   string
+	User  *Record
+	Org   *Record
 }
 
 // Standing is the lookup column of users and organizations that holds the part of their state that decides about

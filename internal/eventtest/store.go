@@ -14,6 +14,7 @@ package eventtest
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -43,6 +44,7 @@ type Store struct {
 	claims  map[[32]byte]string
 	rows    map[event.RowKey]*event.Row
 	tokens  map[string]*event.Token // by id
+	groups  map[event.Grouping]bool
 	log     []event.Event
 }
 
@@ -52,7 +54,8 @@ var _ event.Store = (*Store)(nil)
 func New(t testing.TB, kinds ...event.Definition) *Store {
 	t.Helper()
 	s := &Store{Master: secret.NewMasterKey(), now: Start, kinds: map[event.Kind]event.Definition{},
-		records: map[event.Ref]*event.Record{}, claims: map[[32]byte]string{}, rows: map[event.RowKey]*event.Row{}, tokens: map[string]*event.Token{}}
+		records: map[event.Ref]*event.Record{}, claims: map[[32]byte]string{}, rows: map[event.RowKey]*event.Row{}, tokens: map[string]*event.Token{},
+		groups: map[event.Grouping]bool{}}
 	for _, k := range kinds {
 		s.kinds[k.Name()] = k
 	}
@@ -128,6 +131,12 @@ func (s *Store) apply(c *event.Changes) error {
 	for _, key := range c.Dropped {
 		delete(s.rows, key)
 	}
+	for _, g := range c.Left {
+		delete(s.groups, g)
+	}
+	for _, g := range c.Joined {
+		s.groups[g] = true
+	}
 	for _, change := range c.Tokens {
 		switch {
 		case change.Put != nil:
@@ -181,6 +190,53 @@ func (s *Store) RecordsWhere(_ context.Context, kind event.Kind, org, column, va
 	return found[:min(limit, len(found))], nil
 }
 
+// List implements event.Reader.
+func (s *Store) List(_ context.Context, q event.Query) (event.Page, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.kinds[q.Kind]
+	if k == nil {
+		return event.Page{}, fmt.Errorf("eventtest: unknown kind %q", q.Kind)
+	}
+	column := func(r *event.Record, name string) string {
+		if i := slices.Index(k.Columns(), name); i >= 0 {
+			return r.Columns[i]
+		}
+		return ""
+	}
+	place := func(r *event.Record) event.Cursor {
+		if q.By == "" || q.Group != "" {
+			return event.Cursor{ID: r.ID}
+		}
+		return event.Cursor{Value: column(r, q.By), ID: r.ID}
+	}
+	compare := func(a, b event.Cursor) int {
+		return cmp.Or(strings.Compare(a.Value, b.Value), strings.Compare(a.ID, b.ID))
+	}
+	var found []*event.Record
+	for ref, r := range s.records {
+		in := q.Group != "" && s.groups[event.Grouping{Group: q.Group, ObjectID: r.ID}] ||
+			q.Group == "" && (q.Org == "" || r.Org == q.Org) && column(r, event.State) != event.Removed && strings.HasPrefix(place(r).Value, q.Prefix)
+		for name, value := range q.Where {
+			in = in && column(r, name) == value
+		}
+		if in && ref.Kind == q.Kind && compare(place(r), q.After) > 0 {
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, func(a, b *event.Record) int { return compare(place(a), place(b)) })
+	var page event.Page
+	if len(found) > q.Limit {
+		found = found[:q.Limit]
+		next := place(found[q.Limit-1])
+		page.Next = &next
+	}
+	for _, r := range found {
+		page.Records = append(page.Records, asRead(r))
+	}
+	return page, nil
+}
+
 // Holder implements event.Reader.
 func (s *Store) Holder(_ context.Context, claim event.Claim) (string, error) {
 	s.mu.Lock()
@@ -215,13 +271,9 @@ func (s *Store) Bearer(_ context.Context, tokenHash []byte) (*event.Bearer, erro
 		if o == nil {
 			return nil, nil
 		}
-		return &event.Bearer{Token: *t, OrgID: u.Org, User: s.standing(u), Org: s.standing(o)}, nil
+		return &event.Bearer{Token: *t, User: u, Org: o}, nil
 	}
 	return nil, nil
-}
-
-func (s *Store) standing(r *event.Record) string {
-	return r.Columns[slices.Index(s.kinds[r.Kind].Columns(), event.Standing)]
 }
 
 // TokenByID implements event.Reader.
@@ -234,6 +286,20 @@ func (s *Store) TokenByID(_ context.Context, id string) (*event.Token, error) {
 	}
 	read := *t
 	return &read, nil
+}
+
+// TokensOf implements event.Reader.
+func (s *Store) TokensOf(_ context.Context, userID, kind, afterID string, limit int) ([]event.Token, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []event.Token
+	for _, t := range s.tokens {
+		if t.UserID == userID && t.Kind == kind && t.ID > afterID && t.Expires > event.Micros(s.now) {
+			found = append(found, *t)
+		}
+	}
+	slices.SortFunc(found, func(a, b event.Token) int { return strings.Compare(a.ID, b.ID) })
+	return found[:min(limit, len(found))], nil
 }
 
 // Events implements event.Reader.
@@ -289,15 +355,18 @@ func (s *Store) checkFold(t testing.TB) {
 			return
 		}
 	}
-	claims := map[[32]byte]string{}
+	claims, groups := map[[32]byte]string{}, map[event.Grouping]bool{}
 	for ref, f := range folds {
-		r, held, err := f.Record()
+		r, held, in, err := f.Record()
 		if err != nil {
 			t.Errorf("folding %s: %v", ref.ID, err)
 			continue
 		}
 		for _, c := range held {
 			claims[c.Digest()] = ref.ID
+		}
+		for _, g := range in {
+			groups[event.Grouping{Group: g, ObjectID: ref.ID}] = true
 		}
 		if !r.Equal(s.records[ref]) {
 			t.Errorf("the log of %s folds to\n%s\nbut the state is\n%s", ref.ID, r.Doc, s.records[ref].Doc)
@@ -308,5 +377,8 @@ func (s *Store) checkFold(t testing.TB) {
 	}
 	if !maps.Equal(claims, s.claims) {
 		t.Errorf("the objects hold %d names by the log, but %d are kept, or by others", len(claims), len(s.claims))
+	}
+	if !maps.Equal(groups, s.groups) {
+		t.Errorf("by the log the groups are %v, but %v are kept", groups, s.groups)
 	}
 }

@@ -21,7 +21,7 @@ type Installation struct {
 // Kind of the object of this package.
 var Kind = event.Define(event.Schema[Installation]{
 	Name: "installation", Table: "installations", Prefix: "ins", Shape: 1,
-	Facts: []event.Fact[Installation]{Added{}, OwnerAdded{}},
+	Facts: []event.Fact[Installation]{Added{}, OwnerAdded{}, OwnerRemoved{}, MembersChanged{}},
 })
 
 // Ref points at the one installation.
@@ -52,6 +52,31 @@ func (e OwnerAdded) Apply(i *Installation) {
 		i.Owners = append(i.Owners, e.UserID)
 	}
 }
+
+// OwnerRemoved records that a user is no longer an owner of the installation.
+type OwnerRemoved struct {
+	UserID string `json:"userId"`
+}
+
+// EventType implements event.Fact.
+func (OwnerRemoved) EventType() event.Type { return "installation.owner_removed.v1" }
+
+// Apply implements event.Fact.
+func (e OwnerRemoved) Apply(i *Installation) {
+	i.Owners = slices.DeleteFunc(slices.Clone(i.Owners), func(id string) bool { return id == e.UserID })
+}
+
+// MembersChanged records that what a user holds in the installation changed, where the list of owners stays as it is. So
+// every grant in the installation moves its sequence, and a decision can rest on nobody having been given more.
+type MembersChanged struct {
+	UserID string `json:"userId"`
+}
+
+// EventType implements event.Fact.
+func (MembersChanged) EventType() event.Type { return "installation.members_changed.v1" }
+
+// Apply implements event.Fact.
+func (MembersChanged) Apply(*Installation) {}
 
 // Read reads the installation; nil before the first start.
 func Read(ctx context.Context, r event.Reader) (*event.Object[Installation], error) {

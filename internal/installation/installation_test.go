@@ -28,3 +28,13 @@ func TestTheInstallationKnowsItsDefaultOrganizationAndItsOwners(t *testing.T) {
 		t.Errorf("got %+v", i.State)
 	}
 }
+
+func TestAnOwnerWhoLeavesIsNoLongerOne(t *testing.T) {
+	s := eventtest.New(t, installation.Kind)
+	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"},
+		installation.OwnerAdded{UserID: "usr_a"}, installation.OwnerAdded{UserID: "usr_b"}, installation.MembersChanged{UserID: "usr_b"},
+		installation.OwnerRemoved{UserID: "usr_a"}, installation.OwnerRemoved{UserID: "usr_x"})
+	if i := eventtest.State(t, s, installation.Kind, installation.ID); !slices.Equal(i.State.Owners, []string{"usr_b"}) {
+		t.Errorf("got %+v", i.State)
+	}
+}

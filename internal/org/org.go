@@ -3,12 +3,14 @@
 package org
 
 import (
+	"cmp"
 	"context"
-	"slices"
+	"strings"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // State of an organization.
@@ -25,7 +27,9 @@ const (
 type Org struct {
 	Standing
 	Name    string   `json:"name"`
+	NameKey string   `json:"nameKey,omitempty"`
 	Domains []Domain `json:"domains,omitempty"` // the primary one first
+	Empty   bool     `json:"empty,omitempty"`   // removed, and nothing that belonged to it is left
 }
 
 // Standing is the part of an organization's state that decides about credentials. Every request reads it.
@@ -34,37 +38,24 @@ type Standing struct {
 	Epoch int64 `json:"epoch,omitempty"` // tokens of an older epoch are dead
 }
 
-// Domain is a domain of an organization, in the form it is compared in.
-type Domain struct {
-	Name     string `json:"name"`
-	Verified bool   `json:"verified,omitempty"`
-}
-
-// PrimaryDomain is the one login names are shown with; empty when there is none.
-func (o *Org) PrimaryDomain() string {
-	if len(o.Domains) == 0 {
-		return ""
-	}
-	return o.Domains[0].Name
-}
-
-// LoginNames of a user with this user name: one for every verified domain, the primary one first.
-func (o *Org) LoginNames(userName string) []string {
-	var names []string
-	for _, d := range o.Domains {
-		if d.Verified {
-			names = append(names, userName+"@"+d.Name)
-		}
-	}
-	return names
-}
+// key is what the name is found by. States from before it was recorded have a plain one.
+func (o *Org) key() string { return cmp.Or(o.NameKey, syntax.PlainKey(o.Name)) }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Org]{
-	Name: "org", Table: "orgs", Prefix: "org", Shape: 1,
-	Facts:   []event.Fact[Org]{Added{}, DomainAdded{}, Deactivated{}, Reactivated{}, WasRemoved{}},
-	Columns: []string{event.Standing},
-	Lookup:  func(o *event.Object[Org]) []string { return []string{event.StandingOf(&o.State.Standing)} },
+	Name: "org", Table: "orgs", Prefix: "org", Shape: 2,
+	Facts: []event.Fact[Org]{Added{}, Renamed{}, DomainAdded{}, DomainVerified{}, PrimaryDomainSet{}, DomainRemoved{},
+		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}},
+	Columns: []string{event.Standing, event.State, "name"},
+	Lookup: func(o *event.Object[Org]) []string {
+		return []string{event.StandingOf(&o.State.Standing), string(o.State.State), event.LookupText(o.State.key())}
+	},
+	Groups: func(o *event.Object[Org]) []string {
+		if o.State.State == Removed && !o.State.Empty {
+			return []string{Removing}
+		}
+		return nil
+	},
 	Claims: func(o *event.Object[Org]) []event.Claim {
 		var claims []event.Claim
 		for _, d := range o.State.Domains {
@@ -76,38 +67,34 @@ var Kind = event.Define(event.Schema[Org]{
 	},
 })
 
-// DomainClaim is the claim of the organization that has verified a domain.
-func DomainClaim(domain string) event.Claim { return event.Claim{Space: "domain", Key: domain} }
+// Removing is the group of the organizations that are removed while things that belonged to them are still left.
+const Removing = "removing"
 
 // Added records a new organization.
 type Added struct {
-	Name string `json:"name"`
+	Name    string `json:"name"`
+	NameKey string `json:"nameKey,omitempty"` // missing in the first events
 }
 
 // EventType implements event.Fact.
 func (Added) EventType() event.Type { return "org.added.v1" }
 
 // Apply implements event.Fact.
-func (e Added) Apply(o *Org) { o.Name, o.State = e.Name, Active }
+func (e Added) Apply(o *Org) { o.Name, o.NameKey, o.State = e.Name, e.NameKey, Active }
 
-// DomainAdded records a domain; Primary makes it the one login names are shown with.
-type DomainAdded struct {
-	Domain   string `json:"domain"`
-	Verified bool   `json:"verified,omitempty"`
-	Primary  bool   `json:"primary,omitempty"`
+// Renamed records another name.
+type Renamed struct {
+	Name    *string `json:"name,omitempty"`
+	NameKey *string `json:"nameKey,omitempty"`
 }
 
 // EventType implements event.Fact.
-func (DomainAdded) EventType() event.Type { return "org.domain_added.v1" }
+func (Renamed) EventType() event.Type { return "org.renamed.v1" }
 
 // Apply implements event.Fact.
-func (e DomainAdded) Apply(o *Org) {
-	d := Domain{Name: e.Domain, Verified: e.Verified}
-	if e.Primary {
-		o.Domains = slices.Insert(o.Domains, 0, d)
-	} else {
-		o.Domains = append(o.Domains, d)
-	}
+func (e Renamed) Apply(o *Org) {
+	event.Set(&o.Name, e.Name)
+	event.Set(&o.NameKey, e.NameKey)
 }
 
 // Deactivated records that nobody of the organization may sign in. Tokens made before stay dead for good.
@@ -137,17 +124,20 @@ func (WasRemoved) EventType() event.Type { return "org.removed.v1" }
 // Apply implements event.Fact.
 func (WasRemoved) Apply(o *Org) { *o = Org{Standing: Standing{State: Removed, Epoch: o.Epoch + 1}} }
 
-// Reasons of this package.
-const (
-	NotFound    errs.Reason = "ORGANIZATION_NOT_FOUND"
-	DomainTaken errs.Reason = "DOMAIN_TAKEN"
-)
+// Emptied records that nothing is left of what belonged to a removed organization.
+type Emptied struct{}
+
+// EventType implements event.Fact.
+func (Emptied) EventType() event.Type { return "org.emptied.v1" }
+
+// Apply implements event.Fact.
+func (Emptied) Apply(o *Org) { o.Empty = true }
+
+// NotFound is the reason of ErrNotFound.
+const NotFound errs.Reason = "ORGANIZATION_NOT_FOUND"
 
 // ErrNotFound: there is no such organization.
 var ErrNotFound = errs.New(errs.NotFound, NotFound, "there is no organization with this identifier")
-
-// ErrDomainTaken: another organization has the domain.
-var ErrDomainTaken = errs.New(errs.AlreadyExists, DomainTaken, "the domain belongs to another organization: choose another one, or leave it out to get one")
 
 // Add creates an organization inside a command that declared it and the claims of its domains. The first free one of
 // the candidates becomes the primary domain, verified. Errors: ErrDomainTaken when none is free.
@@ -158,7 +148,7 @@ func Add(tx *event.Tx, id, name string, candidates []string) (*event.Object[Org]
 			return nil, err
 		}
 		if holder == "" {
-			return Kind.Create(tx, id, id, Added{Name: name}, DomainAdded{Domain: domain, Verified: true, Primary: true})
+			return Kind.Create(tx, id, id, Added{Name: name, NameKey: syntax.NameKey(name)}, DomainAdded{Domain: domain, Verified: true, Primary: true})
 		}
 	}
 	return nil, ErrDomainTaken
@@ -166,9 +156,110 @@ func Add(tx *event.Tx, id, name string, candidates []string) (*event.Object[Org]
 
 // Get reads the organization of the permit. Errors: ErrNotFound.
 func Get(ctx context.Context, r event.Reader, permit access.Permit) (*event.Object[Org], error) {
-	o, err := Kind.Read(ctx, r, permit.Org())
+	return there(Kind.Read(ctx, r, permit.Org()))
+}
+
+// Exists refuses with ErrNotFound where there is no organization with this id.
+func Exists(ctx context.Context, r event.Reader, id string) error {
+	_, err := there(Kind.Read(ctx, r, id))
+	return err
+}
+
+// Owning reads the organization that something belongs to; nil where there is none. What came with the caller's
+// credential is not read again.
+func Owning(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Org], error) {
+	if caller != nil && caller.Org != nil && caller.Org.ID == id {
+		return Kind.Open(caller.Org)
+	}
+	return Kind.Read(ctx, r, id)
+}
+
+// Mine reads the caller's own organization. Errors: ErrNotFound.
+func Mine(ctx context.Context, r event.Reader, caller *access.Caller) (*event.Object[Org], error) {
+	return there(Owning(ctx, r, caller, caller.OrgID))
+}
+
+// there makes an organization that was not found, or is gone, a refusal.
+func there(o *event.Object[Org], err error) (*event.Object[Org], error) {
 	if err == nil && (o == nil || o.State.State == Removed) {
 		return nil, ErrNotFound
 	}
 	return o, err
+}
+
+// Filter says which organizations to list; empty fields do not restrict.
+type Filter struct {
+	Name   string // what the name begins with, whatever its case
+	Domain string // a verified domain, in whatever spelling
+	State  State
+}
+
+// List reads a page of the installation's organizations: the oldest first, or in the order of names where a beginning
+// is given. The permit must be for the installation.
+func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor, limit int) ([]*event.Object[Org], *event.Cursor, error) {
+	if !permit.Reaches(access.Installation) {
+		return nil, nil, access.ErrDenied
+	}
+	prefix := event.LookupText(syntax.NameKey(f.Name))
+	if f.Domain != "" {
+		o, err := holding(ctx, r, f.Domain)
+		if err != nil || o == nil || f.State != "" && o.State.State != f.State || !strings.HasPrefix(event.LookupText(o.State.key()), prefix) {
+			return nil, nil, err
+		}
+		return []*event.Object[Org]{o}, nil, nil
+	}
+	q := event.Query{After: after, Limit: limit}
+	if prefix != "" {
+		q.By, q.Prefix = "name", prefix
+	}
+	if f.State != "" {
+		q.Where = map[string]string{event.State: string(f.State)}
+	}
+	return Kind.List(ctx, r, q)
+}
+
+// holding finds the organization that has verified a domain; nil where none has.
+func holding(ctx context.Context, r event.Reader, domain string) (*event.Object[Org], error) {
+	name, problem := syntax.Domain(domain)
+	if problem != "" {
+		return nil, nil
+	}
+	id, err := r.Holder(ctx, DomainClaim(name))
+	if err != nil || id == "" {
+		return nil, err
+	}
+	return Kind.Read(ctx, r, id)
+}
+
+// Rename gives the permit's organization another name. Errors: ErrNotFound; Aborted when match does not hold.
+func Rename(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, name string) (event.Details, error) {
+	key := syntax.NameKey(name)
+	return change(ctx, s, permit, nil, func(_ *event.Tx, o *event.Object[Org]) (event.Fact[Org], error) {
+		return Renamed{Name: event.Changed(o.State.Name, name), NameKey: event.Changed(o.State.NameKey, key)}, match.Check(o.Sequence)
+	})
+}
+
+// change records one fact about the permit's organization, which may take these names by it.
+func change(ctx context.Context, s event.Store, permit access.Permit, claims []event.Claim,
+	decide func(*event.Tx, *event.Object[Org]) (event.Fact[Org], error)) (event.Details, error) {
+	var details event.Details
+	err := s.Do(ctx, event.Command{
+		Origin: permit.Origin(),
+		Write:  []event.Ref{Kind.Ref(permit.Org())},
+		Claims: claims,
+		Decide: func(tx *event.Tx) error {
+			o, err := there(Kind.Get(tx, permit.Org()))
+			if err != nil {
+				return err
+			}
+			fact, err := decide(tx, o)
+			if err != nil {
+				return err
+			}
+			err = o.Append(fact)
+			details = o.Details()
+			return err
+		},
+	})
+	return details, err
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
 	"github.com/signet-idm/signet/internal/org"
@@ -16,6 +17,7 @@ func TestWhatHappensToAnOrganizationFoldsIntoItsState(t *testing.T) {
 	domain := func(name string, verified, primary bool) org.DomainAdded {
 		return org.DomainAdded{Domain: name, Verified: verified, Primary: primary}
 	}
+	challenged := org.DomainAdded{Domain: "b.example", Challenge: "c0ffee"}
 	for _, c := range []struct {
 		name  string
 		facts []event.Fact[org.Org]
@@ -26,6 +28,16 @@ func TestWhatHappensToAnOrganizationFoldsIntoItsState(t *testing.T) {
 			`{"state":"active","name":"Acme","domains":[{"name":"a.example","verified":true},{"name":"b.example"}]}`},
 		{"a primary domain comes first", []event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", true, true)},
 			`{"state":"active","name":"Acme","domains":[{"name":"b.example","verified":true},{"name":"a.example","verified":true}]}`},
+		{"another name", []event.Fact[org.Org]{added, org.Renamed{Name: new("Ümit"), NameKey: new("ümit")}}, `{"state":"active","name":"Ümit","nameKey":"ümit"}`},
+		{"a new name that is none", []event.Fact[org.Org]{added, org.Renamed{}}, `{"state":"active","name":"Acme"}`},
+		{"a domain that is verified needs no challenge any more", []event.Fact[org.Org]{added, domain("a.example", true, true), challenged, org.DomainVerified{Domain: "b.example"}},
+			`{"state":"active","name":"Acme","domains":[{"name":"a.example","verified":true},{"name":"b.example","verified":true}]}`},
+		{"another primary domain", []event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", true, false), domain("c.example", true, false), org.PrimaryDomainSet{Domain: "c.example"}},
+			`{"state":"active","name":"Acme","domains":[{"name":"c.example","verified":true},{"name":"a.example","verified":true},{"name":"b.example","verified":true}]}`},
+		{"a domain less", []event.Fact[org.Org]{added, domain("a.example", true, true), challenged, org.DomainRemoved{Domain: "b.example"}},
+			`{"state":"active","name":"Acme","domains":[{"name":"a.example","verified":true}]}`},
+		{"what is said of other domains changes nothing", []event.Fact[org.Org]{added, challenged, org.DomainVerified{Domain: "x"}, org.PrimaryDomainSet{Domain: "x"}, org.DomainRemoved{Domain: "x"}},
+			`{"state":"active","name":"Acme","domains":[{"name":"b.example","challenge":"c0ffee"}]}`},
 		{"deactivating starts a new epoch", []event.Fact[org.Org]{added, org.Deactivated{}}, `{"state":"inactive","epoch":1,"name":"Acme"}`},
 		{"reactivating does not go back to the old epoch", []event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}}, `{"state":"active","epoch":1,"name":"Acme"}`},
 		{"every deactivation counts", []event.Fact[org.Org]{added, org.Deactivated{}, org.Reactivated{}, org.Deactivated{}}, `{"state":"inactive","epoch":2,"name":"Acme"}`},
@@ -79,7 +91,7 @@ func TestAddTakesTheFirstFreeDomain(t *testing.T) {
 	s := eventtest.New(t, org.Kind)
 	fact := func(id, domain string) []eventtest.Fact {
 		return []eventtest.Fact{
-			{Object: id, Type: "org.added.v1", Payload: `{"name":"Acme"}`},
+			{Object: id, Type: "org.added.v1", Payload: `{"name":"Acme","nameKey":"acme"}`},
 			{Object: id, Type: "org.domain_added.v1", Payload: `{"domain":"` + domain + `","verified":true,"primary":true}`},
 		}
 	}
@@ -126,4 +138,134 @@ func TestAnOrganizationIsReadWithinItsPermit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// permit is that of an owner of the installation.
+func permit(t *testing.T, scope string) access.Permit {
+	t.Helper()
+	return permitFor(t, scope, access.Memberships{access.Installation: {access.IAMOwner}})
+}
+
+func permitFor(t *testing.T, scope string, m access.Memberships) access.Permit {
+	t.Helper()
+	p, err := (&access.Caller{UserID: "usr_a", Memberships: m}).In(scope, access.DomainRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func TestRenamingRecordsWhatDiffers(t *testing.T) {
+	for _, c := range []struct {
+		name, to, payload string
+	}{
+		{"another name", "Acme GmbH", `{"name":"Acme GmbH","nameKey":"acme gmbh"}`},
+		{"another spelling", "ACME", `{"name":"ACME"}`},
+		{"nothing differs: an event without content", "Acme", `{}`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := eventtest.New(t, org.Kind)
+			eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "Acme", NameKey: "acme"})
+			mark := s.Mark()
+			d, err := org.Rename(t.Context(), s, permit(t, "org_a"), event.IfMatch{Set: true, Sequence: 1}, c.to)
+			eventtest.As(t, err, nil)
+			s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.renamed.v1", Payload: c.payload})
+			if o := eventtest.State(t, s, org.Kind, "org_a"); o.State.Name != c.to || d != o.Details() || d.Sequence != 2 {
+				t.Errorf("got %+v, details %+v", o.State, d)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeRenamed(t *testing.T) {
+	s := eventtest.New(t, org.Kind)
+	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "Acme"})
+	eventtest.Given(t, s, org.Kind, "org_gone", "org_gone", nil, org.Added{Name: "Gone"}, org.WasRemoved{})
+	before := s.Fingerprint()
+	for _, c := range []struct {
+		name, id string
+		match    event.IfMatch
+		refusal  *errs.Error
+	}{
+		{"one that moved on", "org_a", event.IfMatch{Set: true, Sequence: 2}, errs.New(errs.Aborted, event.SequenceMismatch, "")},
+		{"a removed one", "org_gone", event.IfMatch{}, org.ErrNotFound},
+		{"a removed one that moved on", "org_gone", event.IfMatch{Set: true, Sequence: 9}, org.ErrNotFound},
+		{"an unknown one", "org_x", event.IfMatch{}, org.ErrNotFound},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := org.Rename(t.Context(), s, permit(t, c.id), c.match, "New")
+			eventtest.As(t, err, c.refusal)
+		})
+	}
+	if s.Fingerprint() != before {
+		t.Error("a refusal wrote something")
+	}
+}
+
+func TestOrganizationsAreListedByNameDomainAndState(t *testing.T) {
+	s := eventtest.New(t, org.Kind)
+	given := func(id, name string, key string, facts ...event.Fact[org.Org]) {
+		t.Helper()
+		facts = append([]event.Fact[org.Org]{org.Added{Name: name, NameKey: key}, org.DomainAdded{Domain: id + ".test", Verified: true, Primary: true},
+			org.DomainAdded{Domain: "wanted.test", Challenge: "x"}}, facts...)
+		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(id + ".test")}, facts...)
+	}
+	given("org_1", "Zebra", "zebra")
+	given("org_2", "ACME", "") // from before keys were recorded
+	given("org_3", "Acme Two", "acme two", org.Deactivated{})
+	given("org_4", "Acme Gone", "acme gone", org.WasRemoved{})
+	for _, c := range []struct {
+		name   string
+		filter org.Filter
+		want   []string
+	}{
+		{"all, the oldest first", org.Filter{}, []string{"org_1", "org_2", "org_3"}},
+		{"by the beginning of the name, whatever its case", org.Filter{Name: "aCmE"}, []string{"org_2", "org_3"}},
+		{"by name and state", org.Filter{Name: "acme", State: org.Inactive}, []string{"org_3"}},
+		{"by state", org.Filter{State: org.Active}, []string{"org_1", "org_2"}},
+		{"by domain, whatever its case", org.Filter{Domain: "ORG_1.Test"}, []string{"org_1"}},
+		{"by domain and name", org.Filter{Domain: "org_2.test", Name: "Ac"}, []string{"org_2"}},
+		{"by domain and another name", org.Filter{Domain: "org_2.test", Name: "Ze"}, nil},
+		{"by domain and state", org.Filter{Domain: "org_3.test", State: org.Inactive}, []string{"org_3"}},
+		{"by domain and another state", org.Filter{Domain: "org_3.test", State: org.Active}, nil},
+		{"a part of a domain", org.Filter{Domain: "test"}, nil},
+		{"a domain that nobody has verified", org.Filter{Domain: "wanted.test"}, nil},
+		{"a domain of one that is gone", org.Filter{Domain: "org_4.test"}, nil},
+		{"what is no domain", org.Filter{Domain: "a b"}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var got []string
+			var after event.Cursor
+			for {
+				found, next, err := org.List(t.Context(), s, permit(t, access.Installation), c.filter, after, 1)
+				eventtest.As(t, err, nil)
+				for _, o := range found {
+					got = append(got, o.ID)
+				}
+				if next == nil {
+					break
+				}
+				after = *next
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+	_, _, err := org.List(t.Context(), s, permit(t, "org_1"), org.Filter{}, event.Cursor{}, 10)
+	eventtest.As(t, err, access.ErrDenied)
+}
+
+func TestOnesOwnOrganizationComesWithTheCredential(t *testing.T) {
+	s := eventtest.New(t, org.Kind)
+	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "Acme"})
+	record, err := s.Record(t.Context(), org.Kind.Ref("org_a"))
+	eventtest.As(t, err, nil)
+	mine, err := org.Mine(t.Context(), nil, &access.Caller{OrgID: "org_a", Org: record}) // nothing to read from
+	eventtest.As(t, err, nil)
+	if mine.ID != "org_a" || mine.State.Name != "Acme" {
+		t.Errorf("got %+v", mine)
+	}
+	_, err = org.Mine(t.Context(), s, &access.Caller{OrgID: "org_x"})
+	eventtest.As(t, err, org.ErrNotFound)
 }

@@ -23,6 +23,8 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.OrganizationService":     api.Organizations{},
 	"signet.v1.IdentityProviderService": api.IdentityProviders{},
 	"signet.v1.SessionService":          api.Sessions{},
+	"signet.v1.MemberService":           api.Members{},
+	"signet.v1.CredentialService":       api.Credentials{},
 }
 
 // methods calls check for every RPC of the API.

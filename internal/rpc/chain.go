@@ -142,7 +142,13 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 		if err != nil {
 			return nil, err
 		}
-		found = append(found, broken...)
+		wire := found
+		for _, v := range broken {
+			// A list that lost an element that cannot be read is not one that was sent too short.
+			if !slices.ContainsFunc(wire, func(w errs.Violation) bool { return insideOf(map[string]bool{v.Field: true}, w.Field) }) {
+				found = append(found, v)
+			}
+		}
 		if h.config.Check != nil {
 			found = append(found, h.config.Check(req)...)
 		}
@@ -254,9 +260,10 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 		return next(ctx, c, req)
 	}
 	var org string
+	check := h.permit
 	switch rule.GetScope() {
 	case signetv1.Scope_SCOPE_SELF:
-		org = access.Installation
+		org, check = access.Installation, inInstallation
 	case signetv1.Scope_SCOPE_PATH:
 		org = req.ProtoReflect().Get(c.op.orgID).String()
 	default:
@@ -266,7 +273,7 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 		}
 	}
 	permission := access.Permission(rule.GetPermission())
-	permit, err := caller.In(org, permission)
+	permit, err := check(ctx, caller, org, permission)
 	if err != nil {
 		return nil, err
 	}
@@ -278,9 +285,31 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 		if err := c.unrestricted(caller); err != nil {
 			return access.Permit{}, err
 		}
-		return caller.In(org, permission)
+		return check(ctx, caller, org, permission)
 	})
 	return next(ctx, c, req)
+}
+
+// inInstallation checks a permission in the installation as a whole.
+func inInstallation(_ context.Context, caller *access.Caller, scope string, permission access.Permission) (access.Permit, error) {
+	return caller.In(scope, permission)
+}
+
+// permit checks a permission in an organization that exists. That of the caller does, or the credential would not count.
+// Roles in one that is gone are worth nothing, and only who holds roles in the installation is told that it is. What a
+// request names is always looked for: access.Installation is not an organization that it could choose.
+func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string, permission access.Permission) (access.Permit, error) {
+	permit, err := caller.In(org, permission)
+	if err != nil || org == caller.OrgID || h.config.Organization == nil {
+		return permit, err
+	}
+	if err := h.config.Organization(ctx, org); err != nil {
+		if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.NotFound && !caller.Memberships.Hold(permission, access.Installation) {
+			err = access.ErrDenied
+		}
+		return access.Permit{}, err
+	}
+	return permit, nil
 }
 
 // unrestricted refuses a session that must change its password first, where that counts.

@@ -400,17 +400,18 @@ func TestHeaderFillsTheRequest(t *testing.T) {
 }
 
 func TestAnswerHeaders(t *testing.T) {
+	const successor = `</v1/idps/%7BidpId%7D>; rel="successor-version"` // RFC 8288: a URI has no braces
 	l := newLab(t)
 	for _, tt := range []struct {
-		name              string
-		ask               ask
-		etag, deprecation string
+		name                    string
+		ask                     ask
+		etag, deprecation, link string
 	}{
-		{"a read has an entity tag", getUser.as("owner"), `"7"`, ""},
-		{"a read about oneself too", getMe.as("owner"), `"7"`, ""},
-		{"a change has none", putProfile.as("owner"), "", ""},
-		{"a deprecated operation says since when", updateIDP.as("owner"), "", "@1791763200"},
-		{"and says so when it refuses", updateIDP.as("stranger"), "", "@1791763200"},
+		{"a read has an entity tag", getUser.as("owner"), `"7"`, "", ""},
+		{"a read about oneself too", getMe.as("owner"), `"7"`, "", ""},
+		{"a change has none", putProfile.as("owner"), "", "", ""},
+		{"a deprecated operation says since when and what to use instead", updateIDP.as("owner"), "", "@1791763200", successor},
+		{"and says so when it refuses", updateIDP.as("stranger"), "", "@1791763200", successor},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l.everywhere(t, tt.ask, func(t *testing.T, o outcome) {
@@ -419,6 +420,9 @@ func TestAnswerHeaders(t *testing.T) {
 				}
 				if got := o.header.Get("Deprecation"); got != tt.deprecation {
 					t.Errorf("deprecation is %q", got)
+				}
+				if got := o.header.Get("Link"); got != tt.link {
+					t.Errorf("link is %q", got)
 				}
 				if got := o.header.Get("Cache-Control"); got != "no-store" {
 					t.Errorf("cache-control is %q", got)

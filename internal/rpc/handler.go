@@ -31,6 +31,10 @@ type Config struct {
 	// another *errs.Error of kind Unauthenticated; any other error is the caller's answer too.
 	Authenticate func(ctx context.Context, token string) (*access.Caller, error)
 
+	// Organization is asked about calls that concern another organization than the caller's own. Where there is none, it
+	// returns an *errs.Error of kind NotFound. Nil: all exist.
+	Organization func(ctx context.Context, id string) error
+
 	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must not
 	// repeat secrets.
 	Check func(req proto.Message) []errs.Violation
@@ -186,6 +190,9 @@ func (x *exchange) begin(op *operation, protocol string) {
 	x.info.Procedure = op.procedure
 	if op.deprecation != "" {
 		x.w.Header().Set("Deprecation", op.deprecation)
+	}
+	if op.successor != "" {
+		x.w.Header().Set("Link", op.successor)
 	}
 }
 

@@ -145,7 +145,7 @@ func TestCORS(t *testing.T) {
 		return l.rest(t, l.h1, verb, path, "", h)
 	}
 	t.Run("a preflight", func(t *testing.T) {
-		for path, methods := range map[string]string{"/v1/idps/idp_9": "GET, HEAD, OPTIONS, PUT", "/signet.v1.UserService/GetUser": "OPTIONS, POST"} {
+		for path, methods := range map[string]string{"/v1/idps/idp_9": "DELETE, GET, HEAD, OPTIONS, PATCH, PUT", "/signet.v1.UserService/GetUser": "OPTIONS, POST"} {
 			o := ask("OPTIONS", path, ours, "access-control-request-method", "PUT", "access-control-request-headers", "authorization")
 			h := o.header
 			if o.http != 204 || h.Get("Access-Control-Allow-Origin") != ours || h.Get("Access-Control-Allow-Methods") != methods ||

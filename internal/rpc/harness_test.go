@@ -37,6 +37,12 @@ import (
 
 // fake implements all services. It remembers the last call, and answers err if that is set.
 type fake struct {
+	// What has no answer of its own below is never called.
+	signetv1connect.UnimplementedUserServiceHandler
+	signetv1connect.UnimplementedSessionServiceHandler
+	signetv1connect.UnimplementedOrganizationServiceHandler
+	signetv1connect.UnimplementedIdentityProviderServiceHandler
+
 	mu   sync.Mutex
 	info *call.Info
 	req  proto.Message

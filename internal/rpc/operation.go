@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"reflect"
 	"strconv"
+	"strings"
 
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/proto"
@@ -36,6 +37,7 @@ type operation struct {
 	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	deprecation string                         // value of the header, or empty
+	successor   string                         // value of the link header, or empty
 	method      reflect.Value
 }
 
@@ -102,6 +104,10 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	}
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)
+	}
+	if path := op.rule.GetSuccessor(); path != "" {
+		// A URI cannot hold braces.
+		op.successor = "<" + strings.NewReplacer("{", "%7B", "}", "%7D").Replace(path) + `>; rel="successor-version"`
 	}
 
 	if !proto.HasExtension(md.Options(), annotations.E_Http) {

@@ -113,11 +113,14 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 				return nil, err
 			}
 		}
-		found, complete := strictjson.Unmarshal(buf.Bytes(), req)
-		if complete {
-			x.problems = append(x.problems, found...)
-		} else {
-			unreadable = found
+		// Where the path says everything, nobody has to send an empty object.
+		if buf.Len() > 0 || m.Descriptor().Fields().Len() > len(b.params) {
+			found, complete := strictjson.Unmarshal(buf.Bytes(), req)
+			if complete {
+				x.problems = append(x.problems, found...)
+			} else {
+				unreadable = found
+			}
 		}
 		for _, name := range sortedKeys(query) {
 			x.problem(readable(name), "must be in the body: this operation has no query parameters")

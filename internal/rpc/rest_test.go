@@ -184,17 +184,17 @@ func TestMethods(t *testing.T) {
 		http             int
 		allow            string
 	}{
-		{"a read by POST", "POST", "/v1/orgs/org_x", 405, "GET, HEAD, OPTIONS"},
+		{"a read by POST", "POST", "/v1/orgs/org_x", 405, "DELETE, GET, HEAD, OPTIONS, PUT"},
 		{"a change by PATCH", "PATCH", "/v1/users/me/profile", 405, "OPTIONS, PUT"},
-		{"several methods", "POST", "/v1/idps/idp_9", 405, "GET, HEAD, OPTIONS, PUT"},
+		{"several methods", "POST", "/v1/idps/idp_9", 405, "DELETE, GET, HEAD, OPTIONS, PATCH, PUT"},
 		{"a fixed segment without the method leaves it to the parameter", "POST", "/v1/users/me/password", 401, ""},
 		{"neither the fixed segment nor the parameter has the method", "DELETE", "/v1/users/me/password", 405, "OPTIONS, POST, PUT"},
 		{"all methods of a path that can be read in two ways", "OPTIONS", "/v1/users/me/password", 204, "OPTIONS, POST, PUT"},
 		{"a fixed segment that has the method wins over a parameter", "HEAD", "/v1/users/me", 401, ""},
-		{"TRACE", "TRACE", "/v1/users/me", 405, "GET, HEAD, OPTIONS"},
+		{"TRACE", "TRACE", "/v1/users/me", 405, "DELETE, GET, HEAD, OPTIONS"},
 		{"a method nobody knows", "BREW", "/healthz", 405, "GET, HEAD, OPTIONS"},
 		{"a probe by POST", "POST", "/readyz", 405, "GET, HEAD, OPTIONS"},
-		{"OPTIONS", "OPTIONS", "/v1/users/me", 204, "GET, HEAD, OPTIONS"},
+		{"OPTIONS", "OPTIONS", "/v1/users/me", 204, "DELETE, GET, HEAD, OPTIONS"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			o := l.rest(t, l.h1, tt.verb, tt.path, "", nil)

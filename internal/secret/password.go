@@ -186,19 +186,31 @@ const passwordAlphabet = "23456789abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWX
 const passwordLength = 20
 
 // NewPassword returns a random password for a person to type once: 20 letters and digits, 116 bits.
-func NewPassword() string {
-	const unbiased = 256 - 256%len(passwordAlphabet)
-	password := make([]byte, 0, passwordLength)
-	var random [2 * passwordLength]byte
+func NewPassword() string { return randomText(passwordAlphabet, passwordLength) }
+
+// codeAlphabet is what is left of it for those who type in any case.
+const codeAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
+
+const codeLength = 8
+
+// NewCode returns a random code for a person to copy: 8 capital letters and digits, 40 bits. That is little, so whoever
+// checks it counts the wrong attempts.
+func NewCode() string { return randomText(codeAlphabet, codeLength) }
+
+// randomText picks characters of an alphabet, each as likely as the others.
+func randomText(alphabet string, length int) string {
+	unbiased := 256 - 256%len(alphabet)
+	text := make([]byte, 0, length)
+	random := make([]byte, 2*length)
 	for {
-		_, _ = rand.Read(random[:]) // it never fails: crypto/rand ends the program instead
+		_, _ = rand.Read(random) // it never fails: crypto/rand ends the program instead
 		for _, b := range random {
 			if int(b) >= unbiased {
 				continue
 			}
-			password = append(password, passwordAlphabet[int(b)%len(passwordAlphabet)])
-			if len(password) == passwordLength {
-				return string(password)
+			text = append(text, alphabet[int(b)%len(alphabet)])
+			if len(text) == length {
+				return string(text)
 			}
 		}
 	}

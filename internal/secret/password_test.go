@@ -285,3 +285,21 @@ func BenchmarkHash(b *testing.B) {
 		}
 	}
 }
+
+func TestNewCodeIsReadInAnyCase(t *testing.T) {
+	seen := map[rune]bool{}
+	codes := map[string]bool{}
+	for range 2000 {
+		code := NewCode()
+		if len(code) != 8 || code != strings.ToUpper(code) || strings.ContainsAny(code, "01IO") {
+			t.Fatalf("made %q", code)
+		}
+		for _, r := range code {
+			seen[r] = true
+		}
+		codes[code] = true
+	}
+	if len(codes) != 2000 || len(seen) != 32 {
+		t.Errorf("%d different codes out of %d different characters", len(codes), len(seen))
+	}
+}

@@ -8,13 +8,14 @@ import (
 	"math/bits"
 )
 
-// TokenKind says what a bearer token is for. It is part of the token.
+// TokenKind says what a token is for. It is part of the token.
 type TokenKind string
 
-// The kinds of bearer tokens.
+// The kinds of tokens. Those of sessions and personal access tokens are sent as bearer.
 const (
 	Session TokenKind = "ses" // made by a sign-in
 	PAT     TokenKind = "pat" // a personal access token
+	Client  TokenKind = "sec" // secret of a service user, worth nothing as a bearer token
 )
 
 // A token is sgn_, the kind, _, 256 random bits and a checksum of all that, both in base 62:
@@ -32,10 +33,10 @@ const (
 	base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 )
 
-// NewToken makes a bearer token. The token is shown to its owner once; hash, its SHA-256, is what is stored. A fast
+// NewToken makes a token. The token is shown to its owner once; hash, its SHA-256, is what is stored. A fast
 // hash is enough because 256 random bits cannot be guessed. It panics for a kind that is not declared here.
 func NewToken(kind TokenKind) (token string, hash []byte) {
-	if kind != Session && kind != PAT {
+	if kind != Session && kind != PAT && kind != Client {
 		panic("secret: unknown kind of token")
 	}
 	var random [32]byte
@@ -56,6 +57,8 @@ func ParseToken(s string) (kind TokenKind, hash []byte, ok bool) {
 		kind = Session
 	case PAT:
 		kind = PAT
+	case Client:
+		kind = Client
 	default:
 		return "", nil, false
 	}

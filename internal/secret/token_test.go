@@ -45,7 +45,7 @@ func TestTokensHaveTheDocumentedForm(t *testing.T) {
 
 func TestNewTokensParseToTheirKindAndHash(t *testing.T) {
 	seen := map[string]bool{}
-	for _, want := range []TokenKind{Session, PAT} {
+	for _, want := range []TokenKind{Session, PAT, Client} {
 		for range 200 {
 			token, wantHash := NewToken(want)
 			kind, hash, ok := ParseToken(token)

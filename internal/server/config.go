@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/syntax"
@@ -31,6 +32,8 @@ type Config struct {
 	CORSOrigins    []string
 	MetricsListen  string
 	Development    bool
+
+	Resolver org.Resolver // where the proof of a domain is looked for; nil: as the machine resolves names
 }
 
 // settled is a Config with every default filled in and every value checked, before anything is opened or made.
@@ -46,6 +49,9 @@ const maxSuffix = 140
 
 func (c Config) settle() (*settled, error) {
 	s := &settled{Config: c}
+	if c.Resolver == nil {
+		s.Resolver = net.DefaultResolver
+	}
 	if err := checkAddress(c.Listen); err != nil {
 		return nil, fmt.Errorf("--listen %q should look like localhost:8080: %w", c.Listen, err)
 	}

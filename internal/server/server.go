@@ -21,12 +21,15 @@ import (
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // Limits of a connection. A request has 30 s (package rpc); these are for clients that are slow on purpose.
@@ -48,6 +51,8 @@ type Server struct {
 	store   *store.Store
 	handler http.Handler
 	metrics *prometheus.Registry
+
+	stopCleaner func() // nil: none runs
 
 	listener        net.Listener
 	metricsListener net.Listener // nil: no metrics
@@ -92,16 +97,20 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	sessions := &session.Sessions{Store: s.store, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}}
+	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.handler, err = rpc.New(rpc.Config{
 		Services: []rpc.Service{
-			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions}},
-			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now}},
+			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Deliver: s.deliver()}},
+			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Cleaner: cleaner}},
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
-			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions}},
+			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
+			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
+			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 		},
 		Authenticate:   sessions.Authenticate,
-		Check:          api.Check,
+		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
+		Check:          api.Checker{Clock: time.Now}.Check,
 		TrustedProxies: config.proxies,
 		CORSOrigins:    config.CORSOrigins,
 		Log:            log,
@@ -109,7 +118,37 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		OpenAPI:        openapi.Document,
 		Ready:          s.store.Ping,
 	})
-	return s, err
+	if err != nil {
+		return nil, err
+	}
+	s.stopCleaner = background(cleaner.Run)
+	return s, nil
+}
+
+// background runs work beside the requests. What it gives back ends the work and waits for that.
+func background(work func(ctx context.Context)) (stop func()) {
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		work(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
+// deliver gives the way that codes go to people; nil where there is none. Developers find them in the log of their own
+// machine.
+func (s *Server) deliver() func(context.Context, user.Delivery) error {
+	if !s.config.Development {
+		return nil
+	}
+	return func(ctx context.Context, d user.Delivery) error {
+		s.log.InfoContext(ctx, "development: verification code", "user", d.UserID, "by", string(d.By), "to", d.Address, "code", d.Text)
+		return nil
+	}
 }
 
 func (s *Server) listen() (err error) {
@@ -191,6 +230,9 @@ func (s *Server) Close() error {
 		if l != nil {
 			_ = l.Close() // Serve has closed it already
 		}
+	}
+	if s.stopCleaner != nil {
+		s.stopCleaner()
 	}
 	var err error
 	if s.store != nil {

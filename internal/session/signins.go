@@ -21,12 +21,13 @@ type SignIns struct {
 	Throttled int64 `json:"throttled,omitempty"`
 	Ended     int64 `json:"ended,omitempty"`
 	Issued    int64 `json:"issued,omitempty"`
+	Revoked   int64 `json:"revoked,omitempty"`
 }
 
 // Kind of the companion objects.
 var Kind = event.Define(event.Schema[SignIns]{
-	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 1,
-	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}},
+	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 2,
+	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{}},
 })
 
 // IDFor is the id of a user's companion object.
@@ -77,7 +78,7 @@ func (Throttled) EventType() event.Type { return "sign_in.throttled.v1" }
 // Apply implements event.Fact.
 func (e Throttled) Apply(s *SignIns) { s.Throttled += e.Count }
 
-// Ended records that a session was ended by its user.
+// Ended records that a session was ended before its time, by its user or by an administrator.
 type Ended struct {
 	SessionID string `json:"sessionId"`
 }
@@ -99,6 +100,17 @@ func (TokenIssued) EventType() event.Type { return "sign_in.token_issued.v1" }
 
 // Apply implements event.Fact.
 func (TokenIssued) Apply(s *SignIns) { s.Issued++ }
+
+// TokenRevoked records that a personal access token was revoked. What it was called stays unsaid: names may be personal.
+type TokenRevoked struct {
+	TokenID string `json:"tokenId"`
+}
+
+// EventType implements event.Fact.
+func (TokenRevoked) EventType() event.Type { return "sign_in.token_revoked.v1" }
+
+// Apply implements event.Fact.
+func (TokenRevoked) Apply(s *SignIns) { s.Revoked++ }
 
 // record appends facts to the companion of a user, making it where it does not exist yet. The command declared the
 // companion for writing and the user for reading or writing.

@@ -29,7 +29,8 @@ func pat(t *testing.T, s *eventtest.Store) string {
 			if err != nil {
 				return err
 			}
-			return IssuePAT(tx, u, o.State.Epoch, hash, 24*time.Hour)
+			_, err = IssuePAT(tx, u, o.State.Epoch, PAT{Hash: hash, Expires: tx.Now() + (24 * time.Hour).Microseconds()})
+			return err
 		},
 	}))
 	return token
@@ -63,6 +64,7 @@ func TestWhenATokenCounts(t *testing.T) {
 		{"after roles changed", onUser(user.MembershipSet{Scope: "org_def", Roles: []access.Role{access.OrgOwner}}), true, true},
 		{"after the password was set", onUser(user.PasswordSet{}), false, false},
 		{"after the password was changed elsewhere", onUser(user.PasswordChanged{}), false, true},
+		{"after the sessions were ended", onUser(user.SessionsEnded{}), false, true},
 		{"while the user is inactive", onUser(user.Deactivated{}), false, false},
 		{"after the user came back", onUser(user.Deactivated{}, user.Reactivated{}), false, false},
 		{"while the user is locked", onUser(user.WasLocked{}), false, false},
@@ -183,20 +185,20 @@ func TestOnlyOnesOwnSessionsCanBeEnded(t *testing.T) {
 	for _, id := range []string{"ses_anns", "pat_mine", "ses_x", "", "' --"} {
 		t.Run("not "+id, func(t *testing.T) {
 			before := s.Fingerprint()
-			eventtest.As(t, sessions.End(t.Context(), jo, id), ErrNotFound)
+			eventtest.As(t, sessions.End(t.Context(), Own(jo), id), ErrNotFound)
 			if s.Fingerprint() != before {
 				t.Error("something was written")
 			}
 		})
 	}
 	mark := s.Mark()
-	must(t, sessions.End(t.Context(), jo, "ses_other"))
-	must(t, sessions.End(t.Context(), jo, "ses_mine"))
+	must(t, sessions.End(t.Context(), Own(jo), "ses_other"))
+	must(t, sessions.End(t.Context(), Own(jo), "ses_mine"))
 	s.Then(t, mark, eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.session_ended.v1", Payload: `{"sessionId":"ses_other"}`},
 		eventtest.Fact{Object: IDFor("usr_jo"), Type: "sign_in.session_ended.v1", Payload: `{"sessionId":"ses_mine"}`})
 	for _, token := range []string{mine, other} {
 		_, err := sessions.Authenticate(t.Context(), token)
 		eventtest.As(t, err, access.ErrUnauthenticated)
 	}
-	eventtest.As(t, sessions.End(t.Context(), jo, "ses_mine"), ErrNotFound)
+	eventtest.As(t, sessions.End(t.Context(), Own(jo), "ses_mine"), ErrNotFound)
 }

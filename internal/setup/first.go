@@ -95,7 +95,8 @@ func (s Setup) First(ctx context.Context, keep func(FirstAdmin) error) (FirstAdm
 					return err
 				}
 			}
-			return session.IssuePAT(tx, service, 0, tokenHash, firstTokenLife)
+			_, err = session.IssuePAT(tx, service, 0, session.PAT{Hash: tokenHash, Name: "first-admin.json", Expires: tx.Now() + firstTokenLife.Microseconds()})
+			return err
 		},
 	})
 	return f, err
@@ -153,7 +154,8 @@ func (s Setup) Recover(ctx context.Context) (Recovered, error) {
 				return err
 			}
 			r.Expires = event.Time(tx.Now()).Add(recoveryTokenLife)
-			return session.IssuePAT(tx, u, o.State.Epoch, tokenHash, recoveryTokenLife)
+			_, err = session.IssuePAT(tx, u, o.State.Epoch, session.PAT{Hash: tokenHash, Name: "signet admin recover", Expires: event.Micros(r.Expires)})
+			return err
 		},
 	})
 	r.Token = token

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/base32"
-	"fmt"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -36,36 +35,9 @@ func (o *Organization) Violations() []errs.Violation {
 		}
 	}
 	wrong = append(wrong, o.Human.Violations("human.")...)
-	hint := ": use one of " + roleNames // said once is enough
-	for i, r := range o.Roles {
-		if len(wrong) >= errs.MaxViolations {
-			break // nobody is shown more, and there may be very many
-		}
-		if !access.IsOrgRole(access.Role(r)) {
-			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("roles[%d]", i),
-				Message: fmt.Sprintf("%q is not a role of organizations%s", clip(r), hint)})
-			hint = ""
-		}
-	}
-	return wrong
+	wrong = append(wrong, access.RoleViolations("", o.Roles)...)
+	return wrong[:min(len(wrong), errs.MaxViolations)]
 }
-
-// clip keeps an answer from growing with the request.
-func clip(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
-}
-
-var roleNames = func() string {
-	var names []string
-	for _, r := range access.OrgRoles() {
-		names = append(names, string(r))
-	}
-	return strings.Join(names, ", ")
-}()
 
 // Done is what Setup answers.
 type Done struct {

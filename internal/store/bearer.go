@@ -4,30 +4,114 @@ import (
 	"context"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
 )
 
-// Every request looks up its token, so this is the busiest read. As with commands, whatever waits at the same moment
-// is taken together: one query, one round trip, one read transaction. Nothing is kept between queries: a
-// lookup is answered by a query that began after it.
+// Every request looks up its token, and most reads are of one object. As with commands, whatever waits at the same
+// moment is taken together: one query, one round trip, one read transaction. Nothing is kept between queries: a lookup is
+// answered by a query that began after it.
 
-// lookup is a token somebody waits for.
-type lookup struct {
-	hash  [32]byte
-	found *event.Bearer
+// lookups answers what waits together. K is what is looked for, V what is found.
+type lookups[K comparable, V any] struct {
+	queue chan *lookup[K, V]
+	find  func(ctx context.Context, keys []K) (map[K]V, error)
+}
+
+// lookup is something that somebody waits for.
+type lookup[K comparable, V any] struct {
+	key   K
+	found V
 	err   error
 	done  chan struct{}
 }
 
-// lookupSizes are the numbers of tokens a query may ask for; it is filled up by asking for the last one again. Few
-// sizes mean few prepared statements.
+// lookupSizes are the numbers of keys a query may ask for; it is filled up by asking for the last one again. Few sizes
+// mean few prepared statements.
 var lookupSizes = [...]int{1, 2, 4, 8, 16, 32, 64}
 
-func bearerText(tokens int) string {
-	return "SELECT " + tokenColumns + ", s.org_id, s.standing, o.standing " +
-		"FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash IN (" + placeholders(tokens) + ")"
+const mostLookups = 64
+
+// serveLookups starts as many readers as there are cores to run them. They stop with the store.
+func serveLookups[K comparable, V any](s *Store, find func(ctx context.Context, keys []K) (map[K]V, error)) *lookups[K, V] {
+	l := &lookups[K, V]{queue: make(chan *lookup[K, V], maxQueue), find: find}
+	for range runtime.GOMAXPROCS(0) {
+		go func() {
+			batch := make([]*lookup[K, V], 0, mostLookups)
+			for {
+				clear(batch[:cap(batch)])
+				select {
+				case first := <-l.queue:
+					batch = append(batch[:0], first)
+				case <-s.stopping:
+					return
+				}
+				for more := true; more && len(batch) < mostLookups; {
+					select {
+					case next := <-l.queue:
+						batch = append(batch, next)
+					default:
+						more = false
+					}
+				}
+				l.answer(batch)
+			}
+		}()
+	}
+	return l
+}
+
+func (l *lookups[K, V]) answer(batch []*lookup[K, V]) {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	keys := make([]K, len(batch))
+	for i, waiting := range batch {
+		keys[i] = waiting.key
+	}
+	found, err := l.find(ctx, keys)
+	for _, waiting := range batch {
+		waiting.found, waiting.err = found[waiting.key], away(ctx, err)
+		close(waiting.done)
+	}
+}
+
+// get waits for the answer about one key.
+func (l *lookups[K, V]) get(ctx context.Context, s *Store, key K) (found V, err error) {
+	waiting := &lookup[K, V]{key: key, done: make(chan struct{})}
+	select {
+	case l.queue <- waiting:
+	case <-ctx.Done():
+		return found, away(ctx, ctx.Err())
+	case <-s.stopping:
+		return found, errStopping
+	}
+	select {
+	case <-waiting.done:
+		return waiting.found, waiting.err
+	case <-ctx.Done():
+		return found, away(ctx, ctx.Err())
+	case <-s.stopping:
+		return found, errStopping
+	}
+}
+
+// filled gives the keys as arguments of a query of the next of lookupSizes, and which one that is.
+func filled[K any](keys []K, argument func(K) any) (args []any, size int) {
+	for size < len(lookupSizes)-1 && lookupSizes[size] < len(keys) {
+		size++
+	}
+	args = make([]any, lookupSizes[size])
+	for i := range args {
+		args[i] = argument(keys[min(i, len(keys)-1)])
+	}
+	return args, size
+}
+
+func bearerText(users, orgs event.Definition, tokens int) string {
+	return "SELECT " + tokenColumns + ", " + allColumns(users) + ", " + strings.ReplaceAll(allColumns(orgs), "s.", "o.") +
+		" FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash IN (" + placeholders(tokens) + ")"
 }
 
 // Bearer implements event.Reader.
@@ -36,101 +120,66 @@ func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, er
 		return nil, nil
 	}
 	hash := [32]byte(tokenHash)
-	if t, user, org := s.cache.bearer(hash); org != nil {
-		return &event.Bearer{Token: *t, OrgID: user.Org, User: s.standing(user), Org: s.standing(org)}, nil
+	if t, user, org := s.cache.Bearer(hash); org != nil {
+		return &event.Bearer{Token: *t, User: user, Org: org}, nil
 	}
-	moment := s.cache.moment()
+	moment := s.cache.Moment()
 	found, err := s.lookUp(ctx, hash)
-	if s.cache != nil && found != nil && err == nil {
+	if found != nil && err == nil {
 		t := found.Token
-		s.cache.keepToken(moment, &t)
-		for _, ref := range []event.Ref{{Kind: "user", ID: found.Token.UserID}, {Kind: "org", ID: found.OrgID}} {
-			if _, err := s.Record(ctx, ref); err != nil { // leaves it in the cache for the next time
-				return nil, err
-			}
-		}
+		s.cache.KeepToken(moment, &t)
+		s.cache.KeepRecord(moment, found.User)
+		s.cache.KeepRecord(moment, found.Org)
 	}
 	return found, err
 }
 
-// standing gives the column of that name.
-func (s *Store) standing(r *event.Record) string {
-	return r.Columns[slices.Index(s.byName[r.Kind].Columns(), event.Standing)]
-}
-
 // lookUp asks the database.
 func (s *Store) lookUp(ctx context.Context, hash [32]byte) (*event.Bearer, error) {
-	l := &lookup{hash: hash, done: make(chan struct{})}
-	if s.lookups == nil { // read-only
-		s.answerLookups(ctx, []*lookup{l})
-		return l.found, l.err
+	if s.bearers == nil { // read-only
+		found, err := s.findBearers(ctx, [][32]byte{hash})
+		return found[hash], away(ctx, err)
 	}
-	select {
-	case s.lookups <- l:
-	case <-ctx.Done():
-		return nil, away(ctx, ctx.Err())
-	case <-s.stopping:
-		return nil, errStopping
-	}
-	select {
-	case <-l.done:
-		return l.found, l.err
-	case <-ctx.Done():
-		return nil, away(ctx, ctx.Err())
-	case <-s.stopping:
-		return nil, errStopping
-	}
+	return s.bearers.get(ctx, s, hash)
 }
 
-// serveLookups starts as many readers as there are cores to run them.
-func (s *Store) serveLookups() {
-	s.lookups = make(chan *lookup, maxQueue)
-	for range runtime.GOMAXPROCS(0) {
-		go func() {
-			var batch []*lookup
-			for {
-				select {
-				case l := <-s.lookups:
-					batch = append(batch[:0], l)
-				case <-s.stopping:
-					return
-				}
-				for more := true; more && len(batch) < lookupSizes[len(lookupSizes)-1]; {
-					select {
-					case l := <-s.lookups:
-						batch = append(batch, l)
-					default:
-						more = false
-					}
-				}
-				ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-				s.answerLookups(ctx, batch)
-				cancel()
-			}
-		}()
-	}
-}
-
-func (s *Store) answerLookups(ctx context.Context, batch []*lookup) {
-	size := 0
-	for size < len(lookupSizes)-1 && lookupSizes[size] < len(batch) {
-		size++
-	}
-	args := make([]any, lookupSizes[size])
-	for i := range args {
-		args[i] = batch[min(i, len(batch)-1)].hash[:]
-	}
-	found := make(map[[32]byte]*event.Bearer, len(batch))
+func (s *Store) findBearers(ctx context.Context, hashes [][32]byte) (map[[32]byte]*event.Bearer, error) {
+	args, size := filled(hashes, func(hash [32]byte) any { return hash[:] })
+	found := make(map[[32]byte]*event.Bearer, len(hashes))
 	err := s.engine.query(ctx, s.sql.bearer[size], args, func(scan scanner) error {
 		b := &event.Bearer{}
-		if err := scan(append(scanToken(&b.Token), &b.OrgID, &b.User, &b.Org)...); err != nil {
+		var user, org []any
+		b.User, user = scanRecord(s.byName["user"], false)
+		b.Org, org = scanRecord(s.byName["org"], false)
+		if err := scan(slices.Concat(scanToken(&b.Token), user, org)...); err != nil {
 			return err
 		}
 		found[[32]byte(b.Token.Hash)] = b
 		return nil
 	})
-	for _, l := range batch {
-		l.found, l.err = found[l.hash], away(ctx, err)
-		close(l.done)
+	return found, err
+}
+
+// findRecords reads objects, of one kind or of several.
+func (s *Store) findRecords(ctx context.Context, refs []event.Ref) (map[event.Ref]*event.Record, error) {
+	byKind := map[event.Kind][]string{}
+	for _, ref := range refs {
+		byKind[ref.Kind] = append(byKind[ref.Kind], ref.ID)
 	}
+	found := make(map[event.Ref]*event.Record, len(refs))
+	for kind, ids := range byKind {
+		args, size := filled(ids, func(id string) any { return id })
+		err := s.engine.query(ctx, s.sql.record[kind][size], args, func(scan scanner) error {
+			r, dest := scanRecord(s.byName[kind], false)
+			if err := scan(dest...); err != nil {
+				return err
+			}
+			found[r.Ref] = r
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }

@@ -2,7 +2,9 @@ package store
 
 import "github.com/signet-idm/signet/internal/event"
 
-// writeBeside writes rows and tokens, the same way on both engines. Rows that were looked for and absent are plainly
+const insertGrouping = "INSERT INTO groupings (name, object_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+// writeBeside writes rows, groups and tokens, the same way on both engines. Rows that were looked for and absent are plainly
 // inserted: where another node was faster, that fails, and the batch decides again.
 func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) error {
 	for _, r := range c.Inserted {
@@ -26,11 +28,21 @@ func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) err
 			return err
 		}
 	}
+	for _, g := range c.Left {
+		if err := exec("DELETE FROM groupings WHERE name = ? AND object_id = ?", g.Group, g.ObjectID); err != nil {
+			return err
+		}
+	}
+	for _, g := range c.Joined {
+		if err := exec(insertGrouping, g.Group, g.ObjectID); err != nil {
+			return err
+		}
+	}
 	for _, t := range c.Tokens {
 		var err error
 		switch {
 		case t.Put != nil:
-			err = exec("INSERT INTO tokens (hash, id, kind, user_id, epoch, org_epoch, created, expires) VALUES ("+placeholders(8)+")", tokenValues(t.Put)...)
+			err = exec("INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires) VALUES ("+placeholders(9)+")", tokenValues(t.Put)...)
 		case t.Advance != nil:
 			err = exec("UPDATE tokens SET epoch = ? WHERE id = ? AND epoch = ?", t.Advance.To, t.Advance.ID, t.Advance.From)
 		default:

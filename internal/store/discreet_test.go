@@ -34,10 +34,11 @@ func TestAnErrorDoesNotTellWhereTheDatabaseIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.close()
-	s := &Store{engine: e, sql: statements{record: map[event.Kind]string{"user": "SELECT 1"}}}
+	kinds := map[event.Kind]event.Definition{"sign_in": oldThings}
+	s := &Store{engine: e, byName: kinds, sql: newStatements(kinds)}
 	nothing := func(executor) error { return nil }
 	for name, failed := range map[string]error{
-		"reading":    func() error { _, err := s.Record(t.Context(), event.Ref{Kind: "user", ID: "usr_1"}); return err }(),
+		"reading":    func() error { _, err := s.Record(t.Context(), event.Ref{Kind: "sign_in", ID: "x_1"}); return err }(),
 		"asking":     s.Ping(t.Context()),
 		"writing":    func() error { _, err := e.begin(t.Context(), &needs{}); e.rollback(t.Context()); return err }(),
 		"a change":   e.transact(t.Context(), nothing),

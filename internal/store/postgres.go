@@ -542,5 +542,5 @@ func (e *pgEngine) lockSchema(ctx context.Context, x executor) error {
 }
 
 func (e *pgEngine) dialect(sql string) string {
-	return strings.NewReplacer("/* KEYED */", "", "/* LOCKED */", "FOR NO KEY UPDATE", "/* FREE */", "FOR UPDATE SKIP LOCKED").Replace(sql)
+	return strings.NewReplacer("/* KEYED */", "", "/* BYTES */", `COLLATE "C"`, "/* LOCKED */", "FOR NO KEY UPDATE", "/* FREE */", "FOR UPDATE SKIP LOCKED").Replace(sql)
 }

@@ -24,24 +24,21 @@ func away(ctx context.Context, err error) error {
 
 // Record implements event.Reader.
 func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error) {
-	sql, known := s.sql.record[ref.Kind]
-	if !known {
+	if s.byName[ref.Kind] == nil {
 		return nil, fmt.Errorf("store: unknown kind %q", ref.Kind)
 	}
-	if r := s.cache.record(ref); r != nil {
+	if s.records != nil {
+		return s.records.get(ctx, s, ref)
+	}
+	if r := s.cache.Record(ref); r != nil {
 		return r, nil
 	}
-	moment := s.cache.moment()
-	var found *event.Record
-	err := s.engine.query(ctx, sql, []any{ref.ID}, func(scan scanner) error {
-		var dest []any
-		found, dest = scanRecord(s.byName[ref.Kind], false)
-		return scan(dest...)
-	})
+	moment := s.cache.Moment()
+	found, err := s.findRecords(ctx, []event.Ref{ref})
 	if err == nil {
-		s.cache.keepRecord(moment, found)
+		s.cache.KeepRecord(moment, found[ref])
 	}
-	return found, away(ctx, err)
+	return found[ref], away(ctx, err)
 }
 
 // RecordsWhere implements event.Reader.

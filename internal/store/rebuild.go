@@ -40,7 +40,7 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 			return err
 		}
 		stored := map[event.Kind]int{}
-		claims := 0
+		claims, groupings := 0, 0
 		// A history that cannot be folded says nothing about the object's state. It is there, and counts.
 		broken := func(k event.Definition, id string, why error) error {
 			if k != nil {
@@ -59,14 +59,23 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 			if err != nil {
 				return err
 			}
+			err = x.query(ctx, "SELECT 1 FROM groupings WHERE object_id = ?", []any{id}, func(scanner) error {
+				groupings++
+				return nil
+			})
+			if err != nil {
+				return err
+			}
 			return differ("%s: %v", id, why)
 		}
-		err := s.foldHistory(ctx, x, report, "", broken, func(k event.Definition, rec *event.Record, held []event.Claim) error {
+		err := s.foldHistory(ctx, x, report, "", broken, func(k event.Definition, f folding) error {
+			rec := f.record
 			have, err := s.storedRecord(ctx, x, k, rec.ID)
 			if err != nil {
 				return err
 			}
-			claims += len(held)
+			claims += len(f.claims)
+			groupings += len(f.groups)
 			switch {
 			case have == nil:
 				err = differ("%s: its state is missing", rec.ID)
@@ -79,9 +88,16 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 			if have != nil {
 				stored[k.Name()]++
 			}
-			same, err := s.sameClaims(ctx, x, rec.ID, held)
+			same, err := s.sameClaims(ctx, x, rec.ID, f.claims)
 			if err == nil && !same {
 				err = differ("%s: its claims are not those of its state", rec.ID)
+			}
+			if err != nil {
+				return err
+			}
+			same, err = s.sameGroups(ctx, x, rec.ID, f.groups)
+			if err == nil && !same {
+				err = differ("%s: its groups are not those of its state", rec.ID)
 			}
 			return err
 		})
@@ -99,16 +115,24 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 				}
 			}
 		}
-		n, err := count(ctx, x, "claims")
-		if err == nil && n != claims {
-			err = differ("claims: %d are stored, %d are held", n, claims)
+		if err := s.checkCount(ctx, x, "claims", claims, differ); err != nil {
+			return err
 		}
-		return err
+		return s.checkCount(ctx, x, "groupings", groupings, differ)
 	})
 	if errors.Is(err, errDifferent) {
 		err = nil
 	}
 	return report, err
+}
+
+// checkCount sees whether a table has more rows than objects hold: rows of objects that there are not.
+func (s *Store) checkCount(ctx context.Context, x executor, table string, held int, differ func(string, ...any) error) error {
+	n, err := count(ctx, x, table)
+	if err == nil && n != held {
+		err = differ("%s: %d are stored, %d are held", table, n, held)
+	}
+	return err
 }
 
 // checkPositions sees whether events are missing at the end of the log or in between. Where all of an object's are, no
@@ -142,11 +166,13 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 				return err
 			}
 		}
-		if err := x.exec(ctx, "DELETE FROM claims"); err != nil {
-			return err
+		for _, table := range []string{"claims", "groupings"} {
+			if err := x.exec(ctx, "DELETE FROM "+table); err != nil {
+				return err
+			}
 		}
-		return s.foldHistory(ctx, x, report, "", nil, func(k event.Definition, rec *event.Record, held []event.Claim) error {
-			return insertFolded(ctx, x, k, rec, held)
+		return s.foldHistory(ctx, x, report, "", nil, func(k event.Definition, f folding) error {
+			return insertFolded(ctx, x, k, f)
 		})
 	})
 	return report, err
@@ -156,25 +182,40 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 // work: each object is locked, and changed in place.
 func (s *Store) refold(ctx context.Context) error {
 	for _, k := range s.kinds {
-		outdated := s.engine.dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id > ? ORDER BY id LIMIT 100 /* LOCKED */")
-		for last, more := "", true; more; {
-			err := s.engine.transact(ctx, func(x executor) error {
-				var ids []string
-				err := x.query(ctx, outdated, []any{int64(k.Shape()), last}, func(scan scanner) error {
-					ids = append(ids, "")
-					return scan(&ids[len(ids)-1])
-				})
-				if err != nil {
-					return err
-				}
-				if more = len(ids) > 0; more {
-					last = ids[len(ids)-1]
-				}
-				return s.refoldIn(ctx, x, k, ids)
-			})
-			if err != nil {
+		for shape := range k.Shape() {
+			if err := s.refoldShape(ctx, k, shape); err != nil {
 				return fmt.Errorf("folding %s into their new shape: %w", k.Table(), err)
 			}
+		}
+	}
+	return nil
+}
+
+// outdatedText finds objects of one shape. It asks for one and not for all below the program's, so that the index on the
+// shape gives them in the order of locks, without a look at any other object.
+func outdatedText(k event.Definition) string {
+	return "SELECT id FROM " + k.Table() + " WHERE shape = ? AND id > ? ORDER BY id LIMIT 100 /* LOCKED */"
+}
+
+func (s *Store) refoldShape(ctx context.Context, k event.Definition, shape int) error {
+	text := s.engine.dialect(outdatedText(k))
+	for last, more := "", true; more; {
+		err := s.engine.transact(ctx, func(x executor) error {
+			var ids []string
+			err := x.query(ctx, text, []any{int64(shape), last}, func(scan scanner) error {
+				ids = append(ids, "")
+				return scan(&ids[len(ids)-1])
+			})
+			if err != nil {
+				return err
+			}
+			if more = len(ids) > 0; more {
+				last = ids[len(ids)-1]
+			}
+			return s.refoldIn(ctx, x, k, ids)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -219,14 +260,16 @@ func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
 func (s *Store) refoldIn(ctx context.Context, x executor, k event.Definition, ids []string) error {
 	update := "UPDATE " + k.Table() + " SET " + strings.Join(stateColumns(k)[1:], " = ?, ") + " = ? WHERE id = ?"
 	for _, id := range ids {
-		err := s.foldHistory(ctx, x, &RebuildReport{}, id, nil, func(_ event.Definition, rec *event.Record, held []event.Claim) error {
-			if err := x.exec(ctx, update, append(stateValues(rec)[1:], rec.ID)...); err != nil {
+		err := s.foldHistory(ctx, x, &RebuildReport{}, id, nil, func(_ event.Definition, f folding) error {
+			if err := x.exec(ctx, update, append(stateValues(f.record)[1:], id)...); err != nil {
 				return err
 			}
-			if err := x.exec(ctx, "DELETE FROM claims WHERE object_id = ?", rec.ID); err != nil {
-				return err
+			for _, table := range []string{"claims", "groupings"} {
+				if err := x.exec(ctx, "DELETE FROM "+table+" WHERE object_id = ?", id); err != nil {
+					return err
+				}
 			}
-			return insertClaims(ctx, x, rec.ID, held)
+			return insertHeld(ctx, x, id, f)
 		})
 		if err != nil {
 			return err
@@ -235,26 +278,38 @@ func (s *Store) refoldIn(ctx context.Context, x executor, k event.Definition, id
 	return nil
 }
 
-func insertFolded(ctx context.Context, x executor, k event.Definition, rec *event.Record, held []event.Claim) error {
+func insertFolded(ctx context.Context, x executor, k event.Definition, f folding) error {
 	columns := stateColumns(k)
-	err := x.exec(ctx, "INSERT INTO "+k.Table()+" ("+strings.Join(columns, ", ")+") VALUES ("+placeholders(len(columns))+")", stateValues(rec)...)
+	err := x.exec(ctx, "INSERT INTO "+k.Table()+" ("+strings.Join(columns, ", ")+") VALUES ("+placeholders(len(columns))+")", stateValues(f.record)...)
 	if err != nil {
 		return err
 	}
-	return insertClaims(ctx, x, rec.ID, held)
+	return insertHeld(ctx, x, f.record.ID, f)
 }
 
-func insertClaims(ctx context.Context, x executor, id string, held []event.Claim) error {
-	for _, c := range held {
+func insertHeld(ctx context.Context, x executor, id string, f folding) error {
+	for _, c := range f.claims {
 		digest := c.Digest()
 		if err := x.exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", digest[:], id); err != nil {
+			return err
+		}
+	}
+	for _, group := range f.groups {
+		if err := x.exec(ctx, insertGrouping, group, id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-type folded func(k event.Definition, rec *event.Record, held []event.Claim) error
+// folding is what the history of an object makes of it.
+type folding struct {
+	record *event.Record
+	claims []event.Claim
+	groups []string
+}
+
+type folded func(k event.Definition, f folding) error
 
 // unfolded is told of a history that cannot be folded, and why; k is nil where the kind is unknown.
 type unfolded func(k event.Definition, id string, why error) error
@@ -282,11 +337,12 @@ func (s *Store) foldHistory(ctx context.Context, x executor, report *RebuildRepo
 		if fold == nil {
 			return nil
 		}
-		rec, held, err := fold.Record()
-		if err != nil {
+		var f folding
+		var err error
+		if f.record, f.claims, f.groups, err = fold.Record(); err != nil {
 			return breaks(err)
 		}
-		return each(kind, rec, held)
+		return each(kind, f)
 	}
 	add := func(e *event.Event) error {
 		if int64(e.Sequence) != seq+1 || !bytes.Equal(e.PrevHash, prev) {
@@ -362,7 +418,7 @@ func (s *Store) keyOpener(ctx context.Context, x executor) event.KeyOpener {
 
 func (s *Store) storedRecord(ctx context.Context, x executor, k event.Definition, id string) (*event.Record, error) {
 	var found *event.Record
-	err := x.query(ctx, s.sql.record[k.Name()], []any{id}, func(scan scanner) error {
+	err := x.query(ctx, s.sql.record[k.Name()][0], []any{id}, func(scan scanner) error {
 		var dest []any
 		found, dest = scanRecord(k, false)
 		return scan(dest...)
@@ -383,6 +439,16 @@ func (s *Store) sameClaims(ctx context.Context, x executor, id string, held []ev
 	slices.SortFunc(have, bytes.Compare)
 	slices.SortFunc(want, bytes.Compare)
 	return slices.EqualFunc(have, want, bytes.Equal), err
+}
+
+func (s *Store) sameGroups(ctx context.Context, x executor, id string, in []string) (bool, error) {
+	var have []string
+	err := x.query(ctx, "SELECT name FROM groupings WHERE object_id = ?", []any{id}, func(scan scanner) error {
+		have = append(have, "")
+		return scan(&have[len(have)-1])
+	})
+	slices.Sort(have)
+	return slices.Equal(have, slices.Sorted(slices.Values(in))), err
 }
 
 func count(ctx context.Context, x executor, table string) (int, error) {

@@ -57,22 +57,28 @@ type engine interface {
 
 const (
 	eventColumns = "position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time"
-	tokenColumns = "t.hash, t.id, t.kind, t.user_id, t.epoch, t.org_epoch, t.created, t.expires"
+	tokenColumns = "t.hash, t.id, t.kind, t.name, t.user_id, t.epoch, t.org_epoch, t.created, t.expires"
 )
 
 // statements are the shared texts that depend on the kinds of objects.
 type statements struct {
-	record map[event.Kind]string // by id
+	record map[event.Kind][len(lookupSizes)]string // by id
 	bearer [len(lookupSizes)]string
 }
 
-func newStatements(kinds []event.Definition) statements {
-	st := statements{record: map[event.Kind]string{}}
-	for _, k := range kinds {
-		st.record[k.Name()] = "SELECT " + allColumns(k) + " FROM " + k.Table() + " s WHERE s.id = ?"
+func newStatements(kinds map[event.Kind]event.Definition) statements {
+	st := statements{record: map[event.Kind][len(lookupSizes)]string{}}
+	if users, orgs := kinds["user"], kinds["org"]; users != nil && orgs != nil {
+		for i, size := range lookupSizes {
+			st.bearer[i] = bearerText(users, orgs, size)
+		}
 	}
-	for i, size := range lookupSizes {
-		st.bearer[i] = bearerText(size)
+	for _, k := range kinds {
+		var texts [len(lookupSizes)]string
+		for i, size := range lookupSizes {
+			texts[i] = "SELECT " + allColumns(k) + " FROM " + k.Table() + " s WHERE s.id IN (" + placeholders(size) + ")"
+		}
+		st.record[k.Name()] = texts
 	}
 	return st
 }
@@ -122,11 +128,11 @@ func eventValues(e *event.Event) []any {
 }
 
 func scanToken(t *event.Token) []any {
-	return []any{&t.Hash, &t.ID, &t.Kind, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Created, &t.Expires}
+	return []any{&t.Hash, &t.ID, &t.Kind, &t.Name, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Created, &t.Expires}
 }
 
 func tokenValues(t *event.Token) []any {
-	return []any{t.Hash, t.ID, t.Kind, t.UserID, t.Epoch, t.OrgEpoch, t.Created, t.Expires}
+	return []any{t.Hash, t.ID, t.Kind, t.Name, t.UserID, t.Epoch, t.OrgEpoch, t.Created, t.Expires}
 }
 
 // text scans a TEXT column into bytes.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -42,7 +41,10 @@ type sqliteEngine struct {
 }
 
 // sqliteKind holds the writer's statements for one kind of object.
-type sqliteKind struct{ load, insert, update, lookup string }
+type sqliteKind struct {
+	load, insert string
+	updates      map[uint64]string // by what else changes, see update
+}
 
 const sqliteInsertEvent = "INSERT INTO events (" + eventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -74,10 +76,9 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 	for _, k := range s.kinds {
 		columns := stateColumns(k)
 		e.kinds[k.Name()] = sqliteKind{
-			load:   "SELECT " + allColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
-			insert: "INSERT INTO " + k.Table() + " (" + strings.Join(columns, ", ") + ") VALUES (" + placeholders(len(columns)) + ")",
-			update: "UPDATE " + k.Table() + " SET sequence = ?, changed = ?, hash = ?, shape = ?, doc = ? WHERE id = ?",
-			lookup: "UPDATE " + k.Table() + " SET " + strings.Join(append(slices.Clone(k.Columns()), ""), " = ?, ") + "org_id = ?, key_id = ? WHERE id = ?",
+			load:    "SELECT " + allColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
+			insert:  "INSERT INTO " + k.Table() + " (" + strings.Join(columns, ", ") + ") VALUES (" + placeholders(len(columns)) + ")",
+			updates: map[uint64]string{},
 		}
 	}
 	if !readOnly {
@@ -205,16 +206,16 @@ func (e *sqliteEngine) begin(ctx context.Context, n *needs) (event.Loaded, error
 // load reads one object for the writer; nil when there is none.
 func (e *sqliteEngine) load(ref event.Ref) (*event.Record, error) {
 	cache := e.store.cache
-	if r := cache.record(ref); r != nil && (r.KeyID == "" || r.WrappedKey != nil) {
+	if r := cache.Record(ref); r != nil && (r.KeyID == "" || r.WrappedKey != nil) {
 		return r, nil
 	}
-	moment := cache.moment()
+	moment := cache.Moment()
 	r, dest := scanRecord(e.store.byName[ref.Kind], true)
 	found, err := e.row(e.kinds[ref.Kind].load, []any{ref.ID}, dest)
 	if !found || err != nil {
 		return nil, err
 	}
-	cache.keepRecord(moment, r)
+	cache.KeepRecord(moment, r)
 	return r, nil
 }
 
@@ -223,10 +224,10 @@ func (e *sqliteEngine) commit(ctx context.Context, c *event.Changes) error {
 		return e.away(err)
 	}
 	if err := e.exec(ctx, "COMMIT"); err != nil {
-		e.store.cache.clear() // nobody knows
+		e.store.cache.Clear() // nobody knows
 		return e.away(err)
 	}
-	e.store.cache.apply(c)
+	e.store.cache.Apply(c)
 	e.open = false
 	e.writing.Unlock()
 	return nil
@@ -239,18 +240,8 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 		}
 	}
 	for _, r := range c.Updated {
-		if err := e.exec(ctx, e.kinds[r.Kind].update, int64(r.Sequence), r.Changed, r.Hash, int64(r.Shape), string(r.Doc), r.ID); err != nil {
+		if err := e.update(ctx, e.loaded.Records[r.Ref], r); err != nil {
 			return err
-		}
-		// SQLite renews the entries of every index on a column it is told to set, whether or not the value differs.
-		if old := e.loaded.Records[r.Ref]; !slices.Equal(old.Columns, r.Columns) || old.Org != r.Org || old.KeyID != r.KeyID {
-			args := make([]any, 0, len(r.Columns)+3)
-			for _, c := range r.Columns {
-				args = append(args, c)
-			}
-			if err := e.exec(ctx, e.kinds[r.Kind].lookup, append(args, r.Org, r.KeyID, r.ID)...); err != nil {
-				return err
-			}
 		}
 	}
 	for i := range c.Claims {
@@ -282,6 +273,42 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 		}
 	}
 	return e.exec(ctx, "UPDATE log_head SET position = ? WHERE id = 1", head+int64(len(c.Events)))
+}
+
+// update writes what has changed of a record. SQLite renews the entries of every index on a column it is told to set,
+// whether or not the value differs, so the statement names only those that do.
+func (e *sqliteEngine) update(ctx context.Context, old, r *event.Record) error {
+	const rare = 1 << 63
+	var which uint64
+	args := make([]any, 0, 12)
+	args = append(args, int64(r.Sequence), r.Changed, r.Hash, string(r.Doc))
+	for i, value := range r.Columns {
+		if i >= len(old.Columns) || old.Columns[i] != value {
+			which |= 1 << i
+			args = append(args, value)
+		}
+	}
+	if old.Org != r.Org || old.KeyID != r.KeyID || old.Shape != r.Shape {
+		which |= rare
+		args = append(args, r.Org, r.KeyID, int64(r.Shape))
+	}
+	k := e.kinds[r.Kind]
+	text, known := k.updates[which]
+	if !known {
+		definition := e.store.byName[r.Kind]
+		text = "UPDATE " + definition.Table() + " SET sequence = ?, changed = ?, hash = ?, doc = ?"
+		for i, column := range definition.Columns() {
+			if which&(1<<i) != 0 {
+				text += ", " + column + " = ?"
+			}
+		}
+		if which&rare != 0 {
+			text += ", org_id = ?, key_id = ?, shape = ?"
+		}
+		text += " WHERE id = ?"
+		k.updates[which] = text
+	}
+	return e.exec(ctx, text, append(args, r.ID)...)
 }
 
 func (e *sqliteEngine) rollback(context.Context) {
@@ -400,7 +427,7 @@ func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) err
 	if err != nil {
 		return err
 	}
-	defer e.store.cache.clear()
+	defer e.store.cache.Clear()
 	defer tx.Rollback()
 	if err := f(sqliteTx{tx, map[string]*sql.Stmt{}}); err != nil {
 		return err

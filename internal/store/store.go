@@ -26,6 +26,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/cache"
 )
 
 // Bounds of one batch: commands, and bytes after which the rest waits for the next one.
@@ -46,21 +47,25 @@ type Options struct {
 	ReadOnly bool             // never writes, runs beside a server
 
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
+
+	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
 }
 
 // Store implements event.Store.
 type Store struct {
 	engine engine
-	cache  *cache // of the embedded database; nil on PostgreSQL and when read-only
+	cache  *cache.Cache // of the embedded database; nil on PostgreSQL and when read-only
 	kinds  []event.Definition
 	byName map[event.Kind]event.Definition
 	sql    statements
 	master secret.MasterKey
 	clock  func() time.Time
 	log    *slog.Logger
+	schema int // see Options
 
-	queue    chan *pending // nil: read-only
-	lookups  chan *lookup  // nil when read-only
+	queue    chan *pending                      // nil: read-only
+	bearers  *lookups[[32]byte, *event.Bearer]  // nil when read-only
+	records  *lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
 	decided  chan decision
 	broken   atomic.Bool // the disk failed: nothing is written any more
 	stopping chan struct{}
@@ -80,7 +85,7 @@ func IsPostgres(database string) bool {
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, master: o.Master, clock: o.Clock, log: o.Log,
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, master: o.Master, clock: o.Clock, log: o.Log, schema: o.schema,
 		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -91,12 +96,12 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	for _, k := range o.Kinds {
 		s.byName[k.Name()] = k
 	}
-	s.sql = newStatements(o.Kinds)
+	s.sql = newStatements(s.byName)
 	if IsPostgres(o.Database) {
 		s.engine, err = openPostgres(ctx, s, o.Database, o.ReadOnly)
 	} else {
 		if !o.ReadOnly {
-			s.cache = newCache()
+			s.cache = cache.New()
 		}
 		s.engine, err = openSQLite(ctx, s, o.Database, o.ReadOnly)
 	}
@@ -125,7 +130,10 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
 		go s.answerDurable()
-		s.serveLookups()
+		s.bearers = serveLookups(s, s.findBearers)
+		if s.cache == nil { // each read is a round trip
+			s.records = serveLookups(s, s.findRecords)
+		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
 	}
 	return s, created, nil

@@ -4,12 +4,26 @@ import (
 	"context"
 	"testing"
 
+	"github.com/signet-idm/signet/internal/event/listtest"
 	"github.com/signet-idm/signet/internal/event/storetest"
 	"github.com/signet-idm/signet/internal/store"
 )
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Subject{Open: open, HasData: store.HasData, ErrWrongKey: store.ErrWrongKey})
+}
+
+func TestLists(t *testing.T) {
+	listtest.Run(t, listtest.Subject{
+		Open: func(ctx context.Context, o storetest.Options) (storetest.Node, error) {
+			n, _, err := open(ctx, o)
+			return n, err
+		},
+		OpenBefore: func(ctx context.Context, o storetest.Options) (storetest.Node, error) {
+			s, err := store.BeforeLists(ctx, store.Options{Database: o.Database, Kinds: o.Kinds, Master: o.Master, Clock: o.Clock})
+			return node{s}, err
+		},
+	})
 }
 
 func open(ctx context.Context, o storetest.Options) (storetest.Node, bool, error) {

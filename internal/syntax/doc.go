@@ -1,5 +1,5 @@
 // Package syntax holds the grammars and comparison forms of the values people type: names, e-mail addresses, telephone
-// numbers, domains and language tags.
+// numbers, domains and language tags; and of public keys, which they paste.
 //
 // Everything here is a pure function: the answer depends on the argument alone, nothing is kept, and every function may
 // be called from many goroutines at once. No function panics, whatever bytes it is given.

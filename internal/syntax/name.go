@@ -23,6 +23,17 @@ func NameKey(s string) string {
 	return norm.NFKC.String(fold(norm.NFKC.String(s)))
 }
 
+// PlainKey is NameKey without Unicode's tables: only ASCII letters fold. It stands in where no key was recorded, since
+// it gives the same for ever.
+func PlainKey(s string) string {
+	return strings.Map(func(r rune) rune {
+		if 'A' <= r && r <= 'Z' {
+			return r + 'a' - 'A'
+		}
+		return r
+	}, s)
+}
+
 // fold applies full case folding. A Caser may keep state, so each call has its own.
 //
 // Cherokee, alone of all scripts, folds to its capitals. The Caser swaps the case of its letters instead (x/text

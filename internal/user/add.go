@@ -42,6 +42,7 @@ type HumanFacts struct {
 	UserName    string  `json:"userName"`
 	UserNameKey string  `json:"userNameKey"`
 	Profile     Profile `json:"profile"`
+	NameKey     string  `json:"nameKey,omitempty"` // of the display name; missing in the first events
 	Email       string  `json:"email"`
 	EmailKey    string  `json:"emailKey"`
 	Phone       string  `json:"phone,omitempty"`
@@ -56,6 +57,7 @@ func (e HumanAdded) Apply(u *User) {
 	p := e.Personal
 	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Human: &Human{
 		Profile: p.Profile,
+		NameKey: p.NameKey,
 		Email:   Email{Address: p.Email, Key: p.EmailKey, Verified: e.EmailVerified},
 	}}
 	if p.Phone != "" {
@@ -73,6 +75,7 @@ type ServiceFacts struct {
 	UserName    string `json:"userName"`
 	UserNameKey string `json:"userNameKey"`
 	Name        string `json:"name"`
+	NameKey     string `json:"nameKey,omitempty"`
 	Description string `json:"description,omitempty"`
 }
 
@@ -82,7 +85,7 @@ func (ServiceAdded) EventType() event.Type { return "user.service_added.v1" }
 // Apply implements event.Fact.
 func (e ServiceAdded) Apply(u *User) {
 	p := e.Personal
-	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Service: &Service{Name: p.Name, Description: p.Description}}
+	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Service: &Service{Name: p.Name, NameKey: p.NameKey, Description: p.Description}}
 }
 
 // MembershipSet records which roles a user holds in a scope from now on; none ends the membership.
@@ -107,6 +110,7 @@ func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], e
 	if facts.Profile.DisplayName == "" {
 		facts.Profile.DisplayName = n.Profile.FirstName + " " + n.Profile.LastName
 	}
+	facts.NameKey = syntax.NameKey(facts.Profile.DisplayName)
 	facts.EmailKey, _ = syntax.Email(n.Email)
 	if n.Phone != "" {
 		facts.PhoneNormal, _ = syntax.Phone(n.Phone)
@@ -123,7 +127,7 @@ func AddService(tx *event.Tx, id, org, userName, name, description string) (*eve
 	if err := nameFree(tx, org, key); err != nil {
 		return nil, err
 	}
-	return Kind.Create(tx, id, org, ServiceAdded{Personal: ServiceFacts{UserName: userName, UserNameKey: key, Name: name, Description: description}})
+	return Kind.Create(tx, id, org, ServiceAdded{Personal: ServiceFacts{UserName: userName, UserNameKey: key, Name: name, NameKey: syntax.NameKey(name), Description: description}})
 }
 
 func nameFree(tx *event.Tx, org, key string) error {

@@ -10,13 +10,17 @@ import (
 
 // A state that stays in memory is copied for every command: what a command does to its copy must not show elsewhere.
 func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
-	text := "changed"
+	text, yes := "changed", true
 	gender := Diverse
 	facts := []event.Fact[User]{
 		HumanAdded{Personal: HumanFacts{UserName: "x", Phone: "+1"}}, ServiceAdded{Personal: ServiceFacts{Name: "x"}},
 		ProfileChanged{Personal: ProfileFacts{FirstName: &text, LastName: &text, NickName: &text, DisplayName: &text, PreferredLanguage: &text, Gender: &gender}},
+		ServiceChanged{Personal: ServiceChanges{Name: &text, NameKey: &text, Description: &text}}, UserNameChanged{Personal: UserNameFacts{UserName: &text, UserNameKey: &text}},
+		EmailChanged{Verified: &yes, Personal: EmailFacts{Email: &text, EmailKey: &text}}, EmailVerified{},
+		PhoneChanged{Verified: &yes, Personal: PhoneFacts{Phone: &text, PhoneNormal: &text}}, PhoneVerified{}, PhoneRemoved{},
 		PasswordSet{ChangeRequired: true}, PasswordChanged{}, MembershipSet{Scope: "org_1", Roles: []access.Role{access.OrgOwnerViewer}},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
+		SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{KeyID: "pky_2"}, KeyRemoved{KeyID: "pky_1"},
 	}
 	if len(facts) != len(Kind.Types()) {
 		t.Fatalf("%d of %d facts are tried: add the others", len(facts), len(Kind.Types()))
@@ -24,7 +28,7 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 	for _, original := range []*User{
 		{Standing: Standing{State: Active, Memberships: access.Memberships{"org_1": {access.OrgOwner}}},
 			Human: &Human{Profile: Profile{FirstName: "a"}, Phone: &Phone{Number: "+2"}}},
-		{Standing: Standing{State: Active}, Service: &Service{Name: "s"}},
+		{Standing: Standing{State: Active}, Service: &Service{Name: "s", HasSecret: true, Keys: append(make([]Key, 0, 4), Key{ID: "pky_1"}, Key{ID: "pky_3"})}},
 	} {
 		before, _ := json.Marshal(original)
 		for _, f := range facts {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // Gender of a person; the empty one says nothing.
@@ -38,6 +39,7 @@ type ProfileFacts struct {
 	LastName          *string `json:"lastName,omitempty"`
 	NickName          *string `json:"nickName,omitempty"`
 	DisplayName       *string `json:"displayName,omitempty"`
+	NameKey           *string `json:"nameKey,omitempty"` // of the display name
 	PreferredLanguage *string `json:"preferredLanguage,omitempty"`
 	Gender            *Gender `json:"gender,omitempty"`
 }
@@ -55,39 +57,41 @@ func (e ProfileChanged) Apply(u *User) {
 	event.Set(&p.LastName, n.LastName)
 	event.Set(&p.NickName, n.NickName)
 	event.Set(&p.DisplayName, n.DisplayName)
+	event.Set(&u.Human.NameKey, n.NameKey)
 	event.Set(&p.PreferredLanguage, n.PreferredLanguage)
 	event.Set(&p.Gender, n.Gender)
 }
 
 // ReplaceProfile replaces the caller's whole profile. Errors: ErrNotHuman; Aborted when match does not hold.
 func ReplaceProfile(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, p Profile) (event.Details, error) {
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: caller.Origin(),
-		Write:  []event.Ref{Kind.Ref(caller.UserID)},
-		Decide: func(tx *event.Tx) error {
-			u, err := present(Kind.Get(tx, caller.UserID))
-			if err != nil {
-				return err
-			}
-			if u.State.Human == nil {
-				return ErrNotHuman
-			}
-			if err := match.Check(u.Sequence); err != nil {
-				return err
-			}
-			old := u.State.Human.Profile
-			err = u.Append(ProfileChanged{Personal: ProfileFacts{
-				FirstName:         event.Changed(old.FirstName, p.FirstName),
-				LastName:          event.Changed(old.LastName, p.LastName),
-				NickName:          event.Changed(old.NickName, p.NickName),
-				DisplayName:       event.Changed(old.DisplayName, p.DisplayName),
-				PreferredLanguage: event.Changed(old.PreferredLanguage, p.PreferredLanguage),
-				Gender:            event.Changed(old.Gender, p.Gender),
-			}})
-			details = u.Details()
-			return err
-		},
+	return replaceProfile(ctx, s, mine(caller), match, p)
+}
+
+// ReplaceProfileOf replaces the whole profile of a user the permit reaches. Errors: ErrNotFound; ErrNotHuman; Aborted when
+// match does not hold.
+func ReplaceProfileOf(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, p Profile) (event.Details, error) {
+	return replaceProfile(ctx, s, within(permit, id), match, p)
+}
+
+func replaceProfile(ctx context.Context, s event.Store, who subject, match event.IfMatch, p Profile) (event.Details, error) {
+	return who.change(ctx, s, event.Command{}, isHuman, match, func(_ *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+		return changedProfile(u.State.Human, p), nil
 	})
-	return details, err
+}
+
+// changedProfile is the fact that makes a person's profile p.
+func changedProfile(h *Human, p Profile) ProfileChanged {
+	old := h.Profile
+	facts := ProfileFacts{
+		FirstName:         event.Changed(old.FirstName, p.FirstName),
+		LastName:          event.Changed(old.LastName, p.LastName),
+		NickName:          event.Changed(old.NickName, p.NickName),
+		DisplayName:       event.Changed(old.DisplayName, p.DisplayName),
+		PreferredLanguage: event.Changed(old.PreferredLanguage, p.PreferredLanguage),
+		Gender:            event.Changed(old.Gender, p.Gender),
+	}
+	if facts.DisplayName != nil || h.NameKey == "" {
+		facts.NameKey = event.Changed(h.NameKey, syntax.NameKey(p.DisplayName))
+	}
+	return ProfileChanged{Personal: facts}
 }

@@ -23,7 +23,7 @@ func TestAProfileIsReplacedAndOnlyWhatDiffersIsRecorded(t *testing.T) {
 		{"nothing differs: an event without content", full, ""},
 		{"one field", with(full, func(p *user.Profile) { p.FirstName = "Joe" }), `{"firstName":"Joe"}`},
 		{"every field", user.Profile{FirstName: "A", LastName: "B", NickName: "C", DisplayName: "D", PreferredLanguage: "en", Gender: user.Female},
-			`{"firstName":"A","lastName":"B","nickName":"C","displayName":"D","preferredLanguage":"en","gender":"female"}`},
+			`{"firstName":"A","lastName":"B","nickName":"C","displayName":"D","nameKey":"d","preferredLanguage":"en","gender":"female"}`},
 		{"a nick name left out is empty afterwards", with(full, func(p *user.Profile) { p.NickName = "" }), `{"nickName":""}`},
 		{"a gender left out is unspecified afterwards", with(full, func(p *user.Profile) { p.Gender = "" }), `{"gender":""}`},
 		{"everything optional left out is empty afterwards", user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo D."},

@@ -8,6 +8,15 @@ func (u *User) endAll() {
 	u.TokenEpoch++
 }
 
+// SessionsEnded records that the user was signed out everywhere. Personal access tokens stay.
+type SessionsEnded struct{}
+
+// EventType implements event.Fact.
+func (SessionsEnded) EventType() event.Type { return "user.sessions_ended.v1" }
+
+// Apply implements event.Fact.
+func (SessionsEnded) Apply(u *User) { u.SessionEpoch++ }
+
 // Deactivated records that the user may not sign in.
 type Deactivated struct{}
 

@@ -6,6 +6,7 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // State of a user.
@@ -47,6 +49,7 @@ type Standing struct {
 // Human is what only people have.
 type Human struct {
 	Profile Profile `json:"profile"`
+	NameKey string  `json:"nameKey,omitempty"` // of the display name
 	Email   Email   `json:"email"`
 	Phone   *Phone  `json:"phone,omitempty"`
 }
@@ -68,7 +71,27 @@ type Phone struct {
 // Service is what only service users have.
 type Service struct {
 	Name        string `json:"name"`
+	NameKey     string `json:"nameKey,omitempty"`
 	Description string `json:"description,omitempty"`
+	HasSecret   bool   `json:"hasSecret,omitempty"`
+	Keys        []Key  `json:"keys,omitempty"` // the oldest first
+}
+
+// Type of a user, as lists are filtered by it.
+type Type string
+
+// The types.
+const (
+	IsHuman   Type = "human"
+	IsService Type = "service"
+)
+
+// Type of the user.
+func (u *User) Type() Type {
+	if u.Service != nil {
+		return IsService
+	}
+	return IsHuman
 }
 
 // Password says what is known about a password besides its hash, which is a secret and lives elsewhere.
@@ -79,18 +102,32 @@ type Password struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 1,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 2,
 	Facts: []event.Fact[User]{
-		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
+		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
+		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
+		SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 	},
-	Columns: []string{event.Standing, "verified_email"},
+	Columns: []string{event.Standing, "verified_email", event.State, byType, byUserName, byName, byEmail},
 	Lookup: func(o *event.Object[User]) []string {
-		email := ""
-		if h := o.State.Human; h != nil && h.Email.Verified {
-			email = EmailDigest(h.Email.Key)
+		u := &o.State
+		if u.State == Removed {
+			return []string{event.StandingOf(&u.Standing), "", event.Removed, "", "", "", ""}
 		}
-		return []string{event.StandingOf(&o.State.Standing), email}
+		verified := ""
+		if u.Human != nil && u.Human.Email.Verified {
+			verified = EmailDigest(u.Human.Email.Key)
+		}
+		return []string{event.StandingOf(&u.Standing), verified, string(u.State), string(u.Type()),
+			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail))}
+	},
+	Groups: func(o *event.Object[User]) []string {
+		var groups []string
+		for scope := range o.State.Memberships {
+			groups = append(groups, MembersOf(scope))
+		}
+		return groups
 	},
 	Claims: func(o *event.Object[User]) []event.Claim {
 		if o.State.State == Removed {
@@ -101,7 +138,30 @@ var Kind = event.Define(event.Schema[User]{
 	Copy: (*User).clone,
 })
 
-// clone copies what facts alter in place. Memberships are replaced, never altered.
+// Lookup columns that lists are filtered by.
+const (
+	byUserName = "user_name"
+	byName     = "name"
+	byEmail    = "email"
+	byType     = "type"
+)
+
+// key is the text that a user is found by in a lookup column, in full: the column holds the beginning of it.
+func (u *User) key(column string) string {
+	switch {
+	case column == byUserName:
+		return u.UserNameKey
+	case column == byName && u.Human != nil:
+		return cmp.Or(u.Human.NameKey, syntax.PlainKey(u.Human.Profile.DisplayName))
+	case column == byName && u.Service != nil:
+		return cmp.Or(u.Service.NameKey, syntax.PlainKey(u.Service.Name))
+	case column == byEmail && u.Human != nil:
+		return u.Human.Email.Key
+	}
+	return ""
+}
+
+// clone copies what facts alter in place. Memberships and keys are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {
@@ -119,6 +179,9 @@ func (u *User) clone() User {
 	return c
 }
 
+// MembersOf is the group of the users who hold roles in an organization, or in access.Installation.
+func MembersOf(scope string) string { return "members/" + scope }
+
 // NameClaim is the claim of the user with this name (in its comparison form) in an organization.
 func NameClaim(org, nameKey string) event.Claim {
 	return event.Claim{Space: "user_name/" + org, Key: nameKey}
@@ -134,13 +197,15 @@ func EmailDigest(key string) string {
 const (
 	NotFound      errs.Reason = "USER_NOT_FOUND"
 	NotHuman      errs.Reason = "NOT_A_HUMAN_USER"
+	NotService    errs.Reason = "NOT_A_SERVICE_USER"
 	UserNameTaken errs.Reason = "USER_NAME_TAKEN"
 )
 
 // Errors that the rules of this package refuse with.
 var (
 	ErrNotFound      = errs.New(errs.NotFound, NotFound, "there is no user with this identifier in that organization")
-	ErrNotHuman      = errs.New(errs.FailedPrecondition, NotHuman, "this is a service user: it has no profile and no password")
+	ErrNotHuman      = errs.New(errs.FailedPrecondition, NotHuman, "this is a service user: only a person has a profile, an e-mail address, a phone number and a password")
+	ErrNotService    = errs.New(errs.FailedPrecondition, NotService, "this is a person: only a service user has a description, a secret, keys, and tokens that others make")
 	ErrUserNameTaken = errs.New(errs.AlreadyExists, UserNameTaken, "the user name is taken in this organization: choose another one")
 )
 
@@ -163,6 +228,9 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 
 // Self reads the caller's own user. Errors: ErrNotFound when it was removed meanwhile.
 func Self(ctx context.Context, r event.Reader, caller *access.Caller) (*event.Object[User], error) {
+	if caller.User != nil {
+		return present(Kind.Open(caller.User))
+	}
 	return present(Kind.Read(ctx, r, caller.UserID))
 }
 

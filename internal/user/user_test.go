@@ -47,7 +47,7 @@ func TestAPersonIsRecordedAsSentWithTheKeysNextToIt(t *testing.T) {
 	must(t, human(t, s, "usr_a", "org_a", jo))
 	s.Then(t, 0, eventtest.Fact{Object: "usr_a", Type: "user.human_added.v1", Payload: `{"emailVerified":true,"phoneVerified":true}`,
 		Personal: `{"userName":"Jo","userNameKey":"jo","profile":{"firstName":"Jo","lastName":"Doe","nickName":"J","displayName":"Jo D.",` +
-			`"preferredLanguage":"de-CH","gender":"diverse"},"email":"Jo@Example.org","emailKey":"jo@example.org",` +
+			`"preferredLanguage":"de-CH","gender":"diverse"},"nameKey":"jo d.","email":"Jo@Example.org","emailKey":"jo@example.org",` +
 			`"phone":"+41-44-555(01)23;ext=7","phoneNormal":"+41445550123"}`})
 	u := eventtest.State(t, s, user.Kind, "usr_a")
 	if u.State.State != user.Active || u.State.Human.Phone.Number != jo.Phone || !u.State.Human.Phone.Verified || u.State.Human.Email.Address != jo.Email {
@@ -143,6 +143,9 @@ func TestWhatEndsSessionsAndTokens(t *testing.T) {
 		{"reactivating brings nothing back", user.Reactivated{}, 0, 0, user.Active},
 		{"unlocking brings nothing back", user.Unlocked{}, 0, 0, user.Active},
 		{"a profile ends nothing", user.ProfileChanged{}, 0, 0, user.Active},
+		{"another name ends nothing", user.UserNameChanged{}, 0, 0, user.Active},
+		{"another e-mail address ends nothing", user.EmailChanged{}, 0, 0, user.Active},
+		{"another phone number ends nothing", user.PhoneChanged{}, 0, 0, user.Active},
 		{"roles end nothing", user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, 0, 0, user.Active},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -158,7 +161,8 @@ func TestWhatEndsSessionsAndTokens(t *testing.T) {
 func TestNothingPersonalIsLeftOfARemovedUser(t *testing.T) {
 	s := eventtest.New(t, user.Kind)
 	must(t, human(t, s, "usr_a", "org_a", jo))
-	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.PasswordSet{}, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}, user.WasRemoved{})
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.PasswordSet{}, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}},
+		user.EmailVerified{}, user.PhoneVerified{}, user.WasRemoved{})
 	got, err := json.Marshal(eventtest.State(t, s, user.Kind, "usr_a").State)
 	must(t, err)
 	if string(got) != `{"state":"removed","sessionEpoch":2,"tokenEpoch":2}` {

@@ -83,7 +83,8 @@ func (w *World) addUser(t *testing.T, p person) *Actor {
 					return err
 				}
 			}
-			return session.IssuePAT(tx, u, o.State.Epoch, hash, time.Hour)
+			_, err = session.IssuePAT(tx, u, o.State.Epoch, session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + time.Hour.Microseconds()})
+			return err
 		},
 	})
 	a.Token = token
@@ -108,7 +109,8 @@ func (w *World) giveToken(t *testing.T, a *Actor, kind secret.TokenKind, life ti
 				return err
 			}
 			if kind == secret.PAT {
-				return session.IssuePAT(tx, u, o.State.Epoch, hash, life)
+				_, err = session.IssuePAT(tx, u, o.State.Epoch, session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + life.Microseconds()})
+				return err
 			}
 			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(kind), UserID: u.ID, Epoch: u.State.SessionEpoch,
 				OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: tx.Now() + life.Microseconds()})

@@ -48,7 +48,7 @@ func boundCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
 	longest, shortest := map[string]proto.Message{}, map[string]proto.Message{}
 	for _, b := range bounds {
-		base := samples[b.op](s)
+		base := s.sample(operationNamed(t, b.op))
 		if longest[b.op] == nil {
 			longest[b.op], shortest[b.op] = base, base
 		}
@@ -69,7 +69,7 @@ func boundCases(t *testing.T, w *World) (cases []Case) {
 			Case{Name: op + "/all at the most", As: s.caller(op), Req: longest[op], Want: ok},
 			Case{Name: op + "/all at the least", As: s.caller(op), Req: shortest[op], Want: ok})
 	}
-	setPasswordTo := samples["SetUserPassword"](s)
+	setPasswordTo := s.sample(operationNamed(t, "SetUserPassword"))
 	return append(cases,
 		Case{Name: "SetUserPassword/at the most", As: s.owner, Req: with(setPasswordTo, "password", wide(72)), Want: ok},
 		Case{Name: "SetUserPassword/at the least", As: s.owner, Req: with(setPasswordTo, "password", "x"), Want: ok},
@@ -170,7 +170,7 @@ func badTextCases(t *testing.T, w *World) (cases []Case) {
 				continue // a malformed identifier is an unknown one, see unknownTargetCases
 			}
 			cases = append(cases, Case{Name: "NUL/" + op.name() + "/" + path, As: s.caller(op.name()),
-				Req: with(samples[op.name()](s), path, "a\x00b"), Want: invalid(path)})
+				Req: with(s.sample(op), path, "a\x00b"), Want: invalid(path)})
 		}
 	}
 	return append(cases,

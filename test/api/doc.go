@@ -34,6 +34,6 @@
 //
 // # How to add an operation
 //
-// The tests that are driven by the descriptors fail until samples (samples_test.go) has a valid request for it, and
-// rights (permission_test.go) says who may send it.
+// It is in the tests that are driven by the descriptors by itself: a valid request is made from its fields (generate_test.go),
+// and who may send it follows from its rule (matrix_test.go). A test says so where the request made is not valid.
 package api

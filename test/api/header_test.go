@@ -20,22 +20,20 @@ func orgHeaderCases(t *testing.T, w *World) (cases []Case) {
 	add := func(name string, as *Actor, req proto.Message, h Header, want Want) {
 		cases = append(cases, Case{Name: name, As: as, Req: req, Header: h, Want: want})
 	}
+	as := s.holder(t, iamOwner)
 	// Whatever an operation is about: own, empty and absent mean the same, and twice is once too often.
 	for _, op := range operations {
-		r, sample := rights[op.name()], samples[op.name()]
-		if sample == nil || op.rule.GetPublic() {
+		if op.rule.GetPublic() {
 			continue
 		}
-		as := w.addUser(t, person{Org: s.org, Elsewhere: map[string][]access.Role{access.Installation: {access.IAMOwner}}})
-		h := func(extra ...string) Header { return merge([]Header{r.header, header(extra...)}) }
-		add(op.name()+"/own", as, sample(s), h(orgID, s.org), r.passed)
-		add(op.name()+"/empty", as, sample(s), h(orgID, ""), r.passed)
-		add(op.name()+"/twice", as, sample(s), h(orgID, s.org, orgID, s.org), invalid(orgID))
-		add(op.name()+"/own and another", as, sample(s), h(orgID, s.org, orgID, other.org), invalid(orgID))
-		if op.rule.GetScope() == signetv1.Scope_SCOPE_SELF {
-			add(op.name()+"/another one", as, sample(s), h(orgID, other.org), invalid(orgID))
-			add(op.name()+"/unknown one", as, sample(s), h(orgID, "org_unknown"), invalid(orgID))
+		add := func(name string, extra Header, want Want) {
+			cases = append(cases, Case{Name: op.name() + "/" + name, As: as, Req: s.sample(op), Fresh: func() proto.Message { return s.sample(op) },
+				Header: merge([]Header{op.header(), extra}), Want: want, Sparse: true})
 		}
+		add("own", header(orgID, s.org), passed(op))
+		add("empty", header(orgID, ""), passed(op))
+		add("twice", header(orgID, s.org, orgID, s.org), invalid(orgID))
+		add("own and another", header(orgID, s.org, orgID, other.org), invalid(orgID))
 	}
 	add("path agrees", s.owner, &signetv1.GetOrganizationRequest{OrgId: s.org}, header(orgID, s.org), ok)
 	add("path disagrees", s.owner, &signetv1.GetOrganizationRequest{OrgId: s.org}, header(orgID, other.org), invalid(orgID))
@@ -96,21 +94,25 @@ func kindCases(t *testing.T, w *World) []Case {
 // ifMatchCases are about the precondition of updates.
 func ifMatchCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
+	as := s.holder(t, iamOwner)
 	malformed := []string{`W/"1"`, `W/1`, "w/1", `"1`, `1"`, "one", `""`, "-1", "+1", "01", `"01"`, "1.0", "0x1", "1,2", `"1", "2"`, "**", `"*"`,
 		"18446744073709551616", "１", `'1'`}
-	for _, op := range operations {
-		if !op.rule.GetUpdates() || samples[op.name()] == nil {
+	for i, op := range operations {
+		if !op.rule.GetUpdates() {
 			continue
 		}
-		as, req := s.caller(op.name()), samples[op.name()](s)
-		for _, value := range malformed {
+		req := s.sample(op)
+		for j, value := range malformed {
+			if (i+j)%5 != 0 {
+				continue // the header is read in one place: each operation meets some of them
+			}
 			if strings.ContainsFunc(value, func(r rune) bool { return r > '~' }) {
 				continue // not every content type can send it
 			}
-			cases = append(cases, Case{Name: op.name() + "/" + value, As: as, Req: req, Header: header("if-match", value), Want: invalid("if-match")})
+			cases = append(cases, Case{Name: op.name() + "/" + value, As: as, Req: req, Header: header("if-match", value), Want: invalid("if-match"), Sparse: true})
 		}
 		for _, value := range []string{"0", `"0"`, "999999", `"999999"`, "18446744073709551615"} {
-			cases = append(cases, Case{Name: op.name() + "/" + value, As: as, Req: req, Header: header("if-match", value), Want: sequenceMismatch})
+			cases = append(cases, Case{Name: op.name() + "/" + value, As: as, Req: req, Header: header("if-match", value), Want: passed(op), Sparse: true})
 		}
 		cases = append(cases, Case{Name: op.name() + "/twice", As: as, Req: req, Header: header("if-match", "1", "if-match", "1"), Want: invalid("if-match")})
 	}
@@ -124,7 +126,7 @@ func idempotencyKeyCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
 	long := strings.Repeat("k", 255)
 	for _, op := range operations {
-		if !op.rule.GetCreates() || samples[op.name()] == nil {
+		if !op.rule.GetCreates() {
 			continue
 		}
 		as := s.caller(op.name())
@@ -132,7 +134,7 @@ func idempotencyKeyCases(t *testing.T, w *World) (cases []Case) {
 			"empty": header("idempotency-key", ""), "256": header("idempotency-key", long+"k"), "a space": header("idempotency-key", "a b"),
 			"twice": header("idempotency-key", "a", "idempotency-key", "a"),
 		} {
-			cases = append(cases, Case{Name: op.name() + "/" + name, As: as, Req: samples[op.name()](s), Header: h, Want: invalid("idempotency-key")})
+			cases = append(cases, Case{Name: op.name() + "/" + name, As: as, Req: s.sample(op), Header: h, Want: invalid("idempotency-key")})
 		}
 	}
 	cases = append(cases,
@@ -153,21 +155,13 @@ func visibleASCII() string {
 // holdsMoreCases let lesser administrators try the passwords of greater ones.
 func holdsMoreCases(t *testing.T, w *World) (cases []Case) {
 	s, other := w.scene(t), w.elsewhere(t)
-	can := func(r right, role string) bool {
-		for _, x := range r.roles {
-			if x == role {
-				return true
-			}
-		}
-		return false
-	}
 	covers := map[string][]string{ // who holds all that another holds, besides oneself
 		iamOwner: {iamViewer, iamOrgManager, orgOwner, orgViewer, userManager, settingsManager, nothing},
 		orgOwner: {orgViewer, userManager, settingsManager, nothing},
 	}
 	covers[userManager] = []string{nothing}
 	for _, role := range allRoles {
-		if !can(rights["SetUserPassword"], role) {
+		if may := rolesMay[role]; may == nil || !may("user.credential.write") {
 			continue
 		}
 		as := s.holder(t, role)

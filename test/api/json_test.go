@@ -43,29 +43,27 @@ func (w *World) raw(t *testing.T, method, path string, as *Actor, h Header, body
 // jsonTypes gives every field of every operation a value of each wrong type.
 func jsonTypes(t *testing.T, w *World) {
 	s := w.scene(t)
+	as := s.holder(t, iamOwner)
 	for _, op := range operations {
-		if samples[op.name()] == nil || op.verb == "GET" || op.verb == "DELETE" {
+		if op.verb == "GET" || op.verb == "DELETE" {
 			continue
 		}
-		sample := samples[op.name()](s)
-		if op.name() == "SetupOrganization" { // so that every field is there to be replaced
-			sample = with(sample.(*signetv1.SetupOrganizationRequest), "human.phone.phone", "+1")
-		}
-		path, body, err := op.asREST(sample)
+		path, body, err := op.asREST(s.complete(op)) // so that every field is there to be replaced
 		if err != nil {
 			t.Fatal(err)
 		}
+		g := &generator{scene: s, op: op, all: true}
 		for _, f := range fieldsOf(op.md.Input(), "") {
-			for _, value := range wrongTypes(f.fd) {
+			for _, value := range wrongTypes(f.fd, g) {
 				changed := replaceJSON(t, body, f.path, value.json)
-				a := w.raw(t, op.verb, path, s.caller(op.name()), nil, changed)
+				a := w.raw(t, op.verb, path, as, nil, changed)
 				if got := a.fields(); len(got) != 1 || got[0] != f.path+value.suffix || a.http != 400 {
 					t.Errorf("%s: %s as %s: %d %q", op.name(), f.path, value.json, a.http, got)
 				}
 			}
 		}
 		for _, value := range []string{`[]`, `"x"`, `1`, `null`, `true`} {
-			w.raw(t, op.verb, path, s.caller(op.name()), nil, value).mustBe(t, invalid(""))
+			w.raw(t, op.verb, path, as, nil, value).mustBe(t, invalid(""))
 		}
 	}
 }
@@ -73,11 +71,13 @@ func jsonTypes(t *testing.T, w *World) {
 type wrong struct{ json, suffix string }
 
 // wrongTypes are JSON values that a field cannot take. suffix is what the path of the violation has besides the field's.
-func wrongTypes(fd protoreflect.FieldDescriptor) []wrong {
+func wrongTypes(fd protoreflect.FieldDescriptor, g *generator) []wrong {
 	var values []string
 	switch {
 	case fd.IsList():
-		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`["ORG_OWNER", 1]`, "[1]"}, {`[null]`, "[0]"}, {`[["x"]]`, "[0]"}, {`[{}]`, "[0]"}}
+		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`["` + g.elements(fd)[0] + `", 1]`, "[1]"}, {`[null]`, "[0]"}, {`[["x"]]`, "[0]"}, {`[{}]`, "[0]"}}
+	case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.FieldMask": // a text
+		values = []string{`1`, `true`, `[]`, `{}`, `["name"]`}
 	case fd.Message() != nil:
 		values = []string{`"x"`, `1`, `true`, `[]`, `[{}]`}
 	case fd.Kind() == protoreflect.StringKind:
@@ -204,4 +204,12 @@ func jsonBodies(t *testing.T, w *World) {
 	if err := protojson.Unmarshal(a.body, &signetv1.GetIdentityProviderResponse{}); err != nil {
 		t.Error(err)
 	}
+	// Where the path says everything there may be no body at all.
+	for i, body := range []string{"", "{}", "{} "} {
+		verb := []string{"_deactivate", "_reactivate"}[i%2]
+		w.raw(t, "POST", "/v1/idps/"+s.idp+"/"+verb, s.owner, nil, body).mustBe(t, ok)
+	}
+	w.raw(t, "POST", "/v1/idps/"+s.idp+"/_reactivate", s.owner, nil, `{"x":1}`).mustBe(t, invalid("x"))
+	w.raw(t, "POST", "/v1/idps/"+s.idp+"/_reactivate", s.owner, nil, `[]`).mustBe(t, invalid(""))
+	w.raw(t, "PUT", profilePath, s.owner, nil, "").mustBe(t, invalid(""))
 }

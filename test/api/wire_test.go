@@ -122,6 +122,12 @@ var httpStatus = map[codes.Code]int{
 
 var httpStatusByReason = map[string]int{"METHOD_NOT_ALLOWED": 405, "UNSUPPORTED_MEDIA_TYPE": 415, "UNSUPPORTED_ENCODING": 415, "BODY_TOO_LARGE": 413}
 
+// successors are the links of operations that have a better one instead.
+var successors = map[string]string{
+	"UpdateJWTIdentityProvider": `</v1/idps/%7BidpId%7D>; rel="successor-version"`,
+	"UpdateIdentityProvider":    `</v1/idps/%7BidpId%7D>; rel="successor-version"`,
+}
+
 // verify checks what every answer promises.
 func (w *World) verify(t *testing.T, op *operation, a *Answer) {
 	t.Helper()
@@ -146,6 +152,9 @@ func (w *World) verify(t *testing.T, op *operation, a *Answer) {
 	if got := a.header.Get("Deprecation"); got != deprecation {
 		fail("deprecation: %q, want %q", got, deprecation)
 	}
+	if got := strings.Join(a.header.Values("Link"), "; "); got != successors[op.name()] {
+		fail("link: %q, want %q", got, successors[op.name()])
+	}
 	if a.status != nil {
 		w.verifyRefusal(fail, a)
 		return
@@ -154,7 +163,7 @@ func (w *World) verify(t *testing.T, op *operation, a *Answer) {
 		fail("HTTP %d with a message", a.http)
 	}
 	etag := ""
-	if d := readDetails(a.message); d != nil {
+	if d := readDetails(a.message); op.verb == "GET" && d != nil {
 		etag = `"` + strconv.FormatUint(d.GetSequence(), 10) + `"`
 	}
 	if got := a.header.Get("Etag"); got != etag {
@@ -164,8 +173,8 @@ func (w *World) verify(t *testing.T, op *operation, a *Answer) {
 		if d.GetDetails().GetSequence() == 0 || d.GetDetails().GetChangeDate() == nil || d.GetDetails().GetResourceOwner() == "" {
 			fail("incomplete details: %v", d.GetDetails())
 		}
-		if (d.GetDetails().GetCreationDate() != nil) != op.rule.GetCreates() {
-			fail("a creation date belongs to creations only: %v", d.GetDetails())
+		if (d.GetDetails().GetCreationDate() != nil) != (op.rule.GetCreates() || op.verb == http.MethodGet) {
+			fail("a creation date belongs to creations and reads only: %v", d.GetDetails())
 		}
 	}
 }
@@ -224,17 +233,18 @@ func (w *World) verifyRefusal(fail func(string, ...any), a *Answer) {
 	}
 }
 
-// readDetails gives the details of the object in the answer to a read.
+// readDetails gives the details of the object in the answer to a read: directly, or in the only message that it has.
 func readDetails(m proto.Message) *signetv1.Details {
-	switch m := m.(type) {
-	case *signetv1.GetMyUserResponse:
-		return m.GetUser().GetDetails()
-	case *signetv1.GetUserResponse:
-		return m.GetUser().GetDetails()
-	case *signetv1.GetOrganizationResponse:
-		return m.GetOrg().GetDetails()
-	case *signetv1.GetIdentityProviderResponse:
-		return m.GetIdp().GetDetails()
+	type detailed interface{ GetDetails() *signetv1.Details }
+	if d, is := m.(detailed); is {
+		return d.GetDetails()
+	}
+	fields := m.ProtoReflect().Descriptor().Fields()
+	if fields.Len() != 1 || fields.Get(0).Message() == nil || fields.Get(0).IsList() {
+		return nil
+	}
+	if d, is := m.ProtoReflect().Get(fields.Get(0)).Message().Interface().(detailed); is {
+		return d.GetDetails()
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/textproto"
 	"net/url"
+	"strconv"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -151,13 +152,35 @@ func (op *operation) asREST(req proto.Message) (path string, body []byte, err er
 	}
 	path = strings.Join(segments, "/")
 	if op.verb == http.MethodGet || op.verb == http.MethodDelete {
-		if left := protojson.Format(req); left != "{}" {
-			return "", nil, fmt.Errorf("%s has no place for %s yet: teach asREST query parameters", op.md.Name(), left)
+		query, err := asQuery(m)
+		if query != "" {
+			path += "?" + query
 		}
-		return path, nil, nil
+		return path, nil, err
 	}
 	body, err = protojson.MarshalOptions{}.Marshal(req)
 	return path, body, err
+}
+
+// asQuery gives the fields that are left for the query of a URL.
+func asQuery(m protoreflect.Message) (query string, err error) {
+	values := url.Values{}
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		switch {
+		case fd.Message() != nil || fd.IsList():
+			err = fmt.Errorf("%s has no place in a query", fd.FullName())
+		case fd.Enum() != nil:
+			text := strconv.Itoa(int(v.Enum()))
+			if value := fd.Enum().Values().ByNumber(v.Enum()); value != nil {
+				text = string(value.Name())
+			}
+			values.Set(fd.JSONName(), text)
+		default:
+			values.Set(fd.JSONName(), v.String())
+		}
+		return err == nil
+	})
+	return values.Encode(), err
 }
 
 // grpcWire is the real gRPC client, over HTTP/2 without TLS.

@@ -49,22 +49,26 @@ type World struct {
 	password string // what users made by addUser sign in with
 	hash     []byte
 
+	dns      fakeDNS
 	log      logBuffer
 	requests atomic.Int64
 	verified atomic.Int64
 
 	mu      sync.Mutex
 	secrets map[string]bool
-	answers bytes.Buffer // all of them, but for the sign-ins that answer a token
+	answers bytes.Buffer // all of them, but for those that answer a secret
 }
 
-// openWorld starts a server on a fresh database. It lives as long as the test.
-func openWorld(t *testing.T, db testdb.Database) *World {
+// openWorld starts a server on a fresh database, set up in another way where that is asked for. It lives as long as the test.
+func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config)) *World {
 	w := &World{db: db, dir: t.TempDir(), master: secret.NewMasterKey(), secrets: map[string]bool{}}
 	w.hide(string(w.master.Text()))
-	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text())}
+	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text()), Resolver: &w.dns}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
+	}
+	for _, set := range settings {
+		set(&config)
 	}
 	log := slog.New(slog.NewJSONHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	var err error
@@ -125,7 +129,7 @@ func (w *World) secret(about string) string {
 
 // hide adds what must not be found at the end.
 func (w *World) hide(s string) {
-	if len(s) < 12 {
+	if len(s) < 8 {
 		panic("too short a secret would be found by chance: " + s)
 	}
 	w.mu.Lock()
@@ -135,10 +139,26 @@ func (w *World) hide(s string) {
 
 // remember keeps an answer for the search for secrets.
 func (w *World) remember(op *operation, a *Answer) {
-	if in, is := a.message.(*signetv1.CreateSessionResponse); is {
-		w.hide(in.GetToken())
-		return
+	switch shown := a.message.(type) { // these show a secret, this once
+	case *signetv1.CreateSessionResponse:
+		w.hide(shown.GetToken())
+	case *signetv1.CreateMyTokenResponse:
+		w.hide(shown.GetToken())
+	case *signetv1.CreateUserTokenResponse:
+		w.hide(shown.GetToken())
+	case *signetv1.SetServiceSecretResponse:
+		w.hide(shown.GetSecret())
+	case *signetv1.CreateEmailCodeResponse:
+		w.hide(shown.GetCode())
+	case *signetv1.CreatePhoneCodeResponse:
+		w.hide(shown.GetCode())
+	default:
+		w.keep(op, a)
 	}
+}
+
+// keep adds an answer to what is searched at the end.
+func (w *World) keep(op *operation, a *Answer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	fmt.Fprintf(&w.answers, "%s %s %v %s\n", op.name(), a.wire, a.header, a.body)
@@ -155,8 +175,9 @@ type scene struct {
 	w      *World
 	org    string
 	domain string
-	owner  *Actor // ORG_OWNER
-	user   *Actor // holds nothing
+	owner  *Actor        // ORG_OWNER
+	user   *Actor        // holds nothing
+	robot  func() *Actor // a service user who holds nothing, made when somebody asks for it
 	idp    string
 }
 
@@ -183,6 +204,7 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 	s := &scene{w: w, org: p.org, domain: p.domain}
 	s.owner = w.addUser(t, person{Org: s.org, Domain: s.domain, Roles: []access.Role{access.OrgOwner}})
 	s.user = w.addUser(t, person{Org: s.org, Domain: s.domain})
+	s.robot = sync.OnceValue(func() *Actor { return w.addUser(t, person{Org: s.org, Domain: s.domain, Service: true}) })
 	s.idp = done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, s.owner, addJWT()).GetIdpId()
 	return s
 }

@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	fieldmaskpb "google.golang.org/protobuf/types/known/fieldmaskpb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -22,6 +23,59 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// IdentityProviderType is the way a provider hands over who somebody is.
+type IdentityProviderType int32
+
+const (
+	// Any.
+	IdentityProviderType_IDENTITY_PROVIDER_TYPE_UNSPECIFIED IdentityProviderType = 0
+	// A signed token in a request header.
+	IdentityProviderType_IDENTITY_PROVIDER_TYPE_JWT IdentityProviderType = 1
+	// OpenID Connect.
+	IdentityProviderType_IDENTITY_PROVIDER_TYPE_OIDC IdentityProviderType = 2
+)
+
+// Enum value maps for IdentityProviderType.
+var (
+	IdentityProviderType_name = map[int32]string{
+		0: "IDENTITY_PROVIDER_TYPE_UNSPECIFIED",
+		1: "IDENTITY_PROVIDER_TYPE_JWT",
+		2: "IDENTITY_PROVIDER_TYPE_OIDC",
+	}
+	IdentityProviderType_value = map[string]int32{
+		"IDENTITY_PROVIDER_TYPE_UNSPECIFIED": 0,
+		"IDENTITY_PROVIDER_TYPE_JWT":         1,
+		"IDENTITY_PROVIDER_TYPE_OIDC":        2,
+	}
+)
+
+func (x IdentityProviderType) Enum() *IdentityProviderType {
+	p := new(IdentityProviderType)
+	*p = x
+	return p
+}
+
+func (x IdentityProviderType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (IdentityProviderType) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_identity_provider_proto_enumTypes[0].Descriptor()
+}
+
+func (IdentityProviderType) Type() protoreflect.EnumType {
+	return &file_signet_v1_identity_provider_proto_enumTypes[0]
+}
+
+func (x IdentityProviderType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use IdentityProviderType.Descriptor instead.
+func (IdentityProviderType) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{0}
+}
 
 // State of an identity provider.
 type IdentityProvider_State int32
@@ -60,11 +114,11 @@ func (x IdentityProvider_State) String() string {
 }
 
 func (IdentityProvider_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_identity_provider_proto_enumTypes[0].Descriptor()
+	return file_signet_v1_identity_provider_proto_enumTypes[1].Descriptor()
 }
 
 func (IdentityProvider_State) Type() protoreflect.EnumType {
-	return &file_signet_v1_identity_provider_proto_enumTypes[0]
+	return &file_signet_v1_identity_provider_proto_enumTypes[1]
 }
 
 func (x IdentityProvider_State) Number() protoreflect.EnumNumber {
@@ -96,6 +150,7 @@ type IdentityProvider struct {
 	// Types that are valid to be assigned to Config:
 	//
 	//	*IdentityProvider_Jwt
+	//	*IdentityProvider_Oidc
 	Config        isIdentityProvider_Config `protobuf_oneof:"config"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -189,6 +244,15 @@ func (x *IdentityProvider) GetJwt() *IdentityProvider_JWT {
 	return nil
 }
 
+func (x *IdentityProvider) GetOidc() *IdentityProvider_OIDC {
+	if x != nil {
+		if x, ok := x.Config.(*IdentityProvider_Oidc); ok {
+			return x.Oidc
+		}
+	}
+	return nil
+}
+
 type isIdentityProvider_Config interface {
 	isIdentityProvider_Config()
 }
@@ -198,7 +262,14 @@ type IdentityProvider_Jwt struct {
 	Jwt *IdentityProvider_JWT `protobuf:"bytes,7,opt,name=jwt,proto3,oneof"`
 }
 
+type IdentityProvider_Oidc struct {
+	// Set for an OpenID Connect provider.
+	Oidc *IdentityProvider_OIDC `protobuf:"bytes,8,opt,name=oidc,proto3,oneof"`
+}
+
 func (*IdentityProvider_Jwt) isIdentityProvider_Config() {}
+
+func (*IdentityProvider_Oidc) isIdentityProvider_Config() {}
 
 // The JWT configuration to set, as a whole.
 type UpdateJWTIdentityProviderRequest struct {
@@ -467,7 +538,10 @@ type AddJWTIdentityProviderRequest struct {
 	KeysEndpoint string `protobuf:"bytes,6,opt,name=keys_endpoint,json=keysEndpoint,proto3" json:"keys_endpoint,omitempty"`
 	// Request header that carries the token, at most 200 characters. Empty stands
 	// for `authorization`.
-	HeaderName    string `protobuf:"bytes,7,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
+	HeaderName string `protobuf:"bytes,7,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
+	// Audience that a token must carry, at most 200 characters. Empty: the
+	// identifier of the provider.
+	Audience      string `protobuf:"bytes,8,opt,name=audience,proto3" json:"audience,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -547,6 +621,13 @@ func (x *AddJWTIdentityProviderRequest) GetKeysEndpoint() string {
 func (x *AddJWTIdentityProviderRequest) GetHeaderName() string {
 	if x != nil {
 		return x.HeaderName
+	}
+	return ""
+}
+
+func (x *AddJWTIdentityProviderRequest) GetAudience() string {
+	if x != nil {
+		return x.Audience
 	}
 	return ""
 }
@@ -698,6 +779,728 @@ func (x *GetIdentityProviderResponse) GetIdp() *IdentityProvider {
 	return nil
 }
 
+// The identity provider to create.
+type AddOIDCIdentityProviderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name shown at sign-in, 1 to 200 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Look of its sign-in button.
+	StylingType StylingType `protobuf:"varint,2,opt,name=styling_type,json=stylingType,proto3,enum=signet.v1.StylingType" json:"styling_type,omitempty"`
+	// Whether a first sign-in through the provider creates a user.
+	AutoRegister bool `protobuf:"varint,3,opt,name=auto_register,json=autoRegister,proto3" json:"auto_register,omitempty"`
+	// Issuer, where discovery starts, 1 to 200 characters.
+	Issuer string `protobuf:"bytes,4,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// Identifier that the provider knows this installation by, 1 to 200
+	// characters.
+	ClientId string `protobuf:"bytes,5,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Secret that belongs to it, at most 200 characters. It is never shown again.
+	// Empty: the provider asks for none.
+	ClientSecret string `protobuf:"bytes,6,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
+	// Scopes to ask for besides `openid`, at most 20 of 1 to 100 characters. None:
+	// `profile` and `email`.
+	Scopes        []string `protobuf:"bytes,7,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddOIDCIdentityProviderRequest) Reset() {
+	*x = AddOIDCIdentityProviderRequest{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddOIDCIdentityProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddOIDCIdentityProviderRequest) ProtoMessage() {}
+
+func (x *AddOIDCIdentityProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddOIDCIdentityProviderRequest.ProtoReflect.Descriptor instead.
+func (*AddOIDCIdentityProviderRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetStylingType() StylingType {
+	if x != nil {
+		return x.StylingType
+	}
+	return StylingType_STYLING_TYPE_UNSPECIFIED
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetAutoRegister() bool {
+	if x != nil {
+		return x.AutoRegister
+	}
+	return false
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetClientSecret() string {
+	if x != nil {
+		return x.ClientSecret
+	}
+	return ""
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+// Answer to AddOIDCIdentityProvider.
+type AddOIDCIdentityProviderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the new identity provider.
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifier of the new identity provider.
+	IdpId         string `protobuf:"bytes,2,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddOIDCIdentityProviderResponse) Reset() {
+	*x = AddOIDCIdentityProviderResponse{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddOIDCIdentityProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddOIDCIdentityProviderResponse) ProtoMessage() {}
+
+func (x *AddOIDCIdentityProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddOIDCIdentityProviderResponse.ProtoReflect.Descriptor instead.
+func (*AddOIDCIdentityProviderResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *AddOIDCIdentityProviderResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *AddOIDCIdentityProviderResponse) GetIdpId() string {
+	if x != nil {
+		return x.IdpId
+	}
+	return ""
+}
+
+// Which identity providers to list.
+type ListIdentityProvidersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many to return at most: 1 to 500, 50 if left out.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `nextPageToken` of the page before; the other parameters must be the same as
+	// there.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Beginning of the name.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Only providers in this state.
+	State IdentityProvider_State `protobuf:"varint,4,opt,name=state,proto3,enum=signet.v1.IdentityProvider_State" json:"state,omitempty"`
+	// Only providers of this type.
+	Type          IdentityProviderType `protobuf:"varint,5,opt,name=type,proto3,enum=signet.v1.IdentityProviderType" json:"type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListIdentityProvidersRequest) Reset() {
+	*x = ListIdentityProvidersRequest{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListIdentityProvidersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListIdentityProvidersRequest) ProtoMessage() {}
+
+func (x *ListIdentityProvidersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListIdentityProvidersRequest.ProtoReflect.Descriptor instead.
+func (*ListIdentityProvidersRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ListIdentityProvidersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListIdentityProvidersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListIdentityProvidersRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListIdentityProvidersRequest) GetState() IdentityProvider_State {
+	if x != nil {
+		return x.State
+	}
+	return IdentityProvider_STATE_UNSPECIFIED
+}
+
+func (x *ListIdentityProvidersRequest) GetType() IdentityProviderType {
+	if x != nil {
+		return x.Type
+	}
+	return IdentityProviderType_IDENTITY_PROVIDER_TYPE_UNSPECIFIED
+}
+
+// Answer to ListIdentityProviders.
+type ListIdentityProvidersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The identity providers found.
+	Idps []*IdentityProvider `protobuf:"bytes,1,rep,name=idps,proto3" json:"idps,omitempty"`
+	// Where the next page starts; empty on the last one. A page may hold fewer
+	// entries than asked for, or none, and still be followed by another.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListIdentityProvidersResponse) Reset() {
+	*x = ListIdentityProvidersResponse{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListIdentityProvidersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListIdentityProvidersResponse) ProtoMessage() {}
+
+func (x *ListIdentityProvidersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListIdentityProvidersResponse.ProtoReflect.Descriptor instead.
+func (*ListIdentityProvidersResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *ListIdentityProvidersResponse) GetIdps() []*IdentityProvider {
+	if x != nil {
+		return x.Idps
+	}
+	return nil
+}
+
+func (x *ListIdentityProvidersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Which identity provider to deactivate.
+type DeactivateIdentityProviderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the identity provider.
+	IdpId         string `protobuf:"bytes,1,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeactivateIdentityProviderRequest) Reset() {
+	*x = DeactivateIdentityProviderRequest{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeactivateIdentityProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeactivateIdentityProviderRequest) ProtoMessage() {}
+
+func (x *DeactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeactivateIdentityProviderRequest.ProtoReflect.Descriptor instead.
+func (*DeactivateIdentityProviderRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *DeactivateIdentityProviderRequest) GetIdpId() string {
+	if x != nil {
+		return x.IdpId
+	}
+	return ""
+}
+
+// Answer to DeactivateIdentityProvider.
+type DeactivateIdentityProviderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the identity provider after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeactivateIdentityProviderResponse) Reset() {
+	*x = DeactivateIdentityProviderResponse{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeactivateIdentityProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeactivateIdentityProviderResponse) ProtoMessage() {}
+
+func (x *DeactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeactivateIdentityProviderResponse.ProtoReflect.Descriptor instead.
+func (*DeactivateIdentityProviderResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeactivateIdentityProviderResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which identity provider to reactivate.
+type ReactivateIdentityProviderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the identity provider.
+	IdpId         string `protobuf:"bytes,1,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReactivateIdentityProviderRequest) Reset() {
+	*x = ReactivateIdentityProviderRequest{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReactivateIdentityProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReactivateIdentityProviderRequest) ProtoMessage() {}
+
+func (x *ReactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReactivateIdentityProviderRequest.ProtoReflect.Descriptor instead.
+func (*ReactivateIdentityProviderRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ReactivateIdentityProviderRequest) GetIdpId() string {
+	if x != nil {
+		return x.IdpId
+	}
+	return ""
+}
+
+// Answer to ReactivateIdentityProvider.
+type ReactivateIdentityProviderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the identity provider after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReactivateIdentityProviderResponse) Reset() {
+	*x = ReactivateIdentityProviderResponse{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReactivateIdentityProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReactivateIdentityProviderResponse) ProtoMessage() {}
+
+func (x *ReactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReactivateIdentityProviderResponse.ProtoReflect.Descriptor instead.
+func (*ReactivateIdentityProviderResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ReactivateIdentityProviderResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which identity provider to remove.
+type RemoveIdentityProviderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the identity provider.
+	IdpId         string `protobuf:"bytes,1,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveIdentityProviderRequest) Reset() {
+	*x = RemoveIdentityProviderRequest{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveIdentityProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveIdentityProviderRequest) ProtoMessage() {}
+
+func (x *RemoveIdentityProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveIdentityProviderRequest.ProtoReflect.Descriptor instead.
+func (*RemoveIdentityProviderRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *RemoveIdentityProviderRequest) GetIdpId() string {
+	if x != nil {
+		return x.IdpId
+	}
+	return ""
+}
+
+// Answer to RemoveIdentityProvider.
+type RemoveIdentityProviderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the identity provider after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveIdentityProviderResponse) Reset() {
+	*x = RemoveIdentityProviderResponse{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveIdentityProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveIdentityProviderResponse) ProtoMessage() {}
+
+func (x *RemoveIdentityProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveIdentityProviderResponse.ProtoReflect.Descriptor instead.
+func (*RemoveIdentityProviderResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *RemoveIdentityProviderResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// What to change of an identity provider.
+type ModifyIdentityProviderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the identity provider.
+	IdpId string `protobuf:"bytes,1,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
+	// Name shown at sign-in, 1 to 200 characters.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Look of its sign-in button.
+	StylingType StylingType `protobuf:"varint,3,opt,name=styling_type,json=stylingType,proto3,enum=signet.v1.StylingType" json:"styling_type,omitempty"`
+	// Whether a first sign-in through the provider creates a user.
+	AutoRegister bool `protobuf:"varint,4,opt,name=auto_register,json=autoRegister,proto3" json:"auto_register,omitempty"`
+	// For a provider that sends JSON Web Tokens.
+	Jwt *ModifyIdentityProviderRequest_JWT `protobuf:"bytes,5,opt,name=jwt,proto3" json:"jwt,omitempty"`
+	// For an OpenID Connect provider.
+	Oidc *ModifyIdentityProviderRequest_OIDC `protobuf:"bytes,6,opt,name=oidc,proto3" json:"oidc,omitempty"`
+	// Which fields to set: `name`, `stylingType`, `autoRegister`, `jwt` or
+	// `jwt.issuer` and so on, `oidc` or `oidc.clientId` and so on. `jwt` and `oidc`
+	// stand for all their fields, but `oidc` leaves the secret alone. It has to name
+	// at least one.
+	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModifyIdentityProviderRequest) Reset() {
+	*x = ModifyIdentityProviderRequest{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModifyIdentityProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModifyIdentityProviderRequest) ProtoMessage() {}
+
+func (x *ModifyIdentityProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModifyIdentityProviderRequest.ProtoReflect.Descriptor instead.
+func (*ModifyIdentityProviderRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ModifyIdentityProviderRequest) GetIdpId() string {
+	if x != nil {
+		return x.IdpId
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest) GetStylingType() StylingType {
+	if x != nil {
+		return x.StylingType
+	}
+	return StylingType_STYLING_TYPE_UNSPECIFIED
+}
+
+func (x *ModifyIdentityProviderRequest) GetAutoRegister() bool {
+	if x != nil {
+		return x.AutoRegister
+	}
+	return false
+}
+
+func (x *ModifyIdentityProviderRequest) GetJwt() *ModifyIdentityProviderRequest_JWT {
+	if x != nil {
+		return x.Jwt
+	}
+	return nil
+}
+
+func (x *ModifyIdentityProviderRequest) GetOidc() *ModifyIdentityProviderRequest_OIDC {
+	if x != nil {
+		return x.Oidc
+	}
+	return nil
+}
+
+func (x *ModifyIdentityProviderRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
+	if x != nil {
+		return x.UpdateMask
+	}
+	return nil
+}
+
+// Answer to ModifyIdentityProvider.
+type ModifyIdentityProviderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the identity provider after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModifyIdentityProviderResponse) Reset() {
+	*x = ModifyIdentityProviderResponse{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModifyIdentityProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModifyIdentityProviderResponse) ProtoMessage() {}
+
+func (x *ModifyIdentityProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModifyIdentityProviderResponse.ProtoReflect.Descriptor instead.
+func (*ModifyIdentityProviderResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ModifyIdentityProviderResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 // JWT is the configuration of a provider that sends JSON Web Tokens.
 type IdentityProvider_JWT struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -708,14 +1511,16 @@ type IdentityProvider_JWT struct {
 	// URL of the JSON Web Key Set that tokens are verified with.
 	KeysEndpoint string `protobuf:"bytes,3,opt,name=keys_endpoint,json=keysEndpoint,proto3" json:"keys_endpoint,omitempty"`
 	// Request header that carries the token. Empty stands for `authorization`.
-	HeaderName    string `protobuf:"bytes,4,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
+	HeaderName string `protobuf:"bytes,4,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
+	// Audience that a token must carry. Empty: the identifier of the provider.
+	Audience      string `protobuf:"bytes,5,opt,name=audience,proto3" json:"audience,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *IdentityProvider_JWT) Reset() {
 	*x = IdentityProvider_JWT{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +1532,7 @@ func (x *IdentityProvider_JWT) String() string {
 func (*IdentityProvider_JWT) ProtoMessage() {}
 
 func (x *IdentityProvider_JWT) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -771,11 +1576,251 @@ func (x *IdentityProvider_JWT) GetHeaderName() string {
 	return ""
 }
 
+func (x *IdentityProvider_JWT) GetAudience() string {
+	if x != nil {
+		return x.Audience
+	}
+	return ""
+}
+
+// OIDC is the configuration of an OpenID Connect provider. Its secret is never
+// shown.
+type IdentityProvider_OIDC struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Issuer, where discovery starts.
+	Issuer string `protobuf:"bytes,1,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// Identifier that the provider knows this installation by.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Whether there is a secret.
+	HasClientSecret bool `protobuf:"varint,3,opt,name=has_client_secret,json=hasClientSecret,proto3" json:"has_client_secret,omitempty"`
+	// Scopes asked for besides `openid`.
+	Scopes        []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentityProvider_OIDC) Reset() {
+	*x = IdentityProvider_OIDC{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentityProvider_OIDC) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentityProvider_OIDC) ProtoMessage() {}
+
+func (x *IdentityProvider_OIDC) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentityProvider_OIDC.ProtoReflect.Descriptor instead.
+func (*IdentityProvider_OIDC) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{0, 1}
+}
+
+func (x *IdentityProvider_OIDC) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *IdentityProvider_OIDC) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *IdentityProvider_OIDC) GetHasClientSecret() bool {
+	if x != nil {
+		return x.HasClientSecret
+	}
+	return false
+}
+
+func (x *IdentityProvider_OIDC) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+// JWT is what can be changed of a provider that sends JSON Web Tokens.
+type ModifyIdentityProviderRequest_JWT struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// URL at which a token is obtained, 1 to 200 characters.
+	JwtEndpoint string `protobuf:"bytes,1,opt,name=jwt_endpoint,json=jwtEndpoint,proto3" json:"jwt_endpoint,omitempty"`
+	// Issuer that a token must carry, 1 to 200 characters.
+	Issuer string `protobuf:"bytes,2,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// URL of the JSON Web Key Set that tokens are verified with, 1 to 200
+	// characters.
+	KeysEndpoint string `protobuf:"bytes,3,opt,name=keys_endpoint,json=keysEndpoint,proto3" json:"keys_endpoint,omitempty"`
+	// Request header that carries the token, at most 200 characters. Empty stands
+	// for `authorization`.
+	HeaderName string `protobuf:"bytes,4,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
+	// Audience that a token must carry, at most 200 characters. Empty: the
+	// identifier of the provider.
+	Audience      string `protobuf:"bytes,5,opt,name=audience,proto3" json:"audience,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModifyIdentityProviderRequest_JWT) Reset() {
+	*x = ModifyIdentityProviderRequest_JWT{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModifyIdentityProviderRequest_JWT) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModifyIdentityProviderRequest_JWT) ProtoMessage() {}
+
+func (x *ModifyIdentityProviderRequest_JWT) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModifyIdentityProviderRequest_JWT.ProtoReflect.Descriptor instead.
+func (*ModifyIdentityProviderRequest_JWT) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19, 0}
+}
+
+func (x *ModifyIdentityProviderRequest_JWT) GetJwtEndpoint() string {
+	if x != nil {
+		return x.JwtEndpoint
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_JWT) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_JWT) GetKeysEndpoint() string {
+	if x != nil {
+		return x.KeysEndpoint
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_JWT) GetHeaderName() string {
+	if x != nil {
+		return x.HeaderName
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_JWT) GetAudience() string {
+	if x != nil {
+		return x.Audience
+	}
+	return ""
+}
+
+// OIDC is what can be changed of an OpenID Connect provider.
+type ModifyIdentityProviderRequest_OIDC struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Issuer, where discovery starts, 1 to 200 characters.
+	Issuer string `protobuf:"bytes,1,opt,name=issuer,proto3" json:"issuer,omitempty"`
+	// Identifier that the provider knows this installation by, 1 to 200
+	// characters.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Secret that belongs to it, at most 200 characters; empty removes it.
+	ClientSecret string `protobuf:"bytes,3,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
+	// Scopes to ask for besides `openid`; none: `profile` and `email`.
+	Scopes        []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) Reset() {
+	*x = ModifyIdentityProviderRequest_OIDC{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModifyIdentityProviderRequest_OIDC) ProtoMessage() {}
+
+func (x *ModifyIdentityProviderRequest_OIDC) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModifyIdentityProviderRequest_OIDC.ProtoReflect.Descriptor instead.
+func (*ModifyIdentityProviderRequest_OIDC) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19, 1}
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetIssuer() string {
+	if x != nil {
+		return x.Issuer
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetClientSecret() string {
+	if x != nil {
+		return x.ClientSecret
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
 var File_signet_v1_identity_provider_proto protoreflect.FileDescriptor
 
 const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\n" +
-	"!signet/v1/identity_provider.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x92\x04\n" +
+	"!signet/v1/identity_provider.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xe7\x05\n" +
 	"\x10IdentityProvider\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x127\n" +
@@ -783,13 +1828,20 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\x04name\x18\x04 \x01(\tR\x04name\x129\n" +
 	"\fstyling_type\x18\x05 \x01(\x0e2\x16.signet.v1.StylingTypeR\vstylingType\x12#\n" +
 	"\rauto_register\x18\x06 \x01(\bR\fautoRegister\x123\n" +
-	"\x03jwt\x18\a \x01(\v2\x1f.signet.v1.IdentityProvider.JWTH\x00R\x03jwt\x1a\x86\x01\n" +
+	"\x03jwt\x18\a \x01(\v2\x1f.signet.v1.IdentityProvider.JWTH\x00R\x03jwt\x126\n" +
+	"\x04oidc\x18\b \x01(\v2 .signet.v1.IdentityProvider.OIDCH\x00R\x04oidc\x1a\xa2\x01\n" +
 	"\x03JWT\x12!\n" +
 	"\fjwt_endpoint\x18\x01 \x01(\tR\vjwtEndpoint\x12\x16\n" +
 	"\x06issuer\x18\x02 \x01(\tR\x06issuer\x12#\n" +
 	"\rkeys_endpoint\x18\x03 \x01(\tR\fkeysEndpoint\x12\x1f\n" +
 	"\vheader_name\x18\x04 \x01(\tR\n" +
-	"headerName\"D\n" +
+	"headerName\x12\x1a\n" +
+	"\baudience\x18\x05 \x01(\tR\baudience\x1a\x7f\n" +
+	"\x04OIDC\x12\x16\n" +
+	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x1b\n" +
+	"\tclient_id\x18\x02 \x01(\tR\bclientId\x12*\n" +
+	"\x11has_client_secret\x18\x03 \x01(\bR\x0fhasClientSecret\x12\x16\n" +
+	"\x06scopes\x18\x04 \x03(\tR\x06scopes\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
@@ -814,7 +1866,7 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\fstyling_type\x18\x03 \x01(\x0e2\x16.signet.v1.StylingTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\vstylingType\x12#\n" +
 	"\rauto_register\x18\x04 \x01(\bR\fautoRegister\"N\n" +
 	"\x1eUpdateIdentityProviderResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xd8\x02\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xfe\x02\n" +
 	"\x1dAddJWTIdentityProviderRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12C\n" +
@@ -827,23 +1879,103 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\rkeys_endpoint\x18\x06 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\fkeysEndpoint\x12)\n" +
 	"\vheader_name\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\n" +
-	"headerName\"e\n" +
+	"headerName\x12$\n" +
+	"\baudience\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\"e\n" +
 	"\x1eAddJWTIdentityProviderResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06idp_id\x18\x02 \x01(\tR\x05idpId\"3\n" +
 	"\x1aGetIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"L\n" +
 	"\x1bGetIdentityProviderResponse\x12-\n" +
-	"\x03idp\x18\x01 \x01(\v2\x1b.signet.v1.IdentityProviderR\x03idp2\xaf\x05\n" +
-	"\x17IdentityProviderService\x12\xbb\x01\n" +
-	"\x19UpdateJWTIdentityProvider\x12+.signet.v1.UpdateJWTIdentityProviderRequest\x1a,.signet.v1.UpdateJWTIdentityProviderResponse\"C\xaa\xbb\x18\x15 \x020\x01@\x80ư\xd6\x06\n" +
-	"\tidp.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/idps/{idp_id}/jwt_config\x88\x02\x01\x12\xa7\x01\n" +
-	"\x16UpdateIdentityProvider\x12(.signet.v1.UpdateIdentityProviderRequest\x1a).signet.v1.UpdateIdentityProviderResponse\"8\xaa\xbb\x18\x15 \x030\x01@\x80ư\xd6\x06\n" +
+	"\x03idp\x18\x01 \x01(\v2\x1b.signet.v1.IdentityProviderR\x03idp\"\xd3\x02\n" +
+	"\x1eAddOIDCIdentityProviderRequest\x12\x1e\n" +
+	"\x04name\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12C\n" +
+	"\fstyling_type\x18\x02 \x01(\x0e2\x16.signet.v1.StylingTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\vstylingType\x12#\n" +
+	"\rauto_register\x18\x03 \x01(\bR\fautoRegister\x12\"\n" +
+	"\x06issuer\x18\x04 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06issuer\x12'\n" +
+	"\tclient_id\x18\x05 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\bclientId\x120\n" +
+	"\rclient_secret\x18\x06 \x01(\tB\v\xbaH\x05r\x03\x18\xc8\x01\x80\x01\x01R\fclientSecret\x12(\n" +
+	"\x06scopes\x18\a \x03(\tB\x10\xbaH\r\x92\x01\n" +
+	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\"f\n" +
+	"\x1fAddOIDCIdentityProviderResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
+	"\x06idp_id\x18\x02 \x01(\tR\x05idpId\"\x86\x02\n" +
+	"\x1cListIdentityProvidersRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1c\n" +
+	"\x04name\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12A\n" +
+	"\x05state\x18\x04 \x01(\x0e2!.signet.v1.IdentityProvider.StateB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05state\x12=\n" +
+	"\x04type\x18\x05 \x01(\x0e2\x1f.signet.v1.IdentityProviderTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04type\"x\n" +
+	"\x1dListIdentityProvidersResponse\x12/\n" +
+	"\x04idps\x18\x01 \x03(\v2\x1b.signet.v1.IdentityProviderR\x04idps\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\":\n" +
+	"!DeactivateIdentityProviderRequest\x12\x15\n" +
+	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"R\n" +
+	"\"DeactivateIdentityProviderResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\":\n" +
+	"!ReactivateIdentityProviderRequest\x12\x15\n" +
+	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"R\n" +
+	"\"ReactivateIdentityProviderResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"6\n" +
+	"\x1dRemoveIdentityProviderRequest\x12\x15\n" +
+	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"N\n" +
+	"\x1eRemoveIdentityProviderResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x8b\x06\n" +
+	"\x1dModifyIdentityProviderRequest\x12\x15\n" +
+	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12\x1c\n" +
+	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12C\n" +
+	"\fstyling_type\x18\x03 \x01(\x0e2\x16.signet.v1.StylingTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\vstylingType\x12#\n" +
+	"\rauto_register\x18\x04 \x01(\bR\fautoRegister\x12>\n" +
+	"\x03jwt\x18\x05 \x01(\v2,.signet.v1.ModifyIdentityProviderRequest.JWTR\x03jwt\x12A\n" +
+	"\x04oidc\x18\x06 \x01(\v2-.signet.v1.ModifyIdentityProviderRequest.OIDCR\x04oidc\x12C\n" +
+	"\vupdate_mask\x18\a \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
+	"updateMask\x1a\xd4\x01\n" +
+	"\x03JWT\x12+\n" +
+	"\fjwt_endpoint\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\vjwtEndpoint\x12 \n" +
+	"\x06issuer\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06issuer\x12-\n" +
+	"\rkeys_endpoint\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fkeysEndpoint\x12)\n" +
+	"\vheader_name\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\n" +
+	"headerName\x12$\n" +
+	"\baudience\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\x1a\xab\x01\n" +
+	"\x04OIDC\x12 \n" +
+	"\x06issuer\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06issuer\x12%\n" +
+	"\tclient_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\bclientId\x120\n" +
+	"\rclient_secret\x18\x03 \x01(\tB\v\xbaH\x05r\x03\x18\xc8\x01\x80\x01\x01R\fclientSecret\x12(\n" +
+	"\x06scopes\x18\x04 \x03(\tB\x10\xbaH\r\x92\x01\n" +
+	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\"N\n" +
+	"\x1eModifyIdentityProviderResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*\x7f\n" +
+	"\x14IdentityProviderType\x12&\n" +
+	"\"IDENTITY_PROVIDER_TYPE_UNSPECIFIED\x10\x00\x12\x1e\n" +
+	"\x1aIDENTITY_PROVIDER_TYPE_JWT\x10\x01\x12\x1f\n" +
+	"\x1bIDENTITY_PROVIDER_TYPE_OIDC\x10\x022\xb3\r\n" +
+	"\x17IdentityProviderService\x12\xcd\x01\n" +
+	"\x19UpdateJWTIdentityProvider\x12+.signet.v1.UpdateJWTIdentityProviderRequest\x1a,.signet.v1.UpdateJWTIdentityProviderResponse\"U\xaa\xbb\x18' \x020\x01@\x80ư\xd6\x06J\x10/v1/idps/{idpId}\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/idps/{idp_id}/jwt_config\x88\x02\x01\x12\xb9\x01\n" +
+	"\x16UpdateIdentityProvider\x12(.signet.v1.UpdateIdentityProviderRequest\x1a).signet.v1.UpdateIdentityProviderResponse\"J\xaa\xbb\x18' \x030\x01@\x80ư\xd6\x06J\x10/v1/idps/{idpId}\n" +
 	"\tidp.write\x82\xd3\xe4\x93\x02\x16:\x01*\x1a\x11/v1/idps/{idp_id}\x88\x02\x01\x12\x99\x01\n" +
 	"\x16AddJWTIdentityProvider\x12(.signet.v1.AddJWTIdentityProviderRequest\x1a).signet.v1.AddJWTIdentityProviderResponse\"*\xaa\xbb\x18\x0f \x028\x01\n" +
 	"\tidp.write\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/idps/jwt\x12\x8f\x01\n" +
 	"\x13GetIdentityProvider\x12%.signet.v1.GetIdentityProviderRequest\x1a&.signet.v1.GetIdentityProviderResponse\")\xaa\xbb\x18\f \x02\n" +
-	"\bidp.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/idps/{idp_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\bidp.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/idps/{idp_id}\x12\x9d\x01\n" +
+	"\x17AddOIDCIdentityProvider\x12).signet.v1.AddOIDCIdentityProviderRequest\x1a*.signet.v1.AddOIDCIdentityProviderResponse\"+\xaa\xbb\x18\x0f \x028\x01\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\x12:\x01*\"\r/v1/idps/oidc\x12\x8c\x01\n" +
+	"\x15ListIdentityProviders\x12'.signet.v1.ListIdentityProvidersRequest\x1a(.signet.v1.ListIdentityProvidersResponse\" \xaa\xbb\x18\f \x02\n" +
+	"\bidp.read\x82\xd3\xe4\x93\x02\n" +
+	"\x12\b/v1/idps\x12\xb6\x01\n" +
+	"\x1aDeactivateIdentityProvider\x12,.signet.v1.DeactivateIdentityProviderRequest\x1a-.signet.v1.DeactivateIdentityProviderResponse\";\xaa\xbb\x18\x0f \x020\x01\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/idps/{idp_id}/_deactivate\x12\xb6\x01\n" +
+	"\x1aReactivateIdentityProvider\x12,.signet.v1.ReactivateIdentityProviderRequest\x1a-.signet.v1.ReactivateIdentityProviderResponse\";\xaa\xbb\x18\x0f \x020\x01\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/idps/{idp_id}/_reactivate\x12\x9b\x01\n" +
+	"\x16RemoveIdentityProvider\x12(.signet.v1.RemoveIdentityProviderRequest\x1a).signet.v1.RemoveIdentityProviderResponse\",\xaa\xbb\x18\x0f \x020\x01\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\x13*\x11/v1/idps/{idp_id}\x12\x9e\x01\n" +
+	"\x16ModifyIdentityProvider\x12(.signet.v1.ModifyIdentityProviderRequest\x1a).signet.v1.ModifyIdentityProviderResponse\"/\xaa\xbb\x18\x0f \x020\x01\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\x16:\x01*2\x11/v1/idps/{idp_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_identity_provider_proto_rawDescOnce sync.Once
@@ -857,47 +1989,90 @@ func file_signet_v1_identity_provider_proto_rawDescGZIP() []byte {
 	return file_signet_v1_identity_provider_proto_rawDescData
 }
 
-var file_signet_v1_identity_provider_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_signet_v1_identity_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_signet_v1_identity_provider_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_signet_v1_identity_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_signet_v1_identity_provider_proto_goTypes = []any{
-	(IdentityProvider_State)(0),               // 0: signet.v1.IdentityProvider.State
-	(*IdentityProvider)(nil),                  // 1: signet.v1.IdentityProvider
-	(*UpdateJWTIdentityProviderRequest)(nil),  // 2: signet.v1.UpdateJWTIdentityProviderRequest
-	(*UpdateJWTIdentityProviderResponse)(nil), // 3: signet.v1.UpdateJWTIdentityProviderResponse
-	(*UpdateIdentityProviderRequest)(nil),     // 4: signet.v1.UpdateIdentityProviderRequest
-	(*UpdateIdentityProviderResponse)(nil),    // 5: signet.v1.UpdateIdentityProviderResponse
-	(*AddJWTIdentityProviderRequest)(nil),     // 6: signet.v1.AddJWTIdentityProviderRequest
-	(*AddJWTIdentityProviderResponse)(nil),    // 7: signet.v1.AddJWTIdentityProviderResponse
-	(*GetIdentityProviderRequest)(nil),        // 8: signet.v1.GetIdentityProviderRequest
-	(*GetIdentityProviderResponse)(nil),       // 9: signet.v1.GetIdentityProviderResponse
-	(*IdentityProvider_JWT)(nil),              // 10: signet.v1.IdentityProvider.JWT
-	(*Details)(nil),                           // 11: signet.v1.Details
-	(StylingType)(0),                          // 12: signet.v1.StylingType
+	(IdentityProviderType)(0),                  // 0: signet.v1.IdentityProviderType
+	(IdentityProvider_State)(0),                // 1: signet.v1.IdentityProvider.State
+	(*IdentityProvider)(nil),                   // 2: signet.v1.IdentityProvider
+	(*UpdateJWTIdentityProviderRequest)(nil),   // 3: signet.v1.UpdateJWTIdentityProviderRequest
+	(*UpdateJWTIdentityProviderResponse)(nil),  // 4: signet.v1.UpdateJWTIdentityProviderResponse
+	(*UpdateIdentityProviderRequest)(nil),      // 5: signet.v1.UpdateIdentityProviderRequest
+	(*UpdateIdentityProviderResponse)(nil),     // 6: signet.v1.UpdateIdentityProviderResponse
+	(*AddJWTIdentityProviderRequest)(nil),      // 7: signet.v1.AddJWTIdentityProviderRequest
+	(*AddJWTIdentityProviderResponse)(nil),     // 8: signet.v1.AddJWTIdentityProviderResponse
+	(*GetIdentityProviderRequest)(nil),         // 9: signet.v1.GetIdentityProviderRequest
+	(*GetIdentityProviderResponse)(nil),        // 10: signet.v1.GetIdentityProviderResponse
+	(*AddOIDCIdentityProviderRequest)(nil),     // 11: signet.v1.AddOIDCIdentityProviderRequest
+	(*AddOIDCIdentityProviderResponse)(nil),    // 12: signet.v1.AddOIDCIdentityProviderResponse
+	(*ListIdentityProvidersRequest)(nil),       // 13: signet.v1.ListIdentityProvidersRequest
+	(*ListIdentityProvidersResponse)(nil),      // 14: signet.v1.ListIdentityProvidersResponse
+	(*DeactivateIdentityProviderRequest)(nil),  // 15: signet.v1.DeactivateIdentityProviderRequest
+	(*DeactivateIdentityProviderResponse)(nil), // 16: signet.v1.DeactivateIdentityProviderResponse
+	(*ReactivateIdentityProviderRequest)(nil),  // 17: signet.v1.ReactivateIdentityProviderRequest
+	(*ReactivateIdentityProviderResponse)(nil), // 18: signet.v1.ReactivateIdentityProviderResponse
+	(*RemoveIdentityProviderRequest)(nil),      // 19: signet.v1.RemoveIdentityProviderRequest
+	(*RemoveIdentityProviderResponse)(nil),     // 20: signet.v1.RemoveIdentityProviderResponse
+	(*ModifyIdentityProviderRequest)(nil),      // 21: signet.v1.ModifyIdentityProviderRequest
+	(*ModifyIdentityProviderResponse)(nil),     // 22: signet.v1.ModifyIdentityProviderResponse
+	(*IdentityProvider_JWT)(nil),               // 23: signet.v1.IdentityProvider.JWT
+	(*IdentityProvider_OIDC)(nil),              // 24: signet.v1.IdentityProvider.OIDC
+	(*ModifyIdentityProviderRequest_JWT)(nil),  // 25: signet.v1.ModifyIdentityProviderRequest.JWT
+	(*ModifyIdentityProviderRequest_OIDC)(nil), // 26: signet.v1.ModifyIdentityProviderRequest.OIDC
+	(*Details)(nil),                            // 27: signet.v1.Details
+	(StylingType)(0),                           // 28: signet.v1.StylingType
+	(*fieldmaskpb.FieldMask)(nil),              // 29: google.protobuf.FieldMask
 }
 var file_signet_v1_identity_provider_proto_depIdxs = []int32{
-	11, // 0: signet.v1.IdentityProvider.details:type_name -> signet.v1.Details
-	0,  // 1: signet.v1.IdentityProvider.state:type_name -> signet.v1.IdentityProvider.State
-	12, // 2: signet.v1.IdentityProvider.styling_type:type_name -> signet.v1.StylingType
-	10, // 3: signet.v1.IdentityProvider.jwt:type_name -> signet.v1.IdentityProvider.JWT
-	11, // 4: signet.v1.UpdateJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
-	12, // 5: signet.v1.UpdateIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	11, // 6: signet.v1.UpdateIdentityProviderResponse.details:type_name -> signet.v1.Details
-	12, // 7: signet.v1.AddJWTIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	11, // 8: signet.v1.AddJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
-	1,  // 9: signet.v1.GetIdentityProviderResponse.idp:type_name -> signet.v1.IdentityProvider
-	2,  // 10: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:input_type -> signet.v1.UpdateJWTIdentityProviderRequest
-	4,  // 11: signet.v1.IdentityProviderService.UpdateIdentityProvider:input_type -> signet.v1.UpdateIdentityProviderRequest
-	6,  // 12: signet.v1.IdentityProviderService.AddJWTIdentityProvider:input_type -> signet.v1.AddJWTIdentityProviderRequest
-	8,  // 13: signet.v1.IdentityProviderService.GetIdentityProvider:input_type -> signet.v1.GetIdentityProviderRequest
-	3,  // 14: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:output_type -> signet.v1.UpdateJWTIdentityProviderResponse
-	5,  // 15: signet.v1.IdentityProviderService.UpdateIdentityProvider:output_type -> signet.v1.UpdateIdentityProviderResponse
-	7,  // 16: signet.v1.IdentityProviderService.AddJWTIdentityProvider:output_type -> signet.v1.AddJWTIdentityProviderResponse
-	9,  // 17: signet.v1.IdentityProviderService.GetIdentityProvider:output_type -> signet.v1.GetIdentityProviderResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	27, // 0: signet.v1.IdentityProvider.details:type_name -> signet.v1.Details
+	1,  // 1: signet.v1.IdentityProvider.state:type_name -> signet.v1.IdentityProvider.State
+	28, // 2: signet.v1.IdentityProvider.styling_type:type_name -> signet.v1.StylingType
+	23, // 3: signet.v1.IdentityProvider.jwt:type_name -> signet.v1.IdentityProvider.JWT
+	24, // 4: signet.v1.IdentityProvider.oidc:type_name -> signet.v1.IdentityProvider.OIDC
+	27, // 5: signet.v1.UpdateJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
+	28, // 6: signet.v1.UpdateIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	27, // 7: signet.v1.UpdateIdentityProviderResponse.details:type_name -> signet.v1.Details
+	28, // 8: signet.v1.AddJWTIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	27, // 9: signet.v1.AddJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
+	2,  // 10: signet.v1.GetIdentityProviderResponse.idp:type_name -> signet.v1.IdentityProvider
+	28, // 11: signet.v1.AddOIDCIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	27, // 12: signet.v1.AddOIDCIdentityProviderResponse.details:type_name -> signet.v1.Details
+	1,  // 13: signet.v1.ListIdentityProvidersRequest.state:type_name -> signet.v1.IdentityProvider.State
+	0,  // 14: signet.v1.ListIdentityProvidersRequest.type:type_name -> signet.v1.IdentityProviderType
+	2,  // 15: signet.v1.ListIdentityProvidersResponse.idps:type_name -> signet.v1.IdentityProvider
+	27, // 16: signet.v1.DeactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
+	27, // 17: signet.v1.ReactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
+	27, // 18: signet.v1.RemoveIdentityProviderResponse.details:type_name -> signet.v1.Details
+	28, // 19: signet.v1.ModifyIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	25, // 20: signet.v1.ModifyIdentityProviderRequest.jwt:type_name -> signet.v1.ModifyIdentityProviderRequest.JWT
+	26, // 21: signet.v1.ModifyIdentityProviderRequest.oidc:type_name -> signet.v1.ModifyIdentityProviderRequest.OIDC
+	29, // 22: signet.v1.ModifyIdentityProviderRequest.update_mask:type_name -> google.protobuf.FieldMask
+	27, // 23: signet.v1.ModifyIdentityProviderResponse.details:type_name -> signet.v1.Details
+	3,  // 24: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:input_type -> signet.v1.UpdateJWTIdentityProviderRequest
+	5,  // 25: signet.v1.IdentityProviderService.UpdateIdentityProvider:input_type -> signet.v1.UpdateIdentityProviderRequest
+	7,  // 26: signet.v1.IdentityProviderService.AddJWTIdentityProvider:input_type -> signet.v1.AddJWTIdentityProviderRequest
+	9,  // 27: signet.v1.IdentityProviderService.GetIdentityProvider:input_type -> signet.v1.GetIdentityProviderRequest
+	11, // 28: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:input_type -> signet.v1.AddOIDCIdentityProviderRequest
+	13, // 29: signet.v1.IdentityProviderService.ListIdentityProviders:input_type -> signet.v1.ListIdentityProvidersRequest
+	15, // 30: signet.v1.IdentityProviderService.DeactivateIdentityProvider:input_type -> signet.v1.DeactivateIdentityProviderRequest
+	17, // 31: signet.v1.IdentityProviderService.ReactivateIdentityProvider:input_type -> signet.v1.ReactivateIdentityProviderRequest
+	19, // 32: signet.v1.IdentityProviderService.RemoveIdentityProvider:input_type -> signet.v1.RemoveIdentityProviderRequest
+	21, // 33: signet.v1.IdentityProviderService.ModifyIdentityProvider:input_type -> signet.v1.ModifyIdentityProviderRequest
+	4,  // 34: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:output_type -> signet.v1.UpdateJWTIdentityProviderResponse
+	6,  // 35: signet.v1.IdentityProviderService.UpdateIdentityProvider:output_type -> signet.v1.UpdateIdentityProviderResponse
+	8,  // 36: signet.v1.IdentityProviderService.AddJWTIdentityProvider:output_type -> signet.v1.AddJWTIdentityProviderResponse
+	10, // 37: signet.v1.IdentityProviderService.GetIdentityProvider:output_type -> signet.v1.GetIdentityProviderResponse
+	12, // 38: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:output_type -> signet.v1.AddOIDCIdentityProviderResponse
+	14, // 39: signet.v1.IdentityProviderService.ListIdentityProviders:output_type -> signet.v1.ListIdentityProvidersResponse
+	16, // 40: signet.v1.IdentityProviderService.DeactivateIdentityProvider:output_type -> signet.v1.DeactivateIdentityProviderResponse
+	18, // 41: signet.v1.IdentityProviderService.ReactivateIdentityProvider:output_type -> signet.v1.ReactivateIdentityProviderResponse
+	20, // 42: signet.v1.IdentityProviderService.RemoveIdentityProvider:output_type -> signet.v1.RemoveIdentityProviderResponse
+	22, // 43: signet.v1.IdentityProviderService.ModifyIdentityProvider:output_type -> signet.v1.ModifyIdentityProviderResponse
+	34, // [34:44] is the sub-list for method output_type
+	24, // [24:34] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_identity_provider_proto_init() }
@@ -909,14 +2084,15 @@ func file_signet_v1_identity_provider_proto_init() {
 	file_signet_v1_options_proto_init()
 	file_signet_v1_identity_provider_proto_msgTypes[0].OneofWrappers = []any{
 		(*IdentityProvider_Jwt)(nil),
+		(*IdentityProvider_Oidc)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_identity_provider_proto_rawDesc), len(file_signet_v1_identity_provider_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   10,
+			NumEnums:      2,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -120,8 +120,11 @@ type Rule struct {
 	// Since when the method is deprecated, as Unix time in seconds. The server
 	// sends it in the `deprecation` header of every answer. Zero: not deprecated.
 	DeprecatedSince int64 `protobuf:"varint,8,opt,name=deprecated_since,json=deprecatedSince,proto3" json:"deprecated_since,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// REST path of the method to use instead of a deprecated one. Its answers point
+	// there with a `link` header of the relation `successor-version`.
+	Successor     string `protobuf:"bytes,9,opt,name=successor,proto3" json:"successor,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Rule) Reset() {
@@ -223,6 +226,13 @@ func (x *Rule) GetDeprecatedSince() int64 {
 	return 0
 }
 
+func (x *Rule) GetSuccessor() string {
+	if x != nil {
+		return x.Successor
+	}
+	return ""
+}
+
 type isRule_Who interface {
 	isRule_Who()
 }
@@ -272,7 +282,7 @@ var File_signet_v1_options_proto protoreflect.FileDescriptor
 
 const file_signet_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\xa7\x02\n" +
+	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\xc5\x02\n" +
 	"\x04Rule\x12 \n" +
 	"\n" +
 	"permission\x18\x01 \x01(\tH\x00R\n" +
@@ -283,7 +293,8 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"\x12restricted_session\x18\x05 \x01(\bR\x11restrictedSession\x12\x18\n" +
 	"\aupdates\x18\x06 \x01(\bR\aupdates\x12\x18\n" +
 	"\acreates\x18\a \x01(\bR\acreates\x12)\n" +
-	"\x10deprecated_since\x18\b \x01(\x03R\x0fdeprecatedSinceB\x05\n" +
+	"\x10deprecated_since\x18\b \x01(\x03R\x0fdeprecatedSince\x12\x1c\n" +
+	"\tsuccessor\x18\t \x01(\tR\tsuccessorB\x05\n" +
 	"\x03who*v\n" +
 	"\x05Scope\x12\x15\n" +
 	"\x11SCOPE_UNSPECIFIED\x10\x00\x12\x0e\n" +

@@ -380,6 +380,1214 @@ func (x *GetOrganizationResponse) GetOrg() *Organization {
 	return nil
 }
 
+// GetMyOrganization has no parameters.
+type GetMyOrganizationRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMyOrganizationRequest) Reset() {
+	*x = GetMyOrganizationRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMyOrganizationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMyOrganizationRequest) ProtoMessage() {}
+
+func (x *GetMyOrganizationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMyOrganizationRequest.ProtoReflect.Descriptor instead.
+func (*GetMyOrganizationRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{5}
+}
+
+// Answer to GetMyOrganization.
+type GetMyOrganizationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The caller's organization.
+	Org           *Organization `protobuf:"bytes,1,opt,name=org,proto3" json:"org,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GetMyOrganizationResponse) Reset() {
+	*x = GetMyOrganizationResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GetMyOrganizationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GetMyOrganizationResponse) ProtoMessage() {}
+
+func (x *GetMyOrganizationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GetMyOrganizationResponse.ProtoReflect.Descriptor instead.
+func (*GetMyOrganizationResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *GetMyOrganizationResponse) GetOrg() *Organization {
+	if x != nil {
+		return x.Org
+	}
+	return nil
+}
+
+// Which organizations to list.
+type ListOrganizationsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many to return at most: 1 to 500, 50 if left out.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `nextPageToken` of the page before; the other parameters must be the same as
+	// there.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Beginning of the name.
+	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
+	// Verified domain of the organization, as a whole, in whatever spelling.
+	Domain string `protobuf:"bytes,4,opt,name=domain,proto3" json:"domain,omitempty"`
+	// Only organizations in this state.
+	State         Organization_State `protobuf:"varint,5,opt,name=state,proto3,enum=signet.v1.Organization_State" json:"state,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOrganizationsRequest) Reset() {
+	*x = ListOrganizationsRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOrganizationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOrganizationsRequest) ProtoMessage() {}
+
+func (x *ListOrganizationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOrganizationsRequest.ProtoReflect.Descriptor instead.
+func (*ListOrganizationsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *ListOrganizationsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListOrganizationsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListOrganizationsRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListOrganizationsRequest) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+func (x *ListOrganizationsRequest) GetState() Organization_State {
+	if x != nil {
+		return x.State
+	}
+	return Organization_STATE_UNSPECIFIED
+}
+
+// Answer to ListOrganizations.
+type ListOrganizationsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The organizations found.
+	Orgs []*Organization `protobuf:"bytes,1,rep,name=orgs,proto3" json:"orgs,omitempty"`
+	// Where the next page starts; empty on the last one. A page may hold fewer
+	// entries than asked for, or none, and still be followed by another.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListOrganizationsResponse) Reset() {
+	*x = ListOrganizationsResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListOrganizationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListOrganizationsResponse) ProtoMessage() {}
+
+func (x *ListOrganizationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListOrganizationsResponse.ProtoReflect.Descriptor instead.
+func (*ListOrganizationsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ListOrganizationsResponse) GetOrgs() []*Organization {
+	if x != nil {
+		return x.Orgs
+	}
+	return nil
+}
+
+func (x *ListOrganizationsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// The new name of an organization.
+type UpdateOrganizationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Name of the organization, 1 to 200 characters.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateOrganizationRequest) Reset() {
+	*x = UpdateOrganizationRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateOrganizationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateOrganizationRequest) ProtoMessage() {}
+
+func (x *UpdateOrganizationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateOrganizationRequest.ProtoReflect.Descriptor instead.
+func (*UpdateOrganizationRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *UpdateOrganizationRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *UpdateOrganizationRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// Answer to UpdateOrganization.
+type UpdateOrganizationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the organization after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateOrganizationResponse) Reset() {
+	*x = UpdateOrganizationResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateOrganizationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateOrganizationResponse) ProtoMessage() {}
+
+func (x *UpdateOrganizationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateOrganizationResponse.ProtoReflect.Descriptor instead.
+func (*UpdateOrganizationResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *UpdateOrganizationResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which organization to deactivate.
+type DeactivateOrganizationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId         string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeactivateOrganizationRequest) Reset() {
+	*x = DeactivateOrganizationRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeactivateOrganizationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeactivateOrganizationRequest) ProtoMessage() {}
+
+func (x *DeactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeactivateOrganizationRequest.ProtoReflect.Descriptor instead.
+func (*DeactivateOrganizationRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *DeactivateOrganizationRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+// Answer to DeactivateOrganization.
+type DeactivateOrganizationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the organization after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeactivateOrganizationResponse) Reset() {
+	*x = DeactivateOrganizationResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeactivateOrganizationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeactivateOrganizationResponse) ProtoMessage() {}
+
+func (x *DeactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeactivateOrganizationResponse.ProtoReflect.Descriptor instead.
+func (*DeactivateOrganizationResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *DeactivateOrganizationResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which organization to reactivate.
+type ReactivateOrganizationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId         string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReactivateOrganizationRequest) Reset() {
+	*x = ReactivateOrganizationRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReactivateOrganizationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReactivateOrganizationRequest) ProtoMessage() {}
+
+func (x *ReactivateOrganizationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReactivateOrganizationRequest.ProtoReflect.Descriptor instead.
+func (*ReactivateOrganizationRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *ReactivateOrganizationRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+// Answer to ReactivateOrganization.
+type ReactivateOrganizationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the organization after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReactivateOrganizationResponse) Reset() {
+	*x = ReactivateOrganizationResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReactivateOrganizationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReactivateOrganizationResponse) ProtoMessage() {}
+
+func (x *ReactivateOrganizationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReactivateOrganizationResponse.ProtoReflect.Descriptor instead.
+func (*ReactivateOrganizationResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *ReactivateOrganizationResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which organization to remove.
+type RemoveOrganizationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId         string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveOrganizationRequest) Reset() {
+	*x = RemoveOrganizationRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveOrganizationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveOrganizationRequest) ProtoMessage() {}
+
+func (x *RemoveOrganizationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveOrganizationRequest.ProtoReflect.Descriptor instead.
+func (*RemoveOrganizationRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *RemoveOrganizationRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+// Answer to RemoveOrganization.
+type RemoveOrganizationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the organization after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveOrganizationResponse) Reset() {
+	*x = RemoveOrganizationResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveOrganizationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveOrganizationResponse) ProtoMessage() {}
+
+func (x *RemoveOrganizationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveOrganizationResponse.ProtoReflect.Descriptor instead.
+func (*RemoveOrganizationResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *RemoveOrganizationResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Domain of an organization.
+type Domain struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Domain in the form in which it is compared.
+	Domain string `protobuf:"bytes,1,opt,name=domain,proto3" json:"domain,omitempty"`
+	// Whether the domain is known to belong to the organization. Only then it
+	// completes login names.
+	IsVerified bool `protobuf:"varint,2,opt,name=is_verified,json=isVerified,proto3" json:"is_verified,omitempty"`
+	// Whether login names are shown with it first.
+	IsPrimary bool `protobuf:"varint,3,opt,name=is_primary,json=isPrimary,proto3" json:"is_primary,omitempty"`
+	// Name of the DNS record of type TXT that proves the domain. Empty when it is
+	// verified.
+	VerificationName string `protobuf:"bytes,4,opt,name=verification_name,json=verificationName,proto3" json:"verification_name,omitempty"`
+	// Text that this record has to hold. Empty when it is verified.
+	VerificationValue string `protobuf:"bytes,5,opt,name=verification_value,json=verificationValue,proto3" json:"verification_value,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
+}
+
+func (x *Domain) Reset() {
+	*x = Domain{}
+	mi := &file_signet_v1_organization_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Domain) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Domain) ProtoMessage() {}
+
+func (x *Domain) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Domain.ProtoReflect.Descriptor instead.
+func (*Domain) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *Domain) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+func (x *Domain) GetIsVerified() bool {
+	if x != nil {
+		return x.IsVerified
+	}
+	return false
+}
+
+func (x *Domain) GetIsPrimary() bool {
+	if x != nil {
+		return x.IsPrimary
+	}
+	return false
+}
+
+func (x *Domain) GetVerificationName() string {
+	if x != nil {
+		return x.VerificationName
+	}
+	return ""
+}
+
+func (x *Domain) GetVerificationValue() string {
+	if x != nil {
+		return x.VerificationValue
+	}
+	return ""
+}
+
+// Whose domains to list.
+type ListDomainsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId         string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDomainsRequest) Reset() {
+	*x = ListDomainsRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDomainsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDomainsRequest) ProtoMessage() {}
+
+func (x *ListDomainsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDomainsRequest.ProtoReflect.Descriptor instead.
+func (*ListDomainsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ListDomainsRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+// Answer to ListDomains.
+type ListDomainsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The domains, at most 100.
+	Domains []*Domain `protobuf:"bytes,1,rep,name=domains,proto3" json:"domains,omitempty"`
+	// Details of the organization.
+	Details       *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListDomainsResponse) Reset() {
+	*x = ListDomainsResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListDomainsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListDomainsResponse) ProtoMessage() {}
+
+func (x *ListDomainsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListDomainsResponse.ProtoReflect.Descriptor instead.
+func (*ListDomainsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ListDomainsResponse) GetDomains() []*Domain {
+	if x != nil {
+		return x.Domains
+	}
+	return nil
+}
+
+func (x *ListDomainsResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// The domain to add.
+type AddDomainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Domain, 1 to 200 characters, without white space, control characters, `@`,
+	// `/` and `:`.
+	Domain string `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
+	// Counts the domain as verified at once. It needs the permission
+	// `domain.write` in the installation.
+	IsVerified    bool `protobuf:"varint,3,opt,name=is_verified,json=isVerified,proto3" json:"is_verified,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddDomainRequest) Reset() {
+	*x = AddDomainRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddDomainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddDomainRequest) ProtoMessage() {}
+
+func (x *AddDomainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddDomainRequest.ProtoReflect.Descriptor instead.
+func (*AddDomainRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *AddDomainRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *AddDomainRequest) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+func (x *AddDomainRequest) GetIsVerified() bool {
+	if x != nil {
+		return x.IsVerified
+	}
+	return false
+}
+
+// Answer to AddDomain.
+type AddDomainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the organization after the change.
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// The domain, with what is needed to verify it.
+	Domain        *Domain `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddDomainResponse) Reset() {
+	*x = AddDomainResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddDomainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddDomainResponse) ProtoMessage() {}
+
+func (x *AddDomainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddDomainResponse.ProtoReflect.Descriptor instead.
+func (*AddDomainResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *AddDomainResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *AddDomainResponse) GetDomain() *Domain {
+	if x != nil {
+		return x.Domain
+	}
+	return nil
+}
+
+// Which domain.
+type VerifyDomainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Domain, in whatever spelling.
+	Domain        string `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyDomainRequest) Reset() {
+	*x = VerifyDomainRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyDomainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyDomainRequest) ProtoMessage() {}
+
+func (x *VerifyDomainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyDomainRequest.ProtoReflect.Descriptor instead.
+func (*VerifyDomainRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *VerifyDomainRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *VerifyDomainRequest) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+// Answer to VerifyDomain.
+type VerifyDomainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the organization after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyDomainResponse) Reset() {
+	*x = VerifyDomainResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyDomainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyDomainResponse) ProtoMessage() {}
+
+func (x *VerifyDomainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyDomainResponse.ProtoReflect.Descriptor instead.
+func (*VerifyDomainResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *VerifyDomainResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which domain.
+type SetPrimaryDomainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Domain, in whatever spelling.
+	Domain        string `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPrimaryDomainRequest) Reset() {
+	*x = SetPrimaryDomainRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPrimaryDomainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPrimaryDomainRequest) ProtoMessage() {}
+
+func (x *SetPrimaryDomainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPrimaryDomainRequest.ProtoReflect.Descriptor instead.
+func (*SetPrimaryDomainRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SetPrimaryDomainRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *SetPrimaryDomainRequest) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+// Answer to SetPrimaryDomain.
+type SetPrimaryDomainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the organization after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetPrimaryDomainResponse) Reset() {
+	*x = SetPrimaryDomainResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetPrimaryDomainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetPrimaryDomainResponse) ProtoMessage() {}
+
+func (x *SetPrimaryDomainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetPrimaryDomainResponse.ProtoReflect.Descriptor instead.
+func (*SetPrimaryDomainResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *SetPrimaryDomainResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which domain.
+type RemoveDomainRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Domain, in whatever spelling.
+	Domain        string `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveDomainRequest) Reset() {
+	*x = RemoveDomainRequest{}
+	mi := &file_signet_v1_organization_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveDomainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveDomainRequest) ProtoMessage() {}
+
+func (x *RemoveDomainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveDomainRequest.ProtoReflect.Descriptor instead.
+func (*RemoveDomainRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *RemoveDomainRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *RemoveDomainRequest) GetDomain() string {
+	if x != nil {
+		return x.Domain
+	}
+	return ""
+}
+
+// Answer to RemoveDomain.
+type RemoveDomainResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the organization after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveDomainResponse) Reset() {
+	*x = RemoveDomainResponse{}
+	mi := &file_signet_v1_organization_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveDomainResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveDomainResponse) ProtoMessage() {}
+
+func (x *RemoveDomainResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_organization_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveDomainResponse.ProtoReflect.Descriptor instead.
+func (*RemoveDomainResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_organization_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *RemoveDomainResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 // Org describes the new organization.
 type SetupOrganizationRequest_Org struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -396,7 +1604,7 @@ type SetupOrganizationRequest_Org struct {
 
 func (x *SetupOrganizationRequest_Org) Reset() {
 	*x = SetupOrganizationRequest_Org{}
-	mi := &file_signet_v1_organization_proto_msgTypes[5]
+	mi := &file_signet_v1_organization_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -408,7 +1616,7 @@ func (x *SetupOrganizationRequest_Org) String() string {
 func (*SetupOrganizationRequest_Org) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Org) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[5]
+	mi := &file_signet_v1_organization_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -458,7 +1666,7 @@ type SetupOrganizationRequest_Human struct {
 
 func (x *SetupOrganizationRequest_Human) Reset() {
 	*x = SetupOrganizationRequest_Human{}
-	mi := &file_signet_v1_organization_proto_msgTypes[6]
+	mi := &file_signet_v1_organization_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -470,7 +1678,7 @@ func (x *SetupOrganizationRequest_Human) String() string {
 func (*SetupOrganizationRequest_Human) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[6]
+	mi := &file_signet_v1_organization_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -543,7 +1751,7 @@ type SetupOrganizationRequest_Human_Profile struct {
 
 func (x *SetupOrganizationRequest_Human_Profile) Reset() {
 	*x = SetupOrganizationRequest_Human_Profile{}
-	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	mi := &file_signet_v1_organization_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -555,7 +1763,7 @@ func (x *SetupOrganizationRequest_Human_Profile) String() string {
 func (*SetupOrganizationRequest_Human_Profile) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[7]
+	mi := &file_signet_v1_organization_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -627,7 +1835,7 @@ type SetupOrganizationRequest_Human_Email struct {
 
 func (x *SetupOrganizationRequest_Human_Email) Reset() {
 	*x = SetupOrganizationRequest_Human_Email{}
-	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	mi := &file_signet_v1_organization_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +1847,7 @@ func (x *SetupOrganizationRequest_Human_Email) String() string {
 func (*SetupOrganizationRequest_Human_Email) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Email) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[8]
+	mi := &file_signet_v1_organization_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +1891,7 @@ type SetupOrganizationRequest_Human_Phone struct {
 
 func (x *SetupOrganizationRequest_Human_Phone) Reset() {
 	*x = SetupOrganizationRequest_Human_Phone{}
-	mi := &file_signet_v1_organization_proto_msgTypes[9]
+	mi := &file_signet_v1_organization_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -695,7 +1903,7 @@ func (x *SetupOrganizationRequest_Human_Phone) String() string {
 func (*SetupOrganizationRequest_Human_Phone) ProtoMessage() {}
 
 func (x *SetupOrganizationRequest_Human_Phone) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_organization_proto_msgTypes[9]
+	mi := &file_signet_v1_organization_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,12 +1988,103 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x16GetOrganizationRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"D\n" +
 	"\x17GetOrganizationResponse\x12)\n" +
-	"\x03org\x18\x01 \x01(\v2\x17.signet.v1.OrganizationR\x03org2\xab\x02\n" +
+	"\x03org\x18\x01 \x01(\v2\x17.signet.v1.OrganizationR\x03org\"\x1a\n" +
+	"\x18GetMyOrganizationRequest\"F\n" +
+	"\x19GetMyOrganizationResponse\x12)\n" +
+	"\x03org\x18\x01 \x01(\v2\x17.signet.v1.OrganizationR\x03org\"\xd7\x01\n" +
+	"\x18ListOrganizationsRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1c\n" +
+	"\x04name\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12\x16\n" +
+	"\x06domain\x18\x04 \x01(\tR\x06domain\x12=\n" +
+	"\x05state\x18\x05 \x01(\x0e2\x1d.signet.v1.Organization.StateB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05state\"p\n" +
+	"\x19ListOrganizationsResponse\x12+\n" +
+	"\x04orgs\x18\x01 \x03(\v2\x17.signet.v1.OrganizationR\x04orgs\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"R\n" +
+	"\x19UpdateOrganizationRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x1e\n" +
+	"\x04name\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\"J\n" +
+	"\x1aUpdateOrganizationResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"6\n" +
+	"\x1dDeactivateOrganizationRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"N\n" +
+	"\x1eDeactivateOrganizationResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"6\n" +
+	"\x1dReactivateOrganizationRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"N\n" +
+	"\x1eReactivateOrganizationResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"2\n" +
+	"\x19RemoveOrganizationRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"J\n" +
+	"\x1aRemoveOrganizationResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xbc\x01\n" +
+	"\x06Domain\x12\x16\n" +
+	"\x06domain\x18\x01 \x01(\tR\x06domain\x12\x1f\n" +
+	"\vis_verified\x18\x02 \x01(\bR\n" +
+	"isVerified\x12\x1d\n" +
+	"\n" +
+	"is_primary\x18\x03 \x01(\bR\tisPrimary\x12+\n" +
+	"\x11verification_name\x18\x04 \x01(\tR\x10verificationName\x12-\n" +
+	"\x12verification_value\x18\x05 \x01(\tR\x11verificationValue\"+\n" +
+	"\x12ListDomainsRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"p\n" +
+	"\x13ListDomainsResponse\x12+\n" +
+	"\adomains\x18\x01 \x03(\v2\x11.signet.v1.DomainR\adomains\x12,\n" +
+	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\"n\n" +
+	"\x10AddDomainRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\"\n" +
+	"\x06domain\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06domain\x12\x1f\n" +
+	"\vis_verified\x18\x03 \x01(\bR\n" +
+	"isVerified\"l\n" +
+	"\x11AddDomainResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12)\n" +
+	"\x06domain\x18\x02 \x01(\v2\x11.signet.v1.DomainR\x06domain\"D\n" +
+	"\x13VerifyDomainRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
+	"\x06domain\x18\x02 \x01(\tR\x06domain\"D\n" +
+	"\x14VerifyDomainResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"H\n" +
+	"\x17SetPrimaryDomainRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
+	"\x06domain\x18\x02 \x01(\tR\x06domain\"H\n" +
+	"\x18SetPrimaryDomainResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"D\n" +
+	"\x13RemoveDomainRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
+	"\x06domain\x18\x02 \x01(\tR\x06domain\"D\n" +
+	"\x14RemoveDomainResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\x99\x0f\n" +
 	"\x13OrganizationService\x12\x8d\x01\n" +
 	"\x11SetupOrganization\x12#.signet.v1.SetupOrganizationRequest\x1a$.signet.v1.SetupOrganizationResponse\"-\xaa\xbb\x18\x0f \x018\x01\n" +
 	"\torg.setup\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/orgs/_setup\x12\x83\x01\n" +
 	"\x0fGetOrganization\x12!.signet.v1.GetOrganizationRequest\x1a\".signet.v1.GetOrganizationResponse\")\xaa\xbb\x18\f \x04\n" +
-	"\borg.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/orgs/{org_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\borg.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/orgs/{org_id}\x12{\n" +
+	"\x11GetMyOrganization\x12#.signet.v1.GetMyOrganizationRequest\x1a$.signet.v1.GetMyOrganizationResponse\"\x1b\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\r\x12\v/v1/orgs/me\x12\x80\x01\n" +
+	"\x11ListOrganizations\x12#.signet.v1.ListOrganizationsRequest\x1a$.signet.v1.ListOrganizationsResponse\" \xaa\xbb\x18\f \x01\n" +
+	"\borg.read\x82\xd3\xe4\x93\x02\n" +
+	"\x12\b/v1/orgs\x12\x92\x01\n" +
+	"\x12UpdateOrganization\x12$.signet.v1.UpdateOrganizationRequest\x1a%.signet.v1.UpdateOrganizationResponse\"/\xaa\xbb\x18\x0f \x040\x01\n" +
+	"\torg.write\x82\xd3\xe4\x93\x02\x16:\x01*\x1a\x11/v1/orgs/{org_id}\x12\xaa\x01\n" +
+	"\x16DeactivateOrganization\x12(.signet.v1.DeactivateOrganizationRequest\x1a).signet.v1.DeactivateOrganizationResponse\";\xaa\xbb\x18\x0f \x040\x01\n" +
+	"\torg.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/_deactivate\x12\xaa\x01\n" +
+	"\x16ReactivateOrganization\x12(.signet.v1.ReactivateOrganizationRequest\x1a).signet.v1.ReactivateOrganizationResponse\";\xaa\xbb\x18\x0f \x040\x01\n" +
+	"\torg.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/_reactivate\x12\x8f\x01\n" +
+	"\x12RemoveOrganization\x12$.signet.v1.RemoveOrganizationRequest\x1a%.signet.v1.RemoveOrganizationResponse\",\xaa\xbb\x18\x0f \x040\x01\n" +
+	"\torg.write\x82\xd3\xe4\x93\x02\x13*\x11/v1/orgs/{org_id}\x12\x82\x01\n" +
+	"\vListDomains\x12\x1d.signet.v1.ListDomainsRequest\x1a\x1e.signet.v1.ListDomainsResponse\"4\xaa\xbb\x18\x0f \x04\n" +
+	"\vdomain.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/domains\x12\x82\x01\n" +
+	"\tAddDomain\x12\x1b.signet.v1.AddDomainRequest\x1a\x1c.signet.v1.AddDomainResponse\":\xaa\xbb\x18\x12 \x040\x01\n" +
+	"\fdomain.write\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/orgs/{org_id}/domains\x12\x9c\x01\n" +
+	"\fVerifyDomain\x12\x1e.signet.v1.VerifyDomainRequest\x1a\x1f.signet.v1.VerifyDomainResponse\"K\xaa\xbb\x18\x12 \x040\x01\n" +
+	"\fdomain.write\x82\xd3\xe4\x93\x02/:\x01*\"*/v1/orgs/{org_id}/domains/{domain}/_verify\x12\xad\x01\n" +
+	"\x10SetPrimaryDomain\x12\".signet.v1.SetPrimaryDomainRequest\x1a#.signet.v1.SetPrimaryDomainResponse\"P\xaa\xbb\x18\x12 \x040\x01\n" +
+	"\fdomain.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_primary\x12\x91\x01\n" +
+	"\fRemoveDomain\x12\x1e.signet.v1.RemoveDomainRequest\x1a\x1f.signet.v1.RemoveDomainResponse\"@\xaa\xbb\x18\x12 \x040\x01\n" +
+	"\fdomain.write\x82\xd3\xe4\x93\x02$*\"/v1/orgs/{org_id}/domains/{domain}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_organization_proto_rawDescOnce sync.Once
@@ -800,7 +2099,7 @@ func file_signet_v1_organization_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_organization_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_signet_v1_organization_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
+var file_signet_v1_organization_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_signet_v1_organization_proto_goTypes = []any{
 	(Organization_State)(0),                        // 0: signet.v1.Organization.State
 	(*Organization)(nil),                           // 1: signet.v1.Organization
@@ -808,34 +2107,93 @@ var file_signet_v1_organization_proto_goTypes = []any{
 	(*SetupOrganizationResponse)(nil),              // 3: signet.v1.SetupOrganizationResponse
 	(*GetOrganizationRequest)(nil),                 // 4: signet.v1.GetOrganizationRequest
 	(*GetOrganizationResponse)(nil),                // 5: signet.v1.GetOrganizationResponse
-	(*SetupOrganizationRequest_Org)(nil),           // 6: signet.v1.SetupOrganizationRequest.Org
-	(*SetupOrganizationRequest_Human)(nil),         // 7: signet.v1.SetupOrganizationRequest.Human
-	(*SetupOrganizationRequest_Human_Profile)(nil), // 8: signet.v1.SetupOrganizationRequest.Human.Profile
-	(*SetupOrganizationRequest_Human_Email)(nil),   // 9: signet.v1.SetupOrganizationRequest.Human.Email
-	(*SetupOrganizationRequest_Human_Phone)(nil),   // 10: signet.v1.SetupOrganizationRequest.Human.Phone
-	(*Details)(nil),                                // 11: signet.v1.Details
-	(Gender)(0),                                    // 12: signet.v1.Gender
+	(*GetMyOrganizationRequest)(nil),               // 6: signet.v1.GetMyOrganizationRequest
+	(*GetMyOrganizationResponse)(nil),              // 7: signet.v1.GetMyOrganizationResponse
+	(*ListOrganizationsRequest)(nil),               // 8: signet.v1.ListOrganizationsRequest
+	(*ListOrganizationsResponse)(nil),              // 9: signet.v1.ListOrganizationsResponse
+	(*UpdateOrganizationRequest)(nil),              // 10: signet.v1.UpdateOrganizationRequest
+	(*UpdateOrganizationResponse)(nil),             // 11: signet.v1.UpdateOrganizationResponse
+	(*DeactivateOrganizationRequest)(nil),          // 12: signet.v1.DeactivateOrganizationRequest
+	(*DeactivateOrganizationResponse)(nil),         // 13: signet.v1.DeactivateOrganizationResponse
+	(*ReactivateOrganizationRequest)(nil),          // 14: signet.v1.ReactivateOrganizationRequest
+	(*ReactivateOrganizationResponse)(nil),         // 15: signet.v1.ReactivateOrganizationResponse
+	(*RemoveOrganizationRequest)(nil),              // 16: signet.v1.RemoveOrganizationRequest
+	(*RemoveOrganizationResponse)(nil),             // 17: signet.v1.RemoveOrganizationResponse
+	(*Domain)(nil),                                 // 18: signet.v1.Domain
+	(*ListDomainsRequest)(nil),                     // 19: signet.v1.ListDomainsRequest
+	(*ListDomainsResponse)(nil),                    // 20: signet.v1.ListDomainsResponse
+	(*AddDomainRequest)(nil),                       // 21: signet.v1.AddDomainRequest
+	(*AddDomainResponse)(nil),                      // 22: signet.v1.AddDomainResponse
+	(*VerifyDomainRequest)(nil),                    // 23: signet.v1.VerifyDomainRequest
+	(*VerifyDomainResponse)(nil),                   // 24: signet.v1.VerifyDomainResponse
+	(*SetPrimaryDomainRequest)(nil),                // 25: signet.v1.SetPrimaryDomainRequest
+	(*SetPrimaryDomainResponse)(nil),               // 26: signet.v1.SetPrimaryDomainResponse
+	(*RemoveDomainRequest)(nil),                    // 27: signet.v1.RemoveDomainRequest
+	(*RemoveDomainResponse)(nil),                   // 28: signet.v1.RemoveDomainResponse
+	(*SetupOrganizationRequest_Org)(nil),           // 29: signet.v1.SetupOrganizationRequest.Org
+	(*SetupOrganizationRequest_Human)(nil),         // 30: signet.v1.SetupOrganizationRequest.Human
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 31: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 32: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 33: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*Details)(nil),                                // 34: signet.v1.Details
+	(Gender)(0),                                    // 35: signet.v1.Gender
 }
 var file_signet_v1_organization_proto_depIdxs = []int32{
-	11, // 0: signet.v1.Organization.details:type_name -> signet.v1.Details
+	34, // 0: signet.v1.Organization.details:type_name -> signet.v1.Details
 	0,  // 1: signet.v1.Organization.state:type_name -> signet.v1.Organization.State
-	6,  // 2: signet.v1.SetupOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
-	7,  // 3: signet.v1.SetupOrganizationRequest.human:type_name -> signet.v1.SetupOrganizationRequest.Human
-	11, // 4: signet.v1.SetupOrganizationResponse.details:type_name -> signet.v1.Details
+	29, // 2: signet.v1.SetupOrganizationRequest.org:type_name -> signet.v1.SetupOrganizationRequest.Org
+	30, // 3: signet.v1.SetupOrganizationRequest.human:type_name -> signet.v1.SetupOrganizationRequest.Human
+	34, // 4: signet.v1.SetupOrganizationResponse.details:type_name -> signet.v1.Details
 	1,  // 5: signet.v1.GetOrganizationResponse.org:type_name -> signet.v1.Organization
-	8,  // 6: signet.v1.SetupOrganizationRequest.Human.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	9,  // 7: signet.v1.SetupOrganizationRequest.Human.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
-	10, // 8: signet.v1.SetupOrganizationRequest.Human.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
-	12, // 9: signet.v1.SetupOrganizationRequest.Human.Profile.gender:type_name -> signet.v1.Gender
-	2,  // 10: signet.v1.OrganizationService.SetupOrganization:input_type -> signet.v1.SetupOrganizationRequest
-	4,  // 11: signet.v1.OrganizationService.GetOrganization:input_type -> signet.v1.GetOrganizationRequest
-	3,  // 12: signet.v1.OrganizationService.SetupOrganization:output_type -> signet.v1.SetupOrganizationResponse
-	5,  // 13: signet.v1.OrganizationService.GetOrganization:output_type -> signet.v1.GetOrganizationResponse
-	12, // [12:14] is the sub-list for method output_type
-	10, // [10:12] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	1,  // 6: signet.v1.GetMyOrganizationResponse.org:type_name -> signet.v1.Organization
+	0,  // 7: signet.v1.ListOrganizationsRequest.state:type_name -> signet.v1.Organization.State
+	1,  // 8: signet.v1.ListOrganizationsResponse.orgs:type_name -> signet.v1.Organization
+	34, // 9: signet.v1.UpdateOrganizationResponse.details:type_name -> signet.v1.Details
+	34, // 10: signet.v1.DeactivateOrganizationResponse.details:type_name -> signet.v1.Details
+	34, // 11: signet.v1.ReactivateOrganizationResponse.details:type_name -> signet.v1.Details
+	34, // 12: signet.v1.RemoveOrganizationResponse.details:type_name -> signet.v1.Details
+	18, // 13: signet.v1.ListDomainsResponse.domains:type_name -> signet.v1.Domain
+	34, // 14: signet.v1.ListDomainsResponse.details:type_name -> signet.v1.Details
+	34, // 15: signet.v1.AddDomainResponse.details:type_name -> signet.v1.Details
+	18, // 16: signet.v1.AddDomainResponse.domain:type_name -> signet.v1.Domain
+	34, // 17: signet.v1.VerifyDomainResponse.details:type_name -> signet.v1.Details
+	34, // 18: signet.v1.SetPrimaryDomainResponse.details:type_name -> signet.v1.Details
+	34, // 19: signet.v1.RemoveDomainResponse.details:type_name -> signet.v1.Details
+	31, // 20: signet.v1.SetupOrganizationRequest.Human.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	32, // 21: signet.v1.SetupOrganizationRequest.Human.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	33, // 22: signet.v1.SetupOrganizationRequest.Human.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	35, // 23: signet.v1.SetupOrganizationRequest.Human.Profile.gender:type_name -> signet.v1.Gender
+	2,  // 24: signet.v1.OrganizationService.SetupOrganization:input_type -> signet.v1.SetupOrganizationRequest
+	4,  // 25: signet.v1.OrganizationService.GetOrganization:input_type -> signet.v1.GetOrganizationRequest
+	6,  // 26: signet.v1.OrganizationService.GetMyOrganization:input_type -> signet.v1.GetMyOrganizationRequest
+	8,  // 27: signet.v1.OrganizationService.ListOrganizations:input_type -> signet.v1.ListOrganizationsRequest
+	10, // 28: signet.v1.OrganizationService.UpdateOrganization:input_type -> signet.v1.UpdateOrganizationRequest
+	12, // 29: signet.v1.OrganizationService.DeactivateOrganization:input_type -> signet.v1.DeactivateOrganizationRequest
+	14, // 30: signet.v1.OrganizationService.ReactivateOrganization:input_type -> signet.v1.ReactivateOrganizationRequest
+	16, // 31: signet.v1.OrganizationService.RemoveOrganization:input_type -> signet.v1.RemoveOrganizationRequest
+	19, // 32: signet.v1.OrganizationService.ListDomains:input_type -> signet.v1.ListDomainsRequest
+	21, // 33: signet.v1.OrganizationService.AddDomain:input_type -> signet.v1.AddDomainRequest
+	23, // 34: signet.v1.OrganizationService.VerifyDomain:input_type -> signet.v1.VerifyDomainRequest
+	25, // 35: signet.v1.OrganizationService.SetPrimaryDomain:input_type -> signet.v1.SetPrimaryDomainRequest
+	27, // 36: signet.v1.OrganizationService.RemoveDomain:input_type -> signet.v1.RemoveDomainRequest
+	3,  // 37: signet.v1.OrganizationService.SetupOrganization:output_type -> signet.v1.SetupOrganizationResponse
+	5,  // 38: signet.v1.OrganizationService.GetOrganization:output_type -> signet.v1.GetOrganizationResponse
+	7,  // 39: signet.v1.OrganizationService.GetMyOrganization:output_type -> signet.v1.GetMyOrganizationResponse
+	9,  // 40: signet.v1.OrganizationService.ListOrganizations:output_type -> signet.v1.ListOrganizationsResponse
+	11, // 41: signet.v1.OrganizationService.UpdateOrganization:output_type -> signet.v1.UpdateOrganizationResponse
+	13, // 42: signet.v1.OrganizationService.DeactivateOrganization:output_type -> signet.v1.DeactivateOrganizationResponse
+	15, // 43: signet.v1.OrganizationService.ReactivateOrganization:output_type -> signet.v1.ReactivateOrganizationResponse
+	17, // 44: signet.v1.OrganizationService.RemoveOrganization:output_type -> signet.v1.RemoveOrganizationResponse
+	20, // 45: signet.v1.OrganizationService.ListDomains:output_type -> signet.v1.ListDomainsResponse
+	22, // 46: signet.v1.OrganizationService.AddDomain:output_type -> signet.v1.AddDomainResponse
+	24, // 47: signet.v1.OrganizationService.VerifyDomain:output_type -> signet.v1.VerifyDomainResponse
+	26, // 48: signet.v1.OrganizationService.SetPrimaryDomain:output_type -> signet.v1.SetPrimaryDomainResponse
+	28, // 49: signet.v1.OrganizationService.RemoveDomain:output_type -> signet.v1.RemoveDomainResponse
+	37, // [37:50] is the sub-list for method output_type
+	24, // [24:37] is the sub-list for method input_type
+	24, // [24:24] is the sub-list for extension type_name
+	24, // [24:24] is the sub-list for extension extendee
+	0,  // [0:24] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_organization_proto_init() }
@@ -851,7 +2209,7 @@ func file_signet_v1_organization_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_organization_proto_rawDesc), len(file_signet_v1_organization_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   10,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -256,11 +256,584 @@ func (*EndSessionResponse) Descriptor() ([]byte, []int) {
 	return file_signet_v1_session_proto_rawDescGZIP(), []int{3}
 }
 
+// Session of a person. Its token is never shown again.
+type Session struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the session.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// When the person signed in.
+	CreationDate *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
+	// When the session ends by itself.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	// Whether it is the session that makes this call.
+	IsCurrent     bool `protobuf:"varint,4,opt,name=is_current,json=isCurrent,proto3" json:"is_current,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Session) Reset() {
+	*x = Session{}
+	mi := &file_signet_v1_session_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Session) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Session) ProtoMessage() {}
+
+func (x *Session) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Session.ProtoReflect.Descriptor instead.
+func (*Session) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *Session) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *Session) GetCreationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.CreationDate
+	}
+	return nil
+}
+
+func (x *Session) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+func (x *Session) GetIsCurrent() bool {
+	if x != nil {
+		return x.IsCurrent
+	}
+	return false
+}
+
+// Which part of the sessions to list.
+type ListMySessionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many to return at most: 1 to 500, 50 if left out.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `nextPageToken` of the page before; the other parameters must be the same as
+	// there.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMySessionsRequest) Reset() {
+	*x = ListMySessionsRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMySessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMySessionsRequest) ProtoMessage() {}
+
+func (x *ListMySessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMySessionsRequest.ProtoReflect.Descriptor instead.
+func (*ListMySessionsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ListMySessionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListMySessionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Answer to ListMySessions.
+type ListMySessionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sessions found.
+	Sessions []*Session `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	// Where the next page starts; empty on the last one. A page may hold fewer
+	// entries than asked for, or none, and still be followed by another.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListMySessionsResponse) Reset() {
+	*x = ListMySessionsResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListMySessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListMySessionsResponse) ProtoMessage() {}
+
+func (x *ListMySessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListMySessionsResponse.ProtoReflect.Descriptor instead.
+func (*ListMySessionsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *ListMySessionsResponse) GetSessions() []*Session {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *ListMySessionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// EndMySessions has no parameters.
+type EndMySessionsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndMySessionsRequest) Reset() {
+	*x = EndMySessionsRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndMySessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndMySessionsRequest) ProtoMessage() {}
+
+func (x *EndMySessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndMySessionsRequest.ProtoReflect.Descriptor instead.
+func (*EndMySessionsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{7}
+}
+
+// Answer to EndMySessions.
+type EndMySessionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndMySessionsResponse) Reset() {
+	*x = EndMySessionsResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndMySessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndMySessionsResponse) ProtoMessage() {}
+
+func (x *EndMySessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndMySessionsResponse.ProtoReflect.Descriptor instead.
+func (*EndMySessionsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *EndMySessionsResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Whose sessions to list.
+type ListUserSessionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// How many to return at most: 1 to 500, 50 if left out.
+	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `nextPageToken` of the page before; the other parameters must be the same as
+	// there.
+	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUserSessionsRequest) Reset() {
+	*x = ListUserSessionsRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUserSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUserSessionsRequest) ProtoMessage() {}
+
+func (x *ListUserSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUserSessionsRequest.ProtoReflect.Descriptor instead.
+func (*ListUserSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ListUserSessionsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ListUserSessionsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListUserSessionsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Answer to ListUserSessions.
+type ListUserSessionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The sessions found.
+	Sessions []*Session `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
+	// Where the next page starts; empty on the last one. A page may hold fewer
+	// entries than asked for, or none, and still be followed by another.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUserSessionsResponse) Reset() {
+	*x = ListUserSessionsResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUserSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUserSessionsResponse) ProtoMessage() {}
+
+func (x *ListUserSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUserSessionsResponse.ProtoReflect.Descriptor instead.
+func (*ListUserSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ListUserSessionsResponse) GetSessions() []*Session {
+	if x != nil {
+		return x.Sessions
+	}
+	return nil
+}
+
+func (x *ListUserSessionsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Which session to end.
+type EndUserSessionRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Identifier of the session.
+	SessionId     string `protobuf:"bytes,2,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndUserSessionRequest) Reset() {
+	*x = EndUserSessionRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndUserSessionRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndUserSessionRequest) ProtoMessage() {}
+
+func (x *EndUserSessionRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndUserSessionRequest.ProtoReflect.Descriptor instead.
+func (*EndUserSessionRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *EndUserSessionRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *EndUserSessionRequest) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+// EndUserSession answers with an empty object.
+type EndUserSessionResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndUserSessionResponse) Reset() {
+	*x = EndUserSessionResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndUserSessionResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndUserSessionResponse) ProtoMessage() {}
+
+func (x *EndUserSessionResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndUserSessionResponse.ProtoReflect.Descriptor instead.
+func (*EndUserSessionResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{12}
+}
+
+// Whose sessions to end.
+type EndUserSessionsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndUserSessionsRequest) Reset() {
+	*x = EndUserSessionsRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndUserSessionsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndUserSessionsRequest) ProtoMessage() {}
+
+func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndUserSessionsRequest.ProtoReflect.Descriptor instead.
+func (*EndUserSessionsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *EndUserSessionsRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to EndUserSessions.
+type EndUserSessionsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *EndUserSessionsResponse) Reset() {
+	*x = EndUserSessionsResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *EndUserSessionsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*EndUserSessionsResponse) ProtoMessage() {}
+
+func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use EndUserSessionsResponse.ProtoReflect.Descriptor instead.
+func (*EndUserSessionsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *EndUserSessionsResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 var File_signet_v1_session_proto protoreflect.FileDescriptor
 
 const file_signet_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x17signet/v1/session.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/options.proto\"}\n" +
+	"\x17signet/v1/session.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"}\n" +
 	"\x14CreateSessionRequest\x12&\n" +
 	"\n" +
 	"login_name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tloginName\x12&\n" +
@@ -277,11 +850,55 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\x11EndSessionRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\"\x14\n" +
-	"\x12EndSessionResponse2\xfd\x01\n" +
+	"\x12EndSessionResponse\"\xcd\x01\n" +
+	"\aSession\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12?\n" +
+	"\rcreation_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\fcreationDate\x12C\n" +
+	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x1d\n" +
+	"\n" +
+	"is_current\x18\x04 \x01(\bR\tisCurrent\"_\n" +
+	"\x15ListMySessionsRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"p\n" +
+	"\x16ListMySessionsResponse\x12.\n" +
+	"\bsessions\x18\x01 \x03(\v2\x12.signet.v1.SessionR\bsessions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x16\n" +
+	"\x14EndMySessionsRequest\"E\n" +
+	"\x15EndMySessionsResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"z\n" +
+	"\x17ListUserSessionsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12'\n" +
+	"\tpage_size\x18\x02 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x03 \x01(\tR\tpageToken\"r\n" +
+	"\x18ListUserSessionsResponse\x12.\n" +
+	"\bsessions\x18\x01 \x03(\v2\x12.signet.v1.SessionR\bsessions\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"O\n" +
+	"\x15EndUserSessionRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x02 \x01(\tR\tsessionId\"\x18\n" +
+	"\x16EndUserSessionResponse\"1\n" +
+	"\x16EndUserSessionsRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"G\n" +
+	"\x17EndUserSessionsResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xd5\a\n" +
 	"\x0eSessionService\x12s\n" +
 	"\rCreateSession\x12\x1f.signet.v1.CreateSessionRequest\x1a .signet.v1.CreateSessionResponse\"\x1f\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/sessions\x12v\n" +
 	"\n" +
-	"EndSession\x12\x1c.signet.v1.EndSessionRequest\x1a\x1d.signet.v1.EndSessionResponse\"+\xaa\xbb\x18\x06 \x01(\x01\x10\x01\x82\xd3\xe4\x93\x02\x1b*\x19/v1/sessions/{session_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"EndSession\x12\x1c.signet.v1.EndSessionRequest\x1a\x1d.signet.v1.EndSessionResponse\"+\xaa\xbb\x18\x06 \x01(\x01\x10\x01\x82\xd3\xe4\x93\x02\x1b*\x19/v1/sessions/{session_id}\x12|\n" +
+	"\x0eListMySessions\x12 .signet.v1.ListMySessionsRequest\x1a!.signet.v1.ListMySessionsResponse\"%\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x17\x12\x15/v1/users/me/sessions\x12{\n" +
+	"\rEndMySessions\x12\x1f.signet.v1.EndMySessionsRequest\x1a .signet.v1.EndMySessionsResponse\"'\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x17*\x15/v1/users/me/sessions\x12\x92\x01\n" +
+	"\x10ListUserSessions\x12\".signet.v1.ListUserSessionsRequest\x1a#.signet.v1.ListUserSessionsResponse\"5\xaa\xbb\x18\r \x02\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\x1e\x12\x1c/v1/users/{user_id}/sessions\x12\xa5\x01\n" +
+	"\x0eEndUserSession\x12 .signet.v1.EndUserSessionRequest\x1a!.signet.v1.EndUserSessionResponse\"N\xaa\xbb\x18\x19 \x02\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02+*)/v1/users/{user_id}/sessions/{session_id}\x12\x9d\x01\n" +
+	"\x0fEndUserSessions\x12!.signet.v1.EndUserSessionsRequest\x1a\".signet.v1.EndUserSessionsResponse\"C\xaa\xbb\x18\x1b \x020\x01\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1e*\x1c/v1/users/{user_id}/sessionsB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_session_proto_rawDescOnce sync.Once
@@ -295,25 +912,53 @@ func file_signet_v1_session_proto_rawDescGZIP() []byte {
 	return file_signet_v1_session_proto_rawDescData
 }
 
-var file_signet_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 4)
+var file_signet_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
 var file_signet_v1_session_proto_goTypes = []any{
-	(*CreateSessionRequest)(nil),  // 0: signet.v1.CreateSessionRequest
-	(*CreateSessionResponse)(nil), // 1: signet.v1.CreateSessionResponse
-	(*EndSessionRequest)(nil),     // 2: signet.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),    // 3: signet.v1.EndSessionResponse
-	(*timestamppb.Timestamp)(nil), // 4: google.protobuf.Timestamp
+	(*CreateSessionRequest)(nil),     // 0: signet.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),    // 1: signet.v1.CreateSessionResponse
+	(*EndSessionRequest)(nil),        // 2: signet.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),       // 3: signet.v1.EndSessionResponse
+	(*Session)(nil),                  // 4: signet.v1.Session
+	(*ListMySessionsRequest)(nil),    // 5: signet.v1.ListMySessionsRequest
+	(*ListMySessionsResponse)(nil),   // 6: signet.v1.ListMySessionsResponse
+	(*EndMySessionsRequest)(nil),     // 7: signet.v1.EndMySessionsRequest
+	(*EndMySessionsResponse)(nil),    // 8: signet.v1.EndMySessionsResponse
+	(*ListUserSessionsRequest)(nil),  // 9: signet.v1.ListUserSessionsRequest
+	(*ListUserSessionsResponse)(nil), // 10: signet.v1.ListUserSessionsResponse
+	(*EndUserSessionRequest)(nil),    // 11: signet.v1.EndUserSessionRequest
+	(*EndUserSessionResponse)(nil),   // 12: signet.v1.EndUserSessionResponse
+	(*EndUserSessionsRequest)(nil),   // 13: signet.v1.EndUserSessionsRequest
+	(*EndUserSessionsResponse)(nil),  // 14: signet.v1.EndUserSessionsResponse
+	(*timestamppb.Timestamp)(nil),    // 15: google.protobuf.Timestamp
+	(*Details)(nil),                  // 16: signet.v1.Details
 }
 var file_signet_v1_session_proto_depIdxs = []int32{
-	4, // 0: signet.v1.CreateSessionResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	0, // 1: signet.v1.SessionService.CreateSession:input_type -> signet.v1.CreateSessionRequest
-	2, // 2: signet.v1.SessionService.EndSession:input_type -> signet.v1.EndSessionRequest
-	1, // 3: signet.v1.SessionService.CreateSession:output_type -> signet.v1.CreateSessionResponse
-	3, // 4: signet.v1.SessionService.EndSession:output_type -> signet.v1.EndSessionResponse
-	3, // [3:5] is the sub-list for method output_type
-	1, // [1:3] is the sub-list for method input_type
-	1, // [1:1] is the sub-list for extension type_name
-	1, // [1:1] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	15, // 0: signet.v1.CreateSessionResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	15, // 1: signet.v1.Session.creation_date:type_name -> google.protobuf.Timestamp
+	15, // 2: signet.v1.Session.expiration_date:type_name -> google.protobuf.Timestamp
+	4,  // 3: signet.v1.ListMySessionsResponse.sessions:type_name -> signet.v1.Session
+	16, // 4: signet.v1.EndMySessionsResponse.details:type_name -> signet.v1.Details
+	4,  // 5: signet.v1.ListUserSessionsResponse.sessions:type_name -> signet.v1.Session
+	16, // 6: signet.v1.EndUserSessionsResponse.details:type_name -> signet.v1.Details
+	0,  // 7: signet.v1.SessionService.CreateSession:input_type -> signet.v1.CreateSessionRequest
+	2,  // 8: signet.v1.SessionService.EndSession:input_type -> signet.v1.EndSessionRequest
+	5,  // 9: signet.v1.SessionService.ListMySessions:input_type -> signet.v1.ListMySessionsRequest
+	7,  // 10: signet.v1.SessionService.EndMySessions:input_type -> signet.v1.EndMySessionsRequest
+	9,  // 11: signet.v1.SessionService.ListUserSessions:input_type -> signet.v1.ListUserSessionsRequest
+	11, // 12: signet.v1.SessionService.EndUserSession:input_type -> signet.v1.EndUserSessionRequest
+	13, // 13: signet.v1.SessionService.EndUserSessions:input_type -> signet.v1.EndUserSessionsRequest
+	1,  // 14: signet.v1.SessionService.CreateSession:output_type -> signet.v1.CreateSessionResponse
+	3,  // 15: signet.v1.SessionService.EndSession:output_type -> signet.v1.EndSessionResponse
+	6,  // 16: signet.v1.SessionService.ListMySessions:output_type -> signet.v1.ListMySessionsResponse
+	8,  // 17: signet.v1.SessionService.EndMySessions:output_type -> signet.v1.EndMySessionsResponse
+	10, // 18: signet.v1.SessionService.ListUserSessions:output_type -> signet.v1.ListUserSessionsResponse
+	12, // 19: signet.v1.SessionService.EndUserSession:output_type -> signet.v1.EndUserSessionResponse
+	14, // 20: signet.v1.SessionService.EndUserSessions:output_type -> signet.v1.EndUserSessionsResponse
+	14, // [14:21] is the sub-list for method output_type
+	7,  // [7:14] is the sub-list for method input_type
+	7,  // [7:7] is the sub-list for extension type_name
+	7,  // [7:7] is the sub-list for extension extendee
+	0,  // [0:7] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_session_proto_init() }
@@ -321,6 +966,7 @@ func file_signet_v1_session_proto_init() {
 	if File_signet_v1_session_proto != nil {
 		return
 	}
+	file_signet_v1_details_proto_init()
 	file_signet_v1_options_proto_init()
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -328,7 +974,7 @@ func file_signet_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_session_proto_rawDesc), len(file_signet_v1_session_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   4,
+			NumMessages:   15,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -11,6 +11,7 @@ import (
 	_ "google.golang.org/genproto/googleapis/api/annotations"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
 	unsafe "unsafe"
@@ -22,6 +23,59 @@ const (
 	// Verify that runtime/protoimpl is sufficiently up-to-date.
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
+
+// UserType tells people from programs.
+type UserType int32
+
+const (
+	// Both.
+	UserType_USER_TYPE_UNSPECIFIED UserType = 0
+	// People.
+	UserType_USER_TYPE_HUMAN UserType = 1
+	// Service users.
+	UserType_USER_TYPE_SERVICE UserType = 2
+)
+
+// Enum value maps for UserType.
+var (
+	UserType_name = map[int32]string{
+		0: "USER_TYPE_UNSPECIFIED",
+		1: "USER_TYPE_HUMAN",
+		2: "USER_TYPE_SERVICE",
+	}
+	UserType_value = map[string]int32{
+		"USER_TYPE_UNSPECIFIED": 0,
+		"USER_TYPE_HUMAN":       1,
+		"USER_TYPE_SERVICE":     2,
+	}
+)
+
+func (x UserType) Enum() *UserType {
+	p := new(UserType)
+	*p = x
+	return p
+}
+
+func (x UserType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (UserType) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_user_proto_enumTypes[0].Descriptor()
+}
+
+func (UserType) Type() protoreflect.EnumType {
+	return &file_signet_v1_user_proto_enumTypes[0]
+}
+
+func (x UserType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use UserType.Descriptor instead.
+func (UserType) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{0}
+}
 
 // State of a user.
 type User_State int32
@@ -64,11 +118,11 @@ func (x User_State) String() string {
 }
 
 func (User_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_user_proto_enumTypes[0].Descriptor()
+	return file_signet_v1_user_proto_enumTypes[1].Descriptor()
 }
 
 func (User_State) Type() protoreflect.EnumType {
-	return &file_signet_v1_user_proto_enumTypes[0]
+	return &file_signet_v1_user_proto_enumTypes[1]
 }
 
 func (x User_State) Number() protoreflect.EnumNumber {
@@ -742,6 +796,2385 @@ func (x *GetUserResponse) GetUser() *User {
 	return nil
 }
 
+// The person to create.
+type AddHumanUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// User name, 1 to 200 characters, unique within the organization regardless of
+	// case.
+	UserName string `protobuf:"bytes,1,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
+	// Profile of the person.
+	Profile *SetupOrganizationRequest_Human_Profile `protobuf:"bytes,2,opt,name=profile,proto3" json:"profile,omitempty"`
+	// E-mail address of the person.
+	Email *SetupOrganizationRequest_Human_Email `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
+	// Phone number of the person, if known.
+	Phone *SetupOrganizationRequest_Human_Phone `protobuf:"bytes,4,opt,name=phone,proto3" json:"phone,omitempty"`
+	// First password, at most 72 characters. Left out or empty: none.
+	Password string `protobuf:"bytes,5,opt,name=password,proto3" json:"password,omitempty"`
+	// Set it to let the person keep that password. Otherwise the first sign-in
+	// gives a session that can only change it.
+	NoChangeRequired bool `protobuf:"varint,6,opt,name=no_change_required,json=noChangeRequired,proto3" json:"no_change_required,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *AddHumanUserRequest) Reset() {
+	*x = AddHumanUserRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddHumanUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddHumanUserRequest) ProtoMessage() {}
+
+func (x *AddHumanUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddHumanUserRequest.ProtoReflect.Descriptor instead.
+func (*AddHumanUserRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *AddHumanUserRequest) GetUserName() string {
+	if x != nil {
+		return x.UserName
+	}
+	return ""
+}
+
+func (x *AddHumanUserRequest) GetProfile() *SetupOrganizationRequest_Human_Profile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *AddHumanUserRequest) GetEmail() *SetupOrganizationRequest_Human_Email {
+	if x != nil {
+		return x.Email
+	}
+	return nil
+}
+
+func (x *AddHumanUserRequest) GetPhone() *SetupOrganizationRequest_Human_Phone {
+	if x != nil {
+		return x.Phone
+	}
+	return nil
+}
+
+func (x *AddHumanUserRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+func (x *AddHumanUserRequest) GetNoChangeRequired() bool {
+	if x != nil {
+		return x.NoChangeRequired
+	}
+	return false
+}
+
+// Answer to AddHumanUser.
+type AddHumanUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the new user.
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifier of the new user.
+	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddHumanUserResponse) Reset() {
+	*x = AddHumanUserResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddHumanUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddHumanUserResponse) ProtoMessage() {}
+
+func (x *AddHumanUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddHumanUserResponse.ProtoReflect.Descriptor instead.
+func (*AddHumanUserResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *AddHumanUserResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *AddHumanUserResponse) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// The service user to create.
+type AddServiceUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// User name, 1 to 200 characters, unique within the organization regardless of
+	// case.
+	UserName string `protobuf:"bytes,1,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
+	// Name to show, 1 to 200 characters.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// What the service user is for, at most 500 characters.
+	Description   string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddServiceUserRequest) Reset() {
+	*x = AddServiceUserRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddServiceUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddServiceUserRequest) ProtoMessage() {}
+
+func (x *AddServiceUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddServiceUserRequest.ProtoReflect.Descriptor instead.
+func (*AddServiceUserRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *AddServiceUserRequest) GetUserName() string {
+	if x != nil {
+		return x.UserName
+	}
+	return ""
+}
+
+func (x *AddServiceUserRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddServiceUserRequest) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+// Answer to AddServiceUser.
+type AddServiceUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the new user.
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifier of the new user.
+	UserId        string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddServiceUserResponse) Reset() {
+	*x = AddServiceUserResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddServiceUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddServiceUserResponse) ProtoMessage() {}
+
+func (x *AddServiceUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddServiceUserResponse.ProtoReflect.Descriptor instead.
+func (*AddServiceUserResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *AddServiceUserResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *AddServiceUserResponse) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Which users to list.
+type ListUsersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many to return at most: 1 to 500, 50 if left out.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `nextPageToken` of the page before; the other parameters must be the same as
+	// there.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Beginning of the user name.
+	UserName string `protobuf:"bytes,3,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
+	// Beginning of the display name of a person or the name of a service user.
+	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
+	// Beginning of the e-mail address.
+	Email string `protobuf:"bytes,5,opt,name=email,proto3" json:"email,omitempty"`
+	// Only users in this state.
+	State User_State `protobuf:"varint,6,opt,name=state,proto3,enum=signet.v1.User_State" json:"state,omitempty"`
+	// Only users of this type.
+	Type          UserType `protobuf:"varint,7,opt,name=type,proto3,enum=signet.v1.UserType" json:"type,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUsersRequest) Reset() {
+	*x = ListUsersRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUsersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUsersRequest) ProtoMessage() {}
+
+func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUsersRequest.ProtoReflect.Descriptor instead.
+func (*ListUsersRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *ListUsersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListUsersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListUsersRequest) GetUserName() string {
+	if x != nil {
+		return x.UserName
+	}
+	return ""
+}
+
+func (x *ListUsersRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ListUsersRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *ListUsersRequest) GetState() User_State {
+	if x != nil {
+		return x.State
+	}
+	return User_STATE_UNSPECIFIED
+}
+
+func (x *ListUsersRequest) GetType() UserType {
+	if x != nil {
+		return x.Type
+	}
+	return UserType_USER_TYPE_UNSPECIFIED
+}
+
+// Answer to ListUsers.
+type ListUsersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The users found.
+	Users []*User `protobuf:"bytes,1,rep,name=users,proto3" json:"users,omitempty"`
+	// Where the next page starts; empty on the last one. A page may hold fewer
+	// entries than asked for, or none, and still be followed by another.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListUsersResponse) Reset() {
+	*x = ListUsersResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListUsersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListUsersResponse) ProtoMessage() {}
+
+func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListUsersResponse.ProtoReflect.Descriptor instead.
+func (*ListUsersResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *ListUsersResponse) GetUsers() []*User {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+func (x *ListUsersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// A person's new profile as a whole.
+type UpdateUserProfileRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// First name, 1 to 200 characters.
+	FirstName string `protobuf:"bytes,2,opt,name=first_name,json=firstName,proto3" json:"first_name,omitempty"`
+	// Last name, 1 to 200 characters.
+	LastName string `protobuf:"bytes,3,opt,name=last_name,json=lastName,proto3" json:"last_name,omitempty"`
+	// Nickname, 1 to 200 characters. Leave the field out to remove the nickname;
+	// an empty string is refused.
+	NickName *string `protobuf:"bytes,4,opt,name=nick_name,json=nickName,proto3,oneof" json:"nick_name,omitempty"`
+	// Name to show to others, 1 to 200 characters.
+	DisplayName string `protobuf:"bytes,5,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
+	// Language tag such as `en` or `de-CH` (RFC 3066), at most 10 characters.
+	PreferredLanguage string `protobuf:"bytes,6,opt,name=preferred_language,json=preferredLanguage,proto3" json:"preferred_language,omitempty"`
+	// Gender; left out, it becomes unspecified.
+	Gender        Gender `protobuf:"varint,7,opt,name=gender,proto3,enum=signet.v1.Gender" json:"gender,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateUserProfileRequest) Reset() {
+	*x = UpdateUserProfileRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateUserProfileRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateUserProfileRequest) ProtoMessage() {}
+
+func (x *UpdateUserProfileRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateUserProfileRequest.ProtoReflect.Descriptor instead.
+func (*UpdateUserProfileRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *UpdateUserProfileRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *UpdateUserProfileRequest) GetFirstName() string {
+	if x != nil {
+		return x.FirstName
+	}
+	return ""
+}
+
+func (x *UpdateUserProfileRequest) GetLastName() string {
+	if x != nil {
+		return x.LastName
+	}
+	return ""
+}
+
+func (x *UpdateUserProfileRequest) GetNickName() string {
+	if x != nil && x.NickName != nil {
+		return *x.NickName
+	}
+	return ""
+}
+
+func (x *UpdateUserProfileRequest) GetDisplayName() string {
+	if x != nil {
+		return x.DisplayName
+	}
+	return ""
+}
+
+func (x *UpdateUserProfileRequest) GetPreferredLanguage() string {
+	if x != nil {
+		return x.PreferredLanguage
+	}
+	return ""
+}
+
+func (x *UpdateUserProfileRequest) GetGender() Gender {
+	if x != nil {
+		return x.Gender
+	}
+	return Gender_GENDER_UNSPECIFIED
+}
+
+// Answer to UpdateUserProfile.
+type UpdateUserProfileResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateUserProfileResponse) Reset() {
+	*x = UpdateUserProfileResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateUserProfileResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateUserProfileResponse) ProtoMessage() {}
+
+func (x *UpdateUserProfileResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateUserProfileResponse.ProtoReflect.Descriptor instead.
+func (*UpdateUserProfileResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *UpdateUserProfileResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// The new description of a service user as a whole.
+type UpdateServiceUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Name to show, 1 to 200 characters.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// What the service user is for, at most 500 characters.
+	Description   string `protobuf:"bytes,3,opt,name=description,proto3" json:"description,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateServiceUserRequest) Reset() {
+	*x = UpdateServiceUserRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateServiceUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateServiceUserRequest) ProtoMessage() {}
+
+func (x *UpdateServiceUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateServiceUserRequest.ProtoReflect.Descriptor instead.
+func (*UpdateServiceUserRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *UpdateServiceUserRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *UpdateServiceUserRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UpdateServiceUserRequest) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+// Answer to UpdateServiceUser.
+type UpdateServiceUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UpdateServiceUserResponse) Reset() {
+	*x = UpdateServiceUserResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UpdateServiceUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UpdateServiceUserResponse) ProtoMessage() {}
+
+func (x *UpdateServiceUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UpdateServiceUserResponse.ProtoReflect.Descriptor instead.
+func (*UpdateServiceUserResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *UpdateServiceUserResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// The user name to set, and for whom.
+type SetUserNameRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// User name, 1 to 200 characters, unique within the organization regardless of
+	// case.
+	UserName      string `protobuf:"bytes,2,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetUserNameRequest) Reset() {
+	*x = SetUserNameRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUserNameRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUserNameRequest) ProtoMessage() {}
+
+func (x *SetUserNameRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUserNameRequest.ProtoReflect.Descriptor instead.
+func (*SetUserNameRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *SetUserNameRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *SetUserNameRequest) GetUserName() string {
+	if x != nil {
+		return x.UserName
+	}
+	return ""
+}
+
+// Answer to SetUserName.
+type SetUserNameResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetUserNameResponse) Reset() {
+	*x = SetUserNameResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUserNameResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUserNameResponse) ProtoMessage() {}
+
+func (x *SetUserNameResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUserNameResponse.ProtoReflect.Descriptor instead.
+func (*SetUserNameResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *SetUserNameResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// The e-mail address to set, and for whom.
+type SetUserEmailRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// New e-mail address: an address such as `ada@example.org` (addr-spec of RFC
+	// 2822).
+	Email string `protobuf:"bytes,2,opt,name=email,proto3" json:"email,omitempty"`
+	// Whether the e-mail address is known to belong to the person.
+	IsEmailVerified bool `protobuf:"varint,3,opt,name=is_email_verified,json=isEmailVerified,proto3" json:"is_email_verified,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SetUserEmailRequest) Reset() {
+	*x = SetUserEmailRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUserEmailRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUserEmailRequest) ProtoMessage() {}
+
+func (x *SetUserEmailRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUserEmailRequest.ProtoReflect.Descriptor instead.
+func (*SetUserEmailRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SetUserEmailRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *SetUserEmailRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *SetUserEmailRequest) GetIsEmailVerified() bool {
+	if x != nil {
+		return x.IsEmailVerified
+	}
+	return false
+}
+
+// Answer to SetUserEmail.
+type SetUserEmailResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetUserEmailResponse) Reset() {
+	*x = SetUserEmailResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUserEmailResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUserEmailResponse) ProtoMessage() {}
+
+func (x *SetUserEmailResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUserEmailResponse.ProtoReflect.Descriptor instead.
+func (*SetUserEmailResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SetUserEmailResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Whose e-mail address is to be proven.
+type CreateEmailCodeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateEmailCodeRequest) Reset() {
+	*x = CreateEmailCodeRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateEmailCodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateEmailCodeRequest) ProtoMessage() {}
+
+func (x *CreateEmailCodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateEmailCodeRequest.ProtoReflect.Descriptor instead.
+func (*CreateEmailCodeRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *CreateEmailCodeRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to CreateEmailCode.
+type CreateEmailCodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The code. It is shown only here.
+	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// When the code expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *CreateEmailCodeResponse) Reset() {
+	*x = CreateEmailCodeResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateEmailCodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateEmailCodeResponse) ProtoMessage() {}
+
+func (x *CreateEmailCodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateEmailCodeResponse.ProtoReflect.Descriptor instead.
+func (*CreateEmailCodeResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *CreateEmailCodeResponse) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *CreateEmailCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+// The caller's new e-mail address.
+type SetMyEmailRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// New e-mail address: an address such as `ada@example.org` (addr-spec of RFC
+	// 2822).
+	Email         string `protobuf:"bytes,1,opt,name=email,proto3" json:"email,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetMyEmailRequest) Reset() {
+	*x = SetMyEmailRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetMyEmailRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetMyEmailRequest) ProtoMessage() {}
+
+func (x *SetMyEmailRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetMyEmailRequest.ProtoReflect.Descriptor instead.
+func (*SetMyEmailRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SetMyEmailRequest) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+// Answer to SetMyEmail.
+type SetMyEmailResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetMyEmailResponse) Reset() {
+	*x = SetMyEmailResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetMyEmailResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetMyEmailResponse) ProtoMessage() {}
+
+func (x *SetMyEmailResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetMyEmailResponse.ProtoReflect.Descriptor instead.
+func (*SetMyEmailResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *SetMyEmailResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// RequestMyEmailCode has no parameters.
+type RequestMyEmailCodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestMyEmailCodeRequest) Reset() {
+	*x = RequestMyEmailCodeRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestMyEmailCodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestMyEmailCodeRequest) ProtoMessage() {}
+
+func (x *RequestMyEmailCodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestMyEmailCodeRequest.ProtoReflect.Descriptor instead.
+func (*RequestMyEmailCodeRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{29}
+}
+
+// Answer to RequestMyEmailCode.
+type RequestMyEmailCodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When the code expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RequestMyEmailCodeResponse) Reset() {
+	*x = RequestMyEmailCodeResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestMyEmailCodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestMyEmailCodeResponse) ProtoMessage() {}
+
+func (x *RequestMyEmailCodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestMyEmailCodeResponse.ProtoReflect.Descriptor instead.
+func (*RequestMyEmailCodeResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *RequestMyEmailCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+// The code that was sent.
+type VerifyMyEmailRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The code, in whatever case.
+	Code          string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyMyEmailRequest) Reset() {
+	*x = VerifyMyEmailRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyMyEmailRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyMyEmailRequest) ProtoMessage() {}
+
+func (x *VerifyMyEmailRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyMyEmailRequest.ProtoReflect.Descriptor instead.
+func (*VerifyMyEmailRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *VerifyMyEmailRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+// Answer to VerifyMyEmail.
+type VerifyMyEmailResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyMyEmailResponse) Reset() {
+	*x = VerifyMyEmailResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyMyEmailResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyMyEmailResponse) ProtoMessage() {}
+
+func (x *VerifyMyEmailResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyMyEmailResponse.ProtoReflect.Descriptor instead.
+func (*VerifyMyEmailResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *VerifyMyEmailResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// The phone number to set, and for whom.
+type SetUserPhoneRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// New phone number: a global number such as `+49-30-1234` (RFC 3966), at most
+	// 50 characters.
+	Phone string `protobuf:"bytes,2,opt,name=phone,proto3" json:"phone,omitempty"`
+	// Whether the phone number is known to belong to the person.
+	IsPhoneVerified bool `protobuf:"varint,3,opt,name=is_phone_verified,json=isPhoneVerified,proto3" json:"is_phone_verified,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *SetUserPhoneRequest) Reset() {
+	*x = SetUserPhoneRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUserPhoneRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUserPhoneRequest) ProtoMessage() {}
+
+func (x *SetUserPhoneRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUserPhoneRequest.ProtoReflect.Descriptor instead.
+func (*SetUserPhoneRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *SetUserPhoneRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *SetUserPhoneRequest) GetPhone() string {
+	if x != nil {
+		return x.Phone
+	}
+	return ""
+}
+
+func (x *SetUserPhoneRequest) GetIsPhoneVerified() bool {
+	if x != nil {
+		return x.IsPhoneVerified
+	}
+	return false
+}
+
+// Answer to SetUserPhone.
+type SetUserPhoneResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetUserPhoneResponse) Reset() {
+	*x = SetUserPhoneResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetUserPhoneResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetUserPhoneResponse) ProtoMessage() {}
+
+func (x *SetUserPhoneResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetUserPhoneResponse.ProtoReflect.Descriptor instead.
+func (*SetUserPhoneResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *SetUserPhoneResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Whose phone number is to be proven.
+type CreatePhoneCodeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreatePhoneCodeRequest) Reset() {
+	*x = CreatePhoneCodeRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatePhoneCodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatePhoneCodeRequest) ProtoMessage() {}
+
+func (x *CreatePhoneCodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatePhoneCodeRequest.ProtoReflect.Descriptor instead.
+func (*CreatePhoneCodeRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *CreatePhoneCodeRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to CreatePhoneCode.
+type CreatePhoneCodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The code. It is shown only here.
+	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	// When the code expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *CreatePhoneCodeResponse) Reset() {
+	*x = CreatePhoneCodeResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreatePhoneCodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreatePhoneCodeResponse) ProtoMessage() {}
+
+func (x *CreatePhoneCodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreatePhoneCodeResponse.ProtoReflect.Descriptor instead.
+func (*CreatePhoneCodeResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{36}
+}
+
+func (x *CreatePhoneCodeResponse) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *CreatePhoneCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+// The caller's new phone number.
+type SetMyPhoneRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// New phone number: a global number such as `+49-30-1234` (RFC 3966), at most
+	// 50 characters.
+	Phone         string `protobuf:"bytes,1,opt,name=phone,proto3" json:"phone,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetMyPhoneRequest) Reset() {
+	*x = SetMyPhoneRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetMyPhoneRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetMyPhoneRequest) ProtoMessage() {}
+
+func (x *SetMyPhoneRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetMyPhoneRequest.ProtoReflect.Descriptor instead.
+func (*SetMyPhoneRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{37}
+}
+
+func (x *SetMyPhoneRequest) GetPhone() string {
+	if x != nil {
+		return x.Phone
+	}
+	return ""
+}
+
+// Answer to SetMyPhone.
+type SetMyPhoneResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetMyPhoneResponse) Reset() {
+	*x = SetMyPhoneResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[38]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetMyPhoneResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetMyPhoneResponse) ProtoMessage() {}
+
+func (x *SetMyPhoneResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[38]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetMyPhoneResponse.ProtoReflect.Descriptor instead.
+func (*SetMyPhoneResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{38}
+}
+
+func (x *SetMyPhoneResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// RequestMyPhoneCode has no parameters.
+type RequestMyPhoneCodeRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestMyPhoneCodeRequest) Reset() {
+	*x = RequestMyPhoneCodeRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[39]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestMyPhoneCodeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestMyPhoneCodeRequest) ProtoMessage() {}
+
+func (x *RequestMyPhoneCodeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[39]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestMyPhoneCodeRequest.ProtoReflect.Descriptor instead.
+func (*RequestMyPhoneCodeRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{39}
+}
+
+// Answer to RequestMyPhoneCode.
+type RequestMyPhoneCodeResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// When the code expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *RequestMyPhoneCodeResponse) Reset() {
+	*x = RequestMyPhoneCodeResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestMyPhoneCodeResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestMyPhoneCodeResponse) ProtoMessage() {}
+
+func (x *RequestMyPhoneCodeResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestMyPhoneCodeResponse.ProtoReflect.Descriptor instead.
+func (*RequestMyPhoneCodeResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *RequestMyPhoneCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+// The code that was sent.
+type VerifyMyPhoneRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The code, in whatever case.
+	Code          string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyMyPhoneRequest) Reset() {
+	*x = VerifyMyPhoneRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyMyPhoneRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyMyPhoneRequest) ProtoMessage() {}
+
+func (x *VerifyMyPhoneRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyMyPhoneRequest.ProtoReflect.Descriptor instead.
+func (*VerifyMyPhoneRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *VerifyMyPhoneRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+// Answer to VerifyMyPhone.
+type VerifyMyPhoneResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *VerifyMyPhoneResponse) Reset() {
+	*x = VerifyMyPhoneResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *VerifyMyPhoneResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*VerifyMyPhoneResponse) ProtoMessage() {}
+
+func (x *VerifyMyPhoneResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use VerifyMyPhoneResponse.ProtoReflect.Descriptor instead.
+func (*VerifyMyPhoneResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *VerifyMyPhoneResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Whose phone number to remove.
+type RemoveUserPhoneRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveUserPhoneRequest) Reset() {
+	*x = RemoveUserPhoneRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveUserPhoneRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveUserPhoneRequest) ProtoMessage() {}
+
+func (x *RemoveUserPhoneRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveUserPhoneRequest.ProtoReflect.Descriptor instead.
+func (*RemoveUserPhoneRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *RemoveUserPhoneRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to RemoveUserPhone.
+type RemoveUserPhoneResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveUserPhoneResponse) Reset() {
+	*x = RemoveUserPhoneResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveUserPhoneResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveUserPhoneResponse) ProtoMessage() {}
+
+func (x *RemoveUserPhoneResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveUserPhoneResponse.ProtoReflect.Descriptor instead.
+func (*RemoveUserPhoneResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *RemoveUserPhoneResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// RemoveMyPhone has no parameters.
+type RemoveMyPhoneRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMyPhoneRequest) Reset() {
+	*x = RemoveMyPhoneRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMyPhoneRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMyPhoneRequest) ProtoMessage() {}
+
+func (x *RemoveMyPhoneRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMyPhoneRequest.ProtoReflect.Descriptor instead.
+func (*RemoveMyPhoneRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{45}
+}
+
+// Answer to RemoveMyPhone.
+type RemoveMyPhoneResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveMyPhoneResponse) Reset() {
+	*x = RemoveMyPhoneResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveMyPhoneResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveMyPhoneResponse) ProtoMessage() {}
+
+func (x *RemoveMyPhoneResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveMyPhoneResponse.ProtoReflect.Descriptor instead.
+func (*RemoveMyPhoneResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *RemoveMyPhoneResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which user to deactivate.
+type DeactivateUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeactivateUserRequest) Reset() {
+	*x = DeactivateUserRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeactivateUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeactivateUserRequest) ProtoMessage() {}
+
+func (x *DeactivateUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeactivateUserRequest.ProtoReflect.Descriptor instead.
+func (*DeactivateUserRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *DeactivateUserRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to DeactivateUser.
+type DeactivateUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeactivateUserResponse) Reset() {
+	*x = DeactivateUserResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeactivateUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeactivateUserResponse) ProtoMessage() {}
+
+func (x *DeactivateUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeactivateUserResponse.ProtoReflect.Descriptor instead.
+func (*DeactivateUserResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *DeactivateUserResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which user to reactivate.
+type ReactivateUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReactivateUserRequest) Reset() {
+	*x = ReactivateUserRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReactivateUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReactivateUserRequest) ProtoMessage() {}
+
+func (x *ReactivateUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReactivateUserRequest.ProtoReflect.Descriptor instead.
+func (*ReactivateUserRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *ReactivateUserRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to ReactivateUser.
+type ReactivateUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReactivateUserResponse) Reset() {
+	*x = ReactivateUserResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReactivateUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReactivateUserResponse) ProtoMessage() {}
+
+func (x *ReactivateUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReactivateUserResponse.ProtoReflect.Descriptor instead.
+func (*ReactivateUserResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ReactivateUserResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which user to lock.
+type LockUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LockUserRequest) Reset() {
+	*x = LockUserRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LockUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LockUserRequest) ProtoMessage() {}
+
+func (x *LockUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LockUserRequest.ProtoReflect.Descriptor instead.
+func (*LockUserRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *LockUserRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to LockUser.
+type LockUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LockUserResponse) Reset() {
+	*x = LockUserResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LockUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LockUserResponse) ProtoMessage() {}
+
+func (x *LockUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LockUserResponse.ProtoReflect.Descriptor instead.
+func (*LockUserResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *LockUserResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which user to unlock.
+type UnlockUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlockUserRequest) Reset() {
+	*x = UnlockUserRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlockUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlockUserRequest) ProtoMessage() {}
+
+func (x *UnlockUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlockUserRequest.ProtoReflect.Descriptor instead.
+func (*UnlockUserRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{53}
+}
+
+func (x *UnlockUserRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to UnlockUser.
+type UnlockUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnlockUserResponse) Reset() {
+	*x = UnlockUserResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnlockUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnlockUserResponse) ProtoMessage() {}
+
+func (x *UnlockUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnlockUserResponse.ProtoReflect.Descriptor instead.
+func (*UnlockUserResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{54}
+}
+
+func (x *UnlockUserResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which user to remove.
+type RemoveUserRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user.
+	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveUserRequest) Reset() {
+	*x = RemoveUserRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveUserRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveUserRequest) ProtoMessage() {}
+
+func (x *RemoveUserRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveUserRequest.ProtoReflect.Descriptor instead.
+func (*RemoveUserRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{55}
+}
+
+func (x *RemoveUserRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+// Answer to RemoveUser.
+type RemoveUserResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveUserResponse) Reset() {
+	*x = RemoveUserResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveUserResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveUserResponse) ProtoMessage() {}
+
+func (x *RemoveUserResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveUserResponse.ProtoReflect.Descriptor instead.
+func (*RemoveUserResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{56}
+}
+
+func (x *RemoveUserResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 // Profile is what a person tells about themselves.
 type User_Profile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -763,7 +3196,7 @@ type User_Profile struct {
 
 func (x *User_Profile) Reset() {
 	*x = User_Profile{}
-	mi := &file_signet_v1_user_proto_msgTypes[11]
+	mi := &file_signet_v1_user_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +3208,7 @@ func (x *User_Profile) String() string {
 func (*User_Profile) ProtoMessage() {}
 
 func (x *User_Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[11]
+	mi := &file_signet_v1_user_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -854,7 +3287,7 @@ type User_Human struct {
 
 func (x *User_Human) Reset() {
 	*x = User_Human{}
-	mi := &file_signet_v1_user_proto_msgTypes[12]
+	mi := &file_signet_v1_user_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -866,7 +3299,7 @@ func (x *User_Human) String() string {
 func (*User_Human) ProtoMessage() {}
 
 func (x *User_Human) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[12]
+	mi := &file_signet_v1_user_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -937,7 +3370,7 @@ type User_Service struct {
 
 func (x *User_Service) Reset() {
 	*x = User_Service{}
-	mi := &file_signet_v1_user_proto_msgTypes[13]
+	mi := &file_signet_v1_user_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -949,7 +3382,7 @@ func (x *User_Service) String() string {
 func (*User_Service) ProtoMessage() {}
 
 func (x *User_Service) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[13]
+	mi := &file_signet_v1_user_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +3416,7 @@ var File_signet_v1_user_proto protoreflect.FileDescriptor
 
 const file_signet_v1_user_proto_rawDesc = "" +
 	"\n" +
-	"\x14signet/v1/user.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x9a\a\n" +
+	"\x14signet/v1/user.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\x1a\x1csignet/v1/organization.proto\"\x9a\a\n" +
 	"\x04User\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12+\n" +
@@ -1052,7 +3485,147 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x0eGetUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"6\n" +
 	"\x0fGetUserResponse\x12#\n" +
-	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user2\x98\x05\n" +
+	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user\"\xff\x02\n" +
+	"\x13AddHumanUserRequest\x12'\n" +
+	"\tuser_name\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12S\n" +
+	"\aprofile\x18\x02 \x01(\v21.signet.v1.SetupOrganizationRequest.Human.ProfileB\x06\xbaH\x03\xc8\x01\x01R\aprofile\x12M\n" +
+	"\x05email\x18\x03 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.EmailB\x06\xbaH\x03\xc8\x01\x01R\x05email\x12E\n" +
+	"\x05phone\x18\x04 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.PhoneR\x05phone\x12&\n" +
+	"\bpassword\x18\x05 \x01(\tB\n" +
+	"\xbaH\x04r\x02\x18H\x80\x01\x01R\bpassword\x12,\n" +
+	"\x12no_change_required\x18\x06 \x01(\bR\x10noChangeRequired\"]\n" +
+	"\x14AddHumanUserResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"\x8c\x01\n" +
+	"\x15AddServiceUserRequest\x12'\n" +
+	"\tuser_name\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12\x1e\n" +
+	"\x04name\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12*\n" +
+	"\vdescription\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\vdescription\"_\n" +
+	"\x16AddServiceUserResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"\xa9\x02\n" +
+	"\x10ListUsersRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12%\n" +
+	"\tuser_name\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\buserName\x12\x1c\n" +
+	"\x04name\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12\x1e\n" +
+	"\x05email\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05email\x125\n" +
+	"\x05state\x18\x06 \x01(\x0e2\x15.signet.v1.User.StateB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05state\x121\n" +
+	"\x04type\x18\a \x01(\x0e2\x13.signet.v1.UserTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04type\"b\n" +
+	"\x11ListUsersResponse\x12%\n" +
+	"\x05users\x18\x01 \x03(\v2\x0f.signet.v1.UserR\x05users\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xdf\x02\n" +
+	"\x18UpdateUserProfileRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12)\n" +
+	"\n" +
+	"first_name\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\tfirstName\x12'\n" +
+	"\tlast_name\x18\x03 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\blastName\x12,\n" +
+	"\tnick_name\x18\x04 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01H\x00R\bnickName\x88\x01\x01\x12-\n" +
+	"\fdisplay_name\x18\x05 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\vdisplayName\x126\n" +
+	"\x12preferred_language\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18\n" +
+	"R\x11preferredLanguage\x123\n" +
+	"\x06gender\x18\a \x01(\x0e2\x11.signet.v1.GenderB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06genderB\f\n" +
+	"\n" +
+	"_nick_name\"I\n" +
+	"\x19UpdateUserProfileResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x7f\n" +
+	"\x18UpdateServiceUserRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1e\n" +
+	"\x04name\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12*\n" +
+	"\vdescription\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\vdescription\"I\n" +
+	"\x19UpdateServiceUserResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"V\n" +
+	"\x12SetUserNameRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12'\n" +
+	"\tuser_name\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\"C\n" +
+	"\x13SetUserNameResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"y\n" +
+	"\x13SetUserEmailRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1d\n" +
+	"\x05email\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05email\x12*\n" +
+	"\x11is_email_verified\x18\x03 \x01(\bR\x0fisEmailVerified\"D\n" +
+	"\x14SetUserEmailResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"1\n" +
+	"\x16CreateEmailCodeRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"w\n" +
+	"\x17CreateEmailCodeResponse\x12\x17\n" +
+	"\x04code\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04code\x12C\n" +
+	"\x0fexpiration_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"2\n" +
+	"\x11SetMyEmailRequest\x12\x1d\n" +
+	"\x05email\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05email\"B\n" +
+	"\x12SetMyEmailResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x1b\n" +
+	"\x19RequestMyEmailCodeRequest\"a\n" +
+	"\x1aRequestMyEmailCodeResponse\x12C\n" +
+	"\x0fexpiration_date\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"8\n" +
+	"\x14VerifyMyEmailRequest\x12 \n" +
+	"\x04code\x18\x01 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x182\x80\x01\x01R\x04code\"E\n" +
+	"\x15VerifyMyEmailResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"{\n" +
+	"\x13SetUserPhoneRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1f\n" +
+	"\x05phone\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\x05phone\x12*\n" +
+	"\x11is_phone_verified\x18\x03 \x01(\bR\x0fisPhoneVerified\"D\n" +
+	"\x14SetUserPhoneResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"1\n" +
+	"\x16CreatePhoneCodeRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"w\n" +
+	"\x17CreatePhoneCodeResponse\x12\x17\n" +
+	"\x04code\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04code\x12C\n" +
+	"\x0fexpiration_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"4\n" +
+	"\x11SetMyPhoneRequest\x12\x1f\n" +
+	"\x05phone\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\x05phone\"B\n" +
+	"\x12SetMyPhoneResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x1b\n" +
+	"\x19RequestMyPhoneCodeRequest\"a\n" +
+	"\x1aRequestMyPhoneCodeResponse\x12C\n" +
+	"\x0fexpiration_date\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"8\n" +
+	"\x14VerifyMyPhoneRequest\x12 \n" +
+	"\x04code\x18\x01 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x182\x80\x01\x01R\x04code\"E\n" +
+	"\x15VerifyMyPhoneResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"1\n" +
+	"\x16RemoveUserPhoneRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"G\n" +
+	"\x17RemoveUserPhoneResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x16\n" +
+	"\x14RemoveMyPhoneRequest\"E\n" +
+	"\x15RemoveMyPhoneResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"0\n" +
+	"\x15DeactivateUserRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"F\n" +
+	"\x16DeactivateUserResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"0\n" +
+	"\x15ReactivateUserRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"F\n" +
+	"\x16ReactivateUserResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"*\n" +
+	"\x0fLockUserRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"@\n" +
+	"\x10LockUserResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\",\n" +
+	"\x11UnlockUserRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"B\n" +
+	"\x12UnlockUserResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\",\n" +
+	"\x11RemoveUserRequest\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"B\n" +
+	"\x12RemoveUserResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*Q\n" +
+	"\bUserType\x12\x19\n" +
+	"\x15USER_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fUSER_TYPE_HUMAN\x10\x01\x12\x15\n" +
+	"\x11USER_TYPE_SERVICE\x10\x022\x93\x1e\n" +
 	"\vUserService\x12\x83\x01\n" +
 	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\")\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xa0\x01\n" +
 	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"F\xaa\xbb\x18\x1b \x020\x01\n" +
@@ -1060,7 +3633,65 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x10ChangeMyPassword\x12\".signet.v1.ChangeMyPasswordRequest\x1a#.signet.v1.ChangeMyPasswordResponse\",\xaa\xbb\x18\b \x01(\x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/users/me/password\x12d\n" +
 	"\tGetMyUser\x12\x1b.signet.v1.GetMyUserRequest\x1a\x1c.signet.v1.GetMyUserResponse\"\x1c\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/users/me\x12n\n" +
 	"\aGetUser\x12\x19.signet.v1.GetUserRequest\x1a\x1a.signet.v1.GetUserResponse\",\xaa\xbb\x18\r \x02\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/{user_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\tuser.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/{user_id}\x12\x7f\n" +
+	"\fAddHumanUser\x12\x1e.signet.v1.AddHumanUserRequest\x1a\x1f.signet.v1.AddHumanUserResponse\".\xaa\xbb\x18\x10 \x028\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/users/human\x12\x87\x01\n" +
+	"\x0eAddServiceUser\x12 .signet.v1.AddServiceUserRequest\x1a!.signet.v1.AddServiceUserResponse\"0\xaa\xbb\x18\x10 \x028\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/service\x12j\n" +
+	"\tListUsers\x12\x1b.signet.v1.ListUsersRequest\x1a\x1c.signet.v1.ListUsersResponse\"\"\xaa\xbb\x18\r \x02\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\x9a\x01\n" +
+	"\x11UpdateUserProfile\x12#.signet.v1.UpdateUserProfileRequest\x1a$.signet.v1.UpdateUserProfileResponse\":\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/profile\x12\x9a\x01\n" +
+	"\x11UpdateServiceUser\x12#.signet.v1.UpdateServiceUserRequest\x1a$.signet.v1.UpdateServiceUserResponse\":\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/service\x12\x8a\x01\n" +
+	"\vSetUserName\x12\x1d.signet.v1.SetUserNameRequest\x1a\x1e.signet.v1.SetUserNameResponse\"<\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/users/{user_id}/user_name\x12\x89\x01\n" +
+	"\fSetUserEmail\x12\x1e.signet.v1.SetUserEmailRequest\x1a\x1f.signet.v1.SetUserEmailResponse\"8\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/email\x12\x9d\x01\n" +
+	"\x0fCreateEmailCode\x12!.signet.v1.CreateEmailCodeRequest\x1a\".signet.v1.CreateEmailCodeResponse\"C\xaa\xbb\x18\x0e \x02\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/{user_id}/email/_create_code\x12r\n" +
+	"\n" +
+	"SetMyEmail\x12\x1c.signet.v1.SetMyEmailRequest\x1a\x1d.signet.v1.SetMyEmailResponse\"'\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x17:\x01*\x1a\x12/v1/users/me/email\x12\x96\x01\n" +
+	"\x12RequestMyEmailCode\x12$.signet.v1.RequestMyEmailCodeRequest\x1a%.signet.v1.RequestMyEmailCodeResponse\"3\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/email/_request_code\x12\x83\x01\n" +
+	"\rVerifyMyEmail\x12\x1f.signet.v1.VerifyMyEmailRequest\x1a .signet.v1.VerifyMyEmailResponse\"/\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/email/_verify\x12\x89\x01\n" +
+	"\fSetUserPhone\x12\x1e.signet.v1.SetUserPhoneRequest\x1a\x1f.signet.v1.SetUserPhoneResponse\"8\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/phone\x12\x9d\x01\n" +
+	"\x0fCreatePhoneCode\x12!.signet.v1.CreatePhoneCodeRequest\x1a\".signet.v1.CreatePhoneCodeResponse\"C\xaa\xbb\x18\x0e \x02\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/{user_id}/phone/_create_code\x12r\n" +
+	"\n" +
+	"SetMyPhone\x12\x1c.signet.v1.SetMyPhoneRequest\x1a\x1d.signet.v1.SetMyPhoneResponse\"'\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x17:\x01*\x1a\x12/v1/users/me/phone\x12\x96\x01\n" +
+	"\x12RequestMyPhoneCode\x12$.signet.v1.RequestMyPhoneCodeRequest\x1a%.signet.v1.RequestMyPhoneCodeResponse\"3\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/phone/_request_code\x12\x83\x01\n" +
+	"\rVerifyMyPhone\x12\x1f.signet.v1.VerifyMyPhoneRequest\x1a .signet.v1.VerifyMyPhoneResponse\"/\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/phone/_verify\x12\x8f\x01\n" +
+	"\x0fRemoveUserPhone\x12!.signet.v1.RemoveUserPhoneRequest\x1a\".signet.v1.RemoveUserPhoneResponse\"5\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1b*\x19/v1/users/{user_id}/phone\x12x\n" +
+	"\rRemoveMyPhone\x12\x1f.signet.v1.RemoveMyPhoneRequest\x1a .signet.v1.RemoveMyPhoneResponse\"$\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x14*\x12/v1/users/me/phone\x12\x95\x01\n" +
+	"\x0eDeactivateUser\x12 .signet.v1.DeactivateUserRequest\x1a!.signet.v1.DeactivateUserResponse\">\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_deactivate\x12\x95\x01\n" +
+	"\x0eReactivateUser\x12 .signet.v1.ReactivateUserRequest\x1a!.signet.v1.ReactivateUserResponse\">\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_reactivate\x12}\n" +
+	"\bLockUser\x12\x1a.signet.v1.LockUserRequest\x1a\x1b.signet.v1.LockUserResponse\"8\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/{user_id}/_lock\x12\x85\x01\n" +
+	"\n" +
+	"UnlockUser\x12\x1c.signet.v1.UnlockUserRequest\x1a\x1d.signet.v1.UnlockUserResponse\":\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/users/{user_id}/_unlock\x12z\n" +
+	"\n" +
+	"RemoveUser\x12\x1c.signet.v1.RemoveUserRequest\x1a\x1d.signet.v1.RemoveUserResponse\"/\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x15*\x13/v1/users/{user_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_user_proto_rawDescOnce sync.Once
@@ -1074,55 +3705,181 @@ func file_signet_v1_user_proto_rawDescGZIP() []byte {
 	return file_signet_v1_user_proto_rawDescData
 }
 
-var file_signet_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 14)
+var file_signet_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
 var file_signet_v1_user_proto_goTypes = []any{
-	(User_State)(0),                  // 0: signet.v1.User.State
-	(*User)(nil),                     // 1: signet.v1.User
-	(*UpdateMyProfileRequest)(nil),   // 2: signet.v1.UpdateMyProfileRequest
-	(*UpdateMyProfileResponse)(nil),  // 3: signet.v1.UpdateMyProfileResponse
-	(*SetUserPasswordRequest)(nil),   // 4: signet.v1.SetUserPasswordRequest
-	(*SetUserPasswordResponse)(nil),  // 5: signet.v1.SetUserPasswordResponse
-	(*ChangeMyPasswordRequest)(nil),  // 6: signet.v1.ChangeMyPasswordRequest
-	(*ChangeMyPasswordResponse)(nil), // 7: signet.v1.ChangeMyPasswordResponse
-	(*GetMyUserRequest)(nil),         // 8: signet.v1.GetMyUserRequest
-	(*GetMyUserResponse)(nil),        // 9: signet.v1.GetMyUserResponse
-	(*GetUserRequest)(nil),           // 10: signet.v1.GetUserRequest
-	(*GetUserResponse)(nil),          // 11: signet.v1.GetUserResponse
-	(*User_Profile)(nil),             // 12: signet.v1.User.Profile
-	(*User_Human)(nil),               // 13: signet.v1.User.Human
-	(*User_Service)(nil),             // 14: signet.v1.User.Service
-	(*Details)(nil),                  // 15: signet.v1.Details
-	(Gender)(0),                      // 16: signet.v1.Gender
+	(UserType)(0),                                  // 0: signet.v1.UserType
+	(User_State)(0),                                // 1: signet.v1.User.State
+	(*User)(nil),                                   // 2: signet.v1.User
+	(*UpdateMyProfileRequest)(nil),                 // 3: signet.v1.UpdateMyProfileRequest
+	(*UpdateMyProfileResponse)(nil),                // 4: signet.v1.UpdateMyProfileResponse
+	(*SetUserPasswordRequest)(nil),                 // 5: signet.v1.SetUserPasswordRequest
+	(*SetUserPasswordResponse)(nil),                // 6: signet.v1.SetUserPasswordResponse
+	(*ChangeMyPasswordRequest)(nil),                // 7: signet.v1.ChangeMyPasswordRequest
+	(*ChangeMyPasswordResponse)(nil),               // 8: signet.v1.ChangeMyPasswordResponse
+	(*GetMyUserRequest)(nil),                       // 9: signet.v1.GetMyUserRequest
+	(*GetMyUserResponse)(nil),                      // 10: signet.v1.GetMyUserResponse
+	(*GetUserRequest)(nil),                         // 11: signet.v1.GetUserRequest
+	(*GetUserResponse)(nil),                        // 12: signet.v1.GetUserResponse
+	(*AddHumanUserRequest)(nil),                    // 13: signet.v1.AddHumanUserRequest
+	(*AddHumanUserResponse)(nil),                   // 14: signet.v1.AddHumanUserResponse
+	(*AddServiceUserRequest)(nil),                  // 15: signet.v1.AddServiceUserRequest
+	(*AddServiceUserResponse)(nil),                 // 16: signet.v1.AddServiceUserResponse
+	(*ListUsersRequest)(nil),                       // 17: signet.v1.ListUsersRequest
+	(*ListUsersResponse)(nil),                      // 18: signet.v1.ListUsersResponse
+	(*UpdateUserProfileRequest)(nil),               // 19: signet.v1.UpdateUserProfileRequest
+	(*UpdateUserProfileResponse)(nil),              // 20: signet.v1.UpdateUserProfileResponse
+	(*UpdateServiceUserRequest)(nil),               // 21: signet.v1.UpdateServiceUserRequest
+	(*UpdateServiceUserResponse)(nil),              // 22: signet.v1.UpdateServiceUserResponse
+	(*SetUserNameRequest)(nil),                     // 23: signet.v1.SetUserNameRequest
+	(*SetUserNameResponse)(nil),                    // 24: signet.v1.SetUserNameResponse
+	(*SetUserEmailRequest)(nil),                    // 25: signet.v1.SetUserEmailRequest
+	(*SetUserEmailResponse)(nil),                   // 26: signet.v1.SetUserEmailResponse
+	(*CreateEmailCodeRequest)(nil),                 // 27: signet.v1.CreateEmailCodeRequest
+	(*CreateEmailCodeResponse)(nil),                // 28: signet.v1.CreateEmailCodeResponse
+	(*SetMyEmailRequest)(nil),                      // 29: signet.v1.SetMyEmailRequest
+	(*SetMyEmailResponse)(nil),                     // 30: signet.v1.SetMyEmailResponse
+	(*RequestMyEmailCodeRequest)(nil),              // 31: signet.v1.RequestMyEmailCodeRequest
+	(*RequestMyEmailCodeResponse)(nil),             // 32: signet.v1.RequestMyEmailCodeResponse
+	(*VerifyMyEmailRequest)(nil),                   // 33: signet.v1.VerifyMyEmailRequest
+	(*VerifyMyEmailResponse)(nil),                  // 34: signet.v1.VerifyMyEmailResponse
+	(*SetUserPhoneRequest)(nil),                    // 35: signet.v1.SetUserPhoneRequest
+	(*SetUserPhoneResponse)(nil),                   // 36: signet.v1.SetUserPhoneResponse
+	(*CreatePhoneCodeRequest)(nil),                 // 37: signet.v1.CreatePhoneCodeRequest
+	(*CreatePhoneCodeResponse)(nil),                // 38: signet.v1.CreatePhoneCodeResponse
+	(*SetMyPhoneRequest)(nil),                      // 39: signet.v1.SetMyPhoneRequest
+	(*SetMyPhoneResponse)(nil),                     // 40: signet.v1.SetMyPhoneResponse
+	(*RequestMyPhoneCodeRequest)(nil),              // 41: signet.v1.RequestMyPhoneCodeRequest
+	(*RequestMyPhoneCodeResponse)(nil),             // 42: signet.v1.RequestMyPhoneCodeResponse
+	(*VerifyMyPhoneRequest)(nil),                   // 43: signet.v1.VerifyMyPhoneRequest
+	(*VerifyMyPhoneResponse)(nil),                  // 44: signet.v1.VerifyMyPhoneResponse
+	(*RemoveUserPhoneRequest)(nil),                 // 45: signet.v1.RemoveUserPhoneRequest
+	(*RemoveUserPhoneResponse)(nil),                // 46: signet.v1.RemoveUserPhoneResponse
+	(*RemoveMyPhoneRequest)(nil),                   // 47: signet.v1.RemoveMyPhoneRequest
+	(*RemoveMyPhoneResponse)(nil),                  // 48: signet.v1.RemoveMyPhoneResponse
+	(*DeactivateUserRequest)(nil),                  // 49: signet.v1.DeactivateUserRequest
+	(*DeactivateUserResponse)(nil),                 // 50: signet.v1.DeactivateUserResponse
+	(*ReactivateUserRequest)(nil),                  // 51: signet.v1.ReactivateUserRequest
+	(*ReactivateUserResponse)(nil),                 // 52: signet.v1.ReactivateUserResponse
+	(*LockUserRequest)(nil),                        // 53: signet.v1.LockUserRequest
+	(*LockUserResponse)(nil),                       // 54: signet.v1.LockUserResponse
+	(*UnlockUserRequest)(nil),                      // 55: signet.v1.UnlockUserRequest
+	(*UnlockUserResponse)(nil),                     // 56: signet.v1.UnlockUserResponse
+	(*RemoveUserRequest)(nil),                      // 57: signet.v1.RemoveUserRequest
+	(*RemoveUserResponse)(nil),                     // 58: signet.v1.RemoveUserResponse
+	(*User_Profile)(nil),                           // 59: signet.v1.User.Profile
+	(*User_Human)(nil),                             // 60: signet.v1.User.Human
+	(*User_Service)(nil),                           // 61: signet.v1.User.Service
+	(*Details)(nil),                                // 62: signet.v1.Details
+	(Gender)(0),                                    // 63: signet.v1.Gender
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 64: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 65: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 66: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*timestamppb.Timestamp)(nil),                  // 67: google.protobuf.Timestamp
 }
 var file_signet_v1_user_proto_depIdxs = []int32{
-	15, // 0: signet.v1.User.details:type_name -> signet.v1.Details
-	0,  // 1: signet.v1.User.state:type_name -> signet.v1.User.State
-	13, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
-	14, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
-	16, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
-	15, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
-	15, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
-	15, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
-	1,  // 8: signet.v1.GetMyUserResponse.user:type_name -> signet.v1.User
-	1,  // 9: signet.v1.GetUserResponse.user:type_name -> signet.v1.User
-	16, // 10: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
-	12, // 11: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
-	2,  // 12: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
-	4,  // 13: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
-	6,  // 14: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
-	8,  // 15: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
-	10, // 16: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
-	3,  // 17: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
-	5,  // 18: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
-	7,  // 19: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
-	9,  // 20: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
-	11, // 21: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
-	17, // [17:22] is the sub-list for method output_type
-	12, // [12:17] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	62, // 0: signet.v1.User.details:type_name -> signet.v1.Details
+	1,  // 1: signet.v1.User.state:type_name -> signet.v1.User.State
+	60, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
+	61, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
+	63, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
+	62, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
+	62, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
+	62, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
+	2,  // 8: signet.v1.GetMyUserResponse.user:type_name -> signet.v1.User
+	2,  // 9: signet.v1.GetUserResponse.user:type_name -> signet.v1.User
+	64, // 10: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	65, // 11: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	66, // 12: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	62, // 13: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
+	62, // 14: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
+	1,  // 15: signet.v1.ListUsersRequest.state:type_name -> signet.v1.User.State
+	0,  // 16: signet.v1.ListUsersRequest.type:type_name -> signet.v1.UserType
+	2,  // 17: signet.v1.ListUsersResponse.users:type_name -> signet.v1.User
+	63, // 18: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
+	62, // 19: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
+	62, // 20: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
+	62, // 21: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
+	62, // 22: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
+	67, // 23: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	62, // 24: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
+	67, // 25: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	62, // 26: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
+	62, // 27: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
+	67, // 28: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	62, // 29: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
+	67, // 30: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	62, // 31: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
+	62, // 32: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
+	62, // 33: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
+	62, // 34: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
+	62, // 35: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
+	62, // 36: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
+	62, // 37: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
+	62, // 38: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
+	63, // 39: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
+	59, // 40: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
+	3,  // 41: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
+	5,  // 42: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
+	7,  // 43: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
+	9,  // 44: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
+	11, // 45: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
+	13, // 46: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
+	15, // 47: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
+	17, // 48: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
+	19, // 49: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
+	21, // 50: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
+	23, // 51: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
+	25, // 52: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
+	27, // 53: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
+	29, // 54: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
+	31, // 55: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
+	33, // 56: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
+	35, // 57: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
+	37, // 58: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
+	39, // 59: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
+	41, // 60: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
+	43, // 61: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
+	45, // 62: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
+	47, // 63: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
+	49, // 64: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
+	51, // 65: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
+	53, // 66: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
+	55, // 67: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
+	57, // 68: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
+	4,  // 69: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
+	6,  // 70: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
+	8,  // 71: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
+	10, // 72: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
+	12, // 73: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
+	14, // 74: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
+	16, // 75: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
+	18, // 76: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
+	20, // 77: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
+	22, // 78: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
+	24, // 79: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
+	26, // 80: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
+	28, // 81: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
+	30, // 82: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
+	32, // 83: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
+	34, // 84: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
+	36, // 85: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
+	38, // 86: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
+	40, // 87: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
+	42, // 88: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
+	44, // 89: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
+	46, // 90: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
+	48, // 91: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
+	50, // 92: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
+	52, // 93: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
+	54, // 94: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
+	56, // 95: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
+	58, // 96: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
+	69, // [69:97] is the sub-list for method output_type
+	41, // [41:69] is the sub-list for method input_type
+	41, // [41:41] is the sub-list for extension type_name
+	41, // [41:41] is the sub-list for extension extendee
+	0,  // [0:41] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_user_proto_init() }
@@ -1132,18 +3889,20 @@ func file_signet_v1_user_proto_init() {
 	}
 	file_signet_v1_details_proto_init()
 	file_signet_v1_options_proto_init()
+	file_signet_v1_organization_proto_init()
 	file_signet_v1_user_proto_msgTypes[0].OneofWrappers = []any{
 		(*User_Human_)(nil),
 		(*User_Service_)(nil),
 	}
 	file_signet_v1_user_proto_msgTypes[1].OneofWrappers = []any{}
+	file_signet_v1_user_proto_msgTypes[17].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_user_proto_rawDesc), len(file_signet_v1_user_proto_rawDesc)),
-			NumEnums:      1,
-			NumMessages:   14,
+			NumEnums:      2,
+			NumMessages:   60,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -48,7 +48,7 @@ func refusesAlone(t *testing.T, e *env) {
 		}
 		commands = append(commands, c)
 	}
-	for i, err := range together(t, n, commands...) {
+	for i, err := range Together(t, n, commands...) {
 		if i%10 == 5 {
 			if !errors.Is(err, errRefused) {
 				t.Errorf("command %d: %v, want its own refusal", i, err)
@@ -88,7 +88,7 @@ func seesEarlier(t *testing.T, e *env) {
 		tx.PutRow(event.Row{RowKey: key, Value: []byte(value)})
 		return nil
 	}}
-	answers := together(t, n,
+	answers := Together(t, n,
 		addUser("usr_1", "ada"), look, look, putRow, look, putRow,
 		rename("usr_1", "grace"),
 		addUser("usr_2", "ada"),   // free again
@@ -138,7 +138,7 @@ func severalKinds(t *testing.T, e *env) {
 		commands = append(commands, read, count(fmt.Sprint("usr_", i)), countOrg(fmt.Sprint("org_", (i+1)%4)),
 			addOrg(fmt.Sprint("org_new", i), "new"), setDomains(map[string][]string{fmt.Sprint("org_", i): {fmt.Sprintf("e%d.example", i)}}))
 	}
-	for i, err := range together(t, n, commands...) {
+	for i, err := range Together(t, n, commands...) {
 		if err != nil {
 			t.Errorf("command %d: %v", i, err)
 		}
@@ -149,7 +149,7 @@ func severalKinds(t *testing.T, e *env) {
 func panics(t *testing.T, e *env) {
 	n := e.open(t)
 	must(t, n, addUser("usr_1", "ada"))
-	answers := together(t, n,
+	answers := Together(t, n,
 		count("usr_1"),
 		changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
 			if err := u.Append(counted{By: 1000}); err != nil {
@@ -244,7 +244,7 @@ func undeclared(t *testing.T, e *env) {
 		if err := do(t, n, c); err == nil || errs.KindOf(err) != errs.Internal {
 			t.Errorf("alone, undeclared %s: %v, want an internal error", what, err)
 		}
-		answers := together(t, n, declares, c)
+		answers := Together(t, n, declares, c)
 		if answers[0] != nil {
 			t.Errorf("the declaring command: %v", answers[0])
 		}
@@ -269,7 +269,7 @@ func undeclared(t *testing.T, e *env) {
 
 func createdOnce(t *testing.T, e *env) {
 	n := e.open(t)
-	answers := together(t, n, addUser("usr_1", "ada"), addUser("usr_1", "bob"))
+	answers := Together(t, n, addUser("usr_1", "ada"), addUser("usr_1", "bob"))
 	if answers[0] != nil || answers[1] == nil {
 		t.Errorf("in one batch: %v", answers)
 	}
@@ -298,7 +298,7 @@ func splitBatch(t *testing.T, e *env) {
 			return u.Append(counted{By: 1})
 		}))
 	}
-	for i, err := range together(t, n, commands...) {
+	for i, err := range Together(t, n, commands...) {
 		if err != nil {
 			t.Errorf("command %d: %v", i, err)
 		}
@@ -327,7 +327,7 @@ func refusedByDatabase(t *testing.T, e *env) {
 		}
 		return c
 	}
-	answers := together(t, n, count("usr_1"), count("usr_1"), token("a"), count("usr_1"), token("b"), count("usr_1"), count("usr_1"))
+	answers := Together(t, n, count("usr_1"), count("usr_1"), token("a"), count("usr_1"), token("b"), count("usr_1"), count("usr_1"))
 	for i, err := range answers {
 		if (err != nil) != (i == 4) {
 			t.Errorf("command %d: %v", i, err)

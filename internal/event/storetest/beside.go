@@ -71,7 +71,7 @@ func rowLife(t *testing.T, e *env) {
 		want("", true)
 		must(t, n, event.Command{Decide: func(tx *event.Tx) error { drop(tx); return nil }})
 		want("", false)
-		for i, err := range together(t, n, see("", false, putSeen("a")), see("a", true, drop), see("", false, putSeen("b")), see("b", true, nothing)) {
+		for i, err := range Together(t, n, see("", false, putSeen("a")), see("a", true, drop), see("", false, putSeen("b")), see("b", true, nothing)) {
 			if err != nil {
 				t.Errorf("%s, command %d: %v", shelf, i, err)
 			}
@@ -166,7 +166,7 @@ func droppedToken(t *testing.T, e *env) {
 	must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(token("tok_1")) }))
 	drop := tokens(func(tx *event.Tx) { tx.DropToken("tok_1") })
 	advance := tokens(func(tx *event.Tx) { tx.AdvanceToken("tok_1", 3, 9) })
-	for i, err := range together(t, n, drop, advance) {
+	for i, err := range Together(t, n, drop, advance) {
 		if err != nil {
 			t.Errorf("command %d: %v", i, err)
 		}
@@ -190,8 +190,8 @@ func bearer(t *testing.T, e *env) {
 	if err != nil || b == nil {
 		t.Fatalf("%v, %v", b, err)
 	}
-	if b.OrgID != "org_1" || b.User != "1" || b.Org != `"first"` {
-		t.Errorf("user %s of %s, organization %s", b.User, b.OrgID, b.Org)
+	if user, org := b.User.Columns[0], b.Org.Columns[0]; b.User.ID != "usr_1" || b.Org.ID != "org_1" || user != "1" || org != `"first"` {
+		t.Errorf("user %s: %s, organization %s: %s", b.User.ID, user, b.Org.ID, org)
 	}
 	if b.Token.ID != "tok_1" || b.Token.UserID != "usr_1" || b.Token.Kind != "session" || b.Token.Epoch != 3 || b.Token.OrgEpoch != 4 || b.Token.Expires != 6 {
 		t.Errorf("token %+v", b.Token)

@@ -119,7 +119,7 @@ func backAndForth(t *testing.T, e *env) {
 	}
 	drop := setDomains(map[string][]string{"org_1": nil})
 	take := setDomains(map[string][]string{"org_1": {"a.example"}})
-	for i, err := range together(t, n, give("org_2", "org_1"), give("org_1", "org_2"), drop, take, drop, take) {
+	for i, err := range Together(t, n, give("org_2", "org_1"), give("org_1", "org_2"), drop, take, drop, take) {
 		if err != nil {
 			t.Errorf("command %d: %v", i, err)
 		}
@@ -127,7 +127,7 @@ func backAndForth(t *testing.T, e *env) {
 	if got := holder(t, n, domain("a.example")); got != "org_1" {
 		t.Errorf("held by %q", got)
 	}
-	for i, err := range together(t, n, drop, take, drop) {
+	for i, err := range Together(t, n, drop, take, drop) {
 		if err != nil {
 			t.Errorf("command %d: %v", i, err)
 		}

@@ -13,7 +13,7 @@ import (
 // The suite's kinds. They use the tables and columns of the real ones; their facts are their own.
 var kinds = []event.Definition{orgs, users, signIns}
 
-// org has no personal data. It claims its domains.
+// org has no personal data. It claims its domains, and is listed by its name.
 type org struct {
 	Name    string   `json:"name"`
 	Domains []string `json:"domains,omitempty"`
@@ -23,9 +23,11 @@ type org struct {
 var orgs = event.Define(event.Schema[org]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 1,
 	Facts:   []event.Fact[org]{orgAdded{}, domainsSet{}, orgCounted{}},
-	Columns: []string{event.Standing},
-	Lookup:  func(o *event.Object[org]) []string { return []string{event.StandingOf(o.State.Name)} },
-	Claims:  func(o *event.Object[org]) []event.Claim { return domainClaims(o.State.Domains) },
+	Columns: []string{event.Standing, event.State, "name"},
+	Lookup: func(o *event.Object[org]) []string {
+		return []string{event.StandingOf(o.State.Name), "active", event.LookupText(o.State.Name)}
+	},
+	Claims: func(o *event.Object[org]) []event.Claim { return domainClaims(o.State.Domains) },
 })
 
 func domain(name string) event.Claim { return event.Claim{Space: "domain", Key: name} }
@@ -57,7 +59,7 @@ type orgCounted struct{}
 func (orgCounted) EventType() event.Type { return "org.counted.v1" }
 func (orgCounted) Apply(o *org)          { o.Count++ }
 
-// user has personal data, a lookup column, and claims its name within its organization.
+// user has personal data and lookup columns, claims its name within its organization, and is in a group for each tag.
 type user struct {
 	Name    string   `json:"name"`
 	Email   string   `json:"email,omitempty"`
@@ -69,10 +71,13 @@ type user struct {
 var users = event.Define(event.Schema[user]{
 	Name: "user", Table: "users", Prefix: "usr", Shape: 1,
 	Facts:   []event.Fact[user]{userAdded{}, renamed{}, tagged{}, counted{}, removed{}},
-	Columns: []string{event.Standing, "verified_email"},
+	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
 	Lookup: func(o *event.Object[user]) []string {
-		return []string{event.StandingOf(o.State.Count), emailDigest(o.State.Email)}
+		state := map[bool]string{true: event.Removed, false: "active"}[o.State.Removed]
+		name := event.LookupText(o.State.Name)
+		return []string{event.StandingOf(o.State.Count), emailDigest(o.State.Email), state, "", name, name, event.LookupText(o.State.Email)}
 	},
+	Groups: func(o *event.Object[user]) []string { return o.State.Tags },
 	Claims: func(o *event.Object[user]) []event.Claim {
 		if o.State.Removed {
 			return nil
@@ -205,6 +210,11 @@ func rename(id, name string) event.Command {
 	c := changeUser(id, func(_ *event.Tx, u *event.Object[user]) error { return u.Append(renamed{Personal: person{Name: name}}) })
 	c.Claims = []event.Claim{userName("org_1", name)}
 	return c
+}
+
+// tag gives a user other tags.
+func tag(id string, tags ...string) event.Command {
+	return changeUser(id, func(_ *event.Tx, u *event.Object[user]) error { return u.Append(tagged{Tags: tags}) })
 }
 
 // remove ends a user; its name becomes free.

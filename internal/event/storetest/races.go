@@ -405,7 +405,7 @@ func keptLock(t *testing.T, e *env) {
 	if _, err := stopped.ExecContext(t.Context(), "SELECT id FROM users WHERE id = 'usr_0' FOR NO KEY UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	for i, err := range together(t, n, commands...) {
+	for i, err := range Together(t, n, commands...) {
 		if i == 0 {
 			wantKind(t, err, errs.Aborted)
 		} else if err != nil {

@@ -33,7 +33,7 @@ func work(t *testing.T, n Node) {
 			id := fmt.Sprint("usr_", random.IntN(12))
 			name := fmt.Sprint("name", random.IntN(15))
 			var c event.Command
-			switch random.IntN(8) {
+			switch random.IntN(9) {
 			case 0, 1:
 				c = addUser(id, name)
 			case 2:
@@ -47,6 +47,8 @@ func work(t *testing.T, n Node) {
 			case 6:
 				c = setDomains(map[string][]string{fmt.Sprint("org_", random.IntN(8)): {name + ".example", name + ".test"}})
 			case 7:
+				c = tag(id, fmt.Sprint("t", random.IntN(3)), fmt.Sprint("u", random.IntN(3)))
+			case 8:
 				sign := fmt.Sprintf("sgi_%d_%d", w, step)
 				c = event.Command{Write: []event.Ref{signIns.Ref(sign)}, Read: []event.Ref{users.Ref(id)}, Decide: func(tx *event.Tx) error {
 					fact := signedIn{}
@@ -65,6 +67,8 @@ func work(t *testing.T, n Node) {
 	must(t, n, addUser("usr_a", "fixed a"))
 	must(t, n, addUser("usr_b", "fixed b"))
 	must(t, n, addOrg("org_a", "fixed", "fixed.example"))
+	must(t, n, tag("usr_a", "red", "blue"))
+	must(t, n, tag("usr_b", "red"))
 }
 
 func rebuildAfterWork(t *testing.T, e *env) {
@@ -102,6 +106,12 @@ func damage(t *testing.T, e *env) {
 		{"another claim", `UPDATE claims SET digest = ` + digest + ` WHERE object_id = 'org_a'`},
 		{"a missing claim", `DELETE FROM claims WHERE object_id = 'usr_a'`},
 		{"an extra claim", `INSERT INTO claims (digest, object_id) VALUES (` + digest + `, 'nobody')`},
+		{"another column to list by", `UPDATE users SET user_name = 'x' WHERE id = 'usr_a'`},
+		{"a missing group", `DELETE FROM groupings WHERE object_id = 'usr_a' AND name = 'red'`},
+		{"an extra group", `INSERT INTO groupings (name, object_id) VALUES ('green', 'usr_a')`},
+		{"a group of somebody else", `UPDATE groupings SET object_id = 'usr_b' WHERE object_id = 'usr_a' AND name = 'blue'`},
+		{"a group of nobody", `INSERT INTO groupings (name, object_id) VALUES ('red', 'nobody')`},
+		{"no groups at all", `DELETE FROM groupings`},
 		{"no state at all", `DELETE FROM users`},
 	} {
 		t.Run(d.name, func(t *testing.T) {
@@ -257,7 +267,7 @@ func destroyedKey(t *testing.T, e *env) {
 	must(t, n, count("usr_2"))
 }
 
-// newOrg is org one version later: it also knows how often its domains were set, and claims its name.
+// newOrg is org one version later: it also knows how often its domains were set, claims its name, and is in a group.
 type newOrg struct {
 	Name    string   `json:"name"`
 	Domains []string `json:"domains,omitempty"`
@@ -267,8 +277,11 @@ type newOrg struct {
 var newOrgs = event.Define(event.Schema[newOrg]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 2,
 	Facts:   []event.Fact[newOrg]{newOrgAdded{}, newDomainsSet{}},
-	Columns: []string{event.Standing},
-	Lookup:  func(o *event.Object[newOrg]) []string { return []string{event.StandingOf(o.State.Name)} },
+	Columns: []string{event.Standing, event.State, "name"},
+	Lookup: func(o *event.Object[newOrg]) []string {
+		return []string{event.StandingOf(o.State.Name), "active", "new " + o.State.Name}
+	},
+	Groups: func(o *event.Object[newOrg]) []string { return []string{fmt.Sprint("changes/", o.State.Changes)} },
 	Claims: func(o *event.Object[newOrg]) []event.Claim {
 		return append(domainClaims(o.State.Domains), event.Claim{Space: "org_name", Key: o.State.Name})
 	},
@@ -326,6 +339,13 @@ func checkNewShape(t *testing.T, n Node, count int) {
 		}
 		if got := holder(t, n, event.Claim{Space: "org_name", Key: id}); got != id {
 			t.Errorf("the name of %s is held by %q", id, got)
+		}
+	}
+	for _, q := range []event.Query{{Group: "changes/1"}, {By: "name", Prefix: "new org_"}} {
+		q.Kind, q.Limit = "org", 2*count
+		page, err := n.List(t.Context(), q)
+		if want := count - len(q.Group)/9; err != nil || len(page.Records) != want { // one has changed twice
+			t.Errorf("%+v: %d objects, want %d, %v", q, len(page.Records), want, err)
 		}
 	}
 	verify(t, n)

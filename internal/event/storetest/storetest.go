@@ -207,7 +207,7 @@ func (e *env) dump(t *testing.T, tables ...string) string {
 // dumpState reads everything that a rebuild makes.
 func (e *env) dumpState(t *testing.T) string {
 	t.Helper()
-	return e.dump(t, "orgs", "users", "sign_ins", "claims")
+	return e.dump(t, "orgs", "users", "sign_ins", "claims", "groupings")
 }
 
 var origin = event.Origin{Actor: event.System, RequestID: "req_test"}
@@ -266,8 +266,8 @@ func hold(t *testing.T, n Node) (release func()) {
 	return release
 }
 
-// together hands commands to a node in this order and as one batch, and gives their answers.
-func together(t *testing.T, n Node, commands ...event.Command) []error {
+// Together hands commands to a node in this order and as one batch, and gives their answers.
+func Together(t *testing.T, n Node, commands ...event.Command) []error {
 	t.Helper()
 	release := hold(t, n)
 	answers := make([]error, len(commands))

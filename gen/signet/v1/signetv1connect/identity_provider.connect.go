@@ -45,6 +45,24 @@ const (
 	// IdentityProviderServiceGetIdentityProviderProcedure is the fully-qualified name of the
 	// IdentityProviderService's GetIdentityProvider RPC.
 	IdentityProviderServiceGetIdentityProviderProcedure = "/signet.v1.IdentityProviderService/GetIdentityProvider"
+	// IdentityProviderServiceAddOIDCIdentityProviderProcedure is the fully-qualified name of the
+	// IdentityProviderService's AddOIDCIdentityProvider RPC.
+	IdentityProviderServiceAddOIDCIdentityProviderProcedure = "/signet.v1.IdentityProviderService/AddOIDCIdentityProvider"
+	// IdentityProviderServiceListIdentityProvidersProcedure is the fully-qualified name of the
+	// IdentityProviderService's ListIdentityProviders RPC.
+	IdentityProviderServiceListIdentityProvidersProcedure = "/signet.v1.IdentityProviderService/ListIdentityProviders"
+	// IdentityProviderServiceDeactivateIdentityProviderProcedure is the fully-qualified name of the
+	// IdentityProviderService's DeactivateIdentityProvider RPC.
+	IdentityProviderServiceDeactivateIdentityProviderProcedure = "/signet.v1.IdentityProviderService/DeactivateIdentityProvider"
+	// IdentityProviderServiceReactivateIdentityProviderProcedure is the fully-qualified name of the
+	// IdentityProviderService's ReactivateIdentityProvider RPC.
+	IdentityProviderServiceReactivateIdentityProviderProcedure = "/signet.v1.IdentityProviderService/ReactivateIdentityProvider"
+	// IdentityProviderServiceRemoveIdentityProviderProcedure is the fully-qualified name of the
+	// IdentityProviderService's RemoveIdentityProvider RPC.
+	IdentityProviderServiceRemoveIdentityProviderProcedure = "/signet.v1.IdentityProviderService/RemoveIdentityProvider"
+	// IdentityProviderServiceModifyIdentityProviderProcedure is the fully-qualified name of the
+	// IdentityProviderService's ModifyIdentityProvider RPC.
+	IdentityProviderServiceModifyIdentityProviderProcedure = "/signet.v1.IdentityProviderService/ModifyIdentityProvider"
 )
 
 // IdentityProviderServiceClient is a client for the signet.v1.IdentityProviderService service.
@@ -77,6 +95,37 @@ type IdentityProviderServiceClient interface {
 	//
 	// Returns one identity provider of the context organization.
 	GetIdentityProvider(context.Context, *v1.GetIdentityProviderRequest) (*v1.GetIdentityProviderResponse, error)
+	// Add an OpenID Connect provider
+	//
+	// Creates an identity provider that speaks OpenID Connect, in the context
+	// organization.
+	AddOIDCIdentityProvider(context.Context, *v1.AddOIDCIdentityProviderRequest) (*v1.AddOIDCIdentityProviderResponse, error)
+	// List identity providers
+	//
+	// Returns the identity providers of the context organization, the oldest
+	// first; with `name` those whose name begins with the text, whatever its case,
+	// in the order of names.
+	ListIdentityProviders(context.Context, *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error)
+	// Switch an identity provider off
+	//
+	// Nobody can sign in through it any more. Its configuration can still be
+	// changed.
+	DeactivateIdentityProvider(context.Context, *v1.DeactivateIdentityProviderRequest) (*v1.DeactivateIdentityProviderResponse, error)
+	// Switch an identity provider on again
+	//
+	// It is offered at sign-in again.
+	ReactivateIdentityProvider(context.Context, *v1.ReactivateIdentityProviderRequest) (*v1.ReactivateIdentityProviderResponse, error)
+	// Remove an identity provider
+	//
+	// Ends an identity provider for good. Its identifier is never used again.
+	RemoveIdentityProvider(context.Context, *v1.RemoveIdentityProviderRequest) (*v1.RemoveIdentityProviderResponse, error)
+	// Change parts of an identity provider
+	//
+	// Sets the fields that `updateMask` names, general and specific ones together,
+	// and leaves all others as they are. A field named without a value becomes
+	// empty. Configuration of another type than the provider has is
+	// FAILED_PRECONDITION.
+	ModifyIdentityProvider(context.Context, *v1.ModifyIdentityProviderRequest) (*v1.ModifyIdentityProviderResponse, error)
 }
 
 // NewIdentityProviderServiceClient constructs a client for the signet.v1.IdentityProviderService
@@ -114,15 +163,57 @@ func NewIdentityProviderServiceClient(httpClient connect.HTTPClient, baseURL str
 			connect.WithSchema(identityProviderServiceMethods.ByName("GetIdentityProvider")),
 			connect.WithClientOptions(opts...),
 		),
+		addOIDCIdentityProvider: connect.NewClient[v1.AddOIDCIdentityProviderRequest, v1.AddOIDCIdentityProviderResponse](
+			httpClient,
+			baseURL+IdentityProviderServiceAddOIDCIdentityProviderProcedure,
+			connect.WithSchema(identityProviderServiceMethods.ByName("AddOIDCIdentityProvider")),
+			connect.WithClientOptions(opts...),
+		),
+		listIdentityProviders: connect.NewClient[v1.ListIdentityProvidersRequest, v1.ListIdentityProvidersResponse](
+			httpClient,
+			baseURL+IdentityProviderServiceListIdentityProvidersProcedure,
+			connect.WithSchema(identityProviderServiceMethods.ByName("ListIdentityProviders")),
+			connect.WithClientOptions(opts...),
+		),
+		deactivateIdentityProvider: connect.NewClient[v1.DeactivateIdentityProviderRequest, v1.DeactivateIdentityProviderResponse](
+			httpClient,
+			baseURL+IdentityProviderServiceDeactivateIdentityProviderProcedure,
+			connect.WithSchema(identityProviderServiceMethods.ByName("DeactivateIdentityProvider")),
+			connect.WithClientOptions(opts...),
+		),
+		reactivateIdentityProvider: connect.NewClient[v1.ReactivateIdentityProviderRequest, v1.ReactivateIdentityProviderResponse](
+			httpClient,
+			baseURL+IdentityProviderServiceReactivateIdentityProviderProcedure,
+			connect.WithSchema(identityProviderServiceMethods.ByName("ReactivateIdentityProvider")),
+			connect.WithClientOptions(opts...),
+		),
+		removeIdentityProvider: connect.NewClient[v1.RemoveIdentityProviderRequest, v1.RemoveIdentityProviderResponse](
+			httpClient,
+			baseURL+IdentityProviderServiceRemoveIdentityProviderProcedure,
+			connect.WithSchema(identityProviderServiceMethods.ByName("RemoveIdentityProvider")),
+			connect.WithClientOptions(opts...),
+		),
+		modifyIdentityProvider: connect.NewClient[v1.ModifyIdentityProviderRequest, v1.ModifyIdentityProviderResponse](
+			httpClient,
+			baseURL+IdentityProviderServiceModifyIdentityProviderProcedure,
+			connect.WithSchema(identityProviderServiceMethods.ByName("ModifyIdentityProvider")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // identityProviderServiceClient implements IdentityProviderServiceClient.
 type identityProviderServiceClient struct {
-	updateJWTIdentityProvider *connect.Client[v1.UpdateJWTIdentityProviderRequest, v1.UpdateJWTIdentityProviderResponse]
-	updateIdentityProvider    *connect.Client[v1.UpdateIdentityProviderRequest, v1.UpdateIdentityProviderResponse]
-	addJWTIdentityProvider    *connect.Client[v1.AddJWTIdentityProviderRequest, v1.AddJWTIdentityProviderResponse]
-	getIdentityProvider       *connect.Client[v1.GetIdentityProviderRequest, v1.GetIdentityProviderResponse]
+	updateJWTIdentityProvider  *connect.Client[v1.UpdateJWTIdentityProviderRequest, v1.UpdateJWTIdentityProviderResponse]
+	updateIdentityProvider     *connect.Client[v1.UpdateIdentityProviderRequest, v1.UpdateIdentityProviderResponse]
+	addJWTIdentityProvider     *connect.Client[v1.AddJWTIdentityProviderRequest, v1.AddJWTIdentityProviderResponse]
+	getIdentityProvider        *connect.Client[v1.GetIdentityProviderRequest, v1.GetIdentityProviderResponse]
+	addOIDCIdentityProvider    *connect.Client[v1.AddOIDCIdentityProviderRequest, v1.AddOIDCIdentityProviderResponse]
+	listIdentityProviders      *connect.Client[v1.ListIdentityProvidersRequest, v1.ListIdentityProvidersResponse]
+	deactivateIdentityProvider *connect.Client[v1.DeactivateIdentityProviderRequest, v1.DeactivateIdentityProviderResponse]
+	reactivateIdentityProvider *connect.Client[v1.ReactivateIdentityProviderRequest, v1.ReactivateIdentityProviderResponse]
+	removeIdentityProvider     *connect.Client[v1.RemoveIdentityProviderRequest, v1.RemoveIdentityProviderResponse]
+	modifyIdentityProvider     *connect.Client[v1.ModifyIdentityProviderRequest, v1.ModifyIdentityProviderResponse]
 }
 
 // UpdateJWTIdentityProvider calls signet.v1.IdentityProviderService.UpdateJWTIdentityProvider.
@@ -165,6 +256,60 @@ func (c *identityProviderServiceClient) GetIdentityProvider(ctx context.Context,
 	return nil, err
 }
 
+// AddOIDCIdentityProvider calls signet.v1.IdentityProviderService.AddOIDCIdentityProvider.
+func (c *identityProviderServiceClient) AddOIDCIdentityProvider(ctx context.Context, req *v1.AddOIDCIdentityProviderRequest) (*v1.AddOIDCIdentityProviderResponse, error) {
+	response, err := c.addOIDCIdentityProvider.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListIdentityProviders calls signet.v1.IdentityProviderService.ListIdentityProviders.
+func (c *identityProviderServiceClient) ListIdentityProviders(ctx context.Context, req *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error) {
+	response, err := c.listIdentityProviders.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DeactivateIdentityProvider calls signet.v1.IdentityProviderService.DeactivateIdentityProvider.
+func (c *identityProviderServiceClient) DeactivateIdentityProvider(ctx context.Context, req *v1.DeactivateIdentityProviderRequest) (*v1.DeactivateIdentityProviderResponse, error) {
+	response, err := c.deactivateIdentityProvider.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ReactivateIdentityProvider calls signet.v1.IdentityProviderService.ReactivateIdentityProvider.
+func (c *identityProviderServiceClient) ReactivateIdentityProvider(ctx context.Context, req *v1.ReactivateIdentityProviderRequest) (*v1.ReactivateIdentityProviderResponse, error) {
+	response, err := c.reactivateIdentityProvider.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveIdentityProvider calls signet.v1.IdentityProviderService.RemoveIdentityProvider.
+func (c *identityProviderServiceClient) RemoveIdentityProvider(ctx context.Context, req *v1.RemoveIdentityProviderRequest) (*v1.RemoveIdentityProviderResponse, error) {
+	response, err := c.removeIdentityProvider.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ModifyIdentityProvider calls signet.v1.IdentityProviderService.ModifyIdentityProvider.
+func (c *identityProviderServiceClient) ModifyIdentityProvider(ctx context.Context, req *v1.ModifyIdentityProviderRequest) (*v1.ModifyIdentityProviderResponse, error) {
+	response, err := c.modifyIdentityProvider.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // IdentityProviderServiceHandler is an implementation of the signet.v1.IdentityProviderService
 // service.
 type IdentityProviderServiceHandler interface {
@@ -196,6 +341,37 @@ type IdentityProviderServiceHandler interface {
 	//
 	// Returns one identity provider of the context organization.
 	GetIdentityProvider(context.Context, *v1.GetIdentityProviderRequest) (*v1.GetIdentityProviderResponse, error)
+	// Add an OpenID Connect provider
+	//
+	// Creates an identity provider that speaks OpenID Connect, in the context
+	// organization.
+	AddOIDCIdentityProvider(context.Context, *v1.AddOIDCIdentityProviderRequest) (*v1.AddOIDCIdentityProviderResponse, error)
+	// List identity providers
+	//
+	// Returns the identity providers of the context organization, the oldest
+	// first; with `name` those whose name begins with the text, whatever its case,
+	// in the order of names.
+	ListIdentityProviders(context.Context, *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error)
+	// Switch an identity provider off
+	//
+	// Nobody can sign in through it any more. Its configuration can still be
+	// changed.
+	DeactivateIdentityProvider(context.Context, *v1.DeactivateIdentityProviderRequest) (*v1.DeactivateIdentityProviderResponse, error)
+	// Switch an identity provider on again
+	//
+	// It is offered at sign-in again.
+	ReactivateIdentityProvider(context.Context, *v1.ReactivateIdentityProviderRequest) (*v1.ReactivateIdentityProviderResponse, error)
+	// Remove an identity provider
+	//
+	// Ends an identity provider for good. Its identifier is never used again.
+	RemoveIdentityProvider(context.Context, *v1.RemoveIdentityProviderRequest) (*v1.RemoveIdentityProviderResponse, error)
+	// Change parts of an identity provider
+	//
+	// Sets the fields that `updateMask` names, general and specific ones together,
+	// and leaves all others as they are. A field named without a value becomes
+	// empty. Configuration of another type than the provider has is
+	// FAILED_PRECONDITION.
+	ModifyIdentityProvider(context.Context, *v1.ModifyIdentityProviderRequest) (*v1.ModifyIdentityProviderResponse, error)
 }
 
 // NewIdentityProviderServiceHandler builds an HTTP handler from the service implementation. It
@@ -229,6 +405,42 @@ func NewIdentityProviderServiceHandler(svc IdentityProviderServiceHandler, opts 
 		connect.WithSchema(identityProviderServiceMethods.ByName("GetIdentityProvider")),
 		connect.WithHandlerOptions(opts...),
 	)
+	identityProviderServiceAddOIDCIdentityProviderHandler := connect.NewUnaryHandlerSimple(
+		IdentityProviderServiceAddOIDCIdentityProviderProcedure,
+		svc.AddOIDCIdentityProvider,
+		connect.WithSchema(identityProviderServiceMethods.ByName("AddOIDCIdentityProvider")),
+		connect.WithHandlerOptions(opts...),
+	)
+	identityProviderServiceListIdentityProvidersHandler := connect.NewUnaryHandlerSimple(
+		IdentityProviderServiceListIdentityProvidersProcedure,
+		svc.ListIdentityProviders,
+		connect.WithSchema(identityProviderServiceMethods.ByName("ListIdentityProviders")),
+		connect.WithHandlerOptions(opts...),
+	)
+	identityProviderServiceDeactivateIdentityProviderHandler := connect.NewUnaryHandlerSimple(
+		IdentityProviderServiceDeactivateIdentityProviderProcedure,
+		svc.DeactivateIdentityProvider,
+		connect.WithSchema(identityProviderServiceMethods.ByName("DeactivateIdentityProvider")),
+		connect.WithHandlerOptions(opts...),
+	)
+	identityProviderServiceReactivateIdentityProviderHandler := connect.NewUnaryHandlerSimple(
+		IdentityProviderServiceReactivateIdentityProviderProcedure,
+		svc.ReactivateIdentityProvider,
+		connect.WithSchema(identityProviderServiceMethods.ByName("ReactivateIdentityProvider")),
+		connect.WithHandlerOptions(opts...),
+	)
+	identityProviderServiceRemoveIdentityProviderHandler := connect.NewUnaryHandlerSimple(
+		IdentityProviderServiceRemoveIdentityProviderProcedure,
+		svc.RemoveIdentityProvider,
+		connect.WithSchema(identityProviderServiceMethods.ByName("RemoveIdentityProvider")),
+		connect.WithHandlerOptions(opts...),
+	)
+	identityProviderServiceModifyIdentityProviderHandler := connect.NewUnaryHandlerSimple(
+		IdentityProviderServiceModifyIdentityProviderProcedure,
+		svc.ModifyIdentityProvider,
+		connect.WithSchema(identityProviderServiceMethods.ByName("ModifyIdentityProvider")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.IdentityProviderService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case IdentityProviderServiceUpdateJWTIdentityProviderProcedure:
@@ -239,6 +451,18 @@ func NewIdentityProviderServiceHandler(svc IdentityProviderServiceHandler, opts 
 			identityProviderServiceAddJWTIdentityProviderHandler.ServeHTTP(w, r)
 		case IdentityProviderServiceGetIdentityProviderProcedure:
 			identityProviderServiceGetIdentityProviderHandler.ServeHTTP(w, r)
+		case IdentityProviderServiceAddOIDCIdentityProviderProcedure:
+			identityProviderServiceAddOIDCIdentityProviderHandler.ServeHTTP(w, r)
+		case IdentityProviderServiceListIdentityProvidersProcedure:
+			identityProviderServiceListIdentityProvidersHandler.ServeHTTP(w, r)
+		case IdentityProviderServiceDeactivateIdentityProviderProcedure:
+			identityProviderServiceDeactivateIdentityProviderHandler.ServeHTTP(w, r)
+		case IdentityProviderServiceReactivateIdentityProviderProcedure:
+			identityProviderServiceReactivateIdentityProviderHandler.ServeHTTP(w, r)
+		case IdentityProviderServiceRemoveIdentityProviderProcedure:
+			identityProviderServiceRemoveIdentityProviderHandler.ServeHTTP(w, r)
+		case IdentityProviderServiceModifyIdentityProviderProcedure:
+			identityProviderServiceModifyIdentityProviderHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -262,4 +486,28 @@ func (UnimplementedIdentityProviderServiceHandler) AddJWTIdentityProvider(contex
 
 func (UnimplementedIdentityProviderServiceHandler) GetIdentityProvider(context.Context, *v1.GetIdentityProviderRequest) (*v1.GetIdentityProviderResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.GetIdentityProvider is not implemented"))
+}
+
+func (UnimplementedIdentityProviderServiceHandler) AddOIDCIdentityProvider(context.Context, *v1.AddOIDCIdentityProviderRequest) (*v1.AddOIDCIdentityProviderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.AddOIDCIdentityProvider is not implemented"))
+}
+
+func (UnimplementedIdentityProviderServiceHandler) ListIdentityProviders(context.Context, *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.ListIdentityProviders is not implemented"))
+}
+
+func (UnimplementedIdentityProviderServiceHandler) DeactivateIdentityProvider(context.Context, *v1.DeactivateIdentityProviderRequest) (*v1.DeactivateIdentityProviderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.DeactivateIdentityProvider is not implemented"))
+}
+
+func (UnimplementedIdentityProviderServiceHandler) ReactivateIdentityProvider(context.Context, *v1.ReactivateIdentityProviderRequest) (*v1.ReactivateIdentityProviderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.ReactivateIdentityProvider is not implemented"))
+}
+
+func (UnimplementedIdentityProviderServiceHandler) RemoveIdentityProvider(context.Context, *v1.RemoveIdentityProviderRequest) (*v1.RemoveIdentityProviderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.RemoveIdentityProvider is not implemented"))
+}
+
+func (UnimplementedIdentityProviderServiceHandler) ModifyIdentityProvider(context.Context, *v1.ModifyIdentityProviderRequest) (*v1.ModifyIdentityProviderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.ModifyIdentityProvider is not implemented"))
 }

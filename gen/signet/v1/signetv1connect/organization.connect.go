@@ -39,6 +39,39 @@ const (
 	// OrganizationServiceGetOrganizationProcedure is the fully-qualified name of the
 	// OrganizationService's GetOrganization RPC.
 	OrganizationServiceGetOrganizationProcedure = "/signet.v1.OrganizationService/GetOrganization"
+	// OrganizationServiceGetMyOrganizationProcedure is the fully-qualified name of the
+	// OrganizationService's GetMyOrganization RPC.
+	OrganizationServiceGetMyOrganizationProcedure = "/signet.v1.OrganizationService/GetMyOrganization"
+	// OrganizationServiceListOrganizationsProcedure is the fully-qualified name of the
+	// OrganizationService's ListOrganizations RPC.
+	OrganizationServiceListOrganizationsProcedure = "/signet.v1.OrganizationService/ListOrganizations"
+	// OrganizationServiceUpdateOrganizationProcedure is the fully-qualified name of the
+	// OrganizationService's UpdateOrganization RPC.
+	OrganizationServiceUpdateOrganizationProcedure = "/signet.v1.OrganizationService/UpdateOrganization"
+	// OrganizationServiceDeactivateOrganizationProcedure is the fully-qualified name of the
+	// OrganizationService's DeactivateOrganization RPC.
+	OrganizationServiceDeactivateOrganizationProcedure = "/signet.v1.OrganizationService/DeactivateOrganization"
+	// OrganizationServiceReactivateOrganizationProcedure is the fully-qualified name of the
+	// OrganizationService's ReactivateOrganization RPC.
+	OrganizationServiceReactivateOrganizationProcedure = "/signet.v1.OrganizationService/ReactivateOrganization"
+	// OrganizationServiceRemoveOrganizationProcedure is the fully-qualified name of the
+	// OrganizationService's RemoveOrganization RPC.
+	OrganizationServiceRemoveOrganizationProcedure = "/signet.v1.OrganizationService/RemoveOrganization"
+	// OrganizationServiceListDomainsProcedure is the fully-qualified name of the OrganizationService's
+	// ListDomains RPC.
+	OrganizationServiceListDomainsProcedure = "/signet.v1.OrganizationService/ListDomains"
+	// OrganizationServiceAddDomainProcedure is the fully-qualified name of the OrganizationService's
+	// AddDomain RPC.
+	OrganizationServiceAddDomainProcedure = "/signet.v1.OrganizationService/AddDomain"
+	// OrganizationServiceVerifyDomainProcedure is the fully-qualified name of the OrganizationService's
+	// VerifyDomain RPC.
+	OrganizationServiceVerifyDomainProcedure = "/signet.v1.OrganizationService/VerifyDomain"
+	// OrganizationServiceSetPrimaryDomainProcedure is the fully-qualified name of the
+	// OrganizationService's SetPrimaryDomain RPC.
+	OrganizationServiceSetPrimaryDomainProcedure = "/signet.v1.OrganizationService/SetPrimaryDomain"
+	// OrganizationServiceRemoveDomainProcedure is the fully-qualified name of the OrganizationService's
+	// RemoveDomain RPC.
+	OrganizationServiceRemoveDomainProcedure = "/signet.v1.OrganizationService/RemoveDomain"
 )
 
 // OrganizationServiceClient is a client for the signet.v1.OrganizationService service.
@@ -53,6 +86,65 @@ type OrganizationServiceClient interface {
 	//
 	// Returns the organization named in the path.
 	GetOrganization(context.Context, *v1.GetOrganizationRequest) (*v1.GetOrganizationResponse, error)
+	// Get my organization
+	//
+	// Returns the organization the caller belongs to.
+	GetMyOrganization(context.Context, *v1.GetMyOrganizationRequest) (*v1.GetMyOrganizationResponse, error)
+	// List organizations
+	//
+	// Returns the organizations of the installation, the oldest first; with `name`
+	// those whose name begins with the text, whatever its case, in the order of
+	// names. It needs a role in the installation.
+	ListOrganizations(context.Context, *v1.ListOrganizationsRequest) (*v1.ListOrganizationsResponse, error)
+	// Rename an organization
+	//
+	// Gives an organization another name. Its domains stay.
+	UpdateOrganization(context.Context, *v1.UpdateOrganizationRequest) (*v1.UpdateOrganizationResponse, error)
+	// Switch an organization off
+	//
+	// Its users can no longer sign in; their sessions and tokens end at once and
+	// stay dead. Its objects can still be read and changed. The caller has to hold
+	// every permission that its users hold in the installation. Not possible for
+	// the default organization.
+	DeactivateOrganization(context.Context, *v1.DeactivateOrganizationRequest) (*v1.DeactivateOrganizationResponse, error)
+	// Switch an organization on again
+	//
+	// Its users can sign in again. Sessions and tokens from before stay dead.
+	ReactivateOrganization(context.Context, *v1.ReactivateOrganizationRequest) (*v1.ReactivateOrganizationResponse, error)
+	// Remove an organization
+	//
+	// Ends an organization for good, at once; its users, identity providers and
+	// their credentials go with it, its domains become free. The caller has to
+	// hold every permission that its users hold in the installation. Not possible
+	// for the default organization.
+	RemoveOrganization(context.Context, *v1.RemoveOrganizationRequest) (*v1.RemoveOrganizationResponse, error)
+	// List the domains of an organization
+	//
+	// Returns all domains of an organization, the primary one first, with what is
+	// needed to verify those that are not.
+	ListDomains(context.Context, *v1.ListDomainsRequest) (*v1.ListDomainsResponse, error)
+	// Add a domain
+	//
+	// Adds a domain to an organization. It counts only after VerifyDomain, unless
+	// somebody who may change the domains of every organization vouches for it
+	// with `isVerified`. An organization has at most 100 domains.
+	AddDomain(context.Context, *v1.AddDomainRequest) (*v1.AddDomainResponse, error)
+	// Verify a domain
+	//
+	// Looks for the TXT record that ListDomains asks for. If it is there, the
+	// domain belongs to the organization and completes the login names of its
+	// users; if not, FAILED_PRECONDITION. A domain that another organization has
+	// verified is ALREADY_EXISTS.
+	VerifyDomain(context.Context, *v1.VerifyDomainRequest) (*v1.VerifyDomainResponse, error)
+	// Make a domain the primary one
+	//
+	// Login names are shown with the primary domain first. It has to be verified.
+	SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error)
+	// Remove a domain
+	//
+	// Login names with this domain stop working, and the domain becomes free. The
+	// primary domain cannot be removed.
+	RemoveDomain(context.Context, *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error)
 }
 
 // NewOrganizationServiceClient constructs a client for the signet.v1.OrganizationService service.
@@ -78,13 +170,90 @@ func NewOrganizationServiceClient(httpClient connect.HTTPClient, baseURL string,
 			connect.WithSchema(organizationServiceMethods.ByName("GetOrganization")),
 			connect.WithClientOptions(opts...),
 		),
+		getMyOrganization: connect.NewClient[v1.GetMyOrganizationRequest, v1.GetMyOrganizationResponse](
+			httpClient,
+			baseURL+OrganizationServiceGetMyOrganizationProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("GetMyOrganization")),
+			connect.WithClientOptions(opts...),
+		),
+		listOrganizations: connect.NewClient[v1.ListOrganizationsRequest, v1.ListOrganizationsResponse](
+			httpClient,
+			baseURL+OrganizationServiceListOrganizationsProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("ListOrganizations")),
+			connect.WithClientOptions(opts...),
+		),
+		updateOrganization: connect.NewClient[v1.UpdateOrganizationRequest, v1.UpdateOrganizationResponse](
+			httpClient,
+			baseURL+OrganizationServiceUpdateOrganizationProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("UpdateOrganization")),
+			connect.WithClientOptions(opts...),
+		),
+		deactivateOrganization: connect.NewClient[v1.DeactivateOrganizationRequest, v1.DeactivateOrganizationResponse](
+			httpClient,
+			baseURL+OrganizationServiceDeactivateOrganizationProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("DeactivateOrganization")),
+			connect.WithClientOptions(opts...),
+		),
+		reactivateOrganization: connect.NewClient[v1.ReactivateOrganizationRequest, v1.ReactivateOrganizationResponse](
+			httpClient,
+			baseURL+OrganizationServiceReactivateOrganizationProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("ReactivateOrganization")),
+			connect.WithClientOptions(opts...),
+		),
+		removeOrganization: connect.NewClient[v1.RemoveOrganizationRequest, v1.RemoveOrganizationResponse](
+			httpClient,
+			baseURL+OrganizationServiceRemoveOrganizationProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("RemoveOrganization")),
+			connect.WithClientOptions(opts...),
+		),
+		listDomains: connect.NewClient[v1.ListDomainsRequest, v1.ListDomainsResponse](
+			httpClient,
+			baseURL+OrganizationServiceListDomainsProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("ListDomains")),
+			connect.WithClientOptions(opts...),
+		),
+		addDomain: connect.NewClient[v1.AddDomainRequest, v1.AddDomainResponse](
+			httpClient,
+			baseURL+OrganizationServiceAddDomainProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("AddDomain")),
+			connect.WithClientOptions(opts...),
+		),
+		verifyDomain: connect.NewClient[v1.VerifyDomainRequest, v1.VerifyDomainResponse](
+			httpClient,
+			baseURL+OrganizationServiceVerifyDomainProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("VerifyDomain")),
+			connect.WithClientOptions(opts...),
+		),
+		setPrimaryDomain: connect.NewClient[v1.SetPrimaryDomainRequest, v1.SetPrimaryDomainResponse](
+			httpClient,
+			baseURL+OrganizationServiceSetPrimaryDomainProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("SetPrimaryDomain")),
+			connect.WithClientOptions(opts...),
+		),
+		removeDomain: connect.NewClient[v1.RemoveDomainRequest, v1.RemoveDomainResponse](
+			httpClient,
+			baseURL+OrganizationServiceRemoveDomainProcedure,
+			connect.WithSchema(organizationServiceMethods.ByName("RemoveDomain")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // organizationServiceClient implements OrganizationServiceClient.
 type organizationServiceClient struct {
-	setupOrganization *connect.Client[v1.SetupOrganizationRequest, v1.SetupOrganizationResponse]
-	getOrganization   *connect.Client[v1.GetOrganizationRequest, v1.GetOrganizationResponse]
+	setupOrganization      *connect.Client[v1.SetupOrganizationRequest, v1.SetupOrganizationResponse]
+	getOrganization        *connect.Client[v1.GetOrganizationRequest, v1.GetOrganizationResponse]
+	getMyOrganization      *connect.Client[v1.GetMyOrganizationRequest, v1.GetMyOrganizationResponse]
+	listOrganizations      *connect.Client[v1.ListOrganizationsRequest, v1.ListOrganizationsResponse]
+	updateOrganization     *connect.Client[v1.UpdateOrganizationRequest, v1.UpdateOrganizationResponse]
+	deactivateOrganization *connect.Client[v1.DeactivateOrganizationRequest, v1.DeactivateOrganizationResponse]
+	reactivateOrganization *connect.Client[v1.ReactivateOrganizationRequest, v1.ReactivateOrganizationResponse]
+	removeOrganization     *connect.Client[v1.RemoveOrganizationRequest, v1.RemoveOrganizationResponse]
+	listDomains            *connect.Client[v1.ListDomainsRequest, v1.ListDomainsResponse]
+	addDomain              *connect.Client[v1.AddDomainRequest, v1.AddDomainResponse]
+	verifyDomain           *connect.Client[v1.VerifyDomainRequest, v1.VerifyDomainResponse]
+	setPrimaryDomain       *connect.Client[v1.SetPrimaryDomainRequest, v1.SetPrimaryDomainResponse]
+	removeDomain           *connect.Client[v1.RemoveDomainRequest, v1.RemoveDomainResponse]
 }
 
 // SetupOrganization calls signet.v1.OrganizationService.SetupOrganization.
@@ -105,6 +274,105 @@ func (c *organizationServiceClient) GetOrganization(ctx context.Context, req *v1
 	return nil, err
 }
 
+// GetMyOrganization calls signet.v1.OrganizationService.GetMyOrganization.
+func (c *organizationServiceClient) GetMyOrganization(ctx context.Context, req *v1.GetMyOrganizationRequest) (*v1.GetMyOrganizationResponse, error) {
+	response, err := c.getMyOrganization.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListOrganizations calls signet.v1.OrganizationService.ListOrganizations.
+func (c *organizationServiceClient) ListOrganizations(ctx context.Context, req *v1.ListOrganizationsRequest) (*v1.ListOrganizationsResponse, error) {
+	response, err := c.listOrganizations.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// UpdateOrganization calls signet.v1.OrganizationService.UpdateOrganization.
+func (c *organizationServiceClient) UpdateOrganization(ctx context.Context, req *v1.UpdateOrganizationRequest) (*v1.UpdateOrganizationResponse, error) {
+	response, err := c.updateOrganization.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DeactivateOrganization calls signet.v1.OrganizationService.DeactivateOrganization.
+func (c *organizationServiceClient) DeactivateOrganization(ctx context.Context, req *v1.DeactivateOrganizationRequest) (*v1.DeactivateOrganizationResponse, error) {
+	response, err := c.deactivateOrganization.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ReactivateOrganization calls signet.v1.OrganizationService.ReactivateOrganization.
+func (c *organizationServiceClient) ReactivateOrganization(ctx context.Context, req *v1.ReactivateOrganizationRequest) (*v1.ReactivateOrganizationResponse, error) {
+	response, err := c.reactivateOrganization.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveOrganization calls signet.v1.OrganizationService.RemoveOrganization.
+func (c *organizationServiceClient) RemoveOrganization(ctx context.Context, req *v1.RemoveOrganizationRequest) (*v1.RemoveOrganizationResponse, error) {
+	response, err := c.removeOrganization.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListDomains calls signet.v1.OrganizationService.ListDomains.
+func (c *organizationServiceClient) ListDomains(ctx context.Context, req *v1.ListDomainsRequest) (*v1.ListDomainsResponse, error) {
+	response, err := c.listDomains.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// AddDomain calls signet.v1.OrganizationService.AddDomain.
+func (c *organizationServiceClient) AddDomain(ctx context.Context, req *v1.AddDomainRequest) (*v1.AddDomainResponse, error) {
+	response, err := c.addDomain.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// VerifyDomain calls signet.v1.OrganizationService.VerifyDomain.
+func (c *organizationServiceClient) VerifyDomain(ctx context.Context, req *v1.VerifyDomainRequest) (*v1.VerifyDomainResponse, error) {
+	response, err := c.verifyDomain.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetPrimaryDomain calls signet.v1.OrganizationService.SetPrimaryDomain.
+func (c *organizationServiceClient) SetPrimaryDomain(ctx context.Context, req *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error) {
+	response, err := c.setPrimaryDomain.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveDomain calls signet.v1.OrganizationService.RemoveDomain.
+func (c *organizationServiceClient) RemoveDomain(ctx context.Context, req *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error) {
+	response, err := c.removeDomain.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // OrganizationServiceHandler is an implementation of the signet.v1.OrganizationService service.
 type OrganizationServiceHandler interface {
 	// Set up an organization
@@ -117,6 +385,65 @@ type OrganizationServiceHandler interface {
 	//
 	// Returns the organization named in the path.
 	GetOrganization(context.Context, *v1.GetOrganizationRequest) (*v1.GetOrganizationResponse, error)
+	// Get my organization
+	//
+	// Returns the organization the caller belongs to.
+	GetMyOrganization(context.Context, *v1.GetMyOrganizationRequest) (*v1.GetMyOrganizationResponse, error)
+	// List organizations
+	//
+	// Returns the organizations of the installation, the oldest first; with `name`
+	// those whose name begins with the text, whatever its case, in the order of
+	// names. It needs a role in the installation.
+	ListOrganizations(context.Context, *v1.ListOrganizationsRequest) (*v1.ListOrganizationsResponse, error)
+	// Rename an organization
+	//
+	// Gives an organization another name. Its domains stay.
+	UpdateOrganization(context.Context, *v1.UpdateOrganizationRequest) (*v1.UpdateOrganizationResponse, error)
+	// Switch an organization off
+	//
+	// Its users can no longer sign in; their sessions and tokens end at once and
+	// stay dead. Its objects can still be read and changed. The caller has to hold
+	// every permission that its users hold in the installation. Not possible for
+	// the default organization.
+	DeactivateOrganization(context.Context, *v1.DeactivateOrganizationRequest) (*v1.DeactivateOrganizationResponse, error)
+	// Switch an organization on again
+	//
+	// Its users can sign in again. Sessions and tokens from before stay dead.
+	ReactivateOrganization(context.Context, *v1.ReactivateOrganizationRequest) (*v1.ReactivateOrganizationResponse, error)
+	// Remove an organization
+	//
+	// Ends an organization for good, at once; its users, identity providers and
+	// their credentials go with it, its domains become free. The caller has to
+	// hold every permission that its users hold in the installation. Not possible
+	// for the default organization.
+	RemoveOrganization(context.Context, *v1.RemoveOrganizationRequest) (*v1.RemoveOrganizationResponse, error)
+	// List the domains of an organization
+	//
+	// Returns all domains of an organization, the primary one first, with what is
+	// needed to verify those that are not.
+	ListDomains(context.Context, *v1.ListDomainsRequest) (*v1.ListDomainsResponse, error)
+	// Add a domain
+	//
+	// Adds a domain to an organization. It counts only after VerifyDomain, unless
+	// somebody who may change the domains of every organization vouches for it
+	// with `isVerified`. An organization has at most 100 domains.
+	AddDomain(context.Context, *v1.AddDomainRequest) (*v1.AddDomainResponse, error)
+	// Verify a domain
+	//
+	// Looks for the TXT record that ListDomains asks for. If it is there, the
+	// domain belongs to the organization and completes the login names of its
+	// users; if not, FAILED_PRECONDITION. A domain that another organization has
+	// verified is ALREADY_EXISTS.
+	VerifyDomain(context.Context, *v1.VerifyDomainRequest) (*v1.VerifyDomainResponse, error)
+	// Make a domain the primary one
+	//
+	// Login names are shown with the primary domain first. It has to be verified.
+	SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error)
+	// Remove a domain
+	//
+	// Login names with this domain stop working, and the domain becomes free. The
+	// primary domain cannot be removed.
+	RemoveDomain(context.Context, *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error)
 }
 
 // NewOrganizationServiceHandler builds an HTTP handler from the service implementation. It returns
@@ -138,12 +465,100 @@ func NewOrganizationServiceHandler(svc OrganizationServiceHandler, opts ...conne
 		connect.WithSchema(organizationServiceMethods.ByName("GetOrganization")),
 		connect.WithHandlerOptions(opts...),
 	)
+	organizationServiceGetMyOrganizationHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceGetMyOrganizationProcedure,
+		svc.GetMyOrganization,
+		connect.WithSchema(organizationServiceMethods.ByName("GetMyOrganization")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceListOrganizationsHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceListOrganizationsProcedure,
+		svc.ListOrganizations,
+		connect.WithSchema(organizationServiceMethods.ByName("ListOrganizations")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceUpdateOrganizationHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceUpdateOrganizationProcedure,
+		svc.UpdateOrganization,
+		connect.WithSchema(organizationServiceMethods.ByName("UpdateOrganization")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceDeactivateOrganizationHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceDeactivateOrganizationProcedure,
+		svc.DeactivateOrganization,
+		connect.WithSchema(organizationServiceMethods.ByName("DeactivateOrganization")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceReactivateOrganizationHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceReactivateOrganizationProcedure,
+		svc.ReactivateOrganization,
+		connect.WithSchema(organizationServiceMethods.ByName("ReactivateOrganization")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceRemoveOrganizationHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceRemoveOrganizationProcedure,
+		svc.RemoveOrganization,
+		connect.WithSchema(organizationServiceMethods.ByName("RemoveOrganization")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceListDomainsHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceListDomainsProcedure,
+		svc.ListDomains,
+		connect.WithSchema(organizationServiceMethods.ByName("ListDomains")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceAddDomainHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceAddDomainProcedure,
+		svc.AddDomain,
+		connect.WithSchema(organizationServiceMethods.ByName("AddDomain")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceVerifyDomainHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceVerifyDomainProcedure,
+		svc.VerifyDomain,
+		connect.WithSchema(organizationServiceMethods.ByName("VerifyDomain")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceSetPrimaryDomainHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceSetPrimaryDomainProcedure,
+		svc.SetPrimaryDomain,
+		connect.WithSchema(organizationServiceMethods.ByName("SetPrimaryDomain")),
+		connect.WithHandlerOptions(opts...),
+	)
+	organizationServiceRemoveDomainHandler := connect.NewUnaryHandlerSimple(
+		OrganizationServiceRemoveDomainProcedure,
+		svc.RemoveDomain,
+		connect.WithSchema(organizationServiceMethods.ByName("RemoveDomain")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.OrganizationService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case OrganizationServiceSetupOrganizationProcedure:
 			organizationServiceSetupOrganizationHandler.ServeHTTP(w, r)
 		case OrganizationServiceGetOrganizationProcedure:
 			organizationServiceGetOrganizationHandler.ServeHTTP(w, r)
+		case OrganizationServiceGetMyOrganizationProcedure:
+			organizationServiceGetMyOrganizationHandler.ServeHTTP(w, r)
+		case OrganizationServiceListOrganizationsProcedure:
+			organizationServiceListOrganizationsHandler.ServeHTTP(w, r)
+		case OrganizationServiceUpdateOrganizationProcedure:
+			organizationServiceUpdateOrganizationHandler.ServeHTTP(w, r)
+		case OrganizationServiceDeactivateOrganizationProcedure:
+			organizationServiceDeactivateOrganizationHandler.ServeHTTP(w, r)
+		case OrganizationServiceReactivateOrganizationProcedure:
+			organizationServiceReactivateOrganizationHandler.ServeHTTP(w, r)
+		case OrganizationServiceRemoveOrganizationProcedure:
+			organizationServiceRemoveOrganizationHandler.ServeHTTP(w, r)
+		case OrganizationServiceListDomainsProcedure:
+			organizationServiceListDomainsHandler.ServeHTTP(w, r)
+		case OrganizationServiceAddDomainProcedure:
+			organizationServiceAddDomainHandler.ServeHTTP(w, r)
+		case OrganizationServiceVerifyDomainProcedure:
+			organizationServiceVerifyDomainHandler.ServeHTTP(w, r)
+		case OrganizationServiceSetPrimaryDomainProcedure:
+			organizationServiceSetPrimaryDomainHandler.ServeHTTP(w, r)
+		case OrganizationServiceRemoveDomainProcedure:
+			organizationServiceRemoveDomainHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -159,4 +574,48 @@ func (UnimplementedOrganizationServiceHandler) SetupOrganization(context.Context
 
 func (UnimplementedOrganizationServiceHandler) GetOrganization(context.Context, *v1.GetOrganizationRequest) (*v1.GetOrganizationResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.GetOrganization is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) GetMyOrganization(context.Context, *v1.GetMyOrganizationRequest) (*v1.GetMyOrganizationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.GetMyOrganization is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) ListOrganizations(context.Context, *v1.ListOrganizationsRequest) (*v1.ListOrganizationsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.ListOrganizations is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) UpdateOrganization(context.Context, *v1.UpdateOrganizationRequest) (*v1.UpdateOrganizationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.UpdateOrganization is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) DeactivateOrganization(context.Context, *v1.DeactivateOrganizationRequest) (*v1.DeactivateOrganizationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.DeactivateOrganization is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) ReactivateOrganization(context.Context, *v1.ReactivateOrganizationRequest) (*v1.ReactivateOrganizationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.ReactivateOrganization is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) RemoveOrganization(context.Context, *v1.RemoveOrganizationRequest) (*v1.RemoveOrganizationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.RemoveOrganization is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) ListDomains(context.Context, *v1.ListDomainsRequest) (*v1.ListDomainsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.ListDomains is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) AddDomain(context.Context, *v1.AddDomainRequest) (*v1.AddDomainResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.AddDomain is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) VerifyDomain(context.Context, *v1.VerifyDomainRequest) (*v1.VerifyDomainResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.VerifyDomain is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.SetPrimaryDomain is not implemented"))
+}
+
+func (UnimplementedOrganizationServiceHandler) RemoveDomain(context.Context, *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.OrganizationService.RemoveDomain is not implemented"))
 }

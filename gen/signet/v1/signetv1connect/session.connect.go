@@ -39,6 +39,21 @@ const (
 	// SessionServiceEndSessionProcedure is the fully-qualified name of the SessionService's EndSession
 	// RPC.
 	SessionServiceEndSessionProcedure = "/signet.v1.SessionService/EndSession"
+	// SessionServiceListMySessionsProcedure is the fully-qualified name of the SessionService's
+	// ListMySessions RPC.
+	SessionServiceListMySessionsProcedure = "/signet.v1.SessionService/ListMySessions"
+	// SessionServiceEndMySessionsProcedure is the fully-qualified name of the SessionService's
+	// EndMySessions RPC.
+	SessionServiceEndMySessionsProcedure = "/signet.v1.SessionService/EndMySessions"
+	// SessionServiceListUserSessionsProcedure is the fully-qualified name of the SessionService's
+	// ListUserSessions RPC.
+	SessionServiceListUserSessionsProcedure = "/signet.v1.SessionService/ListUserSessions"
+	// SessionServiceEndUserSessionProcedure is the fully-qualified name of the SessionService's
+	// EndUserSession RPC.
+	SessionServiceEndUserSessionProcedure = "/signet.v1.SessionService/EndUserSession"
+	// SessionServiceEndUserSessionsProcedure is the fully-qualified name of the SessionService's
+	// EndUserSessions RPC.
+	SessionServiceEndUserSessionsProcedure = "/signet.v1.SessionService/EndUserSessions"
 )
 
 // SessionServiceClient is a client for the signet.v1.SessionService service.
@@ -53,6 +68,28 @@ type SessionServiceClient interface {
 	//
 	// Ends a session of the caller. Its token stops working at once.
 	EndSession(context.Context, *v1.EndSessionRequest) (*v1.EndSessionResponse, error)
+	// List my sessions
+	//
+	// Returns the sessions of the caller that count, the oldest first.
+	ListMySessions(context.Context, *v1.ListMySessionsRequest) (*v1.ListMySessionsResponse, error)
+	// End my other sessions
+	//
+	// Ends all sessions of the caller but the one that makes the call.
+	EndMySessions(context.Context, *v1.EndMySessionsRequest) (*v1.EndMySessionsResponse, error)
+	// List a user's sessions
+	//
+	// Returns the sessions of a user that count, the oldest first.
+	ListUserSessions(context.Context, *v1.ListUserSessionsRequest) (*v1.ListUserSessionsResponse, error)
+	// End a user's session
+	//
+	// Ends one session of a user at once. The caller has to hold every permission
+	// the user holds.
+	EndUserSession(context.Context, *v1.EndUserSessionRequest) (*v1.EndUserSessionResponse, error)
+	// End all of a user's sessions
+	//
+	// Signs a user out everywhere, at once. The caller has to hold every
+	// permission the user holds.
+	EndUserSessions(context.Context, *v1.EndUserSessionsRequest) (*v1.EndUserSessionsResponse, error)
 }
 
 // NewSessionServiceClient constructs a client for the signet.v1.SessionService service. By default,
@@ -78,13 +115,48 @@ func NewSessionServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(sessionServiceMethods.ByName("EndSession")),
 			connect.WithClientOptions(opts...),
 		),
+		listMySessions: connect.NewClient[v1.ListMySessionsRequest, v1.ListMySessionsResponse](
+			httpClient,
+			baseURL+SessionServiceListMySessionsProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("ListMySessions")),
+			connect.WithClientOptions(opts...),
+		),
+		endMySessions: connect.NewClient[v1.EndMySessionsRequest, v1.EndMySessionsResponse](
+			httpClient,
+			baseURL+SessionServiceEndMySessionsProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("EndMySessions")),
+			connect.WithClientOptions(opts...),
+		),
+		listUserSessions: connect.NewClient[v1.ListUserSessionsRequest, v1.ListUserSessionsResponse](
+			httpClient,
+			baseURL+SessionServiceListUserSessionsProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("ListUserSessions")),
+			connect.WithClientOptions(opts...),
+		),
+		endUserSession: connect.NewClient[v1.EndUserSessionRequest, v1.EndUserSessionResponse](
+			httpClient,
+			baseURL+SessionServiceEndUserSessionProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("EndUserSession")),
+			connect.WithClientOptions(opts...),
+		),
+		endUserSessions: connect.NewClient[v1.EndUserSessionsRequest, v1.EndUserSessionsResponse](
+			httpClient,
+			baseURL+SessionServiceEndUserSessionsProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("EndUserSessions")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // sessionServiceClient implements SessionServiceClient.
 type sessionServiceClient struct {
-	createSession *connect.Client[v1.CreateSessionRequest, v1.CreateSessionResponse]
-	endSession    *connect.Client[v1.EndSessionRequest, v1.EndSessionResponse]
+	createSession    *connect.Client[v1.CreateSessionRequest, v1.CreateSessionResponse]
+	endSession       *connect.Client[v1.EndSessionRequest, v1.EndSessionResponse]
+	listMySessions   *connect.Client[v1.ListMySessionsRequest, v1.ListMySessionsResponse]
+	endMySessions    *connect.Client[v1.EndMySessionsRequest, v1.EndMySessionsResponse]
+	listUserSessions *connect.Client[v1.ListUserSessionsRequest, v1.ListUserSessionsResponse]
+	endUserSession   *connect.Client[v1.EndUserSessionRequest, v1.EndUserSessionResponse]
+	endUserSessions  *connect.Client[v1.EndUserSessionsRequest, v1.EndUserSessionsResponse]
 }
 
 // CreateSession calls signet.v1.SessionService.CreateSession.
@@ -105,6 +177,51 @@ func (c *sessionServiceClient) EndSession(ctx context.Context, req *v1.EndSessio
 	return nil, err
 }
 
+// ListMySessions calls signet.v1.SessionService.ListMySessions.
+func (c *sessionServiceClient) ListMySessions(ctx context.Context, req *v1.ListMySessionsRequest) (*v1.ListMySessionsResponse, error) {
+	response, err := c.listMySessions.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// EndMySessions calls signet.v1.SessionService.EndMySessions.
+func (c *sessionServiceClient) EndMySessions(ctx context.Context, req *v1.EndMySessionsRequest) (*v1.EndMySessionsResponse, error) {
+	response, err := c.endMySessions.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListUserSessions calls signet.v1.SessionService.ListUserSessions.
+func (c *sessionServiceClient) ListUserSessions(ctx context.Context, req *v1.ListUserSessionsRequest) (*v1.ListUserSessionsResponse, error) {
+	response, err := c.listUserSessions.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// EndUserSession calls signet.v1.SessionService.EndUserSession.
+func (c *sessionServiceClient) EndUserSession(ctx context.Context, req *v1.EndUserSessionRequest) (*v1.EndUserSessionResponse, error) {
+	response, err := c.endUserSession.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// EndUserSessions calls signet.v1.SessionService.EndUserSessions.
+func (c *sessionServiceClient) EndUserSessions(ctx context.Context, req *v1.EndUserSessionsRequest) (*v1.EndUserSessionsResponse, error) {
+	response, err := c.endUserSessions.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // SessionServiceHandler is an implementation of the signet.v1.SessionService service.
 type SessionServiceHandler interface {
 	// Sign in
@@ -117,6 +234,28 @@ type SessionServiceHandler interface {
 	//
 	// Ends a session of the caller. Its token stops working at once.
 	EndSession(context.Context, *v1.EndSessionRequest) (*v1.EndSessionResponse, error)
+	// List my sessions
+	//
+	// Returns the sessions of the caller that count, the oldest first.
+	ListMySessions(context.Context, *v1.ListMySessionsRequest) (*v1.ListMySessionsResponse, error)
+	// End my other sessions
+	//
+	// Ends all sessions of the caller but the one that makes the call.
+	EndMySessions(context.Context, *v1.EndMySessionsRequest) (*v1.EndMySessionsResponse, error)
+	// List a user's sessions
+	//
+	// Returns the sessions of a user that count, the oldest first.
+	ListUserSessions(context.Context, *v1.ListUserSessionsRequest) (*v1.ListUserSessionsResponse, error)
+	// End a user's session
+	//
+	// Ends one session of a user at once. The caller has to hold every permission
+	// the user holds.
+	EndUserSession(context.Context, *v1.EndUserSessionRequest) (*v1.EndUserSessionResponse, error)
+	// End all of a user's sessions
+	//
+	// Signs a user out everywhere, at once. The caller has to hold every
+	// permission the user holds.
+	EndUserSessions(context.Context, *v1.EndUserSessionsRequest) (*v1.EndUserSessionsResponse, error)
 }
 
 // NewSessionServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -138,12 +277,52 @@ func NewSessionServiceHandler(svc SessionServiceHandler, opts ...connect.Handler
 		connect.WithSchema(sessionServiceMethods.ByName("EndSession")),
 		connect.WithHandlerOptions(opts...),
 	)
+	sessionServiceListMySessionsHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceListMySessionsProcedure,
+		svc.ListMySessions,
+		connect.WithSchema(sessionServiceMethods.ByName("ListMySessions")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceEndMySessionsHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceEndMySessionsProcedure,
+		svc.EndMySessions,
+		connect.WithSchema(sessionServiceMethods.ByName("EndMySessions")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceListUserSessionsHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceListUserSessionsProcedure,
+		svc.ListUserSessions,
+		connect.WithSchema(sessionServiceMethods.ByName("ListUserSessions")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceEndUserSessionHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceEndUserSessionProcedure,
+		svc.EndUserSession,
+		connect.WithSchema(sessionServiceMethods.ByName("EndUserSession")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceEndUserSessionsHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceEndUserSessionsProcedure,
+		svc.EndUserSessions,
+		connect.WithSchema(sessionServiceMethods.ByName("EndUserSessions")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.SessionService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case SessionServiceCreateSessionProcedure:
 			sessionServiceCreateSessionHandler.ServeHTTP(w, r)
 		case SessionServiceEndSessionProcedure:
 			sessionServiceEndSessionHandler.ServeHTTP(w, r)
+		case SessionServiceListMySessionsProcedure:
+			sessionServiceListMySessionsHandler.ServeHTTP(w, r)
+		case SessionServiceEndMySessionsProcedure:
+			sessionServiceEndMySessionsHandler.ServeHTTP(w, r)
+		case SessionServiceListUserSessionsProcedure:
+			sessionServiceListUserSessionsHandler.ServeHTTP(w, r)
+		case SessionServiceEndUserSessionProcedure:
+			sessionServiceEndUserSessionHandler.ServeHTTP(w, r)
+		case SessionServiceEndUserSessionsProcedure:
+			sessionServiceEndUserSessionsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -159,4 +338,24 @@ func (UnimplementedSessionServiceHandler) CreateSession(context.Context, *v1.Cre
 
 func (UnimplementedSessionServiceHandler) EndSession(context.Context, *v1.EndSessionRequest) (*v1.EndSessionResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.EndSession is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) ListMySessions(context.Context, *v1.ListMySessionsRequest) (*v1.ListMySessionsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.ListMySessions is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) EndMySessions(context.Context, *v1.EndMySessionsRequest) (*v1.EndMySessionsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.EndMySessions is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) ListUserSessions(context.Context, *v1.ListUserSessionsRequest) (*v1.ListUserSessionsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.ListUserSessions is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) EndUserSession(context.Context, *v1.EndUserSessionRequest) (*v1.EndUserSessionResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.EndUserSession is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) EndUserSessions(context.Context, *v1.EndUserSessionsRequest) (*v1.EndUserSessionsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.EndUserSessions is not implemented"))
 }

@@ -46,6 +46,68 @@ const (
 	UserServiceGetMyUserProcedure = "/signet.v1.UserService/GetMyUser"
 	// UserServiceGetUserProcedure is the fully-qualified name of the UserService's GetUser RPC.
 	UserServiceGetUserProcedure = "/signet.v1.UserService/GetUser"
+	// UserServiceAddHumanUserProcedure is the fully-qualified name of the UserService's AddHumanUser
+	// RPC.
+	UserServiceAddHumanUserProcedure = "/signet.v1.UserService/AddHumanUser"
+	// UserServiceAddServiceUserProcedure is the fully-qualified name of the UserService's
+	// AddServiceUser RPC.
+	UserServiceAddServiceUserProcedure = "/signet.v1.UserService/AddServiceUser"
+	// UserServiceListUsersProcedure is the fully-qualified name of the UserService's ListUsers RPC.
+	UserServiceListUsersProcedure = "/signet.v1.UserService/ListUsers"
+	// UserServiceUpdateUserProfileProcedure is the fully-qualified name of the UserService's
+	// UpdateUserProfile RPC.
+	UserServiceUpdateUserProfileProcedure = "/signet.v1.UserService/UpdateUserProfile"
+	// UserServiceUpdateServiceUserProcedure is the fully-qualified name of the UserService's
+	// UpdateServiceUser RPC.
+	UserServiceUpdateServiceUserProcedure = "/signet.v1.UserService/UpdateServiceUser"
+	// UserServiceSetUserNameProcedure is the fully-qualified name of the UserService's SetUserName RPC.
+	UserServiceSetUserNameProcedure = "/signet.v1.UserService/SetUserName"
+	// UserServiceSetUserEmailProcedure is the fully-qualified name of the UserService's SetUserEmail
+	// RPC.
+	UserServiceSetUserEmailProcedure = "/signet.v1.UserService/SetUserEmail"
+	// UserServiceCreateEmailCodeProcedure is the fully-qualified name of the UserService's
+	// CreateEmailCode RPC.
+	UserServiceCreateEmailCodeProcedure = "/signet.v1.UserService/CreateEmailCode"
+	// UserServiceSetMyEmailProcedure is the fully-qualified name of the UserService's SetMyEmail RPC.
+	UserServiceSetMyEmailProcedure = "/signet.v1.UserService/SetMyEmail"
+	// UserServiceRequestMyEmailCodeProcedure is the fully-qualified name of the UserService's
+	// RequestMyEmailCode RPC.
+	UserServiceRequestMyEmailCodeProcedure = "/signet.v1.UserService/RequestMyEmailCode"
+	// UserServiceVerifyMyEmailProcedure is the fully-qualified name of the UserService's VerifyMyEmail
+	// RPC.
+	UserServiceVerifyMyEmailProcedure = "/signet.v1.UserService/VerifyMyEmail"
+	// UserServiceSetUserPhoneProcedure is the fully-qualified name of the UserService's SetUserPhone
+	// RPC.
+	UserServiceSetUserPhoneProcedure = "/signet.v1.UserService/SetUserPhone"
+	// UserServiceCreatePhoneCodeProcedure is the fully-qualified name of the UserService's
+	// CreatePhoneCode RPC.
+	UserServiceCreatePhoneCodeProcedure = "/signet.v1.UserService/CreatePhoneCode"
+	// UserServiceSetMyPhoneProcedure is the fully-qualified name of the UserService's SetMyPhone RPC.
+	UserServiceSetMyPhoneProcedure = "/signet.v1.UserService/SetMyPhone"
+	// UserServiceRequestMyPhoneCodeProcedure is the fully-qualified name of the UserService's
+	// RequestMyPhoneCode RPC.
+	UserServiceRequestMyPhoneCodeProcedure = "/signet.v1.UserService/RequestMyPhoneCode"
+	// UserServiceVerifyMyPhoneProcedure is the fully-qualified name of the UserService's VerifyMyPhone
+	// RPC.
+	UserServiceVerifyMyPhoneProcedure = "/signet.v1.UserService/VerifyMyPhone"
+	// UserServiceRemoveUserPhoneProcedure is the fully-qualified name of the UserService's
+	// RemoveUserPhone RPC.
+	UserServiceRemoveUserPhoneProcedure = "/signet.v1.UserService/RemoveUserPhone"
+	// UserServiceRemoveMyPhoneProcedure is the fully-qualified name of the UserService's RemoveMyPhone
+	// RPC.
+	UserServiceRemoveMyPhoneProcedure = "/signet.v1.UserService/RemoveMyPhone"
+	// UserServiceDeactivateUserProcedure is the fully-qualified name of the UserService's
+	// DeactivateUser RPC.
+	UserServiceDeactivateUserProcedure = "/signet.v1.UserService/DeactivateUser"
+	// UserServiceReactivateUserProcedure is the fully-qualified name of the UserService's
+	// ReactivateUser RPC.
+	UserServiceReactivateUserProcedure = "/signet.v1.UserService/ReactivateUser"
+	// UserServiceLockUserProcedure is the fully-qualified name of the UserService's LockUser RPC.
+	UserServiceLockUserProcedure = "/signet.v1.UserService/LockUser"
+	// UserServiceUnlockUserProcedure is the fully-qualified name of the UserService's UnlockUser RPC.
+	UserServiceUnlockUserProcedure = "/signet.v1.UserService/UnlockUser"
+	// UserServiceRemoveUserProcedure is the fully-qualified name of the UserService's RemoveUser RPC.
+	UserServiceRemoveUserProcedure = "/signet.v1.UserService/RemoveUser"
 )
 
 // UserServiceClient is a client for the signet.v1.UserService service.
@@ -78,6 +140,133 @@ type UserServiceClient interface {
 	//
 	// Returns one user of the context organization.
 	GetUser(context.Context, *v1.GetUserRequest) (*v1.GetUserResponse, error)
+	// Create a person
+	//
+	// Creates a person in the context organization. Without a password the user
+	// cannot sign in until one is set.
+	AddHumanUser(context.Context, *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error)
+	// Create a service user
+	//
+	// Creates a user for a program in the context organization. It signs in with
+	// tokens, secrets or keys, never with a password.
+	AddServiceUser(context.Context, *v1.AddServiceUserRequest) (*v1.AddServiceUserResponse, error)
+	// List users
+	//
+	// Returns the users of the context organization, the oldest first. With one of
+	// `userName`, `name` and `email` it returns those whose value begins with the
+	// text, whatever its case, in the order of that value; only one of the three
+	// can be used at a time.
+	ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error)
+	// Replace a person's profile
+	//
+	// Replaces the profile of a user. Optional fields that are left out are empty
+	// afterwards. Service users have no profile: FAILED_PRECONDITION.
+	UpdateUserProfile(context.Context, *v1.UpdateUserProfileRequest) (*v1.UpdateUserProfileResponse, error)
+	// Replace the description of a service user
+	//
+	// Replaces name and description. A person has neither: FAILED_PRECONDITION.
+	UpdateServiceUser(context.Context, *v1.UpdateServiceUserRequest) (*v1.UpdateServiceUserResponse, error)
+	// Change a user's name
+	//
+	// Gives a user another user name. The caller has to hold every permission the
+	// user holds.
+	SetUserName(context.Context, *v1.SetUserNameRequest) (*v1.SetUserNameResponse, error)
+	// Set a user's e-mail address
+	//
+	// Replaces the e-mail address of a person and says whether it is known to be
+	// theirs. The caller has to hold every permission the user holds.
+	SetUserEmail(context.Context, *v1.SetUserEmailRequest) (*v1.SetUserEmailResponse, error)
+	// Make a code that proves a user's e-mail address
+	//
+	// Returns a code for the caller to bring to the person by means of its own;
+	// the person enters it with VerifyMyEmail. It replaces an earlier code, holds
+	// for one hour, for one use and for this e-mail address only, and five wrong
+	// attempts end it. The caller has to hold every permission the user holds.
+	// Already verified: FAILED_PRECONDITION.
+	CreateEmailCode(context.Context, *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error)
+	// Set my e-mail address
+	//
+	// Replaces the e-mail address of the caller. It counts as unverified until a
+	// code has proven it.
+	SetMyEmail(context.Context, *v1.SetMyEmailRequest) (*v1.SetMyEmailResponse, error)
+	// Send me a code for my e-mail address
+	//
+	// Sends a code to the e-mail address of the caller, to be entered with
+	// VerifyMyEmail. Where the installation cannot send it the answer is
+	// FAILED_PRECONDITION; an administrator can make a code then.
+	RequestMyEmailCode(context.Context, *v1.RequestMyEmailCodeRequest) (*v1.RequestMyEmailCodeResponse, error)
+	// Prove my e-mail address
+	//
+	// Marks the e-mail address of the caller as verified. A wrong, used or expired
+	// code is INVALID_ARGUMENT.
+	VerifyMyEmail(context.Context, *v1.VerifyMyEmailRequest) (*v1.VerifyMyEmailResponse, error)
+	// Set a user's phone number
+	//
+	// Replaces the phone number of a person and says whether it is known to be
+	// theirs. The caller has to hold every permission the user holds.
+	SetUserPhone(context.Context, *v1.SetUserPhoneRequest) (*v1.SetUserPhoneResponse, error)
+	// Make a code that proves a user's phone number
+	//
+	// Returns a code for the caller to bring to the person by means of its own;
+	// the person enters it with VerifyMyPhone. It replaces an earlier code, holds
+	// for one hour, for one use and for this phone number only, and five wrong
+	// attempts end it. The caller has to hold every permission the user holds.
+	// Already verified: FAILED_PRECONDITION.
+	CreatePhoneCode(context.Context, *v1.CreatePhoneCodeRequest) (*v1.CreatePhoneCodeResponse, error)
+	// Set my phone number
+	//
+	// Replaces the phone number of the caller. It counts as unverified until a
+	// code has proven it.
+	SetMyPhone(context.Context, *v1.SetMyPhoneRequest) (*v1.SetMyPhoneResponse, error)
+	// Send me a code for my phone number
+	//
+	// Sends a code to the phone number of the caller, to be entered with
+	// VerifyMyPhone. Where the installation cannot send it the answer is
+	// FAILED_PRECONDITION; an administrator can make a code then.
+	RequestMyPhoneCode(context.Context, *v1.RequestMyPhoneCodeRequest) (*v1.RequestMyPhoneCodeResponse, error)
+	// Prove my phone number
+	//
+	// Marks the phone number of the caller as verified. A wrong, used or expired
+	// code is INVALID_ARGUMENT.
+	VerifyMyPhone(context.Context, *v1.VerifyMyPhoneRequest) (*v1.VerifyMyPhoneResponse, error)
+	// Remove a user's phone number
+	//
+	// The user has no phone number afterwards. The caller has to hold every
+	// permission the user holds.
+	RemoveUserPhone(context.Context, *v1.RemoveUserPhoneRequest) (*v1.RemoveUserPhoneResponse, error)
+	// Remove my phone number
+	//
+	// The caller has no phone number afterwards.
+	RemoveMyPhone(context.Context, *v1.RemoveMyPhoneRequest) (*v1.RemoveMyPhoneResponse, error)
+	// Switch a user off
+	//
+	// The user can no longer sign in; sessions and tokens end at once and stay
+	// dead. Only an active user can be switched off, and never the last owner of
+	// the installation. The caller has to hold every permission the user holds.
+	DeactivateUser(context.Context, *v1.DeactivateUserRequest) (*v1.DeactivateUserResponse, error)
+	// Switch a user on again
+	//
+	// The user can sign in again. Sessions and tokens from before stay dead. The
+	// caller has to hold every permission the user holds.
+	ReactivateUser(context.Context, *v1.ReactivateUserRequest) (*v1.ReactivateUserResponse, error)
+	// Lock a user
+	//
+	// The user can no longer sign in; sessions and tokens end at once and stay
+	// dead. Only an active user can be locked, and never the last owner of the
+	// installation. The caller has to hold every permission the user holds.
+	LockUser(context.Context, *v1.LockUserRequest) (*v1.LockUserResponse, error)
+	// Unlock a user
+	//
+	// The user can sign in again. Sessions and tokens from before stay dead. The
+	// caller has to hold every permission the user holds.
+	UnlockUser(context.Context, *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error)
+	// Remove a user
+	//
+	// Ends a user for good: nothing personal stays in its state, its sessions and
+	// tokens end, its name becomes free, its identifier is never used again. Not
+	// possible for the last owner of the installation. The caller has to hold
+	// every permission the user holds.
+	RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error)
 }
 
 // NewUserServiceClient constructs a client for the signet.v1.UserService service. By default, it
@@ -121,16 +310,177 @@ func NewUserServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(userServiceMethods.ByName("GetUser")),
 			connect.WithClientOptions(opts...),
 		),
+		addHumanUser: connect.NewClient[v1.AddHumanUserRequest, v1.AddHumanUserResponse](
+			httpClient,
+			baseURL+UserServiceAddHumanUserProcedure,
+			connect.WithSchema(userServiceMethods.ByName("AddHumanUser")),
+			connect.WithClientOptions(opts...),
+		),
+		addServiceUser: connect.NewClient[v1.AddServiceUserRequest, v1.AddServiceUserResponse](
+			httpClient,
+			baseURL+UserServiceAddServiceUserProcedure,
+			connect.WithSchema(userServiceMethods.ByName("AddServiceUser")),
+			connect.WithClientOptions(opts...),
+		),
+		listUsers: connect.NewClient[v1.ListUsersRequest, v1.ListUsersResponse](
+			httpClient,
+			baseURL+UserServiceListUsersProcedure,
+			connect.WithSchema(userServiceMethods.ByName("ListUsers")),
+			connect.WithClientOptions(opts...),
+		),
+		updateUserProfile: connect.NewClient[v1.UpdateUserProfileRequest, v1.UpdateUserProfileResponse](
+			httpClient,
+			baseURL+UserServiceUpdateUserProfileProcedure,
+			connect.WithSchema(userServiceMethods.ByName("UpdateUserProfile")),
+			connect.WithClientOptions(opts...),
+		),
+		updateServiceUser: connect.NewClient[v1.UpdateServiceUserRequest, v1.UpdateServiceUserResponse](
+			httpClient,
+			baseURL+UserServiceUpdateServiceUserProcedure,
+			connect.WithSchema(userServiceMethods.ByName("UpdateServiceUser")),
+			connect.WithClientOptions(opts...),
+		),
+		setUserName: connect.NewClient[v1.SetUserNameRequest, v1.SetUserNameResponse](
+			httpClient,
+			baseURL+UserServiceSetUserNameProcedure,
+			connect.WithSchema(userServiceMethods.ByName("SetUserName")),
+			connect.WithClientOptions(opts...),
+		),
+		setUserEmail: connect.NewClient[v1.SetUserEmailRequest, v1.SetUserEmailResponse](
+			httpClient,
+			baseURL+UserServiceSetUserEmailProcedure,
+			connect.WithSchema(userServiceMethods.ByName("SetUserEmail")),
+			connect.WithClientOptions(opts...),
+		),
+		createEmailCode: connect.NewClient[v1.CreateEmailCodeRequest, v1.CreateEmailCodeResponse](
+			httpClient,
+			baseURL+UserServiceCreateEmailCodeProcedure,
+			connect.WithSchema(userServiceMethods.ByName("CreateEmailCode")),
+			connect.WithClientOptions(opts...),
+		),
+		setMyEmail: connect.NewClient[v1.SetMyEmailRequest, v1.SetMyEmailResponse](
+			httpClient,
+			baseURL+UserServiceSetMyEmailProcedure,
+			connect.WithSchema(userServiceMethods.ByName("SetMyEmail")),
+			connect.WithClientOptions(opts...),
+		),
+		requestMyEmailCode: connect.NewClient[v1.RequestMyEmailCodeRequest, v1.RequestMyEmailCodeResponse](
+			httpClient,
+			baseURL+UserServiceRequestMyEmailCodeProcedure,
+			connect.WithSchema(userServiceMethods.ByName("RequestMyEmailCode")),
+			connect.WithClientOptions(opts...),
+		),
+		verifyMyEmail: connect.NewClient[v1.VerifyMyEmailRequest, v1.VerifyMyEmailResponse](
+			httpClient,
+			baseURL+UserServiceVerifyMyEmailProcedure,
+			connect.WithSchema(userServiceMethods.ByName("VerifyMyEmail")),
+			connect.WithClientOptions(opts...),
+		),
+		setUserPhone: connect.NewClient[v1.SetUserPhoneRequest, v1.SetUserPhoneResponse](
+			httpClient,
+			baseURL+UserServiceSetUserPhoneProcedure,
+			connect.WithSchema(userServiceMethods.ByName("SetUserPhone")),
+			connect.WithClientOptions(opts...),
+		),
+		createPhoneCode: connect.NewClient[v1.CreatePhoneCodeRequest, v1.CreatePhoneCodeResponse](
+			httpClient,
+			baseURL+UserServiceCreatePhoneCodeProcedure,
+			connect.WithSchema(userServiceMethods.ByName("CreatePhoneCode")),
+			connect.WithClientOptions(opts...),
+		),
+		setMyPhone: connect.NewClient[v1.SetMyPhoneRequest, v1.SetMyPhoneResponse](
+			httpClient,
+			baseURL+UserServiceSetMyPhoneProcedure,
+			connect.WithSchema(userServiceMethods.ByName("SetMyPhone")),
+			connect.WithClientOptions(opts...),
+		),
+		requestMyPhoneCode: connect.NewClient[v1.RequestMyPhoneCodeRequest, v1.RequestMyPhoneCodeResponse](
+			httpClient,
+			baseURL+UserServiceRequestMyPhoneCodeProcedure,
+			connect.WithSchema(userServiceMethods.ByName("RequestMyPhoneCode")),
+			connect.WithClientOptions(opts...),
+		),
+		verifyMyPhone: connect.NewClient[v1.VerifyMyPhoneRequest, v1.VerifyMyPhoneResponse](
+			httpClient,
+			baseURL+UserServiceVerifyMyPhoneProcedure,
+			connect.WithSchema(userServiceMethods.ByName("VerifyMyPhone")),
+			connect.WithClientOptions(opts...),
+		),
+		removeUserPhone: connect.NewClient[v1.RemoveUserPhoneRequest, v1.RemoveUserPhoneResponse](
+			httpClient,
+			baseURL+UserServiceRemoveUserPhoneProcedure,
+			connect.WithSchema(userServiceMethods.ByName("RemoveUserPhone")),
+			connect.WithClientOptions(opts...),
+		),
+		removeMyPhone: connect.NewClient[v1.RemoveMyPhoneRequest, v1.RemoveMyPhoneResponse](
+			httpClient,
+			baseURL+UserServiceRemoveMyPhoneProcedure,
+			connect.WithSchema(userServiceMethods.ByName("RemoveMyPhone")),
+			connect.WithClientOptions(opts...),
+		),
+		deactivateUser: connect.NewClient[v1.DeactivateUserRequest, v1.DeactivateUserResponse](
+			httpClient,
+			baseURL+UserServiceDeactivateUserProcedure,
+			connect.WithSchema(userServiceMethods.ByName("DeactivateUser")),
+			connect.WithClientOptions(opts...),
+		),
+		reactivateUser: connect.NewClient[v1.ReactivateUserRequest, v1.ReactivateUserResponse](
+			httpClient,
+			baseURL+UserServiceReactivateUserProcedure,
+			connect.WithSchema(userServiceMethods.ByName("ReactivateUser")),
+			connect.WithClientOptions(opts...),
+		),
+		lockUser: connect.NewClient[v1.LockUserRequest, v1.LockUserResponse](
+			httpClient,
+			baseURL+UserServiceLockUserProcedure,
+			connect.WithSchema(userServiceMethods.ByName("LockUser")),
+			connect.WithClientOptions(opts...),
+		),
+		unlockUser: connect.NewClient[v1.UnlockUserRequest, v1.UnlockUserResponse](
+			httpClient,
+			baseURL+UserServiceUnlockUserProcedure,
+			connect.WithSchema(userServiceMethods.ByName("UnlockUser")),
+			connect.WithClientOptions(opts...),
+		),
+		removeUser: connect.NewClient[v1.RemoveUserRequest, v1.RemoveUserResponse](
+			httpClient,
+			baseURL+UserServiceRemoveUserProcedure,
+			connect.WithSchema(userServiceMethods.ByName("RemoveUser")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // userServiceClient implements UserServiceClient.
 type userServiceClient struct {
-	updateMyProfile  *connect.Client[v1.UpdateMyProfileRequest, v1.UpdateMyProfileResponse]
-	setUserPassword  *connect.Client[v1.SetUserPasswordRequest, v1.SetUserPasswordResponse]
-	changeMyPassword *connect.Client[v1.ChangeMyPasswordRequest, v1.ChangeMyPasswordResponse]
-	getMyUser        *connect.Client[v1.GetMyUserRequest, v1.GetMyUserResponse]
-	getUser          *connect.Client[v1.GetUserRequest, v1.GetUserResponse]
+	updateMyProfile    *connect.Client[v1.UpdateMyProfileRequest, v1.UpdateMyProfileResponse]
+	setUserPassword    *connect.Client[v1.SetUserPasswordRequest, v1.SetUserPasswordResponse]
+	changeMyPassword   *connect.Client[v1.ChangeMyPasswordRequest, v1.ChangeMyPasswordResponse]
+	getMyUser          *connect.Client[v1.GetMyUserRequest, v1.GetMyUserResponse]
+	getUser            *connect.Client[v1.GetUserRequest, v1.GetUserResponse]
+	addHumanUser       *connect.Client[v1.AddHumanUserRequest, v1.AddHumanUserResponse]
+	addServiceUser     *connect.Client[v1.AddServiceUserRequest, v1.AddServiceUserResponse]
+	listUsers          *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
+	updateUserProfile  *connect.Client[v1.UpdateUserProfileRequest, v1.UpdateUserProfileResponse]
+	updateServiceUser  *connect.Client[v1.UpdateServiceUserRequest, v1.UpdateServiceUserResponse]
+	setUserName        *connect.Client[v1.SetUserNameRequest, v1.SetUserNameResponse]
+	setUserEmail       *connect.Client[v1.SetUserEmailRequest, v1.SetUserEmailResponse]
+	createEmailCode    *connect.Client[v1.CreateEmailCodeRequest, v1.CreateEmailCodeResponse]
+	setMyEmail         *connect.Client[v1.SetMyEmailRequest, v1.SetMyEmailResponse]
+	requestMyEmailCode *connect.Client[v1.RequestMyEmailCodeRequest, v1.RequestMyEmailCodeResponse]
+	verifyMyEmail      *connect.Client[v1.VerifyMyEmailRequest, v1.VerifyMyEmailResponse]
+	setUserPhone       *connect.Client[v1.SetUserPhoneRequest, v1.SetUserPhoneResponse]
+	createPhoneCode    *connect.Client[v1.CreatePhoneCodeRequest, v1.CreatePhoneCodeResponse]
+	setMyPhone         *connect.Client[v1.SetMyPhoneRequest, v1.SetMyPhoneResponse]
+	requestMyPhoneCode *connect.Client[v1.RequestMyPhoneCodeRequest, v1.RequestMyPhoneCodeResponse]
+	verifyMyPhone      *connect.Client[v1.VerifyMyPhoneRequest, v1.VerifyMyPhoneResponse]
+	removeUserPhone    *connect.Client[v1.RemoveUserPhoneRequest, v1.RemoveUserPhoneResponse]
+	removeMyPhone      *connect.Client[v1.RemoveMyPhoneRequest, v1.RemoveMyPhoneResponse]
+	deactivateUser     *connect.Client[v1.DeactivateUserRequest, v1.DeactivateUserResponse]
+	reactivateUser     *connect.Client[v1.ReactivateUserRequest, v1.ReactivateUserResponse]
+	lockUser           *connect.Client[v1.LockUserRequest, v1.LockUserResponse]
+	unlockUser         *connect.Client[v1.UnlockUserRequest, v1.UnlockUserResponse]
+	removeUser         *connect.Client[v1.RemoveUserRequest, v1.RemoveUserResponse]
 }
 
 // UpdateMyProfile calls signet.v1.UserService.UpdateMyProfile.
@@ -178,6 +528,213 @@ func (c *userServiceClient) GetUser(ctx context.Context, req *v1.GetUserRequest)
 	return nil, err
 }
 
+// AddHumanUser calls signet.v1.UserService.AddHumanUser.
+func (c *userServiceClient) AddHumanUser(ctx context.Context, req *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error) {
+	response, err := c.addHumanUser.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// AddServiceUser calls signet.v1.UserService.AddServiceUser.
+func (c *userServiceClient) AddServiceUser(ctx context.Context, req *v1.AddServiceUserRequest) (*v1.AddServiceUserResponse, error) {
+	response, err := c.addServiceUser.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListUsers calls signet.v1.UserService.ListUsers.
+func (c *userServiceClient) ListUsers(ctx context.Context, req *v1.ListUsersRequest) (*v1.ListUsersResponse, error) {
+	response, err := c.listUsers.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// UpdateUserProfile calls signet.v1.UserService.UpdateUserProfile.
+func (c *userServiceClient) UpdateUserProfile(ctx context.Context, req *v1.UpdateUserProfileRequest) (*v1.UpdateUserProfileResponse, error) {
+	response, err := c.updateUserProfile.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// UpdateServiceUser calls signet.v1.UserService.UpdateServiceUser.
+func (c *userServiceClient) UpdateServiceUser(ctx context.Context, req *v1.UpdateServiceUserRequest) (*v1.UpdateServiceUserResponse, error) {
+	response, err := c.updateServiceUser.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetUserName calls signet.v1.UserService.SetUserName.
+func (c *userServiceClient) SetUserName(ctx context.Context, req *v1.SetUserNameRequest) (*v1.SetUserNameResponse, error) {
+	response, err := c.setUserName.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetUserEmail calls signet.v1.UserService.SetUserEmail.
+func (c *userServiceClient) SetUserEmail(ctx context.Context, req *v1.SetUserEmailRequest) (*v1.SetUserEmailResponse, error) {
+	response, err := c.setUserEmail.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// CreateEmailCode calls signet.v1.UserService.CreateEmailCode.
+func (c *userServiceClient) CreateEmailCode(ctx context.Context, req *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error) {
+	response, err := c.createEmailCode.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetMyEmail calls signet.v1.UserService.SetMyEmail.
+func (c *userServiceClient) SetMyEmail(ctx context.Context, req *v1.SetMyEmailRequest) (*v1.SetMyEmailResponse, error) {
+	response, err := c.setMyEmail.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RequestMyEmailCode calls signet.v1.UserService.RequestMyEmailCode.
+func (c *userServiceClient) RequestMyEmailCode(ctx context.Context, req *v1.RequestMyEmailCodeRequest) (*v1.RequestMyEmailCodeResponse, error) {
+	response, err := c.requestMyEmailCode.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// VerifyMyEmail calls signet.v1.UserService.VerifyMyEmail.
+func (c *userServiceClient) VerifyMyEmail(ctx context.Context, req *v1.VerifyMyEmailRequest) (*v1.VerifyMyEmailResponse, error) {
+	response, err := c.verifyMyEmail.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetUserPhone calls signet.v1.UserService.SetUserPhone.
+func (c *userServiceClient) SetUserPhone(ctx context.Context, req *v1.SetUserPhoneRequest) (*v1.SetUserPhoneResponse, error) {
+	response, err := c.setUserPhone.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// CreatePhoneCode calls signet.v1.UserService.CreatePhoneCode.
+func (c *userServiceClient) CreatePhoneCode(ctx context.Context, req *v1.CreatePhoneCodeRequest) (*v1.CreatePhoneCodeResponse, error) {
+	response, err := c.createPhoneCode.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SetMyPhone calls signet.v1.UserService.SetMyPhone.
+func (c *userServiceClient) SetMyPhone(ctx context.Context, req *v1.SetMyPhoneRequest) (*v1.SetMyPhoneResponse, error) {
+	response, err := c.setMyPhone.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RequestMyPhoneCode calls signet.v1.UserService.RequestMyPhoneCode.
+func (c *userServiceClient) RequestMyPhoneCode(ctx context.Context, req *v1.RequestMyPhoneCodeRequest) (*v1.RequestMyPhoneCodeResponse, error) {
+	response, err := c.requestMyPhoneCode.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// VerifyMyPhone calls signet.v1.UserService.VerifyMyPhone.
+func (c *userServiceClient) VerifyMyPhone(ctx context.Context, req *v1.VerifyMyPhoneRequest) (*v1.VerifyMyPhoneResponse, error) {
+	response, err := c.verifyMyPhone.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveUserPhone calls signet.v1.UserService.RemoveUserPhone.
+func (c *userServiceClient) RemoveUserPhone(ctx context.Context, req *v1.RemoveUserPhoneRequest) (*v1.RemoveUserPhoneResponse, error) {
+	response, err := c.removeUserPhone.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveMyPhone calls signet.v1.UserService.RemoveMyPhone.
+func (c *userServiceClient) RemoveMyPhone(ctx context.Context, req *v1.RemoveMyPhoneRequest) (*v1.RemoveMyPhoneResponse, error) {
+	response, err := c.removeMyPhone.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// DeactivateUser calls signet.v1.UserService.DeactivateUser.
+func (c *userServiceClient) DeactivateUser(ctx context.Context, req *v1.DeactivateUserRequest) (*v1.DeactivateUserResponse, error) {
+	response, err := c.deactivateUser.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ReactivateUser calls signet.v1.UserService.ReactivateUser.
+func (c *userServiceClient) ReactivateUser(ctx context.Context, req *v1.ReactivateUserRequest) (*v1.ReactivateUserResponse, error) {
+	response, err := c.reactivateUser.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// LockUser calls signet.v1.UserService.LockUser.
+func (c *userServiceClient) LockUser(ctx context.Context, req *v1.LockUserRequest) (*v1.LockUserResponse, error) {
+	response, err := c.lockUser.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// UnlockUser calls signet.v1.UserService.UnlockUser.
+func (c *userServiceClient) UnlockUser(ctx context.Context, req *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error) {
+	response, err := c.unlockUser.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveUser calls signet.v1.UserService.RemoveUser.
+func (c *userServiceClient) RemoveUser(ctx context.Context, req *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error) {
+	response, err := c.removeUser.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // UserServiceHandler is an implementation of the signet.v1.UserService service.
 type UserServiceHandler interface {
 	// Update my profile
@@ -208,6 +765,133 @@ type UserServiceHandler interface {
 	//
 	// Returns one user of the context organization.
 	GetUser(context.Context, *v1.GetUserRequest) (*v1.GetUserResponse, error)
+	// Create a person
+	//
+	// Creates a person in the context organization. Without a password the user
+	// cannot sign in until one is set.
+	AddHumanUser(context.Context, *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error)
+	// Create a service user
+	//
+	// Creates a user for a program in the context organization. It signs in with
+	// tokens, secrets or keys, never with a password.
+	AddServiceUser(context.Context, *v1.AddServiceUserRequest) (*v1.AddServiceUserResponse, error)
+	// List users
+	//
+	// Returns the users of the context organization, the oldest first. With one of
+	// `userName`, `name` and `email` it returns those whose value begins with the
+	// text, whatever its case, in the order of that value; only one of the three
+	// can be used at a time.
+	ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error)
+	// Replace a person's profile
+	//
+	// Replaces the profile of a user. Optional fields that are left out are empty
+	// afterwards. Service users have no profile: FAILED_PRECONDITION.
+	UpdateUserProfile(context.Context, *v1.UpdateUserProfileRequest) (*v1.UpdateUserProfileResponse, error)
+	// Replace the description of a service user
+	//
+	// Replaces name and description. A person has neither: FAILED_PRECONDITION.
+	UpdateServiceUser(context.Context, *v1.UpdateServiceUserRequest) (*v1.UpdateServiceUserResponse, error)
+	// Change a user's name
+	//
+	// Gives a user another user name. The caller has to hold every permission the
+	// user holds.
+	SetUserName(context.Context, *v1.SetUserNameRequest) (*v1.SetUserNameResponse, error)
+	// Set a user's e-mail address
+	//
+	// Replaces the e-mail address of a person and says whether it is known to be
+	// theirs. The caller has to hold every permission the user holds.
+	SetUserEmail(context.Context, *v1.SetUserEmailRequest) (*v1.SetUserEmailResponse, error)
+	// Make a code that proves a user's e-mail address
+	//
+	// Returns a code for the caller to bring to the person by means of its own;
+	// the person enters it with VerifyMyEmail. It replaces an earlier code, holds
+	// for one hour, for one use and for this e-mail address only, and five wrong
+	// attempts end it. The caller has to hold every permission the user holds.
+	// Already verified: FAILED_PRECONDITION.
+	CreateEmailCode(context.Context, *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error)
+	// Set my e-mail address
+	//
+	// Replaces the e-mail address of the caller. It counts as unverified until a
+	// code has proven it.
+	SetMyEmail(context.Context, *v1.SetMyEmailRequest) (*v1.SetMyEmailResponse, error)
+	// Send me a code for my e-mail address
+	//
+	// Sends a code to the e-mail address of the caller, to be entered with
+	// VerifyMyEmail. Where the installation cannot send it the answer is
+	// FAILED_PRECONDITION; an administrator can make a code then.
+	RequestMyEmailCode(context.Context, *v1.RequestMyEmailCodeRequest) (*v1.RequestMyEmailCodeResponse, error)
+	// Prove my e-mail address
+	//
+	// Marks the e-mail address of the caller as verified. A wrong, used or expired
+	// code is INVALID_ARGUMENT.
+	VerifyMyEmail(context.Context, *v1.VerifyMyEmailRequest) (*v1.VerifyMyEmailResponse, error)
+	// Set a user's phone number
+	//
+	// Replaces the phone number of a person and says whether it is known to be
+	// theirs. The caller has to hold every permission the user holds.
+	SetUserPhone(context.Context, *v1.SetUserPhoneRequest) (*v1.SetUserPhoneResponse, error)
+	// Make a code that proves a user's phone number
+	//
+	// Returns a code for the caller to bring to the person by means of its own;
+	// the person enters it with VerifyMyPhone. It replaces an earlier code, holds
+	// for one hour, for one use and for this phone number only, and five wrong
+	// attempts end it. The caller has to hold every permission the user holds.
+	// Already verified: FAILED_PRECONDITION.
+	CreatePhoneCode(context.Context, *v1.CreatePhoneCodeRequest) (*v1.CreatePhoneCodeResponse, error)
+	// Set my phone number
+	//
+	// Replaces the phone number of the caller. It counts as unverified until a
+	// code has proven it.
+	SetMyPhone(context.Context, *v1.SetMyPhoneRequest) (*v1.SetMyPhoneResponse, error)
+	// Send me a code for my phone number
+	//
+	// Sends a code to the phone number of the caller, to be entered with
+	// VerifyMyPhone. Where the installation cannot send it the answer is
+	// FAILED_PRECONDITION; an administrator can make a code then.
+	RequestMyPhoneCode(context.Context, *v1.RequestMyPhoneCodeRequest) (*v1.RequestMyPhoneCodeResponse, error)
+	// Prove my phone number
+	//
+	// Marks the phone number of the caller as verified. A wrong, used or expired
+	// code is INVALID_ARGUMENT.
+	VerifyMyPhone(context.Context, *v1.VerifyMyPhoneRequest) (*v1.VerifyMyPhoneResponse, error)
+	// Remove a user's phone number
+	//
+	// The user has no phone number afterwards. The caller has to hold every
+	// permission the user holds.
+	RemoveUserPhone(context.Context, *v1.RemoveUserPhoneRequest) (*v1.RemoveUserPhoneResponse, error)
+	// Remove my phone number
+	//
+	// The caller has no phone number afterwards.
+	RemoveMyPhone(context.Context, *v1.RemoveMyPhoneRequest) (*v1.RemoveMyPhoneResponse, error)
+	// Switch a user off
+	//
+	// The user can no longer sign in; sessions and tokens end at once and stay
+	// dead. Only an active user can be switched off, and never the last owner of
+	// the installation. The caller has to hold every permission the user holds.
+	DeactivateUser(context.Context, *v1.DeactivateUserRequest) (*v1.DeactivateUserResponse, error)
+	// Switch a user on again
+	//
+	// The user can sign in again. Sessions and tokens from before stay dead. The
+	// caller has to hold every permission the user holds.
+	ReactivateUser(context.Context, *v1.ReactivateUserRequest) (*v1.ReactivateUserResponse, error)
+	// Lock a user
+	//
+	// The user can no longer sign in; sessions and tokens end at once and stay
+	// dead. Only an active user can be locked, and never the last owner of the
+	// installation. The caller has to hold every permission the user holds.
+	LockUser(context.Context, *v1.LockUserRequest) (*v1.LockUserResponse, error)
+	// Unlock a user
+	//
+	// The user can sign in again. Sessions and tokens from before stay dead. The
+	// caller has to hold every permission the user holds.
+	UnlockUser(context.Context, *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error)
+	// Remove a user
+	//
+	// Ends a user for good: nothing personal stays in its state, its sessions and
+	// tokens end, its name becomes free, its identifier is never used again. Not
+	// possible for the last owner of the installation. The caller has to hold
+	// every permission the user holds.
+	RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error)
 }
 
 // NewUserServiceHandler builds an HTTP handler from the service implementation. It returns the path
@@ -247,6 +931,144 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(userServiceMethods.ByName("GetUser")),
 		connect.WithHandlerOptions(opts...),
 	)
+	userServiceAddHumanUserHandler := connect.NewUnaryHandlerSimple(
+		UserServiceAddHumanUserProcedure,
+		svc.AddHumanUser,
+		connect.WithSchema(userServiceMethods.ByName("AddHumanUser")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceAddServiceUserHandler := connect.NewUnaryHandlerSimple(
+		UserServiceAddServiceUserProcedure,
+		svc.AddServiceUser,
+		connect.WithSchema(userServiceMethods.ByName("AddServiceUser")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceListUsersHandler := connect.NewUnaryHandlerSimple(
+		UserServiceListUsersProcedure,
+		svc.ListUsers,
+		connect.WithSchema(userServiceMethods.ByName("ListUsers")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceUpdateUserProfileHandler := connect.NewUnaryHandlerSimple(
+		UserServiceUpdateUserProfileProcedure,
+		svc.UpdateUserProfile,
+		connect.WithSchema(userServiceMethods.ByName("UpdateUserProfile")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceUpdateServiceUserHandler := connect.NewUnaryHandlerSimple(
+		UserServiceUpdateServiceUserProcedure,
+		svc.UpdateServiceUser,
+		connect.WithSchema(userServiceMethods.ByName("UpdateServiceUser")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceSetUserNameHandler := connect.NewUnaryHandlerSimple(
+		UserServiceSetUserNameProcedure,
+		svc.SetUserName,
+		connect.WithSchema(userServiceMethods.ByName("SetUserName")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceSetUserEmailHandler := connect.NewUnaryHandlerSimple(
+		UserServiceSetUserEmailProcedure,
+		svc.SetUserEmail,
+		connect.WithSchema(userServiceMethods.ByName("SetUserEmail")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceCreateEmailCodeHandler := connect.NewUnaryHandlerSimple(
+		UserServiceCreateEmailCodeProcedure,
+		svc.CreateEmailCode,
+		connect.WithSchema(userServiceMethods.ByName("CreateEmailCode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceSetMyEmailHandler := connect.NewUnaryHandlerSimple(
+		UserServiceSetMyEmailProcedure,
+		svc.SetMyEmail,
+		connect.WithSchema(userServiceMethods.ByName("SetMyEmail")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceRequestMyEmailCodeHandler := connect.NewUnaryHandlerSimple(
+		UserServiceRequestMyEmailCodeProcedure,
+		svc.RequestMyEmailCode,
+		connect.WithSchema(userServiceMethods.ByName("RequestMyEmailCode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceVerifyMyEmailHandler := connect.NewUnaryHandlerSimple(
+		UserServiceVerifyMyEmailProcedure,
+		svc.VerifyMyEmail,
+		connect.WithSchema(userServiceMethods.ByName("VerifyMyEmail")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceSetUserPhoneHandler := connect.NewUnaryHandlerSimple(
+		UserServiceSetUserPhoneProcedure,
+		svc.SetUserPhone,
+		connect.WithSchema(userServiceMethods.ByName("SetUserPhone")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceCreatePhoneCodeHandler := connect.NewUnaryHandlerSimple(
+		UserServiceCreatePhoneCodeProcedure,
+		svc.CreatePhoneCode,
+		connect.WithSchema(userServiceMethods.ByName("CreatePhoneCode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceSetMyPhoneHandler := connect.NewUnaryHandlerSimple(
+		UserServiceSetMyPhoneProcedure,
+		svc.SetMyPhone,
+		connect.WithSchema(userServiceMethods.ByName("SetMyPhone")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceRequestMyPhoneCodeHandler := connect.NewUnaryHandlerSimple(
+		UserServiceRequestMyPhoneCodeProcedure,
+		svc.RequestMyPhoneCode,
+		connect.WithSchema(userServiceMethods.ByName("RequestMyPhoneCode")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceVerifyMyPhoneHandler := connect.NewUnaryHandlerSimple(
+		UserServiceVerifyMyPhoneProcedure,
+		svc.VerifyMyPhone,
+		connect.WithSchema(userServiceMethods.ByName("VerifyMyPhone")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceRemoveUserPhoneHandler := connect.NewUnaryHandlerSimple(
+		UserServiceRemoveUserPhoneProcedure,
+		svc.RemoveUserPhone,
+		connect.WithSchema(userServiceMethods.ByName("RemoveUserPhone")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceRemoveMyPhoneHandler := connect.NewUnaryHandlerSimple(
+		UserServiceRemoveMyPhoneProcedure,
+		svc.RemoveMyPhone,
+		connect.WithSchema(userServiceMethods.ByName("RemoveMyPhone")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceDeactivateUserHandler := connect.NewUnaryHandlerSimple(
+		UserServiceDeactivateUserProcedure,
+		svc.DeactivateUser,
+		connect.WithSchema(userServiceMethods.ByName("DeactivateUser")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceReactivateUserHandler := connect.NewUnaryHandlerSimple(
+		UserServiceReactivateUserProcedure,
+		svc.ReactivateUser,
+		connect.WithSchema(userServiceMethods.ByName("ReactivateUser")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceLockUserHandler := connect.NewUnaryHandlerSimple(
+		UserServiceLockUserProcedure,
+		svc.LockUser,
+		connect.WithSchema(userServiceMethods.ByName("LockUser")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceUnlockUserHandler := connect.NewUnaryHandlerSimple(
+		UserServiceUnlockUserProcedure,
+		svc.UnlockUser,
+		connect.WithSchema(userServiceMethods.ByName("UnlockUser")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceRemoveUserHandler := connect.NewUnaryHandlerSimple(
+		UserServiceRemoveUserProcedure,
+		svc.RemoveUser,
+		connect.WithSchema(userServiceMethods.ByName("RemoveUser")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.UserService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case UserServiceUpdateMyProfileProcedure:
@@ -259,6 +1081,52 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 			userServiceGetMyUserHandler.ServeHTTP(w, r)
 		case UserServiceGetUserProcedure:
 			userServiceGetUserHandler.ServeHTTP(w, r)
+		case UserServiceAddHumanUserProcedure:
+			userServiceAddHumanUserHandler.ServeHTTP(w, r)
+		case UserServiceAddServiceUserProcedure:
+			userServiceAddServiceUserHandler.ServeHTTP(w, r)
+		case UserServiceListUsersProcedure:
+			userServiceListUsersHandler.ServeHTTP(w, r)
+		case UserServiceUpdateUserProfileProcedure:
+			userServiceUpdateUserProfileHandler.ServeHTTP(w, r)
+		case UserServiceUpdateServiceUserProcedure:
+			userServiceUpdateServiceUserHandler.ServeHTTP(w, r)
+		case UserServiceSetUserNameProcedure:
+			userServiceSetUserNameHandler.ServeHTTP(w, r)
+		case UserServiceSetUserEmailProcedure:
+			userServiceSetUserEmailHandler.ServeHTTP(w, r)
+		case UserServiceCreateEmailCodeProcedure:
+			userServiceCreateEmailCodeHandler.ServeHTTP(w, r)
+		case UserServiceSetMyEmailProcedure:
+			userServiceSetMyEmailHandler.ServeHTTP(w, r)
+		case UserServiceRequestMyEmailCodeProcedure:
+			userServiceRequestMyEmailCodeHandler.ServeHTTP(w, r)
+		case UserServiceVerifyMyEmailProcedure:
+			userServiceVerifyMyEmailHandler.ServeHTTP(w, r)
+		case UserServiceSetUserPhoneProcedure:
+			userServiceSetUserPhoneHandler.ServeHTTP(w, r)
+		case UserServiceCreatePhoneCodeProcedure:
+			userServiceCreatePhoneCodeHandler.ServeHTTP(w, r)
+		case UserServiceSetMyPhoneProcedure:
+			userServiceSetMyPhoneHandler.ServeHTTP(w, r)
+		case UserServiceRequestMyPhoneCodeProcedure:
+			userServiceRequestMyPhoneCodeHandler.ServeHTTP(w, r)
+		case UserServiceVerifyMyPhoneProcedure:
+			userServiceVerifyMyPhoneHandler.ServeHTTP(w, r)
+		case UserServiceRemoveUserPhoneProcedure:
+			userServiceRemoveUserPhoneHandler.ServeHTTP(w, r)
+		case UserServiceRemoveMyPhoneProcedure:
+			userServiceRemoveMyPhoneHandler.ServeHTTP(w, r)
+		case UserServiceDeactivateUserProcedure:
+			userServiceDeactivateUserHandler.ServeHTTP(w, r)
+		case UserServiceReactivateUserProcedure:
+			userServiceReactivateUserHandler.ServeHTTP(w, r)
+		case UserServiceLockUserProcedure:
+			userServiceLockUserHandler.ServeHTTP(w, r)
+		case UserServiceUnlockUserProcedure:
+			userServiceUnlockUserHandler.ServeHTTP(w, r)
+		case UserServiceRemoveUserProcedure:
+			userServiceRemoveUserHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -286,4 +1154,96 @@ func (UnimplementedUserServiceHandler) GetMyUser(context.Context, *v1.GetMyUserR
 
 func (UnimplementedUserServiceHandler) GetUser(context.Context, *v1.GetUserRequest) (*v1.GetUserResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.GetUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) AddHumanUser(context.Context, *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.AddHumanUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) AddServiceUser(context.Context, *v1.AddServiceUserRequest) (*v1.AddServiceUserResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.AddServiceUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.ListUsers is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) UpdateUserProfile(context.Context, *v1.UpdateUserProfileRequest) (*v1.UpdateUserProfileResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.UpdateUserProfile is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) UpdateServiceUser(context.Context, *v1.UpdateServiceUserRequest) (*v1.UpdateServiceUserResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.UpdateServiceUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) SetUserName(context.Context, *v1.SetUserNameRequest) (*v1.SetUserNameResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.SetUserName is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) SetUserEmail(context.Context, *v1.SetUserEmailRequest) (*v1.SetUserEmailResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.SetUserEmail is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) CreateEmailCode(context.Context, *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.CreateEmailCode is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) SetMyEmail(context.Context, *v1.SetMyEmailRequest) (*v1.SetMyEmailResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.SetMyEmail is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) RequestMyEmailCode(context.Context, *v1.RequestMyEmailCodeRequest) (*v1.RequestMyEmailCodeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.RequestMyEmailCode is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) VerifyMyEmail(context.Context, *v1.VerifyMyEmailRequest) (*v1.VerifyMyEmailResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.VerifyMyEmail is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) SetUserPhone(context.Context, *v1.SetUserPhoneRequest) (*v1.SetUserPhoneResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.SetUserPhone is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) CreatePhoneCode(context.Context, *v1.CreatePhoneCodeRequest) (*v1.CreatePhoneCodeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.CreatePhoneCode is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) SetMyPhone(context.Context, *v1.SetMyPhoneRequest) (*v1.SetMyPhoneResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.SetMyPhone is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) RequestMyPhoneCode(context.Context, *v1.RequestMyPhoneCodeRequest) (*v1.RequestMyPhoneCodeResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.RequestMyPhoneCode is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) VerifyMyPhone(context.Context, *v1.VerifyMyPhoneRequest) (*v1.VerifyMyPhoneResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.VerifyMyPhone is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) RemoveUserPhone(context.Context, *v1.RemoveUserPhoneRequest) (*v1.RemoveUserPhoneResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.RemoveUserPhone is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) RemoveMyPhone(context.Context, *v1.RemoveMyPhoneRequest) (*v1.RemoveMyPhoneResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.RemoveMyPhone is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) DeactivateUser(context.Context, *v1.DeactivateUserRequest) (*v1.DeactivateUserResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.DeactivateUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) ReactivateUser(context.Context, *v1.ReactivateUserRequest) (*v1.ReactivateUserResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.ReactivateUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) LockUser(context.Context, *v1.LockUserRequest) (*v1.LockUserResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.LockUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) UnlockUser(context.Context, *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.UnlockUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.RemoveUser is not implemented"))
 }

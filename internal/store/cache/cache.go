@@ -1,4 +1,7 @@
-package store
+// Package cache holds committed records and tokens of the embedded database in memory. Its data directory is locked, so
+// one process writes, and its writer tells the cache of every change before anybody is answered: what is here is what a
+// query would find. PostgreSQL has other writers, and no cache.
+package cache
 
 import (
 	"sync"
@@ -6,10 +9,8 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 )
 
-// cache holds committed records and tokens of the embedded database in memory. Its data directory is locked, so this
-// process is the only one that writes, and the writer tells the cache of every change before anybody is answered:
-// what is here is what a query would find. PostgreSQL has other writers, and no cache.
-type cache struct {
+// Cache is what is held. A nil one holds nothing. Safe for concurrent use.
+type Cache struct {
 	mu      sync.RWMutex
 	records map[event.Ref]*event.Record // never altered once they are here
 	tokens  map[[32]byte]*event.Token
@@ -21,18 +22,19 @@ type cache struct {
 // maxCache is how many bytes the cache may hold, about.
 const maxCache = 16 << 20
 
-func newCache() *cache {
-	c := &cache{}
+// New makes an empty cache.
+func New() *Cache {
+	c := &Cache{}
 	c.empty()
 	return c
 }
 
-func (c *cache) empty() {
+func (c *Cache) empty() {
 	c.records, c.tokens, c.hashes, c.size = map[event.Ref]*event.Record{}, map[[32]byte]*event.Token{}, map[string][32]byte{}, 0
 }
 
-// clear forgets everything, after changes that were not told one by one.
-func (c *cache) clear() {
+// Clear forgets everything, after changes that were not told one by one.
+func (c *Cache) Clear() {
 	if c == nil {
 		return
 	}
@@ -42,7 +44,8 @@ func (c *cache) clear() {
 	c.empty()
 }
 
-func (c *cache) record(ref event.Ref) *event.Record {
+// Record gives a record; nil when it is not here.
+func (c *Cache) Record(ref event.Ref) *event.Record {
 	if c == nil {
 		return nil
 	}
@@ -51,8 +54,8 @@ func (c *cache) record(ref event.Ref) *event.Record {
 	return c.records[ref]
 }
 
-// bearer gives a token with its user and organization, all of one moment; nil when one of them is not here.
-func (c *cache) bearer(hash [32]byte) (t *event.Token, user, org *event.Record) {
+// Bearer gives a token with its user and organization, all of one moment; nil when one of them is not here.
+func (c *Cache) Bearer(hash [32]byte) (t *event.Token, user, org *event.Record) {
 	if c == nil {
 		return nil, nil, nil
 	}
@@ -67,9 +70,9 @@ func (c *cache) bearer(hash [32]byte) (t *event.Token, user, org *event.Record) 
 	return t, user, c.records[event.Ref{Kind: "org", ID: user.Org}]
 }
 
-// moment is to be taken before a query whose result is to be kept: if anything is committed before that, the result may
+// Moment is to be taken before a query whose result is to be kept: if anything is committed before that, the result may
 // be old already, and is not kept.
-func (c *cache) moment() uint64 {
+func (c *Cache) Moment() uint64 {
 	if c == nil {
 		return 0
 	}
@@ -78,7 +81,8 @@ func (c *cache) moment() uint64 {
 	return c.changes
 }
 
-func (c *cache) keepRecord(moment uint64, r *event.Record) {
+// KeepRecord keeps what a query has found, unless it may be old already.
+func (c *Cache) KeepRecord(moment uint64, r *event.Record) {
 	if c == nil || r == nil {
 		return
 	}
@@ -89,7 +93,8 @@ func (c *cache) keepRecord(moment uint64, r *event.Record) {
 	}
 }
 
-func (c *cache) keepToken(moment uint64, t *event.Token) {
+// KeepToken does the same for a token.
+func (c *Cache) KeepToken(moment uint64, t *event.Token) {
 	if c == nil || t == nil {
 		return
 	}
@@ -100,8 +105,8 @@ func (c *cache) keepToken(moment uint64, t *event.Token) {
 	}
 }
 
-// apply takes over what a batch has committed.
-func (c *cache) apply(changes *event.Changes) {
+// Apply takes over what a batch has committed.
+func (c *Cache) Apply(changes *event.Changes) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.changes++
@@ -134,7 +139,7 @@ func (c *cache) apply(changes *event.Changes) {
 	}
 }
 
-func (c *cache) put(r *event.Record) {
+func (c *Cache) put(r *event.Record) {
 	if old := c.records[r.Ref]; old != nil {
 		c.size -= weight(old)
 	}
@@ -149,7 +154,7 @@ func (c *cache) put(r *event.Record) {
 	}
 }
 
-func (c *cache) putToken(t *event.Token) {
+func (c *Cache) putToken(t *event.Token) {
 	const most = maxCache / 512
 	if len(c.tokens) >= most {
 		c.tokens, c.hashes = map[[32]byte]*event.Token{}, map[string][32]byte{}

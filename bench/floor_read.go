@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"net"
+	"net/http"
+	"runtime"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+)
+
+// rawRead is the floor of operations that read: an HTTP server with nothing in it but the read of one user by the primary
+// key. It runs in this process, which its callers share.
+type rawRead struct {
+	address    string
+	server     *http.Server
+	ids        []string
+	postmaster int
+	cleanup    func() error
+}
+
+// readDocument reads the state of a user.
+type readDocument func(ctx context.Context, id string) (string, error)
+
+const selectDocument = "SELECT doc FROM users WHERE id = "
+
+// openRawRead serves the rows that a floor has copied.
+func openRawRead(ctx context.Context, database, file string, people []person, postmaster int) (*rawRead, error) {
+	f := &rawRead{postmaster: postmaster}
+	for i := range people {
+		f.ids = append(f.ids, people[i].user)
+	}
+	read, err := f.open(ctx, database, file)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, errors.Join(err, f.cleanup())
+	}
+	f.address = listener.Addr().String()
+	f.server = &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		doc, err := read(r.Context(), r.URL.Path[1:])
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Length", strconv.Itoa(len(doc)))
+		_, _ = w.Write([]byte(doc))
+	})}
+	go func() { _ = f.server.Serve(listener) }()
+	return f, nil
+}
+
+// open gives the read: with as many connections as the server has.
+func (f *rawRead) open(ctx context.Context, database, file string) (readDocument, error) {
+	if database != "" {
+		config, err := pgxpool.ParseConfig(database)
+		if err != nil {
+			return nil, err
+		}
+		config.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
+		pool, err := pgxpool.NewWithConfig(ctx, config)
+		if err != nil {
+			return nil, err
+		}
+		f.cleanup = func() error { pool.Close(); return nil }
+		return func(ctx context.Context, id string) (doc string, err error) {
+			return doc, pool.QueryRow(ctx, selectDocument+"$1", id).Scan(&doc)
+		}, nil
+	}
+	db, err := sql.Open("sqlite", sqliteAddress(file, "query_only(1)"))
+	if err != nil {
+		return nil, err
+	}
+	n := max(4, 2*runtime.GOMAXPROCS(0))
+	db.SetMaxOpenConns(n)
+	db.SetMaxIdleConns(n)
+	f.cleanup = db.Close
+	prepared, err := db.PrepareContext(ctx, selectDocument+"?")
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	return func(ctx context.Context, id string) (doc string, err error) {
+		// A context that can end costs this driver a goroutine per query.
+		return doc, prepared.QueryRowContext(context.WithoutCancel(ctx), id).Scan(&doc)
+	}, nil
+}
+
+func (f *rawRead) run(ctx context.Context, callers int, warm, measured time.Duration) (sample, error) {
+	deadline := time.Now().Add(warm + measured + patience)
+	var calls []func() error
+	for i := range callers {
+		request, err := call{verb: "GET", path: "/" + f.ids[i]}.rest()
+		if err != nil {
+			return sample{}, err
+		}
+		conn, err := dialREST(f.address, deadline)
+		if err != nil {
+			return sample{}, err
+		}
+		defer conn.close()
+		calls = append(calls, func() error {
+			_, err := conn.must(request.next())
+			return err
+		})
+	}
+	return drive(ctx, calls, warm, measured, &meter{database: f.postmaster})
+}
+
+func (f *rawRead) close() error { return errors.Join(f.server.Close(), f.cleanup()) }

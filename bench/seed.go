@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// How many users the organizations have in which users are listed.
+const (
+	fewUsers  = 1_000
+	manyUsers = 200_000
+)
+
+// seed adds users to the organizations of those who list, straight through the store. The server must not run.
+func (s *subject) seed(ctx context.Context) (err error) {
+	text, err := os.ReadFile(filepath.Join(s.dir, "master.key"))
+	if err != nil {
+		return err
+	}
+	master, err := secret.ParseMasterKey(text)
+	if err != nil {
+		return err
+	}
+	database := s.database
+	if database == "" {
+		database = filepath.Join(s.dir, "signet.db")
+	}
+	st, _, err := store.Open(ctx, store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }()
+	return errors.Join(addUsers(ctx, st, s.world.few.org, fewUsers), addUsers(ctx, st, s.world.many.org, manyUsers))
+}
+
+// addUsers adds users, many in each transaction.
+func addUsers(ctx context.Context, st event.Store, org string, total int) error {
+	const (
+		perCommand = 100
+		hands      = 4
+	)
+	starts := make(chan int, total/perCommand)
+	for at := 0; at < total; at += perCommand {
+		starts <- at
+	}
+	close(starts)
+	failed := make(chan error, hands)
+	var group sync.WaitGroup
+	for range hands {
+		group.Go(func() {
+			for at := range starts {
+				if err := addSome(ctx, st, org, at, perCommand); err != nil {
+					failed <- err
+					return
+				}
+			}
+		})
+	}
+	group.Wait()
+	close(failed)
+	return <-failed
+}
+
+func addSome(ctx context.Context, st event.Store, org string, at, count int) error {
+	people := make([]user.NewHuman, count)
+	ids := make([]string, count)
+	c := event.Command{Origin: event.Origin{Actor: event.System}}
+	for i := range people {
+		name := fmt.Sprintf("user%06d", at+i)
+		people[i] = user.NewHuman{UserName: name, Email: name + "@example.org", EmailVerified: true,
+			Profile: user.Profile{FirstName: "Johanna", LastName: "Beispiel", DisplayName: fmt.Sprintf("Johanna Beispiel %06d", at+i), PreferredLanguage: "de-CH"}}
+		ids[i] = user.Kind.NewID()
+		c.Write = append(c.Write, user.Kind.Ref(ids[i]))
+		c.Claims = append(c.Claims, user.NameClaim(org, syntax.NameKey(name)))
+	}
+	c.Decide = func(tx *event.Tx) error {
+		for i := range people {
+			if _, err := user.AddHuman(tx, ids[i], org, &people[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return st.Do(ctx, c)
+}

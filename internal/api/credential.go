@@ -1,0 +1,158 @@
+package api
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Credentials implements CredentialService.
+type Credentials struct {
+	Store    event.Store
+	Sessions *session.Sessions
+	Master   secret.MasterKey
+}
+
+var _ signetv1connect.CredentialServiceHandler = Credentials{}
+
+// CreateMyToken makes a personal access token for the caller.
+func (s Credentials) CreateMyToken(ctx context.Context, r *signetv1.CreateMyTokenRequest) (*signetv1.CreateMyTokenResponse, error) {
+	t, err := s.Sessions.IssueOwn(ctx, call.From(ctx).Caller, newToken(r))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.CreateMyTokenResponse{TokenId: t.TokenID, Token: t.Token, ExpirationDate: timestamppb.New(t.Expires)}, nil
+}
+
+// ListMyTokens lists the caller's personal access tokens.
+func (s Credentials) ListMyTokens(ctx context.Context, r *signetv1.ListMyTokensRequest) (*signetv1.ListMyTokensResponse, error) {
+	tokens, next, err := s.tokens(ctx, session.Own(call.From(ctx).Caller), r)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ListMyTokensResponse{Tokens: tokens, NextPageToken: next}, nil
+}
+
+// RevokeMyToken revokes one of the caller's tokens.
+func (s Credentials) RevokeMyToken(ctx context.Context, r *signetv1.RevokeMyTokenRequest) (*signetv1.RevokeMyTokenResponse, error) {
+	if err := s.Sessions.Revoke(ctx, session.Own(call.From(ctx).Caller), r.GetTokenId()); err != nil {
+		return nil, err
+	}
+	return &signetv1.RevokeMyTokenResponse{}, nil
+}
+
+// CreateUserToken makes a personal access token for a service user of the context organization.
+func (s Credentials) CreateUserToken(ctx context.Context, r *signetv1.CreateUserTokenRequest) (*signetv1.CreateUserTokenResponse, error) {
+	t, err := s.Sessions.IssueFor(ctx, call.From(ctx).Permit, r.GetUserId(), newToken(r))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.CreateUserTokenResponse{TokenId: t.TokenID, Token: t.Token, ExpirationDate: timestamppb.New(t.Expires)}, nil
+}
+
+// ListUserTokens lists the tokens of a user of the context organization.
+func (s Credentials) ListUserTokens(ctx context.Context, r *signetv1.ListUserTokensRequest) (*signetv1.ListUserTokensResponse, error) {
+	tokens, next, err := s.tokens(ctx, session.Of(call.From(ctx).Permit, r.GetUserId()), r)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ListUserTokensResponse{Tokens: tokens, NextPageToken: next}, nil
+}
+
+// RevokeUserToken revokes a token of a user of the context organization.
+func (s Credentials) RevokeUserToken(ctx context.Context, r *signetv1.RevokeUserTokenRequest) (*signetv1.RevokeUserTokenResponse, error) {
+	if err := s.Sessions.Revoke(ctx, session.Of(call.From(ctx).Permit, r.GetUserId()), r.GetTokenId()); err != nil {
+		return nil, err
+	}
+	return &signetv1.RevokeUserTokenResponse{}, nil
+}
+
+// tokens renders a page of tokens.
+func (s Credentials) tokens(ctx context.Context, whose session.Whose, r listRequest) ([]*signetv1.Token, string, error) {
+	shown, next, err := listed(ctx, s.Sessions, s.Master, whose, secret.PAT, r)
+	var out []*signetv1.Token
+	for _, t := range shown {
+		out = append(out, &signetv1.Token{TokenId: t.ID, Name: t.Name, CreationDate: timestamppb.New(t.Created),
+			ExpirationDate: timestamppb.New(t.Expires), IsCurrent: t.ID == call.From(ctx).Caller.TokenID})
+	}
+	return out, next, err
+}
+
+// listed reads a page of sessions or tokens.
+func listed(ctx context.Context, sessions *session.Sessions, master secret.MasterKey, whose session.Whose, kind secret.TokenKind, r listRequest) ([]session.Shown, string, error) {
+	after, limit, err := page(ctx, master, r)
+	if err != nil {
+		return nil, "", err
+	}
+	shown, next, err := sessions.List(ctx, whose, kind, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	token, err := nextPage(ctx, master, r, next)
+	return shown, token, err
+}
+
+// SetServiceSecret makes a secret for a service user of the context organization.
+func (s Credentials) SetServiceSecret(ctx context.Context, r *signetv1.SetServiceSecretRequest) (*signetv1.SetServiceSecretResponse, error) {
+	info := call.From(ctx)
+	d, text, err := user.SetSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetServiceSecretResponse{Details: changed(d), Secret: text}, nil
+}
+
+// RemoveServiceSecret removes the secret of a service user of the context organization.
+func (s Credentials) RemoveServiceSecret(ctx context.Context, r *signetv1.RemoveServiceSecretRequest) (*signetv1.RemoveServiceSecretResponse, error) {
+	info := call.From(ctx)
+	d, err := user.RemoveSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveServiceSecretResponse{Details: changed(d)}, nil
+}
+
+// AddServiceKey adds a public key to a service user of the context organization.
+func (s Credentials) AddServiceKey(ctx context.Context, r *signetv1.AddServiceKeyRequest) (*signetv1.AddServiceKeyResponse, error) {
+	info := call.From(ctx)
+	d, id, err := user.AddKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, newKey(r))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AddServiceKeyResponse{Details: changed(d), KeyId: id}, nil
+}
+
+// ListServiceKeys lists the keys of a service user of the context organization.
+func (s Credentials) ListServiceKeys(ctx context.Context, r *signetv1.ListServiceKeysRequest) (*signetv1.ListServiceKeysResponse, error) {
+	u, err := user.GetService(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListServiceKeysResponse{Details: complete(u.Details())}
+	for _, k := range u.State.Service.Keys {
+		key := &signetv1.ServiceKey{KeyId: k.ID, CreationDate: timestamppb.New(event.Time(k.Created)), PublicKey: k.PublicKey}
+		if k.Expires != 0 {
+			key.ExpirationDate = timestamppb.New(event.Time(k.Expires))
+		}
+		out.Keys = append(out.Keys, key)
+	}
+	return out, nil
+}
+
+// RemoveServiceKey removes a key of a service user of the context organization.
+func (s Credentials) RemoveServiceKey(ctx context.Context, r *signetv1.RemoveServiceKeyRequest) (*signetv1.RemoveServiceKeyResponse, error) {
+	info := call.From(ctx)
+	d, err := user.RemoveKey(ctx, s.Store, info.Permit, r.GetUserId(), r.GetKeyId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveServiceKeyResponse{Details: changed(d)}, nil
+}

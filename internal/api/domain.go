@@ -1,0 +1,78 @@
+package api
+
+import (
+	"context"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+// checkNewDomain applies the grammar of domains. Elsewhere a malformed domain is one that the organization does not have.
+func checkNewDomain(r *signetv1.AddDomainRequest) []errs.Violation {
+	if _, problem := syntax.Domain(r.GetDomain()); problem != "" {
+		return []errs.Violation{{Field: "domain", Message: problem}}
+	}
+	return nil
+}
+
+// ListDomains reads the domains of an organization.
+func (s Organizations) ListDomains(ctx context.Context, _ *signetv1.ListDomainsRequest) (*signetv1.ListDomainsResponse, error) {
+	o, err := org.Get(ctx, s.Setup.Store, call.From(ctx).Permit)
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListDomainsResponse{Details: complete(o.Details())}
+	for i, d := range o.State.Domains {
+		out.Domains = append(out.Domains, showDomain(d, i == 0))
+	}
+	return out, nil
+}
+
+func showDomain(d org.Domain, primary bool) *signetv1.Domain {
+	name, value := d.Record()
+	return &signetv1.Domain{Domain: d.Name, IsVerified: d.Verified, IsPrimary: primary, VerificationName: name, VerificationValue: value}
+}
+
+// AddDomain adds a domain to an organization.
+func (s Organizations) AddDomain(ctx context.Context, r *signetv1.AddDomainRequest) (*signetv1.AddDomainResponse, error) {
+	info := call.From(ctx)
+	added, d, err := org.AddDomain(ctx, s.Setup.Store, info.Permit,
+		org.NewDomain{Name: r.GetDomain(), Verified: r.GetIsVerified(), IfMatch: info.IfMatch})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AddDomainResponse{Details: changed(d), Domain: showDomain(added, false)}, nil
+}
+
+// VerifyDomain looks for the proof of a domain.
+func (s Organizations) VerifyDomain(ctx context.Context, r *signetv1.VerifyDomainRequest) (*signetv1.VerifyDomainResponse, error) {
+	info := call.From(ctx)
+	d, err := org.VerifyDomain(ctx, s.Setup.Store, s.Resolver, info.Permit, r.GetDomain(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.VerifyDomainResponse{Details: changed(d)}, nil
+}
+
+// SetPrimaryDomain chooses the domain that login names are shown with.
+func (s Organizations) SetPrimaryDomain(ctx context.Context, r *signetv1.SetPrimaryDomainRequest) (*signetv1.SetPrimaryDomainResponse, error) {
+	info := call.From(ctx)
+	d, err := org.SetPrimaryDomain(ctx, s.Setup.Store, info.Permit, r.GetDomain(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetPrimaryDomainResponse{Details: changed(d)}, nil
+}
+
+// RemoveDomain takes a domain from an organization.
+func (s Organizations) RemoveDomain(ctx context.Context, r *signetv1.RemoveDomainRequest) (*signetv1.RemoveDomainResponse, error) {
+	info := call.From(ctx)
+	d, err := org.RemoveDomain(ctx, s.Setup.Store, info.Permit, r.GetDomain(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveDomainResponse{Details: changed(d)}, nil
+}

@@ -1,0 +1,73 @@
+package api
+
+import (
+	"context"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/idp"
+)
+
+// AddOIDCIdentityProvider creates a provider in the context organization.
+func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signetv1.AddOIDCIdentityProviderRequest) (*signetv1.AddOIDCIdentityProviderResponse, error) {
+	once, err := once(ctx, s.Master, s.Clock(), r)
+	if err != nil {
+		return nil, err
+	}
+	added, err := idp.AddOIDC(ctx, s.Store, s.Master, call.From(ctx).Permit, once,
+		idp.General{Name: r.GetName(), Styling: stylings.name(r.GetStylingType()), AutoRegister: r.GetAutoRegister()},
+		idp.OIDC{Issuer: r.GetIssuer(), ClientID: r.GetClientId(), Scopes: r.GetScopes()}, r.GetClientSecret())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AddOIDCIdentityProviderResponse{Details: complete(added.Details), IdpId: added.ID}, nil
+}
+
+// ListIdentityProviders reads a page of the providers of the context organization.
+func (s IdentityProviders) ListIdentityProviders(ctx context.Context, r *signetv1.ListIdentityProvidersRequest) (*signetv1.ListIdentityProvidersResponse, error) {
+	after, limit, err := page(ctx, s.Master, r)
+	if err != nil {
+		return nil, err
+	}
+	found, next, err := idp.List(ctx, s.Store, call.From(ctx).Permit,
+		idp.Filter{Name: r.GetName(), State: idpStates.name(r.GetState()), Type: idpTypes.name(r.GetType())}, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListIdentityProvidersResponse{}
+	for _, p := range found {
+		out.Idps = append(out.Idps, showProvider(p))
+	}
+	out.NextPageToken, err = nextPage(ctx, s.Master, r, next)
+	return out, err
+}
+
+// DeactivateIdentityProvider switches a provider of the context organization off.
+func (s IdentityProviders) DeactivateIdentityProvider(ctx context.Context, r *signetv1.DeactivateIdentityProviderRequest) (*signetv1.DeactivateIdentityProviderResponse, error) {
+	info := call.From(ctx)
+	d, err := idp.Deactivate(ctx, s.Store, info.Permit, r.GetIdpId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.DeactivateIdentityProviderResponse{Details: changed(d)}, nil
+}
+
+// ReactivateIdentityProvider switches a provider of the context organization on again.
+func (s IdentityProviders) ReactivateIdentityProvider(ctx context.Context, r *signetv1.ReactivateIdentityProviderRequest) (*signetv1.ReactivateIdentityProviderResponse, error) {
+	info := call.From(ctx)
+	d, err := idp.Reactivate(ctx, s.Store, info.Permit, r.GetIdpId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ReactivateIdentityProviderResponse{Details: changed(d)}, nil
+}
+
+// RemoveIdentityProvider ends a provider of the context organization.
+func (s IdentityProviders) RemoveIdentityProvider(ctx context.Context, r *signetv1.RemoveIdentityProviderRequest) (*signetv1.RemoveIdentityProviderResponse, error) {
+	info := call.From(ctx)
+	d, err := idp.Remove(ctx, s.Store, info.Permit, r.GetIdpId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveIdentityProviderResponse{Details: changed(d)}, nil
+}

@@ -1,0 +1,155 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/member"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Members implements MemberService.
+type Members struct {
+	Store  event.Store
+	Master secret.MasterKey
+}
+
+var _ signetv1connect.MemberServiceHandler = Members{}
+
+// ListOrganizationMembers reads a page of the members of the organization the path names.
+func (s Members) ListOrganizationMembers(ctx context.Context, r *signetv1.ListOrganizationMembersRequest) (*signetv1.ListOrganizationMembersResponse, error) {
+	members, next, err := s.list(ctx, r, member.OfOrganization)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ListOrganizationMembersResponse{Members: members, NextPageToken: next}, nil
+}
+
+// SetOrganizationMember gives a user roles in the organization the path names.
+func (s Members) SetOrganizationMember(ctx context.Context, r *signetv1.SetOrganizationMemberRequest) (*signetv1.SetOrganizationMemberResponse, error) {
+	info := call.From(ctx)
+	members, err := member.OfOrganization(info.Permit)
+	if err != nil {
+		return nil, err
+	}
+	d, err := members.Set(ctx, s.Store, r.GetUserId(), r.GetRoles(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetOrganizationMemberResponse{Details: changed(d)}, nil
+}
+
+// RemoveOrganizationMember takes a user's roles there away.
+func (s Members) RemoveOrganizationMember(ctx context.Context, r *signetv1.RemoveOrganizationMemberRequest) (*signetv1.RemoveOrganizationMemberResponse, error) {
+	info := call.From(ctx)
+	members, err := member.OfOrganization(info.Permit)
+	if err != nil {
+		return nil, err
+	}
+	d, err := members.Remove(ctx, s.Store, r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveOrganizationMemberResponse{Details: changed(d)}, nil
+}
+
+// ListInstallationMembers reads a page of the members of the installation.
+func (s Members) ListInstallationMembers(ctx context.Context, r *signetv1.ListInstallationMembersRequest) (*signetv1.ListInstallationMembersResponse, error) {
+	members, next, err := s.list(ctx, r, member.OfInstallation)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ListInstallationMembersResponse{Members: members, NextPageToken: next}, nil
+}
+
+// SetInstallationMember gives a user roles in the installation.
+func (s Members) SetInstallationMember(ctx context.Context, r *signetv1.SetInstallationMemberRequest) (*signetv1.SetInstallationMemberResponse, error) {
+	info := call.From(ctx)
+	members, err := member.OfInstallation(info.Permit)
+	if err != nil {
+		return nil, err
+	}
+	d, err := members.Set(ctx, s.Store, r.GetUserId(), r.GetRoles(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetInstallationMemberResponse{Details: changed(d)}, nil
+}
+
+// RemoveInstallationMember takes a user's roles there away.
+func (s Members) RemoveInstallationMember(ctx context.Context, r *signetv1.RemoveInstallationMemberRequest) (*signetv1.RemoveInstallationMemberResponse, error) {
+	info := call.From(ctx)
+	members, err := member.OfInstallation(info.Permit)
+	if err != nil {
+		return nil, err
+	}
+	d, err := members.Remove(ctx, s.Store, r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveInstallationMemberResponse{Details: changed(d)}, nil
+}
+
+// ListMyMemberships tells what the caller holds.
+func (s Members) ListMyMemberships(ctx context.Context, _ *signetv1.ListMyMembershipsRequest) (*signetv1.ListMyMembershipsResponse, error) {
+	held := call.From(ctx).Caller.Memberships
+	out := &signetv1.ListMyMembershipsResponse{}
+	if roles := held[access.Installation]; len(roles) > 0 {
+		out.Memberships = append(out.Memberships, &signetv1.Membership{Roles: roleNames(roles)})
+	}
+	for _, scope := range slices.Sorted(maps.Keys(held)) {
+		if scope != access.Installation {
+			out.Memberships = append(out.Memberships, &signetv1.Membership{OrgId: scope, Roles: roleNames(held[scope])})
+		}
+	}
+	return out, nil
+}
+
+// list reads a page of the members that the permit is for.
+func (s Members) list(ctx context.Context, r listRequest, of func(access.Permit) (member.Members, error)) (members []*signetv1.Member, next string, err error) {
+	after, limit, err := page(ctx, s.Master, r)
+	if err != nil {
+		return nil, "", err
+	}
+	permit := call.From(ctx).Permit
+	all, err := of(permit)
+	if err != nil {
+		return nil, "", err
+	}
+	users, cursor, err := all.List(ctx, s.Store, after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, u := range users {
+		members = append(members, renderMember(u, permit.Org()))
+	}
+	next, err = nextPage(ctx, s.Master, r, cursor)
+	return members, next, err
+}
+
+func renderMember(u *event.Object[user.User], scope string) *signetv1.Member {
+	out := &signetv1.Member{UserId: u.ID, Details: complete(u.Details()), UserName: u.State.UserName, Roles: roleNames(u.State.Memberships[scope])}
+	switch {
+	case u.State.Human != nil:
+		out.DisplayName = u.State.Human.Profile.DisplayName
+	case u.State.Service != nil:
+		out.DisplayName = u.State.Service.Name
+	}
+	return out
+}
+
+func roleNames(roles []access.Role) []string {
+	names := make([]string, len(roles))
+	for i, r := range roles {
+		names[i] = string(r)
+	}
+	slices.Sort(names)
+	return names
+}

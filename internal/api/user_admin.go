@@ -1,0 +1,126 @@
+package api
+
+import (
+	"context"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// AddHumanUser creates a person in the context organization.
+func (s Users) AddHumanUser(ctx context.Context, r *signetv1.AddHumanUserRequest) (*signetv1.AddHumanUserResponse, error) {
+	once, err := once(ctx, s.Master, s.Clock(), r)
+	if err != nil {
+		return nil, err
+	}
+	added, err := user.CreateHuman{NewHuman: humanOf(r), Password: r.GetPassword(), ChangeRequired: !r.GetNoChangeRequired()}.
+		Do(ctx, s.Store, s.Hasher, call.From(ctx).Permit, once)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AddHumanUserResponse{Details: complete(added.Details), UserId: added.ID}, nil
+}
+
+func humanOf(r *signetv1.AddHumanUserRequest) user.NewHuman {
+	p := r.GetProfile()
+	return user.NewHuman{
+		UserName: r.GetUserName(),
+		Profile: user.Profile{FirstName: p.GetFirstName(), LastName: p.GetLastName(), NickName: p.GetNickName(),
+			DisplayName: p.GetDisplayName(), PreferredLanguage: p.GetPreferredLanguage(), Gender: genders.name(p.GetGender())},
+		Email: r.GetEmail().GetEmail(), EmailVerified: r.GetEmail().GetIsEmailVerified(),
+		Phone: r.GetPhone().GetPhone(), PhoneVerified: r.GetPhone().GetIsPhoneVerified(),
+	}
+}
+
+// AddServiceUser creates a service user in the context organization.
+func (s Users) AddServiceUser(ctx context.Context, r *signetv1.AddServiceUserRequest) (*signetv1.AddServiceUserResponse, error) {
+	once, err := once(ctx, s.Master, s.Clock(), r)
+	if err != nil {
+		return nil, err
+	}
+	added, err := user.CreateService{UserName: r.GetUserName(), Name: r.GetName(), Description: r.GetDescription()}.
+		Do(ctx, s.Store, call.From(ctx).Permit, once)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AddServiceUserResponse{Details: complete(added.Details), UserId: added.ID}, nil
+}
+
+// ListUsers reads a page of the users of the context organization, which is read once for the login names of all.
+func (s Users) ListUsers(ctx context.Context, r *signetv1.ListUsersRequest) (*signetv1.ListUsersResponse, error) {
+	info := call.From(ctx)
+	after, limit, err := page(ctx, s.Master, r)
+	if err != nil {
+		return nil, err
+	}
+	o, err := org.Owning(ctx, s.Store, info.Caller, info.Permit.Org())
+	if err != nil {
+		return nil, err
+	}
+	if o == nil || o.State.State == org.Removed {
+		return nil, org.ErrNotFound
+	}
+	found, next, err := user.List(ctx, s.Store, info.Permit, user.Filter{
+		UserName: r.GetUserName(), Name: r.GetName(), Email: r.GetEmail(), State: userStates.name(r.GetState()), Type: userTypes.name(r.GetType()),
+	}, after, limit)
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListUsersResponse{}
+	for _, u := range found {
+		out.Users = append(out.Users, show(u, o))
+	}
+	out.NextPageToken, err = nextPage(ctx, s.Master, r, next)
+	return out, err
+}
+
+// oneBeginning refuses a list by more than one beginning: each has an order of its own.
+func oneBeginning(r *signetv1.ListUsersRequest) (wrong []errs.Violation) {
+	used := ""
+	for _, f := range []struct{ name, value string }{{"userName", r.GetUserName()}, {"name", r.GetName()}, {"email", r.GetEmail()}} {
+		switch {
+		case f.value == "":
+		case used == "":
+			used = f.name
+		default:
+			wrong = append(wrong, errs.Violation{Field: f.name, Message: "cannot be used together with " + used + ": leave one of them out"})
+		}
+	}
+	return wrong
+}
+
+// UpdateUserProfile replaces the profile of a user of the context organization.
+func (s Users) UpdateUserProfile(ctx context.Context, r *signetv1.UpdateUserProfileRequest) (*signetv1.UpdateUserProfileResponse, error) {
+	info := call.From(ctx)
+	d, err := user.ReplaceProfileOf(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, user.Profile{
+		FirstName: r.GetFirstName(), LastName: r.GetLastName(), NickName: r.GetNickName(), DisplayName: r.GetDisplayName(),
+		PreferredLanguage: r.GetPreferredLanguage(), Gender: genders.name(r.GetGender()),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.UpdateUserProfileResponse{Details: changed(d)}, nil
+}
+
+// UpdateServiceUser replaces name and description of a service user of the context organization.
+func (s Users) UpdateServiceUser(ctx context.Context, r *signetv1.UpdateServiceUserRequest) (*signetv1.UpdateServiceUserResponse, error) {
+	info := call.From(ctx)
+	d, err := user.ReplaceService(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetName(), r.GetDescription())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.UpdateServiceUserResponse{Details: changed(d)}, nil
+}
+
+// SetUserName gives a user of the context organization another user name.
+func (s Users) SetUserName(ctx context.Context, r *signetv1.SetUserNameRequest) (*signetv1.SetUserNameResponse, error) {
+	info := call.From(ctx)
+	d, err := user.SetUserName(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetUserName())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetUserNameResponse{Details: changed(d)}, nil
+}

@@ -1,0 +1,186 @@
+package idp
+
+import (
+	"slices"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// JWTAdded records a new provider with a JWT configuration.
+type JWTAdded struct {
+	General General `json:"general"`
+	JWT     JWT     `json:"jwt"`
+}
+
+// EventType implements event.Fact.
+func (JWTAdded) EventType() event.Type { return "idp.jwt_added.v1" }
+
+// Apply implements event.Fact.
+func (e JWTAdded) Apply(p *Provider) { *p = Provider{State: Active, General: e.General, JWT: &e.JWT} }
+
+// OIDCAdded records a new provider that speaks OpenID Connect.
+type OIDCAdded struct {
+	General General `json:"general"`
+	OIDC    OIDC    `json:"oidc"`
+}
+
+// EventType implements event.Fact.
+func (OIDCAdded) EventType() event.Type { return "idp.oidc_added.v1" }
+
+// Apply implements event.Fact.
+func (e OIDCAdded) Apply(p *Provider) {
+	*p = Provider{State: Active, General: e.General, OIDC: &e.OIDC}
+}
+
+// Changed records what is different in the general configuration.
+type Changed struct {
+	Name         *string  `json:"name,omitempty"`
+	NameKey      *string  `json:"nameKey,omitempty"`
+	Styling      *Styling `json:"styling,omitempty"`
+	AutoRegister *bool    `json:"autoRegister,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (Changed) EventType() event.Type { return "idp.changed.v1" }
+
+// Apply implements event.Fact.
+func (e Changed) Apply(p *Provider) {
+	event.Set(&p.General.Name, e.Name)
+	event.Set(&p.General.NameKey, e.NameKey)
+	event.Set(&p.General.Styling, e.Styling)
+	event.Set(&p.General.AutoRegister, e.AutoRegister)
+}
+
+// from keeps what differs from a configuration.
+func (e Changed) from(old *General) Changed {
+	return Changed{
+		Name:         differing(old.Name, e.Name),
+		NameKey:      differing(old.NameKey, e.NameKey),
+		Styling:      differing(old.Styling, e.Styling),
+		AutoRegister: differing(old.AutoRegister, e.AutoRegister),
+	}
+}
+
+// differing gives the new value where there is one and it is another.
+func differing[T comparable](old T, value *T) *T {
+	if value == nil {
+		return nil
+	}
+	return event.Changed(old, *value)
+}
+
+// JWTChanged records what is different in the JWT configuration.
+type JWTChanged struct {
+	Endpoint     *string `json:"endpoint,omitempty"`
+	Issuer       *string `json:"issuer,omitempty"`
+	KeysEndpoint *string `json:"keysEndpoint,omitempty"`
+	HeaderName   *string `json:"headerName,omitempty"`
+	Audience     *string `json:"audience,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (JWTChanged) EventType() event.Type { return "idp.jwt_changed.v1" }
+
+// Apply implements event.Fact.
+func (e JWTChanged) Apply(p *Provider) {
+	if p.JWT == nil {
+		return
+	}
+	event.Set(&p.JWT.Endpoint, e.Endpoint)
+	event.Set(&p.JWT.Issuer, e.Issuer)
+	event.Set(&p.JWT.KeysEndpoint, e.KeysEndpoint)
+	event.Set(&p.JWT.HeaderName, e.HeaderName)
+	event.Set(&p.JWT.Audience, e.Audience)
+}
+
+// from keeps what differs from a configuration.
+func (e JWTChanged) from(old *JWT) JWTChanged {
+	return JWTChanged{
+		Endpoint:     differing(old.Endpoint, e.Endpoint),
+		Issuer:       differing(old.Issuer, e.Issuer),
+		KeysEndpoint: differing(old.KeysEndpoint, e.KeysEndpoint),
+		HeaderName:   differing(old.HeaderName, e.HeaderName),
+		Audience:     differing(old.Audience, e.Audience),
+	}
+}
+
+// OIDCChanged records what is different in the OpenID Connect configuration, but for its secret.
+type OIDCChanged struct {
+	Issuer   *string   `json:"issuer,omitempty"`
+	ClientID *string   `json:"clientId,omitempty"`
+	Scopes   *[]string `json:"scopes,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (OIDCChanged) EventType() event.Type { return "idp.oidc_changed.v1" }
+
+// Apply implements event.Fact.
+func (e OIDCChanged) Apply(p *Provider) {
+	if p.OIDC == nil {
+		return
+	}
+	event.Set(&p.OIDC.Issuer, e.Issuer)
+	event.Set(&p.OIDC.ClientID, e.ClientID)
+	event.Set(&p.OIDC.Scopes, e.Scopes)
+}
+
+// from keeps what differs from a configuration.
+func (e OIDCChanged) from(old *OIDC) OIDCChanged {
+	changed := OIDCChanged{Issuer: differing(old.Issuer, e.Issuer), ClientID: differing(old.ClientID, e.ClientID)}
+	if e.Scopes != nil && !slices.Equal(old.Scopes, *e.Scopes) {
+		scopes := append([]string{}, *e.Scopes...) // none is an empty list: null would read as no change
+		changed.Scopes = &scopes
+	}
+	return changed
+}
+
+// ClientSecretSet records that there is a secret, another one than before. The secret itself is no fact.
+type ClientSecretSet struct{}
+
+// EventType implements event.Fact.
+func (ClientSecretSet) EventType() event.Type { return "idp.client_secret_set.v1" }
+
+// Apply implements event.Fact.
+func (ClientSecretSet) Apply(p *Provider) { p.hasClientSecret(true) }
+
+// ClientSecretRemoved records that there is no secret any more.
+type ClientSecretRemoved struct{}
+
+// EventType implements event.Fact.
+func (ClientSecretRemoved) EventType() event.Type { return "idp.client_secret_removed.v1" }
+
+// Apply implements event.Fact.
+func (ClientSecretRemoved) Apply(p *Provider) { p.hasClientSecret(false) }
+
+func (p *Provider) hasClientSecret(has bool) {
+	if p.OIDC != nil {
+		p.OIDC.HasClientSecret = has
+	}
+}
+
+// Deactivated records that nobody may sign in through the provider.
+type Deactivated struct{}
+
+// EventType implements event.Fact.
+func (Deactivated) EventType() event.Type { return "idp.deactivated.v1" }
+
+// Apply implements event.Fact.
+func (Deactivated) Apply(p *Provider) { p.State = Inactive }
+
+// Reactivated records that the provider is offered again.
+type Reactivated struct{}
+
+// EventType implements event.Fact.
+func (Reactivated) EventType() event.Type { return "idp.reactivated.v1" }
+
+// Apply implements event.Fact.
+func (Reactivated) Apply(p *Provider) { p.State = Active }
+
+// WasRemoved records the end of the provider.
+type WasRemoved struct{}
+
+// EventType implements event.Fact.
+func (WasRemoved) EventType() event.Type { return "idp.removed.v1" }
+
+// Apply implements event.Fact.
+func (WasRemoved) Apply(p *Provider) { *p = Provider{State: Removed} }

@@ -1,0 +1,171 @@
+// Package lifecycle switches users and organizations off and on, and removes them. What a removed organization leaves
+// behind is cleared away in the background, in small steps.
+package lifecycle
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/member"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Reasons of this package.
+const (
+	UserWrongState         errs.Reason = "USER_WRONG_STATE"
+	OrganizationWrongState errs.Reason = "ORGANIZATION_WRONG_STATE"
+	DefaultOrganization    errs.Reason = "DEFAULT_ORGANIZATION"
+)
+
+// userStep is one step in a user's life.
+type userStep struct {
+	from user.State // where it starts; empty: anywhere
+	to   string     // in the words of a refusal
+	fact event.Fact[user.User]
+	ends bool // the user cannot act afterwards
+}
+
+// DeactivateUser switches off a user in the permit's organization, and ends all sessions and tokens for good. Errors, here
+// and below: user.ErrNotFound; access.ErrTargetHoldsMore; FailedPrecondition in the wrong state; member.ErrLastOwner; Aborted
+// when match does not hold.
+func DeactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{user.Active, "deactivated", user.Deactivated{}, true}.do(ctx, s, permit, id, match)
+}
+
+// ReactivateUser switches a user on again.
+func ReactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{user.Inactive, "reactivated", user.Reactivated{}, false}.do(ctx, s, permit, id, match)
+}
+
+// LockUser locks a user out, and ends all sessions and tokens for good.
+func LockUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{user.Active, "locked", user.WasLocked{}, true}.do(ctx, s, permit, id, match)
+}
+
+// UnlockUser lets a locked user in again.
+func UnlockUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{user.Locked, "unlocked", user.Unlocked{}, false}.do(ctx, s, permit, id, match)
+}
+
+// RemoveUser ends a user for good, with everything secret there is of it.
+func RemoveUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return userStep{"", "removed", user.WasRemoved{}, true}.do(ctx, s, permit, id, match)
+}
+
+func (step userStep) removes() bool { return step.fact == user.WasRemoved{} }
+
+func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	var details event.Details
+	err := member.Settle(func() error {
+		u, err := user.Get(ctx, s, permit, id)
+		if err != nil {
+			return err
+		}
+		command := event.Command{Origin: permit.Origin(), Write: []event.Ref{user.Kind.Ref(id)}}
+		var owners *member.Owners
+		if step.ends && member.IsOwner(&u.State) {
+			if owners, err = member.OwnersBut(ctx, s, func(o *event.Object[user.User]) bool { return o.ID == id }); err != nil {
+				return err
+			}
+			command.Read = owners.Reads()
+			if step.removes() {
+				command.Write = append(command.Write, installation.Ref)
+			}
+		}
+		var tokens []string
+		if step.removes() {
+			if tokens, err = tokensOf(ctx, s, id); err != nil {
+				return err
+			}
+		}
+		command.Decide = func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			if u, err = user.Reachable(u, permit); err != nil {
+				return err
+			}
+			if err := permit.Covers(u.State.Memberships); err != nil {
+				return err
+			}
+			if err := step.starts(u.State.State); err != nil {
+				return err
+			}
+			if step.ends && member.IsOwner(&u.State) {
+				if err := owners.Remain(tx); err != nil {
+					return err
+				}
+			}
+			if err := match.Check(u.Sequence); err != nil {
+				return err
+			}
+			if step.removes() {
+				err = end(tx, u, tokens)
+			} else {
+				err = u.Append(step.fact)
+			}
+			details = u.Details()
+			return err
+		}
+		return s.Do(ctx, command)
+	})
+	return details, err
+}
+
+// starts refuses where the step does not start from the user's state.
+func (step userStep) starts(state user.State) error {
+	if step.from == "" || step.from == state {
+		return nil
+	}
+	return errs.New(errs.FailedPrecondition, UserWrongState, wrongState("user", string(state), string(step.from), step.to))
+}
+
+func wrongState(what, is, from, to string) string {
+	return "this " + what + " is " + strings.ToUpper(is) + ": only one that is " + strings.ToUpper(from) + " can be " + to
+}
+
+// end removes a user inside a command that declared it for writing and, where the user owns the installation, that too. Its
+// tokens are dead by the fact itself; those given are dropped, any other goes when it has expired.
+func end(tx *event.Tx, u *event.Object[user.User], tokens []string) error {
+	if member.IsOwner(&u.State) {
+		i, err := installation.Kind.Get(tx, installation.ID)
+		if err != nil {
+			return err
+		}
+		if i != nil && slices.Contains(i.State.Owners, u.ID) {
+			if err := i.Append(installation.OwnerRemoved{UserID: u.ID}); err != nil {
+				return err
+			}
+		}
+	}
+	for _, row := range user.SecretRows(u.ID) {
+		tx.DropRow(row)
+	}
+	for _, id := range tokens {
+		tx.DropToken(id)
+	}
+	return u.Append(user.WasRemoved{})
+}
+
+// tokensOf finds tokens of a user to drop: not more than a command should.
+func tokensOf(ctx context.Context, r event.Reader, id string) ([]string, error) {
+	const most = 100
+	var ids []string
+	for _, kind := range []secret.TokenKind{secret.Session, secret.PAT} {
+		tokens, err := r.TokensOf(ctx, id, string(kind), "", most)
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range tokens {
+			ids = append(ids, t.ID)
+		}
+	}
+	return ids, nil
+}

@@ -1,0 +1,359 @@
+package org
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"net"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+// maxDomains is how many domains an organization can have.
+const maxDomains = 100
+
+// Domain is a domain of an organization, in the form it is compared in.
+type Domain struct {
+	Name      string `json:"name"`
+	Verified  bool   `json:"verified,omitempty"`
+	Challenge string `json:"challenge,omitempty"` // what the record that proves it has to hold; empty once it is verified
+}
+
+// PrimaryDomain is the one login names are shown with; empty when there is none.
+func (o *Org) PrimaryDomain() string {
+	if len(o.Domains) == 0 {
+		return ""
+	}
+	return o.Domains[0].Name
+}
+
+// LoginNames of a user with this user name: one for every verified domain, the primary one first.
+func (o *Org) LoginNames(userName string) []string {
+	var names []string
+	for _, d := range o.Domains {
+		if d.Verified {
+			names = append(names, userName+"@"+d.Name)
+		}
+	}
+	return names
+}
+
+// domain finds one of the organization's domains; -1 where it has no such.
+func (o *Org) domain(name string) int {
+	return slices.IndexFunc(o.Domains, func(d Domain) bool { return d.Name == name })
+}
+
+// Record is the DNS record of type TXT that proves a domain. Both are empty where nothing is left to prove.
+func (d Domain) Record() (name, value string) {
+	if d.Verified || d.Challenge == "" {
+		return "", ""
+	}
+	return "_signet-challenge." + d.Name, "signet-domain-verification=" + d.Challenge
+}
+
+// DomainClaim is the claim of the organization that has verified a domain.
+func DomainClaim(domain string) event.Claim { return event.Claim{Space: "domain", Key: domain} }
+
+// DomainAdded records a domain; Primary makes it the one login names are shown with.
+type DomainAdded struct {
+	Domain    string `json:"domain"`
+	Verified  bool   `json:"verified,omitempty"`
+	Primary   bool   `json:"primary,omitempty"`
+	Challenge string `json:"challenge,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (DomainAdded) EventType() event.Type { return "org.domain_added.v1" }
+
+// Apply implements event.Fact.
+func (e DomainAdded) Apply(o *Org) {
+	d := Domain{Name: e.Domain, Verified: e.Verified, Challenge: e.Challenge}
+	if e.Primary {
+		o.Domains = slices.Insert(o.Domains, 0, d)
+	} else {
+		o.Domains = append(o.Domains, d)
+	}
+}
+
+// DomainVerified records that a domain was proven to belong to the organization.
+type DomainVerified struct {
+	Domain string `json:"domain"`
+}
+
+// EventType implements event.Fact.
+func (DomainVerified) EventType() event.Type { return "org.domain_verified.v1" }
+
+// Apply implements event.Fact.
+func (e DomainVerified) Apply(o *Org) {
+	if i := o.domain(e.Domain); i >= 0 {
+		o.Domains[i].Verified, o.Domains[i].Challenge = true, ""
+	}
+}
+
+// PrimaryDomainSet records which domain login names are shown with.
+type PrimaryDomainSet struct {
+	Domain string `json:"domain"`
+}
+
+// EventType implements event.Fact.
+func (PrimaryDomainSet) EventType() event.Type { return "org.primary_domain_set.v1" }
+
+// Apply implements event.Fact.
+func (e PrimaryDomainSet) Apply(o *Org) {
+	if i := o.domain(e.Domain); i >= 0 {
+		d := o.Domains[i]
+		o.Domains = slices.Insert(slices.Delete(o.Domains, i, i+1), 0, d)
+	}
+}
+
+// DomainRemoved records that a domain is the organization's no longer.
+type DomainRemoved struct {
+	Domain string `json:"domain"`
+}
+
+// EventType implements event.Fact.
+func (DomainRemoved) EventType() event.Type { return "org.domain_removed.v1" }
+
+// Apply implements event.Fact.
+func (e DomainRemoved) Apply(o *Org) {
+	if i := o.domain(e.Domain); i >= 0 {
+		o.Domains = slices.Delete(o.Domains, i, i+1)
+	}
+}
+
+// Reasons of the rules about domains.
+const (
+	DomainTaken       errs.Reason = "DOMAIN_TAKEN"
+	DomainExists      errs.Reason = "DOMAIN_EXISTS"
+	DomainNotFound    errs.Reason = "DOMAIN_NOT_FOUND"
+	DomainNotProven   errs.Reason = "DOMAIN_NOT_PROVEN"
+	DomainNotVerified errs.Reason = "DOMAIN_NOT_VERIFIED"
+	DomainIsPrimary   errs.Reason = "DOMAIN_IS_PRIMARY"
+	TooManyDomains    errs.Reason = "TOO_MANY_DOMAINS"
+	DNSAway           errs.Reason = "DNS_UNAVAILABLE"
+)
+
+// ErrDomainTaken: another organization has the domain.
+var ErrDomainTaken = errs.New(errs.AlreadyExists, DomainTaken, "the domain belongs to another organization: choose another one, or leave it out to get one")
+
+// Refusals of the rules about domains.
+var (
+	ErrDomainExists      = errs.New(errs.AlreadyExists, DomainExists, "the organization has this domain already")
+	ErrDomainNotFound    = errs.New(errs.NotFound, DomainNotFound, "the organization has no such domain: list its domains to see those it has")
+	ErrDomainNotProven   = errs.New(errs.FailedPrecondition, DomainNotProven, "the record that proves the domain was not found in DNS")
+	ErrDomainNotVerified = errs.New(errs.FailedPrecondition, DomainNotVerified, "the domain is not verified: verify it first")
+	ErrDomainIsPrimary   = errs.New(errs.FailedPrecondition, DomainIsPrimary, "the primary domain cannot be removed: make another one the primary domain first")
+	ErrTooManyDomains    = errs.New(errs.FailedPrecondition, TooManyDomains, "an organization has at most 100 domains: remove one first")
+	ErrVouching          = errs.New(errs.PermissionDenied, access.PermissionDenied,
+		"only who may change the domains of every organization can vouch for a domain: leave isVerified out, and verify the domain by its DNS record")
+	errDomainHeld = errs.New(ErrDomainTaken.Kind, DomainTaken, "the domain belongs to another organization: it has to be removed there first")
+	ErrDNSAway    = &errs.Error{Kind: errs.Unavailable, Reason: DNSAway, Message: "DNS did not answer: try again shortly", RetryAfter: 10 * time.Second}
+)
+
+// NewDomain is a domain that an organization wants.
+type NewDomain struct {
+	Name     string
+	Verified bool // somebody who may do so for every organization vouches for it
+	IfMatch  event.IfMatch
+}
+
+// AddDomain adds a domain to the permit's organization. One that is not verified claims nothing: others may try to
+// prove it too. Errors: InvalidArgument; ErrVouching; ErrNotFound; ErrTooManyDomains; Aborted when IfMatch does not
+// hold; ErrDomainExists; ErrDomainTaken.
+func AddDomain(ctx context.Context, s event.Store, permit access.Permit, in NewDomain) (Domain, event.Details, error) {
+	name, problem := syntax.Domain(in.Name)
+	if problem != "" {
+		return Domain{}, event.Details{}, errs.Invalid(errs.Violation{Field: "domain", Message: problem})
+	}
+	if in.Verified && !permit.Holds(access.DomainWrite, access.Installation) {
+		return Domain{}, event.Details{}, ErrVouching
+	}
+	added := Domain{Name: name, Verified: in.Verified}
+	if !in.Verified {
+		added.Challenge = newChallenge()
+	}
+	details, err := change(ctx, s, permit, []event.Claim{DomainClaim(name)}, func(tx *event.Tx, o *event.Object[Org]) (event.Fact[Org], error) {
+		if len(o.State.Domains) >= maxDomains {
+			return nil, ErrTooManyDomains
+		}
+		if err := in.IfMatch.Check(o.Sequence); err != nil {
+			return nil, err
+		}
+		if o.State.domain(name) >= 0 {
+			return nil, ErrDomainExists
+		}
+		fact := DomainAdded{Domain: name, Verified: added.Verified, Challenge: added.Challenge}
+		if !in.Verified {
+			return fact, nil
+		}
+		return fact, free(tx, o.ID, name)
+	})
+	return added, details, err
+}
+
+// free refuses with ErrDomainTaken where another organization has verified the domain.
+func free(tx *event.Tx, id, domain string) error {
+	holder, err := tx.Holder(DomainClaim(domain))
+	if err == nil && holder != "" && holder != id {
+		return errDomainHeld
+	}
+	return err
+}
+
+// newChallenge is what nobody can have in DNS by chance.
+func newChallenge() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// Resolver looks up DNS records of type TXT, as net.Resolver does.
+type Resolver interface {
+	LookupTXT(ctx context.Context, name string) ([]string, error)
+}
+
+// lookupLimit is how long DNS has to answer.
+const lookupLimit = 5 * time.Second
+
+// VerifyDomain looks for the record that proves a domain of the permit's organization, and makes the domain its own. One
+// that is verified already needs no record. Errors: ErrNotFound; ErrDomainNotFound; ErrDomainNotProven, naming the
+// record; Aborted when match does not hold; ErrDomainTaken; ErrDNSAway; those of permit.Renew when the caller may no
+// longer once DNS has answered.
+func VerifyDomain(ctx context.Context, s event.Store, dns Resolver, permit access.Permit, domain string, match event.IfMatch) (event.Details, error) {
+	name, problem := syntax.Domain(domain)
+	if problem != "" {
+		return event.Details{}, ErrDomainNotFound
+	}
+	o, err := Get(ctx, s, permit)
+	if err != nil {
+		return event.Details{}, err
+	}
+	i := o.State.domain(name)
+	if i < 0 {
+		return event.Details{}, ErrDomainNotFound
+	}
+	wanted := o.State.Domains[i]
+	if !wanted.Verified {
+		if err := match.Check(o.Sequence); err != nil { // known before DNS is asked; what holds is decided in the command
+			return event.Details{}, err
+		}
+		if err := prove(ctx, dns, wanted); err != nil {
+			return event.Details{}, err
+		}
+		if permit, err = permit.Renew(ctx); err != nil { // DNS may have taken long
+			return event.Details{}, err
+		}
+	}
+	return change(ctx, s, permit, []event.Claim{DomainClaim(name)}, func(tx *event.Tx, o *event.Object[Org]) (event.Fact[Org], error) {
+		i := o.State.domain(name)
+		if i < 0 {
+			return nil, ErrDomainNotFound
+		}
+		// Removed and added again meanwhile, it has another challenge, and that is not proven.
+		if d := o.State.Domains[i]; !d.Verified && (wanted.Verified || d.Challenge != wanted.Challenge) {
+			return nil, notProven(d)
+		}
+		if err := match.Check(o.Sequence); err != nil {
+			return nil, err
+		}
+		return DomainVerified{Domain: name}, free(tx, o.ID, name)
+	})
+}
+
+// prove looks for a domain's record. The name is asked for as it is, with a dot at its end: otherwise a resolver may
+// look for it below the domains of the machine it runs on, where somebody else can answer.
+func prove(ctx context.Context, dns Resolver, d Domain) error {
+	name, value := d.Record()
+	if !canBeInDNS(name) {
+		return notProven(d)
+	}
+	limited, cancel := context.WithTimeout(ctx, lookupLimit)
+	defer cancel()
+	found, err := dns.LookupTXT(limited, strings.TrimSuffix(name, ".")+".")
+	if failure, ok := errors.AsType[*net.DNSError](err); ok && failure.IsNotFound {
+		return notProven(d)
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil: // not even the log gets to see what came from outside
+		return ErrDNSAway
+	case !slices.Contains(found, value):
+		return notProven(d)
+	}
+	return nil
+}
+
+// notProven says what to do about a domain that is not proven.
+func notProven(d Domain) error {
+	e := *ErrDomainNotProven
+	if name, value := d.Record(); name != "" {
+		e.Message += ": create a record of type TXT with the name " + name + " and the text " + value + ", wait until DNS has it, and try again"
+	}
+	return &e
+}
+
+// canBeInDNS tells whether DNS could have records of a name; domains may be others.
+func canBeInDNS(name string) bool {
+	name = strings.TrimSuffix(name, ".")
+	if name == "" || len(name) > 253 {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || strings.ContainsFunc(label, func(r rune) bool {
+			return !('a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '-' || r == '_')
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// SetPrimaryDomain makes a domain the one login names of the permit's organization are shown with. Errors: ErrNotFound;
+// ErrDomainNotFound; ErrDomainNotVerified; Aborted when match does not hold.
+func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, domain string, match event.IfMatch) (event.Details, error) {
+	return changeDomain(ctx, s, permit, domain, match, func(o *Org, i int) (event.Fact[Org], error) {
+		if !o.Domains[i].Verified {
+			return nil, ErrDomainNotVerified
+		}
+		return PrimaryDomainSet{Domain: o.Domains[i].Name}, nil
+	})
+}
+
+// RemoveDomain takes a domain from the permit's organization; others can have it then. Errors: ErrNotFound;
+// ErrDomainNotFound; ErrDomainIsPrimary; Aborted when match does not hold.
+func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, domain string, match event.IfMatch) (event.Details, error) {
+	return changeDomain(ctx, s, permit, domain, match, func(o *Org, i int) (event.Fact[Org], error) {
+		if i == 0 {
+			return nil, ErrDomainIsPrimary
+		}
+		return DomainRemoved{Domain: o.Domains[i].Name}, nil
+	})
+}
+
+// changeDomain records a fact about a domain that the organization has.
+func changeDomain(ctx context.Context, s event.Store, permit access.Permit, domain string, match event.IfMatch,
+	decide func(o *Org, i int) (event.Fact[Org], error)) (event.Details, error) {
+	name, problem := syntax.Domain(domain)
+	if problem != "" {
+		return event.Details{}, ErrDomainNotFound
+	}
+	return change(ctx, s, permit, nil, func(_ *event.Tx, o *event.Object[Org]) (event.Fact[Org], error) {
+		i := o.State.domain(name)
+		if i < 0 {
+			return nil, ErrDomainNotFound
+		}
+		fact, err := decide(&o.State, i)
+		if err != nil {
+			return nil, err
+		}
+		return fact, match.Check(o.Sequence)
+	})
+}

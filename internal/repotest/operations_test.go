@@ -1,0 +1,97 @@
+package repotest
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/genproto/googleapis/api/annotations"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+)
+
+// operationsFile lists all operations. It follows from the definition; SIGNET_UPDATE_DOCS=1 writes it (make generate).
+const operationsFile = "docs/api/operations.md"
+
+func TestTheListOfOperationsIsWhatTheDefinitionSays(t *testing.T) {
+	want := operationsPage(t)
+	path := filepath.Join(root, operationsFile)
+	if os.Getenv("SIGNET_UPDATE_DOCS") != "" {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(path)
+	if err != nil || string(have) != want {
+		t.Errorf("%s is not up to date: run make generate (%v)", operationsFile, err)
+	}
+}
+
+func operationsPage(t *testing.T) string {
+	services := map[string][]string{}
+	methods(t, func(t *testing.T, m protoreflect.MethodDescriptor, rule *signetv1.Rule) {
+		binding, _ := proto.GetExtension(m.Options(), annotations.E_Http).(*annotations.HttpRule)
+		notes := []string{}
+		if rule.GetDeprecatedSince() != 0 {
+			notes = append(notes, "deprecated")
+		}
+		if rule.GetUpdates() {
+			notes = append(notes, "`if-match`")
+		}
+		if rule.GetCreates() {
+			notes = append(notes, "`idempotency-key`")
+		}
+		name := string(m.Parent().Name())
+		services[name] = append(services[name], fmt.Sprintf("| `%s` | `%s` | %s | %s |", m.Name(), pathOf(binding), whoMay(rule), strings.Join(notes, ", ")))
+	})
+	var b strings.Builder
+	b.WriteString("# All operations\n\nMade by `make generate` from [proto/signet/v1](../../proto/signet/v1), where each of them is described; so does `/openapi.json`. " +
+		"What holds for all of them\nis in [README.md](README.md).\n")
+	names := make([]string, 0, len(services))
+	for name := range services {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		fmt.Fprintf(&b, "\n## %s\n\n| RPC | REST | who may | honours |\n|---|---|---|---|\n%s\n", name, strings.Join(services[name], "\n"))
+	}
+	return b.String()
+}
+
+func pathOf(rule *annotations.HttpRule) string {
+	switch p := rule.GetPattern().(type) {
+	case *annotations.HttpRule_Get:
+		return "GET " + p.Get
+	case *annotations.HttpRule_Put:
+		return "PUT " + p.Put
+	case *annotations.HttpRule_Post:
+		return "POST " + p.Post
+	case *annotations.HttpRule_Patch:
+		return "PATCH " + p.Patch
+	case *annotations.HttpRule_Delete:
+		return "DELETE " + p.Delete
+	}
+	return ""
+}
+
+func whoMay(rule *signetv1.Rule) string {
+	switch {
+	case rule.GetPublic():
+		return "everybody"
+	case rule.GetAuthenticated():
+		return "anybody signed in, about themselves"
+	}
+	where := map[signetv1.Scope]string{
+		signetv1.Scope_SCOPE_SELF:    "in the installation",
+		signetv1.Scope_SCOPE_CONTEXT: "in the context organization",
+		signetv1.Scope_SCOPE_PATH:    "in the organization of the path",
+		signetv1.Scope_SCOPE_TARGET:  "where the target belongs",
+	}[rule.GetScope()]
+	return "`" + rule.GetPermission() + "` " + where
+}

@@ -1,0 +1,169 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// How long a personal access token counts: as long as asked for, within bounds.
+const (
+	DefaultTokenLife = 90 * 24 * time.Hour
+	MaxTokenLife     = 366 * 24 * time.Hour
+)
+
+// Reasons why no token is made.
+const (
+	SessionRequired errs.Reason = "SESSION_REQUIRED"
+	UserNotActive   errs.Reason = "USER_NOT_ACTIVE"
+	OrgNotActive    errs.Reason = "ORGANIZATION_NOT_ACTIVE"
+)
+
+// Errors that the rules of new tokens refuse with.
+var (
+	ErrSessionRequired = errs.New(errs.PermissionDenied, SessionRequired, "a token cannot make others: sign in, and make it with the session's token")
+	ErrUserNotActive   = errs.New(errs.FailedPrecondition, UserNotActive, "this user is not active, and a token would not work: reactivate or unlock the user first")
+	ErrOrgNotActive    = errs.New(errs.FailedPrecondition, OrgNotActive, "the user's organization is not active, and a token would not work: reactivate it first")
+
+	errNotAPerson = errs.New(errs.FailedPrecondition, user.NotHuman, "this is a service user: somebody who administers it has to make its tokens")
+)
+
+// NewToken is a personal access token to make.
+type NewToken struct {
+	Name    string     // what it is for; kept with the token only, since people write names there
+	Expires *time.Time // nil: after DefaultTokenLife
+}
+
+// Violations lists what is wrong with it at a moment, in the names of the API.
+func (n NewToken) Violations(now time.Time) []errs.Violation {
+	problem := ""
+	switch e, now := n.expires(event.Micros(now)), event.Micros(now); {
+	case e <= now:
+		problem = "must be in the future"
+	case e > now+MaxTokenLife.Microseconds():
+		problem = "must be at most 366 days ahead"
+	default:
+		return nil
+	}
+	return []errs.Violation{{Field: "expirationDate", Message: problem}}
+}
+
+func (n NewToken) expires(now int64) int64 {
+	if n.Expires == nil {
+		return now + DefaultTokenLife.Microseconds()
+	}
+	return event.Micros(*n.Expires)
+}
+
+// Issued is a new token. Token is shown this once.
+type Issued struct {
+	TokenID string
+	Token   string
+	Expires time.Time
+}
+
+// IssueOwn makes a personal access token for the caller. Errors: FailedPrecondition for a service user;
+// ErrSessionRequired, so that a token that leaked does not outlive itself; InvalidArgument with the violations of n;
+// Aborted when the caller's sessions were ended meanwhile.
+func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewToken) (Issued, error) {
+	seen, err := user.Self(ctx, s.Store, caller)
+	if err != nil {
+		return Issued{}, err
+	}
+	if seen.State.Human == nil {
+		return Issued{}, errNotAPerson
+	}
+	if caller.TokenKind != string(secret.Session) {
+		return Issued{}, ErrSessionRequired
+	}
+	return s.issue(ctx, caller.Origin(), caller.UserID, caller.OrgID, n, func(u *event.Object[user.User]) error {
+		if u == nil || u.State.State == user.Removed {
+			return user.ErrNotFound
+		}
+		if u.State.SessionEpoch != seen.State.SessionEpoch {
+			return errSessionsMoved
+		}
+		return nil
+	})
+}
+
+// IssueFor makes a personal access token for a service user of the permit's organization. Errors: user.ErrNotFound;
+// access.ErrTargetHoldsMore; user.ErrNotService, since people make their own; ErrUserNotActive and ErrOrgNotActive;
+// InvalidArgument with the violations of n.
+func (s *Sessions) IssueFor(ctx context.Context, permit access.Permit, userID string, n NewToken) (Issued, error) {
+	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, func(u *event.Object[user.User]) error {
+		u, err := user.Reachable(u, permit)
+		if err != nil {
+			return err
+		}
+		if err := permit.Covers(u.State.Memberships); err != nil {
+			return err
+		}
+		if u.State.Service == nil {
+			return user.ErrNotService
+		}
+		return nil
+	})
+}
+
+func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID string, n NewToken, may func(*event.Object[user.User]) error) (Issued, error) {
+	token, hash := secret.NewToken(secret.PAT)
+	out := Issued{Token: token}
+	err := s.Store.Do(ctx, event.Command{
+		Origin: origin,
+		Write:  []event.Ref{Kind.Ref(IDFor(userID))},
+		Read:   []event.Ref{userRef(userID), org.Kind.Ref(orgID)},
+		Decide: func(tx *event.Tx) error {
+			if wrong := n.Violations(event.Time(tx.Now())); len(wrong) > 0 {
+				return errs.Invalid(wrong...)
+			}
+			u, err := user.Kind.Get(tx, userID)
+			if err != nil {
+				return err
+			}
+			if err := may(u); err != nil {
+				return err
+			}
+			o, err := org.Kind.Get(tx, orgID)
+			if err != nil {
+				return err
+			}
+			if u.State.State != user.Active {
+				return ErrUserNotActive
+			}
+			if o == nil || o.State.State != org.Active {
+				return ErrOrgNotActive
+			}
+			pat := PAT{Hash: hash, Name: n.Name, Expires: n.expires(tx.Now())}
+			out.Expires = event.Time(pat.Expires)
+			out.TokenID, err = IssuePAT(tx, u, o.State.Epoch, pat)
+			return err
+		},
+	})
+	if err != nil {
+		return Issued{}, err
+	}
+	return out, nil
+}
+
+// PAT is a personal access token to store.
+type PAT struct {
+	Hash    []byte
+	Name    string
+	Expires int64
+}
+
+// IssuePAT stores a personal access token for a user inside a command that declared the user for reading or writing and
+// its companion for writing. orgEpoch is that of the user's organization.
+func IssuePAT(tx *event.Tx, u *event.Object[user.User], orgEpoch int64, p PAT) (id string, err error) {
+	id = event.NewID("pat")
+	tx.PutToken(event.Token{ID: id, Hash: p.Hash, Kind: string(secret.PAT), Name: p.Name, UserID: u.ID,
+		Epoch: u.State.TokenEpoch, OrgEpoch: orgEpoch, Created: tx.Now(), Expires: p.Expires})
+	return id, record(tx, u.ID, TokenIssued{TokenID: id, Expires: p.Expires})
+}

@@ -1,0 +1,48 @@
+package session
+
+import (
+	"context"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Shown is what lists show of a session or a token.
+type Shown struct {
+	ID      string
+	Name    string
+	Created time.Time
+	Expires time.Time
+}
+
+// List gives a page of the sessions or tokens of a user that count, the oldest first. Errors: user.ErrNotFound.
+func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, after event.Cursor, limit int) ([]Shown, *event.Cursor, error) {
+	u, err := w.reached(user.Kind.Read(ctx, s.Store, w.userID))
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := org.Kind.Read(ctx, s.Store, w.orgID)
+	if err != nil {
+		return nil, nil, err
+	}
+	tokens, err := s.Store.TokensOf(ctx, w.userID, string(kind), after.ID, limit+1)
+	if err != nil {
+		return nil, nil, err
+	}
+	var next *event.Cursor
+	if len(tokens) > limit {
+		tokens = tokens[:limit]
+		next = &event.Cursor{ID: tokens[limit-1].ID}
+	}
+	var shown []Shown
+	now := event.Micros(s.Clock())
+	for _, t := range tokens {
+		if o != nil && alive(&t, kind, &u.State.Standing, &o.State.Standing, now) {
+			shown = append(shown, Shown{ID: t.ID, Name: t.Name, Created: event.Time(t.Created), Expires: event.Time(t.Expires)})
+		}
+	}
+	return shown, next, nil
+}

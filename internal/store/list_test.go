@@ -1,0 +1,155 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/testdb"
+)
+
+// plan asks the database how it would answer a statement. PostgreSQL, which goes by what things cost, is told that sorting and
+// reading everything is expensive: what matters is that it need not do so.
+func plan(t *testing.T, s *Store, text string, args []any) string {
+	t.Helper()
+	var lines []string
+	err := s.engine.snapshot(t.Context(), func(x executor) error {
+		explain, scanned := "EXPLAIN QUERY PLAN ", func(detail *string) []any { return []any{new(int), new(int), new(int), detail} }
+		if s.cache == nil {
+			explain, scanned = "EXPLAIN ", func(detail *string) []any { return []any{detail} }
+			for _, setting := range []string{"enable_sort", "enable_seqscan", "enable_bitmapscan"} {
+				if err := x.exec(t.Context(), "SET LOCAL "+setting+" = off"); err != nil {
+					return err
+				}
+			}
+		}
+		text := strings.TrimSuffix(text, " /* LOCKED */") // nobody locks in a snapshot
+		return x.query(t.Context(), explain+text, args, func(scan scanner) error {
+			lines = append(lines, "")
+			return scan(scanned(&lines[len(lines)-1])...)
+		})
+	})
+	if err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// fill puts many rows into the tables, in the way of no command: only how they are found matters here.
+func fill(t *testing.T, s *Store) {
+	t.Helper()
+	numbers := "generate_series(0, 39999) AS n(i)"
+	digits := "lpad(i::text, 6, '0')"
+	empty := "decode('', 'hex')"
+	if s.cache != nil {
+		numbers = "(WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 39999) SELECT i FROM n)"
+		digits = "printf('%06d', i)"
+		empty = "x''"
+	}
+	common := "i, i, i, " + empty + ", '', 2, '{}'"
+	columns := "id, org_id, sequence, created, changed, hash, key_id, shape, doc"
+	statements := []string{
+		"INSERT INTO users (" + columns + ", standing, verified_email, state, type, user_name, name, email) SELECT 'usr_' || " + digits + ", 'org_' || i % 4, " + common +
+			", '', '', CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'locked' ELSE 'active' END, CASE WHEN i % 9 = 0 THEN 'service' ELSE 'human' END, " +
+			"'u' || " + digits + ", 'n' || " + digits + ", 'e' || " + digits + " FROM " + numbers,
+		"INSERT INTO orgs (" + columns + ", standing, state, name) SELECT 'org_' || " + digits + ", 'org_' || " + digits + ", " + common +
+			", '', CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'inactive' ELSE 'active' END, 'n' || " + digits + " FROM " + numbers,
+		"INSERT INTO idps (" + columns + ", state, type, name) SELECT 'idp_' || " + digits + ", 'org_' || i % 4, " + common +
+			", 'active', 'jwt', 'n' || " + digits + " FROM " + numbers,
+		"INSERT INTO groupings (name, object_id) SELECT 'members/org_' || i % 4, 'usr_' || " + digits + " FROM " + numbers,
+		"INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires) SELECT CAST('h' || " + digits + " AS BYTEA), 'pat_' || " + digits +
+			", CASE WHEN i % 2 = 0 THEN 'pat' ELSE 'ses' END, '', 'usr_' || i % 100, 1, 1, 1, 9000000000000000 FROM " + numbers,
+	}
+	if s.cache == nil {
+		statements = append(statements, "ANALYZE") // as the server does by itself after so many rows
+	}
+	err := s.engine.transact(t.Context(), func(x executor) error {
+		for _, statement := range statements {
+			if err := x.exec(t.Context(), s.engine.dialect(statement)); err != nil {
+				return fmt.Errorf("%s: %w", statement, err)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestListsAreAnsweredByAnIndex(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, _, err := Open(t.Context(), Options{Database: db.URL, Kinds: model.Kinds, Master: secret.NewMasterKey()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		fill(t, s)
+		good := func(index, text string, args []any) {
+			t.Helper()
+			steps := plan(t, s, text, args)
+			if !strings.Contains(steps, index) {
+				t.Errorf("without %s: %s\n%s", index, text, steps)
+			}
+			for _, bad := range []string{"Seq Scan", "SCAN s\n", "SCAN g\n", "SCAN t\n", "SCAN users\n", "SCAN orgs\n", "SCAN idps\n", "Sort", "TEMP B-TREE"} {
+				if strings.Contains(steps+"\n", bad) {
+					t.Errorf("%s\n%s", text, steps)
+				}
+			}
+		}
+		some := map[string]string{event.State: "active"}
+		few := map[string]string{event.State: "locked", "type": "service"}
+		for _, q := range []event.Query{
+			{Kind: "user", Org: "org_1"},
+			{Kind: "user", Org: "org_1", Where: some},
+			{Kind: "user", Org: "org_1", Where: few},
+			{Kind: "user", Org: "org_1", By: "user_name"},
+			{Kind: "user", Org: "org_1", By: "user_name", Prefix: "u01"},
+			{Kind: "user", Org: "org_1", By: "user_name", Prefix: "u01", Where: few},
+			{Kind: "user", Org: "org_1", By: "name", Prefix: "n01", Where: some},
+			{Kind: "user", Org: "org_1", By: "email", Prefix: "e01"},
+			{Kind: "user", Group: "members/org_1"},
+			{Kind: "idp", Org: "org_1"},
+			{Kind: "idp", Org: "org_1", By: "name", Prefix: "n0"},
+			{Kind: "idp", Org: "org_1", By: "name", Prefix: "n0", Where: map[string]string{"type": "oidc"}},
+			{Kind: "org"},
+			{Kind: "org", Where: map[string]string{event.State: "inactive"}},
+			{Kind: "org", By: "name"},
+			{Kind: "org", By: "name", Prefix: "n01"},
+		} {
+			q.Limit = 50
+			for _, after := range []string{"", "011111"} {
+				if after != "" {
+					q.After = event.Cursor{Value: cmp.Or(q.By, "x")[:1] + after, ID: map[event.Kind]string{"user": "usr_", "org": "org_", "idp": "idp_"}[q.Kind] + after}
+				}
+				l, err := s.newListing(q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				index := l.kind.Table() + "_" + cmp.Or(q.By, "listed")
+				if q.Group != "" || s.cache == nil {
+					index = "" // by the primary key, or whatever is cheaper
+				}
+				good(index, l.farthest(), l.args(maxLooked-1))
+				var last *event.Cursor
+				err = s.engine.query(t.Context(), l.farthest(), l.args(maxLooked-1), func(scan scanner) error {
+					last = &event.Cursor{}
+					return scan(&last.Value, &last.ID)
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l.upTo(last)
+				l.where()
+				good(index, l.text(), l.args(51))
+			}
+		}
+		good("tokens_listed", tokensOfText, []any{"usr_1", "pat", "", int64(1), int64(50)})
+		for _, k := range s.kinds {
+			good(k.Table()+"_shape", outdatedText(k), []any{int64(1), ""})
+		}
+	})
+}

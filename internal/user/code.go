@@ -1,0 +1,216 @@
+package user
+
+import (
+	"context"
+	"crypto/hmac"
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// A code that comes back proves that whoever reads the mail at an address, or answers a phone, is the user. It is bound to
+// the user and the very address, and only a MAC of it is stored, beside the log. The next code replaces it; the right
+// answer, too many wrong ones, an hour, or another address end it.
+const (
+	codeLife  = time.Hour
+	codeTries = 5 // wrong answers that end a code
+)
+
+// Contact is a way to reach a person.
+type Contact string
+
+// The contacts.
+const (
+	ByEmail Contact = "email"
+	ByPhone Contact = "phone"
+)
+
+// address gives what a person is reached at, and whether it is proven; empty where there is none.
+func (c Contact) address(h *Human) (address string, verified bool) {
+	switch {
+	case c == ByEmail:
+		return h.Email.Address, h.Email.Verified
+	case h.Phone != nil:
+		return h.Phone.Number, h.Phone.Verified
+	}
+	return "", false
+}
+
+// proven is the fact that the address is the person's.
+func (c Contact) proven() event.Fact[User] {
+	if c == ByEmail {
+		return EmailVerified{}
+	}
+	return PhoneVerified{}
+}
+
+// CodeRow is where the pending code for a contact of a user lives.
+func CodeRow(id string, c Contact) event.RowKey {
+	return event.RowKey{Shelf: event.Secrets, Key: id + "/" + string(c) + "_code"}
+}
+
+// pendingCode is what the row holds.
+type pendingCode struct {
+	MAC   []byte `json:"mac"`
+	Wrong int    `json:"wrong,omitempty"` // wrong answers so far
+}
+
+func codeMAC(master secret.MasterKey, id string, c Contact, address, code string) []byte {
+	return master.MAC("contact code", []byte(id), []byte(c), []byte(address), []byte(code))
+}
+
+// Reasons around codes.
+const (
+	NothingToVerify       errs.Reason = "NOTHING_TO_VERIFY"
+	AlreadyVerified       errs.Reason = "ALREADY_VERIFIED"
+	DeliveryNotConfigured errs.Reason = "CODE_DELIVERY_NOT_CONFIGURED"
+	DeliveryFailed        errs.Reason = "CODE_DELIVERY_FAILED"
+)
+
+// Errors around codes.
+var (
+	ErrNothingToVerify       = errs.New(errs.FailedPrecondition, NothingToVerify, "there is no phone number to verify: set one first")
+	ErrAlreadyVerified       = errs.New(errs.FailedPrecondition, AlreadyVerified, "this is verified already: there is nothing to do")
+	ErrDeliveryNotConfigured = errs.New(errs.FailedPrecondition, DeliveryNotConfigured, "this installation cannot send codes: ask an administrator to make one for you")
+	errDeliveryFailed        = &errs.Error{Kind: errs.Unavailable, Reason: DeliveryFailed, RetryAfter: 10 * time.Second,
+		Message: "the code could not be sent: ask for another one shortly"}
+)
+
+// errWrongCode is the one answer to a code that does not count, whatever is wrong with it.
+func errWrongCode() error {
+	return errs.Invalid(errs.Violation{Field: "code", Message: "is wrong, used or expired: after five wrong attempts ask for a new one"})
+}
+
+// Code is a code that was just made. It is stored nowhere in this form.
+type Code struct {
+	Text    string
+	Expires time.Time
+}
+
+// Delivery is a code on its way to a person.
+type Delivery struct {
+	Code
+	UserID   string
+	By       Contact
+	Address  string
+	Language string // preferred by the person; empty: none
+}
+
+// CreateCode makes a code for a person's contact, for an administrator to hand over. Errors: ErrNotFound;
+// access.ErrTargetHoldsMore; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified.
+func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, by Contact) (Code, error) {
+	d, err := makeCode(ctx, s, master, covered(permit, id), by)
+	return d.Code, err
+}
+
+// SendMyCode makes a code for the caller's contact and has it delivered; deliver is nil where the installation cannot.
+// Errors: ErrDeliveryNotConfigured; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified; Unavailable when delivery fails.
+func SendMyCode(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller, by Contact,
+	deliver func(context.Context, Delivery) error) (expires time.Time, err error) {
+	if deliver == nil {
+		return time.Time{}, ErrDeliveryNotConfigured
+	}
+	d, err := makeCode(ctx, s, master, mine(caller), by)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if err := deliver(ctx, d); err != nil {
+		return time.Time{}, errDeliveryFailed.Because(err)
+	}
+	return d.Expires, nil
+}
+
+func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who subject, by Contact) (Delivery, error) {
+	d := Delivery{UserID: who.id, By: by, Code: Code{Text: secret.NewCode()}}
+	err := s.Do(ctx, event.Command{
+		Origin: who.origin,
+		Write:  []event.Ref{Kind.Ref(who.id)}, // nothing is said about the user, but the address must not change meanwhile
+		Decide: func(tx *event.Tx) error {
+			u, err := who.get(tx, isHuman)
+			if err != nil {
+				return err
+			}
+			address, verified := by.address(u.State.Human)
+			switch {
+			case address == "":
+				return ErrNothingToVerify
+			case verified:
+				return ErrAlreadyVerified
+			}
+			value, err := json.Marshal(pendingCode{MAC: codeMAC(master, u.ID, by, address, d.Text)})
+			if err != nil {
+				return err
+			}
+			expires := tx.Now() + codeLife.Microseconds()
+			tx.PutRow(event.Row{RowKey: CodeRow(u.ID, by), Value: value, Expires: expires})
+			d.Address, d.Language, d.Expires = address, u.State.Human.Profile.PreferredLanguage, event.Time(expires)
+			return nil
+		},
+	})
+	return d, err
+}
+
+// VerifyMine takes a code for the caller's contact, which counts as proven if it is right. A wrong one is counted, so the
+// command succeeds also where the answer is a refusal. Errors: ErrNotHuman; Aborted when match does not hold;
+// InvalidArgument on code.
+func VerifyMine(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller, by Contact, match event.IfMatch, code string) (event.Details, error) {
+	who, row := mine(caller), CodeRow(caller.UserID, by)
+	code = strings.ToUpper(code)
+	var details event.Details
+	var right bool
+	err := s.Do(ctx, event.Command{
+		Origin: who.origin,
+		Write:  []event.Ref{Kind.Ref(who.id)},
+		Rows:   []event.RowKey{row},
+		Decide: func(tx *event.Tx) error {
+			right = false
+			u, err := who.get(tx, isHuman)
+			if err != nil {
+				return err
+			}
+			if err := match.Check(u.Sequence); err != nil {
+				return err
+			}
+			kept, err := tx.Row(row)
+			if err != nil || kept == nil {
+				return err
+			}
+			var pending pendingCode
+			if err := json.Unmarshal(kept.Value, &pending); err != nil {
+				return err
+			}
+			address, _ := by.address(u.State.Human)
+			if !hmac.Equal(pending.MAC, codeMAC(master, u.ID, by, address, code)) {
+				return countWrong(tx, kept, pending)
+			}
+			tx.DropRow(row)
+			right = true
+			err = u.Append(by.proven())
+			details = u.Details()
+			return err
+		},
+	})
+	if err == nil && !right {
+		return event.Details{}, errWrongCode()
+	}
+	return details, err
+}
+
+// countWrong remembers one more wrong answer, or forgets the code after the last that is allowed.
+func countWrong(tx *event.Tx, kept *event.Row, pending pendingCode) error {
+	if pending.Wrong++; pending.Wrong >= codeTries {
+		tx.DropRow(kept.RowKey)
+		return nil
+	}
+	value, err := json.Marshal(pending)
+	if err != nil {
+		return err
+	}
+	tx.PutRow(event.Row{RowKey: kept.RowKey, Value: value, Expires: kept.Expires})
+	return nil
+}

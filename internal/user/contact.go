@@ -1,0 +1,185 @@
+package user
+
+import (
+	"context"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+// EmailChanged records another e-mail address, or another word on whether it is the person's.
+type EmailChanged struct {
+	Verified *bool      `json:"verified,omitempty"` // nil: as before
+	Personal EmailFacts `json:"-"`
+}
+
+// EmailFacts holds the new values; nil: as before.
+type EmailFacts struct {
+	Email    *string `json:"email,omitempty"`
+	EmailKey *string `json:"emailKey,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (EmailChanged) EventType() event.Type { return "user.email_changed.v1" }
+
+// Apply implements event.Fact.
+func (e EmailChanged) Apply(u *User) {
+	if u.Human == nil {
+		return
+	}
+	event.Set(&u.Human.Email.Address, e.Personal.Email)
+	event.Set(&u.Human.Email.Key, e.Personal.EmailKey)
+	event.Set(&u.Human.Email.Verified, e.Verified)
+}
+
+// EmailVerified records that the person proved the e-mail address.
+type EmailVerified struct{}
+
+// EventType implements event.Fact.
+func (EmailVerified) EventType() event.Type { return "user.email_verified.v1" }
+
+// Apply implements event.Fact.
+func (EmailVerified) Apply(u *User) {
+	if u.Human != nil {
+		u.Human.Email.Verified = true
+	}
+}
+
+// PhoneChanged records another phone number, or another word on whether it is the person's.
+type PhoneChanged struct {
+	Verified *bool      `json:"verified,omitempty"` // nil: as before
+	Personal PhoneFacts `json:"-"`
+}
+
+// PhoneFacts holds the new values; nil: as before.
+type PhoneFacts struct {
+	Phone       *string `json:"phone,omitempty"`
+	PhoneNormal *string `json:"phoneNormal,omitempty"`
+}
+
+// EventType implements event.Fact.
+func (PhoneChanged) EventType() event.Type { return "user.phone_changed.v1" }
+
+// Apply implements event.Fact.
+func (e PhoneChanged) Apply(u *User) {
+	if u.Human == nil {
+		return
+	}
+	if u.Human.Phone == nil {
+		u.Human.Phone = &Phone{}
+	}
+	event.Set(&u.Human.Phone.Number, e.Personal.Phone)
+	event.Set(&u.Human.Phone.Normal, e.Personal.PhoneNormal)
+	event.Set(&u.Human.Phone.Verified, e.Verified)
+}
+
+// PhoneVerified records that the person proved the phone number.
+type PhoneVerified struct{}
+
+// EventType implements event.Fact.
+func (PhoneVerified) EventType() event.Type { return "user.phone_verified.v1" }
+
+// Apply implements event.Fact.
+func (PhoneVerified) Apply(u *User) {
+	if u.Human != nil && u.Human.Phone != nil {
+		u.Human.Phone.Verified = true
+	}
+}
+
+// PhoneRemoved records that there is no phone number any more.
+type PhoneRemoved struct{}
+
+// EventType implements event.Fact.
+func (PhoneRemoved) EventType() event.Type { return "user.phone_removed.v1" }
+
+// Apply implements event.Fact.
+func (PhoneRemoved) Apply(u *User) {
+	if u.Human != nil {
+		u.Human.Phone = nil
+	}
+}
+
+// SetEmail replaces a person's e-mail address, and says whether it is known to be theirs. Errors: InvalidArgument on email;
+// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
+func SetEmail(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, address string, verified bool) (event.Details, error) {
+	return setEmail(ctx, s, covered(permit, id), match, address, func(bool) bool { return verified })
+}
+
+// SetMyEmail replaces the caller's e-mail address. It counts as unverified until a code has proven it. The very same text
+// again is no other address: what was known about it stays. Errors: InvalidArgument on email; ErrNotHuman; Aborted when
+// match does not hold.
+func SetMyEmail(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, address string) (event.Details, error) {
+	return setEmail(ctx, s, mine(caller), match, address, func(known bool) bool { return known })
+}
+
+// setEmail replaces the address. verified tells whether the new one is, given whether the very same one was before.
+func setEmail(ctx context.Context, s event.Store, who subject, match event.IfMatch, address string, verified func(known bool) bool) (event.Details, error) {
+	key, problem := syntax.Email(address)
+	if problem != "" {
+		return event.Details{}, errs.Invalid(errs.Violation{Field: "email", Message: problem})
+	}
+	return who.change(ctx, s, event.Command{}, isHuman, match, func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+		old := u.State.Human.Email
+		now := verified(old.Verified && old.Address == address)
+		if now || old.Address != address {
+			tx.DropRow(CodeRow(u.ID, ByEmail))
+		}
+		return EmailChanged{Verified: event.Changed(old.Verified, now), Personal: EmailFacts{
+			Email:    event.Changed(old.Address, address),
+			EmailKey: event.Changed(old.Key, key),
+		}}, nil
+	})
+}
+
+// SetPhone replaces a person's phone number, and says whether it is known to be theirs. Errors: InvalidArgument on phone;
+// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
+func SetPhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, number string, verified bool) (event.Details, error) {
+	return setPhone(ctx, s, covered(permit, id), match, number, func(bool) bool { return verified })
+}
+
+// SetMyPhone replaces the caller's phone number, in the way of SetMyEmail. Errors: InvalidArgument on phone; ErrNotHuman;
+// Aborted when match does not hold.
+func SetMyPhone(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, number string) (event.Details, error) {
+	return setPhone(ctx, s, mine(caller), match, number, func(known bool) bool { return known })
+}
+
+func setPhone(ctx context.Context, s event.Store, who subject, match event.IfMatch, number string, verified func(known bool) bool) (event.Details, error) {
+	normal, problem := syntax.Phone(number)
+	if problem != "" {
+		return event.Details{}, errs.Invalid(errs.Violation{Field: "phone", Message: problem})
+	}
+	return who.change(ctx, s, event.Command{}, isHuman, match, func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+		var old Phone
+		if u.State.Human.Phone != nil {
+			old = *u.State.Human.Phone
+		}
+		now := verified(old.Verified && old.Number == number)
+		if now || old.Number != number {
+			tx.DropRow(CodeRow(u.ID, ByPhone))
+		}
+		return PhoneChanged{Verified: event.Changed(old.Verified, now), Personal: PhoneFacts{
+			Phone:       event.Changed(old.Number, number),
+			PhoneNormal: event.Changed(old.Normal, normal),
+		}}, nil
+	})
+}
+
+// RemovePhone leaves a person without a phone number; who has none stays so. Errors: ErrNotFound;
+// access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
+func RemovePhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return removePhone(ctx, s, covered(permit, id), match)
+}
+
+// RemoveMyPhone leaves the caller without a phone number. Errors: ErrNotHuman; Aborted when match does not hold.
+func RemoveMyPhone(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch) (event.Details, error) {
+	return removePhone(ctx, s, mine(caller), match)
+}
+
+func removePhone(ctx context.Context, s event.Store, who subject, match event.IfMatch) (event.Details, error) {
+	return who.change(ctx, s, event.Command{}, isHuman, match, func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+		tx.DropRow(CodeRow(u.ID, ByPhone))
+		return PhoneRemoved{}, nil
+	})
+}

@@ -1,0 +1,109 @@
+package user
+
+import (
+	"context"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+// Added is what the creation of a user answers.
+type Added struct {
+	ID      string
+	Details event.Details
+}
+
+// CreateHuman is a person to be created in the permit's organization.
+type CreateHuman struct {
+	NewHuman
+	Password       string // empty: none
+	ChangeRequired bool   // whether the first sign-in has to replace it
+}
+
+// Do creates the person. A password takes the permission to set one. Errors: InvalidArgument with violations;
+// access.ErrDenied; org.ErrNotFound; ErrUserNameTaken; those of once; Unavailable when too many passwords are being hashed;
+// those of permit.Renew when the caller may no longer once the password is hashed.
+func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit, once event.Once) (Added, error) {
+	if wrong := p.Violations(""); len(wrong) > 0 {
+		return Added{}, errs.Invalid(wrong...)
+	}
+	var hash []byte
+	if p.Password != "" {
+		var err error
+		if hash, permit, err = p.hash(ctx, hasher, permit); err != nil {
+			return Added{}, err
+		}
+	}
+	return create(ctx, s, permit, once, p.UserName, func(tx *event.Tx, id string) (*event.Object[User], error) {
+		u, err := AddHuman(tx, id, permit.Org(), &p.NewHuman)
+		if err != nil || hash == nil {
+			return u, err
+		}
+		return u, PutPassword(tx, u, hash, PasswordSet{ChangeRequired: p.ChangeRequired})
+	})
+}
+
+// hash is done for those who may only, and they must still be allowed to when it is done: the queue may have been long.
+func (p CreateHuman) hash(ctx context.Context, hasher *secret.Hasher, permit access.Permit) ([]byte, access.Permit, error) {
+	if !permit.Holds(access.CredentialWrite, permit.Org()) {
+		return nil, permit, access.ErrDenied
+	}
+	hash, err := hasher.Hash(ctx, p.Password)
+	if err != nil {
+		return nil, permit, err
+	}
+	if permit, err = permit.Renew(ctx); err != nil {
+		return nil, permit, err
+	}
+	if !permit.Holds(access.CredentialWrite, permit.Org()) {
+		return nil, permit, access.ErrDenied
+	}
+	return hash, permit, nil
+}
+
+// CreateService is a service user to be created in the permit's organization.
+type CreateService struct {
+	UserName    string
+	Name        string
+	Description string
+}
+
+// Do creates the service user. Errors: org.ErrNotFound; ErrUserNameTaken; those of once.
+func (p CreateService) Do(ctx context.Context, s event.Store, permit access.Permit, once event.Once) (Added, error) {
+	return create(ctx, s, permit, once, p.UserName, func(tx *event.Tx, id string) (*event.Object[User], error) {
+		return AddService(tx, id, permit.Org(), p.UserName, p.Name, p.Description)
+	})
+}
+
+// create runs add for a new identifier, in an organization that is there.
+func create(ctx context.Context, s event.Store, permit access.Permit, once event.Once, userName string,
+	add func(tx *event.Tx, id string) (*event.Object[User], error)) (Added, error) {
+	id, owner := Kind.NewID(), permit.Org()
+	var added Added
+	err := s.Do(ctx, once.Wrap(event.Command{
+		Origin: permit.Origin(),
+		Write:  []event.Ref{Kind.Ref(id)},
+		Read:   []event.Ref{org.Kind.Ref(owner)},
+		Claims: []event.Claim{NameClaim(owner, syntax.NameKey(userName))},
+		Decide: func(tx *event.Tx) error {
+			o, err := org.Kind.Get(tx, owner)
+			if err != nil {
+				return err
+			}
+			if o == nil || o.State.State == org.Removed {
+				return org.ErrNotFound
+			}
+			u, err := add(tx, id)
+			if err != nil {
+				return err
+			}
+			added = Added{ID: id, Details: u.Details()}
+			return nil
+		},
+	}, &added))
+	return added, err
+}

@@ -1,0 +1,373 @@
+package api_test
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
+)
+
+// The matrix: every operation, by everybody, on everything. What must come back is worked out here from the rule in the
+// operation's descriptor and the contract's table of roles, and from nothing the server uses for that.
+
+// The roles of the contract.
+const (
+	iamOwner        = "IAM_OWNER"
+	iamViewer       = "IAM_OWNER_VIEWER"
+	iamOrgManager   = "IAM_ORG_MANAGER"
+	orgOwner        = "ORG_OWNER"
+	orgViewer       = "ORG_OWNER_VIEWER"
+	userManager     = "ORG_USER_MANAGER"
+	settingsManager = "ORG_SETTINGS_MANAGER"
+	nothing         = "nothing"
+)
+
+var allRoles = []string{iamOwner, iamViewer, iamOrgManager, orgOwner, orgViewer, userManager, settingsManager, nothing}
+
+// rolesMay is the contract's table: what each role allows, in the organization where it is held or, for those of the
+// installation, everywhere. A permission is named <what>.<verb>.
+var rolesMay = map[string]func(permission string) bool{
+	iamOwner:        func(string) bool { return true },
+	iamViewer:       reads,
+	iamOrgManager:   about("org", "member", "domain"),
+	orgOwner:        inOneOrganization,
+	orgViewer:       func(p string) bool { return reads(p) && inOneOrganization(p) },
+	userManager:     about("user"),
+	settingsManager: about("idp", "domain", "app"),
+}
+
+func reads(permission string) bool { return strings.HasSuffix(permission, ".read") }
+
+func about(things ...string) func(string) bool {
+	return func(permission string) bool {
+		thing, _, _ := strings.Cut(permission, ".")
+		return slices.Contains(things, thing)
+	}
+}
+
+func inOneOrganization(permission string) bool {
+	return permission != "org.setup" && !about("installation")(permission)
+}
+
+// permissionsOf a role that can be granted, for the rule that nobody grants more than they hold.
+var permissionsOf = map[string][]string{
+	userManager: {"user.read", "user.write", "user.credential.write"},
+}
+
+// party is somebody with the roles they hold, by organization or access.Installation.
+type party struct {
+	*Actor
+	name  string
+	home  *scene // in the own organization
+	roles map[string]string
+}
+
+func (p *party) installed(permission string) bool {
+	role := p.roles[access.Installation]
+	return role != "" && rolesMay[role](permission)
+}
+
+func (p *party) may(permission, org string) bool {
+	role := p.roles[org]
+	return p.installed(permission) || role != "" && rolesMay[role](permission)
+}
+
+// holder makes a user who holds a role, in the organization or in the installation.
+func (s *scene) holder(t *testing.T, role string) *Actor {
+	p := person{Org: s.org, Domain: s.domain}
+	switch {
+	case role == nothing:
+	case strings.HasPrefix(role, "IAM_"):
+		p.Elsewhere = map[string][]access.Role{access.Installation: {access.Role(role)}}
+	default:
+		p.Roles = []access.Role{access.Role(role)}
+	}
+	return s.w.addUser(t, p)
+}
+
+// situation is what a request names: the objects of an organization, and perhaps an organization in the header.
+type situation struct {
+	name   string
+	of     *scene
+	header string
+	change func(op *operation, req proto.Message) proto.Message // nil: the sample as it is
+
+	missing bool // the object it names is in no organization
+	foreign bool // the user it names belongs to another organization than the one it names
+}
+
+const unknownOrg = "org_00000000000000000000000000000000"
+
+// matrix is the set of the play.
+type matrix struct {
+	parties      []*party
+	theirs, gone *scene // another organization; one that was removed
+}
+
+func newMatrix(t *testing.T, w *World) *matrix {
+	m := &matrix{theirs: w.newScene(t), gone: w.newScene(t)}
+	mine := w.newScene(t)
+	for _, role := range allRoles {
+		home, scope := mine, mine.org
+		if strings.HasPrefix(role, "IAM_") {
+			// Who holds roles in the installation protects the own organization from all who hold less.
+			home, scope = w.newScene(t), access.Installation
+		}
+		p := &party{Actor: home.holder(t, role), name: role, home: home, roles: map[string]string{}}
+		if role != nothing {
+			p.roles[scope] = role
+		}
+		m.parties = append(m.parties, p)
+	}
+	guest := w.addUser(t, person{Org: mine.org, Elsewhere: map[string][]access.Role{m.theirs.org: {access.OrgOwner}, m.gone.org: {access.OrgOwner}}})
+	m.parties = append(m.parties, &party{Actor: guest, name: "a guest", home: mine, roles: map[string]string{m.theirs.org: orgOwner, m.gone.org: orgOwner}})
+	w.removeOrg(t, m.gone)
+	return m
+}
+
+// removeOrg ends an organization with all that is in it.
+func (w *World) removeOrg(t *testing.T, s *scene) {
+	t.Helper()
+	done[*signetv1.RemoveOrganizationResponse](t, &Client{w, w.rest}, w.root, &signetv1.RemoveOrganizationRequest{OrgId: s.org})
+}
+
+// situations that make a difference for an operation.
+func (m *matrix) situations(op *operation, p *party) (all []situation) {
+	all = append(all, situation{name: "own", of: p.home})
+	if op.rule.GetPublic() {
+		return all // it looks at nobody; its header has cases of its own
+	}
+	all = append(all,
+		situation{name: "theirs, named by the header", of: m.theirs, header: m.theirs.org},
+		situation{name: "an unknown organization in the header", of: p.home, header: unknownOrg},
+		situation{name: "the installation in the header", of: p.home, header: access.Installation},
+		situation{name: "removed, named by the header", of: m.gone, header: m.gone.org, missing: true})
+	if op.target() == "" {
+		return all // without the header nobody else's objects can be meant
+	}
+	all = append(all,
+		situation{name: "theirs", of: m.theirs},
+		situation{name: "removed", of: m.gone, missing: true},
+		situation{name: "unknown", of: p.home, missing: true, change: func(op *operation, req proto.Message) proto.Message {
+			return with(req, op.target(), "xyz_0198c0de00007000800000000000dead")
+		}})
+	if scope := op.rule.GetScope(); scope == signetv1.Scope_SCOPE_TARGET || scope == signetv1.Scope_SCOPE_PATH {
+		all = append(all, situation{name: "theirs, and the own in the header", of: m.theirs, header: p.OrgID})
+	}
+	if op.has("orgId") && op.target() != "orgId" {
+		all = append(all,
+			situation{name: "the installation in the path", of: p.home, change: func(_ *operation, req proto.Message) proto.Message {
+				return with(req, "orgId", access.Installation)
+			}},
+			situation{name: "an unknown organization in the path", of: p.home, change: func(_ *operation, req proto.Message) proto.Message {
+				return with(req, "orgId", unknownOrg)
+			}},
+			situation{name: "a user of another organization", of: p.home, foreign: true, change: func(_ *operation, req proto.Message) proto.Message {
+				return with(req, op.target(), m.theirs.user.UserID)
+			}})
+	}
+	return all
+}
+
+// has tells whether the path of the operation has a parameter.
+func (op *operation) has(name string) bool { return isParameter(op, name) }
+
+// target is the parameter that names an object: a user, an identity provider, or else an organization.
+func (op *operation) target() string {
+	for _, name := range []string{"userId", "idpId", "orgId"} {
+		if op.has(name) {
+			return name
+		}
+	}
+	return ""
+}
+
+// missing is what somebody who may learns about a target that is not there.
+func (op *operation) missing() Want {
+	switch target := op.target(); {
+	case target == "userId" && op.md.Parent().Name() == "MemberService" && op.verb == "DELETE":
+		return refused(codes.NotFound, anyReason) // whoever is not there holds nothing either
+	case target == "userId":
+		return noUser
+	case target == "idpId":
+		return noIDP
+	}
+	return noOrg
+}
+
+// header that keeps an operation from changing what others look at.
+func (op *operation) header() Header {
+	if op.rule.GetUpdates() {
+		return stale
+	}
+	return nil
+}
+
+var stale = header("if-match", "999999")
+
+// expected is section 6 of the contract.
+func (m *matrix) expected(op *operation, p *party, x *situation, req proto.Message) Want {
+	permission, missing := op.rule.GetPermission(), op.missing()
+	in := func(organization string) (Want, bool) {
+		switch exists := organization == p.OrgID || organization == m.theirs.org; {
+		case !p.may(permission, organization), !exists && !p.installed(permission):
+			return permissionDenied, false
+		case !exists:
+			return noOrg, false
+		}
+		return Want{}, true
+	}
+	found := func(organization string) Want {
+		switch {
+		case x.missing && op.target() != "":
+			return missing
+		case organization != x.of.org && op.target() != "":
+			return missing
+		case x.foreign && !p.may("user.read", m.theirs.org) && !p.may("member.read", m.theirs.org):
+			return refused(codes.NotFound, anyReason)
+		}
+		return passed(op)
+	}
+	switch op.rule.GetScope() {
+	case signetv1.Scope_SCOPE_REQUEST:
+		return passed(op)
+	case signetv1.Scope_SCOPE_SELF:
+		switch {
+		case x.header != "" && x.header != p.OrgID:
+			return invalid(orgID)
+		case permission != "" && !p.installed(permission):
+			return permissionDenied
+		}
+		return found(x.of.org)
+	case signetv1.Scope_SCOPE_CONTEXT:
+		organization := cmp.Or(x.header, p.OrgID)
+		if refusal, may := in(organization); !may {
+			return refusal
+		}
+		return found(organization)
+	case signetv1.Scope_SCOPE_PATH:
+		organization := parameter(req, "orgId")
+		if x.header != "" && x.header != organization {
+			return invalid(orgID)
+		}
+		if refusal, may := in(organization); !may {
+			return refusal
+		}
+		return m.granting(op, p, organization, req, found(organization))
+	case signetv1.Scope_SCOPE_TARGET:
+		switch {
+		case x.missing && p.installed(permission):
+			return missing
+		case x.missing && x.of == m.gone: // its owner is gone, too: who may not there need not be told
+			return either(missing, permissionDenied)
+		case x.missing && p.may(permission, p.OrgID):
+			return missing
+		case x.missing, !p.may(permission, x.of.org):
+			return permissionDenied
+		case x.header != "" && x.header != x.of.org:
+			return missing
+		}
+		return passed(op)
+	}
+	return Want{Reason: "the scope " + op.rule.GetScope().String() + " is not in the matrix: say here what it means"}
+}
+
+// granting: who grants a role must hold every permission in it, there.
+func (m *matrix) granting(op *operation, p *party, organization string, req proto.Message, otherwise Want) Want {
+	fd := req.ProtoReflect().Descriptor().Fields().ByName("roles")
+	if fd == nil {
+		return otherwise
+	}
+	list := req.ProtoReflect().Get(fd).List()
+	for i := range list.Len() {
+		for _, permission := range permissionsOf[list.Get(i).String()] {
+			if !p.may(permission, organization) {
+				more := refused(codes.PermissionDenied, anyReason)
+				if otherwise.passed != nil {
+					return more
+				}
+				return either(more, otherwise)
+			}
+		}
+	}
+	return otherwise
+}
+
+// parameter reads a field of a request.
+func parameter(req proto.Message, name string) string {
+	m := req.ProtoReflect()
+	return m.Get(field(m, name)).String()
+}
+
+// matrixCases are all of it.
+func matrixCases(t *testing.T, w *World) (cases []Case) {
+	m := newMatrix(t, w)
+	for _, op := range operations {
+		for _, p := range m.parties {
+			if op.rule.GetPublic() && p.name != nothing {
+				continue // it looks at no credential
+			}
+			for _, x := range m.situations(op, p) {
+				fresh := func() proto.Message {
+					req := x.of.sample(op)
+					if x.change != nil {
+						req = x.change(op, req)
+					}
+					return req
+				}
+				c := Case{Name: op.name() + "/" + p.name + "/" + x.name, As: p.Actor, Header: op.header(), Sparse: true}
+				if x.header != "" {
+					c.Header = merge([]Header{c.Header, header(orgID, x.header)})
+				}
+				c.Req = fresh()
+				c.Want = m.expected(op, p, &x, c.Req)
+				if op.rule.GetCreates() {
+					c.Fresh = fresh
+				}
+				cases = append(cases, c)
+			}
+		}
+	}
+	return cases
+}
+
+// passed is what somebody who may gets, whatever it is.
+func passed(op *operation) Want { return Want{passed: op} }
+
+// mustHavePassed looks at the answer to somebody who may. Updates are sent with a sequence that no object has, so that none
+// of them changes anything: they end there, or before that at the state of their target.
+func (a *Answer) mustHavePassed(t *testing.T, op *operation) {
+	t.Helper()
+	fail := func(why string) {
+		t.Helper()
+		t.Errorf("%s: %s %s: got %s", a.wire, op.name(), why, a.summary())
+	}
+	switch a.reason() {
+	case "UNAUTHENTICATED", "PERMISSION_DENIED", "TARGET_HOLDS_MORE", "PASSWORD_CHANGE_REQUIRED",
+		"USER_NOT_FOUND", "ORGANIZATION_NOT_FOUND", "IDENTITY_PROVIDER_NOT_FOUND":
+		fail("is allowed")
+	case "INVALID_REQUEST":
+		if !slices.Equal(a.fields(), []string{"code"}) { // no sample knows a code that is right
+			fail("was sent a valid request")
+		}
+	}
+	switch {
+	case op.rule.GetUpdates():
+		if !slices.Contains([]codes.Code{codes.Aborted, codes.FailedPrecondition, codes.NotFound, codes.InvalidArgument}, a.code()) {
+			fail("was sent an if-match that does not hold")
+		}
+		if a.code() == codes.Aborted && a.reason() != "SEQUENCE_MISMATCH" {
+			fail("was sent an if-match that does not hold")
+		}
+	case op.rule.GetCreates(), op.verb == "GET", op.rule.GetPublic():
+		if a.status != nil {
+			fail("must succeed")
+		}
+	}
+}
