@@ -16,7 +16,7 @@ type Caller struct {
 	RequestID   string
 
 	// User and Org are the caller's own, as they were when the credential was checked, so that a request about them need
-	// not read them again. Nil where there was no credential to check.
+	// not read them again. Nil where they were not at hand.
 	User, Org *event.Record
 
 	// MustChangePassword restricts a session to changing the password and ending itself.

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 	"strings"
 	"time"
 
@@ -174,6 +173,19 @@ func (k *Objects[S]) Open(rec *Record) (*Object[S], error) {
 		return nil, fmt.Errorf("state of %s %s: %w", k.schema.Name, rec.ID, err)
 	}
 	return o, nil
+}
+
+// Prepare works out the state of a record that is going to be kept, so that Open need not. Nobody else may have it yet.
+func (k *Objects[S]) Prepare(rec *Record) error {
+	if k.schema.Copy == nil || rec.state != nil {
+		return nil
+	}
+	state := new(S)
+	if err := json.Unmarshal(rec.Doc, state); err != nil {
+		return fmt.Errorf("state of %s %s: %w", k.schema.Name, rec.ID, err)
+	}
+	rec.state = state
+	return nil
 }
 
 // Get gives the object inside a command that declared it; nil when there is none.
@@ -397,6 +409,7 @@ type Definition interface {
 	Shape() int
 	Types() []Type
 	NewFold(keys KeyOpener) Fold
+	Prepare(rec *Record) error
 }
 
 // Name of the kind.
@@ -404,11 +417,6 @@ func (k *Objects[S]) Name() Kind { return k.schema.Name }
 
 // Table that holds the states.
 func (k *Objects[S]) Table() string { return k.schema.Table }
-
-// Column gives the value of a lookup column of a record of this kind.
-func (k *Objects[S]) Column(rec *Record, name string) string {
-	return rec.Columns[slices.Index(k.schema.Columns, name)]
-}
 
 // Columns that find objects.
 func (k *Objects[S]) Columns() []string { return k.schema.Columns }

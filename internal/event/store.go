@@ -40,12 +40,17 @@ type Reader interface {
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
 }
 
-// Bearer is what decides about a request's credential: the token, its user, and that user's organization, all as they
-// are at one moment.
+// Bearer is what decides about a request's credential: the token, and the standing of its user and of that user's
+// organization, all as they are at one moment.
 type Bearer struct {
-	Token Token
-	User  *Record
-	Org   *Record
+	Token        Token
+	UserID       string
+	OrgID        string
+	UserStanding string
+	OrgStanding  string
+
+	// The whole records of that moment, where they were at hand; else nil.
+	User, Org *Record
 }
 
 // Standing is the lookup column of users and organizations that holds the part of their state that decides about

@@ -271,9 +271,13 @@ func (s *Store) Bearer(_ context.Context, tokenHash []byte) (*event.Bearer, erro
 		if o == nil {
 			return nil, nil
 		}
-		return &event.Bearer{Token: *t, User: u, Org: o}, nil
+		return &event.Bearer{Token: *t, UserID: u.ID, OrgID: o.ID, UserStanding: s.standing(u), OrgStanding: s.standing(o), User: u, Org: o}, nil
 	}
 	return nil, nil
+}
+
+func (s *Store) standing(r *event.Record) string {
+	return r.Columns[slices.Index(s.kinds[r.Kind].Columns(), event.Standing)]
 }
 
 // TokenByID implements event.Reader.

@@ -5,6 +5,7 @@ package org
 import (
 	"cmp"
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -64,6 +65,11 @@ var Kind = event.Define(event.Schema[Org]{
 			}
 		}
 		return claims
+	},
+	Copy: func(o *Org) Org {
+		c := *o
+		c.Domains = slices.Clone(o.Domains)
+		return c
 	},
 })
 

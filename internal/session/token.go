@@ -40,19 +40,19 @@ func (s *Sessions) Authenticate(ctx context.Context, bearer string) (*access.Cal
 	if b == nil {
 		return nil, access.ErrUnauthenticated
 	}
-	u, err := s.Standings.users.read(user.Kind.Column(b.User, event.Standing))
+	u, err := s.Standings.users.read(b.UserStanding)
 	if err != nil {
-		return nil, fmt.Errorf("standing of %s: %w", b.User.ID, err)
+		return nil, fmt.Errorf("standing of %s: %w", b.UserID, err)
 	}
-	o, err := s.Standings.orgs.read(org.Kind.Column(b.Org, event.Standing))
+	o, err := s.Standings.orgs.read(b.OrgStanding)
 	if err != nil {
-		return nil, fmt.Errorf("standing of %s: %w", b.Org.ID, err)
+		return nil, fmt.Errorf("standing of %s: %w", b.OrgID, err)
 	}
 	if !alive(&b.Token, kind, u, o, event.Micros(s.Clock())) {
 		return nil, access.ErrUnauthenticated
 	}
 	return &access.Caller{
-		UserID: b.User.ID, OrgID: b.Org.ID, Memberships: u.Memberships, TokenID: b.Token.ID, TokenKind: b.Token.Kind, User: b.User, Org: b.Org,
+		UserID: b.UserID, OrgID: b.OrgID, Memberships: u.Memberships, TokenID: b.Token.ID, TokenKind: b.Token.Kind, User: b.User, Org: b.Org,
 		// A token that does not prove the password is not held up by it.
 		MustChangePassword: kind == secret.Session && u.Password.ChangeRequired,
 	}, nil

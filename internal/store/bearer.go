@@ -4,7 +4,6 @@ import (
 	"context"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -109,9 +108,11 @@ func filled[K any](keys []K, argument func(K) any) (args []any, size int) {
 	return args, size
 }
 
-func bearerText(users, orgs event.Definition, tokens int) string {
-	return "SELECT " + tokenColumns + ", " + allColumns(users) + ", " + strings.ReplaceAll(allColumns(orgs), "s.", "o.") +
-		" FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash IN (" + placeholders(tokens) + ")"
+// bearerText reads of the user and the organization only what judges a credential, and what tells whether their records are
+// the ones known already.
+func bearerText(tokens int) string {
+	return "SELECT " + tokenColumns + ", s.id, s.sequence, s.hash, s.shape, s.standing, o.id, o.sequence, o.hash, o.shape, o.standing " +
+		"FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash IN (" + placeholders(tokens) + ")"
 }
 
 // Bearer implements event.Reader.
@@ -121,17 +122,25 @@ func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, er
 	}
 	hash := [32]byte(tokenHash)
 	if t, user, org := s.cache.Bearer(hash); org != nil {
-		return &event.Bearer{Token: *t, User: user, Org: org}, nil
+		return &event.Bearer{Token: *t, UserID: user.ID, OrgID: org.ID, UserStanding: s.standing(user), OrgStanding: s.standing(org), User: user, Org: org}, nil
 	}
 	moment := s.cache.Moment()
 	found, err := s.lookUp(ctx, hash)
-	if found != nil && err == nil {
+	if s.cache != nil && found != nil && err == nil {
 		t := found.Token
 		s.cache.KeepToken(moment, &t)
-		s.cache.KeepRecord(moment, found.User)
-		s.cache.KeepRecord(moment, found.Org)
+		for _, ref := range []event.Ref{{Kind: "user", ID: found.UserID}, {Kind: "org", ID: found.OrgID}} {
+			if _, err := s.Record(ctx, ref); err != nil { // leaves it in the cache for the next time
+				return nil, err
+			}
+		}
 	}
 	return found, err
+}
+
+// standing gives the column of that name.
+func (s *Store) standing(r *event.Record) string {
+	return r.Columns[slices.Index(s.byName[r.Kind].Columns(), event.Standing)]
 }
 
 // lookUp asks the database.
@@ -148,33 +157,54 @@ func (s *Store) findBearers(ctx context.Context, hashes [][32]byte) (map[[32]byt
 	found := make(map[[32]byte]*event.Bearer, len(hashes))
 	err := s.engine.query(ctx, s.sql.bearer[size], args, func(scan scanner) error {
 		b := &event.Bearer{}
-		var user, org []any
-		b.User, user = scanRecord(s.byName["user"], false)
-		b.Org, org = scanRecord(s.byName["org"], false)
-		if err := scan(slices.Concat(scanToken(&b.Token), user, org)...); err != nil {
+		user, org := event.Record{Ref: event.Ref{Kind: "user"}}, event.Record{Ref: event.Ref{Kind: "org"}}
+		if err := scan(append(scanToken(&b.Token), &user.ID, &user.Sequence, &user.Hash, &user.Shape, &b.UserStanding,
+			&org.ID, &org.Sequence, &org.Hash, &org.Shape, &b.OrgStanding)...); err != nil {
 			return err
 		}
+		b.UserID, b.OrgID = user.ID, org.ID
+		b.User, b.Org = s.seen.same(&user), s.seen.same(&org)
 		found[[32]byte(b.Token.Hash)] = b
 		return nil
 	})
 	return found, err
 }
 
-// findRecords reads objects, of one kind or of several.
+// findRecords reads objects, of one kind or of several. Of those that were seen before it asks only where they stand.
 func (s *Store) findRecords(ctx context.Context, refs []event.Ref) (map[event.Ref]*event.Record, error) {
-	byKind := map[event.Kind][]string{}
+	unseen, stand := map[event.Kind][]string{}, map[event.Kind][]string{}
 	for _, ref := range refs {
-		byKind[ref.Kind] = append(byKind[ref.Kind], ref.ID)
+		if s.seen.has(ref) {
+			stand[ref.Kind] = append(stand[ref.Kind], ref.ID)
+		} else {
+			unseen[ref.Kind] = append(unseen[ref.Kind], ref.ID)
+		}
 	}
 	found := make(map[event.Ref]*event.Record, len(refs))
-	for kind, ids := range byKind {
-		args, size := filled(ids, func(id string) any { return id })
-		err := s.engine.query(ctx, s.sql.record[kind][size], args, func(scan scanner) error {
+	for kind, ids := range stand {
+		err := s.queryEach(ctx, &s.sql.stand, kind, ids, func(scan scanner) error {
+			r := event.Record{Ref: event.Ref{Kind: kind}}
+			if err := scan(&r.ID, &r.Sequence, &r.Hash, &r.Shape); err != nil {
+				return err
+			}
+			if same := s.seen.same(&r); same != nil {
+				found[r.Ref] = same
+			} else {
+				unseen[kind] = append(unseen[kind], r.ID)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	for kind, ids := range unseen {
+		err := s.queryEach(ctx, &s.sql.record, kind, ids, func(scan scanner) error {
 			r, dest := scanRecord(s.byName[kind], false)
 			if err := scan(dest...); err != nil {
 				return err
 			}
-			found[r.Ref] = r
+			found[r.Ref] = s.seen.keep(s.byName[kind], r)
 			return nil
 		})
 		if err != nil {
@@ -182,4 +212,10 @@ func (s *Store) findRecords(ctx context.Context, refs []event.Ref) (map[event.Re
 		}
 	}
 	return found, nil
+}
+
+// queryEach runs the statement that asks for so many objects of a kind.
+func (s *Store) queryEach(ctx context.Context, texts *byKind, kind event.Kind, ids []string, each func(scanner) error) error {
+	args, size := filled(ids, func(id string) any { return id })
+	return s.engine.query(ctx, (*texts)[kind][size], args, each)
 }

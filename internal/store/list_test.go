@@ -149,7 +149,7 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 		}
 		good("tokens_listed", tokensOfText, []any{"usr_1", "pat", "", int64(1), int64(50)})
 		for _, k := range s.kinds {
-			good(k.Table()+"_shape", outdatedText(k), []any{int64(1), ""})
+			good(k.Table()+"_shape", outdatedText(k), []any{int64(1), "", int64(1)})
 		}
 	})
 }

@@ -73,8 +73,11 @@ func openPostgres(ctx context.Context, s *Store, database string, readOnly bool)
 	for _, k := range s.kinds {
 		e.kinds = append(e.kinds, newPgKind(k))
 	}
-	// The writer's statements take arrays of any length: one plan fits all, and planning each time costs more.
-	e.config.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	// Our statements are few and each has one good plan, by primary key or along one index, whatever the values are: planning
+	// anew each time costs more than running them.
+	for _, c := range []*pgx.ConnConfig{e.config, config.ConnConfig} {
+		c.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+	}
 	// A node that is stopped or cut off between its two pipelines keeps its locks. Others wait for them only so long,
 	// and PostgreSQL ends such a transaction.
 	for name, value := range map[string]string{"lock_timeout": "2s", "idle_in_transaction_session_timeout": "10s"} {

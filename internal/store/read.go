@@ -35,8 +35,8 @@ func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 	}
 	moment := s.cache.Moment()
 	found, err := s.findRecords(ctx, []event.Ref{ref})
-	if err == nil {
-		s.cache.KeepRecord(moment, found[ref])
+	if r := found[ref]; err == nil && r != nil && s.byName[ref.Kind].Prepare(r) == nil {
+		s.cache.KeepRecord(moment, r)
 	}
 	return found[ref], away(ctx, err)
 }

@@ -192,9 +192,10 @@ func (s *Store) refold(ctx context.Context) error {
 }
 
 // outdatedText finds objects of one shape. It asks for one and not for all below the program's, so that the index on the
-// shape gives them in the order of locks, without a look at any other object.
+// shape gives them in the order of locks, without a look at any other object. It is put so that no other index would do:
+// PostgreSQL expects most objects to be of any shape it is asked for.
 func outdatedText(k event.Definition) string {
-	return "SELECT id FROM " + k.Table() + " WHERE shape = ? AND id > ? ORDER BY id LIMIT 100 /* LOCKED */"
+	return "SELECT id FROM " + k.Table() + " WHERE (shape, id) > (?, ?) AND shape <= ? ORDER BY shape, id LIMIT 100 /* LOCKED */"
 }
 
 func (s *Store) refoldShape(ctx context.Context, k event.Definition, shape int) error {
@@ -202,7 +203,7 @@ func (s *Store) refoldShape(ctx context.Context, k event.Definition, shape int) 
 	for last, more := "", true; more; {
 		err := s.engine.transact(ctx, func(x executor) error {
 			var ids []string
-			err := x.query(ctx, text, []any{int64(shape), last}, func(scan scanner) error {
+			err := x.query(ctx, text, []any{int64(shape), last, int64(shape)}, func(scan scanner) error {
 				ids = append(ids, "")
 				return scan(&ids[len(ids)-1])
 			})

@@ -62,23 +62,26 @@ const (
 
 // statements are the shared texts that depend on the kinds of objects.
 type statements struct {
-	record map[event.Kind][len(lookupSizes)]string // by id
+	record byKind // objects by id
+	stand  byKind // where they stand: id, sequence, hash, shape
 	bearer [len(lookupSizes)]string
 }
 
+// byKind holds a text per kind and number of objects.
+type byKind map[event.Kind][len(lookupSizes)]string
+
 func newStatements(kinds map[event.Kind]event.Definition) statements {
-	st := statements{record: map[event.Kind][len(lookupSizes)]string{}}
-	if users, orgs := kinds["user"], kinds["org"]; users != nil && orgs != nil {
-		for i, size := range lookupSizes {
-			st.bearer[i] = bearerText(users, orgs, size)
-		}
+	st := statements{record: byKind{}, stand: byKind{}}
+	for i, size := range lookupSizes {
+		st.bearer[i] = bearerText(size)
 	}
 	for _, k := range kinds {
-		var texts [len(lookupSizes)]string
+		var record, stand [len(lookupSizes)]string
 		for i, size := range lookupSizes {
-			texts[i] = "SELECT " + allColumns(k) + " FROM " + k.Table() + " s WHERE s.id IN (" + placeholders(size) + ")"
+			from := " FROM " + k.Table() + " s WHERE s.id IN (" + placeholders(size) + ")"
+			record[i], stand[i] = "SELECT "+allColumns(k)+from, "SELECT s.id, s.sequence, s.hash, s.shape"+from
 		}
-		st.record[k.Name()] = texts
+		st.record[k.Name()], st.stand[k.Name()] = record, stand
 	}
 	return st
 }

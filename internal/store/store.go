@@ -63,7 +63,8 @@ type Store struct {
 	log    *slog.Logger
 	schema int // see Options
 
-	queue    chan *pending                      // nil: read-only
+	queue    chan *pending // nil: read-only
+	seen     seen
 	bearers  *lookups[[32]byte, *event.Bearer]  // nil when read-only
 	records  *lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
 	decided  chan decision
@@ -132,6 +133,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		go s.answerDurable()
 		s.bearers = serveLookups(s, s.findBearers)
 		if s.cache == nil { // each read is a round trip
+			s.seen = seen{cache.New()}
 			s.records = serveLookups(s, s.findRecords)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))

@@ -190,8 +190,8 @@ func bearer(t *testing.T, e *env) {
 	if err != nil || b == nil {
 		t.Fatalf("%v, %v", b, err)
 	}
-	if user, org := b.User.Columns[0], b.Org.Columns[0]; b.User.ID != "usr_1" || b.Org.ID != "org_1" || user != "1" || org != `"first"` {
-		t.Errorf("user %s: %s, organization %s: %s", b.User.ID, user, b.Org.ID, org)
+	if b.UserID != "usr_1" || b.OrgID != "org_1" || b.UserStanding != "1" || b.OrgStanding != `"first"` {
+		t.Errorf("user %s: %s, organization %s: %s", b.UserID, b.UserStanding, b.OrgID, b.OrgStanding)
 	}
 	if b.Token.ID != "tok_1" || b.Token.UserID != "usr_1" || b.Token.Kind != "session" || b.Token.Epoch != 3 || b.Token.OrgEpoch != 4 || b.Token.Expires != 6 {
 		t.Errorf("token %+v", b.Token)
