@@ -96,6 +96,22 @@ func (p *postgres) exec(ctx context.Context, statement string) error {
 	return err
 }
 
+// vacuum removes the dead rows that writes have left, as PostgreSQL does by itself after a minute or so: reads of the server
+// and of their floor start from the same.
+func vacuum(ctx context.Context, databases ...string) error {
+	for _, address := range databases {
+		conn, err := pgx.Connect(ctx, address)
+		if err != nil {
+			return err
+		}
+		_, err = conn.Exec(ctx, "VACUUM")
+		if err := errors.Join(err, conn.Close(ctx)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // close drops the databases, also when the run was cut off.
 func (p *postgres) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

@@ -243,6 +243,11 @@ func (s *subject) measure(ctx context.Context, p *plan, r *report) error {
 			if len(ops) == 0 {
 				continue
 			}
+			if kind == readFloor && s.vacuum != nil {
+				if err := s.vacuum(ctx); err != nil {
+					return fmt.Errorf("vacuum: %w", err)
+				}
+			}
 			before, err := s.measureFloor(ctx, p, r, kind, callers)
 			if err != nil {
 				return fmt.Errorf("floor: %w", err)

@@ -243,7 +243,8 @@ with another name in its index. On SQLite one writer takes whatever has queued u
 is one transaction (WAL, synchronous=FULL). On PostgreSQL each caller has its own connection and transaction of five
 prepared statements, with positions from a sequence, so that nobody waits for anybody else. "argon2id" is the password
 hash alone (19 MiB, two passes), on all cores. "row by key" is an HTTP server that does nothing but read a user by the
-primary key and send it, with as many connections to the database as the server has. A floor runs before and after every
+primary key and send it, with as many connections to the database as the server has; on PostgreSQL, dead rows that the
+writes before have left are vacuumed away on both sides first. A floor runs before and after every
 operation, and "of floor" is the throughput divided by the mean of the two: 0.50 means that authentication, checks,
 rules, encryption, hash chain, both ends of the protocol and this load generator together cost as much again as the bare
 work. It can exceed 1.00 on PostgreSQL, where the server puts many commands into one transaction and the floor does not.

@@ -26,7 +26,8 @@ type subject struct {
 	server     *server
 	world      *world
 	floors     map[floorKind]floor
-	postmaster int // process id; 0: unknown or none
+	postmaster int                             // process id; 0: unknown or none
+	vacuum     func(ctx context.Context) error // clears away what writes have left; nil where nothing is left
 	facts      []string
 	cleanups   []func() error
 }
@@ -54,6 +55,7 @@ func openSubject(ctx context.Context, p *plan, engine, binary, dir string) (*sub
 		if floorDatabase, err = pg.create(ctx); err != nil {
 			return s, err
 		}
+		s.vacuum = func(ctx context.Context) error { return vacuum(ctx, s.database, floorDatabase) }
 	}
 	say("starting and filling %s", engine)
 	// The server itself makes the tables of the floor, so that they are the same.
