@@ -19,6 +19,10 @@ type Caller struct {
 	// not read them again. Nil where they were not at hand.
 	User, Org *event.Record
 
+	// SessionEpoch is that of the user's sessions when the credential was checked: another one by now means that they
+	// were ended since.
+	SessionEpoch int64
+
 	// MustChangePassword restricts a session to changing the password and ending itself.
 	MustChangePassword bool
 }

@@ -135,14 +135,10 @@ func sequence(companion *event.Object[SignIns]) uint64 {
 // EndOthers ends all sessions of the caller but the one it calls with; with a token, all of them. Errors: Aborted when
 // match does not hold, or when the caller's sessions were ended meanwhile: what has ended does not end others.
 func (s *Sessions) EndOthers(ctx context.Context, caller *access.Caller, match event.IfMatch) (event.Details, error) {
-	seen, err := user.Self(ctx, s.Store, caller)
-	if err != nil {
-		return event.Details{}, err
-	}
 	bySession := caller.TokenKind == string(secret.Session)
 	return s.endAll(ctx, Own(caller), match, func(tx *event.Tx, u *event.Object[user.User]) error {
 		epoch := u.State.SessionEpoch
-		if bySession && epoch != seen.State.SessionEpoch {
+		if bySession && epoch != caller.SessionEpoch {
 			return errSessionsMoved
 		}
 		if bySession {

@@ -72,11 +72,11 @@ type Issued struct {
 // ErrSessionRequired, so that a token that leaked does not outlive itself; InvalidArgument with the violations of n;
 // Aborted when the caller's sessions were ended meanwhile.
 func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewToken) (Issued, error) {
-	seen, err := user.Self(ctx, s.Store, caller)
+	me, err := user.Self(ctx, s.Store, caller)
 	if err != nil {
 		return Issued{}, err
 	}
-	if seen.State.Human == nil {
+	if me.State.Human == nil {
 		return Issued{}, errNotAPerson
 	}
 	if caller.TokenKind != string(secret.Session) {
@@ -86,7 +86,7 @@ func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewTok
 		if u == nil || u.State.State == user.Removed {
 			return user.ErrNotFound
 		}
-		if u.State.SessionEpoch != seen.State.SessionEpoch {
+		if u.State.SessionEpoch != caller.SessionEpoch {
 			return errSessionsMoved
 		}
 		return nil

@@ -53,6 +53,7 @@ func (s *Sessions) Authenticate(ctx context.Context, bearer string) (*access.Cal
 	}
 	return &access.Caller{
 		UserID: b.UserID, OrgID: b.OrgID, Memberships: u.Memberships, TokenID: b.Token.ID, TokenKind: b.Token.Kind, User: b.User, Org: b.Org,
+		SessionEpoch: u.SessionEpoch,
 		// A token that does not prove the password is not held up by it.
 		MustChangePassword: kind == secret.Session && u.Password.ChangeRequired,
 	}, nil
