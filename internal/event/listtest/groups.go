@@ -11,14 +11,13 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/storetest"
-	"github.com/signet-idm/signet/internal/testdb"
 )
 
 var groupChecks = []check{
 	{name: "objects join and leave groups with their state", test: groupLife},
 	{name: "the last command of a batch decides who is in a group", test: groupBatch},
 	{name: "a group is listed in pages, whatever the organization", test: groupPages},
-	{name: "nodes see each other's groups", test: groupNodes},
+	{name: "nodes see each other's groups", test: groupNodes, nodes: true},
 	{name: "a user's tokens are listed by kind while they count", test: tokenLists},
 }
 
@@ -135,9 +134,6 @@ func groupPages(t *testing.T, e *env) {
 }
 
 func groupNodes(t *testing.T, e *env) {
-	if e.db.Engine == testdb.SQLite {
-		t.Skip("the embedded database has one node")
-	}
 	a, b := e.open(t), e.open(t)
 	must(t, a, addUser("usr_1", "ada"))
 	must(t, a, tag("usr_1", "red"))

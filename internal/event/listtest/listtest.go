@@ -25,8 +25,9 @@ type Subject struct {
 }
 
 type check struct {
-	name string
-	test func(t *testing.T, e *env)
+	name  string
+	test  func(t *testing.T, e *env)
+	nodes bool // needs several nodes on one database: PostgreSQL
 }
 
 // Run runs the suite on every engine.
@@ -34,7 +35,11 @@ func Run(t *testing.T, subject Subject) {
 	for _, checks := range [][]check{listChecks, groupChecks} {
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
-				testdb.Each(t, func(t *testing.T, db testdb.Database) {
+				engines := testdb.Engines
+				if c.nodes {
+					engines = []string{testdb.Postgres} // the embedded database has one node
+				}
+				testdb.On(t, engines, func(t *testing.T, db testdb.Database) {
 					t.Parallel() // the engines beside each other; the checks still one after the other
 					c.test(t, &env{subject: subject, db: db, master: secret.NewMasterKey()})
 				})
