@@ -37,7 +37,7 @@ func TestARebuildIsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close(context.Background())
-	if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend(l.pid, 10000) FROM pg_locks l WHERE l.locktype = 'advisory'"); err != nil {
+	if _, err := conn.Exec(ctx, "SELECT pg_terminate_backend(l.pid, 10000) FROM pg_locks l JOIN pg_database d ON d.oid = l.database WHERE l.locktype = 'advisory' AND d.datname = current_database()"); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range []*Store{operator, running} { // both notice, and take the lock anew before they write
