@@ -96,19 +96,12 @@ func (f *rawRead) run(ctx context.Context, callers int, warm, measured time.Dura
 	deadline := time.Now().Add(warm + measured + patience)
 	var calls []func() error
 	for i := range callers {
-		request, err := call{verb: "GET", path: "/" + f.ids[i]}.rest()
+		again, end, err := restCaller(f.address, call{verb: "GET", path: "/" + f.ids[i]}, deadline)
 		if err != nil {
 			return sample{}, err
 		}
-		conn, err := dialREST(f.address, deadline)
-		if err != nil {
-			return sample{}, err
-		}
-		defer conn.close()
-		calls = append(calls, func() error {
-			_, err := conn.must(request.next())
-			return err
-		})
+		defer end()
+		calls = append(calls, again)
 	}
 	return drive(ctx, calls, warm, measured, &meter{database: f.postmaster})
 }

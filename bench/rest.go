@@ -166,6 +166,22 @@ func (c *restConn) must(request []byte) ([]byte, error) {
 	return body, err
 }
 
+// restCaller gives a function that makes a call again and again on a connection of its own, and what closes that.
+func restCaller(address string, what call, deadline time.Time) (again func() error, end func(), err error) {
+	request, err := what.rest()
+	if err != nil {
+		return nil, nil, err
+	}
+	conn, err := dialREST(address, deadline)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func() error {
+		_, err := conn.must(request.next())
+		return err
+	}, conn.close, nil
+}
+
 // ask makes one call and reads its answer into response.
 func (c *restConn) ask(what call, response proto.Message) error {
 	t, err := what.rest()

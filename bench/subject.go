@@ -153,19 +153,12 @@ func (s *subject) drive(ctx context.Context, op *operation, protocol string, cal
 	for i := range callers {
 		what := op.call(s.world, i)
 		if protocol == "rest" {
-			request, err := what.rest()
+			again, end, err := restCaller(s.server.address, what, deadline)
 			if err != nil {
 				return sample{}, err
 			}
-			conn, err := dialREST(s.server.address, deadline)
-			if err != nil {
-				return sample{}, err
-			}
-			defer conn.close()
-			calls = append(calls, func() error {
-				_, err := conn.must(request.next())
-				return err
-			})
+			defer end()
+			calls = append(calls, again)
 			continue
 		}
 		if i%callersPerConn == 0 {

@@ -25,6 +25,13 @@ type Caller struct {
 
 	// MustChangePassword restricts a session to changing the password and ending itself.
 	MustChangePassword bool
+
+	// MustProveSecondFactor restricts a session to proving a second factor, enrolling the first one, and ending itself.
+	MustProveSecondFactor bool
+
+	// Client is the application that acts for the user, with the scopes it was given; empty where the user acts.
+	Client string
+	Scopes []string
 }
 
 // Origin is what the log records about who did it.

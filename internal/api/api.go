@@ -1,4 +1,4 @@
-// Package api implements the RPCs, a file per service: requests in, calls to the objects' packages out. Who is calling,
+// Package api implements the RPCs, in files named after their service: requests in, calls to the objects' packages out. Who is calling,
 // what they may and what the headers say comes with the context (package call); how any of it travels is none of
 // this package's business.
 package api
@@ -19,8 +19,11 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 )
 
+// Checker knows the rules of requests that the definition cannot express.
+type Checker struct{ Clock func() time.Time }
+
 // Check lists what is wrong with a request beyond the field rules of the definition.
-func Check(req proto.Message) []errs.Violation {
+func (c Checker) Check(req proto.Message) []errs.Violation {
 	switch r := req.(type) {
 	case *signetv1.SetupOrganizationRequest:
 		in := organizationOf(r)
@@ -46,6 +49,12 @@ func Check(req proto.Message) []errs.Violation {
 		return notAPhone(r.GetPhone())
 	case *signetv1.SetMyPhoneRequest:
 		return notAPhone(r.GetPhone())
+	case *signetv1.CreateMyTokenRequest:
+		return append(notADate(r), newToken(r).Violations(c.Clock())...)
+	case *signetv1.CreateUserTokenRequest:
+		return append(notADate(r), newToken(r).Violations(c.Clock())...)
+	case *signetv1.AddServiceKeyRequest:
+		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}
 	return nil
 }

@@ -88,16 +88,9 @@ func (s Credentials) tokens(ctx context.Context, whose session.Whose, r listRequ
 
 // listed reads a page of sessions or tokens.
 func listed(ctx context.Context, sessions *session.Sessions, master secret.MasterKey, whose session.Whose, kind secret.TokenKind, r listRequest) ([]session.Shown, string, error) {
-	after, limit, err := page(ctx, master, r)
-	if err != nil {
-		return nil, "", err
-	}
-	shown, next, err := sessions.List(ctx, whose, kind, after, limit)
-	if err != nil {
-		return nil, "", err
-	}
-	token, err := nextPage(ctx, master, r, next)
-	return shown, token, err
+	return pageOf(ctx, master, r, func(after event.Cursor, limit int) ([]session.Shown, *event.Cursor, error) {
+		return sessions.List(ctx, whose, kind, after, limit)
+	})
 }
 
 // SetServiceSecret makes a secret for a service user of the context organization.

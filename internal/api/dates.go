@@ -12,30 +12,18 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// Checker is Check for requests whose rules depend on the time, too.
-type Checker struct{ Clock func() time.Time }
-
-// Check lists what is wrong with a request beyond the field rules of the definition.
-func (c Checker) Check(req proto.Message) []errs.Violation {
-	found := Check(req)
-	if r, dated := req.(expiring); dated && r.GetExpirationDate() != nil && !r.GetExpirationDate().IsValid() {
-		found = append(found, errs.Violation{Field: "expirationDate", Message: "must be a time between the years 1 and 9999"})
-	}
-	switch r := req.(type) {
-	case *signetv1.CreateMyTokenRequest:
-		found = append(found, newToken(r).Violations(c.Clock())...)
-	case *signetv1.CreateUserTokenRequest:
-		found = append(found, newToken(r).Violations(c.Clock())...)
-	case *signetv1.AddServiceKeyRequest:
-		found = append(found, newKey(r).Violations(c.Clock())...)
-	}
-	return found
-}
-
 // expiring is a request for something that expires.
 type expiring interface {
 	proto.Message
 	GetExpirationDate() *timestamppb.Timestamp
+}
+
+// notADate says that an expiry is no time that there is.
+func notADate(r expiring) []errs.Violation {
+	if r.GetExpirationDate() != nil && !r.GetExpirationDate().IsValid() {
+		return []errs.Violation{{Field: "expirationDate", Message: "must be a time between the years 1 and 9999"}}
+	}
+	return nil
 }
 
 // expiry is the date of a request; nil where it has none.

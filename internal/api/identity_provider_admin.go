@@ -5,6 +5,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
 )
 
@@ -25,21 +26,18 @@ func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signe
 
 // ListIdentityProviders reads a page of the providers of the context organization.
 func (s IdentityProviders) ListIdentityProviders(ctx context.Context, r *signetv1.ListIdentityProvidersRequest) (*signetv1.ListIdentityProvidersResponse, error) {
-	after, limit, err := page(ctx, s.Master, r)
+	filter := idp.Filter{Name: r.GetName(), State: idpStates.name(r.GetState()), Type: idpTypes.name(r.GetType())}
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[idp.Provider], *event.Cursor, error) {
+		return idp.List(ctx, s.Store, call.From(ctx).Permit, filter, after, limit)
+	})
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := idp.List(ctx, s.Store, call.From(ctx).Permit,
-		idp.Filter{Name: r.GetName(), State: idpStates.name(r.GetState()), Type: idpTypes.name(r.GetType())}, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	out := &signetv1.ListIdentityProvidersResponse{}
+	out := &signetv1.ListIdentityProvidersResponse{NextPageToken: next}
 	for _, p := range found {
 		out.Idps = append(out.Idps, showProvider(p))
 	}
-	out.NextPageToken, err = nextPage(ctx, s.Master, r, next)
-	return out, err
+	return out, nil
 }
 
 // DeactivateIdentityProvider switches a provider of the context organization off.

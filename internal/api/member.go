@@ -114,23 +114,17 @@ func (s Members) ListMyMemberships(ctx context.Context, _ *signetv1.ListMyMember
 
 // list reads a page of the members that the permit is for.
 func (s Members) list(ctx context.Context, r listRequest, of func(access.Permit) (member.Members, error)) (members []*signetv1.Member, next string, err error) {
-	after, limit, err := page(ctx, s.Master, r)
-	if err != nil {
-		return nil, "", err
-	}
 	permit := call.From(ctx).Permit
-	all, err := of(permit)
-	if err != nil {
-		return nil, "", err
-	}
-	users, cursor, err := all.List(ctx, s.Store, after, limit)
-	if err != nil {
-		return nil, "", err
-	}
+	users, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+		all, err := of(permit)
+		if err != nil {
+			return nil, nil, err
+		}
+		return all.List(ctx, s.Store, after, limit)
+	})
 	for _, u := range users {
 		members = append(members, renderMember(u, permit.Org()))
 	}
-	next, err = nextPage(ctx, s.Master, r, cursor)
 	return members, next, err
 }
 

@@ -20,21 +20,18 @@ func (s Organizations) GetMyOrganization(ctx context.Context, _ *signetv1.GetMyO
 
 // ListOrganizations reads a page of the installation's organizations.
 func (s Organizations) ListOrganizations(ctx context.Context, r *signetv1.ListOrganizationsRequest) (*signetv1.ListOrganizationsResponse, error) {
-	after, limit, err := page(ctx, s.Master, r)
+	filter := org.Filter{Name: r.GetName(), Domain: r.GetDomain(), State: orgStates.name(r.GetState())}
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[org.Org], *event.Cursor, error) {
+		return org.List(ctx, s.Setup.Store, call.From(ctx).Permit, filter, after, limit)
+	})
 	if err != nil {
 		return nil, err
 	}
-	found, next, err := org.List(ctx, s.Setup.Store, call.From(ctx).Permit,
-		org.Filter{Name: r.GetName(), Domain: r.GetDomain(), State: orgStates.name(r.GetState())}, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	out := &signetv1.ListOrganizationsResponse{}
+	out := &signetv1.ListOrganizationsResponse{NextPageToken: next}
 	for _, o := range found {
 		out.Orgs = append(out.Orgs, showOrganization(o))
 	}
-	out.NextPageToken, err = nextPage(ctx, s.Master, r, next)
-	return out, err
+	return out, nil
 }
 
 // UpdateOrganization renames the organization the path names.

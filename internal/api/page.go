@@ -68,6 +68,21 @@ func nextPage(ctx context.Context, master secret.MasterKey, r listRequest, next 
 	return base64.RawURLEncoding.EncodeToString(master.Wrap(pageTokens, text, query)), nil
 }
 
+// pageOf reads the page that a request asks for, and gives the token of the next one.
+func pageOf[T any](ctx context.Context, master secret.MasterKey, r listRequest,
+	list func(after event.Cursor, limit int) ([]T, *event.Cursor, error)) (found []T, next string, err error) {
+	after, limit, err := page(ctx, master, r)
+	if err != nil {
+		return nil, "", err
+	}
+	found, cursor, err := list(after, limit)
+	if err != nil {
+		return nil, "", err
+	}
+	next, err = nextPage(ctx, master, r, cursor)
+	return found, next, err
+}
+
 const pageTokens = "page token"
 
 // queryOf is everything a page token is bound to: who asks what about which organization. The size of pages may change.

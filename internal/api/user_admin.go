@@ -6,6 +6,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -52,29 +53,23 @@ func (s Users) AddServiceUser(ctx context.Context, r *signetv1.AddServiceUserReq
 // ListUsers reads a page of the users of the context organization, which is read once for the login names of all.
 func (s Users) ListUsers(ctx context.Context, r *signetv1.ListUsersRequest) (*signetv1.ListUsersResponse, error) {
 	info := call.From(ctx)
-	after, limit, err := page(ctx, s.Master, r)
+	filter := user.Filter{UserName: r.GetUserName(), Name: r.GetName(), Email: r.GetEmail(),
+		State: userStates.name(r.GetState()), Type: userTypes.name(r.GetType())}
+	var owner *event.Object[org.Org]
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) (_ []*event.Object[user.User], _ *event.Cursor, err error) {
+		if owner, err = org.Home(ctx, s.Store, info.Caller, info.Permit.Org()); err != nil {
+			return nil, nil, err
+		}
+		return user.List(ctx, s.Store, info.Permit, filter, after, limit)
+	})
 	if err != nil {
 		return nil, err
 	}
-	o, err := org.Owning(ctx, s.Store, info.Caller, info.Permit.Org())
-	if err != nil {
-		return nil, err
-	}
-	if o == nil || o.State.State == org.Removed {
-		return nil, org.ErrNotFound
-	}
-	found, next, err := user.List(ctx, s.Store, info.Permit, user.Filter{
-		UserName: r.GetUserName(), Name: r.GetName(), Email: r.GetEmail(), State: userStates.name(r.GetState()), Type: userTypes.name(r.GetType()),
-	}, after, limit)
-	if err != nil {
-		return nil, err
-	}
-	out := &signetv1.ListUsersResponse{}
+	out := &signetv1.ListUsersResponse{NextPageToken: next}
 	for _, u := range found {
-		out.Users = append(out.Users, show(u, o))
+		out.Users = append(out.Users, show(u, owner))
 	}
-	out.NextPageToken, err = nextPage(ctx, s.Master, r, next)
-	return out, err
+	return out, nil
 }
 
 // oneBeginning refuses a list by more than one beginning: each has an order of its own.

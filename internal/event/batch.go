@@ -76,8 +76,18 @@ func (b *Batch) Run(c *Command) error {
 			b.size += len(row.Value)
 		}
 	}
-	b.tokens = append(b.tokens, tx.tokens...)
+	b.addTokens(tx.tokens)
 	return nil
+}
+
+// addTokens notes changes to tokens. What a command of the batch has put and a later one drops is never stored.
+func (b *Batch) addTokens(changes []TokenChange) {
+	for _, change := range changes {
+		if change.DropFamily != "" || change.DropClient != nil {
+			b.tokens = slices.DeleteFunc(b.tokens, func(before TokenChange) bool { return before.Put != nil && change.drops(before.Put) })
+		}
+		b.tokens = append(b.tokens, change)
+	}
 }
 
 // regroup notes which groups an object has left and joined.
@@ -102,9 +112,34 @@ type Grouping struct {
 
 // TokenChange is one change to the stored tokens: exactly one field is set.
 type TokenChange struct {
-	Put     *Token
-	Advance *TokenAdvance
-	Drop    string // id
+	Put        *Token
+	Advance    *TokenAdvance
+	Extend     *TokenExtension
+	DropFamily string       // all of a family
+	DropClient *TokenClient // all that a user gave to an application
+	Drop       string       // id
+}
+
+// TokenExtension lets a token expire later.
+type TokenExtension struct {
+	ID      string
+	Expires int64
+}
+
+// TokenClient is a user and an application.
+type TokenClient struct {
+	UserID, Client string
+}
+
+// drops tells whether the change, which is not about a single token, removes this one.
+func (t TokenChange) drops(token *Token) bool {
+	switch {
+	case t.DropFamily != "":
+		return token.Family == t.DropFamily
+	case t.DropClient != nil:
+		return token.UserID == t.DropClient.UserID && token.Client == t.DropClient.Client
+	}
+	return false
 }
 
 // TokenAdvance moves a token from one epoch of its user to another.
@@ -113,8 +148,14 @@ type TokenAdvance struct {
 	From, To int64
 }
 
+// id sorts changes. Those that are not about a single token come first: what they remove was there before the batch, see
+// Batch.addTokens.
 func (t TokenChange) id() string {
 	switch {
+	case t.DropFamily != "", t.DropClient != nil:
+		return ""
+	case t.Extend != nil:
+		return t.Extend.ID
 	case t.Put != nil:
 		return t.Put.ID
 	case t.Advance != nil:
@@ -370,8 +411,28 @@ func (tx *Tx) AdvanceToken(id string, from, to int64) {
 	tx.tokens = append(tx.tokens, TokenChange{Advance: &TokenAdvance{ID: id, From: from, To: to}})
 }
 
+// ExtendToken lets a token expire at a later time. One that is gone stays gone.
+func (tx *Tx) ExtendToken(id string, expires int64) {
+	tx.tokens = append(tx.tokens, TokenChange{Extend: &TokenExtension{ID: id, Expires: expires}})
+}
+
 // DropToken removes a token by its id.
 func (tx *Tx) DropToken(id string) { tx.tokens = append(tx.tokens, TokenChange{Drop: id}) }
+
+// DropFamily removes all tokens of a family. A token that another node puts at the same moment is kept out only by an
+// object or row that both commands declare.
+func (tx *Tx) DropFamily(family string) {
+	if family != "" {
+		tx.tokens = append(tx.tokens, TokenChange{DropFamily: family})
+	}
+}
+
+// DropClient removes all tokens of a user that an application was given, with the same care as DropFamily.
+func (tx *Tx) DropClient(userID, client string) {
+	if client != "" {
+		tx.tokens = append(tx.tokens, TokenChange{DropClient: &TokenClient{UserID: userID, Client: client}})
+	}
+}
 
 // draft is a command's own copy of one object.
 type draft struct {

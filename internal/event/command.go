@@ -40,10 +40,12 @@ const (
 	Keys        Shelf = "keys"        // the keys personal data is sealed with, wrapped by the master key; key: key id
 	Throttle    Shelf = "throttle"    // counters of failed sign-ins; key: a MAC of the account
 	Idempotency Shelf = "idempotency" // answers to repeat; key: a MAC of caller, method and idempotency key
+	Flows       Shelf = "flows"       // sign-ins and grants on their way: requests, codes, challenges, refresh tokens
+	Followers   Shelf = "followers"   // how far those who follow the log have come; key: the follower
 )
 
 // Shelves lists all of them.
-var Shelves = []Shelf{Secrets, Keys, Throttle, Idempotency}
+var Shelves = []Shelf{Secrets, Keys, Throttle, Idempotency, Flows, Followers}
 
 // RowKey finds a row on its shelf.
 type RowKey struct {
@@ -58,8 +60,9 @@ type Row struct {
 	Expires int64 // microseconds; 0: never
 }
 
-// Token is a bearer credential as stored: a session or a personal access token. It holds only while its epochs are
-// those of its user and organization, so that one number in their state ends all tokens at once and for good.
+// Token is a bearer credential as stored: a session, a personal access token, or an access token of an application. It
+// holds only while its epochs are those of its user and organization, so that one number in their state ends all tokens
+// at once and for good.
 type Token struct {
 	ID       string
 	Hash     []byte // SHA-256 of the token itself
@@ -70,6 +73,11 @@ type Token struct {
 	OrgEpoch int64
 	Created  int64
 	Expires  int64
+
+	Session string // id of the session it lives and dies with; empty: none
+	Client  string // id of the application it was given to; empty: none
+	Family  string // what it was derived from, see Tx.DropFamily; empty: nothing
+	Data    string // what its kind needs to know besides, as JSON; empty: nothing
 }
 
 // IfMatch is a caller's precondition on an object's sequence. The zero value asks for nothing.

@@ -32,6 +32,8 @@ type Reader interface {
 	Row(ctx context.Context, key RowKey) (*Row, error)
 	// Bearer reads a token with its user and that user's organization, in one query.
 	Bearer(ctx context.Context, tokenHash []byte) (*Bearer, error)
+	// ClientBearer is Bearer for a token that an application was given: it reads the application and the session along.
+	ClientBearer(ctx context.Context, tokenHash []byte) (*Bearer, error)
 	// TokenByID reads a token by its public id.
 	TokenByID(ctx context.Context, id string) (*Token, error)
 	// TokensOf reads up to limit of a user's tokens of one kind that have not expired, in the order of their ids.
@@ -48,12 +50,19 @@ type Bearer struct {
 	OrgID        string
 	UserStanding string
 	OrgStanding  string
+	// InstallationStanding is empty before the first start.
+	InstallationStanding string
 
 	// The whole records of that moment, where they were at hand; else nil.
 	User, Org *Record
+
+	// Of a token that an application was given: the application's standing, empty where there is none, and the session
+	// that the token lives with, nil where there is none.
+	ClientStanding string
+	Session        *Token
 }
 
-// Standing is the lookup column of users and organizations that holds the part of their state that decides about
+// Standing is the lookup column of users, organizations, applications and the installation that holds the part of their state that decides about
 // credentials, as JSON. It is small, so that judging a credential costs the same however large the rest has grown.
 const Standing = "standing"
 

@@ -148,6 +148,16 @@ func (s *Store) apply(c *event.Changes) error {
 			if t := s.tokens[change.Advance.ID]; t != nil && t.Epoch == change.Advance.From {
 				t.Epoch = change.Advance.To
 			}
+		case change.Extend != nil:
+			if t := s.tokens[change.Extend.ID]; t != nil && t.Expires < change.Extend.Expires {
+				t.Expires = change.Extend.Expires
+			}
+		case change.DropFamily != "":
+			maps.DeleteFunc(s.tokens, func(_ string, t *event.Token) bool { return t.Family == change.DropFamily })
+		case change.DropClient != nil:
+			maps.DeleteFunc(s.tokens, func(_ string, t *event.Token) bool {
+				return t.UserID == change.DropClient.UserID && t.Client == change.DropClient.Client
+			})
 		default:
 			delete(s.tokens, change.Drop)
 		}
@@ -271,12 +281,27 @@ func (s *Store) Bearer(_ context.Context, tokenHash []byte) (*event.Bearer, erro
 		if o == nil {
 			return nil, nil
 		}
-		return &event.Bearer{Token: *t, UserID: u.ID, OrgID: o.ID, UserStanding: s.standing(u), OrgStanding: s.standing(o), User: u, Org: o}, nil
+		b := &event.Bearer{Token: *t, UserID: u.ID, OrgID: o.ID, User: u, Org: o, UserStanding: s.standing(u), OrgStanding: s.standing(o),
+			InstallationStanding: s.standing(s.records[event.Ref{Kind: "installation", ID: "installation"}]),
+			ClientStanding:       s.standing(s.records[event.Ref{Kind: "app", ID: t.Client}])}
+		if session := s.tokens[t.Session]; session != nil {
+			lived := *session
+			b.Session = &lived
+		}
+		return b, nil
 	}
 	return nil, nil
 }
 
+// ClientBearer implements event.Reader.
+func (s *Store) ClientBearer(ctx context.Context, tokenHash []byte) (*event.Bearer, error) {
+	return s.Bearer(ctx, tokenHash)
+}
+
 func (s *Store) standing(r *event.Record) string {
+	if r == nil {
+		return ""
+	}
 	return r.Columns[slices.Index(s.kinds[r.Kind].Columns(), event.Standing)]
 }
 

@@ -43,12 +43,8 @@ func add(ctx context.Context, s event.Store, permit access.Permit, once event.On
 		Write:  []event.Ref{Kind.Ref(id)},
 		Read:   []event.Ref{org.Kind.Ref(owner)},
 		Decide: func(tx *event.Tx) error {
-			o, err := org.Kind.Get(tx, owner)
-			if err != nil {
+			if _, err := org.In(tx, owner); err != nil {
 				return err
-			}
-			if o == nil || o.State.State == org.Removed {
-				return org.ErrNotFound
 			}
 			p, err := Kind.Create(tx, id, owner, fact)
 			if err != nil {

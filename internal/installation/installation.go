@@ -14,14 +14,24 @@ const ID = "installation"
 
 // Installation is its state.
 type Installation struct {
+	Standing
 	DefaultOrg string   `json:"defaultOrg"`
 	Owners     []string `json:"owners,omitempty"` // users with the role IAM_OWNER: never none
 }
 
+// Standing is the part of the installation's state that decides about credentials. Every request reads it.
+type Standing struct {
+	SecondFactorRequired bool `json:"secondFactorRequired,omitempty"`
+}
+
 // Kind of the object of this package.
 var Kind = event.Define(event.Schema[Installation]{
-	Name: "installation", Table: "installations", Prefix: "ins", Shape: 1,
-	Facts: []event.Fact[Installation]{Added{}, OwnerAdded{}, OwnerRemoved{}, MembersChanged{}},
+	Name: "installation", Table: "installations", Prefix: "ins", Shape: 2,
+	Facts:   []event.Fact[Installation]{Added{}, OwnerAdded{}, OwnerRemoved{}, MembersChanged{}},
+	Columns: []string{event.Standing},
+	Lookup: func(o *event.Object[Installation]) []string {
+		return []string{event.StandingOf(&o.State.Standing)}
+	},
 })
 
 // Ref points at the one installation.

@@ -59,12 +59,9 @@ func (step orgStep) do(ctx context.Context, s event.Store, permit access.Permit,
 			command.Read = through.reads()
 		}
 		command.Decide = func(tx *event.Tx) error {
-			o, err := org.Kind.Get(tx, id)
+			o, err := org.In(tx, id)
 			if err != nil {
 				return err
-			}
-			if o == nil || o.State.State == org.Removed {
-				return org.ErrNotFound
 			}
 			if through != nil {
 				if err := through.coveredBy(tx, permit); err != nil {

@@ -2,6 +2,7 @@
 package model
 
 import (
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
@@ -11,4 +12,4 @@ import (
 )
 
 // Kinds of objects.
-var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind}
+var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind}

@@ -37,6 +37,8 @@ type Org struct {
 type Standing struct {
 	State State `json:"state"`
 	Epoch int64 `json:"epoch,omitempty"` // tokens of an older epoch are dead
+
+	SecondFactorRequired bool `json:"secondFactorRequired,omitempty"`
 }
 
 // key is what the name is found by. States from before it was recorded have a plain one.
@@ -171,6 +173,9 @@ func Exists(ctx context.Context, r event.Reader, id string) error {
 	return err
 }
 
+// In gives an organization inside a command that declared it. Errors: ErrNotFound.
+func In(tx *event.Tx, id string) (*event.Object[Org], error) { return there(Kind.Get(tx, id)) }
+
 // Owning reads the organization that something belongs to; nil where there is none. What came with the caller's
 // credential is not read again.
 func Owning(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Org], error) {
@@ -180,9 +185,14 @@ func Owning(ctx context.Context, r event.Reader, caller *access.Caller, id strin
 	return Kind.Read(ctx, r, id)
 }
 
+// Home is Owning where there must be one. Errors: ErrNotFound.
+func Home(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Org], error) {
+	return there(Owning(ctx, r, caller, id))
+}
+
 // Mine reads the caller's own organization. Errors: ErrNotFound.
 func Mine(ctx context.Context, r event.Reader, caller *access.Caller) (*event.Object[Org], error) {
-	return there(Owning(ctx, r, caller, caller.OrgID))
+	return Home(ctx, r, caller, caller.OrgID)
 }
 
 // there makes an organization that was not found, or is gone, a refusal.
@@ -254,7 +264,7 @@ func change(ctx context.Context, s event.Store, permit access.Permit, claims []e
 		Write:  []event.Ref{Kind.Ref(permit.Org())},
 		Claims: claims,
 		Decide: func(tx *event.Tx) error {
-			o, err := there(Kind.Get(tx, permit.Org()))
+			o, err := In(tx, permit.Org())
 			if err != nil {
 				return err
 			}

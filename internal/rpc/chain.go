@@ -312,8 +312,11 @@ func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string,
 	return permit, nil
 }
 
-// unrestricted refuses a session that must change its password first, where that counts.
+// unrestricted refuses a session that must prove a second factor or change its password first, where that counts.
 func (c *Call) unrestricted(caller *access.Caller) error {
+	if caller.MustProveSecondFactor && !c.op.rule.GetUnprovenSession() {
+		return errSecondFactor
+	}
 	if caller.MustChangePassword && !c.op.rule.GetRestrictedSession() {
 		return errPasswordChange
 	}

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math/bits"
+	"slices"
 )
 
 // TokenKind says what a token is for. It is part of the token.
@@ -15,8 +16,14 @@ type TokenKind string
 const (
 	Session TokenKind = "ses" // made by a sign-in
 	PAT     TokenKind = "pat" // a personal access token
-	Client  TokenKind = "sec" // secret of a service user, worth nothing as a bearer token
+	Client  TokenKind = "sec" // secret of a service user or an application, worth nothing as a bearer token
+	Access  TokenKind = "oat" // access token of an application
+	Refresh TokenKind = "ort" // refresh token of an application, worth nothing as a bearer token
+	Code    TokenKind = "cod" // authorization code or device code, worth nothing as a bearer token
 )
+
+// kinds are all of them.
+var kinds = []TokenKind{Session, PAT, Client, Access, Refresh, Code}
 
 // A token is sgn_, the kind, _, 256 random bits and a checksum of all that, both in base 62:
 //
@@ -36,7 +43,7 @@ const (
 // NewToken makes a token. The token is shown to its owner once; hash, its SHA-256, is what is stored. A fast
 // hash is enough because 256 random bits cannot be guessed. It panics for a kind that is not declared here.
 func NewToken(kind TokenKind) (token string, hash []byte) {
-	if kind != Session && kind != PAT && kind != Client {
+	if !slices.Contains(kinds, kind) {
 		panic("secret: unknown kind of token")
 	}
 	var random [32]byte
@@ -52,14 +59,8 @@ func ParseToken(s string) (kind TokenKind, hash []byte, ok bool) {
 	if len(s) != tokenLength || s[:len(tokenPrefix)] != tokenPrefix || s[tokenHead-1] != '_' {
 		return "", nil, false
 	}
-	switch TokenKind(s[len(tokenPrefix) : tokenHead-1]) {
-	case Session:
-		kind = Session
-	case PAT:
-		kind = PAT
-	case Client:
-		kind = Client
-	default:
+	known := slices.Index(kinds, TokenKind(s[len(tokenPrefix):tokenHead-1]))
+	if known < 0 {
 		return "", nil, false
 	}
 	var t [tokenLength]byte
@@ -73,7 +74,7 @@ func ParseToken(s string) (kind TokenKind, hash []byte, ok bool) {
 		return "", nil, false
 	}
 	sum := sha256.Sum256(t[:])
-	return kind, sum[:], true
+	return kinds[known], sum[:], true
 }
 
 func encodeToken(kind TokenKind, random [32]byte) (t [tokenLength]byte) {

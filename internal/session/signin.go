@@ -104,7 +104,8 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], t *thro
 			}
 			expires := tx.Now() + Life.Microseconds()
 			tx.PutToken(event.Token{ID: in.SessionID, Hash: hash, Kind: string(secret.Session), UserID: u.ID,
-				Epoch: now.State.SessionEpoch, OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: expires})
+				Epoch: now.State.SessionEpoch, OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: expires,
+				Data: Proof{Methods: []Method{ByPassword}, At: tx.Now()}.text()})
 			in.Expires, in.ChangeRequired = event.Time(expires), now.State.Password.ChangeRequired
 			return record(tx, u.ID, Succeeded{SessionID: in.SessionID, Personal: t.place})
 		},

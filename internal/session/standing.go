@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"sync"
 
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -11,8 +13,10 @@ import (
 // Standings reads what decides about a credential. It remembers what a text means, never whose it is: the text itself
 // is asked for anew with every request. The zero value is ready for use.
 type Standings struct {
-	users known[user.Standing]
-	orgs  known[org.Standing]
+	users         known[user.Standing]
+	orgs          known[org.Standing]
+	installations known[installation.Standing]
+	apps          known[app.Standing]
 }
 
 // known is what has been read. What it gives is shared and not to be altered.
@@ -24,7 +28,11 @@ type known[T any] struct {
 // maxKnown bounds the memory; a standing has about a hundred bytes.
 const maxKnown = 10_000
 
+// read gives the meaning of a text. An empty one, of what does not exist or is not recorded yet, is the zero value.
 func (k *known[T]) read(text string) (*T, error) {
+	if text == "" {
+		return new(T), nil
+	}
 	k.mu.RLock()
 	value := k.byText[text]
 	k.mu.RUnlock()

@@ -2,11 +2,17 @@ package session
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
@@ -24,46 +30,202 @@ type Sessions struct {
 	// DefaultOrg is where names without a domain are looked for.
 	DefaultOrg string
 	Standings  *Standings
+	// Audience is what an access token has to be meant for to be accepted by Signet's own API. Empty: none is.
+	Audience string
 }
 
-// Authenticate tells who holds a bearer token, in one query and with nothing remembered from earlier requests. Errors:
-// access.ErrUnauthenticated, whatever is wrong with the token.
-func (s *Sessions) Authenticate(ctx context.Context, bearer string) (*access.Caller, error) {
-	kind, hash, ok := secret.ParseToken(bearer)
-	if !ok || kind != secret.Session && kind != secret.PAT {
-		return nil, access.ErrUnauthenticated
+// Method is a way in which a person proves to be who they are, in the words of RFC 8176.
+type Method string
+
+// The methods.
+const (
+	ByPassword Method = "pwd"
+	ByTOTP     Method = "otp"
+	ByPasskey  Method = "hwk"
+	ByRecovery Method = "rec" // a recovery code; not one of the RFC's
+)
+
+// Proof is what is known of how the person of a session was recognised. It is kept with the session's token.
+type Proof struct {
+	Methods      []Method `json:"methods,omitempty"` // in the order in which they were used
+	At           int64    `json:"at,omitempty"`      // when the last of them was, in microseconds
+	SecondFactor bool     `json:"secondFactor,omitempty"`
+}
+
+func (p Proof) text() string {
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err) // plain fields of ours
 	}
-	b, err := s.Store.Bearer(ctx, hash)
+	return string(text)
+}
+
+// ProofOf reads the proof of a session. Sessions from before it was kept were opened by a password.
+func ProofOf(t *event.Token) (Proof, error) {
+	if t.Data == "" {
+		return Proof{Methods: []Method{ByPassword}, At: t.Created}, nil
+	}
+	var p Proof
+	if err := json.Unmarshal([]byte(t.Data), &p); err != nil {
+		return Proof{}, fmt.Errorf("proof of %s: %w", t.ID, err)
+	}
+	return p, nil
+}
+
+// Given is what an application was given with an access token. It is kept with the token.
+type Given struct {
+	Scopes      []string `json:"scopes,omitempty"`
+	Audience    []string `json:"audience,omitempty"`
+	ClientEpoch int64    `json:"clientEpoch,omitempty"`
+	Proof       Proof    `json:"proof,omitzero"` // of the sign-in it came from
+}
+
+// Text is what Token.Data holds of it.
+func (g Given) Text() string {
+	text, err := json.Marshal(g)
+	if err != nil {
+		panic(err) // plain fields of ours
+	}
+	return string(text)
+}
+
+// Bearer is a token that counts, and whose it is.
+type Bearer struct {
+	Token  event.Token
+	Caller *access.Caller
+	Given  Given // of an access token
+}
+
+// Authenticate tells who calls Signet's own API with a bearer token, in one query and with nothing remembered from earlier
+// requests. Errors: access.ErrUnauthenticated, whatever is wrong with the token.
+func (s *Sessions) Authenticate(ctx context.Context, bearer string) (*access.Caller, error) {
+	b, err := s.Bearer(ctx, bearer)
 	if err != nil {
 		return nil, err
 	}
-	if b == nil {
+	if b.Token.Kind == string(secret.Access) && !slices.Contains(b.Given.Audience, s.Audience) {
 		return nil, access.ErrUnauthenticated
 	}
-	u, err := s.Standings.users.read(b.UserStanding)
-	if err != nil {
-		return nil, fmt.Errorf("standing of %s: %w", b.UserID, err)
-	}
-	o, err := s.Standings.orgs.read(b.OrgStanding)
-	if err != nil {
-		return nil, fmt.Errorf("standing of %s: %w", b.OrgID, err)
-	}
-	if !alive(&b.Token, kind, u, o, event.Micros(s.Clock())) {
-		return nil, access.ErrUnauthenticated
-	}
-	return &access.Caller{
-		UserID: b.UserID, OrgID: b.OrgID, Memberships: u.Memberships, TokenID: b.Token.ID, TokenKind: b.Token.Kind, User: b.User, Org: b.Org,
-		SessionEpoch: u.SessionEpoch,
-		// A token that does not prove the password is not held up by it.
-		MustChangePassword: kind == secret.Session && u.Password.ChangeRequired,
-	}, nil
+	return b.Caller, nil
 }
 
-// alive tells whether a token counts now.
+// Bearer reads a session, a personal access token or an access token that counts, whatever it is meant for. Errors:
+// access.ErrUnauthenticated.
+func (s *Sessions) Bearer(ctx context.Context, bearer string) (*Bearer, error) {
+	kind, hash, ok := secret.ParseToken(bearer)
+	if !ok && strings.Count(bearer, ".") == 2 {
+		// An access token may be a JWT. It is known by its hash like any other: no part of it decides by itself.
+		sum := sha256.Sum256([]byte(bearer))
+		kind, hash, ok = secret.Access, sum[:], true
+	}
+	if !ok {
+		return nil, access.ErrUnauthenticated
+	}
+	var read *event.Bearer
+	var err error
+	switch kind {
+	case secret.Session, secret.PAT:
+		read, err = s.Store.Bearer(ctx, hash)
+	case secret.Access:
+		read, err = s.Store.ClientBearer(ctx, hash)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if read == nil {
+		return nil, access.ErrUnauthenticated
+	}
+	return s.judge(read, kind)
+}
+
+// judge tells whose a token is that was read. Errors: access.ErrUnauthenticated where it does not count now.
+func (s *Sessions) judge(read *event.Bearer, kind secret.TokenKind) (*Bearer, error) {
+	u, err := s.Standings.users.read(read.UserStanding)
+	if err != nil {
+		return nil, fmt.Errorf("standing of %s: %w", read.UserID, err)
+	}
+	o, err := s.Standings.orgs.read(read.OrgStanding)
+	if err != nil {
+		return nil, fmt.Errorf("standing of %s: %w", read.OrgID, err)
+	}
+	i, err := s.Standings.installations.read(read.InstallationStanding)
+	if err != nil {
+		return nil, fmt.Errorf("standing of the installation: %w", err)
+	}
+	b := &Bearer{Token: read.Token, Caller: &access.Caller{
+		UserID: read.UserID, OrgID: read.OrgID, Memberships: u.Memberships, TokenID: read.Token.ID, TokenKind: read.Token.Kind,
+		User: read.User, Org: read.Org, SessionEpoch: u.SessionEpoch,
+	}}
+	now := event.Micros(s.Clock())
+	if kind == secret.Access {
+		if err := s.judgeAccess(b, read, u, o, i, now); err != nil {
+			return nil, err
+		}
+		return b, nil
+	}
+	if !alive(&read.Token, kind, u, o, now) {
+		return nil, access.ErrUnauthenticated
+	}
+	if kind == secret.Session { // a token that does not prove the password is not held up by it
+		b.Caller.MustChangePassword = u.Password.ChangeRequired
+		b.Caller.MustProveSecondFactor, err = unproven(&read.Token, u, o, i)
+	}
+	return b, err
+}
+
+// judgeAccess decides about an access token. One that lives with a session counts only while that session counts in full.
+func (s *Sessions) judgeAccess(b *Bearer, read *event.Bearer, u *user.Standing, o *org.Standing, i *installation.Standing, now int64) error {
+	t := &read.Token
+	if err := json.Unmarshal([]byte(t.Data), &b.Given); err != nil {
+		return fmt.Errorf("what %s was given: %w", t.ID, err)
+	}
+	if t.Client != "" {
+		client, err := s.Standings.apps.read(read.ClientStanding)
+		if err != nil {
+			return fmt.Errorf("standing of %s: %w", t.Client, err)
+		}
+		if client.State != app.Active || client.Epoch != b.Given.ClientEpoch {
+			return access.ErrUnauthenticated
+		}
+	}
+	if t.Session == "" {
+		if !alive(t, secret.Access, u, o, now) {
+			return access.ErrUnauthenticated
+		}
+	} else {
+		l := read.Session
+		if l == nil || l.UserID != t.UserID || !alive(l, secret.Session, u, o, now) || t.Kind != string(secret.Access) || now >= t.Expires {
+			return access.ErrUnauthenticated
+		}
+		restricted, err := unproven(l, u, o, i)
+		if err != nil {
+			return err
+		}
+		if restricted || u.Password.ChangeRequired {
+			return access.ErrUnauthenticated
+		}
+	}
+	b.Caller.Client, b.Caller.Scopes = t.Client, b.Given.Scopes
+	if b.Caller.Scopes == nil {
+		b.Caller.Scopes = []string{} // none at all, which is less than no restriction
+	}
+	return nil
+}
+
+// unproven tells whether a session has a second factor still to prove.
+func unproven(session *event.Token, u *user.Standing, o *org.Standing, i *installation.Standing) (bool, error) {
+	if !u.SecondFactor && !o.SecondFactorRequired && !i.SecondFactorRequired {
+		return false, nil
+	}
+	proof, err := ProofOf(session)
+	return !proof.SecondFactor, err
+}
+
+// alive tells whether a token counts now. Sessions end with the epoch of sessions, everything else with that of tokens.
 func alive(t *event.Token, kind secret.TokenKind, u *user.Standing, o *org.Standing, now int64) bool {
-	epoch := u.SessionEpoch
-	if kind == secret.PAT {
-		epoch = u.TokenEpoch
+	epoch := u.TokenEpoch
+	if kind == secret.Session {
+		epoch = u.SessionEpoch
 	}
 	return t.Kind == string(kind) && now < t.Expires && u.State == user.Active && o.State == org.Active &&
 		t.Epoch == epoch && t.OrgEpoch == o.Epoch

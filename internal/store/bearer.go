@@ -2,98 +2,27 @@ package store
 
 import (
 	"context"
-	"runtime"
+	"errors"
 	"slices"
-	"time"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/cache"
+	"github.com/signet-idm/signet/internal/store/together"
 )
 
 // Every request looks up its token, and most reads are of one object. As with commands, whatever waits at the same
-// moment is taken together: one query, one round trip, one read transaction. Nothing is kept between queries: a lookup is
-// answered by a query that began after it.
-
-// lookups answers what waits together. K is what is looked for, V what is found.
-type lookups[K comparable, V any] struct {
-	queue chan *lookup[K, V]
-	find  func(ctx context.Context, keys []K) (map[K]V, error)
-}
-
-// lookup is something that somebody waits for.
-type lookup[K comparable, V any] struct {
-	key   K
-	found V
-	err   error
-	done  chan struct{}
-}
+// moment is taken together.
 
 // lookupSizes are the numbers of keys a query may ask for; it is filled up by asking for the last one again. Few sizes
 // mean few prepared statements.
 var lookupSizes = [...]int{1, 2, 4, 8, 16, 32, 64}
 
-const mostLookups = 64
-
-// serveLookups starts as many readers as there are cores to run them. They stop with the store.
-func serveLookups[K comparable, V any](s *Store, find func(ctx context.Context, keys []K) (map[K]V, error)) *lookups[K, V] {
-	l := &lookups[K, V]{queue: make(chan *lookup[K, V], maxQueue), find: find}
-	for range runtime.GOMAXPROCS(0) {
-		go func() {
-			batch := make([]*lookup[K, V], 0, mostLookups)
-			for {
-				clear(batch[:cap(batch)])
-				select {
-				case first := <-l.queue:
-					batch = append(batch[:0], first)
-				case <-s.stopping:
-					return
-				}
-				for more := true; more && len(batch) < mostLookups; {
-					select {
-					case next := <-l.queue:
-						batch = append(batch, next)
-					default:
-						more = false
-					}
-				}
-				l.answer(batch)
-			}
-		}()
-	}
-	return l
-}
-
-func (l *lookups[K, V]) answer(batch []*lookup[K, V]) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	keys := make([]K, len(batch))
-	for i, waiting := range batch {
-		keys[i] = waiting.key
-	}
-	found, err := l.find(ctx, keys)
-	for _, waiting := range batch {
-		waiting.found, waiting.err = found[waiting.key], away(ctx, err)
-		close(waiting.done)
-	}
-}
-
-// get waits for the answer about one key.
-func (l *lookups[K, V]) get(ctx context.Context, s *Store, key K) (found V, err error) {
-	waiting := &lookup[K, V]{key: key, done: make(chan struct{})}
-	select {
-	case l.queue <- waiting:
-	case <-ctx.Done():
-		return found, away(ctx, ctx.Err())
-	case <-s.stopping:
+// get asks for one key, together with whoever else asks.
+func get[K comparable, V any](ctx context.Context, l *together.Lookups[K, V], key K) (found V, err error) {
+	if found, err = l.Get(ctx, key); errors.Is(err, together.ErrStopped) {
 		return found, errStopping
 	}
-	select {
-	case <-waiting.done:
-		return waiting.found, waiting.err
-	case <-ctx.Done():
-		return found, away(ctx, ctx.Err())
-	case <-s.stopping:
-		return found, errStopping
-	}
+	return found, away(ctx, err)
 }
 
 // filled gives the keys as arguments of a query of the next of lookupSizes, and which one that is.
@@ -109,58 +38,106 @@ func filled[K any](keys []K, argument func(K) any) (args []any, size int) {
 }
 
 // bearerText reads of the user and the organization only what judges a credential, and what tells whether their records are
-// the ones known already.
-func bearerText(tokens int) string {
-	return "SELECT " + tokenColumns + ", s.id, s.sequence, s.hash, s.shape, s.standing, o.id, o.sequence, o.hash, o.shape, o.standing " +
-		"FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id WHERE t.hash IN (" + placeholders(tokens) + ")"
+// the ones known already. client is for tokens that applications were given.
+func bearerText(tokens int, client bool) string {
+	columns, joins := "", ""
+	if client {
+		columns = ", COALESCE(a.standing, ''), COALESCE(l.hash, ''), COALESCE(l.id, ''), COALESCE(l.kind, ''), COALESCE(l.name, ''), COALESCE(l.user_id, ''), " +
+			"COALESCE(l.epoch, 0), COALESCE(l.org_epoch, 0), COALESCE(l.created, 0), COALESCE(l.expires, 0), '', '', '', COALESCE(l.data, '')"
+		joins = "LEFT JOIN apps a ON a.id = t.client LEFT JOIN tokens l ON l.id = t.session "
+	}
+	return "SELECT " + tokenColumns + ", s.id, s.sequence, s.hash, s.shape, s.standing, o.id, o.sequence, o.hash, o.shape, o.standing, " +
+		"COALESCE((SELECT i.standing FROM installations i WHERE i.id = '" + theInstallation.ID + "'), '')" + columns +
+		" FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id " + joins + "WHERE t.hash IN (" + placeholders(tokens) + ")"
 }
+
+// theInstallation is the one object that every credential depends on.
+var theInstallation = event.Ref{Kind: "installation", ID: "installation"}
 
 // Bearer implements event.Reader.
 func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, error) {
+	return s.bearer(ctx, tokenHash, s.bearers, s.findBearers)
+}
+
+// ClientBearer implements event.Reader.
+func (s *Store) ClientBearer(ctx context.Context, tokenHash []byte) (*event.Bearer, error) {
+	return s.bearer(ctx, tokenHash, s.clients, s.findClientBearers)
+}
+
+func (s *Store) bearer(ctx context.Context, tokenHash []byte, asking *together.Lookups[[32]byte, *event.Bearer],
+	find func(context.Context, [][32]byte) (map[[32]byte]*event.Bearer, error)) (found *event.Bearer, err error) {
 	if len(tokenHash) != 32 {
 		return nil, nil
 	}
 	hash := [32]byte(tokenHash)
-	if t, user, org := s.cache.Bearer(hash); org != nil {
-		return &event.Bearer{Token: *t, UserID: user.ID, OrgID: org.ID, UserStanding: s.standing(user), OrgStanding: s.standing(org), User: user, Org: org}, nil
+	if b, ok := s.cache.Bearer(hash); ok && (b.Installation != nil || s.byName[theInstallation.Kind] == nil) {
+		return s.fromCache(b), nil
 	}
 	moment := s.cache.Moment()
-	found, err := s.lookUp(ctx, hash)
-	if s.cache != nil && found != nil && err == nil {
-		t := found.Token
-		s.cache.KeepToken(moment, &t)
-		for _, ref := range []event.Ref{{Kind: "user", ID: found.UserID}, {Kind: "org", ID: found.OrgID}} {
-			if _, err := s.Record(ctx, ref); err != nil { // leaves it in the cache for the next time
-				return nil, err
-			}
+	if asking == nil { // read-only
+		all, err := find(ctx, [][32]byte{hash})
+		return all[hash], away(ctx, err)
+	}
+	found, err = get(ctx, asking, hash)
+	if s.cache == nil || found == nil || err != nil {
+		return found, err
+	}
+	// What decides stays in the cache for the next time.
+	t := found.Token
+	s.cache.KeepToken(moment, &t)
+	s.cache.KeepToken(moment, found.Session)
+	for _, ref := range []event.Ref{{Kind: "user", ID: found.UserID}, {Kind: "org", ID: found.OrgID}, theInstallation, {Kind: "app", ID: t.Client}} {
+		if s.byName[ref.Kind] == nil || ref.ID == "" {
+			continue
+		}
+		if _, err := s.Record(ctx, ref); err != nil {
+			return nil, err
 		}
 	}
-	return found, err
+	return found, nil
 }
 
-// standing gives the column of that name.
+func (s *Store) fromCache(b cache.Bearer) *event.Bearer {
+	return &event.Bearer{Token: *b.Token, UserID: b.User.ID, OrgID: b.Org.ID, User: b.User, Org: b.Org, Session: b.Session,
+		UserStanding: s.standing(b.User), OrgStanding: s.standing(b.Org), InstallationStanding: s.standing(b.Installation), ClientStanding: s.standing(b.Client)}
+}
+
+// standing gives the column of that name; nothing for no record.
 func (s *Store) standing(r *event.Record) string {
-	return r.Columns[slices.Index(s.byName[r.Kind].Columns(), event.Standing)]
-}
-
-// lookUp asks the database.
-func (s *Store) lookUp(ctx context.Context, hash [32]byte) (*event.Bearer, error) {
-	if s.bearers == nil { // read-only
-		found, err := s.findBearers(ctx, [][32]byte{hash})
-		return found[hash], away(ctx, err)
+	if r == nil {
+		return ""
 	}
-	return s.bearers.get(ctx, s, hash)
+	if column := slices.Index(s.byName[r.Kind].Columns(), event.Standing); column >= 0 && column < len(r.Columns) {
+		return r.Columns[column]
+	}
+	return ""
 }
 
 func (s *Store) findBearers(ctx context.Context, hashes [][32]byte) (map[[32]byte]*event.Bearer, error) {
+	return s.queryBearers(ctx, &s.sql.bearer, hashes, false)
+}
+
+func (s *Store) findClientBearers(ctx context.Context, hashes [][32]byte) (map[[32]byte]*event.Bearer, error) {
+	return s.queryBearers(ctx, &s.sql.client, hashes, true)
+}
+
+func (s *Store) queryBearers(ctx context.Context, texts *[len(lookupSizes)]string, hashes [][32]byte, client bool) (map[[32]byte]*event.Bearer, error) {
 	args, size := filled(hashes, func(hash [32]byte) any { return hash[:] })
 	found := make(map[[32]byte]*event.Bearer, len(hashes))
-	err := s.engine.query(ctx, s.sql.bearer[size], args, func(scan scanner) error {
+	err := s.engine.query(ctx, texts[size], args, func(scan scanner) error {
 		b := &event.Bearer{}
 		user, org := event.Record{Ref: event.Ref{Kind: "user"}}, event.Record{Ref: event.Ref{Kind: "org"}}
-		if err := scan(append(scanToken(&b.Token), &user.ID, &user.Sequence, &user.Hash, &user.Shape, &b.UserStanding,
-			&org.ID, &org.Sequence, &org.Hash, &org.Shape, &b.OrgStanding)...); err != nil {
+		to := append(scanToken(&b.Token), &user.ID, &user.Sequence, &user.Hash, &user.Shape, &b.UserStanding,
+			&org.ID, &org.Sequence, &org.Hash, &org.Shape, &b.OrgStanding, &b.InstallationStanding)
+		if client {
+			b.Session = &event.Token{}
+			to = append(append(to, &b.ClientStanding), scanToken(b.Session)...)
+		}
+		if err := scan(to...); err != nil {
 			return err
+		}
+		if client && b.Session.ID == "" {
+			b.Session = nil
 		}
 		b.UserID, b.OrgID = user.ID, org.ID
 		b.User, b.Org = s.seen.same(&user), s.seen.same(&org)

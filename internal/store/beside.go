@@ -2,6 +2,9 @@ package store
 
 import "github.com/signet-idm/signet/internal/event"
 
+const insertToken = "INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires, session, client, family, data) " +
+	"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
 const insertGrouping = "INSERT INTO groupings (name, object_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 // writeBeside writes rows, groups and tokens, the same way on both engines. Rows that were looked for and absent are plainly
@@ -42,9 +45,15 @@ func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) err
 		var err error
 		switch {
 		case t.Put != nil:
-			err = exec("INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires) VALUES ("+placeholders(9)+")", tokenValues(t.Put)...)
+			err = exec(insertToken, tokenValues(t.Put)...)
 		case t.Advance != nil:
 			err = exec("UPDATE tokens SET epoch = ? WHERE id = ? AND epoch = ?", t.Advance.To, t.Advance.ID, t.Advance.From)
+		case t.Extend != nil:
+			err = exec("UPDATE tokens SET expires = ? WHERE id = ? AND expires < ?", t.Extend.Expires, t.Extend.ID, t.Extend.Expires)
+		case t.DropFamily != "":
+			err = exec("DELETE FROM tokens WHERE family <> '' AND family = ?", t.DropFamily)
+		case t.DropClient != nil:
+			err = exec("DELETE FROM tokens WHERE user_id = ? AND client = ?", t.DropClient.UserID, t.DropClient.Client)
 		default:
 			err = exec("DELETE FROM tokens WHERE id = ?", t.Drop)
 		}

@@ -28,7 +28,7 @@ func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 		return nil, fmt.Errorf("store: unknown kind %q", ref.Kind)
 	}
 	if s.records != nil {
-		return s.records.get(ctx, s, ref)
+		return get(ctx, s.records, ref)
 	}
 	if r := s.cache.Record(ref); r != nil {
 		return r, nil

@@ -182,7 +182,7 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 // work: each object is locked, and changed in place.
 func (s *Store) refold(ctx context.Context) error {
 	for _, k := range s.kinds {
-		for shape := range k.Shape() {
+		for shape := 1; shape < k.Shape(); shape++ { // the first one is 1
 			if err := s.refoldShape(ctx, k, shape); err != nil {
 				return fmt.Errorf("folding %s into their new shape: %w", k.Table(), err)
 			}

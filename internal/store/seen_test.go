@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -32,7 +33,7 @@ func TestACredentialNeverBringsARecordFromBefore(t *testing.T) {
 		}
 		do := func(decide func(tx *event.Tx) error) {
 			t.Helper()
-			err := writer.Do(t.Context(), event.Command{Write: []event.Ref{org.Kind.Ref("org_1"), user.Kind.Ref("usr_1")},
+			err := writer.Do(t.Context(), event.Command{Write: []event.Ref{org.Kind.Ref("org_1"), user.Kind.Ref("usr_1"), installation.Ref},
 				Claims: []event.Claim{org.DomainClaim("a.example"), user.NameClaim("org_1", "ada")}, Decide: decide})
 			if err != nil {
 				t.Fatal(err)
@@ -44,6 +45,9 @@ func TestACredentialNeverBringsARecordFromBefore(t *testing.T) {
 				return err
 			}
 			tx.PutToken(event.Token{ID: "ses_1", Hash: hash[:], Kind: "session", UserID: "usr_1", Expires: tx.Now() + 1e12})
+			if _, err := installation.Kind.Create(tx, installation.ID, "org_1", installation.Added{DefaultOrg: "org_1"}); err != nil {
+				return err
+			}
 			_, err := user.AddHuman(tx, "usr_1", "org_1", &user.NewHuman{UserName: "ada", Email: "ada@example.org"})
 			return err
 		})

@@ -57,7 +57,7 @@ type engine interface {
 
 const (
 	eventColumns = "position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time"
-	tokenColumns = "t.hash, t.id, t.kind, t.name, t.user_id, t.epoch, t.org_epoch, t.created, t.expires"
+	tokenColumns = "t.hash, t.id, t.kind, t.name, t.user_id, t.epoch, t.org_epoch, t.created, t.expires, t.session, t.client, t.family, t.data"
 )
 
 // statements are the shared texts that depend on the kinds of objects.
@@ -65,6 +65,7 @@ type statements struct {
 	record byKind // objects by id
 	stand  byKind // where they stand: id, sequence, hash, shape
 	bearer [len(lookupSizes)]string
+	client [len(lookupSizes)]string // bearers that applications were given
 }
 
 // byKind holds a text per kind and number of objects.
@@ -73,7 +74,7 @@ type byKind map[event.Kind][len(lookupSizes)]string
 func newStatements(kinds map[event.Kind]event.Definition) statements {
 	st := statements{record: byKind{}, stand: byKind{}}
 	for i, size := range lookupSizes {
-		st.bearer[i] = bearerText(size)
+		st.bearer[i], st.client[i] = bearerText(size, false), bearerText(size, true)
 	}
 	for _, k := range kinds {
 		var record, stand [len(lookupSizes)]string
@@ -131,11 +132,11 @@ func eventValues(e *event.Event) []any {
 }
 
 func scanToken(t *event.Token) []any {
-	return []any{&t.Hash, &t.ID, &t.Kind, &t.Name, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Created, &t.Expires}
+	return []any{&t.Hash, &t.ID, &t.Kind, &t.Name, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Created, &t.Expires, &t.Session, &t.Client, &t.Family, &t.Data}
 }
 
 func tokenValues(t *event.Token) []any {
-	return []any{t.Hash, t.ID, t.Kind, t.Name, t.UserID, t.Epoch, t.OrgEpoch, t.Created, t.Expires}
+	return []any{t.Hash, t.ID, t.Kind, t.Name, t.UserID, t.Epoch, t.OrgEpoch, t.Created, t.Expires, t.Session, t.Client, t.Family, t.Data}
 }
 
 // text scans a TEXT column into bytes.

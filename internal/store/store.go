@@ -27,6 +27,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/cache"
+	"github.com/signet-idm/signet/internal/store/together"
 )
 
 // Bounds of one batch: commands, and bytes after which the rest waits for the next one.
@@ -65,8 +66,9 @@ type Store struct {
 
 	queue    chan *pending // nil: read-only
 	seen     seen
-	bearers  *lookups[[32]byte, *event.Bearer]  // nil when read-only
-	records  *lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
+	bearers  *together.Lookups[[32]byte, *event.Bearer]  // nil when read-only
+	clients  *together.Lookups[[32]byte, *event.Bearer]  // likewise
+	records  *together.Lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
 	decided  chan decision
 	broken   atomic.Bool // the disk failed: nothing is written any more
 	stopping chan struct{}
@@ -131,10 +133,10 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
 		go s.answerDurable()
-		s.bearers = serveLookups(s, s.findBearers)
+		s.bearers, s.clients = together.Start(s.stopping, s.findBearers), together.Start(s.stopping, s.findClientBearers)
 		if s.cache == nil { // each read is a round trip
 			s.seen = seen{cache.New()}
-			s.records = serveLookups(s, s.findRecords)
+			s.records = together.Start(s.stopping, s.findRecords)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
 	}

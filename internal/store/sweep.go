@@ -24,6 +24,8 @@ var swept = []struct {
 }{
 	{string(event.Throttle), "key", 0},
 	{string(event.Idempotency), "key", 0},
+	{string(event.Flows), "key", 0},
+	{string(event.Secrets), "key", 0}, // codes, which expire; what does not is kept
 	{"tokens", "hash", 24 * time.Hour},
 }
 

@@ -90,12 +90,8 @@ func create(ctx context.Context, s event.Store, permit access.Permit, once event
 		Read:   []event.Ref{org.Kind.Ref(owner)},
 		Claims: []event.Claim{NameClaim(owner, syntax.NameKey(userName))},
 		Decide: func(tx *event.Tx) error {
-			o, err := org.Kind.Get(tx, owner)
-			if err != nil {
+			if _, err := org.In(tx, owner); err != nil {
 				return err
-			}
-			if o == nil || o.State.State == org.Removed {
-				return org.ErrNotFound
 			}
 			u, err := add(tx, id)
 			if err != nil {

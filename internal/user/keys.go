@@ -100,7 +100,7 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 			if wrong := n.Violations(event.Time(tx.Now())); len(wrong) > 0 {
 				return errs.Invalid(wrong...)
 			}
-			u, err := serviceToChange(tx, permit, id)
+			u, err := covered(permit, id).get(tx, isService)
 			if err != nil {
 				return err
 			}
@@ -133,7 +133,7 @@ func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id, key
 		Origin: permit.Origin(),
 		Write:  []event.Ref{Kind.Ref(id)},
 		Decide: func(tx *event.Tx) error {
-			u, err := serviceToChange(tx, permit, id)
+			u, err := covered(permit, id).get(tx, isService)
 			if err != nil {
 				return err
 			}

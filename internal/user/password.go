@@ -58,17 +58,11 @@ type SetPassword struct {
 // passwords are being hashed; those of permit.Renew when the caller may no longer once the password is hashed.
 func (p SetPassword) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit) (event.Details, error) {
 	check := func(u *event.Object[User], err error) (*event.Object[User], error) {
-		if err != nil {
+		if u, err = covered(permit, p.UserID).check(u, err); err != nil {
 			return nil, err
 		}
-		if u, err = Reachable(u, permit); err != nil {
+		if err := isHuman(&u.State); err != nil {
 			return nil, err
-		}
-		if err := permit.Covers(u.State.Memberships); err != nil {
-			return nil, err
-		}
-		if u.State.Human == nil {
-			return nil, ErrNotHuman
 		}
 		return u, p.IfMatch.Check(u.Sequence)
 	}

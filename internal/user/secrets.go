@@ -57,23 +57,9 @@ func (SecretRemoved) Apply(u *User) {
 // access.ErrTargetHoldsMore; ErrNotService; Aborted when match does not hold.
 func SetSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, string, error) {
 	text, hash := secret.NewToken(secret.Client)
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(id)},
-		Decide: func(tx *event.Tx) error {
-			u, err := serviceToChange(tx, permit, id)
-			if err != nil {
-				return err
-			}
-			if err := match.Check(u.Sequence); err != nil {
-				return err
-			}
-			tx.PutRow(event.Row{RowKey: SecretRow(id), Value: hash})
-			err = u.Append(SecretSet{})
-			details = u.Details()
-			return err
-		},
+	details, err := covered(permit, id).change(ctx, s, event.Command{}, isService, match, func(tx *event.Tx, _ *event.Object[User]) (event.Fact[User], error) {
+		tx.PutRow(event.Row{RowKey: SecretRow(id), Value: hash})
+		return SecretSet{}, nil
 	})
 	if err != nil {
 		return event.Details{}, "", err
@@ -88,7 +74,7 @@ func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id s
 		Origin: permit.Origin(),
 		Write:  []event.Ref{Kind.Ref(id)},
 		Decide: func(tx *event.Tx) error {
-			u, err := serviceToChange(tx, permit, id)
+			u, err := covered(permit, id).get(tx, isService)
 			if err != nil {
 				return err
 			}
@@ -105,24 +91,6 @@ func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id s
 		},
 	})
 	return details, err
-}
-
-// serviceToChange gives a service user whose credentials the permit allows to change.
-func serviceToChange(tx *event.Tx, permit access.Permit, id string) (*event.Object[User], error) {
-	u, err := Kind.Get(tx, id)
-	if err != nil {
-		return nil, err
-	}
-	if u, err = Reachable(u, permit); err != nil {
-		return nil, err
-	}
-	if err := permit.Covers(u.State.Memberships); err != nil {
-		return nil, err
-	}
-	if u.State.Service == nil {
-		return nil, ErrNotService
-	}
-	return u, nil
 }
 
 // SecretMatches tells whether text is the secret of a service user who may use it: an active one. stored is what

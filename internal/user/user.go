@@ -44,6 +44,7 @@ type Standing struct {
 	Password     Password           `json:"password,omitzero"`
 	SessionEpoch int64              `json:"sessionEpoch,omitempty"`
 	TokenEpoch   int64              `json:"tokenEpoch,omitempty"`
+	SecondFactor bool               `json:"secondFactor,omitempty"` // one is enrolled: sessions have to prove it
 }
 
 // Human is what only people have.

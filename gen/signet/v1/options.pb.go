@@ -122,9 +122,12 @@ type Rule struct {
 	DeprecatedSince int64 `protobuf:"varint,8,opt,name=deprecated_since,json=deprecatedSince,proto3" json:"deprecated_since,omitempty"`
 	// REST path of the method to use instead of a deprecated one. Its answers point
 	// there with a `link` header of the relation `successor-version`.
-	Successor     string `protobuf:"bytes,9,opt,name=successor,proto3" json:"successor,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Successor string `protobuf:"bytes,9,opt,name=successor,proto3" json:"successor,omitempty"`
+	// Also open to a session that still has to prove a second factor. All other
+	// methods answer such a session PERMISSION_DENIED.
+	UnprovenSession bool `protobuf:"varint,10,opt,name=unproven_session,json=unprovenSession,proto3" json:"unproven_session,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *Rule) Reset() {
@@ -233,6 +236,13 @@ func (x *Rule) GetSuccessor() string {
 	return ""
 }
 
+func (x *Rule) GetUnprovenSession() bool {
+	if x != nil {
+		return x.UnprovenSession
+	}
+	return false
+}
+
 type isRule_Who interface {
 	isRule_Who()
 }
@@ -282,7 +292,7 @@ var File_signet_v1_options_proto protoreflect.FileDescriptor
 
 const file_signet_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\xc5\x02\n" +
+	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\xf0\x02\n" +
 	"\x04Rule\x12 \n" +
 	"\n" +
 	"permission\x18\x01 \x01(\tH\x00R\n" +
@@ -294,7 +304,9 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"\aupdates\x18\x06 \x01(\bR\aupdates\x12\x18\n" +
 	"\acreates\x18\a \x01(\bR\acreates\x12)\n" +
 	"\x10deprecated_since\x18\b \x01(\x03R\x0fdeprecatedSince\x12\x1c\n" +
-	"\tsuccessor\x18\t \x01(\tR\tsuccessorB\x05\n" +
+	"\tsuccessor\x18\t \x01(\tR\tsuccessor\x12)\n" +
+	"\x10unproven_session\x18\n" +
+	" \x01(\bR\x0funprovenSessionB\x05\n" +
 	"\x03who*v\n" +
 	"\x05Scope\x12\x15\n" +
 	"\x11SCOPE_UNSPECIFIED\x10\x00\x12\x0e\n" +

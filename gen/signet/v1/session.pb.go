@@ -886,11 +886,11 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\x16EndUserSessionsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"G\n" +
 	"\x17EndUserSessionsResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xd5\a\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xd7\a\n" +
 	"\x0eSessionService\x12s\n" +
-	"\rCreateSession\x12\x1f.signet.v1.CreateSessionRequest\x1a .signet.v1.CreateSessionResponse\"\x1f\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/sessions\x12v\n" +
+	"\rCreateSession\x12\x1f.signet.v1.CreateSessionRequest\x1a .signet.v1.CreateSessionResponse\"\x1f\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/sessions\x12x\n" +
 	"\n" +
-	"EndSession\x12\x1c.signet.v1.EndSessionRequest\x1a\x1d.signet.v1.EndSessionResponse\"+\xaa\xbb\x18\x06 \x01(\x01\x10\x01\x82\xd3\xe4\x93\x02\x1b*\x19/v1/sessions/{session_id}\x12|\n" +
+	"EndSession\x12\x1c.signet.v1.EndSessionRequest\x1a\x1d.signet.v1.EndSessionResponse\"-\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02\x1b*\x19/v1/sessions/{session_id}\x12|\n" +
 	"\x0eListMySessions\x12 .signet.v1.ListMySessionsRequest\x1a!.signet.v1.ListMySessionsResponse\"%\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x17\x12\x15/v1/users/me/sessions\x12{\n" +
 	"\rEndMySessions\x12\x1f.signet.v1.EndMySessionsRequest\x1a .signet.v1.EndMySessionsResponse\"'\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x17*\x15/v1/users/me/sessions\x12\x92\x01\n" +
 	"\x10ListUserSessions\x12\".signet.v1.ListUserSessionsRequest\x1a#.signet.v1.ListUserSessionsResponse\"5\xaa\xbb\x18\r \x02\n" +

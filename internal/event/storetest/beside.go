@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -15,6 +16,8 @@ var besideChecks = []check{
 	{name: "rows are put, changed and dropped with the command", test: rowLife},
 	{name: "a row past its expiry counts as absent and can be put again", test: rowExpiry},
 	{name: "tokens are put, advanced and dropped", test: tokenLife},
+	{name: "tokens are extended, and dropped by family and by application", test: tokenFamilies},
+	{name: "a token that an application was given comes with its session", test: clientBearer},
 	{name: "a token that was dropped does not come back", test: droppedToken},
 	{name: "a bearer comes with the user and the organization", test: bearer},
 	{name: "bearers that are asked for together each get their own", test: manyBearers},
@@ -159,6 +162,100 @@ func tokenLife(t *testing.T, e *env) {
 	}))
 	want("tok_1", 7)
 	want("tok_2", 3)
+}
+
+// tokenFamilies holds for a store that has the tokens in memory, too: each is asked for before.
+func tokenFamilies(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addOrg("org_1", "first"))
+	must(t, n, addUser("usr_1", "ada"))
+	of := func(id, client, family string) event.Token {
+		tok := token(id)
+		tok.Client, tok.Family, tok.Data = client, family, `{"of":"`+family+`"}`
+		return tok
+	}
+	must(t, n, tokens(func(tx *event.Tx) {
+		tx.PutToken(token("tok_alone"))
+		tx.PutToken(of("tok_a1", "app_a", "fam_1"))
+		tx.PutToken(of("tok_a2", "app_a", "fam_1"))
+		tx.PutToken(of("tok_a3", "app_a", "fam_2"))
+		tx.PutToken(of("tok_b", "app_b", "fam_3"))
+	}))
+	there := func(ids ...string) {
+		t.Helper()
+		for _, id := range []string{"tok_alone", "tok_a1", "tok_a2", "tok_a3", "tok_b", "tok_a4"} {
+			b, err := n.Bearer(t.Context(), hashOf(id))
+			byID, also := n.TokenByID(t.Context(), id)
+			if err != nil || also != nil || (b != nil) != slices.Contains(ids, id) || (byID != nil) != slices.Contains(ids, id) {
+				t.Errorf("%s: %v, %v, %v, %v", id, b, err, byID, also)
+			}
+		}
+	}
+	there("tok_alone", "tok_a1", "tok_a2", "tok_a3", "tok_b")
+	if got, err := n.TokenByID(t.Context(), "tok_a3"); err != nil || got.Client != "app_a" || got.Family != "fam_2" || got.Data != `{"of":"fam_2"}` || got.Session != "" {
+		t.Errorf("%+v, %v", got, err)
+	}
+	must(t, n, tokens(func(tx *event.Tx) { tx.DropFamily("fam_1"); tx.DropFamily("") }))
+	there("tok_alone", "tok_a3", "tok_b")
+
+	// One that is put before the family is dropped goes with it, one that is put after it stays, in one command and in a batch.
+	must(t, n, tokens(func(tx *event.Tx) {
+		tx.PutToken(of("tok_a1", "app_a", "fam_1"))
+		tx.DropFamily("fam_1")
+		tx.PutToken(of("tok_a2", "app_a", "fam_1"))
+	}))
+	there("tok_alone", "tok_a2", "tok_a3", "tok_b")
+	for i, err := range Together(t, n, tokens(func(tx *event.Tx) { tx.PutToken(of("tok_a4", "app_a", "fam_4")) }),
+		tokens(func(tx *event.Tx) { tx.DropFamily("fam_4") })) {
+		if err != nil {
+			t.Errorf("command %d: %v", i, err)
+		}
+	}
+	there("tok_alone", "tok_a2", "tok_a3", "tok_b")
+	must(t, n, tokens(func(tx *event.Tx) { tx.DropClient("usr_2", "app_a"); tx.DropClient("usr_1", "") }))
+	there("tok_alone", "tok_a2", "tok_a3", "tok_b")
+	must(t, n, tokens(func(tx *event.Tx) { tx.DropClient("usr_1", "app_a") }))
+	there("tok_alone", "tok_b")
+
+	must(t, n, tokens(func(tx *event.Tx) { tx.ExtendToken("tok_b", 90); tx.ExtendToken("tok_a1", 90) }))
+	must(t, n, tokens(func(tx *event.Tx) { tx.ExtendToken("tok_b", 80) })) // never back
+	there("tok_alone", "tok_b")
+	if b, err := n.Bearer(t.Context(), hashOf("tok_b")); err != nil || b.Token.Expires != 90 {
+		t.Errorf("%+v, %v", b, err)
+	}
+}
+
+func clientBearer(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addOrg("org_1", "first"))
+	must(t, n, addUser("usr_1", "ada"))
+	derived := token("tok_d")
+	derived.Session, derived.Data = "tok_s", `{"some":1}`
+	session := token("tok_s")
+	session.Data = `{"proof":1}`
+	must(t, n, tokens(func(tx *event.Tx) {
+		tx.PutToken(session)
+		tx.PutToken(derived)
+		tx.PutToken(token("tok_alone"))
+	}))
+	for range 2 { // the second time from memory, where there is one
+		b, err := n.ClientBearer(t.Context(), derived.Hash)
+		if err != nil || b == nil || b.Session == nil {
+			t.Fatalf("%+v, %v", b, err)
+		}
+		if b.Token.Data != derived.Data || b.Session.ID != "tok_s" || b.Session.Data != session.Data || b.Session.Epoch != 3 || b.Session.Expires != 6 || b.ClientStanding != "" {
+			t.Errorf("%+v with %+v", b, b.Session)
+		}
+		b, err = n.ClientBearer(t.Context(), hashOf("tok_alone"))
+		if err != nil || b == nil || b.Session != nil {
+			t.Errorf("%+v, %v", b, err)
+		}
+	}
+	must(t, n, tokens(func(tx *event.Tx) { tx.DropToken("tok_s") }))
+	b, err := n.ClientBearer(t.Context(), derived.Hash)
+	if err != nil || b == nil || b.Session != nil {
+		t.Errorf("after the session has ended: %+v, %v", b, err)
+	}
 }
 
 func droppedToken(t *testing.T, e *env) {

@@ -54,20 +54,41 @@ func (c *Cache) Record(ref event.Ref) *event.Record {
 	return c.records[ref]
 }
 
-// Bearer gives a token with its user and organization, all of one moment; nil when one of them is not here.
-func (c *Cache) Bearer(hash [32]byte) (t *event.Token, user, org *event.Record) {
+// Bearer is a token with all that decides about it, of one moment.
+type Bearer struct {
+	Token                   *event.Token
+	User, Org, Installation *event.Record
+	Client                  *event.Record // of a token that an application was given
+	Session                 *event.Token  // that the token lives with; nil: it lives with none
+}
+
+// Bearer gives a token; false when something that decides about it is not here, but for the installation. Of a token that
+// lives with a session and an application it gives these, too.
+func (c *Cache) Bearer(hash [32]byte) (b Bearer, ok bool) {
 	if c == nil {
-		return nil, nil, nil
+		return b, false
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	if t = c.tokens[hash]; t == nil {
-		return nil, nil, nil
+	if b.Token = c.tokens[hash]; b.Token == nil {
+		return b, false
 	}
-	if user = c.records[event.Ref{Kind: "user", ID: t.UserID}]; user == nil {
-		return nil, nil, nil
+	if b.User = c.records[event.Ref{Kind: "user", ID: b.Token.UserID}]; b.User == nil {
+		return b, false
 	}
-	return t, user, c.records[event.Ref{Kind: "org", ID: user.Org}]
+	b.Org = c.records[event.Ref{Kind: "org", ID: b.User.Org}]
+	b.Installation = c.records[event.Ref{Kind: "installation", ID: "installation"}]
+	if id := b.Token.Client; id != "" {
+		if b.Client = c.records[event.Ref{Kind: "app", ID: id}]; b.Client == nil {
+			return b, false
+		}
+	}
+	if id := b.Token.Session; id != "" {
+		if b.Session = c.tokens[c.hashes[id]]; b.Session == nil {
+			return b, false
+		}
+	}
+	return b, b.Org != nil
 }
 
 // Moment is to be taken before a query whose result is to be kept: if anything is committed before that, the result may
@@ -126,6 +147,18 @@ func (c *Cache) Apply(changes *event.Changes) {
 				moved.Epoch = t.Advance.To
 				c.tokens[c.hashes[t.Advance.ID]] = &moved
 			}
+		case t.Extend != nil:
+			if old := c.tokens[c.hashes[t.Extend.ID]]; old != nil && old.Expires < t.Extend.Expires {
+				extended := *old
+				extended.Expires = t.Extend.Expires
+				c.tokens[c.hashes[t.Extend.ID]] = &extended
+			}
+		case t.DropFamily != "":
+			c.dropTokens(func(old *event.Token) bool { return old.Family == t.DropFamily })
+		case t.DropClient != nil:
+			c.dropTokens(func(old *event.Token) bool {
+				return old.UserID == t.DropClient.UserID && old.Client == t.DropClient.Client
+			})
 		default:
 			delete(c.tokens, c.hashes[t.Drop])
 			delete(c.hashes, t.Drop)
@@ -135,6 +168,15 @@ func (c *Cache) Apply(changes *event.Changes) {
 		if k.Shelf == event.Keys { // records that are here may hold it, and nothing may be sealed with it any more
 			c.empty()
 			break
+		}
+	}
+}
+
+func (c *Cache) dropTokens(drop func(*event.Token) bool) {
+	for hash, t := range c.tokens {
+		if drop(t) {
+			delete(c.tokens, hash)
+			delete(c.hashes, t.ID)
 		}
 	}
 }
