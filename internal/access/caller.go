@@ -32,6 +32,10 @@ type Caller struct {
 	// Client is the application that acts for the user, with the scopes it was given; empty where the user acts.
 	Client string
 	Scopes []string
+
+	// Used is to be called once the request has been carried out: the credential lives on by being used. A request that was
+	// refused is no use of it. Nil where nothing is to be done.
+	Used func()
 }
 
 // Origin is what the log records about who did it.

@@ -35,6 +35,8 @@ const (
 	IDPWrite        Permission = "idp.write"
 	AppRead         Permission = "app.read"
 	AppWrite        Permission = "app.write"
+	PolicyRead      Permission = "policy.read"
+	PolicyWrite     Permission = "policy.write"
 	SystemRead      Permission = "installation.read"
 	SystemWrite     Permission = "installation.write"
 )
@@ -54,8 +56,8 @@ const (
 )
 
 var (
-	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead}
-	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, UserWrite, CredentialWrite, IDPWrite, AppWrite}
+	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, PolicyRead}
+	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, UserWrite, CredentialWrite, IDPWrite, AppWrite, PolicyWrite}
 )
 
 var installationRoles = map[Role][]Permission{

@@ -1,5 +1,5 @@
-// Package installation holds what is true of the whole installation: which organization is the default one, and who
-// owns the installation. There is exactly one, made by the first start.
+// Package installation holds what is true of the whole installation: which organization is the default one, who owns
+// the installation, and how strict it is. There is exactly one, made by the first start.
 package installation
 
 import (
@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/policy"
 )
 
 // ID of the one installation.
@@ -17,6 +18,8 @@ type Installation struct {
 	Standing
 	DefaultOrg string   `json:"defaultOrg"`
 	Owners     []string `json:"owners,omitempty"` // users with the role IAM_OWNER: never none
+
+	Policy policy.Policy `json:"policy,omitzero"` // what counts in every organization
 }
 
 // Standing is the part of the installation's state that decides about credentials. Every request reads it.
@@ -27,7 +30,7 @@ type Standing struct {
 // Kind of the object of this package.
 var Kind = event.Define(event.Schema[Installation]{
 	Name: "installation", Table: "installations", Prefix: "ins", Shape: 2,
-	Facts:   []event.Fact[Installation]{Added{}, OwnerAdded{}, OwnerRemoved{}, MembersChanged{}},
+	Facts:   []event.Fact[Installation]{Added{}, OwnerAdded{}, OwnerRemoved{}, MembersChanged{}, PolicySet{}},
 	Columns: []string{event.Standing},
 	Lookup: func(o *event.Object[Installation]) []string {
 		return []string{event.StandingOf(&o.State.Standing)}

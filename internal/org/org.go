@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
@@ -31,6 +32,8 @@ type Org struct {
 	NameKey string   `json:"nameKey,omitempty"`
 	Domains []Domain `json:"domains,omitempty"` // the primary one first
 	Empty   bool     `json:"empty,omitempty"`   // removed, and nothing that belonged to it is left
+
+	Policy policy.Policy `json:"policy,omitzero"` // what it asks for beyond the installation's
 }
 
 // Standing is the part of an organization's state that decides about credentials. Every request reads it.
@@ -46,9 +49,9 @@ func (o *Org) key() string { return cmp.Or(o.NameKey, syntax.PlainKey(o.Name)) }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Org]{
-	Name: "org", Table: "orgs", Prefix: "org", Shape: 2,
+	Name: "org", Table: "orgs", Prefix: "org", Shape: 3,
 	Facts: []event.Fact[Org]{Added{}, Renamed{}, DomainAdded{}, DomainVerified{}, PrimaryDomainSet{}, DomainRemoved{},
-		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}},
+		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}, PolicySet{}},
 	Columns: []string{event.Standing, event.State, "name"},
 	Lookup: func(o *event.Object[Org]) []string {
 		return []string{event.StandingOf(&o.State.Standing), string(o.State.State), event.LookupText(o.State.key())}

@@ -24,6 +24,7 @@ var (
 	}{
 		{"internal/errs", nil},
 		{"internal/syntax", nil},
+		{"internal/policy", []string{"internal/errs", "internal/syntax"}},
 		{"internal/secret", []string{"internal/errs", "internal/secret/argon"}},
 		{"internal/event", []string{"internal/errs", "internal/secret"}},
 		{"internal/access", []string{"internal/errs", "internal/event"}},

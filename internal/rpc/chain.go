@@ -108,7 +108,11 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 	if c.info.Caller, err = h.identify(ctx, c); err != nil {
 		return nil, err
 	}
-	return next(ctx, c, req)
+	resp, err := next(ctx, c, req)
+	if used := c.info.Caller.Used; used != nil && err == nil {
+		used()
+	}
+	return resp, err
 }
 
 // identify asks who the call's token belongs to at this moment.

@@ -239,6 +239,38 @@ func TestAPermitIsRenewedByAskingForTheCallerAgain(t *testing.T) {
 	}
 }
 
+func TestACredentialIsUsedByWhatIsCarriedOutOnly(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		caller string
+		fails  error // in the operation
+		used   int64
+	}{
+		{"it was carried out", "owner", nil, 1},
+		{"the operation refused", "owner", errs.New(errs.NotFound, "USER_NOT_FOUND", "nobody"), 0},
+		{"the operation broke", "owner", errors.New("broken"), 0},
+		{"the caller may not", "nobody", nil, 0},
+		{"the session is restricted", "restricted", nil, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var used atomic.Int64
+			l := newLab(t, func(c *Config) {
+				c.Authenticate = func(context.Context, string) (*access.Caller, error) {
+					caller := *callers[tt.caller]
+					caller.Used = func() { used.Add(1) }
+					return &caller, nil
+				}
+			})
+			l.fake.hook = func(context.Context) error { return tt.fails }
+			l.everywhere(t, setPassword.as(tt.caller), func(t *testing.T, o outcome) {
+				if got := used.Load(); got != tt.used || (o.code == 0) != (tt.used > 0) {
+					t.Errorf("answered %d, used %d times", o.code, got)
+				}
+			}, func() { used.Store(0) })
+		})
+	}
+}
+
 func TestNothingIsSaidAboutTheInsideOfWhatIsWrongItself(t *testing.T) {
 	violations := func(fields ...string) (all []errs.Violation) {
 		for _, f := range fields {

@@ -53,6 +53,7 @@ type Server struct {
 	metrics *prometheus.Registry
 
 	stopCleaner func() // nil: none runs
+	renewals    session.Renewals
 
 	listener        net.Listener
 	metricsListener net.Listener // nil: no metrics
@@ -96,7 +97,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	sessions := &session.Sessions{Store: s.store, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}}
+	sessions := &session.Sessions{Store: s.store, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}, Renewals: &s.renewals}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.handler, err = rpc.New(rpc.Config{
@@ -106,6 +107,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
+			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 		},
 		Authenticate:   sessions.Authenticate,
@@ -234,6 +236,7 @@ func (s *Server) Close() error {
 	if s.stopCleaner != nil {
 		s.stopCleaner()
 	}
+	s.renewals.Stop()
 	var err error
 	if s.store != nil {
 		err = s.store.Close()

@@ -14,7 +14,9 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
@@ -54,6 +56,15 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	if err != nil {
 		return SignedIn{}, err
 	}
+	everywhere, err := installation.ReadPolicy(ctx, s.Store)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	// How guessing is slowed down follows from the name as typed, or it would tell which names exist.
+	there, err := org.ReadPolicy(ctx, s.Store, account[1])
+	if err != nil {
+		return SignedIn{}, err
+	}
 	place := placeOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
 	userID := ""
@@ -61,7 +72,7 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		userID = u.ID
 		account = passwordAccount(userID, u.State.Password.Version)
 	}
-	t := s.throttle(account, userID, a.Peer, place)
+	t := s.throttle(policy.Effective(everywhere, there), account, userID, a.Peer, place)
 	right, upgraded, err := s.try(ctx, s.Hasher.Public(len(a.LoginName)), t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
@@ -70,11 +81,12 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		return SignedIn{}, ErrSignInFailed
 	}
 	origin.Actor = userID
-	return s.open(ctx, u, t, origin, upgraded)
+	return s.open(ctx, u, everywhere, t, origin, upgraded)
 }
 
-// open makes the session, unless the user changed while the password was being checked.
-func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], t *throttle, origin event.Origin, upgraded []byte) (SignedIn, error) {
+// open makes the session, unless the user changed while the password was being checked. It lives as the policies say,
+// everywhere and in the user's organization.
+func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywhere policy.Policy, t *throttle, origin event.Origin, upgraded []byte) (SignedIn, error) {
 	token, hash := secret.NewToken(secret.Session)
 	in := SignedIn{SessionID: event.NewID("ses"), Token: token, UserID: u.ID}
 	var refused bool
@@ -102,10 +114,11 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], t *thro
 			if upgraded != nil {
 				tx.PutRow(event.Row{RowKey: user.PasswordRow(u.ID), Value: upgraded})
 			}
-			expires := tx.Now() + Life.Microseconds()
+			proof := Proof{Methods: []Method{ByPassword}, At: tx.Now()}
+			expires := proof.Live(tx.Now(), policy.Effective(everywhere, o.State.Policy))
 			tx.PutToken(event.Token{ID: in.SessionID, Hash: hash, Kind: string(secret.Session), UserID: u.ID,
 				Epoch: now.State.SessionEpoch, OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: expires,
-				Data: Proof{Methods: []Method{ByPassword}, At: tx.Now()}.text()})
+				Data: proof.text()})
 			in.Expires, in.ChangeRequired = event.Time(expires), now.State.Password.ChangeRequired
 			return record(tx, u.ID, Succeeded{SessionID: in.SessionID, Personal: t.place})
 		},
@@ -203,7 +216,8 @@ func placeOf(peer netip.Addr, userAgent string) Place {
 // organization named or else in the default one. Where an organization is named, only its users are found.
 //
 // nobody is what the throttle counts the name under when no user has it: the same for every way to write it, as
-// it is for a user, or the throttle would tell which names exist. So everything is looked up by one folded form.
+// it is for a user, or the throttle would tell which names exist. So everything is looked up by one folded form. Its second
+// part is the organization that the name leads to, whether or not somebody has it there.
 func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.Object[user.User], nobody []string, err error) {
 	in := orgID
 	if in == "" {
@@ -306,8 +320,8 @@ type ChangePassword struct {
 }
 
 // ChangePassword replaces the caller's password and ends all sessions but the one it came by. Errors:
-// user.ErrNotHuman; InvalidArgument on currentPassword, which counts like a failed sign-in; ResourceExhausted when
-// slowed down; Aborted when IfMatch does not hold or the password was set meanwhile.
+// user.ErrNotHuman; InvalidArgument on newPassword when the policy does not allow it; InvalidArgument on currentPassword,
+// which counts like a failed sign-in; ResourceExhausted when slowed down; Aborted when IfMatch does not hold or the password was set meanwhile.
 func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p ChangePassword) (event.Details, error) {
 	u, err := user.Self(ctx, s.Store, caller)
 	if err != nil {
@@ -316,10 +330,17 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 	if u.State.Human == nil {
 		return event.Details{}, user.ErrNotHuman
 	}
+	rules, err := org.Settings(ctx, s.Store, u.Org)
+	if err != nil {
+		return event.Details{}, err
+	}
+	if wrong := rules.PasswordViolations("newPassword", p.New); len(wrong) > 0 {
+		return event.Details{}, errs.Invalid(wrong...)
+	}
 	version := u.State.Password.Version
 	place := placeOf(p.Peer, p.UserAgent)
-	t := s.throttle(passwordAccount(u.ID, version), u.ID, p.Peer, place)
-	renewed := s.throttle(passwordAccount(u.ID, version+1), u.ID, p.Peer, place)
+	t := s.throttle(rules, passwordAccount(u.ID, version), u.ID, p.Peer, place)
+	renewed := s.throttle(rules, passwordAccount(u.ID, version+1), u.ID, p.Peer, place)
 	right, _, err := s.try(ctx, s.Hasher, t, caller.Origin(), u, p.Current)
 	if err != nil {
 		return event.Details{}, err

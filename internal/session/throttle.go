@@ -11,6 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/policy"
 )
 
 // How guessing is slowed down. An account together with the caller's network is slowed down first, and steeply. The
@@ -19,16 +20,14 @@ import (
 //
 // Attempts that are still running count like failures, so that parallel guesses count each other. Where the owner has
 // come in before, so many may run at once that right passwords sent together are all heard.
+//
+// How many attempts are free, and how long the waits are at most, is a matter of policy.
 const (
-	pairFree       = 5
-	goodRunning    = 20
-	pairCeiling    = 15 * time.Minute
-	accountFree    = 50
-	accountCeiling = 10 * time.Second
-	forgetAfter    = time.Hour // without an attempt
-	rememberGood   = 90 * 24 * time.Hour
-	mergeWindow    = time.Minute
-	runningAtMost  = time.Minute // then whoever ran the attempt is gone
+	goodRunning   = 20
+	forgetAfter   = time.Hour // without an attempt
+	rememberGood  = 90 * 24 * time.Hour
+	mergeWindow   = time.Minute
+	runningAtMost = time.Minute // then whoever ran the attempt is gone
 )
 
 // SignInThrottled is the reason of a refusal before any work is done.
@@ -63,11 +62,6 @@ type limits struct {
 	ceiling time.Duration
 }
 
-var (
-	pairLimits    = limits{pairFree, pairCeiling}
-	accountLimits = limits{accountFree, accountCeiling}
-)
-
 // until tells before when nothing is heard.
 func (c *counter) until() int64 {
 	until := c.Until
@@ -81,7 +75,7 @@ func (c *counter) until() int64 {
 func (c *counter) begin(now int64, l limits) {
 	attempts := int64(len(c.Running)) + 1
 	if c.Good && c.Failures < l.free {
-		attempts = max(0, attempts-(goodRunning-l.free))
+		attempts = max(0, attempts-max(0, goodRunning-l.free))
 	}
 	r := running{Started: now}
 	if d := delay(c.Failures+attempts, l.free, l.ceiling); d > 0 {
@@ -119,11 +113,13 @@ type throttle struct {
 	userID        string // empty: nobody has the name; counted all the same
 	place         Place
 	started       int64 // when the attempt was counted
+
+	pairLimits, accountLimits limits
 }
 
-// throttle of an account. What stands for the account is the user and the version of the password, so that a new
-// password starts afresh, or the name as typed where nobody has it. Only MACs are stored.
-func (s *Sessions) throttle(account []string, userID string, peer netip.Addr, place Place) *throttle {
+// throttle of an account, as strict as the rules say. What stands for the account is the user and the version of the
+// password, so that a new password starts afresh, or the name as typed where nobody has it. Only MACs are stored.
+func (s *Sessions) throttle(rules policy.Settings, account []string, userID string, peer netip.Addr, place Place) *throttle {
 	parts := make([][]byte, 0, len(account)+1)
 	for _, p := range account {
 		parts = append(parts, []byte(p))
@@ -131,7 +127,9 @@ func (s *Sessions) throttle(account []string, userID string, peer netip.Addr, pl
 	key := func(parts ...[]byte) event.RowKey {
 		return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(s.Master.MAC("throttle", parts...))}
 	}
-	return &throttle{account: key(parts...), pair: key(append(parts, []byte(network(peer)))...), userID: userID, place: place}
+	return &throttle{account: key(parts...), pair: key(append(parts, []byte(network(peer)))...), userID: userID, place: place,
+		pairLimits:    limits{rules.NetworkAttempts, rules.NetworkWait()},
+		accountLimits: limits{rules.AccountAttempts, rules.AccountWait()}}
 }
 
 // network of an address: hosts on IPv6 have a whole /64 to themselves.
@@ -207,8 +205,8 @@ func (t *throttle) enter(tx *event.Tx) (wait time.Duration, err error) {
 		return time.Duration(until-now) * time.Microsecond, t.save(tx, pair, account)
 	}
 	t.started = now
-	pair.begin(now, pairLimits)
-	account.begin(now, accountLimits)
+	pair.begin(now, t.pairLimits)
+	account.begin(now, t.accountLimits)
 	return 0, t.save(tx, pair, account)
 }
 
@@ -228,8 +226,8 @@ func (t *throttle) failed(tx *event.Tx) error {
 	if err != nil {
 		return err
 	}
-	pair.fail(t.started, pairLimits)
-	account.fail(t.started, accountLimits)
+	pair.fail(t.started, t.pairLimits)
+	account.fail(t.started, t.accountLimits)
 	account.Unsaid++
 	if err := t.say(tx, &account); err != nil {
 		return err

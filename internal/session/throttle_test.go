@@ -20,6 +20,16 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
+// The defaults.
+const (
+	pairFree       = 5
+	pairCeiling    = 15 * time.Minute
+	accountFree    = 50
+	accountCeiling = 10 * time.Second
+)
+
+var pairLimits = limits{pairFree, pairCeiling}
+
 func TestDelaysDoubleUpToTheirCeiling(t *testing.T) {
 	for _, c := range []struct {
 		failures, free int64

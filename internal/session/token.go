@@ -14,12 +14,13 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// Life of a session.
-const Life = 12 * time.Hour
+// Life of a session, unless the policy says otherwise.
+const Life = policy.DefaultSessionLife
 
 // Sessions lets people and programs in.
 type Sessions struct {
@@ -32,6 +33,8 @@ type Sessions struct {
 	Standings  *Standings
 	// Audience is what an access token has to be meant for to be accepted by Signet's own API. Empty: none is.
 	Audience string
+	// Renewals lets sessions live on while they are used. Nil: before the answer to whoever uses them.
+	Renewals *Renewals
 }
 
 // Method is a way in which a person proves to be who they are, in the words of RFC 8176.
@@ -50,6 +53,11 @@ type Proof struct {
 	Methods      []Method `json:"methods,omitempty"` // in the order in which they were used
 	At           int64    `json:"at,omitempty"`      // when the last of them was, in microseconds
 	SecondFactor bool     `json:"secondFactor,omitempty"`
+
+	// Of a session that ends when it is not used: when it ends in any case, and how long it may stay unused, both in
+	// microseconds. Zero: it ends when its token expires.
+	Until int64 `json:"until,omitempty"`
+	Idle  int64 `json:"idle,omitempty"`
 }
 
 func (p Proof) text() string {
@@ -168,7 +176,10 @@ func (s *Sessions) judge(read *event.Bearer, kind secret.TokenKind) (*Bearer, er
 	}
 	if kind == secret.Session { // a token that does not prove the password is not held up by it
 		b.Caller.MustChangePassword = u.Password.ChangeRequired
-		b.Caller.MustProveSecondFactor, err = unproven(&read.Token, u, o, i)
+		if b.Caller.MustProveSecondFactor, err = unproven(&read.Token, u, o, i); err != nil {
+			return nil, err
+		}
+		b.Caller.Used, err = s.renewal(&read.Token, now)
 	}
 	return b, err
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/syntax"
@@ -45,7 +46,7 @@ var (
 // nope.test. Nobody is in them.
 func world(t *testing.T) (*eventtest.Store, *Sessions) {
 	t.Helper()
-	s := eventtest.New(t, org.Kind, user.Kind, Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, Kind)
 	for id, domain := range map[string]string{"org_def": "def.test", "org_b": "b.test"} {
 		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
 	}

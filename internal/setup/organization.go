@@ -11,7 +11,9 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
@@ -64,12 +66,20 @@ func (s Setup) Organization(ctx context.Context, permit access.Permit, once even
 	if wrong := in.Violations(); len(wrong) > 0 {
 		return Done{}, errs.Invalid(wrong...)
 	}
-	hash, err := s.Hasher.Hash(ctx, in.Password)
+	everywhere, err := installation.ReadPolicy(ctx, s.Store)
 	if err != nil {
 		return Done{}, err
 	}
-	if permit, err = permit.Renew(ctx); err != nil { // the queue for hashing may have been long
-		return Done{}, err
+	// What the organization itself asks for is not known yet.
+	wrong := policy.Effective(everywhere, policy.Policy{}).PasswordViolations("human.password", in.Password)
+	var hash []byte
+	if len(wrong) == 0 {
+		if hash, err = s.Hasher.Hash(ctx, in.Password); err != nil {
+			return Done{}, err
+		}
+		if permit, err = permit.Renew(ctx); err != nil { // the queue for hashing may have been long
+			return Done{}, err
+		}
 	}
 	roles := []access.Role{access.OrgOwner}
 	if len(in.Roles) > 0 {
@@ -86,6 +96,9 @@ func (s Setup) Organization(ctx context.Context, permit access.Permit, once even
 		Write:  []event.Ref{org.Kind.Ref(plan.orgID), user.Kind.Ref(userID)},
 		Claims: append(plan.claims(), user.NameClaim(plan.orgID, syntax.NameKey(in.Human.UserName))),
 		Decide: func(tx *event.Tx) error {
+			if len(wrong) > 0 { // a repetition still gets the first answer: the policy may have been another one then
+				return errs.Invalid(wrong...)
+			}
 			o, err := org.Add(tx, plan.orgID, in.Name, plan.domains)
 			if err != nil {
 				return err

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/setup"
@@ -387,4 +388,29 @@ func TestACallerWhoGaveUpGetsNothingWritten(t *testing.T) {
 		t.Error("it was done all the same")
 	}
 	s.Then(t, 0)
+}
+
+func TestThePolicyOfTheInstallationCountsForTheFirstPassword(t *testing.T) {
+	s, set := world(t)
+	once := func(key string) event.Once {
+		return event.Once{Key: key, Request: []byte("same"), Expires: event.Micros(s.Now().Add(time.Hour))}
+	}
+	first, err := set.Organization(t.Context(), iam, once("a"), acme())
+	must(t, err)
+	eventtest.Given(t, s, installation.Kind, installation.ID, first.OrgID, nil, installation.Added{DefaultOrg: first.OrgID},
+		installation.PolicySet{Change: policy.Policy{}.ChangeTo(policy.Policy{PasswordMinLength: 20})})
+	before := s.Fingerprint()
+	_, err = set.Organization(t.Context(), iam, once("b"), acme())
+	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "human.password")
+	if s.Fingerprint() != before {
+		t.Error("something was written")
+	}
+	// A repetition gets the first answer.
+	again, err := set.Organization(t.Context(), iam, once("a"), acme())
+	must(t, err)
+	if again.OrgID != first.OrgID {
+		t.Errorf("another one was set up: %s", again.OrgID)
+	}
+	_, err = set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Password = strings.Repeat("x", 20) }))
+	must(t, err)
 }

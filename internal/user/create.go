@@ -33,7 +33,17 @@ func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 	}
 	var hash []byte
 	if p.Password != "" {
-		var err error
+		if !permit.Holds(access.CredentialWrite, permit.Org()) {
+			return Added{}, access.ErrDenied
+		}
+		rules, err := org.Settings(ctx, s, permit.Org())
+		if err != nil {
+			return Added{}, err
+		}
+		if wrong := rules.PasswordViolations("password", p.Password); len(wrong) > 0 {
+			// A repetition still gets the first answer: the policy may have been another one then.
+			return create(ctx, s, permit, once, p.UserName, func(*event.Tx, string) (*event.Object[User], error) { return nil, errs.Invalid(wrong...) })
+		}
 		if hash, permit, err = p.hash(ctx, hasher, permit); err != nil {
 			return Added{}, err
 		}
@@ -47,11 +57,8 @@ func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 	})
 }
 
-// hash is done for those who may only, and they must still be allowed to when it is done: the queue may have been long.
+// hash is done for those who may, and they must still be allowed to when it is done: the queue may have been long.
 func (p CreateHuman) hash(ctx context.Context, hasher *secret.Hasher, permit access.Permit) ([]byte, access.Permit, error) {
-	if !permit.Holds(access.CredentialWrite, permit.Org()) {
-		return nil, permit, access.ErrDenied
-	}
 	hash, err := hasher.Hash(ctx, p.Password)
 	if err != nil {
 		return nil, permit, err

@@ -4,7 +4,9 @@ import (
 	"context"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 )
 
@@ -54,8 +56,8 @@ type SetPassword struct {
 }
 
 // Do sets the password of a user in the permit's organization and ends all its sessions and tokens. Errors:
-// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when IfMatch does not hold; Unavailable when too many
-// passwords are being hashed; those of permit.Renew when the caller may no longer once the password is hashed.
+// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when IfMatch does not hold; InvalidArgument when the policy
+// does not allow the password; Unavailable when too many passwords are being hashed; those of permit.Renew when the caller may no longer once the password is hashed.
 func (p SetPassword) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit) (event.Details, error) {
 	check := func(u *event.Object[User], err error) (*event.Object[User], error) {
 		if u, err = covered(permit, p.UserID).check(u, err); err != nil {
@@ -69,6 +71,13 @@ func (p SetPassword) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 	// Hashing is expensive, so it is only done for those who may; what holds is decided again in the command.
 	if _, err := check(Kind.Read(ctx, s, p.UserID)); err != nil {
 		return event.Details{}, err
+	}
+	rules, err := org.Settings(ctx, s, permit.Org())
+	if err != nil {
+		return event.Details{}, err
+	}
+	if wrong := rules.PasswordViolations("password", p.Password); len(wrong) > 0 {
+		return event.Details{}, errs.Invalid(wrong...)
 	}
 	hash, err := hasher.Hash(ctx, p.Password)
 	if err != nil {

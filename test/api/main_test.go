@@ -35,6 +35,7 @@ var tables = []struct {
 	{"expiry of tokens and keys", expiryCases},
 	{"public keys refused", publicKeyCases},
 	{"whose credentials", whoseCredentialCases},
+	{"bounds of a policy", policyBoundCases},
 }
 
 // stories are told once per content type.
@@ -80,6 +81,8 @@ var stories = []struct {
 	{"keys of a service user", serviceKeyStory},
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},
+	{"policy of an organization", organizationPolicyStory},
+	{"second factor by policy", secondFactorPolicyStory},
 }
 
 // checks run once per engine.
@@ -114,6 +117,9 @@ var checks = []struct {
 	{"a token is revoked once", revokedOnce},
 	{"a session is ended once", endedOnce},
 	{"sessions that end each other", endingEachOther},
+	{"policy of the installation", installationPolicy},
+	{"sessions that are used live on", sessionsLiveOn},
+	{"throttle by policy", throttlePolicy},
 }
 
 func TestAPI(t *testing.T) {

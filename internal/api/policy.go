@@ -1,0 +1,80 @@
+package api
+
+import (
+	"context"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
+)
+
+// Policies implements PolicyService.
+type Policies struct{ Store event.Store }
+
+var _ signetv1connect.PolicyServiceHandler = Policies{}
+
+// GetInstallationPolicy reads the policy of the installation.
+func (s Policies) GetInstallationPolicy(ctx context.Context, _ *signetv1.GetInstallationPolicyRequest) (*signetv1.GetInstallationPolicyResponse, error) {
+	i, err := installation.Get(ctx, s.Store, call.From(ctx).Permit)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.GetInstallationPolicyResponse{Details: complete(i.Details()), Policy: showPolicy(i.State.Policy),
+		Effective: showPolicy(policy.Effective(i.State.Policy, policy.Policy{}).Policy)}, nil
+}
+
+// SetInstallationPolicy replaces it.
+func (s Policies) SetInstallationPolicy(ctx context.Context, r *signetv1.SetInstallationPolicyRequest) (*signetv1.SetInstallationPolicyResponse, error) {
+	info := call.From(ctx)
+	d, err := installation.SetPolicy(ctx, s.Store, info.Permit, info.IfMatch, policyOf(r.GetPolicy()))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetInstallationPolicyResponse{Details: changed(d)}, nil
+}
+
+// GetOrganizationPolicy reads the policy of the organization the path names.
+func (s Policies) GetOrganizationPolicy(ctx context.Context, _ *signetv1.GetOrganizationPolicyRequest) (*signetv1.GetOrganizationPolicyResponse, error) {
+	o, err := org.Get(ctx, s.Store, call.From(ctx).Permit)
+	if err != nil {
+		return nil, err
+	}
+	everywhere, err := installation.ReadPolicy(ctx, s.Store)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.GetOrganizationPolicyResponse{Details: complete(o.Details()), Policy: showPolicy(o.State.Policy),
+		Effective: showPolicy(policy.Effective(everywhere, o.State.Policy).Policy)}, nil
+}
+
+// SetOrganizationPolicy replaces it.
+func (s Policies) SetOrganizationPolicy(ctx context.Context, r *signetv1.SetOrganizationPolicyRequest) (*signetv1.SetOrganizationPolicyResponse, error) {
+	info := call.From(ctx)
+	d, err := org.SetPolicy(ctx, s.Store, info.Permit, info.IfMatch, policyOf(r.GetPolicy()))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetOrganizationPolicyResponse{Details: changed(d)}, nil
+}
+
+func policyOf(p *signetv1.Policy) policy.Policy {
+	return policy.Policy{
+		SecondFactorRequired: p.GetSecondFactorRequired(), PasswordMinLength: int64(p.GetPasswordMinLength()), CommonPasswordsRefused: p.GetCommonPasswordsRefused(),
+		NetworkAttempts: int64(p.GetNetworkAttempts()), NetworkWaitSeconds: int64(p.GetNetworkWaitSeconds()),
+		AccountAttempts: int64(p.GetAccountAttempts()), AccountWaitSeconds: int64(p.GetAccountWaitSeconds()),
+		SessionSeconds: int64(p.GetSessionSeconds()), SessionIdleSeconds: int64(p.GetSessionIdleSeconds()),
+	}
+}
+
+func showPolicy(p policy.Policy) *signetv1.Policy {
+	return &signetv1.Policy{
+		SecondFactorRequired: p.SecondFactorRequired, PasswordMinLength: int32(p.PasswordMinLength), CommonPasswordsRefused: p.CommonPasswordsRefused,
+		NetworkAttempts: int32(p.NetworkAttempts), NetworkWaitSeconds: int32(p.NetworkWaitSeconds),
+		AccountAttempts: int32(p.AccountAttempts), AccountWaitSeconds: int32(p.AccountWaitSeconds),
+		SessionSeconds: int32(p.SessionSeconds), SessionIdleSeconds: int32(p.SessionIdleSeconds),
+	}
+}

@@ -1,0 +1,153 @@
+// Package policy says how strict an installation and its organizations are: about passwords, second factors, guessing and
+// the life of sessions.
+//
+// The installation sets what counts for everybody. An organization can ask for more than that, never for less: of each
+// value the stricter one counts (Effective). Nothing has to be set.
+package policy
+
+import (
+	"cmp"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+// DefaultSessionLife is how long a session lives where nobody says otherwise.
+const DefaultSessionLife = 12 * time.Hour
+
+// Policy is what an installation or an organization asks for. A zero value asks for nothing. The definition of the API
+// bounds each of them.
+type Policy struct {
+	SecondFactorRequired   bool  `json:"secondFactorRequired,omitempty"`
+	PasswordMinLength      int64 `json:"passwordMinLength,omitempty"` // in characters
+	CommonPasswordsRefused bool  `json:"commonPasswordsRefused,omitempty"`
+
+	// How guessing is slowed down: how many attempts are free, and how long the next one waits at most. An account is
+	// counted together with the network that the attempts come from, and alone.
+	NetworkAttempts    int64 `json:"networkAttempts,omitempty"`
+	NetworkWaitSeconds int64 `json:"networkWaitSeconds,omitempty"`
+	AccountAttempts    int64 `json:"accountAttempts,omitempty"`
+	AccountWaitSeconds int64 `json:"accountWaitSeconds,omitempty"`
+
+	SessionSeconds     int64 `json:"sessionSeconds,omitempty"`     // from sign-in to the end
+	SessionIdleSeconds int64 `json:"sessionIdleSeconds,omitempty"` // from the last use to the end
+}
+
+// defaults are what counts where the installation sets nothing. A session that is not used lives as long as any other.
+var defaults = Policy{
+	PasswordMinLength: 1,
+	NetworkAttempts:   5, NetworkWaitSeconds: 15 * 60,
+	AccountAttempts: 50, AccountWaitSeconds: 10,
+	SessionSeconds: int64(DefaultSessionLife / time.Second),
+}
+
+// Settings is what counts: a policy in which every value has been decided.
+type Settings struct{ Policy }
+
+// Effective takes the stricter one of each value. A default counts as the installation's, so that it is the installation
+// alone that can ask for less than that.
+func Effective(installation, org Policy) Settings {
+	i, d := installation, defaults
+	return Settings{Policy{
+		SecondFactorRequired:   i.SecondFactorRequired || org.SecondFactorRequired,
+		PasswordMinLength:      max(cmp.Or(i.PasswordMinLength, d.PasswordMinLength), org.PasswordMinLength),
+		CommonPasswordsRefused: i.CommonPasswordsRefused || org.CommonPasswordsRefused,
+		NetworkAttempts:        least(cmp.Or(i.NetworkAttempts, d.NetworkAttempts), org.NetworkAttempts),
+		NetworkWaitSeconds:     max(cmp.Or(i.NetworkWaitSeconds, d.NetworkWaitSeconds), org.NetworkWaitSeconds),
+		AccountAttempts:        least(cmp.Or(i.AccountAttempts, d.AccountAttempts), org.AccountAttempts),
+		AccountWaitSeconds:     max(cmp.Or(i.AccountWaitSeconds, d.AccountWaitSeconds), org.AccountWaitSeconds),
+		SessionSeconds:         least(cmp.Or(i.SessionSeconds, d.SessionSeconds), org.SessionSeconds),
+		SessionIdleSeconds:     least(i.SessionIdleSeconds, org.SessionIdleSeconds),
+	}}
+}
+
+// least is the smaller one of those that are set.
+func least(a, b int64) int64 {
+	if a == 0 || b == 0 {
+		return max(a, b)
+	}
+	return min(a, b)
+}
+
+// SessionLife is how long a session lives.
+func (s Settings) SessionLife() time.Duration { return seconds(s.SessionSeconds) }
+
+// SessionIdle is how long a session lives without being used; zero: as long as it lives.
+func (s Settings) SessionIdle() time.Duration { return seconds(s.SessionIdleSeconds) }
+
+// NetworkWait is how long an account waits at most for attempts from one network.
+func (s Settings) NetworkWait() time.Duration { return seconds(s.NetworkWaitSeconds) }
+
+// AccountWait is how long an account waits at most for attempts from anywhere.
+func (s Settings) AccountWait() time.Duration { return seconds(s.AccountWaitSeconds) }
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
+
+// PasswordViolations lists what is wrong with a new password, as a violation of the field that it came in. Every path that
+// takes a new password asks here before it is hashed.
+func (s Settings) PasswordViolations(field, password string) []errs.Violation {
+	var wrong []errs.Violation
+	if int64(utf8.RuneCountInString(password)) < s.PasswordMinLength {
+		wrong = append(wrong, errs.Violation{Field: field, Message: fmt.Sprintf("must have at least %d characters", s.PasswordMinLength)})
+	} else if s.CommonPasswordsRefused && Common(password) {
+		wrong = append(wrong, errs.Violation{Field: field, Message: "is one of the passwords that are guessed first: choose one that is harder to guess"})
+	}
+	return wrong
+}
+
+// Change is what differs between two policies: a fact about whoever has it.
+type Change struct {
+	SecondFactorRequired   *bool  `json:"secondFactorRequired,omitempty"`
+	PasswordMinLength      *int64 `json:"passwordMinLength,omitempty"`
+	CommonPasswordsRefused *bool  `json:"commonPasswordsRefused,omitempty"`
+	NetworkAttempts        *int64 `json:"networkAttempts,omitempty"`
+	NetworkWaitSeconds     *int64 `json:"networkWaitSeconds,omitempty"`
+	AccountAttempts        *int64 `json:"accountAttempts,omitempty"`
+	AccountWaitSeconds     *int64 `json:"accountWaitSeconds,omitempty"`
+	SessionSeconds         *int64 `json:"sessionSeconds,omitempty"`
+	SessionIdleSeconds     *int64 `json:"sessionIdleSeconds,omitempty"`
+}
+
+// ChangeTo tells what has to change for p to become another policy.
+func (p Policy) ChangeTo(next Policy) Change {
+	return Change{
+		SecondFactorRequired:   changed(p.SecondFactorRequired, next.SecondFactorRequired),
+		PasswordMinLength:      changed(p.PasswordMinLength, next.PasswordMinLength),
+		CommonPasswordsRefused: changed(p.CommonPasswordsRefused, next.CommonPasswordsRefused),
+		NetworkAttempts:        changed(p.NetworkAttempts, next.NetworkAttempts),
+		NetworkWaitSeconds:     changed(p.NetworkWaitSeconds, next.NetworkWaitSeconds),
+		AccountAttempts:        changed(p.AccountAttempts, next.AccountAttempts),
+		AccountWaitSeconds:     changed(p.AccountWaitSeconds, next.AccountWaitSeconds),
+		SessionSeconds:         changed(p.SessionSeconds, next.SessionSeconds),
+		SessionIdleSeconds:     changed(p.SessionIdleSeconds, next.SessionIdleSeconds),
+	}
+}
+
+// Apply carries the change out.
+func (c Change) Apply(p *Policy) {
+	set(&p.SecondFactorRequired, c.SecondFactorRequired)
+	set(&p.PasswordMinLength, c.PasswordMinLength)
+	set(&p.CommonPasswordsRefused, c.CommonPasswordsRefused)
+	set(&p.NetworkAttempts, c.NetworkAttempts)
+	set(&p.NetworkWaitSeconds, c.NetworkWaitSeconds)
+	set(&p.AccountAttempts, c.AccountAttempts)
+	set(&p.AccountWaitSeconds, c.AccountWaitSeconds)
+	set(&p.SessionSeconds, c.SessionSeconds)
+	set(&p.SessionIdleSeconds, c.SessionIdleSeconds)
+}
+
+// changed and set do what event.Changed and event.Set do, which are out of reach from down here.
+func changed[T comparable](old, value T) *T {
+	if old == value {
+		return nil
+	}
+	return &value
+}
+
+func set[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}

@@ -1,0 +1,208 @@
+package policy
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+func TestWhereNothingIsSetTheDefaultsCount(t *testing.T) {
+	want := Policy{PasswordMinLength: 1, NetworkAttempts: 5, NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
+	s := Effective(Policy{}, Policy{})
+	if s.Policy != want {
+		t.Errorf("got %+v", s.Policy)
+	}
+	if s.SessionLife() != 12*time.Hour || s.SessionIdle() != 0 || s.NetworkWait() != 15*time.Minute || s.AccountWait() != 10*time.Second {
+		t.Errorf("got %v, %v, %v, %v", s.SessionLife(), s.SessionIdle(), s.NetworkWait(), s.AccountWait())
+	}
+}
+
+// Each value, set by the installation and by an organization in every way: what is stricter counts, and a default is the
+// installation's.
+func TestAnOrganizationCanAskForMoreButNotForLess(t *testing.T) {
+	for _, c := range []struct {
+		field                  string
+		installation, org, out int64 // 0: not set
+	}{
+		{"PasswordMinLength", 8, 0, 8},
+		{"PasswordMinLength", 0, 8, 8},
+		{"PasswordMinLength", 8, 12, 12},
+		{"PasswordMinLength", 12, 8, 12},
+		{"NetworkAttempts", 10, 0, 10},
+		{"NetworkAttempts", 10, 3, 3},
+		{"NetworkAttempts", 3, 10, 3},
+		{"NetworkAttempts", 0, 3, 3},
+		{"NetworkAttempts", 0, 10, 5},
+		{"NetworkWaitSeconds", 60, 0, 60},
+		{"NetworkWaitSeconds", 60, 100, 100},
+		{"NetworkWaitSeconds", 100, 60, 100},
+		{"NetworkWaitSeconds", 0, 60, 900},
+		{"NetworkWaitSeconds", 0, 3600, 3600},
+		{"AccountAttempts", 100, 0, 100},
+		{"AccountAttempts", 100, 20, 20},
+		{"AccountAttempts", 20, 100, 20},
+		{"AccountAttempts", 0, 20, 20},
+		{"AccountAttempts", 0, 100, 50},
+		{"AccountWaitSeconds", 1, 0, 1},
+		{"AccountWaitSeconds", 1, 30, 30},
+		{"AccountWaitSeconds", 30, 1, 30},
+		{"AccountWaitSeconds", 0, 1, 10},
+		{"AccountWaitSeconds", 0, 30, 30},
+		{"SessionSeconds", 86400, 0, 86400},
+		{"SessionSeconds", 86400, 300, 300},
+		{"SessionSeconds", 300, 86400, 300},
+		{"SessionSeconds", 0, 300, 300},
+		{"SessionSeconds", 0, 86400, 43200},
+		{"SessionIdleSeconds", 600, 0, 600},
+		{"SessionIdleSeconds", 0, 600, 600},
+		{"SessionIdleSeconds", 600, 60, 60},
+		{"SessionIdleSeconds", 60, 600, 60},
+	} {
+		var i, o Policy
+		reflect.ValueOf(&i).Elem().FieldByName(c.field).SetInt(c.installation)
+		reflect.ValueOf(&o).Elem().FieldByName(c.field).SetInt(c.org)
+		if got := reflect.ValueOf(Effective(i, o).Policy).FieldByName(c.field).Int(); got != c.out {
+			t.Errorf("%s of %d and %d is %d, want %d", c.field, c.installation, c.org, got, c.out)
+		}
+	}
+	for _, field := range []string{"SecondFactorRequired", "CommonPasswordsRefused"} {
+		for _, c := range [][3]bool{{false, false, false}, {true, false, true}, {false, true, true}, {true, true, true}} {
+			var i, o Policy
+			reflect.ValueOf(&i).Elem().FieldByName(field).SetBool(c[0])
+			reflect.ValueOf(&o).Elem().FieldByName(field).SetBool(c[1])
+			if got := reflect.ValueOf(Effective(i, o).Policy).FieldByName(field).Bool(); got != c[2] {
+				t.Errorf("%s of %t and %t is %t", field, c[0], c[1], got)
+			}
+		}
+	}
+}
+
+// full has another value in every field than the zero value.
+func full(t *testing.T) Policy {
+	t.Helper()
+	var p Policy
+	v := reflect.ValueOf(&p).Elem()
+	for i := range v.NumField() {
+		switch f := v.Field(i); f.Kind() {
+		case reflect.Bool:
+			f.SetBool(true)
+		default:
+			f.SetInt(int64(i + 1))
+		}
+	}
+	return p
+}
+
+func TestAChangeHoldsWhatDiffersAndNothingElse(t *testing.T) {
+	p := full(t)
+	for _, c := range []struct {
+		name     string
+		from, to Policy
+		fields   int
+	}{
+		{"nothing", p, p, 0},
+		{"everything is set", Policy{}, p, reflect.TypeOf(p).NumField()},
+		{"everything is taken back", p, Policy{}, reflect.TypeOf(p).NumField()},
+		{"one value", Policy{}, Policy{PasswordMinLength: 8}, 1},
+		{"one value is taken back", Policy{SecondFactorRequired: true, SessionSeconds: 300}, Policy{SessionSeconds: 300}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			text, err := json.Marshal(c.from.ChangeTo(c.to))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var fields map[string]any
+			var change Change
+			if err := json.Unmarshal(text, &fields); err != nil {
+				t.Fatal(err)
+			}
+			if err := json.Unmarshal(text, &change); err != nil {
+				t.Fatal(err)
+			}
+			got := c.from
+			change.Apply(&got)
+			if got != c.to || len(fields) != c.fields {
+				t.Errorf("%s leads to %+v", text, got)
+			}
+		})
+	}
+}
+
+func TestWhichPasswordsAreTaken(t *testing.T) {
+	long, common := Policy{PasswordMinLength: 8}, Policy{CommonPasswordsRefused: true}
+	for _, c := range []struct {
+		name     string
+		policy   Policy
+		password string
+		taken    bool
+	}{
+		{"one character by default", Policy{}, "x", true},
+		{"none", Policy{}, "", false},
+		{"a common one by default", Policy{}, "password", true},
+		{"as short as it may be", long, "12345678", true},
+		{"too short", long, "1234567", false},
+		{"characters count, not bytes", long, "ééééééé", false},
+		{"as short as it may be in characters", long, "éééééééé", true},
+		{"a common one where they are refused", common, "Passw0rd!", false},
+		{"one that is not common", common, "vq7-kettle-brume", true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			wrong := Effective(c.policy, Policy{}).PasswordViolations("human.password", c.password)
+			if taken := len(wrong) == 0; taken != c.taken {
+				t.Errorf("got %v", wrong)
+			}
+			for _, w := range wrong {
+				if w.Field != "human.password" || w.Message == "" || c.password != "" && strings.Contains(w.Message, c.password) {
+					t.Errorf("got %+v", w)
+				}
+			}
+		})
+	}
+}
+
+func TestPasswordsThatAreGuessedFirst(t *testing.T) {
+	for _, p := range []string{
+		"password", "PASSWORD", "Password1", "Password123!", "p@ssw0rd", "P@$$w0rd2024", "ｐａｓｓｗｏｒｄ", "123456", "123456789", "987654321", "111111", "qwerty", "qwertyuiop", "QWERTY123",
+		"1q2w3e4r", "1qaz2wsx", "zaq12wsx", "asdfghjkl", "abc123", "abcdefgh", "letmein", "welcome1", "We1come!", "admin", "admin@123", "adminadmin", "iloveyou", "monkey12", "Summer2025!", "Winter24",
+		"liverpool1", "Michael1987", "dragon", "trustno1", "München2023", "MÜNCHEN", "contraseña1", "01011990", "1990-01-01", "31.12.85", "aaaaaaaa", "zzz", "x", "123123", "123321", "qweasdzxc", "654321", "00000000", "secret", "changeme",
+		"4dm1n", "testtest", "hunter2", "passwordpassword",
+	} {
+		if !Common(p) {
+			t.Errorf("%q is not common", p)
+		}
+	}
+	for _, p := range []string{
+		"", "vq7-kettle-brume", "correct donkey battery", "Ahk3ooj8Oa", "blåbærgrød er rødt", "tr0ub4dor&3x", "passwordless entry", "kept-4-monkeys", "93847501", "20251340", "aaaaaaab", "my dog is called frida",
+	} {
+		if Common(p) {
+			t.Errorf("%q is common", p)
+		}
+	}
+}
+
+func TestTheListOfWordsIsInOrder(t *testing.T) {
+	list := strings.Split(strings.TrimSuffix(words, "\n"), "\n")
+	if !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
+		t.Error("it is not sorted, or says something twice")
+	}
+	for _, w := range list {
+		if w == "" || syntax.NameKey(w) != w {
+			t.Errorf("%q is not in the form that is looked for", w)
+		}
+	}
+	// All of them with all endings are what is refused.
+	if n := len(list) * (len(endings()) + 1); n < 10_000 {
+		t.Errorf("only %d passwords are known", n)
+	}
+}
+
+func BenchmarkCommon(b *testing.B) {
+	for b.Loop() {
+		Common("vq7-kettle-brume")
+	}
+}

@@ -1,0 +1,99 @@
+package session
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/policy"
+)
+
+// Live gives a session that begins now the life that the rules allow, and tells when its token expires. Whoever gives
+// an open session another token keeps Until and Idle and lets it expire when the token before did.
+func (p *Proof) Live(now int64, rules policy.Settings) (expires int64) {
+	p.Until, p.Idle = 0, 0
+	end := now + rules.SessionLife().Microseconds()
+	if idle := rules.SessionIdle().Microseconds(); idle > 0 && idle < end-now {
+		p.Until, p.Idle = end, idle
+	}
+	return p.unusedUntil(now, end)
+}
+
+// unusedUntil tells when a session ends that was used last at a moment, end being when it ends without Idle.
+func (p *Proof) unusedUntil(used, end int64) int64 {
+	if p.Idle == 0 {
+		return end
+	}
+	return min(p.Until, used+p.Idle)
+}
+
+// renewal is what lets a session live on once the request that came with it has been carried out; nil where there is nothing
+// to do: most sessions do not end by not being used, and one that does is renewed by a tenth of its time at least.
+func (s *Sessions) renewal(t *event.Token, now int64) (func(), error) {
+	if !strings.Contains(t.Data, `"idle"`) { // reading it costs more than all the rest
+		return nil, nil
+	}
+	proof, err := ProofOf(t)
+	if err != nil {
+		return nil, err
+	}
+	expires := proof.unusedUntil(now, t.Expires)
+	if won := expires - t.Expires; won <= 0 || won < proof.Idle/10 && expires < proof.Until {
+		return nil, nil
+	}
+	id, ends := t.ID, t.Expires
+	return func() {
+		s.Renewals.run(id, func() {
+			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+			defer cancel()
+			// Where it fails, the next use tries again.
+			_ = s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
+				if tx.Now() < ends { // what has ended stays ended
+					tx.ExtendToken(id, expires)
+				}
+				return nil
+			}})
+		})
+	}, nil
+}
+
+// Renewals lets sessions live on beside the requests that use them. The zero value is ready for use.
+type Renewals struct {
+	mu      sync.Mutex
+	stopped bool
+	running map[string]bool // by session
+	done    sync.WaitGroup
+}
+
+// run renews a session, unless that is under way already.
+func (r *Renewals) run(id string, renew func()) {
+	if r == nil {
+		renew()
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.stopped || r.running[id] {
+		return
+	}
+	if r.running == nil {
+		r.running = map[string]bool{}
+	}
+	r.running[id] = true
+	r.done.Go(func() {
+		renew()
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, id)
+	})
+}
+
+// Stop waits for what is under way. Nothing is renewed afterwards.
+func (r *Renewals) Stop() {
+	r.mu.Lock()
+	r.stopped = true
+	r.mu.Unlock()
+	r.done.Wait()
+}
