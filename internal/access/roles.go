@@ -35,6 +35,7 @@ const (
 	IDPWrite        Permission = "idp.write"
 	AppRead         Permission = "app.read"
 	AppWrite        Permission = "app.write"
+	APIAccessWrite  Permission = "app.api_access.write" // what an application may do here is for the whole installation to say
 	SystemRead      Permission = "installation.read"
 	SystemWrite     Permission = "installation.write"
 )
@@ -59,7 +60,7 @@ var (
 )
 
 var installationRoles = map[Role][]Permission{
-	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite}, orgReads, orgWrites),
+	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, APIAccessWrite}, orgReads, orgWrites),
 	IAMOwnerViewer: slices.Concat([]Permission{SystemRead}, orgReads),
 	IAMOrgManager:  {OrgSetup, OrgRead, OrgWrite, MemberRead, MemberWrite, DomainRead, DomainWrite},
 }
