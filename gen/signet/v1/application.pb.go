@@ -94,31 +94,31 @@ const (
 	// The default of the type: CLIENT_SECRET_BASIC for WEB and API, NONE for the
 	// others.
 	AuthMethod_AUTH_METHOD_UNSPECIFIED AuthMethod = 0
-	// `none`: it cannot. The only method of SINGLE_PAGE and NATIVE.
-	AuthMethod_AUTH_METHOD_NONE AuthMethod = 1
 	// `client_secret_basic`: by a secret in the header `authorization`.
-	AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC AuthMethod = 2
+	AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC AuthMethod = 1
 	// `client_secret_post`: by a secret in the body.
-	AuthMethod_AUTH_METHOD_CLIENT_SECRET_POST AuthMethod = 3
+	AuthMethod_AUTH_METHOD_CLIENT_SECRET_POST AuthMethod = 2
 	// `private_key_jwt`: by a token that it signs with a key of its own.
-	AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT AuthMethod = 4
+	AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT AuthMethod = 3
+	// `none`: it cannot. The only method of SINGLE_PAGE and NATIVE.
+	AuthMethod_AUTH_METHOD_NONE AuthMethod = 4
 )
 
 // Enum value maps for AuthMethod.
 var (
 	AuthMethod_name = map[int32]string{
 		0: "AUTH_METHOD_UNSPECIFIED",
-		1: "AUTH_METHOD_NONE",
-		2: "AUTH_METHOD_CLIENT_SECRET_BASIC",
-		3: "AUTH_METHOD_CLIENT_SECRET_POST",
-		4: "AUTH_METHOD_PRIVATE_KEY_JWT",
+		1: "AUTH_METHOD_CLIENT_SECRET_BASIC",
+		2: "AUTH_METHOD_CLIENT_SECRET_POST",
+		3: "AUTH_METHOD_PRIVATE_KEY_JWT",
+		4: "AUTH_METHOD_NONE",
 	}
 	AuthMethod_value = map[string]int32{
 		"AUTH_METHOD_UNSPECIFIED":         0,
-		"AUTH_METHOD_NONE":                1,
-		"AUTH_METHOD_CLIENT_SECRET_BASIC": 2,
-		"AUTH_METHOD_CLIENT_SECRET_POST":  3,
-		"AUTH_METHOD_PRIVATE_KEY_JWT":     4,
+		"AUTH_METHOD_CLIENT_SECRET_BASIC": 1,
+		"AUTH_METHOD_CLIENT_SECRET_POST":  2,
+		"AUTH_METHOD_PRIVATE_KEY_JWT":     3,
+		"AUTH_METHOD_NONE":                4,
 	}
 )
 
@@ -2313,11 +2313,11 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x14APPLICATION_TYPE_API\x10\x04*\xa9\x01\n" +
 	"\n" +
 	"AuthMethod\x12\x1b\n" +
-	"\x17AUTH_METHOD_UNSPECIFIED\x10\x00\x12\x14\n" +
-	"\x10AUTH_METHOD_NONE\x10\x01\x12#\n" +
-	"\x1fAUTH_METHOD_CLIENT_SECRET_BASIC\x10\x02\x12\"\n" +
-	"\x1eAUTH_METHOD_CLIENT_SECRET_POST\x10\x03\x12\x1f\n" +
-	"\x1bAUTH_METHOD_PRIVATE_KEY_JWT\x10\x04*\x84\x01\n" +
+	"\x17AUTH_METHOD_UNSPECIFIED\x10\x00\x12#\n" +
+	"\x1fAUTH_METHOD_CLIENT_SECRET_BASIC\x10\x01\x12\"\n" +
+	"\x1eAUTH_METHOD_CLIENT_SECRET_POST\x10\x02\x12\x1f\n" +
+	"\x1bAUTH_METHOD_PRIVATE_KEY_JWT\x10\x03\x12\x14\n" +
+	"\x10AUTH_METHOD_NONE\x10\x04*\x84\x01\n" +
 	"\tGrantType\x12\x1a\n" +
 	"\x16GRANT_TYPE_UNSPECIFIED\x10\x00\x12!\n" +
 	"\x1dGRANT_TYPE_AUTHORIZATION_CODE\x10\x01\x12\x1c\n" +
