@@ -37,6 +37,7 @@ const (
 	AppWrite        Permission = "app.write"
 	PolicyRead      Permission = "policy.read"
 	PolicyWrite     Permission = "policy.write"
+	APIAccessWrite  Permission = "app.api_access.write" // what an application may do here is for the whole installation to say
 	SystemRead      Permission = "installation.read"
 	SystemWrite     Permission = "installation.write"
 )
@@ -61,7 +62,7 @@ var (
 )
 
 var installationRoles = map[Role][]Permission{
-	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite}, orgReads, orgWrites),
+	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, APIAccessWrite}, orgReads, orgWrites),
 	IAMOwnerViewer: slices.Concat([]Permission{SystemRead}, orgReads),
 	IAMOrgManager:  {OrgSetup, OrgRead, OrgWrite, MemberRead, MemberWrite, DomainRead, DomainWrite},
 }

@@ -13,6 +13,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -31,7 +32,15 @@ func (c Checker) Check(req proto.Message) []errs.Violation {
 	case *signetv1.AddDomainRequest:
 		return checkNewDomain(r)
 	case *signetv1.ModifyIdentityProviderRequest:
-		return checkModification(r)
+		return modifiable.check(r)
+	case *signetv1.AddApplicationRequest:
+		return settingsOf(r).Violations(appTypes.name(r.GetType()))
+	case *signetv1.ModifyApplicationRequest:
+		return append(modifiableApp.check(r), settingsOf(r).Violations("")...) // what goes with its type is known later
+	case *signetv1.SetApplicationAPIAccessRequest:
+		return app.APIScopeViolations(r.GetScopes())
+	case *signetv1.AddApplicationKeyRequest:
+		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	case *signetv1.SetOrganizationMemberRequest:
 		return access.RoleViolations("", r.GetRoles())
 	case *signetv1.SetInstallationMemberRequest:

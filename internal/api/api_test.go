@@ -103,6 +103,18 @@ func TestEveryEnumOfTheAPIHasItsWords(t *testing.T) {
 	checkEnum(t, "type of identity providers", idpTypes, signetv1.IdentityProviderType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.IdentityProviderType {
 		return signetv1.IdentityProviderType(n)
 	})
+	checkEnum(t, "state of applications", appStates, signetv1.Application_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.Application_State {
+		return signetv1.Application_State(n)
+	})
+	checkEnum(t, "type of applications", appTypes, signetv1.ApplicationType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.ApplicationType {
+		return signetv1.ApplicationType(n)
+	})
+	checkEnum(t, "method of applications", authMethods, signetv1.AuthMethod(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.AuthMethod { return signetv1.AuthMethod(n) })
+	checkEnum(t, "grant type", grantTypes, signetv1.GrantType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.GrantType { return signetv1.GrantType(n) })
+	checkEnum(t, "token format", tokenFormats, signetv1.TokenFormat(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.TokenFormat { return signetv1.TokenFormat(n) })
+	checkEnum(t, "signing algorithm", signingAlgorithms, signetv1.SigningAlgorithm(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.SigningAlgorithm {
+		return signetv1.SigningAlgorithm(n)
+	})
 }
 
 func setupRequest(change ...func(*signetv1.SetupOrganizationRequest)) *signetv1.SetupOrganizationRequest {

@@ -6,7 +6,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -42,6 +41,9 @@ func newToken(r interface {
 	return session.NewToken{Name: r.GetName(), Expires: expiry(r)}
 }
 
-func newKey(r *signetv1.AddServiceKeyRequest) user.NewKey {
+func newKey(r interface {
+	expiring
+	GetPublicKey() string
+}) user.NewKey {
 	return user.NewKey{PublicKey: r.GetPublicKey(), Expires: expiry(r)}
 }

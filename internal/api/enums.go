@@ -2,6 +2,7 @@ package api
 
 import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
@@ -57,4 +58,39 @@ var idpStates = enum[signetv1.IdentityProvider_State, idp.State]{
 var idpTypes = enum[signetv1.IdentityProviderType, idp.Type]{
 	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_JWT:  idp.IsJWT,
 	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_OIDC: idp.IsOIDC,
+}
+
+var appStates = enum[signetv1.Application_State, app.State]{
+	signetv1.Application_STATE_ACTIVE:   app.Active,
+	signetv1.Application_STATE_INACTIVE: app.Inactive,
+}
+
+var appTypes = enum[signetv1.ApplicationType, app.Type]{
+	signetv1.ApplicationType_APPLICATION_TYPE_WEB:         app.Web,
+	signetv1.ApplicationType_APPLICATION_TYPE_SINGLE_PAGE: app.SPA,
+	signetv1.ApplicationType_APPLICATION_TYPE_NATIVE:      app.Native,
+	signetv1.ApplicationType_APPLICATION_TYPE_API:         app.API,
+}
+
+var authMethods = enum[signetv1.AuthMethod, app.AuthMethod]{
+	signetv1.AuthMethod_AUTH_METHOD_NONE:                app.NoAuth,
+	signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC: app.SecretBasic,
+	signetv1.AuthMethod_AUTH_METHOD_CLIENT_SECRET_POST:  app.SecretPost,
+	signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT:     app.PrivateKeyJWT,
+}
+
+var grantTypes = enum[signetv1.GrantType, app.GrantType]{
+	signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE: app.AuthorizationCode,
+	signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN:      app.RefreshToken,
+	signetv1.GrantType_GRANT_TYPE_DEVICE_CODE:        app.DeviceCode,
+}
+
+var tokenFormats = enum[signetv1.TokenFormat, app.TokenFormat]{
+	signetv1.TokenFormat_TOKEN_FORMAT_OPAQUE: app.Opaque,
+	signetv1.TokenFormat_TOKEN_FORMAT_JWT:    app.JWT,
+}
+
+var signingAlgorithms = enum[signetv1.SigningAlgorithm, string]{
+	signetv1.SigningAlgorithm_SIGNING_ALGORITHM_ES256: app.ES256,
+	signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256: app.RS256,
 }

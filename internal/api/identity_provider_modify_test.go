@@ -72,7 +72,7 @@ func TestAMaskAndTheValuesBesideItAgree(t *testing.T) {
 
 // Every field that a mask can name has to arrive, alone.
 func TestAMaskPicksItsFields(t *testing.T) {
-	for _, l := range modifiable {
+	for _, l := range modifiable.leaves {
 		t.Run(l.path, func(t *testing.T) {
 			got := modificationOf(modification(l.path))
 			if n := parts(got); len(n) != 1 {
@@ -95,8 +95,8 @@ func TestAMaskPicksItsFields(t *testing.T) {
 			}
 		})
 	}
-	if n := len(parts(modificationOf(modification("name", "styling_type", "auto_register", "jwt", "oidc")))); n != len(modifiable)-1 {
-		t.Errorf("all but the secret are %d of %d", n, len(modifiable))
+	if n := len(parts(modificationOf(modification("name", "styling_type", "auto_register", "jwt", "oidc")))); n != len(modifiable.leaves)-1 {
+		t.Errorf("all but the secret are %d of %d", n, len(modifiable.leaves))
 	}
 	if m := modificationOf(modification("oidc.client_secret")); m.OIDC != nil || *m.ClientSecret != "hush" {
 		t.Errorf("the secret alone: %+v", m)

@@ -4,8 +4,12 @@ package app
 
 import (
 	"cmp"
+	"context"
 
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
@@ -67,9 +71,10 @@ type App struct {
 	NameKey string `json:"nameKey"`
 	Type    Type   `json:"type"`
 	Settings
-	HasSecret bool     `json:"hasSecret,omitempty"`
-	Keys      []Key    `json:"keys,omitempty"`      // for PrivateKeyJWT, the oldest first
-	APIScopes []string `json:"apiScopes,omitempty"` // of Signet's own API, allowed by an owner of the installation
+	HasSecret      bool     `json:"hasSecret,omitempty"`
+	OldSecretUntil int64    `json:"oldSecretUntil,omitempty"` // when the secret before it stops working; 0: there is none
+	Keys           []Key    `json:"keys,omitempty"`           // for PrivateKeyJWT, the oldest first
+	APIScopes      []string `json:"apiScopes,omitempty"`      // of Signet's own API, allowed by an owner of the installation
 }
 
 // Standing is the part of an application's state that decides about its tokens. Every request with such a token reads it.
@@ -98,13 +103,15 @@ type Settings struct {
 type Key struct {
 	ID      string `json:"id"`
 	Public  string `json:"public"` // PEM, as for service users
-	Expires int64  `json:"expires,omitempty"`
+	Created int64  `json:"created"`
+	Expires int64  `json:"expires,omitempty"` // 0: never
 }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[App]{
 	Name: "app", Table: "apps", Prefix: "app", Shape: 1,
-	Facts:   []event.Fact[App]{Added{}},
+	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{}, APIAccessSet{},
+		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Columns: []string{event.Standing, event.State, "type", "name"},
 	Lookup: func(o *event.Object[App]) []string {
 		a := &o.State
@@ -112,23 +119,93 @@ var Kind = event.Define(event.Schema[App]{
 	},
 })
 
-// Added records a new application.
-type Added struct {
-	Name    string `json:"name"`
-	NameKey string `json:"nameKey"`
-	Type    Type   `json:"type"`
-	Settings
+// Reasons of this package.
+const (
+	NotFound         errs.Reason = "APPLICATION_NOT_FOUND"
+	WrongState       errs.Reason = "APPLICATION_WRONG_STATE"
+	KeepsNoSecret    errs.Reason = "APPLICATION_KEEPS_NO_SECRET"
+	SecretNotFound   errs.Reason = "APPLICATION_SECRET_NOT_FOUND"
+	KeyNotFound      errs.Reason = "APPLICATION_KEY_NOT_FOUND"
+	KeyExists        errs.Reason = "APPLICATION_KEY_EXISTS"
+	TooManyKeys      errs.Reason = "APPLICATION_HAS_TOO_MANY_KEYS"
+	NotAuthenticated errs.Reason = "APPLICATION_NOT_AUTHENTICATED"
+)
+
+// Errors that the rules of this package refuse with.
+var (
+	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no application with this identifier in that organization")
+	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the application is switched off already")
+	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the application is not switched off")
+
+	ErrKeepsNoSecret = errs.New(errs.FailedPrecondition, KeepsNoSecret,
+		"an application in a browser or on a device can keep no secret and no key: its type is for programs that everybody can look into")
+	ErrSecretNotFound = errs.New(errs.NotFound, SecretNotFound, "this application has no secret")
+	ErrKeyNotFound    = errs.New(errs.NotFound, KeyNotFound, "this application has no key with this identifier")
+	ErrKeyExists      = errs.New(errs.AlreadyExists, KeyExists, "this application has this key already: remove it first to give it another expiry")
+	ErrTooManyKeys    = errs.New(errs.FailedPrecondition, TooManyKeys, "this application has 20 keys already: remove one that is not needed any more")
+
+	// ErrNotAuthenticated is the one answer to an application that does not prove who it is, whatever is wrong.
+	ErrNotAuthenticated = errs.New(errs.Unauthenticated, NotAuthenticated, "the application is unknown, switched off, or did not prove who it is")
+)
+
+func reachable(a *event.Object[App], permit access.Permit) (*event.Object[App], error) {
+	if a == nil || a.State.State == Removed || !permit.Reaches(a.Org) {
+		return nil, ErrNotFound
+	}
+	return a, nil
 }
 
-// EventType implements event.Fact.
-func (Added) EventType() event.Type { return "app.added.v1" }
-
-// Apply implements event.Fact.
-func (e Added) Apply(a *App) {
-	a.State, a.Name, a.NameKey, a.Type, a.Settings = Active, e.Name, e.NameKey, e.Type, e.Settings
+// Get reads an application of the permit's organization. Errors: ErrNotFound.
+func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (*event.Object[App], error) {
+	a, err := Kind.Read(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	return reachable(a, permit)
 }
 
-// SecretRow is where the hash of an application's secret lives.
-func SecretRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/secret"}
+// InUse reads an application that people can sign in to now: an active one of an active organization. Errors:
+// ErrNotFound.
+func InUse(ctx context.Context, r event.Reader, id string) (*event.Object[App], error) {
+	a, err := Kind.Read(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil || a.State.State != Active {
+		return nil, ErrNotFound
+	}
+	o, err := org.Kind.Read(ctx, r, a.Org)
+	if err != nil {
+		return nil, err
+	}
+	if o == nil || o.State.State != org.Active {
+		return nil, ErrNotFound
+	}
+	return a, nil
+}
+
+// Filter says which applications to list; empty fields do not restrict.
+type Filter struct {
+	Name  string // what the name begins with, whatever its case
+	State State
+	Type  Type
+}
+
+// List reads a page of the applications of the permit's organization: the oldest first, or in the order of names where a
+// beginning is given.
+func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
+	if permit.Org() == "" {
+		return nil, nil, access.ErrDenied // no organization would mean all of them
+	}
+	q := event.Query{Org: permit.Org(), After: after, Limit: limit, Where: map[string]string{}}
+	if f.Name != "" {
+		q.By, q.Prefix = "name", event.LookupText(syntax.NameKey(f.Name))
+	}
+	if f.State != "" {
+		q.Where[event.State] = string(f.State)
+	}
+	if f.Type != "" {
+		q.Where["type"] = string(f.Type)
+	}
+	return Kind.List(ctx, r, q)
 }

@@ -225,12 +225,15 @@ func (s *Store) List(_ context.Context, q event.Query) (event.Page, error) {
 	}
 	var found []*event.Record
 	for ref, r := range s.records {
+		if ref.Kind != q.Kind {
+			continue // its columns are others
+		}
 		in := q.Group != "" && s.groups[event.Grouping{Group: q.Group, ObjectID: r.ID}] ||
 			q.Group == "" && (q.Org == "" || r.Org == q.Org) && column(r, event.State) != event.Removed && strings.HasPrefix(place(r).Value, q.Prefix)
 		for name, value := range q.Where {
 			in = in && column(r, name) == value
 		}
-		if in && ref.Kind == q.Kind && compare(place(r), q.After) > 0 {
+		if in && compare(place(r), q.After) > 0 {
 			found = append(found, r)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
@@ -20,8 +21,8 @@ const (
 	cleanStep     = 100         // objects in one transaction: others wait for it
 )
 
-// Cleaner clears away what belonged to removed organizations: users, identity providers, and roles that others held in
-// them. It goes on where it was stopped, and several nodes may run one each: what is gone already is skipped.
+// Cleaner clears away what belonged to removed organizations: users, applications, identity providers, and roles that others
+// held in them. It goes on where it was stopped, and several nodes may run one each: what is gone already is skipped.
 type Cleaner struct {
 	store event.Store
 	log   *slog.Logger
@@ -83,7 +84,7 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 // empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an organization
 // reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
-	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.providers, c.members} {
+	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.applications, c.providers, c.members} {
 		for left := true; left; {
 			var err error
 			if left, err = step(ctx, id); err != nil {
@@ -121,6 +122,21 @@ func (c *Cleaner) users(ctx context.Context, id string) (left bool, err error) {
 			return nil
 		}
 		return end(tx, u, tokens[u.ID])
+	})
+}
+
+// applications removes some of the organization's applications.
+func (c *Cleaner) applications(ctx context.Context, id string) (left bool, err error) {
+	apps, _, err := app.Kind.List(ctx, c.store, event.Query{Org: id, Limit: cleanStep})
+	if err != nil {
+		return false, err
+	}
+	return discard(ctx, c, id, app.Kind, apps, nil, func(tx *event.Tx, a *event.Object[app.App]) error {
+		if a.State.State == app.Removed {
+			return nil
+		}
+		tx.DropRow(app.SecretRow(a.ID))
+		return a.Append(app.WasRemoved{})
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
@@ -34,7 +35,10 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	person(t, s, "usr_guest", "org_b", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
 	eventtest.Given(t, s, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
 	eventtest.Given(t, s, idp.Kind, "idp_b", "org_b", nil, idp.JWTAdded{General: idp.General{Name: "b"}})
+	eventtest.Given(t, s, app.Kind, "app_a", "org_a", nil, app.Added{Name: "a", Type: app.Web}, app.SecretSet{})
+	eventtest.Given(t, s, app.Kind, "app_b", "org_b", nil, app.Added{Name: "b", Type: app.Web})
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
+	s.GivenRow(event.Row{RowKey: app.SecretRow("app_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_a"), Value: []byte("sealed")})
 	s.GivenToken(event.Token{ID: "pat_1", UserID: "usr_a", Kind: string(secret.PAT), Expires: event.Micros(s.Now()) + 1e9})
 	cleaner := lifecycle.NewCleaner(s, quiet)
@@ -52,12 +56,19 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 		eventtest.Fact{Object: "usr_a", Type: "user.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "usr_o", Type: "user.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: installation.ID, Type: "installation.owner_removed.v1", Payload: `{"userId":"usr_o"}`},
+		eventtest.Fact{Object: "app_a", Type: "app.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "idp_a", Type: "idp.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "usr_guest", Type: "user.membership_set.v1", Payload: `{"scope":"org_a"}`},
 		eventtest.Fact{Object: "org_a", Type: "org.emptied.v1", Payload: `{}`})
 	gone(t, s, "usr_a")
 	if row, err := s.Row(t.Context(), idp.SecretRow("idp_a")); err != nil || row != nil {
 		t.Errorf("the provider's secret is still there (%v)", err)
+	}
+	if row, err := s.Row(t.Context(), app.SecretRow("app_a")); err != nil || row != nil {
+		t.Errorf("the application's secret is still there (%v)", err)
+	}
+	if a := eventtest.State(t, s, app.Kind, "app_a"); a.State.Epoch != 1 {
+		t.Error("the application's tokens live on")
 	}
 	if u := eventtest.State(t, s, user.Kind, "usr_guest"); len(u.State.Memberships) != 1 || len(u.State.Memberships["org_b"]) != 1 {
 		t.Errorf("the guest holds %v", u.State.Memberships)
@@ -331,6 +342,8 @@ func TestNothingGetsIntoARemovedOrganization(t *testing.T) {
 						if m, err = member.OfOrganization(permit); err == nil {
 							_, err = m.Set(context.Background(), n.node(1), guest, []string{"ORG_OWNER"}, event.IfMatch{})
 						}
+					case 2, 3, 4:
+						_, err = app.Add(context.Background(), n.node(i), permit, app.New{Name: "x", Type: app.API})
 					default:
 						_, err = idp.AddJWT(context.Background(), n.node(i), permit, event.Once{}, idp.General{Name: "x"}, idp.JWT{})
 					}
@@ -343,6 +356,9 @@ func TestNothingGetsIntoARemovedOrganization(t *testing.T) {
 			wait.Wait()
 			if providers, _, err := idp.Kind.List(t.Context(), n.node(0), event.Query{Org: id, Limit: 10}); err != nil || len(providers) > 0 {
 				t.Fatalf("%d providers are left, %v", len(providers), err)
+			}
+			if apps, _, err := app.Kind.List(t.Context(), n.node(0), event.Query{Org: id, Limit: 10}); err != nil || len(apps) > 0 {
+				t.Fatalf("%d applications are left, %v", len(apps), err)
 			}
 			if u, err := user.Kind.Read(t.Context(), n.node(0), guest); err != nil || len(u.State.Memberships) > 0 {
 				t.Fatalf("the guest holds %v, %v", u.State.Memberships, err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
@@ -29,7 +30,7 @@ func must(t testing.TB, err error) {
 // world has an installation with the owner usr_root in the default organization org_d, and two more organizations.
 func world(t *testing.T) *eventtest.Store {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, app.Kind)
 	for _, id := range []string{"org_d", "org_a", "org_b"} {
 		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
 	}

@@ -26,6 +26,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.MemberService":           api.Members{},
 	"signet.v1.CredentialService":       api.Credentials{},
 	"signet.v1.PolicyService":           api.Policies{},
+	"signet.v1.ApplicationService":      api.Applications{},
 }
 
 // methods calls check for every RPC of the API.

@@ -109,6 +109,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
+			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
 		},
 		Authenticate:   sessions.Authenticate,
 		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },

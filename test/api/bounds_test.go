@@ -29,6 +29,8 @@ var bounds = []struct {
 	{"AddJWTIdentityProvider", "issuer", 1, 200},
 	{"AddJWTIdentityProvider", "keysEndpoint", 1, 200},
 	{"AddJWTIdentityProvider", "headerName", 0, 200},
+	{"AddApplication", "name", 1, 200},
+	{"ModifyApplication", "name", 1, 200},
 	{"SetupOrganization", "org.name", 1, 200},
 	{"SetupOrganization", "org.domain", 0, 200},
 	{"SetupOrganization", "human.userName", 1, 200},

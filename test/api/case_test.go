@@ -55,6 +55,7 @@ var (
 	noUser           = refused(codes.NotFound, "USER_NOT_FOUND")
 	noOrg            = refused(codes.NotFound, "ORGANIZATION_NOT_FOUND")
 	noIDP            = refused(codes.NotFound, "IDENTITY_PROVIDER_NOT_FOUND")
+	noApp            = refused(codes.NotFound, "APPLICATION_NOT_FOUND")
 	noSession        = refused(codes.NotFound, "SESSION_NOT_FOUND")
 	notHuman         = refused(codes.FailedPrecondition, "NOT_A_HUMAN_USER")
 	sequenceMismatch = refused(codes.Aborted, "SEQUENCE_MISMATCH")

@@ -60,6 +60,8 @@ func (g *generator) fill(m protoreflect.Message) {
 			m.Set(fd, protoreflect.ValueOfString(g.identifier(fd)))
 		case g.op.verb == "GET" || !g.all && !required(fd):
 			// A list without conditions is a valid request, and so is what leaves out what may be left out.
+		case fd.IsList() && fd.Kind() == protoreflect.EnumKind:
+			m.Mutable(fd).List().Append(protoreflect.ValueOfEnum(1))
 		case fd.IsList():
 			list := m.Mutable(fd).List()
 			for _, text := range g.elements(fd) {
@@ -103,6 +105,8 @@ func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 		return g.org
 	case "idp_id":
 		return g.idp
+	case "app_id":
+		return g.app
 	case "domain":
 		return g.domain
 	}
@@ -133,7 +137,7 @@ func (g *generator) text(fd protoreflect.FieldDescriptor) string {
 		return "de-CH"
 	case name == "password" || strings.HasSuffix(name, "_password") || strings.HasSuffix(name, "_secret"):
 		return g.w.secret("sample")
-	case name == "issuer" || strings.HasSuffix(name, "_endpoint"):
+	case name == "issuer" || strings.HasSuffix(name, "_endpoint") || strings.HasSuffix(name, "_uri"):
 		return "https://sample.example/" + name
 	}
 	return "Sample"
@@ -146,6 +150,10 @@ func (g *generator) elements(fd protoreflect.FieldDescriptor) []string {
 		return []string{iamViewer}
 	case fd.Name() == "roles":
 		return []string{userManager}
+	case strings.HasSuffix(string(fd.Name()), "_uris"):
+		return []string{"https://sample.example/" + string(fd.Name())}
+	case g.op.name() == "SetApplicationAPIAccess":
+		return []string{"signet.self"}
 	}
 	return []string{"sample"}
 }

@@ -36,6 +36,7 @@ var tables = []struct {
 	{"public keys refused", publicKeyCases},
 	{"whose credentials", whoseCredentialCases},
 	{"bounds of a policy", policyBoundCases},
+	{"applications refused", refusedAppCases},
 }
 
 // stories are told once per content type.
@@ -79,6 +80,12 @@ var stories = []struct {
 	{"tokens of a service user", userTokenStory},
 	{"secret of a service user", serviceSecretStory},
 	{"keys of a service user", serviceKeyStory},
+	{"application", appStory},
+	{"parts of an application", modifyAppStory},
+	{"applications are switched off, listed and removed", appAdminStory},
+	{"secrets of an application", appSecretStory},
+	{"keys of an application", appKeyStory},
+	{"API access of an application", appAccessStory},
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},
 	{"policy of an organization", organizationPolicyStory},
@@ -115,6 +122,7 @@ var checks = []struct {
 	{"codes at once", codeAtOnce},
 	{"codes on a developer's machine", developmentCodes},
 	{"a token is revoked once", revokedOnce},
+	{"two secrets at once", appSecretsAtOnce},
 	{"a session is ended once", endedOnce},
 	{"sessions that end each other", endingEachOther},
 	{"policy of the installation", installationPolicy},

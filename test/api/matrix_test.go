@@ -39,7 +39,7 @@ var rolesMay = map[string]func(permission string) bool{
 	orgOwner:        inOneOrganization,
 	orgViewer:       func(p string) bool { return reads(p) && inOneOrganization(p) },
 	userManager:     about("user"),
-	settingsManager: about("idp", "domain", "app"),
+	settingsManager: func(p string) bool { return about("idp", "domain", "app")(p) && inOneOrganization(p) },
 }
 
 func reads(permission string) bool { return strings.HasSuffix(permission, ".read") }
@@ -52,7 +52,7 @@ func about(things ...string) func(string) bool {
 }
 
 func inOneOrganization(permission string) bool {
-	return permission != "org.setup" && !about("installation")(permission)
+	return permission != "org.setup" && permission != "app.api_access.write" && !about("installation")(permission)
 }
 
 // permissionsOf a role that can be granted, for the rule that nobody grants more than they hold.
@@ -178,9 +178,9 @@ func (m *matrix) situations(op *operation, p *party) (all []situation) {
 // has tells whether the path of the operation has a parameter.
 func (op *operation) has(name string) bool { return isParameter(op, name) }
 
-// target is the parameter that names an object: a user, an identity provider, or else an organization.
+// target is the parameter that names an object: a user, an identity provider, an application, or else an organization.
 func (op *operation) target() string {
-	for _, name := range []string{"userId", "idpId", "orgId"} {
+	for _, name := range []string{"userId", "idpId", "appId", "orgId"} {
 		if op.has(name) {
 			return name
 		}
@@ -197,6 +197,8 @@ func (op *operation) missing() Want {
 		return noUser
 	case target == "idpId":
 		return noIDP
+	case target == "appId":
+		return noApp
 	}
 	return noOrg
 }
@@ -350,7 +352,7 @@ func (a *Answer) mustHavePassed(t *testing.T, op *operation) {
 	}
 	switch a.reason() {
 	case "UNAUTHENTICATED", "PERMISSION_DENIED", "TARGET_HOLDS_MORE", "PASSWORD_CHANGE_REQUIRED",
-		"USER_NOT_FOUND", "ORGANIZATION_NOT_FOUND", "IDENTITY_PROVIDER_NOT_FOUND":
+		"USER_NOT_FOUND", "ORGANIZATION_NOT_FOUND", "IDENTITY_PROVIDER_NOT_FOUND", "APPLICATION_NOT_FOUND":
 		fail("is allowed")
 	case "INVALID_REQUEST":
 		if !slices.Equal(a.fields(), []string{"code"}) { // no sample knows a code that is right

@@ -26,6 +26,7 @@ func (w *World) library(t *testing.T) *library {
 	l := &library{scene: w.newScene(t)}
 	l.reader, l.other = l.holder(t, iamOwner), l.holder(t, iamOwner)
 	done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, l.owner, addJWT())
+	done[*signetv1.AddApplicationResponse](t, &Client{w, w.rest}, l.owner, addApp("Second"))
 	for _, a := range []*Actor{l.reader, l.other, l.user, l.robot()} {
 		more := *a
 		for range 2 {
@@ -142,6 +143,7 @@ func listsStayInside(t *testing.T, w *World) {
 	expected := map[string][]string{
 		"ListUsers":               {here.owner.UserID, here.user.UserID, here.robot().UserID, here.reader.UserID},
 		"ListIdentityProviders":   {here.idp},
+		"ListApplications":        {here.app},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},
 	}
 	for _, op := range operations {
@@ -186,7 +188,7 @@ func listsStayInside(t *testing.T, w *World) {
 					t.Errorf("%s is missing", id)
 				}
 			}
-			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot().UserID, there.idp, there.org} {
+			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot().UserID, there.idp, there.app, there.org} {
 				if seen[id] && op.rule.GetScope() != signetv1.Scope_SCOPE_SELF {
 					t.Errorf("%s of another organization is listed", id)
 				}

@@ -113,7 +113,7 @@ func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 		if op.rule.GetScope() == signetv1.Scope_SCOPE_CONTEXT {
 			h = header(orgID, s.org)
 		}
-		for _, param := range []string{"orgId", "userId", "idpId", "sessionId", "tokenId", "keyId"} {
+		for _, param := range []string{"orgId", "userId", "idpId", "appId", "sessionId", "tokenId", "keyId"} {
 			if !op.has(param) {
 				continue
 			}

@@ -96,6 +96,7 @@ var samples = map[string]func(s *scene) proto.Message{
 	"UpdateMyProfile":  func(*scene) proto.Message { return profile() },
 	"ChangeMyPassword": func(s *scene) proto.Message { return changePassword(s.w.password, s.w.secret("sample")) },
 	"CreateSession":    func(s *scene) proto.Message { return signIn(s.user.LoginName, s.w.password) },
+	"AddApplication":   func(*scene) proto.Message { return addApp("Sample") },
 }
 
 func profile() *signetv1.UpdateMyProfileRequest {

@@ -148,6 +148,14 @@ func (w *World) remember(op *operation, a *Answer) {
 		w.hide(shown.GetToken())
 	case *signetv1.SetServiceSecretResponse:
 		w.hide(shown.GetSecret())
+	case *signetv1.AddApplicationResponse:
+		if shown.GetClientSecret() != "" {
+			w.hide(shown.GetClientSecret())
+		} else {
+			w.keep(op, a)
+		}
+	case *signetv1.GenerateApplicationSecretResponse:
+		w.hide(shown.GetClientSecret())
 	case *signetv1.CreateEmailCodeResponse:
 		w.hide(shown.GetCode())
 	case *signetv1.CreatePhoneCodeResponse:
@@ -169,8 +177,8 @@ func (w *World) keep(op *operation, a *Answer) {
 	}
 }
 
-// scene is what a group of cases plays with: an organization that others may be in too, but users and a provider that
-// nobody else touches.
+// scene is what a group of cases plays with: an organization that others may be in too, but users, a provider and an
+// application that nobody else touches.
 type scene struct {
 	w      *World
 	org    string
@@ -179,6 +187,7 @@ type scene struct {
 	user   *Actor        // holds nothing
 	robot  func() *Actor // a service user who holds nothing, made when somebody asks for it
 	idp    string
+	app    string // one that runs on a server
 }
 
 // scene is set in the organization here; elsewhere, in another one. They cost no password hash.
@@ -206,6 +215,7 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 	s.user = w.addUser(t, person{Org: s.org, Domain: s.domain})
 	s.robot = sync.OnceValue(func() *Actor { return w.addUser(t, person{Org: s.org, Domain: s.domain, Service: true}) })
 	s.idp = done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, s.owner, addJWT()).GetIdpId()
+	s.app = done[*signetv1.AddApplicationResponse](t, &Client{w, w.rest}, s.owner, addApp("Shop")).GetAppId()
 	return s
 }
 
@@ -232,6 +242,11 @@ func (c *Client) org(t *testing.T, as *Actor, id string) *signetv1.Organization 
 func (c *Client) idp(t *testing.T, as *Actor, id string, h ...Header) *signetv1.IdentityProvider {
 	t.Helper()
 	return done[*signetv1.GetIdentityProviderResponse](t, c, as, &signetv1.GetIdentityProviderRequest{IdpId: id}, h...).GetIdp()
+}
+
+func (c *Client) app(t *testing.T, as *Actor, id string, h ...Header) *signetv1.Application {
+	t.Helper()
+	return done[*signetv1.GetApplicationResponse](t, c, as, &signetv1.GetApplicationRequest{AppId: id}, h...).GetApp()
 }
 
 // session signs an actor in and gives an actor that holds the session instead.

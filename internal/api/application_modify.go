@@ -1,0 +1,70 @@
+package api
+
+import (
+	"context"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/call"
+)
+
+// ModifyApplication sets the named parts of an application of the context organization.
+func (s Applications) ModifyApplication(ctx context.Context, r *signetv1.ModifyApplicationRequest) (*signetv1.ModifyApplicationResponse, error) {
+	info := call.From(ctx)
+	d, err := app.Modify(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, changeOf(r))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ModifyApplicationResponse{Details: changed(d)}, nil
+}
+
+// modifiableApp are the fields that an update mask can name.
+var modifiableApp = maskOf(&signetv1.ModifyApplicationRequest{}, mask{neverEmpty: []string{"name"}})
+
+// changeOf keeps what the mask of a request names.
+func changeOf(r *signetv1.ModifyApplicationRequest) app.SettingsChanged {
+	fields, s := modifiableApp.named(r), settingsOf(r)
+	return app.SettingsChanged{
+		Name:                 named(fields, "name", r.GetName()),
+		AuthMethod:           named(fields, "auth_method", s.AuthMethod),
+		GrantTypes:           named(fields, "grant_types", s.GrantTypes),
+		RedirectURIs:         named(fields, "redirect_uris", s.RedirectURIs),
+		PostLogoutURIs:       named(fields, "post_logout_uris", s.PostLogoutURIs),
+		BackChannelLogoutURI: named(fields, "back_channel_logout_uri", s.BackChannelLogoutURI),
+		KeySetURI:            named(fields, "key_set_uri", s.KeySetURI),
+		TokenFormat:          named(fields, "token_format", s.TokenFormat),
+		SigningAlgorithm:     named(fields, "signing_algorithm", s.SigningAlgorithm),
+		AccessTokenSeconds:   named(fields, "access_token_seconds", s.AccessTokenSeconds),
+		RefreshTokenSeconds:  named(fields, "refresh_token_seconds", s.RefreshTokenSeconds),
+		ConsentRequired:      named(fields, "consent_required", s.ConsentRequired),
+		AllOrganizations:     named(fields, "all_organizations", s.AllOrganizations),
+	}
+}
+
+// appSettings is a request that has the settings of an application.
+type appSettings interface {
+	GetAuthMethod() signetv1.AuthMethod
+	GetGrantTypes() []signetv1.GrantType
+	GetRedirectUris() []string
+	GetPostLogoutUris() []string
+	GetBackChannelLogoutUri() string
+	GetKeySetUri() string
+	GetTokenFormat() signetv1.TokenFormat
+	GetSigningAlgorithm() signetv1.SigningAlgorithm
+	GetAccessTokenSeconds() int32
+	GetRefreshTokenSeconds() int32
+	GetConsentRequired() bool
+	GetAllOrganizations() bool
+}
+
+// settingsOf gives the settings as they were sent; what was left out is empty.
+func settingsOf(r appSettings) app.Settings {
+	s := app.Settings{AuthMethod: authMethods.name(r.GetAuthMethod()), RedirectURIs: r.GetRedirectUris(), PostLogoutURIs: r.GetPostLogoutUris(),
+		BackChannelLogoutURI: r.GetBackChannelLogoutUri(), KeySetURI: r.GetKeySetUri(), TokenFormat: tokenFormats.name(r.GetTokenFormat()),
+		SigningAlgorithm: signingAlgorithms.name(r.GetSigningAlgorithm()), AccessTokenSeconds: int64(r.GetAccessTokenSeconds()),
+		RefreshTokenSeconds: int64(r.GetRefreshTokenSeconds()), ConsentRequired: r.GetConsentRequired(), AllOrganizations: r.GetAllOrganizations()}
+	for _, g := range r.GetGrantTypes() {
+		s.GrantTypes = append(s.GrantTypes, grantTypes.name(g))
+	}
+	return s
+}

@@ -1,0 +1,186 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+// New is an application to create. Settings that are left out get their defaults.
+type New struct {
+	Name string
+	Type Type
+	Settings
+}
+
+// Created is what a creation answers. The secret is shown this once; it is empty where the application has none.
+type Created struct {
+	ID      string
+	Secret  string
+	Details event.Details
+}
+
+// Add creates an application in the permit's organization, with a secret where its method needs one. Errors:
+// InvalidArgument with the violations of the settings; org.ErrNotFound.
+func Add(ctx context.Context, s event.Store, permit access.Permit, n New) (Created, error) {
+	if wrong := n.Violations(n.Type); len(wrong) > 0 {
+		return Created{}, errs.Invalid(wrong...)
+	}
+	fact := Added{Name: n.Name, NameKey: syntax.NameKey(n.Name), Type: n.Type, Settings: n.completed(n.Type)}
+	id, owner := Kind.NewID(), permit.Org()
+	created := Created{ID: id}
+	facts := []event.Fact[App]{fact}
+	var hash []byte
+	if fact.AuthMethod.BySecret() {
+		created.Secret, hash = secret.NewToken(secret.Client)
+		facts = append(facts, SecretSet{})
+	}
+	err := s.Do(ctx, event.Command{
+		Origin: permit.Origin(),
+		Write:  []event.Ref{Kind.Ref(id)},
+		Read:   []event.Ref{org.Kind.Ref(owner)},
+		Decide: func(tx *event.Tx) error {
+			if _, err := org.In(tx, owner); err != nil {
+				return err
+			}
+			a, err := Kind.Create(tx, id, owner, facts...)
+			if err != nil {
+				return err
+			}
+			if hash != nil {
+				tx.PutRow(kept{current: hash}.row(id))
+			}
+			created.Details = a.Details()
+			return nil
+		},
+	})
+	if err != nil {
+		return Created{}, err
+	}
+	return created, nil
+}
+
+// Modify sets parts of an application: what is nil in m stays as it is, what is empty goes back to its default. Errors:
+// ErrNotFound; InvalidArgument with the violations that the settings would have; Aborted when match does not hold.
+func Modify(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, m SettingsChanged) (event.Details, error) {
+	m.NameKey = nil
+	if m.Name != nil {
+		key := syntax.NameKey(*m.Name)
+		m.NameKey = &key
+	}
+	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
+		to := *a
+		m.Apply(&to)
+		if wrong := to.Violations(a.Type); len(wrong) > 0 {
+			return nil, errs.Invalid(wrong...)
+		}
+		to.Settings = to.completed(a.Type)
+		return difference(a, &to), nil
+	})
+}
+
+// Deactivate switches an application off and ends its tokens. Errors: ErrNotFound; ErrNotActive; Aborted when match does
+// not hold.
+func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
+		if a.State != Active {
+			return nil, ErrNotActive
+		}
+		return Deactivated{}, nil
+	})
+}
+
+// Reactivate switches an application on again. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
+func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
+		if a.State != Inactive {
+			return nil, ErrNotInactive
+		}
+		return Reactivated{}, nil
+	})
+}
+
+// Remove ends an application for good, and its secret and its tokens with it. Errors: ErrNotFound; Aborted when match
+// does not hold.
+func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return change{permit: permit, id: id, match: match}.do(ctx, s, func(tx *event.Tx, _ *App) (event.Fact[App], error) {
+		tx.DropRow(SecretRow(id))
+		return WasRemoved{}, nil
+	})
+}
+
+// The scopes of Signet's own API.
+const (
+	ScopeSelf  = "signet.self"  // what people do about themselves
+	ScopeRead  = "signet.read"  // what they may read
+	ScopeWrite = "signet.write" // what they may change
+)
+
+var apiScopes = []string{ScopeSelf, ScopeRead, ScopeWrite}
+
+// APIScopeViolations lists the names that are no scopes of Signet's own API, as what is wrong with a field scopes.
+func APIScopeViolations(names []string) []errs.Violation {
+	var wrong []errs.Violation
+	for i, name := range names {
+		if !slices.Contains(apiScopes, name) {
+			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("scopes[%d]", i), Message: "must be one of " + strings.Join(apiScopes, ", ")})
+		}
+	}
+	return wrong
+}
+
+// SetAPIAccess sets which scopes of Signet's own API an application may ask for. Another set ends its tokens. Errors:
+// InvalidArgument for unknown scopes; ErrNotFound; Aborted when match does not hold.
+func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, scopes []string) (event.Details, error) {
+	if wrong := APIScopeViolations(scopes); len(wrong) > 0 {
+		return event.Details{}, errs.Invalid(wrong...)
+	}
+	fact := APIAccessSet{Scopes: append([]string{}, slices.Compact(slices.Sorted(slices.Values(scopes)))...)}
+	return change{permit: permit, id: id, match: match}.do(ctx, s, func(*event.Tx, *App) (event.Fact[App], error) { return fact, nil })
+}
+
+// change is a change to an application that the permit reaches.
+type change struct {
+	permit access.Permit
+	id     string
+	match  event.IfMatch
+	rows   []event.RowKey // that its decision reads
+}
+
+// do records a fact. What decide does to rows counts only if it is not refused.
+func (c change) do(ctx context.Context, s event.Store, decide func(*event.Tx, *App) (event.Fact[App], error)) (event.Details, error) {
+	var details event.Details
+	err := s.Do(ctx, event.Command{
+		Origin: c.permit.Origin(),
+		Write:  []event.Ref{Kind.Ref(c.id)},
+		Rows:   c.rows,
+		Decide: func(tx *event.Tx) error {
+			a, err := Kind.Get(tx, c.id)
+			if err != nil {
+				return err
+			}
+			if a, err = reachable(a, c.permit); err != nil {
+				return err
+			}
+			fact, err := decide(tx, &a.State)
+			if err != nil {
+				return err
+			}
+			if err := c.match.Check(a.Sequence); err != nil {
+				return err
+			}
+			err = a.Append(fact)
+			details = a.Details()
+			return err
+		},
+	})
+	return details, err
+}

@@ -1,0 +1,189 @@
+package app
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// MaxKeys is how many keys an application may have, those included that have expired.
+const MaxKeys = 20
+
+// SecretRow is where the hashes of an application's secrets live.
+func SecretRow(id string) event.RowKey {
+	return event.RowKey{Shelf: event.Secrets, Key: id + "/secret"}
+}
+
+// kept is what the row of secrets holds: the hash of the secret and, while it works beside it, of the one before.
+type kept struct {
+	current, old []byte
+	oldUntil     int64
+}
+
+const hashLength = sha256.Size
+
+// row lays the hashes one after the other, so that reading them takes as long whatever they are.
+func (k kept) row(id string) event.Row {
+	value := slices.Clone(k.current)
+	if k.old != nil {
+		value = binary.BigEndian.AppendUint64(append(value, k.old...), uint64(k.oldUntil))
+	}
+	return event.Row{RowKey: SecretRow(id), Value: value}
+}
+
+// keptIn reads a row; nil or another form is a row of hashes that nothing has.
+func keptIn(row *event.Row) kept {
+	k := kept{current: make([]byte, hashLength), old: make([]byte, hashLength)}
+	if row == nil {
+		return k
+	}
+	if v := row.Value; len(v) == hashLength || len(v) == 2*hashLength+8 {
+		copy(k.current, v)
+		copy(k.old, v[hashLength:min(len(v), 2*hashLength)])
+		if len(v) > hashLength {
+			k.oldUntil = int64(binary.BigEndian.Uint64(v[2*hashLength:]))
+		}
+	}
+	return k
+}
+
+// GenerateSecret makes a new secret for an application. It is shown this once. The one before it works on for keepOld, or
+// not at all. Errors: ErrNotFound; ErrKeepsNoSecret; Aborted when match does not hold.
+func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
+	text, hash := secret.NewToken(secret.Client)
+	key := SecretRow(id)
+	details, err := change{permit: permit, id: id, match: match, rows: []event.RowKey{key}}.do(ctx, s, func(tx *event.Tx, a *App) (event.Fact[App], error) {
+		if !a.Type.KeepsSecret() {
+			return nil, ErrKeepsNoSecret
+		}
+		stored, err := tx.Row(key)
+		if err != nil {
+			return nil, err
+		}
+		next, fact := kept{current: hash}, SecretSet{}
+		if keepOld > 0 && a.HasSecret && stored != nil {
+			fact.OldUntil = tx.Now() + keepOld.Microseconds()
+			next.old, next.oldUntil = keptIn(stored).current, fact.OldUntil
+		}
+		tx.PutRow(next.row(id))
+		return fact, nil
+	})
+	if err != nil {
+		return event.Details{}, "", err
+	}
+	return details, text, nil
+}
+
+// RemoveSecret takes an application's secret away, with one that is kept beside it. Errors: ErrNotFound;
+// ErrSecretNotFound; Aborted when match does not hold.
+func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return change{permit: permit, id: id, match: match}.do(ctx, s, func(tx *event.Tx, a *App) (event.Fact[App], error) {
+		if !a.HasSecret {
+			return nil, ErrSecretNotFound
+		}
+		tx.DropRow(SecretRow(id))
+		return SecretRemoved{}, nil
+	})
+}
+
+// SecretMatches tells whether text is a secret by which an application may prove itself at a moment: an active one whose
+// method is to send a secret. stored is what SecretRow leads to, nil where there is nothing. How long it takes says
+// nothing about what is stored.
+func SecretMatches(a *App, stored *event.Row, text string, now time.Time) bool {
+	kind, hash, ok := secret.ParseToken(text)
+	if !ok || kind != secret.Client {
+		return false
+	}
+	k := keptIn(stored)
+	current, old := subtle.ConstantTimeCompare(k.current, hash), subtle.ConstantTimeCompare(k.old, hash)
+	same := current == 1 || old == 1 && event.Micros(now) < k.oldUntil
+	return same && a != nil && a.State == Active && a.HasSecret && a.AuthMethod.BySecret()
+}
+
+// Authenticate reads the application that id and secret prove: an active one of an active organization. An unknown id
+// costs the same work. Whether the secret came in the way that the application's method says is for the caller to see.
+// Errors: ErrNotAuthenticated, whatever is wrong.
+func Authenticate(ctx context.Context, r event.Reader, clock func() time.Time, id, text string) (*event.Object[App], error) {
+	a, err := Kind.Read(ctx, r, id)
+	if err != nil {
+		return nil, err
+	}
+	stored, err := r.Row(ctx, SecretRow(id))
+	if err != nil {
+		return nil, err
+	}
+	var state *App
+	owner := ""
+	if a != nil {
+		state, owner = &a.State, a.Org
+	}
+	o, err := org.Kind.Read(ctx, r, owner)
+	if err != nil {
+		return nil, err
+	}
+	if !SecretMatches(state, stored, text, clock()) || o == nil || o.State.State != org.Active {
+		return nil, ErrNotAuthenticated
+	}
+	return a, nil
+}
+
+// KeysAt gives the keys that count at a moment.
+func (a *App) KeysAt(now time.Time) []Key {
+	var keys []Key
+	for _, k := range a.Keys {
+		if k.Expires == 0 || event.Micros(now) < k.Expires {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// AddKey adds a public key to an application. Errors: InvalidArgument with the violations of n; ErrNotFound;
+// ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
+func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n user.NewKey) (details event.Details, keyID string, err error) {
+	form, _ := syntax.PublicKey(n.PublicKey)
+	keyID = event.NewID("pky")
+	details, err = change{permit: permit, id: id, match: match}.do(ctx, s, func(tx *event.Tx, a *App) (event.Fact[App], error) {
+		if wrong := n.Violations(event.Time(tx.Now())); len(wrong) > 0 {
+			return nil, errs.Invalid(wrong...)
+		}
+		switch {
+		case !a.Type.KeepsSecret():
+			return nil, ErrKeepsNoSecret
+		case len(a.Keys) >= MaxKeys:
+			return nil, ErrTooManyKeys
+		case slices.ContainsFunc(a.Keys, func(k Key) bool { return k.Public == form }):
+			return nil, ErrKeyExists
+		}
+		fact := KeyAdded{KeyID: keyID, Public: form, Created: tx.Now()}
+		if n.Expires != nil {
+			fact.Expires = event.Micros(*n.Expires)
+		}
+		return fact, nil
+	})
+	if err != nil {
+		return event.Details{}, "", err
+	}
+	return details, keyID, nil
+}
+
+// RemoveKey takes a key away from an application. Errors: ErrNotFound; ErrKeyNotFound; Aborted when match does not hold.
+func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id, keyID string, match event.IfMatch) (event.Details, error) {
+	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
+		if !slices.ContainsFunc(a.Keys, func(k Key) bool { return k.ID == keyID }) {
+			return nil, ErrKeyNotFound
+		}
+		return KeyRemoved{KeyID: keyID}, nil
+	})
+}
