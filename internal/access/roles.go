@@ -37,6 +37,8 @@ const (
 	AppWrite        Permission = "app.write"
 	SystemRead      Permission = "installation.read"
 	SystemWrite     Permission = "installation.write"
+	SigningRead     Permission = "signing.read"
+	SigningWrite    Permission = "signing.write"
 )
 
 // Role is a set of permissions with a name.
@@ -59,8 +61,8 @@ var (
 )
 
 var installationRoles = map[Role][]Permission{
-	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite}, orgReads, orgWrites),
-	IAMOwnerViewer: slices.Concat([]Permission{SystemRead}, orgReads),
+	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, SigningRead, SigningWrite}, orgReads, orgWrites),
+	IAMOwnerViewer: slices.Concat([]Permission{SystemRead, SigningRead}, orgReads),
 	IAMOrgManager:  {OrgSetup, OrgRead, OrgWrite, MemberRead, MemberWrite, DomainRead, DomainWrite},
 }
 

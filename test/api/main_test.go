@@ -114,6 +114,7 @@ var checks = []struct {
 	{"a token is revoked once", revokedOnce},
 	{"a session is ended once", endedOnce},
 	{"sessions that end each other", endingEachOther},
+	{"signing keys", signingKeys},
 }
 
 func TestAPI(t *testing.T) {

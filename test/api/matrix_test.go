@@ -52,7 +52,7 @@ func about(things ...string) func(string) bool {
 }
 
 func inOneOrganization(permission string) bool {
-	return permission != "org.setup" && !about("installation")(permission)
+	return permission != "org.setup" && !about("installation", "signing")(permission)
 }
 
 // permissionsOf a role that can be granted, for the rule that nobody grants more than they hold.
