@@ -57,7 +57,7 @@ func flagsOf(t *testing.T, command string) []*kong.Flag {
 
 func TestEverySettingComesFromFlagEnvironmentAndFile(t *testing.T) {
 	fromFile, fromEnv, fromFlag := source{"file", 1}, source{"environment", 2}, source{"flag", 3}
-	for _, command := range []string{"start", "rebuild", "admin recover"} {
+	for _, command := range []string{"start", "rebuild", "admin recover", "keys list", "keys rotate"} {
 		for _, flag := range flagsOf(t, command) {
 			for _, sources := range [][]source{{fromFile}, {fromEnv}, {fromFlag}, {fromFile, fromEnv}, {fromFile, fromFlag}, {fromEnv, fromFlag}, {fromFile, fromEnv, fromFlag}} {
 				t.Run(fmt.Sprint(command, " ", flag.Name, " ", sources), func(t *testing.T) {

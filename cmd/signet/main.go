@@ -13,14 +13,17 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"text/tabwriter"
 	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/mattn/go-isatty"
 
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/setup"
+	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
 )
 
@@ -35,6 +38,10 @@ type cli struct {
 	Admin   struct {
 		Recover recoverCmd `cmd:"" help:"Make a new administrator token for whoever holds the data. The server must be stopped."`
 	} `cmd:"" help:"For whoever holds the data directory or the database."`
+	Keys struct {
+		List   listKeysCmd   `cmd:"" help:"Show the keys that tokens are signed with. May run beside a server."`
+		Rotate rotateKeysCmd `cmd:"" help:"Make new keys that tokens are signed with. On the embedded database the server must be stopped."`
+	} `cmd:"" help:"The keys that tokens are signed with."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -72,7 +79,8 @@ type startCmd struct {
 	TrustedProxies []string `help:"Addresses or networks of proxies whose X-Forwarded-For counts." placeholder:"NET"`
 	CORSOrigins    []string `name:"cors-origins" help:"Origins of browser applications that may call the API." placeholder:"ORIGIN"`
 	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Off when left out." placeholder:"HOST:PORT"`
-	Development    bool     `help:"Write the codes that people ask for to the log; only for an external URL on this machine."`
+	OutboundAllow  []string `help:"Addresses or networks that may be called although they are not public, and without TLS." placeholder:"NET"`
+	Development    bool     `help:"Write the codes that people ask for to the log, and call addresses on this machine; only for an external URL on this machine."`
 }
 
 func (c *startCmd) Run(ctx context.Context) error {
@@ -82,7 +90,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.Listen, config.ExternalURL, config.DomainSuffix = c.Listen, c.ExternalURL, c.DomainSuffix
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
 	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
-	config.MetricsListen, config.Development = c.MetricsListen, c.Development
+	config.MetricsListen, config.OutboundAllow, config.Development = c.MetricsListen, c.OutboundAllow, c.Development
 	log := c.logger()
 	s, err := server.Open(ctx, config, log)
 	if err != nil && ctx.Err() != nil {
@@ -166,6 +174,54 @@ func (c *recoverCmd) Run(ctx context.Context) error {
 		}
 		fmt.Printf("user    %s\ntoken   %s\nexpires %s\n", r.UserID, r.Token, r.Expires.Format(time.RFC3339))
 		return nil
+	})
+}
+
+type listKeysCmd struct{ dataFlags }
+
+func (c *listKeysCmd) Run(ctx context.Context) error {
+	return server.MaintainKeys(ctx, c.config(), c.logger(), true, showKeys)
+}
+
+// showKeys prints a line for every key.
+func showKeys(ctx context.Context, keys *signing.Keys) error {
+	all, _, err := keys.ListByOperator(ctx)
+	if err != nil {
+		return err
+	}
+	now := event.Micros(time.Now())
+	date := func(micros int64) string { return event.Time(micros).Format(time.RFC3339) }
+	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(out, "key\talgorithm\tstate\tmade\tsigns from\tpublished until")
+	for _, k := range all {
+		state, until := "published", "-"
+		switch signs := signing.Signs(all, k.Algorithm, now); {
+		case !k.Published(now):
+			state = "over"
+		case signs != nil && signs.ID == k.ID:
+			state = "signs"
+		case k.SignsFrom > now:
+			state = "waits"
+		}
+		if k.Until != 0 {
+			until = date(k.Until)
+		}
+		fmt.Fprintf(out, "%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, k.Algorithm, state, date(k.Made), date(k.SignsFrom), until)
+	}
+	return out.Flush()
+}
+
+type rotateKeysCmd struct {
+	dataFlags
+	Now bool `help:"For keys that may have leaked: the new ones sign in a few seconds, and nothing that was signed before counts from then on."`
+}
+
+func (c *rotateKeysCmd) Run(ctx context.Context) error {
+	return server.MaintainKeys(ctx, c.config(), c.logger(), false, func(ctx context.Context, keys *signing.Keys) error {
+		if _, err := keys.RotateByOperator(ctx, c.Now); err != nil {
+			return err
+		}
+		return showKeys(ctx, keys)
 	})
 }
 

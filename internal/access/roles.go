@@ -40,6 +40,8 @@ const (
 	APIAccessWrite  Permission = "app.api_access.write" // what an application may do here is for the whole installation to say
 	SystemRead      Permission = "installation.read"
 	SystemWrite     Permission = "installation.write"
+	SigningRead     Permission = "signing.read"
+	SigningWrite    Permission = "signing.write"
 )
 
 // Role is a set of permissions with a name.
@@ -62,8 +64,8 @@ var (
 )
 
 var installationRoles = map[Role][]Permission{
-	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, APIAccessWrite}, orgReads, orgWrites),
-	IAMOwnerViewer: slices.Concat([]Permission{SystemRead}, orgReads),
+	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, SigningRead, SigningWrite, APIAccessWrite}, orgReads, orgWrites),
+	IAMOwnerViewer: slices.Concat([]Permission{SystemRead, SigningRead}, orgReads),
 	IAMOrgManager:  {OrgSetup, OrgRead, OrgWrite, MemberRead, MemberWrite, DomainRead, DomainWrite},
 }
 

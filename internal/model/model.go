@@ -8,8 +8,9 @@ import (
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/user"
 )
 
 // Kinds of objects.
-var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind}
+var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind}

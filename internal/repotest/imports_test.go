@@ -11,7 +11,7 @@ import (
 var (
 	// objects are the packages that hold the rules of the product.
 	objects = []string{"internal/org", "internal/user", "internal/idp", "internal/installation", "internal/session", "internal/setup",
-		"internal/member", "internal/lifecycle", "internal/app"}
+		"internal/member", "internal/lifecycle", "internal/app", "internal/signing"}
 
 	// outside is what the rules of the product know nothing of: protocols, databases, generated code.
 	outside = []string{"gen", "net/http", "database/sql", "internal/store", "internal/api", "internal/rpc", "internal/server"}
@@ -28,6 +28,7 @@ var (
 		{"internal/secret", []string{"internal/errs", "internal/secret/argon"}},
 		{"internal/event", []string{"internal/errs", "internal/secret"}},
 		{"internal/access", []string{"internal/errs", "internal/event"}},
+		{"internal/outbound", []string{"internal/errs"}},
 		{"internal/call", []string{"internal/access", "internal/event", "internal/errs"}},
 	}
 

@@ -31,6 +31,7 @@ type Config struct {
 	TrustedProxies []string
 	CORSOrigins    []string
 	MetricsListen  string
+	OutboundAllow  []string // networks that are called although they are not public
 	Development    bool
 
 	Resolver org.Resolver // where the proof of a domain is looked for; nil: as the machine resolves names
@@ -41,6 +42,7 @@ type settled struct {
 	Config
 	external    *url.URL
 	proxies     []netip.Prefix
+	outbound    []netip.Prefix
 	certificate *tls.Certificate // nil: cleartext
 }
 
@@ -87,6 +89,9 @@ func (c Config) settle() (*settled, error) {
 		}
 		s.proxies = append(s.proxies, prefix)
 	}
+	if err := s.settleOutbound(); err != nil {
+		return nil, err
+	}
 	s.CORSOrigins = nil
 	for _, text := range c.CORSOrigins {
 		origin := strings.TrimSpace(text)
@@ -96,6 +101,21 @@ func (c Config) settle() (*settled, error) {
 		s.CORSOrigins = append(s.CORSOrigins, origin)
 	}
 	return s, nil
+}
+
+// settleOutbound lists the networks that are called although they are not public. A developer's own machine is one.
+func (s *settled) settleOutbound() error {
+	for _, text := range s.OutboundAllow {
+		prefix, err := parsePrefix(strings.TrimSpace(text))
+		if err != nil || prefix.Addr().Is4In6() {
+			return fmt.Errorf("--outbound-allow %q is not an address or a network such as 10.0.0.0/8", text)
+		}
+		s.outbound = append(s.outbound, prefix)
+	}
+	if s.Development {
+		s.outbound = append(s.outbound, netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128"))
+	}
+	return nil
 }
 
 // checkDatabase does not repeat the value: there may be a password in it.

@@ -24,10 +24,12 @@ import (
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/setup"
+	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -52,8 +54,11 @@ type Server struct {
 	handler http.Handler
 	metrics *prometheus.Registry
 
-	stopCleaner func() // nil: none runs
-	renewals    session.Renewals
+	renewals session.Renewals
+	outbound *outbound.Client // the one way to addresses that others have chosen
+	keys     *signing.Keys
+
+	stopWork []func() // ends what runs beside the requests
 
 	listener        net.Listener
 	metricsListener net.Listener // nil: no metrics
@@ -98,6 +103,11 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	sessions := &session.Sessions{Store: s.store, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}, Renewals: &s.renewals}
+	s.outbound = outbound.New(outbound.Config{Allow: config.outbound})
+	s.keys = signing.New(s.store, master, time.Now)
+	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
+		log.Warn("looking after the signing keys", "error", err)
+	}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.handler, err = rpc.New(rpc.Config{
@@ -110,6 +120,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
+			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 		},
 		Authenticate:   sessions.Authenticate,
 		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
@@ -124,7 +135,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s.stopCleaner = background(cleaner.Run)
+	s.stopWork = append(s.stopWork, background(cleaner.Run), background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
 	return s, nil
 }
 
@@ -234,8 +245,11 @@ func (s *Server) Close() error {
 			_ = l.Close() // Serve has closed it already
 		}
 	}
-	if s.stopCleaner != nil {
-		s.stopCleaner()
+	for _, stop := range s.stopWork {
+		stop()
+	}
+	if s.outbound != nil {
+		s.outbound.Close()
 	}
 	s.renewals.Stop()
 	var err error
@@ -323,7 +337,19 @@ func NewHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 
 // Maintain opens the data of a stopped server for a command, locking the directory unless readOnly. On PostgreSQL with
 // a master key from elsewhere it works without a directory: an operator may be on another machine.
-func Maintain(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, st *store.Store) error) (err error) {
+func Maintain(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, st *store.Store) error) error {
+	return maintain(ctx, c, log, readOnly, !readOnly, func(ctx context.Context, st *store.Store, _ secret.MasterKey) error { return work(ctx, st) })
+}
+
+// MaintainKeys gives a command the signing keys. On PostgreSQL servers may run meanwhile; the embedded database has room
+// for one process that writes.
+func MaintainKeys(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, keys *signing.Keys) error) error {
+	return maintain(ctx, c, log, readOnly, !readOnly && c.Database == "", func(ctx context.Context, st *store.Store, master secret.MasterKey) error {
+		return work(ctx, signing.New(st, master, time.Now))
+	})
+}
+
+func maintain(ctx context.Context, c Config, log *slog.Logger, readOnly, lock bool, work func(ctx context.Context, st *store.Store, master secret.MasterKey) error) (err error) {
 	if err := c.checkDatabase(); err != nil {
 		return err
 	}
@@ -333,13 +359,14 @@ func Maintain(ctx context.Context, c Config, log *slog.Logger, readOnly bool, wo
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	if !readOnly && s.dir != nil {
+	if lock && s.dir != nil {
 		if err := s.dir.Lock(); err != nil {
 			return err
 		}
 	}
-	if _, err := s.openStore(ctx, false, readOnly); err != nil {
+	master, err := s.openStore(ctx, false, readOnly)
+	if err != nil {
 		return err
 	}
-	return work(ctx, s.store)
+	return work(ctx, s.store, master)
 }

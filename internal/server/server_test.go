@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -35,6 +36,7 @@ func TestSettle(t *testing.T) {
 		"proxies and origins with spaces": {func(c *Config) {
 			c.TrustedProxies, c.CORSOrigins = []string{" 10.0.0.0/8", "::1"}, []string{" https://a.example:8443"}
 		}, "http://localhost:8080", "localhost"},
+		"networks to call":                 {func(c *Config) { c.OutboundAllow = []string{" 10.0.0.0/8", "fd00::/8", "192.0.2.1"} }, "http://localhost:8080", "localhost"},
 		"a database on another machine":    {func(c *Config) { c.Database = "postgresql://db/signet" }, "http://localhost:8080", "localhost"},
 		"metrics":                          {func(c *Config) { c.MetricsListen = ":9090" }, "http://localhost:8080", "localhost"},
 		"a port that the system is to say": {func(c *Config) { c.Listen = "localhost:0" }, "http://localhost:4711", "localhost"},
@@ -68,6 +70,8 @@ func TestSettle(t *testing.T) {
 		"development elsewhere":        func(c *Config) { c.Development, c.ExternalURL = true, "https://localhost.example.org" },
 		"development on all addresses": func(c *Config) { c.Development, c.ExternalURL = true, "http://0.0.0.0:80" },
 		"a proxy":                      func(c *Config) { c.TrustedProxies = []string{""} },
+		"a network to call":            func(c *Config) { c.OutboundAllow = []string{"10.0.0.0/8", "internal.example.org"} },
+		"a network in mapped form":     func(c *Config) { c.OutboundAllow = []string{"::ffff:10.0.0.0/104"} },
 		"an origin in capitals":        func(c *Config) { c.CORSOrigins = []string{"https://A.example"} },
 		"an origin with a slash":       func(c *Config) { c.CORSOrigins = []string{"https://a.example/"} },
 		"an origin with a star":        func(c *Config) { c.CORSOrigins = []string{"https://*.example"} },
@@ -78,6 +82,27 @@ func TestSettle(t *testing.T) {
 		change(&config)
 		if s, err := config.settle(); err == nil {
 			t.Errorf("%s is accepted: %+v", name, s)
+		}
+	}
+}
+
+func TestWhichNetworksAreCalled(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*Config)
+		want   string
+	}{
+		"none as it comes":               {func(*Config) {}, "[]"},
+		"those that the operator allows": {func(c *Config) { c.OutboundAllow = []string{"10.1.0.0/16", "fd00::1"} }, "[10.1.0.0/16 fd00::1/128]"},
+		"a developer's own machine":      {func(c *Config) { c.Development = true }, "[127.0.0.0/8 ::1/128]"},
+	} {
+		config := Config{Listen: "localhost:8080"}
+		c.change(&config)
+		s, err := config.settle()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(s.outbound); got != c.want {
+			t.Errorf("%s: %s", name, got)
 		}
 	}
 }

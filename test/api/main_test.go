@@ -128,6 +128,7 @@ var checks = []struct {
 	{"policy of the installation", installationPolicy},
 	{"sessions that are used live on", sessionsLiveOn},
 	{"throttle by policy", throttlePolicy},
+	{"signing keys", signingKeys},
 }
 
 func TestAPI(t *testing.T) {

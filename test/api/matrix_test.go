@@ -52,7 +52,7 @@ func about(things ...string) func(string) bool {
 }
 
 func inOneOrganization(permission string) bool {
-	return permission != "org.setup" && permission != "app.api_access.write" && !about("installation")(permission)
+	return permission != "org.setup" && permission != "app.api_access.write" && !about("installation", "signing")(permission)
 }
 
 // permissionsOf a role that can be granted, for the rule that nobody grants more than they hold.

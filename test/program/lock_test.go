@@ -35,6 +35,39 @@ func TestOneProcessPerDataDirectory(t *testing.T) {
 	})
 }
 
+// TestSigningKeys: the keys can be looked at beside a server, and changed where the database has room for two who write.
+func TestSigningKeys(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		s.run(t, "keys", "list").refused(t, "no such file or directory")
+		p := s.start(t)
+		lines := func(r result) int { return strings.Count(r.fine(t).stdout, "\n") - 1 }
+		if n := lines(s.run(t, "keys", "list")); n != 1 {
+			t.Errorf("%d keys after the first start", n)
+		}
+		if s.Engine == testdb.SQLite {
+			s.run(t, "keys", "rotate").refused(t, "in use by another signet process")
+			p.stop(t)
+		}
+		r := s.run(t, "keys", "rotate")
+		if n := lines(r); n != 2 || !strings.Contains(r.stdout, "waits") || !strings.Contains(r.stdout, "signs  ") {
+			t.Errorf("%d keys: %s", n, r.stdout)
+		}
+		s.run(t, "keys", "rotate").refused(t, "on their way already")
+		if n := lines(s.run(t, "keys", "rotate", "--now")); n != 3 {
+			t.Errorf("%d keys after the urgent change", n)
+		}
+		if s.Engine == testdb.SQLite {
+			p = s.start(t)
+		}
+		got := newClient(t, p, s.admin(t).Token).want(t, 200, "GET", "/v1/signing_keys", nil)
+		if keys, _ := got["keys"].([]any); len(keys) != 3 {
+			t.Errorf("the server shows %v", got)
+		}
+		p.stop(t)
+		s.run(t, "rebuild", "--check").fine(t)
+	})
+}
+
 func TestADatabaseFileThatIsALink(t *testing.T) {
 	s := embedded(t)
 	s.start(t).stop(t)

@@ -1,0 +1,281 @@
+package outbound
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// publisher is a server with a key set that the test changes.
+type publisher struct {
+	*side
+	sets *KeySets
+
+	mu      sync.Mutex
+	now     time.Time
+	body    string
+	cache   string
+	status  int
+	fetched int
+	hold    chan struct{} // answers wait for it; nil: they do not
+}
+
+func newPublisher(t *testing.T) *publisher {
+	t.Helper()
+	p := &publisher{now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), status: http.StatusOK}
+	p.side = newSide(t, func(w http.ResponseWriter, _ *http.Request) {
+		p.mu.Lock()
+		p.fetched++
+		body, cache, status, hold := p.body, p.cache, p.status, p.hold
+		p.mu.Unlock()
+		if hold != nil {
+			<-hold
+		}
+		w.Header().Set("Cache-Control", cache)
+		w.WriteHeader(status)
+		io.WriteString(w, body)
+	})
+	p.sets = NewKeySets(p.client(t, nil), func() time.Time {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.now
+	})
+	return p
+}
+
+func (p *publisher) publish(keys ...any) {
+	text, err := json.Marshal(map[string]any{"keys": keys})
+	if err != nil {
+		panic(err)
+	}
+	p.set(func() { p.body, p.status = string(text), http.StatusOK })
+}
+
+func (p *publisher) set(change func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	change()
+}
+
+func (p *publisher) after(d time.Duration) { p.set(func() { p.now = p.now.Add(d) }) }
+
+// find counts the keys under an id, and the questions the server has been asked so far.
+func (p *publisher) find(t *testing.T, keyID string, want, wantFetched int) {
+	t.Helper()
+	keys, err := p.sets.Find(t.Context(), p.at("example.com", "/keys"), keyID)
+	if err != nil {
+		t.Errorf("looking for %q: %v", keyID, err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(keys) != want || p.fetched != wantFetched {
+		t.Errorf("found %d keys of %q after %d questions, want %d after %d", len(keys), keyID, p.fetched, want, wantFetched)
+	}
+}
+
+func ecKey(id string) jose.JSONWebKey {
+	k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		panic(err)
+	}
+	return jose.JSONWebKey{Key: k.Public(), KeyID: id, Algorithm: "ES256", Use: "sig"}
+}
+
+func TestAKeySetIsAskedForOnceInItsTime(t *testing.T) {
+	for name, c := range map[string]struct {
+		cache string
+		fresh time.Duration
+	}{
+		"said nothing":        {"", defSetAge},
+		"said how long":       {"public, max-age=1800", 30 * time.Minute},
+		"said very short":     {"max-age=1", minSetAge},
+		"said not to keep it": {"no-store", minSetAge},
+		"said very long":      {"max-age=99999999", maxSetAge},
+		"said nonsense":       {"max-age=soon", defSetAge},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPublisher(t)
+			p.cache = c.cache
+			p.publish(ecKey("a"))
+			p.find(t, "a", 1, 1)
+			p.after(c.fresh - time.Second)
+			p.find(t, "a", 1, 1)
+			p.after(time.Second)
+			p.find(t, "a", 1, 2)
+		})
+	}
+}
+
+func TestAnUnknownKeyMakesItAskAgainButNotAllTheTime(t *testing.T) {
+	p := newPublisher(t)
+	p.publish(ecKey("a"))
+	p.find(t, "a", 1, 1)
+	p.publish(ecKey("a"), ecKey("b"))
+	p.find(t, "b", 0, 1)
+	p.after(refetchAfter)
+	p.find(t, "b", 1, 2)
+	p.find(t, "", 2, 2)
+	for i := range 20 {
+		p.find(t, fmt.Sprint("made up ", i), 0, 2)
+	}
+	p.after(refetchAfter)
+	for i := range 20 {
+		p.find(t, fmt.Sprint("made up ", i), 0, 3)
+	}
+}
+
+func TestAServerThatIsAwayIsForgivenForAWhile(t *testing.T) {
+	p := newPublisher(t)
+	p.publish(ecKey("a"))
+	p.find(t, "a", 1, 1)
+	p.set(func() { p.status = http.StatusBadGateway })
+	p.after(defSetAge)
+	p.find(t, "a", 1, 2)
+	p.find(t, "a", 1, 2) // it is not asked all the time
+	p.after(maxSetAge - defSetAge)
+	for range 3 {
+		if keys, err := p.sets.Find(t.Context(), p.at("example.com", "/keys"), "a"); !errors.Is(err, ErrFailed) || keys != nil {
+			t.Errorf("keys that nobody has confirmed for too long still count: %v, %v", keys, err)
+		}
+	}
+	if p.fetched != 3 {
+		t.Errorf("it was asked %d times", p.fetched)
+	}
+	p.publish(ecKey("a"))
+	p.after(refetchAfter)
+	p.find(t, "a", 1, 4)
+}
+
+func TestAKeyThatWasTakenOutIsGone(t *testing.T) {
+	p := newPublisher(t)
+	p.publish(ecKey("a"), ecKey("b"))
+	p.find(t, "a", 1, 1)
+	p.publish(ecKey("b"))
+	p.after(defSetAge)
+	p.find(t, "b", 1, 2)
+	p.find(t, "a", 0, 2)
+}
+
+func TestManyWhoAskAtOnceMakeOneQuestion(t *testing.T) {
+	p := newPublisher(t)
+	p.publish(ecKey("a"))
+	p.hold = make(chan struct{})
+	address := p.at("example.com", "/keys")
+	gone, leave := context.WithCancel(t.Context())
+	first := make(chan error)
+	go func() {
+		_, err := p.sets.Find(gone, address, "a")
+		first <- err
+	}()
+	leave()
+	if err := <-first; !errors.Is(err, ErrFailed) && err != nil {
+		t.Errorf("who left got %v", err)
+	}
+	var all sync.WaitGroup
+	for range 20 {
+		all.Go(func() {
+			if keys, err := p.sets.Find(t.Context(), address, "a"); err != nil || len(keys) != 1 {
+				t.Errorf("got %v, %v", keys, err)
+			}
+		})
+	}
+	close(p.hold)
+	all.Wait()
+	p.find(t, "a", 1, 1)
+}
+
+func TestWhatIsInAKeySet(t *testing.T) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	weak := map[string]any{"kty": "RSA", "kid": "a", "e": "AQAB", "n": strings.Repeat("x", 170)}
+	strong, err := rsa.GenerateKey(rand.Reader, minRSA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		key  any
+		want int
+	}{
+		"a key for signatures":      {ecKey("a"), 1},
+		"one that is long enough":   {jose.JSONWebKey{Key: strong.Public(), KeyID: "a"}, 1},
+		"a private one":             {jose.JSONWebKey{Key: private, KeyID: "a"}, 0},
+		"a symmetric one":           {jose.JSONWebKey{Key: []byte("0123456789abcdef0123456789abcdef"), KeyID: "a"}, 0},
+		"one for encryption":        {jose.JSONWebKey{Key: private.Public(), KeyID: "a", Use: "enc"}, 0},
+		"one that is too short":     {weak, 0},
+		"one of an unknown kind":    {map[string]any{"kty": "XYZ", "kid": "a"}, 0},
+		"one that is no key at all": {17, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPublisher(t)
+			p.publish(c.key, ecKey("b"))
+			p.find(t, "b", 1, 1)
+			p.find(t, "a", c.want, 1)
+		})
+	}
+	for name, body := range map[string]string{"nothing": "", "no JSON": "<html>secret</html>", "something else": `{"secret": 1}`, "no list": `{"keys": "secret"}`} {
+		t.Run(name, func(t *testing.T) {
+			p := newPublisher(t)
+			p.body = body
+			_, err := p.sets.Find(t.Context(), p.at("example.com", "/"), "a")
+			if !errors.Is(err, ErrFailed) || strings.Contains(err.Error(), "secret") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	p := newPublisher(t)
+	var many []any
+	for range maxSetKeys + 5 {
+		many = append(many, ecKey("a"))
+	}
+	p.publish(many...)
+	p.find(t, "a", maxSetKeys, 1)
+}
+
+func TestOnlySoManySetsAreKept(t *testing.T) {
+	p := newPublisher(t)
+	p.publish(ecKey("a"))
+	find := func(i int) {
+		t.Helper()
+		if _, err := p.sets.Find(t.Context(), p.at("example.com", fmt.Sprint("/", i)), "a"); err != nil {
+			t.Fatal(err)
+		}
+		p.after(time.Millisecond)
+	}
+	for i := range maxSets {
+		find(i)
+	}
+	find(0) // used again, so it is not the oldest
+	find(maxSets)
+	if len(p.sets.sets) != maxSets {
+		t.Errorf("%d are kept", len(p.sets.sets))
+	}
+	before := p.fetched
+	if find(0); p.fetched != before {
+		t.Error("the one that was used last was dropped")
+	}
+	if find(1); p.fetched != before+1 {
+		t.Error("the one that was not used the longest is still there")
+	}
+}
+
+func TestAKeySetInsideIsRefused(t *testing.T) {
+	p := newPublisher(t)
+	if _, err := p.sets.Find(t.Context(), p.at("inside.example.com", "/"), "a"); !errors.Is(err, ErrRefused) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,191 @@
+package signing
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// tendInterval is how often a node looks for keys that are due or over.
+const tendInterval = time.Minute
+
+// Run makes and retires keys when it is time, until ctx ends.
+func (k *Keys) Run(ctx context.Context, log *slog.Logger) {
+	ticker := time.NewTicker(tendInterval)
+	defer ticker.Stop()
+	for {
+		if err := k.Tend(ctx); err != nil && ctx.Err() == nil {
+			log.Warn("looking after the signing keys: it goes on in a minute", "error", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Tend makes the keys that are due, the very first one too, and retires those that are over.
+func (k *Keys) Tend(ctx context.Context) error {
+	o, err := Kind.Read(ctx, k.store, ID)
+	if err != nil {
+		return err
+	}
+	now, state := event.Micros(k.clock()), Signing{}
+	if o != nil {
+		state = o.State
+	}
+	due := state.due(now)
+	if len(due) == 0 && !state.ended(now) {
+		return nil
+	}
+	return k.change(ctx, event.Origin{Actor: event.System}, due, event.IfMatch{}, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
+		if err := retire(tx, *o); err != nil {
+			return err
+		}
+		for _, f := range made {
+			// Another node may have been faster.
+			if *o != nil && (*o).State.newest(f.alg) != nil && tx.Now() < (*o).State.newest(f.alg).SignsFrom+Period.Microseconds() {
+				continue
+			}
+			if err := f.add(tx, o, false); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, nil)
+}
+
+// ensure makes the first key of an algorithm.
+func (k *Keys) ensure(ctx context.Context, alg Algorithm) error {
+	return k.change(ctx, event.Origin{Actor: event.System}, []Algorithm{alg}, event.IfMatch{}, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
+		if *o != nil && (*o).State.newest(alg) != nil {
+			return nil
+		}
+		return made[0].add(tx, o, false)
+	}, nil)
+}
+
+// Rotate makes a new key for every algorithm. It signs after Lead; what the keys before it have signed counts until Keep
+// after that. When one of them may have leaked it is urgent: the new keys sign in a few seconds, and nothing that was
+// signed before counts from then on. Errors: access.ErrDenied; ErrRotating; Aborted when match does not hold.
+func (k *Keys) Rotate(ctx context.Context, permit access.Permit, urgent bool, match event.IfMatch) (event.Details, error) {
+	if !permit.Reaches(access.Installation) {
+		return event.Details{}, access.ErrDenied
+	}
+	return k.rotate(ctx, permit.Origin(), urgent, match)
+}
+
+// RotateByOperator is Rotate for whoever holds the data.
+func (k *Keys) RotateByOperator(ctx context.Context, urgent bool) (event.Details, error) {
+	return k.rotate(ctx, event.Origin{Actor: event.System}, urgent, event.IfMatch{})
+}
+
+func (k *Keys) rotate(ctx context.Context, origin event.Origin, urgent bool, match event.IfMatch) (details event.Details, err error) {
+	o, err := Kind.Read(ctx, k.store, ID)
+	if err != nil {
+		return details, err
+	}
+	algorithms := []Algorithm{ES256}
+	if o != nil {
+		algorithms = o.State.algorithms()
+	}
+	if err := match.Check(sequence(o)); err != nil { // before the work of making keys
+		return details, err
+	}
+	err = k.change(ctx, origin, algorithms, match, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
+		if err := retire(tx, *o); err != nil {
+			return err
+		}
+		for _, f := range made {
+			if *o != nil && (*o).State.isRotating(f.alg, tx.Now(), urgent) {
+				return ErrRotating
+			}
+			if err := f.add(tx, o, urgent); err != nil {
+				return err
+			}
+		}
+		return nil
+	}, &details)
+	if err == nil {
+		k.forget()
+	}
+	return details, err
+}
+
+func sequence(o *event.Object[Signing]) uint64 {
+	if o == nil {
+		return 0
+	}
+	return o.Sequence
+}
+
+// isRotating tells whether there is a key already that takes over soon. For what is urgent, only another urgent one does
+// so soon enough.
+func (s *Signing) isRotating(alg Algorithm, now int64, urgent bool) bool {
+	newest := s.newest(alg)
+	return newest != nil && newest.SignsFrom > now && (!urgent || newest.SignsFrom-newest.Made <= settle.Microseconds())
+}
+
+// change makes keys and runs a command that decides about them.
+func (k *Keys) change(ctx context.Context, origin event.Origin, algorithms []Algorithm, match event.IfMatch,
+	decide func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error, details *event.Details) error {
+	var made []*fresh
+	for _, alg := range algorithms {
+		f, err := makeKey(k.master, alg)
+		if err != nil {
+			return err
+		}
+		made = append(made, f)
+	}
+	return k.store.Do(ctx, event.Command{
+		Origin: origin, Write: []event.Ref{Ref},
+		Decide: func(tx *event.Tx) error {
+			o, err := Kind.Get(tx, ID)
+			if err != nil {
+				return err
+			}
+			if err := match.Check(sequence(o)); err != nil {
+				return err
+			}
+			if err := decide(tx, &o, made); err != nil {
+				return err
+			}
+			if details != nil && o != nil {
+				*details = o.Details()
+			}
+			return nil
+		},
+	})
+}
+
+// List reads all keys that are not retired, the oldest first. Errors: access.ErrDenied.
+func (k *Keys) List(ctx context.Context, permit access.Permit) ([]Key, event.Details, error) {
+	if !permit.Reaches(access.Installation) {
+		return nil, event.Details{}, access.ErrDenied
+	}
+	return k.ListByOperator(ctx)
+}
+
+// ListByOperator is List for whoever holds the data.
+func (k *Keys) ListByOperator(ctx context.Context) ([]Key, event.Details, error) {
+	o, err := Kind.Read(ctx, k.store, ID)
+	if err != nil || o == nil {
+		return nil, event.Details{}, err
+	}
+	return o.State.Keys, o.Details(), nil
+}
+
+// Signs tells which of the keys signs at a time.
+func Signs(keys []Key, alg Algorithm, now int64) *Key {
+	var latest *Key
+	for i := range keys {
+		if key := &keys[i]; key.Algorithm == alg && key.SignsFrom <= now && key.Published(now) && (latest == nil || key.SignsFrom >= latest.SignsFrom) {
+			latest = key
+		}
+	}
+	return latest
+}
