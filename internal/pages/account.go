@@ -1,0 +1,209 @@
+package pages
+
+import (
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+)
+
+// Paths that the account pages link to by themselves.
+const (
+	PathAccount      = "/account"
+	PathPassword     = "/account/password"
+	PathSecurity     = "/account/security"
+	PathSessions     = "/account/sessions"
+	PathTokens       = "/account/tokens"
+	PathApplications = "/account/applications"
+	PathLanguage     = "/account/language"
+	PathSignOut      = "/logout"
+)
+
+type section struct{ Path, Label string }
+
+var sections = []section{
+	{PathAccount, "account.profile"},
+	{PathPassword, "account.password"},
+	{PathSecurity, "account.security"},
+	{PathSessions, "account.sessions"},
+	{PathTokens, "account.tokens"},
+	{PathApplications, "account.applications"},
+	{PathLanguage, "account.language"},
+}
+
+// Account is what all account pages show of whose they are.
+type Account struct {
+	Frame
+	Name      string
+	LoginName string
+}
+
+func (a Account) account() Account { return a }
+
+// Profile is the overview of the own account and the form of the profile.
+type Profile struct {
+	Account
+	FirstName         string
+	LastName          string
+	NickName          string
+	DisplayName       string
+	PreferredLanguage string
+	Gender            string // "", "female", "male" or "diverse"
+
+	Email       string
+	EmailProven bool
+	ProveEmail  Link
+	Phone       string
+	PhoneProven bool
+}
+
+func (Profile) about() about {
+	return about{template: "profile", title: "profile.title", section: PathAccount}
+}
+
+// OwnPassword changes the own password.
+type OwnPassword struct {
+	Account
+	Rules PasswordRules
+}
+
+func (OwnPassword) about() about {
+	return about{template: "own_password", title: "ownPassword.title", section: PathPassword}
+}
+
+// Security lists the own factors. DoRemove has FieldID; DoCodes makes new recovery codes.
+type Security struct {
+	Account
+	Factors       []Factor
+	RecoveryCodes int // how many are left; of interest once there is a factor
+	AddTOTP       Link
+	AddPasskey    Link
+}
+
+// Factor is one of the own second factors.
+type Factor struct {
+	ID    string
+	Kind  FactorKind
+	Name  string // of a passkey
+	Added time.Time
+}
+
+func (Security) about() about {
+	return about{template: "security", title: "security.title", section: PathSecurity}
+}
+
+// Sessions lists where the person is signed in. DoEnd has FieldID; DoEndOthers ends all but this one.
+type Sessions struct {
+	Account
+	Sessions []Session
+}
+
+// Session is one of them. Browser and Address may be unknown.
+type Session struct {
+	ID      string
+	Current bool
+	Browser string
+	Address string
+	Started time.Time
+	Ends    time.Time
+}
+
+func (Sessions) about() about {
+	return about{template: "sessions", title: "sessions.title", section: PathSessions}
+}
+
+// Tokens lists the personal access tokens and makes new ones: DoCreate with FieldTokenName and FieldTokenDays. DoRemove has
+// FieldID.
+type Tokens struct {
+	Account
+	Tokens []Token
+	Name   string // of the new one, as it was typed
+	Days   int    // of the new one, as it was chosen; one of TokenDays
+}
+
+// Token is one of them.
+type Token struct {
+	ID      string
+	Name    string
+	Created time.Time
+	Expires time.Time
+}
+
+func (Tokens) about() about {
+	return about{template: "tokens", title: "tokens.title", section: PathTokens}
+}
+
+// NewToken shows a personal access token, this once.
+type NewToken struct {
+	Account
+	TokenName string
+	Secret    string
+	Expires   time.Time
+}
+
+func (NewToken) about() about {
+	return about{template: "new_token", title: "newToken.title", section: PathTokens}
+}
+
+// Applications lists those that were given access. DoRemove has FieldID.
+type Applications struct {
+	Account
+	Applications []Application
+}
+
+// Application is one of them.
+type Application struct {
+	ID     string
+	Name   string
+	Scopes []string
+	Since  time.Time
+}
+
+func (Applications) about() about {
+	return about{template: "applications", title: "applications.title", section: PathApplications}
+}
+
+// Language sets the language alone.
+type Language struct {
+	Account
+	PreferredLanguage string
+}
+
+func (Language) about() about {
+	return about{template: "language", title: "language.title", section: PathLanguage}
+}
+
+// languageChoice is one language to choose, by its own name.
+type languageChoice struct{ Tag, Name string }
+
+var spoken = []languageChoice{{"en", "English"}, {"de", "Deutsch"}, {"fr", "Français"}, {"es", "Español"}}
+
+// languageChoices are those the pages speak, and the one that is set already.
+func languageChoices(set string) []languageChoice {
+	if set == "" || slices.ContainsFunc(spoken, func(c languageChoice) bool { return c.Tag == set }) {
+		return spoken
+	}
+	return append(slices.Clone(spoken), languageChoice{set, set})
+}
+
+// grouped puts a space after every four characters, as people read keys aloud.
+func grouped(key string) string {
+	var b strings.Builder
+	for i, r := range []rune(key) {
+		if i > 0 && i%4 == 0 {
+			b.WriteByte(' ')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// initial is what stands for a name in small: its first letter.
+func initial(name string) string {
+	for _, r := range name {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return strings.ToUpper(string(r))
+		}
+	}
+	return "·"
+}

@@ -1,0 +1,92 @@
+package pages
+
+import (
+	"errors"
+	"html/template"
+	"net/netip"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Link is an address that a page may point to. The zero Link is none, and what would carry it is left out.
+type Link struct{ address string }
+
+// To gives the link to one of our own pages. The path is written by us; what comes from requests belongs into the query.
+func To(path string, query url.Values) Link {
+	u := url.URL{Path: "/" + strings.TrimLeft(path, "/\\"), RawQuery: query.Encode()}
+	return Link{u.String()}
+}
+
+var errLink = errors.New("not an address that a page may point to")
+
+// Outward gives the link to an address that somebody else registered: https, http on this machine, or the scheme of an
+// installed application. Whatever browsers run or open by themselves is refused.
+func Outward(address string) (Link, error) {
+	u, err := url.Parse(address)
+	if err != nil || u.User != nil || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }) {
+		return Link{}, errLink
+	}
+	switch scheme := strings.ToLower(u.Scheme); {
+	case scheme == "https" && u.Hostname() != "":
+	case scheme == "http" && isLoopback(u.Hostname()):
+	case isAppScheme(scheme):
+	default:
+		return Link{}, errLink
+	}
+	return Link{u.String()}, nil
+}
+
+// IsNone tells whether there is no link.
+func (l Link) IsNone() bool { return l.address == "" }
+
+// String gives the address.
+func (l Link) String() string { return l.address }
+
+// url is for templates: the address has been checked when the link was made, and html/template knows no schemes of applications.
+func (l Link) url() template.URL { return template.URL(l.address) }
+
+// known are the schemes that mean something to browsers or systems and are never those of an installed application that
+// somebody signs in to.
+var known = []string{"http", "https", "ws", "wss", "ftp", "javascript", "vbscript", "data", "blob", "file", "filesystem", "about", "view-source",
+	"chrome", "chrome-extension", "moz-extension", "resource", "jar", "intent", "mailto", "tel", "sms", "wyciwyg", "mhtml", "mk", "cid", "mid", "livescript", "mocha"}
+
+var schemeForm = regexp.MustCompile(`^[a-z][a-z0-9+.-]{1,99}$`)
+
+func isAppScheme(scheme string) bool {
+	return schemeForm.MatchString(scheme) && !slices.Contains(known, scheme)
+}
+
+func isLoopback(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback()
+	}
+	return strings.EqualFold(host, "localhost")
+}
+
+// hostForm is what a policy can name: it knows neither addresses in brackets nor the other characters that URLs allow in a host,
+// some of which would end the directive.
+var hostForm = regexp.MustCompile(`^[A-Za-z0-9.-]+(:[0-9]{1,5})?$`)
+
+// formTarget gives what has to be in form-action for a redirect to this URI; nothing where a browser could not go there.
+func formTarget(redirectURI string) string {
+	if redirectURI == "" {
+		return ""
+	}
+	if _, err := Outward(redirectURI); err != nil {
+		return ""
+	}
+	u, err := url.Parse(redirectURI)
+	if err != nil {
+		return ""
+	}
+	scheme := strings.ToLower(u.Scheme)
+	switch {
+	case isAppScheme(scheme), scheme == "http" && strings.Contains(u.Host, "["):
+		return " " + scheme + ":"
+	case hostForm.MatchString(u.Host):
+		return " " + scheme + "://" + u.Host
+	}
+	return ""
+}

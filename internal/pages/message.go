@@ -1,0 +1,102 @@
+package pages
+
+import "time"
+
+// What can be wrong with a field.
+
+// Required says that a field must be filled in.
+func Required() Message { return Message{key: "problem.required"} }
+
+// TooLong says how many characters a field may have.
+func TooLong(most int) Message { return Message{key: "problem.tooLong", args: []any{"n", most}} }
+
+// NotValid says that a field is not what it should be.
+func NotValid() Message { return Message{key: "problem.notValid"} }
+
+// WrongPassword is the one answer to a sign-in that failed, whatever the cause.
+func WrongPassword() Message { return Message{key: "problem.wrongPassword"} }
+
+// WrongCurrentPassword says that the password of somebody who is signed in is not right.
+func WrongCurrentPassword() Message { return Message{key: "problem.wrongCurrentPassword"} }
+
+// WrongCode says that a code is not right, or not any more.
+func WrongCode() Message { return Message{key: "problem.wrongCode"} }
+
+// PasswordTooShort says how many characters a new password needs.
+func PasswordTooShort(least int) Message {
+	return Message{key: "problem.passwordTooShort", args: []any{"n", least}}
+}
+
+// PasswordTooCommon says that everybody would guess the new password.
+func PasswordTooCommon() Message { return Message{key: "problem.passwordTooCommon"} }
+
+// PasswordUnchanged says that the new password is the old one.
+func PasswordUnchanged() Message { return Message{key: "problem.passwordUnchanged"} }
+
+// PasswordsDiffer says that the new password was not repeated as it was.
+func PasswordsDiffer() Message { return Message{key: "problem.passwordsDiffer"} }
+
+// What can be wrong with a request as a whole.
+
+// Throttled says how long to wait after too many attempts.
+func Throttled(wait time.Duration) Message {
+	return Message{key: "problem.throttled", args: []any{"wait", wait}}
+}
+
+// Locked says that the account is locked, to somebody who has proven to be its owner.
+func Locked() Message { return Message{key: "problem.locked"} }
+
+// NotAllowed says that the person may not use the application.
+func NotAllowed(application string) Message {
+	return Message{key: "problem.notAllowed", args: []any{"application", application}}
+}
+
+// OtherOrganization says that the sign-in is for people of one organization only.
+func OtherOrganization(organization string) Message {
+	return Message{key: "problem.otherOrganization", args: []any{"organization", organization}}
+}
+
+// PasskeyFailed says that a passkey was not accepted.
+func PasskeyFailed() Message { return Message{key: "problem.passkey"} }
+
+// MailNotConfigured says that this installation sends no mail.
+func MailNotConfigured() Message { return Message{key: "problem.noMail"} }
+
+// Changed says that somebody else changed the same thing in the meantime.
+func Changed() Message { return Message{key: "problem.changed"} }
+
+// FactorNeeded says that the last second factor has to stay.
+func FactorNeeded() Message { return Message{key: "problem.factorNeeded"} }
+
+// What went well.
+
+// Saved says that the changes are kept.
+func Saved() Message { return Message{key: "done.saved"} }
+
+// PasswordChanged says that the new password counts.
+func PasswordChanged() Message { return Message{key: "done.passwordChanged"} }
+
+// FactorAdded says that a second factor is there.
+func FactorAdded() Message { return Message{key: "done.factorAdded"} }
+
+// FactorRemoved says that a second factor is gone.
+func FactorRemoved() Message { return Message{key: "done.factorRemoved"} }
+
+// SessionEnded says that a session is over.
+func SessionEnded() Message { return Message{key: "done.sessionEnded"} }
+
+// OtherSessionsEnded says that only this session is left.
+func OtherSessionsEnded() Message { return Message{key: "done.otherSessionsEnded"} }
+
+// TokenRevoked says that a personal access token is gone.
+func TokenRevoked() Message { return Message{key: "done.tokenRevoked"} }
+
+// Disconnected says that an application has no access any more.
+func Disconnected(application string) Message {
+	return Message{key: "done.disconnected", args: []any{"application", application}}
+}
+
+// MailSent says that a mail with a code is on its way.
+func MailSent(address string) Message {
+	return Message{key: "done.mailSent", args: []any{"address", address}}
+}

@@ -1,0 +1,143 @@
+// Package pages is what people see: the view layer of every hosted page, from entering a login name to the list of one's own
+// sessions. It knows no flow: whoever serves a path decides what happens next, fills in a view (one struct per page) and calls
+// Render, which picks the language, writes the page, and sets the headers that keep browsers on the safe side.
+//
+// A form posts to the address it was shown at. Its fields are named by the Field constants, and where there are several
+// buttons the one that was pressed is in FieldDo. Everything in a view that is a string may be hostile: it ends up escaped,
+// set apart from the text around it, and never in a link. Links are of type Link, which only this package makes.
+//
+// The pages work without script. The one script there is drives passkeys, which browsers offer in no other way.
+package pages
+
+import (
+	"bytes"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"net/url"
+)
+
+// Config is what the pages need to know of the installation.
+type Config struct {
+	ExternalURL *url.URL // where people reach Signet
+	Log         *slog.Logger
+}
+
+// Pages renders views and serves what they refer to.
+type Pages struct {
+	origin    string
+	https     bool
+	log       *slog.Logger
+	assets    assets
+	languages map[string]*speech // by tag, such as "de"
+}
+
+// speech is everything in one language.
+type speech struct {
+	texts     texts
+	templates *template.Template
+}
+
+// New parses the templates in every language. It fails only when this package itself is broken.
+func New(c Config) (*Pages, error) {
+	p := &Pages{
+		origin: c.ExternalURL.Scheme + "://" + c.ExternalURL.Host, https: c.ExternalURL.Scheme == "https", log: c.Log,
+		languages: map[string]*speech{},
+	}
+	var err error
+	if p.assets, err = loadAssets(); err != nil {
+		return nil, err
+	}
+	for _, tag := range Languages {
+		texts, err := loadTexts(tag)
+		if err != nil {
+			return nil, err
+		}
+		parsed, err := template.New("").Funcs(p.functions(texts)).ParseFS(templateFiles, "templates/*.html")
+		if err != nil {
+			return nil, fmt.Errorf("templates in %s: %w", tag, err)
+		}
+		p.languages[tag] = &speech{texts: texts, templates: parsed}
+	}
+	return p, nil
+}
+
+// sheet is what the outermost template shows.
+type sheet struct {
+	View
+	Frame   Frame
+	Account *Account // nil: not one of the account pages
+	Section string   // the account page this is
+	Title   string
+	Origin  string
+	Content template.HTML
+	Script  bool
+}
+
+// Render answers a request with a page.
+func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, view View) {
+	frame, about := view.frame(), view.about()
+	language := chooseLanguage(frame.Language, frame.Locales, r.Header.Get("Accept-Language"))
+	page, err := p.page(language, view)
+	if err != nil {
+		p.log.ErrorContext(r.Context(), "a page cannot be shown", "page", about.template, "language", language, "error", err)
+		http.Error(w, "this page cannot be shown: a bug in Signet", http.StatusInternalServerError)
+		return
+	}
+	h := w.Header()
+	p.harden(h)
+	h.Set("Content-Type", "text/html; charset=utf-8")
+	h.Set("Content-Language", language)
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Security-Policy", contentPolicy(about.script, frame.RedirectURI))
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=(), "+
+		"publickey-credentials-create=(self), publickey-credentials-get=(self)")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(page) // the person has gone: nobody is left to tell
+	}
+}
+
+func (p *Pages) page(language string, view View) ([]byte, error) {
+	speech, about := p.languages[language], view.about()
+	var content, page bytes.Buffer
+	if err := speech.templates.ExecuteTemplate(&content, about.template, view); err != nil {
+		return nil, err
+	}
+	title, err := speech.texts.plain(about.title)
+	if err != nil {
+		return nil, err
+	}
+	outer := sheet{
+		View: view, Frame: view.frame(), Section: about.section, Title: title, Origin: p.origin,
+		Content: template.HTML(content.String()), Script: about.script,
+	}
+	if a, ok := view.(interface{ account() Account }); ok {
+		account := a.account()
+		outer.Account = &account
+	}
+	err = speech.templates.ExecuteTemplate(&page, "layout", outer)
+	return page.Bytes(), err
+}
+
+// harden sets what holds for pages and assets alike.
+func (p *Pages) harden(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if p.https {
+		h.Set("Strict-Transport-Security", "max-age=31536000")
+	}
+}
+
+// contentPolicy allows a page what it needs and nothing else. Browsers apply form-action to the redirects that follow a form,
+// so the application that the person goes back to has to be in it.
+func contentPolicy(script bool, redirectURI string) string {
+	policy := "default-src 'none'; style-src 'self'; img-src 'self' data:; "
+	if script {
+		policy += "script-src 'self'; "
+	}
+	return policy + "form-action 'self'" + formTarget(redirectURI) + "; frame-ancestors 'none'; base-uri 'none'"
+}

@@ -1,0 +1,313 @@
+package pages
+
+import "strings"
+
+// ChooseAccount lets somebody who has signed in here before pick an account. The answer has FieldID, or DoOther.
+type ChooseAccount struct {
+	Frame
+	Accounts []KnownAccount
+}
+
+// KnownAccount is one that was signed in to in this browser.
+type KnownAccount struct {
+	ID           string
+	Name         string
+	LoginName    string
+	Organization string
+	SignedOut    bool // its session is over
+}
+
+func (ChooseAccount) about() about {
+	return about{template: "choose_account", title: "chooseAccount.title"}
+}
+
+// LoginName asks who is there. With Passkey, which holds the options of an assertion, a passkey can answer that, too:
+// then the answer has FieldCredential.
+type LoginName struct {
+	Frame
+	LoginName string
+	Passkey   []byte
+}
+
+func (v LoginName) about() about {
+	return about{template: "login_name", title: "loginName.title", script: len(v.Passkey) > 0}
+}
+
+// Password asks for the password of an account.
+type Password struct {
+	Frame
+	LoginName string
+	Again     bool // somebody who is signed in proves it once more
+	Forgot    Link
+	Other     Link // to choose another account
+}
+
+func (v Password) about() about {
+	if v.Again {
+		return about{template: "password", title: "password.again.title"}
+	}
+	return about{template: "password", title: "password.title"}
+}
+
+// ChangePassword asks for a new password before the sign-in goes on.
+type ChangePassword struct {
+	Frame
+	LoginName string
+	Rules     PasswordRules
+}
+
+func (ChangePassword) about() about {
+	return about{template: "change_password", title: "changePassword.title"}
+}
+
+// FactorKind is a kind of second factor.
+type FactorKind string
+
+// The kinds.
+const (
+	TOTP         FactorKind = "totp"
+	Passkey      FactorKind = "passkey"
+	RecoveryCode FactorKind = "recovery"
+)
+
+// SecondFactor asks for one factor and links to the others that the person has. The answer has FieldCode, FieldRecoveryCode or
+// FieldCredential.
+type SecondFactor struct {
+	Frame
+	LoginName   string
+	Kind        FactorKind
+	Options     []byte // of the assertion, for a passkey
+	UseTOTP     Link
+	UsePasskey  Link
+	UseRecovery Link
+	Other       Link // to choose another account
+}
+
+func (v SecondFactor) about() about {
+	a := about{template: "second_factor", title: "secondFactor.title"}
+	switch v.Kind {
+	case Passkey:
+		a.title, a.script = "secondFactor.passkey.title", true
+	case RecoveryCode:
+		a.title = "secondFactor.recovery.title"
+	}
+	return a
+}
+
+// EnrolTOTP shows the key for an app that makes codes, and asks for the first of them in FieldCode.
+type EnrolTOTP struct {
+	Frame
+	Required   bool   // the sign-in does not go on without
+	URI        string // otpauth://…, for the picture
+	Key        string // to type where there is no camera
+	UsePasskey Link
+	Back       Link
+}
+
+func (EnrolTOTP) about() about { return about{template: "enrol_totp", title: "enrolTOTP.title"} }
+
+// EnrolPasskey has the browser make a passkey. The answer has FieldCredential and FieldPasskeyName.
+type EnrolPasskey struct {
+	Frame
+	Required bool
+	Options  []byte // of the creation
+	Name     string
+	UseTOTP  Link
+	Back     Link
+}
+
+func (EnrolPasskey) about() about {
+	return about{template: "enrol_passkey", title: "enrolPasskey.title", script: true}
+}
+
+// RecoveryCodes shows new codes, this once.
+type RecoveryCodes struct {
+	Frame
+	Codes []string
+	Next  Link
+}
+
+func (RecoveryCodes) about() about {
+	return about{template: "recovery_codes", title: "recoveryCodes.title"}
+}
+
+// VerifyEmail asks for the code that was sent to an address. Without Again no other mail can be asked for.
+type VerifyEmail struct {
+	Frame
+	Email string
+	Code  string // from the link in the mail
+	Again bool
+}
+
+func (VerifyEmail) about() about { return about{template: "verify_email", title: "verifyEmail.title"} }
+
+// EmailVerified says that an address is proven.
+type EmailVerified struct {
+	Frame
+	Email string
+	Next  Link
+}
+
+func (EmailVerified) about() about {
+	return about{template: "email_verified", title: "emailVerified.title"}
+}
+
+// ForgotPassword asks whose password has been forgotten.
+type ForgotPassword struct {
+	Frame
+	LoginName string
+	Back      Link
+}
+
+func (ForgotPassword) about() about {
+	return about{template: "forgot_password", title: "forgotPassword.title"}
+}
+
+// ResetMailSent says the same whether or not there is such an account.
+type ResetMailSent struct {
+	Frame
+	LoginName string
+	Back      Link
+}
+
+func (ResetMailSent) about() about {
+	return about{template: "reset_mail_sent", title: "resetMailSent.title"}
+}
+
+// ResetPassword asks for a new password. The code from the mail stays in the address of the page, or in Code.
+type ResetPassword struct {
+	Frame
+	LoginName string
+	Code      string
+	Rules     PasswordRules
+}
+
+func (ResetPassword) about() about {
+	return about{template: "reset_password", title: "resetPassword.title"}
+}
+
+// PasswordReset says that the new password counts.
+type PasswordReset struct {
+	Frame
+	Next Link
+}
+
+func (PasswordReset) about() about {
+	return about{template: "password_reset", title: "passwordReset.title"}
+}
+
+// Consent asks whether an application may have what it asks for: DoAllow or DoDeny.
+type Consent struct {
+	Frame
+	LoginName string
+	Publisher string // the organization that the application belongs to
+	Scopes    []string
+	Privacy   Link
+	Terms     Link
+}
+
+func (Consent) about() about { return about{template: "consent", title: "consent.title"} }
+
+// DeviceCode asks for the code that a device shows.
+type DeviceCode struct {
+	Frame
+	UserCode string
+}
+
+func (DeviceCode) about() about { return about{template: "device_code", title: "deviceCode.title"} }
+
+// DeviceConfirm asks whether the device is the one in front of the person: DoAllow or DoDeny.
+type DeviceConfirm struct {
+	Frame
+	LoginName string
+	UserCode  string
+	Scopes    []string
+}
+
+func (DeviceConfirm) about() about {
+	return about{template: "device_confirm", title: "deviceConfirm.title"}
+}
+
+// DeviceDone says that the device goes on by itself, or that it was refused.
+type DeviceDone struct {
+	Frame
+	Refused bool
+}
+
+func (v DeviceDone) about() about {
+	if v.Refused {
+		return about{template: "device_done", title: "deviceDone.refused.title"}
+	}
+	return about{template: "device_done", title: "deviceDone.title"}
+}
+
+// SignOut asks whether to sign out: DoEnd.
+type SignOut struct {
+	Frame
+	LoginName string
+	Back      Link
+}
+
+func (SignOut) about() about { return about{template: "sign_out", title: "signOut.title"} }
+
+// SignedOut says that it is done. Next goes back to the application, or to signing in again.
+type SignedOut struct {
+	Frame
+	Next Link
+}
+
+func (SignedOut) about() about { return about{template: "signed_out", title: "signedOut.title"} }
+
+// Failure is a way in which a request could not be answered.
+type Failure string
+
+// The failures. Each has a title, what happened, and what to do.
+const (
+	Expired       Failure = "expired"       // the sign-in took too long, or was finished already
+	FromElsewhere Failure = "fromElsewhere" // the form was not one of ours
+	NoCookie      Failure = "noCookie"      // the browser that began is not this one, or keeps no cookies
+	BadRequest    Failure = "badRequest"    // what the application asked for makes no sense
+	BadLink       Failure = "badLink"       // the link in a mail is old, used or broken
+	NotPermitted  Failure = "notPermitted"  // the person may not do that
+	NotFound      Failure = "notFound"
+	TooMany       Failure = "tooMany"
+	Unavailable   Failure = "unavailable"
+	Broken        Failure = "broken" // a bug
+)
+
+var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotPermitted, NotFound, TooMany, Unavailable, Broken}
+
+// Failed says that something went wrong, and what to do. Detail is for those who look after the application.
+type Failed struct {
+	Frame
+	What      Failure
+	Detail    Message
+	Next      Link
+	RequestID string
+}
+
+func (v Failed) about() about {
+	return about{template: "failed", title: "failure." + string(v.What) + ".title"}
+}
+
+// scopeTexts says what an application can do with a scope.
+var scopeTexts = map[string]string{
+	"openid":           "scope.openid",
+	"profile":          "scope.profile",
+	"email":            "scope.email",
+	"phone":            "scope.phone",
+	"offline_access":   "scope.offline",
+	"urn:signet:org":   "scope.organization",
+	"urn:signet:roles": "scope.roles",
+	"signet.self":      "scope.self",
+	"signet.read":      "scope.read",
+	"signet.write":     "scope.write",
+}
+
+// scopeText gives the key of what a scope means; empty for one that nobody here knows, which is then shown as it is.
+func scopeText(scope string) string {
+	if strings.HasPrefix(scope, "urn:signet:org:") {
+		return "scope.organization"
+	}
+	return scopeTexts[scope]
+}

@@ -1,0 +1,246 @@
+package pages
+
+import (
+	"bytes"
+	"encoding/base64"
+	"html/template"
+	"image"
+	"image/color"
+	"image/png"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/boombuler/barcode/qr"
+)
+
+// View is what one page shows. The types of this package are all there are.
+type View interface {
+	frame() Frame
+	about() about
+}
+
+// about is what the surroundings of a page depend on.
+type about struct {
+	template string
+	title    string // key of the heading
+	script   bool
+	section  string // of the account pages: which one it is
+}
+
+// Frame is what every page can have.
+type Frame struct {
+	Organization string // the one that the person signs in to, where that is known
+	Application  string // the one that the person goes on to, where there is one
+	Language     string // what the person prefers, where it is known who it is
+	Locales      string // ui_locales of the application's request
+	RedirectURI  string // where the answer to a form may send the browser, besides our own pages
+	Done         Message
+	Problems     []Problem
+}
+
+func (f Frame) frame() Frame { return f }
+
+// Problem is one thing that is wrong. Field is one of the Field constants; empty where it is about no field.
+type Problem struct {
+	Field string
+	Message
+}
+
+// problem finds what is wrong with a field.
+func (f Frame) problem(field string) Message {
+	for _, p := range f.Problems {
+		if p.Field == field {
+			return p.Message
+		}
+	}
+	return Message{}
+}
+
+// Names of the fields of forms.
+const (
+	FieldDo              = "do" // which button was pressed, one of the Do constants
+	FieldID              = "id" // of what the button is about: an account, a factor, a session, a token, an application
+	FieldLoginName       = "loginName"
+	FieldPassword        = "password"
+	FieldCurrentPassword = "currentPassword"
+	FieldNewPassword     = "newPassword"
+	FieldRepeatPassword  = "repeatPassword"
+	FieldCode            = "code"
+	FieldRecoveryCode    = "recoveryCode"
+	FieldUserCode        = "userCode"
+	FieldCredential      = "credential" // what the browser says about a passkey, in JSON
+	FieldPasskeyName     = "passkeyName"
+	FieldFirstName       = "firstName"
+	FieldLastName        = "lastName"
+	FieldNickName        = "nickName"
+	FieldDisplayName     = "displayName"
+	FieldLanguage        = "preferredLanguage"
+	FieldGender          = "gender"
+	FieldTokenName       = "tokenName"
+	FieldTokenDays       = "tokenDays" // how long a personal access token counts, one of TokenDays
+)
+
+// Values of FieldDo.
+const (
+	DoContinue  = "continue"
+	DoOther     = "other" // another account
+	DoAllow     = "allow"
+	DoDeny      = "deny"
+	DoPasskey   = "passkey"
+	DoResend    = "resend"
+	DoEnd       = "end"
+	DoEndOthers = "endOthers"
+	DoRemove    = "remove"
+	DoCodes     = "codes" // make recovery codes
+	DoCreate    = "create"
+)
+
+// TokenDays are the lives of a personal access token that people can choose from.
+var TokenDays = []int{30, 90, 365}
+
+// input is one field of a form with everything a browser needs to know of it.
+type input struct {
+	Name, Label, Hint        string
+	Type, Autocomplete, Mode string
+	Most                     int
+	Literal                  bool // neither capitals nor corrections
+	Optional                 bool
+
+	Value   string
+	Rules   PasswordRules
+	Problem Message
+	Focus   bool
+}
+
+// inputs holds the fields whose form does not depend on the page.
+var inputs = map[string]input{
+	FieldLoginName:       {Label: "field.loginName", Autocomplete: "username", Literal: true, Most: 400},
+	FieldPassword:        {Label: "field.password", Type: "password", Autocomplete: "current-password"},
+	FieldCurrentPassword: {Label: "field.currentPassword", Type: "password", Autocomplete: "current-password"},
+	FieldNewPassword:     {Label: "field.newPassword", Type: "password", Autocomplete: "new-password"},
+	FieldRepeatPassword:  {Label: "field.repeatPassword", Type: "password", Autocomplete: "new-password"},
+	FieldCode:            {Label: "field.code", Autocomplete: "one-time-code", Mode: "numeric", Literal: true, Most: 20},
+	FieldRecoveryCode:    {Label: "field.recoveryCode", Autocomplete: "off", Literal: true, Most: 40},
+	FieldUserCode:        {Label: "field.userCode", Autocomplete: "off", Literal: true, Most: 20},
+	FieldPasskeyName:     {Label: "field.passkeyName", Hint: "field.passkeyName.hint", Autocomplete: "off", Most: 200},
+	FieldFirstName:       {Label: "field.firstName", Autocomplete: "given-name", Most: 200},
+	FieldLastName:        {Label: "field.lastName", Autocomplete: "family-name", Most: 200},
+	FieldNickName:        {Label: "field.nickName", Autocomplete: "nickname", Most: 200, Optional: true},
+	FieldDisplayName:     {Label: "field.displayName", Autocomplete: "name", Most: 200},
+	FieldLanguage:        {Label: "field.preferredLanguage"},
+	FieldGender:          {Label: "field.gender"},
+	FieldTokenDays:       {Label: "field.tokenDays"},
+	FieldTokenName:       {Label: "field.tokenName", Hint: "field.tokenName.hint", Autocomplete: "off", Most: 200},
+}
+
+// PasswordRules is what a new password has to keep to, told before it is typed. The zero value tells nothing.
+type PasswordRules struct {
+	Least     int
+	NotCommon bool
+}
+
+func (p *Pages) functions(t texts) template.FuncMap {
+	newInput := func(v View, name, value string, focus bool) input {
+		in := inputs[name]
+		in.Name, in.Value, in.Problem = name, value, v.frame().problem(name)
+		if in.Type == "" {
+			in.Type = "text"
+		}
+		if problems := v.frame().Problems; len(problems) > 0 { // where to go on is the first field that is wrong
+			if i := slices.IndexFunc(problems, func(p Problem) bool { return p.Field != "" }); i >= 0 {
+				focus = problems[i].Field == name
+			}
+		}
+		in.Focus = focus
+		return in
+	}
+	return template.FuncMap{
+		"t":     t.html,
+		"plain": t.plain,
+		"say":   t.say,
+		"lang":  func() string { return t.tag },
+		"asset": p.assets.path,
+		"url":   Link.url,
+		"there": func(l Link) bool { return !l.IsNone() },
+		"said":  func(m Message) bool { return !m.IsNone() },
+		"input": func(v View, name, value string) input { return newInput(v, name, value, false) },
+		"first": func(v View, name, value string) input { return newInput(v, name, value, true) },
+		"with_passkey": func(in input) input {
+			in.Autocomplete += " webauthn"
+			return in
+		},
+		"with_rules": func(in input, r PasswordRules) input {
+			in.Rules = r
+			return in
+		},
+		"problem": func(v View, name string) Message { return v.frame().problem(name) },
+		"about": func(v View, name string) input {
+			return newInput(v, name, "", false)
+		},
+		"label":       func(name string) string { return inputs[name].Label },
+		"moment":      t.moment,
+		"machine":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+		"scope":       scopeText,
+		"failure":     func(f Failure, part string) string { return "failure." + string(f) + "." + part },
+		"sections":    func() []section { return sections },
+		"signOutPath": func() string { return PathSignOut },
+		"tokensPath":  func() string { return PathTokens },
+		"languages":   languageChoices,
+		"tokenDays":   func() []int { return TokenDays },
+		"qr":          qrCode,
+		"grouped":     grouped,
+		"initial":     initial,
+		"passkey": func(mode string, options []byte, label, class string, conditional bool) passkey {
+			return passkey{mode, string(options), label, class, conditional}
+		},
+	}
+}
+
+// DescribedBy names what belongs to the field besides its label.
+func (in input) DescribedBy() string {
+	var ids []string
+	if in.Hint != "" {
+		ids = append(ids, in.Name+"-hint")
+	}
+	if in.Rules != (PasswordRules{}) {
+		ids = append(ids, in.Name+"-rules")
+	}
+	if !in.Problem.IsNone() {
+		ids = append(ids, in.Name+"-problem")
+	}
+	return strings.Join(ids, " ")
+}
+
+// passkey is what the script needs to ask the browser for one. A conditional one is offered among the names that the browser
+// suggests for the login name.
+type passkey struct {
+	Mode, Options, Label, Class string
+	Conditional                 bool
+}
+
+// quiet is the margin that readers of such codes need, in modules.
+const quiet = 4
+
+// qrCode draws a text, one pixel per module: the stylesheet makes it as large as it should be. Empty where the text is too long
+// for one; the page shows the key in letters anyway.
+func qrCode(text string) template.URL {
+	code, err := qr.Encode(text, qr.M, qr.Auto)
+	if err != nil {
+		return ""
+	}
+	size := code.Bounds().Dx()
+	picture := image.NewPaletted(image.Rect(0, 0, size+2*quiet, size+2*quiet), color.Palette{color.White, color.Black})
+	for y := range size {
+		for x := range size {
+			if r, _, _, _ := code.At(x, y).RGBA(); r == 0 {
+				picture.SetColorIndex(x+quiet, y+quiet, 1)
+			}
+		}
+	}
+	var b bytes.Buffer
+	if err := png.Encode(&b, picture); err != nil {
+		return ""
+	}
+	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
+}

@@ -1,0 +1,149 @@
+// Package pagestest shows every page with made-up data: to the tests, to developers who look at them in a browser (make
+// preview), and to the camera that takes the screenshots.
+package pagestest
+
+import (
+	"time"
+
+	"github.com/signet-idm/signet/internal/pages"
+)
+
+// Sample is a page with data. Names are those of the screenshots.
+type Sample struct {
+	Name   string
+	Status int
+	View   pages.View
+}
+
+const (
+	organization = "Aldermoor Instruments"
+	application  = "Fieldbook"
+	loginName    = "mara@aldermoor.example"
+	options      = `{"publicKey":{"challenge":"c2FtcGxlIGNoYWxsZW5nZSBmb3IgYSBwYWdl","rpId":"localhost","timeout":60000,"userVerification":"preferred"}}`
+	creation     = `{"publicKey":{"challenge":"c2FtcGxlIGNoYWxsZW5nZSBmb3IgYSBwYWdl","rp":{"id":"localhost","name":"Signet"},` +
+		`"user":{"id":"dXNyXzAx","name":"mara@aldermoor.example","displayName":"Mara Lindqvist"},` +
+		`"pubKeyCredParams":[{"type":"public-key","alg":-7}],"authenticatorSelection":{"residentKey":"required","userVerification":"required"}}}`
+)
+
+var (
+	morning = time.Date(2026, 5, 4, 8, 12, 0, 0, time.UTC)
+	codes   = []string{"7kq2-mxnp-4dht", "r9vw-c3fy-8sjb", "h5zt-2gkn-wq7p", "x8dm-b6rc-jv4s", "n3yf-t9hw-5pkz",
+		"c7sj-q4vx-m2gd", "w6bp-8nrk-fz3t", "d2hv-y5cm-9xqs", "p4gt-k7wj-n8fr", "z9mx-s3bd-h6vc"}
+	rules  = pages.PasswordRules{Least: 12, NotCommon: true}
+	scopes = []string{"openid", "profile", "email", "offline_access"}
+)
+
+func framed(f pages.Frame) pages.Frame {
+	f.Organization, f.Application, f.RedirectURI = organization, application, "https://fieldbook.example/callback"
+	return f
+}
+
+func wrong(field string, m pages.Message) pages.Frame {
+	return framed(pages.Frame{Problems: []pages.Problem{{Field: field, Message: m}}})
+}
+
+func mine(f pages.Frame) pages.Account {
+	f.Organization = organization
+	return pages.Account{Frame: f, Name: "Mara Lindqvist", LoginName: loginName}
+}
+
+func to(path string) pages.Link { return pages.To(path, nil) }
+
+func out(address string) pages.Link {
+	l, err := pages.Outward(address)
+	if err != nil {
+		panic(err) // an address of this file
+	}
+	return l
+}
+
+// Samples gives every page at least once, and once more for what it can look like besides.
+func Samples() []Sample {
+	return append(signIn(), account()...)
+}
+
+func signIn() []Sample {
+	frame, none := framed(pages.Frame{}), pages.Frame{}
+	return []Sample{
+		{"choose-account", 200, pages.ChooseAccount{Frame: frame, Accounts: []pages.KnownAccount{
+			{ID: "1", Name: "Mara Lindqvist", LoginName: loginName, Organization: organization},
+			{ID: "2", Name: "Service desk", LoginName: "desk@aldermoor.example", Organization: organization, SignedOut: true}}}},
+		{"login-name", 200, pages.LoginName{Frame: frame, Passkey: []byte(options)}},
+		{"login-name-plain", 200, pages.LoginName{}},
+		{"login-name-missing", 400, pages.LoginName{Frame: wrong(pages.FieldLoginName, pages.Required())}},
+		{"password", 200, pages.Password{Frame: frame, LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{"password-wrong", 400, pages.Password{Frame: wrong(pages.FieldPassword, pages.WrongPassword()), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{"password-throttled", 429, pages.Password{Frame: wrong("", pages.Throttled(30*time.Second)), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{"password-locked", 403, pages.Password{Frame: wrong("", pages.Locked()), LoginName: loginName, Other: to("/login")}},
+		{"password-again", 200, pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true}},
+		{"change-password", 200, pages.ChangePassword{Frame: frame, LoginName: loginName, Rules: rules}},
+		{"change-password-wrong", 400, pages.ChangePassword{Frame: framed(pages.Frame{Problems: []pages.Problem{
+			{Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(12)}, {Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}}}),
+			LoginName: loginName, Rules: rules}},
+		{"second-factor", 200, pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.TOTP, UsePasskey: to("/a"), UseRecovery: to("/b"), Other: to("/login")}},
+		{"second-factor-wrong", 400, pages.SecondFactor{Frame: wrong(pages.FieldCode, pages.WrongCode()), LoginName: loginName, Kind: pages.TOTP, UseRecovery: to("/b")}},
+		{"second-factor-passkey", 200, pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.Passkey, Options: []byte(options), UseTOTP: to("/a"), UseRecovery: to("/b")}},
+		{"second-factor-recovery", 200, pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.RecoveryCode, UseTOTP: to("/a"), UsePasskey: to("/b")}},
+		{"enrol-totp", 200, pages.EnrolTOTP{Frame: frame, Required: true, Key: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", UsePasskey: to("/a"),
+			URI: "otpauth://totp/Aldermoor%20Instruments:mara@aldermoor.example?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Aldermoor%20Instruments"}},
+		{"enrol-passkey", 200, pages.EnrolPasskey{Frame: frame, Required: true, Options: []byte(creation), UseTOTP: to("/a")}},
+		{"recovery-codes", 200, pages.RecoveryCodes{Frame: frame, Codes: codes, Next: to("/next")}},
+		{"verify-email", 200, pages.VerifyEmail{Frame: pages.Frame{Organization: organization}, Email: loginName, Again: true}},
+		{"email-verified", 200, pages.EmailVerified{Frame: pages.Frame{Organization: organization}, Email: loginName, Next: to("/account")}},
+		{"forgot-password", 200, pages.ForgotPassword{Frame: frame, LoginName: loginName, Back: to("/login")}},
+		{"reset-mail-sent", 200, pages.ResetMailSent{Frame: frame, LoginName: loginName, Back: to("/login")}},
+		{"reset-password", 200, pages.ResetPassword{LoginName: loginName, Code: "123456", Rules: rules}},
+		{"password-reset", 200, pages.PasswordReset{Next: to("/login")}},
+		{"consent", 200, pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: append(scopes, "notes.write"),
+			Privacy: out("https://fieldbook.example/privacy"), Terms: out("https://fieldbook.example/terms")}},
+		{"device-code", 200, pages.DeviceCode{}},
+		{"device-code-wrong", 400, pages.DeviceCode{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.WrongCode()}}}, UserCode: "WDJB-MJHX"}},
+		{"device-confirm", 200, pages.DeviceConfirm{Frame: frame, LoginName: loginName, UserCode: "WDJB-MJHT", Scopes: scopes}},
+		{"device-done", 200, pages.DeviceDone{Frame: frame}},
+		{"device-refused", 200, pages.DeviceDone{Frame: frame, Refused: true}},
+		{"sign-out", 200, pages.SignOut{Frame: frame, LoginName: loginName, Back: to("/account")}},
+		{"signed-out", 200, pages.SignedOut{Frame: frame, Next: out("com.fieldbook.app:/signed-out")}},
+		{"failed-expired", 400, pages.Failed{Frame: frame, What: pages.Expired, Next: out("https://fieldbook.example/"), RequestID: "req_01JTDY3V8Q6M2K"}},
+		{"failed-elsewhere", 403, pages.Failed{Frame: none, What: pages.FromElsewhere, RequestID: "req_01JTDY3V8Q6M2K"}},
+		{"failed-cookie", 400, pages.Failed{Frame: none, What: pages.NoCookie, RequestID: "req_01JTDY3V8Q6M2K"}},
+		{"failed-request", 400, pages.Failed{Frame: frame, What: pages.BadRequest, Detail: pages.Said("redirect_uri is not registered for this application"), RequestID: "req_01JTDY3V8Q6M2K"}},
+		{"failed-link", 400, pages.Failed{Frame: none, What: pages.BadLink, Next: to("/forgot")}},
+		{"failed-permitted", 403, pages.Failed{Frame: frame, What: pages.NotPermitted}},
+		{"failed-found", 404, pages.Failed{Frame: none, What: pages.NotFound}},
+		{"failed-many", 429, pages.Failed{Frame: none, What: pages.TooMany}},
+		{"failed-unavailable", 503, pages.Failed{Frame: none, What: pages.Unavailable}},
+		{"failed-broken", 500, pages.Failed{Frame: none, What: pages.Broken, RequestID: "req_01JTDY3V8Q6M2K"}},
+	}
+}
+
+func account() []Sample {
+	plain := mine(pages.Frame{})
+	saved := mine(pages.Frame{Done: pages.Saved()})
+	profile := pages.Profile{Account: saved, FirstName: "Mara", LastName: "Lindqvist", DisplayName: "Mara Lindqvist", PreferredLanguage: "it", Gender: "female",
+		Email: loginName, EmailProven: true, Phone: "+44 20 7946 0018"}
+	refused := profile
+	refused.Account = mine(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldFirstName, Message: pages.Required()}, {Field: pages.FieldNickName, Message: pages.TooLong(200)},
+		{Field: pages.FieldLanguage, Message: pages.NotValid()}, {Field: pages.FieldGender, Message: pages.NotValid()}}})
+	refused.FirstName, refused.EmailProven, refused.ProveEmail = "", false, to("/verify")
+	return []Sample{
+		{"account-profile", 200, profile},
+		{"account-profile-wrong", 400, refused},
+		{"account-password", 200, pages.OwnPassword{Account: plain, Rules: rules}},
+		{"account-security", 200, pages.Security{Account: plain, RecoveryCodes: 7, AddTOTP: to("/t"), AddPasskey: to("/p"), Factors: []pages.Factor{
+			{ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Added: morning}, {ID: "f2", Kind: pages.TOTP, Added: morning.Add(time.Hour)}}}},
+		{"account-security-none", 200, pages.Security{Account: plain, AddTOTP: to("/t"), AddPasskey: to("/p")}},
+		{"account-sessions", 200, pages.Sessions{Account: plain, Sessions: []pages.Session{
+			{ID: "s1", Current: true, Browser: "Firefox on Linux", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)},
+			{ID: "s2", Browser: "Safari on iPhone", Address: "2001:db8::7:1", Started: morning.Add(-2 * time.Hour), Ends: morning.Add(10 * time.Hour)},
+			{ID: "s3", Started: morning.Add(-3 * time.Hour), Ends: morning.Add(9 * time.Hour)}}}},
+		{"account-tokens", 200, pages.Tokens{Account: plain, Days: 90, Tokens: []pages.Token{
+			{ID: "t1", Name: "Backup script", Created: morning, Expires: morning.AddDate(0, 0, 90)}, {ID: "t2", Created: morning, Expires: morning.AddDate(0, 0, 30)}}}},
+		{"account-tokens-wrong", 400, pages.Tokens{Account: mine(pages.Frame{Problems: []pages.Problem{
+			{Field: pages.FieldTokenName, Message: pages.TooLong(200)}, {Field: pages.FieldTokenDays, Message: pages.NotValid()}}}), Days: 365}},
+		{"account-new-token", 200, pages.NewToken{Account: plain, TokenName: "Backup script", Secret: "sgn_pat_3mKq8VtY2cZr7LwXb5NfJ4hGd9sPvA6eTuQ1oRiMyBk", Expires: morning.AddDate(0, 0, 90)}},
+		{"account-applications", 200, pages.Applications{Account: plain, Applications: []pages.Application{
+			{ID: "a1", Name: application, Scopes: scopes, Since: morning}, {ID: "a2", Name: "Timesheets", Scopes: []string{"openid"}, Since: morning}}}},
+		{"account-applications-none", 200, pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected(application)})}},
+		{"account-language", 200, pages.Language{Account: plain, PreferredLanguage: "de"}},
+	}
+}

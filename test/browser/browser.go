@@ -1,0 +1,313 @@
+// Package browser drives a real Chromium for the tests of the pages: it opens them, fills in forms, presses buttons, holds a
+// passkey in its hand, takes pictures, and asks axe whether people who do not see or do not use a mouse can use them.
+//
+// Start it through scripts/with-browser.sh, which installs what is missing. Nothing here waits for time: every step waits for
+// what it needs, and fails when the deadline of the test's browser passes.
+package browser
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/cdproto/webauthn"
+	"github.com/chromedp/chromedp"
+)
+
+// stepLimit is how long one step may take before the test fails. Machines that run tests are slow at times.
+const stepLimit = 60 * time.Second
+
+// Browser is a Chromium with a profile of its own that is gone with the test.
+type Browser struct{ ctx context.Context }
+
+// Start starts one. Without a browser the test is skipped, and fails in CI.
+func Start(t testing.TB) *Browser {
+	t.Helper()
+	path := find()
+	if path == "" {
+		unavailable(t, "no Chromium was found: run this through scripts/with-browser.sh")
+	}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox}
+	for _, flag := range []string{"disable-gpu", "disable-quic", "no-first-run", "no-default-browser-check", "disable-background-networking",
+		"disable-component-update", "disable-sync", "disable-default-apps", "disable-extensions", "hide-scrollbars", "disable-dev-shm-usage"} {
+		options = append(options, chromedp.Flag(flag, true))
+	}
+	options = append(options, chromedp.Flag("headless", "new"), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("lang", "en-US"),
+		chromedp.WSURLReadTimeout(stepLimit))
+	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(stop)
+	// A browser that is newer than the client says things that it does not know: nothing a test needs.
+	ctx, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {}))
+	t.Cleanup(cancel)
+	if err := chromedp.Run(ctx); err != nil {
+		t.Fatalf("starting %s: %v", path, err)
+	}
+	return &Browser{ctx: ctx}
+}
+
+func find() string {
+	if path := os.Getenv("SIGNET_TEST_BROWSER"); path != "" {
+		return path
+	}
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path
+		}
+	}
+	return ""
+}
+
+func unavailable(t testing.TB, why string) {
+	t.Helper()
+	if os.Getenv("CI") == "true" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+}
+
+// Tab is a window of its own, with cookies and passkeys of its own.
+type Tab struct {
+	t   testing.TB
+	ctx context.Context
+
+	mu        sync.Mutex
+	complains []string
+}
+
+// Tab opens a window.
+func (b *Browser) Tab(t testing.TB) *Tab {
+	t.Helper()
+	// A window of its own has to be asked for by name: without it the browser looks for one in which to open a tab.
+	executor := cdp.WithExecutor(b.ctx, chromedp.FromContext(b.ctx).Browser)
+	profile, err := target.CreateBrowserContext().Do(executor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	window, err := target.CreateTarget("about:blank").WithBrowserContextID(profile).WithNewWindow(true).Do(executor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithTargetID(window))
+	t.Cleanup(func() {
+		cancel()
+		_ = target.DisposeBrowserContext(profile).Do(executor) // the browser may have gone before
+	})
+	tab := &Tab{t: t, ctx: ctx}
+	chromedp.ListenTarget(ctx, tab.listen)
+	tab.Do(chromedp.Navigate("about:blank"))
+	return tab
+}
+
+// listen keeps what the browser complains about: errors of scripts, things that a policy did not allow, files that are missing.
+func (tab *Tab) listen(e any) {
+	var said string
+	switch e := e.(type) {
+	case *runtime.EventConsoleAPICalled:
+		var words []string
+		for _, a := range e.Args {
+			words = append(words, string(a.Value)+a.Description)
+		}
+		said = fmt.Sprintf("console.%s: %s", e.Type, strings.Join(words, " "))
+	case *runtime.EventExceptionThrown:
+		said = "exception: " + e.ExceptionDetails.Error()
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.LevelVerbose || e.Entry.Level == log.LevelInfo {
+			return
+		}
+		said = fmt.Sprintf("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL)
+	default:
+		return
+	}
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	tab.complains = append(tab.complains, said)
+}
+
+// Complaints gives what the browser has complained about since they were last asked for.
+func (tab *Tab) Complaints() []string {
+	tab.mu.Lock()
+	defer tab.mu.Unlock()
+	said := tab.complains
+	tab.complains = nil
+	return said
+}
+
+// Do runs steps of chromedp's, for what has no name here.
+func (tab *Tab) Do(actions ...chromedp.Action) {
+	tab.t.Helper()
+	if err := tab.try(actions...); err != nil {
+		tab.t.Fatalf("in the browser, at %s: %v", tab.where(), err)
+	}
+}
+
+func (tab *Tab) try(actions ...chromedp.Action) error {
+	done := make(chan error, 1)
+	go func() { done <- chromedp.Run(tab.ctx, actions...) }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(stepLimit):
+		return fmt.Errorf("nothing happened for %s", stepLimit)
+	}
+}
+
+func (tab *Tab) where() string {
+	var at string
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = chromedp.Run(tab.ctx, chromedp.Location(&at))
+	}()
+	select {
+	case <-done:
+		return at
+	case <-time.After(stepLimit / 10):
+		return "a page that does not answer"
+	}
+}
+
+// Open goes to an address and waits until the page is there.
+func (tab *Tab) Open(address string) {
+	tab.t.Helper()
+	tab.Do(chromedp.Navigate(address))
+}
+
+// Fill types into a field, in place of what was there.
+func (tab *Tab) Fill(selector, text string) {
+	tab.t.Helper()
+	tab.Do(chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.SetValue(selector, "", chromedp.ByQuery), chromedp.SendKeys(selector, text, chromedp.ByQuery))
+}
+
+// Choose selects an option by its value.
+func (tab *Tab) Choose(selector, value string) {
+	tab.t.Helper()
+	tab.Do(chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.SetValue(selector, value, chromedp.ByQuery))
+}
+
+// Click presses something that leads to no other page.
+func (tab *Tab) Click(selector string) {
+	tab.t.Helper()
+	tab.Do(chromedp.WaitEnabled(selector, chromedp.ByQuery), chromedp.Click(selector, chromedp.ByQuery))
+}
+
+// Submit presses something that leads to another page, and waits until that is there.
+func (tab *Tab) Submit(selector string) {
+	tab.t.Helper()
+	tab.Do(chromedp.WaitEnabled(selector, chromedp.ByQuery), chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := chromedp.RunResponse(ctx, chromedp.Click(selector, chromedp.ByQuery))
+		return err
+	}))
+}
+
+// WaitFor waits until something can be seen.
+func (tab *Tab) WaitFor(selector string) {
+	tab.t.Helper()
+	tab.Do(chromedp.WaitVisible(selector, chromedp.ByQuery))
+}
+
+// Text gives the text of the first element that fits, as people see it.
+func (tab *Tab) Text(selector string) string {
+	tab.t.Helper()
+	var text string
+	tab.Do(chromedp.Text(selector, &text, chromedp.ByQuery))
+	return strings.TrimSpace(text)
+}
+
+// Has tells whether there is such an element now.
+func (tab *Tab) Has(selector string) bool {
+	tab.t.Helper()
+	var found bool
+	tab.Evaluate(fmt.Sprintf("document.querySelector(%q) !== null", selector), &found)
+	return found
+}
+
+// Evaluate runs an expression in the page, waits for it if it is a promise, and reads its value.
+func (tab *Tab) Evaluate(expression string, into any) {
+	tab.t.Helper()
+	tab.Do(chromedp.Evaluate(expression, into, func(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }))
+}
+
+// At gives the address of the page.
+func (tab *Tab) At() string {
+	tab.t.Helper()
+	var at string
+	tab.Do(chromedp.Location(&at))
+	return at
+}
+
+// Cookies gives all cookies of this window, those that no script sees included.
+func (tab *Tab) Cookies() []*network.Cookie {
+	tab.t.Helper()
+	var cookies []*network.Cookie
+	tab.Do(chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		cookies, err = network.GetCookies().Do(ctx)
+		return err
+	}))
+	return cookies
+}
+
+// Look is how a page is looked at.
+type Look struct {
+	Width, Height int64
+	Dark          bool
+	Phone         bool
+}
+
+// The looks that pictures are taken of.
+var (
+	Desktop = Look{Width: 800, Height: 600}
+	Night   = Look{Width: 800, Height: 600, Dark: true}
+	Phone   = Look{Width: 390, Height: 780, Phone: true}
+	Narrow  = Look{Width: 360, Height: 640, Phone: true} // the narrowest that everything has to fit
+)
+
+// Look changes how this window looks at pages, also at the one that is open.
+func (tab *Tab) Look(l Look) {
+	tab.t.Helper()
+	scheme := "light"
+	if l.Dark {
+		scheme = "dark"
+	}
+	tab.Do(emulation.SetDeviceMetricsOverride(l.Width, l.Height, 1, l.Phone),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}, {Name: "prefers-reduced-motion", Value: "reduce"}}))
+}
+
+// Authenticator puts a device into this window that makes and uses passkeys without asking. It says that the person was
+// recognised if verified.
+func (tab *Tab) Authenticator(verified bool) {
+	tab.t.Helper()
+	tab.Do(webauthn.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
+		_, err := webauthn.AddVirtualAuthenticator(&webauthn.VirtualAuthenticatorOptions{
+			Protocol: webauthn.AuthenticatorProtocolCtap2, Ctap2version: webauthn.Ctap2versionCtap21, Transport: webauthn.AuthenticatorTransportInternal,
+			HasResidentKey: true, HasUserVerification: true, IsUserVerified: verified, AutomaticPresenceSimulation: true,
+		}).Do(ctx)
+		return err
+	}))
+}
+
+// Header makes this window send a header with every request. Empty: none.
+func (tab *Tab) Header(name, value string) {
+	tab.t.Helper()
+	headers := network.Headers{}
+	if name != "" {
+		headers[name] = value
+	}
+	tab.Do(network.Enable(), network.SetExtraHTTPHeaders(headers))
+}
+
+// Forget drops the cookies of this window.
+func (tab *Tab) Forget() {
+	tab.t.Helper()
+	tab.Do(network.ClearBrowserCookies())
+}
