@@ -73,6 +73,10 @@ type startCmd struct {
 	CORSOrigins    []string `name:"cors-origins" help:"Origins of browser applications that may call the API." placeholder:"ORIGIN"`
 	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Off when left out." placeholder:"HOST:PORT"`
 	Development    bool     `help:"Write the codes that people ask for to the log; only for an external URL on this machine."`
+
+	SMTPURL          string `name:"smtp-url" help:"Mail server: smtps://user@host:465, or smtp://host:587 (STARTTLS). No mail is sent when left out." placeholder:"URL"`
+	SMTPFrom         string `name:"smtp-from" help:"Sender of mails, such as Signet <no-reply@id.example.org>." placeholder:"ADDRESS"`
+	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
 }
 
 func (c *startCmd) Run(ctx context.Context) error {
@@ -83,6 +87,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
 	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
 	config.MetricsListen, config.Development = c.MetricsListen, c.Development
+	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	log := c.logger()
 	s, err := server.Open(ctx, config, log)
 	if err != nil && ctx.Err() != nil {

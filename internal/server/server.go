@@ -29,7 +29,6 @@ import (
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/user"
 )
 
 // Limits of a connection. A request has 30 s (package rpc); these are for clients that are slow on purpose.
@@ -52,7 +51,7 @@ type Server struct {
 	handler http.Handler
 	metrics *prometheus.Registry
 
-	stopCleaner func() // nil: none runs
+	stops []func() // of what runs in the background
 
 	listener        net.Listener
 	metricsListener net.Listener // nil: no metrics
@@ -101,7 +100,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.handler, err = rpc.New(rpc.Config{
 		Services: []rpc.Service{
-			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Deliver: s.deliver()}},
+			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Cleaner: cleaner}},
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
@@ -117,11 +116,16 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		Metrics:        s.metrics,
 		OpenAPI:        openapi.Document,
 		Ready:          s.store.Ping,
+		Lacking:        s.lacking(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.stopCleaner = background(cleaner.Run)
+	followers, err := s.followers(ctx, master)
+	if err != nil {
+		return nil, err
+	}
+	s.stops = append(s.stops, background(cleaner.Run), background(followers.Run))
 	return s, nil
 }
 
@@ -136,18 +140,6 @@ func background(work func(ctx context.Context)) (stop func()) {
 	return func() {
 		cancel()
 		<-done
-	}
-}
-
-// deliver gives the way that codes go to people; nil where there is none. Developers find them in the log of their own
-// machine.
-func (s *Server) deliver() func(context.Context, user.Delivery) error {
-	if !s.config.Development {
-		return nil
-	}
-	return func(ctx context.Context, d user.Delivery) error {
-		s.log.InfoContext(ctx, "development: verification code", "user", d.UserID, "by", string(d.By), "to", d.Address, "code", d.Text)
-		return nil
 	}
 }
 
@@ -231,8 +223,8 @@ func (s *Server) Close() error {
 			_ = l.Close() // Serve has closed it already
 		}
 	}
-	if s.stopCleaner != nil {
-		s.stopCleaner()
+	for _, stop := range s.stops {
+		stop()
 	}
 	var err error
 	if s.store != nil {
