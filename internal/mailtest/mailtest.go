@@ -63,9 +63,8 @@ type Sink struct {
 	tests    sync.WaitGroup
 
 	mu    sync.Mutex
-	fail  int           // so many of the next mails are refused
-	stall chan struct{} // not nil: mails wait until it is closed
-	tried int
+	fail  int    // so many of the next mails are refused
+	stall func() // not nil: mails wait for it
 }
 
 // Start starts a sink that takes mail in the clear, which Signet allows on this machine with ?tls=none.
@@ -137,25 +136,25 @@ func (s *Sink) Fail(n int) {
 	s.fail = n
 }
 
-// Stall lets mails wait in the middle of their delivery until resume is called.
-func (s *Sink) Stall() (resume func()) {
+// Stall lets mails wait in the middle of their delivery until resume is called. stalled is closed when the first one does.
+func (s *Sink) Stall() (stalled <-chan struct{}, resume func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	stall := make(chan struct{})
-	s.stall = stall
-	return sync.OnceFunc(func() {
+	first, over := make(chan struct{}), make(chan struct{})
+	begin := sync.OnceFunc(func() { close(first) })
+	s.stall = func() {
+		begin()
+		select {
+		case <-over:
+		case <-s.done:
+		}
+	}
+	return first, sync.OnceFunc(func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.stall = nil
-		close(stall)
+		close(over)
 	})
-}
-
-// Tried is how many mails were begun so far.
-func (s *Sink) Tried() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.tried
 }
 
 func (s *Sink) certify(t testing.TB) {
@@ -287,18 +286,13 @@ func address(rest string) string {
 
 func (s *Sink) data(d *dialogue) (more bool) {
 	s.mu.Lock()
-	s.tried++
 	stall, refuse := s.stall, s.fail > 0
 	if refuse {
 		s.fail--
 	}
 	s.mu.Unlock()
 	if stall != nil {
-		select {
-		case <-stall:
-		case <-s.done:
-			return false
-		}
+		stall()
 	}
 	if refuse {
 		return d.say("451 not now, %s", d.to)
