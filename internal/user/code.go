@@ -76,7 +76,7 @@ const (
 var (
 	ErrNothingToVerify       = errs.New(errs.FailedPrecondition, NothingToVerify, "there is no phone number to verify: set one first")
 	ErrAlreadyVerified       = errs.New(errs.FailedPrecondition, AlreadyVerified, "this is verified already: there is nothing to do")
-	ErrDeliveryNotConfigured = errs.New(errs.FailedPrecondition, DeliveryNotConfigured, "this installation cannot send codes: ask an administrator to make one for you")
+	ErrDeliveryNotConfigured = errs.New(errs.FailedPrecondition, DeliveryNotConfigured, "this installation cannot send codes: ask an administrator for help")
 	errDeliveryFailed        = &errs.Error{Kind: errs.Unavailable, Reason: DeliveryFailed, RetryAfter: 10 * time.Second,
 		Message: "the code could not be sent: ask for another one shortly"}
 )
