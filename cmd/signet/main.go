@@ -81,6 +81,10 @@ type startCmd struct {
 	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Off when left out." placeholder:"HOST:PORT"`
 	OutboundAllow  []string `help:"Addresses or networks that may be called although they are not public, and without TLS." placeholder:"NET"`
 	Development    bool     `help:"Write the codes that people ask for to the log, and call addresses on this machine; only for an external URL on this machine."`
+
+	SMTPURL          string `name:"smtp-url" help:"Mail server: smtps://user@host:465, or smtp://host:587 (STARTTLS). No mail is sent when left out." placeholder:"URL"`
+	SMTPFrom         string `name:"smtp-from" help:"Sender of mails, such as Signet <no-reply@id.example.org>." placeholder:"ADDRESS"`
+	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
 }
 
 func (c *startCmd) Run(ctx context.Context) error {
@@ -91,6 +95,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
 	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
 	config.MetricsListen, config.OutboundAllow, config.Development = c.MetricsListen, c.OutboundAllow, c.Development
+	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	log := c.logger()
 	s, err := server.Open(ctx, config, log)
 	if err != nil && ctx.Err() != nil {

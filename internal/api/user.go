@@ -22,7 +22,9 @@ type Users struct {
 	Master   secret.MasterKey
 	Clock    func() time.Time
 
-	// Deliver brings a code to a person. Nil: the installation cannot.
+	// Mail tells that the installation can send mail.
+	Mail bool
+	// Deliver brings a code to a person's phone. Nil: the installation cannot.
 	Deliver func(context.Context, user.Delivery) error
 }
 
@@ -63,6 +65,31 @@ func (s Users) ChangeMyPassword(ctx context.Context, r *signetv1.ChangeMyPasswor
 		return nil, err
 	}
 	return &signetv1.ChangeMyPasswordResponse{Details: changed(d)}, nil
+}
+
+// RequestPasswordReset has a mail sent to somebody who has forgotten the password.
+func (s Users) RequestPasswordReset(ctx context.Context, r *signetv1.RequestPasswordResetRequest) (*signetv1.RequestPasswordResetResponse, error) {
+	if !s.Mail {
+		return nil, user.ErrDeliveryNotConfigured
+	}
+	info := call.From(ctx)
+	err := s.Sessions.RequestReset(ctx, session.ResetRequest{LoginName: r.GetLoginName(), OrgID: r.GetOrgId(),
+		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RequestPasswordResetResponse{}, nil
+}
+
+// ResetPassword replaces a password on the word of a code.
+func (s Users) ResetPassword(ctx context.Context, r *signetv1.ResetPasswordRequest) (*signetv1.ResetPasswordResponse, error) {
+	info := call.From(ctx)
+	d, err := s.Sessions.Reset(ctx, session.Reset{UserID: r.GetUserId(), Code: r.GetCode(), Password: r.GetNewPassword(),
+		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ResetPasswordResponse{Details: changed(d)}, nil
 }
 
 // GetMyUser reads the caller.

@@ -53,9 +53,12 @@ func (s Users) SetMyEmail(ctx context.Context, r *signetv1.SetMyEmailRequest) (*
 	return &signetv1.SetMyEmailResponse{Details: changed(d)}, nil
 }
 
-// RequestMyEmailCode sends the caller a code.
+// RequestMyEmailCode has a mail with a code sent to the caller.
 func (s Users) RequestMyEmailCode(ctx context.Context, _ *signetv1.RequestMyEmailCodeRequest) (*signetv1.RequestMyEmailCodeResponse, error) {
-	expires, err := user.SendMyCode(ctx, s.Store, s.Master, call.From(ctx).Caller, user.ByEmail, s.Deliver)
+	if !s.Mail {
+		return nil, user.ErrDeliveryNotConfigured
+	}
+	expires, err := user.RequestMyEmailCode(ctx, s.Store, s.Master, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
 	}

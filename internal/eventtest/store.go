@@ -46,9 +46,10 @@ type Store struct {
 	tokens  map[string]*event.Token // by id
 	groups  map[event.Grouping]bool
 	log     []event.Event
+	written event.Bell
 }
 
-var _ event.Store = (*Store)(nil)
+var _ event.Log = (*Store)(nil)
 
 // New makes an empty store for objects of these kinds.
 func New(t testing.TB, kinds ...event.Definition) *Store {
@@ -114,6 +115,9 @@ func (s *Store) apply(c *event.Changes) error {
 	for _, e := range c.Events {
 		e.Position = int64(len(s.log)) + 1
 		s.log = append(s.log, e)
+	}
+	if len(c.Events) > 0 {
+		s.written.Ring()
 	}
 	for _, r := range slices.Concat(c.Created, c.Updated) {
 		s.records[r.Ref] = r
@@ -341,6 +345,12 @@ func (s *Store) Events(_ context.Context, after int64, limit int) ([]event.Event
 	rest := s.log[min(int(after), len(s.log)):]
 	return slices.Clone(rest[:min(limit, len(rest))]), nil
 }
+
+// Position implements event.Log.
+func (s *Store) Position(context.Context) (int64, error) { return s.Mark(), nil }
+
+// Written implements event.Log.
+func (s *Store) Written() <-chan struct{} { return s.written.Next() }
 
 // key opens the key of a person's data. The caller holds the lock.
 func (s *Store) key(id string) (secret.DataKey, bool, error) {

@@ -41,6 +41,7 @@ type Config struct {
 
 	OpenAPI        []byte                          // served at /openapi.json
 	Ready          func(ctx context.Context) error // decides about /readyz and the gRPC health service
+	Lacking        map[string]string               // what /readyz says is missing though requests are served; no secrets
 	CORSOrigins    []string                        // such as https://console.example.com
 	TrustedProxies []netip.Prefix                  // whose X-Forwarded-For is believed
 	TimeLimit      time.Duration                   // per request; 30 seconds if zero

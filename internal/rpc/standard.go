@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -46,7 +47,8 @@ func (h *Handler) mountStandard() (problems []error) {
 	return problems
 }
 
-// serveReady tells whether requests can be served. What is missing is for the operator, so only the log says it.
+// serveReady tells whether requests can be served, and which parts the operator has left out. Why they cannot be is for the
+// operator, so only the log says it.
 func (x *exchange) serveReady() {
 	x.quiet = true
 	ctx, cancel := context.WithTimeout(x.r.Context(), x.limit)
@@ -55,7 +57,15 @@ func (x *exchange) serveReady() {
 		x.refuse(errNotReady.Because(err))
 		return
 	}
-	x.answer(http.StatusOK, []byte(`{"status":"ok"}`))
+	body, err := json.Marshal(struct {
+		Status  string            `json:"status"`
+		Details map[string]string `json:"details,omitempty"`
+	}{"ok", x.h.config.Lacking})
+	if err != nil {
+		x.refuse(err)
+		return
+	}
+	x.answer(http.StatusOK, body)
 }
 
 func (h *Handler) ready(ctx context.Context) error {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
@@ -10,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/store"
@@ -34,6 +36,11 @@ type Config struct {
 	OutboundAllow  []string // networks that are called although they are not public
 	Development    bool
 
+	SMTPURL          string // empty: no mail
+	SMTPFrom         string
+	SMTPPasswordFile string
+	SMTPRoots        *x509.CertPool // who signs the mail server's certificate; nil: as the machine trusts
+
 	Resolver org.Resolver // where the proof of a domain is looked for; nil: as the machine resolves names
 }
 
@@ -44,6 +51,7 @@ type settled struct {
 	proxies     []netip.Prefix
 	outbound    []netip.Prefix
 	certificate *tls.Certificate // nil: cleartext
+	smtp        *mail.SMTP       // nil: no mail
 }
 
 // maxSuffix leaves room for a label in front of it: a domain has at most 200 characters.
@@ -80,6 +88,9 @@ func (c Config) settle() (*settled, error) {
 		return nil, errors.New("--development is only for an external URL on this machine, such as http://localhost:8080")
 	}
 	if err := s.settleSuffix(); err != nil {
+		return nil, err
+	}
+	if err := s.settleMail(); err != nil {
 		return nil, err
 	}
 	for _, text := range c.TrustedProxies {
@@ -180,6 +191,17 @@ func (s *settled) settleSuffix() error {
 	}
 	s.DomainSuffix = ascii
 	return nil
+}
+
+func (s *settled) settleMail() (err error) {
+	if s.SMTPURL == "" {
+		if s.SMTPFrom != "" || s.SMTPPasswordFile != "" {
+			return errors.New("--smtp-from and --smtp-password-file say nothing without --smtp-url")
+		}
+		return nil
+	}
+	s.smtp, err = mail.NewSMTP(mail.Settings{URL: s.SMTPURL, From: s.SMTPFrom, PasswordFile: s.SMTPPasswordFile, Roots: s.SMTPRoots})
+	return err
 }
 
 // listening puts the port that the system chose into a URL that was made from --listen.

@@ -31,7 +31,6 @@ import (
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/user"
 )
 
 // Limits of a connection. A request has 30 s (package rpc); these are for clients that are slow on purpose.
@@ -112,7 +111,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.handler, err = rpc.New(rpc.Config{
 		Services: []rpc.Service{
-			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Deliver: s.deliver()}},
+			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Cleaner: cleaner}},
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
@@ -131,11 +130,16 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		Metrics:        s.metrics,
 		OpenAPI:        openapi.Document,
 		Ready:          s.store.Ping,
+		Lacking:        s.lacking(),
 	})
 	if err != nil {
 		return nil, err
 	}
-	s.stopWork = append(s.stopWork, background(cleaner.Run), background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
+	followers, err := s.followers(ctx, master)
+	if err != nil {
+		return nil, err
+	}
+	s.stopWork = append(s.stopWork, background(cleaner.Run), background(followers.Run), background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
 	return s, nil
 }
 
@@ -150,18 +154,6 @@ func background(work func(ctx context.Context)) (stop func()) {
 	return func() {
 		cancel()
 		<-done
-	}
-}
-
-// deliver gives the way that codes go to people; nil where there is none. Developers find them in the log of their own
-// machine.
-func (s *Server) deliver() func(context.Context, user.Delivery) error {
-	if !s.config.Development {
-		return nil
-	}
-	return func(ctx context.Context, d user.Delivery) error {
-		s.log.InfoContext(ctx, "development: verification code", "user", d.UserID, "by", string(d.By), "to", d.Address, "code", d.Text)
-		return nil
 	}
 }
 

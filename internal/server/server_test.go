@@ -39,6 +39,7 @@ func TestSettle(t *testing.T) {
 		"networks to call":                 {func(c *Config) { c.OutboundAllow = []string{" 10.0.0.0/8", "fd00::/8", "192.0.2.1"} }, "http://localhost:8080", "localhost"},
 		"a database on another machine":    {func(c *Config) { c.Database = "postgresql://db/signet" }, "http://localhost:8080", "localhost"},
 		"metrics":                          {func(c *Config) { c.MetricsListen = ":9090" }, "http://localhost:8080", "localhost"},
+		"mail":                             {func(c *Config) { c.SMTPURL, c.SMTPFrom = "smtps://mail.example.org", "no-reply@example.org" }, "http://localhost:8080", "localhost"},
 		"a port that the system is to say": {func(c *Config) { c.Listen = "localhost:0" }, "http://localhost:4711", "localhost"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -77,6 +78,9 @@ func TestSettle(t *testing.T) {
 		"an origin with a star":        func(c *Config) { c.CORSOrigins = []string{"https://*.example"} },
 		"an origin that is null":       func(c *Config) { c.CORSOrigins = []string{"null"} },
 		"a file for a database":        func(c *Config) { c.Database = "signet.db" },
+		"mail without a sender":        func(c *Config) { c.SMTPURL = "smtps://mail.example.org" },
+		"a sender without mail":        func(c *Config) { c.SMTPFrom = "no-reply@example.org" },
+		"mail in the clear":            func(c *Config) { c.SMTPURL, c.SMTPFrom = "smtp://mail.example.org?tls=none", "no-reply@example.org" },
 	} {
 		config := base
 		change(&config)

@@ -27,13 +27,19 @@ type SignIns struct {
 // Kind of the companion objects.
 var Kind = event.Define(event.Schema[SignIns]{
 	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 2,
-	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{}},
+	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{}, PasswordResetRequested{}},
 })
 
 // IDFor is the id of a user's companion object.
 func IDFor(userID string) string {
 	_, id, _ := strings.Cut(userID, "_")
 	return "sgi_" + id
+}
+
+// UserOf is the user whose companion has this id.
+func UserOf(id string) string {
+	_, id, _ = strings.Cut(id, "_")
+	return "usr_" + id
 }
 
 // Place is where a request came from: personal data.

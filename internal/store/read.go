@@ -101,3 +101,12 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) ([]event.Eve
 	})
 	return found, away(ctx, err)
 }
+
+// Position implements event.Log.
+func (s *Store) Position(ctx context.Context) (position int64, err error) {
+	err = s.engine.query(ctx, "SELECT position FROM log_head", nil, func(scan scanner) error { return scan(&position) })
+	return position, away(ctx, err)
+}
+
+// Written implements event.Log.
+func (s *Store) Written() <-chan struct{} { return s.written.Next() }

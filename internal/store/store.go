@@ -70,6 +70,7 @@ type Store struct {
 	clients  *together.Lookups[[32]byte, *event.Bearer]  // likewise
 	records  *together.Lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
 	decided  chan decision
+	written  event.Bell
 	broken   atomic.Bool // the disk failed: nothing is written any more
 	stopping chan struct{}
 	stopped  chan struct{} // closed once the writer has answered everything it ever will
@@ -78,7 +79,7 @@ type Store struct {
 	closed   error
 }
 
-var _ event.Store = (*Store)(nil)
+var _ event.Log = (*Store)(nil)
 
 // IsPostgres tells whether a database address means PostgreSQL.
 func IsPostgres(database string) bool {
@@ -218,10 +219,8 @@ func (s *Store) Close() error {
 
 // Ping tells whether the database answers.
 func (s *Store) Ping(ctx context.Context) error {
-	return s.engine.query(ctx, "SELECT position FROM log_head", nil, func(scan scanner) error {
-		var position int64
-		return scan(&position)
-	})
+	_, err := s.Position(ctx)
+	return err
 }
 
 // pending is a queued command and its answer.
@@ -410,7 +409,7 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 		return taken, rest, err
 	}
 	// Refusals too wait until what they may rest on is durable.
-	s.decided <- decision{commands: slices.Clone(taken), answers: answers, wrote: !changes.Empty()}
+	s.decided <- decision{commands: slices.Clone(taken), answers: answers, wrote: !changes.Empty(), events: len(changes.Events) > 0}
 	return taken, rest, nil
 }
 
@@ -419,6 +418,7 @@ type decision struct {
 	commands []*pending
 	answers  []error
 	wrote    bool
+	events   bool // some of what it wrote is in the log
 }
 
 // answerDurable answers batches once they are durable. While it waits for the disk the writer goes on with the next
@@ -445,6 +445,9 @@ func (s *Store) answerDurable() {
 				s.broken.Store(true)
 				s.log.Error("the disk does not keep what is written: restart when it does", "error", failed)
 			}
+		}
+		if slices.ContainsFunc(all, func(d decision) bool { return d.events }) {
+			s.written.Ring()
 		}
 		for _, d := range all {
 			for i, p := range d.commands {

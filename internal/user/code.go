@@ -76,13 +76,13 @@ const (
 var (
 	ErrNothingToVerify       = errs.New(errs.FailedPrecondition, NothingToVerify, "there is no phone number to verify: set one first")
 	ErrAlreadyVerified       = errs.New(errs.FailedPrecondition, AlreadyVerified, "this is verified already: there is nothing to do")
-	ErrDeliveryNotConfigured = errs.New(errs.FailedPrecondition, DeliveryNotConfigured, "this installation cannot send codes: ask an administrator to make one for you")
+	ErrDeliveryNotConfigured = errs.New(errs.FailedPrecondition, DeliveryNotConfigured, "this installation cannot send codes: ask an administrator for help")
 	errDeliveryFailed        = &errs.Error{Kind: errs.Unavailable, Reason: DeliveryFailed, RetryAfter: 10 * time.Second,
 		Message: "the code could not be sent: ask for another one shortly"}
 )
 
-// errWrongCode is the one answer to a code that does not count, whatever is wrong with it.
-func errWrongCode() error {
+// ErrWrongCode is the one answer to a code that does not count, whatever is wrong with it.
+func ErrWrongCode() error {
 	return errs.Invalid(errs.Violation{Field: "code", Message: "is wrong, used or expired: after five wrong attempts ask for a new one"})
 }
 
@@ -98,6 +98,7 @@ type Delivery struct {
 	UserID   string
 	By       Contact
 	Address  string
+	Name     string // the display name
 	Language string // preferred by the person; empty: none
 }
 
@@ -125,11 +126,62 @@ func SendMyCode(ctx context.Context, s event.Store, master secret.MasterKey, cal
 	return d.Expires, nil
 }
 
+// EmailCodeRequested records that the person asked for a mail with a code for the e-mail address.
+type EmailCodeRequested struct{}
+
+// EventType implements event.Fact.
+func (EmailCodeRequested) EventType() event.Type { return "user.email_code_requested.v1" }
+
+// Apply implements event.Fact.
+func (EmailCodeRequested) Apply(*User) {}
+
+// EmailCodes counts the mails with a code for the e-mail address of a user.
+func EmailCodes(master secret.MasterKey, id string) MailCount {
+	return CountMails(master, "email code", id)
+}
+
+// RequestMyEmailCode records that the caller wants a mail with a code; whoever sends it makes the code, see MailedCode. It
+// will hold at least until expires. Errors: ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
+func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller) (expires time.Time, err error) {
+	count := EmailCodes(master, caller.UserID)
+	_, err = mine(caller).change(ctx, s, event.Command{Rows: []event.RowKey{count.Row}}, isHuman, event.IfMatch{},
+		func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+			if u.State.Human.Email.Verified {
+				return nil, ErrAlreadyVerified
+			}
+			wait, err := count.Take(tx)
+			if err != nil {
+				return nil, err
+			}
+			if wait > 0 {
+				return nil, errTooManyMails(wait)
+			}
+			expires = event.Time(tx.Now() + codeLife.Microseconds())
+			return EmailCodeRequested{}, nil
+		})
+	return expires, err
+}
+
+// MailedCode makes a code for a mail to a person's e-mail address. count is nil where the mail was counted when it was asked
+// for. Errors: ErrNotFound; ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
+func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string, count *MailCount) (Delivery, error) {
+	return makeCodeOnce(ctx, s, master, subject{id, event.Origin{Actor: event.System}, present}, ByEmail, count)
+}
+
 func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who subject, by Contact) (Delivery, error) {
+	return makeCodeOnce(ctx, s, master, who, by, nil)
+}
+
+func makeCodeOnce(ctx context.Context, s event.Store, master secret.MasterKey, who subject, by Contact, count *MailCount) (Delivery, error) {
 	d := Delivery{UserID: who.id, By: by, Code: Code{Text: secret.NewCode()}}
+	var rows []event.RowKey
+	if count != nil {
+		rows = append(rows, count.Row)
+	}
 	err := s.Do(ctx, event.Command{
 		Origin: who.origin,
 		Write:  []event.Ref{Kind.Ref(who.id)}, // nothing is said about the user, but the address must not change meanwhile
+		Rows:   rows,
 		Decide: func(tx *event.Tx) error {
 			u, err := who.get(tx, isHuman)
 			if err != nil {
@@ -142,24 +194,53 @@ func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who s
 			case verified:
 				return ErrAlreadyVerified
 			}
+			if count != nil {
+				wait, err := count.Take(tx)
+				if err != nil {
+					return err
+				}
+				if wait > 0 {
+					return errTooManyMails(wait)
+				}
+			}
 			value, err := json.Marshal(pendingCode{MAC: codeMAC(master, u.ID, by, address, d.Text)})
 			if err != nil {
 				return err
 			}
 			expires := tx.Now() + codeLife.Microseconds()
 			tx.PutRow(event.Row{RowKey: CodeRow(u.ID, by), Value: value, Expires: expires})
-			d.Address, d.Language, d.Expires = address, u.State.Human.Profile.PreferredLanguage, event.Time(expires)
+			d.fill(u.State.Human, address, expires)
 			return nil
 		},
 	})
 	return d, err
 }
 
+func (d *Delivery) fill(h *Human, address string, expires int64) {
+	d.Address, d.Name, d.Language, d.Expires = address, h.Profile.DisplayName, h.Profile.PreferredLanguage, event.Time(expires)
+}
+
 // VerifyMine takes a code for the caller's contact, which counts as proven if it is right. A wrong one is counted, so the
 // command succeeds also where the answer is a refusal. Errors: ErrNotHuman; Aborted when match does not hold;
 // InvalidArgument on code.
 func VerifyMine(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller, by Contact, match event.IfMatch, code string) (event.Details, error) {
-	who, row := mine(caller), CodeRow(caller.UserID, by)
+	return verify(ctx, s, master, mine(caller), by, match, code)
+}
+
+// VerifyEmailByCode takes a code for an e-mail address from somebody who is not signed in, but has the mail with the code and
+// the user's identifier. Errors: InvalidArgument on code, whatever is wrong.
+func VerifyEmailByCode(ctx context.Context, s event.Store, master secret.MasterKey, origin event.Origin, id, code string) (event.Details, error) {
+	active := func(o *event.Object[User], err error) (*event.Object[User], error) {
+		if err == nil && (o == nil || o.State.State != Active || o.State.Human == nil) {
+			return nil, ErrWrongCode()
+		}
+		return o, err
+	}
+	return verify(ctx, s, master, subject{id, origin, active}, ByEmail, event.IfMatch{}, code)
+}
+
+func verify(ctx context.Context, s event.Store, master secret.MasterKey, who subject, by Contact, match event.IfMatch, code string) (event.Details, error) {
+	row := CodeRow(who.id, by)
 	code = strings.ToUpper(code)
 	var details event.Details
 	var right bool
@@ -196,7 +277,7 @@ func VerifyMine(ctx context.Context, s event.Store, master secret.MasterKey, cal
 		},
 	})
 	if err == nil && !right {
-		return event.Details{}, errWrongCode()
+		return event.Details{}, ErrWrongCode()
 	}
 	return details, err
 }

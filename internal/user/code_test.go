@@ -300,14 +300,18 @@ func TestTheRowsWithSecretsOfAUser(t *testing.T) {
 	s := unproven(t)
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: user.SecretRow("usr_a"), Value: []byte("hash")})
+	s.GivenRow(event.Row{RowKey: user.PlacesRow("usr_a"), Value: []byte("places")})
 	code(t, s, user.ByEmail)
 	code(t, s, user.ByPhone)
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.EmailVerified{})
+	_, err := user.ResetCode(t.Context(), s, s.Master, "usr_a")
+	must(t, err)
 	for _, key := range user.SecretRows("usr_a") {
 		if row, err := s.Row(t.Context(), key); row == nil || err != nil || key.Shelf != event.Secrets {
 			t.Errorf("there is nothing at %v (%v)", key, err)
 		}
 	}
-	if len(user.SecretRows("usr_a")) < 4 {
+	if len(user.SecretRows("usr_a")) < 6 {
 		t.Error("some rows are not listed")
 	}
 }

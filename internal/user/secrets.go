@@ -21,9 +21,14 @@ func SecretRow(id string) event.RowKey {
 	return event.RowKey{Shelf: event.Secrets, Key: id + "/secret"}
 }
 
+// PlacesRow is where it is kept from where a user has signed in, as MACs.
+func PlacesRow(id string) event.RowKey {
+	return event.RowKey{Shelf: event.Secrets, Key: id + "/sign_in_places"}
+}
+
 // SecretRows are all rows that may hold a secret of a user: they go when the user goes.
 func SecretRows(id string) []event.RowKey {
-	return []event.RowKey{PasswordRow(id), SecretRow(id), CodeRow(id, ByEmail), CodeRow(id, ByPhone)}
+	return []event.RowKey{PasswordRow(id), SecretRow(id), CodeRow(id, ByEmail), CodeRow(id, ByPhone), ResetRow(id), PlacesRow(id)}
 }
 
 // SecretSet records that a service user got a new secret. The hash itself is a secret, not a fact.

@@ -113,6 +113,8 @@ func TestBadSettings(t *testing.T) {
 		{name: "several documents", file: "log-level: info\n---\nlog-level: warn\n", says: "more than one document"},
 		{name: "no YAML", file: "listen: [\n", says: "the configuration file: yaml:"},
 		{name: "no file", args: []string{"--config", "missing.yaml"}, says: "missing.yaml: no such file"},
+		{name: "mail server of another kind", args: []string{"--smtp-url", strings.Replace(address, "postgres:", "imap:", 1)}, says: "--smtp-url should look like"},
+		{name: "mail server without a sender", env: []string{"SIGNET_SMTP_URL=" + strings.Replace(address, "postgres:", "smtps:", 1)}, says: "--smtp-"},
 		{name: "bad value in a list from the environment", env: []string{"SIGNET_TRUSTED_PROXIES=10.0.0.0/8, proxy"}, says: `--trusted-proxies " proxy"`},
 		{name: "bad value in a list from the file", file: "cors-origins: [https://app.example.org, nothing]\n", says: `--cors-origins "nothing"`},
 	} {

@@ -621,6 +621,210 @@ func (x *ChangeMyPasswordResponse) GetDetails() *Details {
 	return nil
 }
 
+// Who has forgotten the password.
+type RequestPasswordResetRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// `userName@domain`, or a user name or verified e-mail address within the
+	// organization.
+	LoginName string `protobuf:"bytes,1,opt,name=login_name,json=loginName,proto3" json:"login_name,omitempty"`
+	// Organization to look for the user in. Without it, a name without a domain
+	// belongs to the default organization.
+	OrgId         string `protobuf:"bytes,2,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestPasswordResetRequest) Reset() {
+	*x = RequestPasswordResetRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestPasswordResetRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestPasswordResetRequest) ProtoMessage() {}
+
+func (x *RequestPasswordResetRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestPasswordResetRequest.ProtoReflect.Descriptor instead.
+func (*RequestPasswordResetRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *RequestPasswordResetRequest) GetLoginName() string {
+	if x != nil {
+		return x.LoginName
+	}
+	return ""
+}
+
+func (x *RequestPasswordResetRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+// Answer to RequestPasswordReset: it says nothing.
+type RequestPasswordResetResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RequestPasswordResetResponse) Reset() {
+	*x = RequestPasswordResetResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RequestPasswordResetResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RequestPasswordResetResponse) ProtoMessage() {}
+
+func (x *RequestPasswordResetResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RequestPasswordResetResponse.ProtoReflect.Descriptor instead.
+func (*RequestPasswordResetResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{8}
+}
+
+// The code that was sent, and the password to set.
+type ResetPasswordRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user, from the link in the mail.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// The code, in whatever case.
+	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
+	// New password, 1 to 72 characters.
+	NewPassword   string `protobuf:"bytes,3,opt,name=new_password,json=newPassword,proto3" json:"new_password,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetPasswordRequest) Reset() {
+	*x = ResetPasswordRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetPasswordRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetPasswordRequest) ProtoMessage() {}
+
+func (x *ResetPasswordRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetPasswordRequest.ProtoReflect.Descriptor instead.
+func (*ResetPasswordRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ResetPasswordRequest) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetNewPassword() string {
+	if x != nil {
+		return x.NewPassword
+	}
+	return ""
+}
+
+// Answer to ResetPassword.
+type ResetPasswordResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResetPasswordResponse) Reset() {
+	*x = ResetPasswordResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResetPasswordResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResetPasswordResponse) ProtoMessage() {}
+
+func (x *ResetPasswordResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResetPasswordResponse.ProtoReflect.Descriptor instead.
+func (*ResetPasswordResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ResetPasswordResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 // GetMyUser has no parameters.
 type GetMyUserRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -630,7 +834,7 @@ type GetMyUserRequest struct {
 
 func (x *GetMyUserRequest) Reset() {
 	*x = GetMyUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[7]
+	mi := &file_signet_v1_user_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -642,7 +846,7 @@ func (x *GetMyUserRequest) String() string {
 func (*GetMyUserRequest) ProtoMessage() {}
 
 func (x *GetMyUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[7]
+	mi := &file_signet_v1_user_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -655,7 +859,7 @@ func (x *GetMyUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMyUserRequest.ProtoReflect.Descriptor instead.
 func (*GetMyUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{11}
 }
 
 // Answer to GetMyUser.
@@ -669,7 +873,7 @@ type GetMyUserResponse struct {
 
 func (x *GetMyUserResponse) Reset() {
 	*x = GetMyUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[8]
+	mi := &file_signet_v1_user_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -681,7 +885,7 @@ func (x *GetMyUserResponse) String() string {
 func (*GetMyUserResponse) ProtoMessage() {}
 
 func (x *GetMyUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[8]
+	mi := &file_signet_v1_user_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -694,7 +898,7 @@ func (x *GetMyUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetMyUserResponse.ProtoReflect.Descriptor instead.
 func (*GetMyUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetMyUserResponse) GetUser() *User {
@@ -715,7 +919,7 @@ type GetUserRequest struct {
 
 func (x *GetUserRequest) Reset() {
 	*x = GetUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[9]
+	mi := &file_signet_v1_user_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -727,7 +931,7 @@ func (x *GetUserRequest) String() string {
 func (*GetUserRequest) ProtoMessage() {}
 
 func (x *GetUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[9]
+	mi := &file_signet_v1_user_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -740,7 +944,7 @@ func (x *GetUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserRequest.ProtoReflect.Descriptor instead.
 func (*GetUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetUserRequest) GetUserId() string {
@@ -761,7 +965,7 @@ type GetUserResponse struct {
 
 func (x *GetUserResponse) Reset() {
 	*x = GetUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[10]
+	mi := &file_signet_v1_user_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -773,7 +977,7 @@ func (x *GetUserResponse) String() string {
 func (*GetUserResponse) ProtoMessage() {}
 
 func (x *GetUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[10]
+	mi := &file_signet_v1_user_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -786,7 +990,7 @@ func (x *GetUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetUserResponse.ProtoReflect.Descriptor instead.
 func (*GetUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *GetUserResponse) GetUser() *User {
@@ -819,7 +1023,7 @@ type AddHumanUserRequest struct {
 
 func (x *AddHumanUserRequest) Reset() {
 	*x = AddHumanUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[11]
+	mi := &file_signet_v1_user_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -831,7 +1035,7 @@ func (x *AddHumanUserRequest) String() string {
 func (*AddHumanUserRequest) ProtoMessage() {}
 
 func (x *AddHumanUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[11]
+	mi := &file_signet_v1_user_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -844,7 +1048,7 @@ func (x *AddHumanUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddHumanUserRequest.ProtoReflect.Descriptor instead.
 func (*AddHumanUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AddHumanUserRequest) GetUserName() string {
@@ -902,7 +1106,7 @@ type AddHumanUserResponse struct {
 
 func (x *AddHumanUserResponse) Reset() {
 	*x = AddHumanUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[12]
+	mi := &file_signet_v1_user_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -914,7 +1118,7 @@ func (x *AddHumanUserResponse) String() string {
 func (*AddHumanUserResponse) ProtoMessage() {}
 
 func (x *AddHumanUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[12]
+	mi := &file_signet_v1_user_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -927,7 +1131,7 @@ func (x *AddHumanUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddHumanUserResponse.ProtoReflect.Descriptor instead.
 func (*AddHumanUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *AddHumanUserResponse) GetDetails() *Details {
@@ -960,7 +1164,7 @@ type AddServiceUserRequest struct {
 
 func (x *AddServiceUserRequest) Reset() {
 	*x = AddServiceUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[13]
+	mi := &file_signet_v1_user_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -972,7 +1176,7 @@ func (x *AddServiceUserRequest) String() string {
 func (*AddServiceUserRequest) ProtoMessage() {}
 
 func (x *AddServiceUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[13]
+	mi := &file_signet_v1_user_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -985,7 +1189,7 @@ func (x *AddServiceUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServiceUserRequest.ProtoReflect.Descriptor instead.
 func (*AddServiceUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *AddServiceUserRequest) GetUserName() string {
@@ -1022,7 +1226,7 @@ type AddServiceUserResponse struct {
 
 func (x *AddServiceUserResponse) Reset() {
 	*x = AddServiceUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[14]
+	mi := &file_signet_v1_user_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1238,7 @@ func (x *AddServiceUserResponse) String() string {
 func (*AddServiceUserResponse) ProtoMessage() {}
 
 func (x *AddServiceUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[14]
+	mi := &file_signet_v1_user_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1251,7 @@ func (x *AddServiceUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServiceUserResponse.ProtoReflect.Descriptor instead.
 func (*AddServiceUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *AddServiceUserResponse) GetDetails() *Details {
@@ -1088,7 +1292,7 @@ type ListUsersRequest struct {
 
 func (x *ListUsersRequest) Reset() {
 	*x = ListUsersRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[15]
+	mi := &file_signet_v1_user_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1100,7 +1304,7 @@ func (x *ListUsersRequest) String() string {
 func (*ListUsersRequest) ProtoMessage() {}
 
 func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[15]
+	mi := &file_signet_v1_user_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1113,7 +1317,7 @@ func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUsersRequest.ProtoReflect.Descriptor instead.
 func (*ListUsersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListUsersRequest) GetPageSize() int32 {
@@ -1179,7 +1383,7 @@ type ListUsersResponse struct {
 
 func (x *ListUsersResponse) Reset() {
 	*x = ListUsersResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[16]
+	mi := &file_signet_v1_user_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1395,7 @@ func (x *ListUsersResponse) String() string {
 func (*ListUsersResponse) ProtoMessage() {}
 
 func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[16]
+	mi := &file_signet_v1_user_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1408,7 @@ func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUsersResponse.ProtoReflect.Descriptor instead.
 func (*ListUsersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListUsersResponse) GetUsers() []*User {
@@ -1245,7 +1449,7 @@ type UpdateUserProfileRequest struct {
 
 func (x *UpdateUserProfileRequest) Reset() {
 	*x = UpdateUserProfileRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[17]
+	mi := &file_signet_v1_user_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1257,7 +1461,7 @@ func (x *UpdateUserProfileRequest) String() string {
 func (*UpdateUserProfileRequest) ProtoMessage() {}
 
 func (x *UpdateUserProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[17]
+	mi := &file_signet_v1_user_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1270,7 +1474,7 @@ func (x *UpdateUserProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserProfileRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserProfileRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *UpdateUserProfileRequest) GetUserId() string {
@@ -1333,7 +1537,7 @@ type UpdateUserProfileResponse struct {
 
 func (x *UpdateUserProfileResponse) Reset() {
 	*x = UpdateUserProfileResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[18]
+	mi := &file_signet_v1_user_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1345,7 +1549,7 @@ func (x *UpdateUserProfileResponse) String() string {
 func (*UpdateUserProfileResponse) ProtoMessage() {}
 
 func (x *UpdateUserProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[18]
+	mi := &file_signet_v1_user_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1358,7 +1562,7 @@ func (x *UpdateUserProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserProfileResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserProfileResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *UpdateUserProfileResponse) GetDetails() *Details {
@@ -1383,7 +1587,7 @@ type UpdateServiceUserRequest struct {
 
 func (x *UpdateServiceUserRequest) Reset() {
 	*x = UpdateServiceUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[19]
+	mi := &file_signet_v1_user_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1599,7 @@ func (x *UpdateServiceUserRequest) String() string {
 func (*UpdateServiceUserRequest) ProtoMessage() {}
 
 func (x *UpdateServiceUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[19]
+	mi := &file_signet_v1_user_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1612,7 @@ func (x *UpdateServiceUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateServiceUserRequest.ProtoReflect.Descriptor instead.
 func (*UpdateServiceUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UpdateServiceUserRequest) GetUserId() string {
@@ -1443,7 +1647,7 @@ type UpdateServiceUserResponse struct {
 
 func (x *UpdateServiceUserResponse) Reset() {
 	*x = UpdateServiceUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[20]
+	mi := &file_signet_v1_user_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1455,7 +1659,7 @@ func (x *UpdateServiceUserResponse) String() string {
 func (*UpdateServiceUserResponse) ProtoMessage() {}
 
 func (x *UpdateServiceUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[20]
+	mi := &file_signet_v1_user_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1468,7 +1672,7 @@ func (x *UpdateServiceUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateServiceUserResponse.ProtoReflect.Descriptor instead.
 func (*UpdateServiceUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *UpdateServiceUserResponse) GetDetails() *Details {
@@ -1492,7 +1696,7 @@ type SetUserNameRequest struct {
 
 func (x *SetUserNameRequest) Reset() {
 	*x = SetUserNameRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[21]
+	mi := &file_signet_v1_user_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1504,7 +1708,7 @@ func (x *SetUserNameRequest) String() string {
 func (*SetUserNameRequest) ProtoMessage() {}
 
 func (x *SetUserNameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[21]
+	mi := &file_signet_v1_user_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1517,7 +1721,7 @@ func (x *SetUserNameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserNameRequest.ProtoReflect.Descriptor instead.
 func (*SetUserNameRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetUserNameRequest) GetUserId() string {
@@ -1545,7 +1749,7 @@ type SetUserNameResponse struct {
 
 func (x *SetUserNameResponse) Reset() {
 	*x = SetUserNameResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[22]
+	mi := &file_signet_v1_user_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1557,7 +1761,7 @@ func (x *SetUserNameResponse) String() string {
 func (*SetUserNameResponse) ProtoMessage() {}
 
 func (x *SetUserNameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[22]
+	mi := &file_signet_v1_user_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1570,7 +1774,7 @@ func (x *SetUserNameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserNameResponse.ProtoReflect.Descriptor instead.
 func (*SetUserNameResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetUserNameResponse) GetDetails() *Details {
@@ -1596,7 +1800,7 @@ type SetUserEmailRequest struct {
 
 func (x *SetUserEmailRequest) Reset() {
 	*x = SetUserEmailRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[23]
+	mi := &file_signet_v1_user_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1608,7 +1812,7 @@ func (x *SetUserEmailRequest) String() string {
 func (*SetUserEmailRequest) ProtoMessage() {}
 
 func (x *SetUserEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[23]
+	mi := &file_signet_v1_user_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1621,7 +1825,7 @@ func (x *SetUserEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserEmailRequest.ProtoReflect.Descriptor instead.
 func (*SetUserEmailRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetUserEmailRequest) GetUserId() string {
@@ -1656,7 +1860,7 @@ type SetUserEmailResponse struct {
 
 func (x *SetUserEmailResponse) Reset() {
 	*x = SetUserEmailResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[24]
+	mi := &file_signet_v1_user_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1872,7 @@ func (x *SetUserEmailResponse) String() string {
 func (*SetUserEmailResponse) ProtoMessage() {}
 
 func (x *SetUserEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[24]
+	mi := &file_signet_v1_user_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1885,7 @@ func (x *SetUserEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserEmailResponse.ProtoReflect.Descriptor instead.
 func (*SetUserEmailResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetUserEmailResponse) GetDetails() *Details {
@@ -1702,7 +1906,7 @@ type CreateEmailCodeRequest struct {
 
 func (x *CreateEmailCodeRequest) Reset() {
 	*x = CreateEmailCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[25]
+	mi := &file_signet_v1_user_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1714,7 +1918,7 @@ func (x *CreateEmailCodeRequest) String() string {
 func (*CreateEmailCodeRequest) ProtoMessage() {}
 
 func (x *CreateEmailCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[25]
+	mi := &file_signet_v1_user_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1727,7 +1931,7 @@ func (x *CreateEmailCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateEmailCodeRequest.ProtoReflect.Descriptor instead.
 func (*CreateEmailCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CreateEmailCodeRequest) GetUserId() string {
@@ -1750,7 +1954,7 @@ type CreateEmailCodeResponse struct {
 
 func (x *CreateEmailCodeResponse) Reset() {
 	*x = CreateEmailCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[26]
+	mi := &file_signet_v1_user_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1762,7 +1966,7 @@ func (x *CreateEmailCodeResponse) String() string {
 func (*CreateEmailCodeResponse) ProtoMessage() {}
 
 func (x *CreateEmailCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[26]
+	mi := &file_signet_v1_user_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1775,7 +1979,7 @@ func (x *CreateEmailCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateEmailCodeResponse.ProtoReflect.Descriptor instead.
 func (*CreateEmailCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CreateEmailCodeResponse) GetCode() string {
@@ -1804,7 +2008,7 @@ type SetMyEmailRequest struct {
 
 func (x *SetMyEmailRequest) Reset() {
 	*x = SetMyEmailRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[27]
+	mi := &file_signet_v1_user_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +2020,7 @@ func (x *SetMyEmailRequest) String() string {
 func (*SetMyEmailRequest) ProtoMessage() {}
 
 func (x *SetMyEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[27]
+	mi := &file_signet_v1_user_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +2033,7 @@ func (x *SetMyEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyEmailRequest.ProtoReflect.Descriptor instead.
 func (*SetMyEmailRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetMyEmailRequest) GetEmail() string {
@@ -1850,7 +2054,7 @@ type SetMyEmailResponse struct {
 
 func (x *SetMyEmailResponse) Reset() {
 	*x = SetMyEmailResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[28]
+	mi := &file_signet_v1_user_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1862,7 +2066,7 @@ func (x *SetMyEmailResponse) String() string {
 func (*SetMyEmailResponse) ProtoMessage() {}
 
 func (x *SetMyEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[28]
+	mi := &file_signet_v1_user_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1875,7 +2079,7 @@ func (x *SetMyEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyEmailResponse.ProtoReflect.Descriptor instead.
 func (*SetMyEmailResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetMyEmailResponse) GetDetails() *Details {
@@ -1894,7 +2098,7 @@ type RequestMyEmailCodeRequest struct {
 
 func (x *RequestMyEmailCodeRequest) Reset() {
 	*x = RequestMyEmailCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[29]
+	mi := &file_signet_v1_user_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1906,7 +2110,7 @@ func (x *RequestMyEmailCodeRequest) String() string {
 func (*RequestMyEmailCodeRequest) ProtoMessage() {}
 
 func (x *RequestMyEmailCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[29]
+	mi := &file_signet_v1_user_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1919,13 +2123,13 @@ func (x *RequestMyEmailCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyEmailCodeRequest.ProtoReflect.Descriptor instead.
 func (*RequestMyEmailCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{33}
 }
 
 // Answer to RequestMyEmailCode.
 type RequestMyEmailCodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// When the code expires.
+	// Until when the code holds at least.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1933,7 +2137,7 @@ type RequestMyEmailCodeResponse struct {
 
 func (x *RequestMyEmailCodeResponse) Reset() {
 	*x = RequestMyEmailCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[30]
+	mi := &file_signet_v1_user_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2149,7 @@ func (x *RequestMyEmailCodeResponse) String() string {
 func (*RequestMyEmailCodeResponse) ProtoMessage() {}
 
 func (x *RequestMyEmailCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[30]
+	mi := &file_signet_v1_user_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2162,7 @@ func (x *RequestMyEmailCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyEmailCodeResponse.ProtoReflect.Descriptor instead.
 func (*RequestMyEmailCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RequestMyEmailCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
@@ -1979,7 +2183,7 @@ type VerifyMyEmailRequest struct {
 
 func (x *VerifyMyEmailRequest) Reset() {
 	*x = VerifyMyEmailRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[31]
+	mi := &file_signet_v1_user_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1991,7 +2195,7 @@ func (x *VerifyMyEmailRequest) String() string {
 func (*VerifyMyEmailRequest) ProtoMessage() {}
 
 func (x *VerifyMyEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[31]
+	mi := &file_signet_v1_user_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2004,7 +2208,7 @@ func (x *VerifyMyEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyEmailRequest.ProtoReflect.Descriptor instead.
 func (*VerifyMyEmailRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *VerifyMyEmailRequest) GetCode() string {
@@ -2025,7 +2229,7 @@ type VerifyMyEmailResponse struct {
 
 func (x *VerifyMyEmailResponse) Reset() {
 	*x = VerifyMyEmailResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[32]
+	mi := &file_signet_v1_user_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2037,7 +2241,7 @@ func (x *VerifyMyEmailResponse) String() string {
 func (*VerifyMyEmailResponse) ProtoMessage() {}
 
 func (x *VerifyMyEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[32]
+	mi := &file_signet_v1_user_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2050,7 +2254,7 @@ func (x *VerifyMyEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyEmailResponse.ProtoReflect.Descriptor instead.
 func (*VerifyMyEmailResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{32}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *VerifyMyEmailResponse) GetDetails() *Details {
@@ -2076,7 +2280,7 @@ type SetUserPhoneRequest struct {
 
 func (x *SetUserPhoneRequest) Reset() {
 	*x = SetUserPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[33]
+	mi := &file_signet_v1_user_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2292,7 @@ func (x *SetUserPhoneRequest) String() string {
 func (*SetUserPhoneRequest) ProtoMessage() {}
 
 func (x *SetUserPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[33]
+	mi := &file_signet_v1_user_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2305,7 @@ func (x *SetUserPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserPhoneRequest.ProtoReflect.Descriptor instead.
 func (*SetUserPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{33}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SetUserPhoneRequest) GetUserId() string {
@@ -2136,7 +2340,7 @@ type SetUserPhoneResponse struct {
 
 func (x *SetUserPhoneResponse) Reset() {
 	*x = SetUserPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[34]
+	mi := &file_signet_v1_user_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2148,7 +2352,7 @@ func (x *SetUserPhoneResponse) String() string {
 func (*SetUserPhoneResponse) ProtoMessage() {}
 
 func (x *SetUserPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[34]
+	mi := &file_signet_v1_user_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2161,7 +2365,7 @@ func (x *SetUserPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserPhoneResponse.ProtoReflect.Descriptor instead.
 func (*SetUserPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{34}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SetUserPhoneResponse) GetDetails() *Details {
@@ -2182,7 +2386,7 @@ type CreatePhoneCodeRequest struct {
 
 func (x *CreatePhoneCodeRequest) Reset() {
 	*x = CreatePhoneCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[35]
+	mi := &file_signet_v1_user_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2194,7 +2398,7 @@ func (x *CreatePhoneCodeRequest) String() string {
 func (*CreatePhoneCodeRequest) ProtoMessage() {}
 
 func (x *CreatePhoneCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[35]
+	mi := &file_signet_v1_user_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2207,7 +2411,7 @@ func (x *CreatePhoneCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePhoneCodeRequest.ProtoReflect.Descriptor instead.
 func (*CreatePhoneCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{35}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *CreatePhoneCodeRequest) GetUserId() string {
@@ -2230,7 +2434,7 @@ type CreatePhoneCodeResponse struct {
 
 func (x *CreatePhoneCodeResponse) Reset() {
 	*x = CreatePhoneCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[36]
+	mi := &file_signet_v1_user_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2446,7 @@ func (x *CreatePhoneCodeResponse) String() string {
 func (*CreatePhoneCodeResponse) ProtoMessage() {}
 
 func (x *CreatePhoneCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[36]
+	mi := &file_signet_v1_user_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2459,7 @@ func (x *CreatePhoneCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePhoneCodeResponse.ProtoReflect.Descriptor instead.
 func (*CreatePhoneCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{36}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *CreatePhoneCodeResponse) GetCode() string {
@@ -2284,7 +2488,7 @@ type SetMyPhoneRequest struct {
 
 func (x *SetMyPhoneRequest) Reset() {
 	*x = SetMyPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[37]
+	mi := &file_signet_v1_user_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2296,7 +2500,7 @@ func (x *SetMyPhoneRequest) String() string {
 func (*SetMyPhoneRequest) ProtoMessage() {}
 
 func (x *SetMyPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[37]
+	mi := &file_signet_v1_user_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2309,7 +2513,7 @@ func (x *SetMyPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyPhoneRequest.ProtoReflect.Descriptor instead.
 func (*SetMyPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{37}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SetMyPhoneRequest) GetPhone() string {
@@ -2330,7 +2534,7 @@ type SetMyPhoneResponse struct {
 
 func (x *SetMyPhoneResponse) Reset() {
 	*x = SetMyPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[38]
+	mi := &file_signet_v1_user_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2546,7 @@ func (x *SetMyPhoneResponse) String() string {
 func (*SetMyPhoneResponse) ProtoMessage() {}
 
 func (x *SetMyPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[38]
+	mi := &file_signet_v1_user_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2559,7 @@ func (x *SetMyPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyPhoneResponse.ProtoReflect.Descriptor instead.
 func (*SetMyPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{38}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetMyPhoneResponse) GetDetails() *Details {
@@ -2374,7 +2578,7 @@ type RequestMyPhoneCodeRequest struct {
 
 func (x *RequestMyPhoneCodeRequest) Reset() {
 	*x = RequestMyPhoneCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[39]
+	mi := &file_signet_v1_user_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2386,7 +2590,7 @@ func (x *RequestMyPhoneCodeRequest) String() string {
 func (*RequestMyPhoneCodeRequest) ProtoMessage() {}
 
 func (x *RequestMyPhoneCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[39]
+	mi := &file_signet_v1_user_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2399,7 +2603,7 @@ func (x *RequestMyPhoneCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyPhoneCodeRequest.ProtoReflect.Descriptor instead.
 func (*RequestMyPhoneCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{39}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{43}
 }
 
 // Answer to RequestMyPhoneCode.
@@ -2413,7 +2617,7 @@ type RequestMyPhoneCodeResponse struct {
 
 func (x *RequestMyPhoneCodeResponse) Reset() {
 	*x = RequestMyPhoneCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[40]
+	mi := &file_signet_v1_user_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2425,7 +2629,7 @@ func (x *RequestMyPhoneCodeResponse) String() string {
 func (*RequestMyPhoneCodeResponse) ProtoMessage() {}
 
 func (x *RequestMyPhoneCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[40]
+	mi := &file_signet_v1_user_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2438,7 +2642,7 @@ func (x *RequestMyPhoneCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyPhoneCodeResponse.ProtoReflect.Descriptor instead.
 func (*RequestMyPhoneCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{40}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *RequestMyPhoneCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
@@ -2459,7 +2663,7 @@ type VerifyMyPhoneRequest struct {
 
 func (x *VerifyMyPhoneRequest) Reset() {
 	*x = VerifyMyPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[41]
+	mi := &file_signet_v1_user_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2471,7 +2675,7 @@ func (x *VerifyMyPhoneRequest) String() string {
 func (*VerifyMyPhoneRequest) ProtoMessage() {}
 
 func (x *VerifyMyPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[41]
+	mi := &file_signet_v1_user_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2484,7 +2688,7 @@ func (x *VerifyMyPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyPhoneRequest.ProtoReflect.Descriptor instead.
 func (*VerifyMyPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{41}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *VerifyMyPhoneRequest) GetCode() string {
@@ -2505,7 +2709,7 @@ type VerifyMyPhoneResponse struct {
 
 func (x *VerifyMyPhoneResponse) Reset() {
 	*x = VerifyMyPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[42]
+	mi := &file_signet_v1_user_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2517,7 +2721,7 @@ func (x *VerifyMyPhoneResponse) String() string {
 func (*VerifyMyPhoneResponse) ProtoMessage() {}
 
 func (x *VerifyMyPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[42]
+	mi := &file_signet_v1_user_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2530,7 +2734,7 @@ func (x *VerifyMyPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyPhoneResponse.ProtoReflect.Descriptor instead.
 func (*VerifyMyPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{42}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *VerifyMyPhoneResponse) GetDetails() *Details {
@@ -2551,7 +2755,7 @@ type RemoveUserPhoneRequest struct {
 
 func (x *RemoveUserPhoneRequest) Reset() {
 	*x = RemoveUserPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[43]
+	mi := &file_signet_v1_user_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2767,7 @@ func (x *RemoveUserPhoneRequest) String() string {
 func (*RemoveUserPhoneRequest) ProtoMessage() {}
 
 func (x *RemoveUserPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[43]
+	mi := &file_signet_v1_user_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2780,7 @@ func (x *RemoveUserPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserPhoneRequest.ProtoReflect.Descriptor instead.
 func (*RemoveUserPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{43}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *RemoveUserPhoneRequest) GetUserId() string {
@@ -2597,7 +2801,7 @@ type RemoveUserPhoneResponse struct {
 
 func (x *RemoveUserPhoneResponse) Reset() {
 	*x = RemoveUserPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[44]
+	mi := &file_signet_v1_user_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2609,7 +2813,7 @@ func (x *RemoveUserPhoneResponse) String() string {
 func (*RemoveUserPhoneResponse) ProtoMessage() {}
 
 func (x *RemoveUserPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[44]
+	mi := &file_signet_v1_user_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2622,7 +2826,7 @@ func (x *RemoveUserPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserPhoneResponse.ProtoReflect.Descriptor instead.
 func (*RemoveUserPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{44}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RemoveUserPhoneResponse) GetDetails() *Details {
@@ -2641,7 +2845,7 @@ type RemoveMyPhoneRequest struct {
 
 func (x *RemoveMyPhoneRequest) Reset() {
 	*x = RemoveMyPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[45]
+	mi := &file_signet_v1_user_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2653,7 +2857,7 @@ func (x *RemoveMyPhoneRequest) String() string {
 func (*RemoveMyPhoneRequest) ProtoMessage() {}
 
 func (x *RemoveMyPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[45]
+	mi := &file_signet_v1_user_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2666,7 +2870,7 @@ func (x *RemoveMyPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMyPhoneRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMyPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{45}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{49}
 }
 
 // Answer to RemoveMyPhone.
@@ -2680,7 +2884,7 @@ type RemoveMyPhoneResponse struct {
 
 func (x *RemoveMyPhoneResponse) Reset() {
 	*x = RemoveMyPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[46]
+	mi := &file_signet_v1_user_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2692,7 +2896,7 @@ func (x *RemoveMyPhoneResponse) String() string {
 func (*RemoveMyPhoneResponse) ProtoMessage() {}
 
 func (x *RemoveMyPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[46]
+	mi := &file_signet_v1_user_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2705,7 +2909,7 @@ func (x *RemoveMyPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMyPhoneResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMyPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{46}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RemoveMyPhoneResponse) GetDetails() *Details {
@@ -2726,7 +2930,7 @@ type DeactivateUserRequest struct {
 
 func (x *DeactivateUserRequest) Reset() {
 	*x = DeactivateUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[47]
+	mi := &file_signet_v1_user_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2738,7 +2942,7 @@ func (x *DeactivateUserRequest) String() string {
 func (*DeactivateUserRequest) ProtoMessage() {}
 
 func (x *DeactivateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[47]
+	mi := &file_signet_v1_user_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2751,7 +2955,7 @@ func (x *DeactivateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateUserRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{47}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *DeactivateUserRequest) GetUserId() string {
@@ -2772,7 +2976,7 @@ type DeactivateUserResponse struct {
 
 func (x *DeactivateUserResponse) Reset() {
 	*x = DeactivateUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[48]
+	mi := &file_signet_v1_user_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2784,7 +2988,7 @@ func (x *DeactivateUserResponse) String() string {
 func (*DeactivateUserResponse) ProtoMessage() {}
 
 func (x *DeactivateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[48]
+	mi := &file_signet_v1_user_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2797,7 +3001,7 @@ func (x *DeactivateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateUserResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{48}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *DeactivateUserResponse) GetDetails() *Details {
@@ -2818,7 +3022,7 @@ type ReactivateUserRequest struct {
 
 func (x *ReactivateUserRequest) Reset() {
 	*x = ReactivateUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[49]
+	mi := &file_signet_v1_user_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2830,7 +3034,7 @@ func (x *ReactivateUserRequest) String() string {
 func (*ReactivateUserRequest) ProtoMessage() {}
 
 func (x *ReactivateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[49]
+	mi := &file_signet_v1_user_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2843,7 +3047,7 @@ func (x *ReactivateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateUserRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{49}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ReactivateUserRequest) GetUserId() string {
@@ -2864,7 +3068,7 @@ type ReactivateUserResponse struct {
 
 func (x *ReactivateUserResponse) Reset() {
 	*x = ReactivateUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[50]
+	mi := &file_signet_v1_user_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2876,7 +3080,7 @@ func (x *ReactivateUserResponse) String() string {
 func (*ReactivateUserResponse) ProtoMessage() {}
 
 func (x *ReactivateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[50]
+	mi := &file_signet_v1_user_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2889,7 +3093,7 @@ func (x *ReactivateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateUserResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{50}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ReactivateUserResponse) GetDetails() *Details {
@@ -2910,7 +3114,7 @@ type LockUserRequest struct {
 
 func (x *LockUserRequest) Reset() {
 	*x = LockUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[51]
+	mi := &file_signet_v1_user_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2922,7 +3126,7 @@ func (x *LockUserRequest) String() string {
 func (*LockUserRequest) ProtoMessage() {}
 
 func (x *LockUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[51]
+	mi := &file_signet_v1_user_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2935,7 +3139,7 @@ func (x *LockUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockUserRequest.ProtoReflect.Descriptor instead.
 func (*LockUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{51}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LockUserRequest) GetUserId() string {
@@ -2956,7 +3160,7 @@ type LockUserResponse struct {
 
 func (x *LockUserResponse) Reset() {
 	*x = LockUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[52]
+	mi := &file_signet_v1_user_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2968,7 +3172,7 @@ func (x *LockUserResponse) String() string {
 func (*LockUserResponse) ProtoMessage() {}
 
 func (x *LockUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[52]
+	mi := &file_signet_v1_user_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2981,7 +3185,7 @@ func (x *LockUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockUserResponse.ProtoReflect.Descriptor instead.
 func (*LockUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{52}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *LockUserResponse) GetDetails() *Details {
@@ -3002,7 +3206,7 @@ type UnlockUserRequest struct {
 
 func (x *UnlockUserRequest) Reset() {
 	*x = UnlockUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[53]
+	mi := &file_signet_v1_user_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3014,7 +3218,7 @@ func (x *UnlockUserRequest) String() string {
 func (*UnlockUserRequest) ProtoMessage() {}
 
 func (x *UnlockUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[53]
+	mi := &file_signet_v1_user_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3027,7 +3231,7 @@ func (x *UnlockUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlockUserRequest.ProtoReflect.Descriptor instead.
 func (*UnlockUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{53}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *UnlockUserRequest) GetUserId() string {
@@ -3048,7 +3252,7 @@ type UnlockUserResponse struct {
 
 func (x *UnlockUserResponse) Reset() {
 	*x = UnlockUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[54]
+	mi := &file_signet_v1_user_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3060,7 +3264,7 @@ func (x *UnlockUserResponse) String() string {
 func (*UnlockUserResponse) ProtoMessage() {}
 
 func (x *UnlockUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[54]
+	mi := &file_signet_v1_user_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3073,7 +3277,7 @@ func (x *UnlockUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlockUserResponse.ProtoReflect.Descriptor instead.
 func (*UnlockUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{54}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *UnlockUserResponse) GetDetails() *Details {
@@ -3094,7 +3298,7 @@ type RemoveUserRequest struct {
 
 func (x *RemoveUserRequest) Reset() {
 	*x = RemoveUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[55]
+	mi := &file_signet_v1_user_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3106,7 +3310,7 @@ func (x *RemoveUserRequest) String() string {
 func (*RemoveUserRequest) ProtoMessage() {}
 
 func (x *RemoveUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[55]
+	mi := &file_signet_v1_user_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3119,7 +3323,7 @@ func (x *RemoveUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserRequest.ProtoReflect.Descriptor instead.
 func (*RemoveUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{55}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RemoveUserRequest) GetUserId() string {
@@ -3140,7 +3344,7 @@ type RemoveUserResponse struct {
 
 func (x *RemoveUserResponse) Reset() {
 	*x = RemoveUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[56]
+	mi := &file_signet_v1_user_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3152,7 +3356,7 @@ func (x *RemoveUserResponse) String() string {
 func (*RemoveUserResponse) ProtoMessage() {}
 
 func (x *RemoveUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[56]
+	mi := &file_signet_v1_user_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3165,7 +3369,7 @@ func (x *RemoveUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserResponse.ProtoReflect.Descriptor instead.
 func (*RemoveUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{56}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemoveUserResponse) GetDetails() *Details {
@@ -3196,7 +3400,7 @@ type User_Profile struct {
 
 func (x *User_Profile) Reset() {
 	*x = User_Profile{}
-	mi := &file_signet_v1_user_proto_msgTypes[57]
+	mi := &file_signet_v1_user_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3208,7 +3412,7 @@ func (x *User_Profile) String() string {
 func (*User_Profile) ProtoMessage() {}
 
 func (x *User_Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[57]
+	mi := &file_signet_v1_user_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3287,7 +3491,7 @@ type User_Human struct {
 
 func (x *User_Human) Reset() {
 	*x = User_Human{}
-	mi := &file_signet_v1_user_proto_msgTypes[58]
+	mi := &file_signet_v1_user_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3299,7 +3503,7 @@ func (x *User_Human) String() string {
 func (*User_Human) ProtoMessage() {}
 
 func (x *User_Human) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[58]
+	mi := &file_signet_v1_user_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3370,7 +3574,7 @@ type User_Service struct {
 
 func (x *User_Service) Reset() {
 	*x = User_Service{}
-	mi := &file_signet_v1_user_proto_msgTypes[59]
+	mi := &file_signet_v1_user_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3382,7 +3586,7 @@ func (x *User_Service) String() string {
 func (*User_Service) ProtoMessage() {}
 
 func (x *User_Service) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[59]
+	mi := &file_signet_v1_user_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3478,6 +3682,18 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\xbaH\x04r\x02\x10\x01\x80\x01\x01R\x0fcurrentPassword\x12/\n" +
 	"\fnew_password\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\"H\n" +
 	"\x18ChangeMyPasswordResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\\\n" +
+	"\x1bRequestPasswordResetRequest\x12&\n" +
+	"\n" +
+	"login_name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tloginName\x12\x15\n" +
+	"\x06org_id\x18\x02 \x01(\tR\x05orgId\"\x1e\n" +
+	"\x1cRequestPasswordResetResponse\"\x8e\x01\n" +
+	"\x14ResetPasswordRequest\x12#\n" +
+	"\auser_id\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06userId\x12 \n" +
+	"\x04code\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x182\x80\x01\x01R\x04code\x12/\n" +
+	"\fnew_password\x18\x03 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\"E\n" +
+	"\x15ResetPasswordResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x12\n" +
 	"\x10GetMyUserRequest\"8\n" +
 	"\x11GetMyUserResponse\x12#\n" +
@@ -3625,12 +3841,14 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\bUserType\x12\x19\n" +
 	"\x15USER_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fUSER_TYPE_HUMAN\x10\x01\x12\x15\n" +
-	"\x11USER_TYPE_SERVICE\x10\x022\x93\x1e\n" +
+	"\x11USER_TYPE_SERVICE\x10\x022\xb6 \n" +
 	"\vUserService\x12\x83\x01\n" +
 	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\")\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xa0\x01\n" +
 	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"F\xaa\xbb\x18\x1b \x020\x01\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/users/{user_id}/password\x12\x89\x01\n" +
-	"\x10ChangeMyPassword\x12\".signet.v1.ChangeMyPasswordRequest\x1a#.signet.v1.ChangeMyPasswordResponse\",\xaa\xbb\x18\b \x01(\x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/users/me/password\x12d\n" +
+	"\x10ChangeMyPassword\x12\".signet.v1.ChangeMyPasswordRequest\x1a#.signet.v1.ChangeMyPasswordResponse\",\xaa\xbb\x18\b \x01(\x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/users/me/password\x12\x9d\x01\n" +
+	"\x14RequestPasswordReset\x12&.signet.v1.RequestPasswordResetRequest\x1a'.signet.v1.RequestPasswordResetResponse\"4\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/users/_request_password_reset\x12\x80\x01\n" +
+	"\rResetPassword\x12\x1f.signet.v1.ResetPasswordRequest\x1a .signet.v1.ResetPasswordResponse\",\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/_reset_password\x12d\n" +
 	"\tGetMyUser\x12\x1b.signet.v1.GetMyUserRequest\x1a\x1c.signet.v1.GetMyUserResponse\"\x1c\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/users/me\x12n\n" +
 	"\aGetUser\x12\x19.signet.v1.GetUserRequest\x1a\x1a.signet.v1.GetUserResponse\",\xaa\xbb\x18\r \x02\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/{user_id}\x12\x7f\n" +
@@ -3706,7 +3924,7 @@ func file_signet_v1_user_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 60)
+var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_signet_v1_user_proto_goTypes = []any{
 	(UserType)(0),                                  // 0: signet.v1.UserType
 	(User_State)(0),                                // 1: signet.v1.User.State
@@ -3717,169 +3935,178 @@ var file_signet_v1_user_proto_goTypes = []any{
 	(*SetUserPasswordResponse)(nil),                // 6: signet.v1.SetUserPasswordResponse
 	(*ChangeMyPasswordRequest)(nil),                // 7: signet.v1.ChangeMyPasswordRequest
 	(*ChangeMyPasswordResponse)(nil),               // 8: signet.v1.ChangeMyPasswordResponse
-	(*GetMyUserRequest)(nil),                       // 9: signet.v1.GetMyUserRequest
-	(*GetMyUserResponse)(nil),                      // 10: signet.v1.GetMyUserResponse
-	(*GetUserRequest)(nil),                         // 11: signet.v1.GetUserRequest
-	(*GetUserResponse)(nil),                        // 12: signet.v1.GetUserResponse
-	(*AddHumanUserRequest)(nil),                    // 13: signet.v1.AddHumanUserRequest
-	(*AddHumanUserResponse)(nil),                   // 14: signet.v1.AddHumanUserResponse
-	(*AddServiceUserRequest)(nil),                  // 15: signet.v1.AddServiceUserRequest
-	(*AddServiceUserResponse)(nil),                 // 16: signet.v1.AddServiceUserResponse
-	(*ListUsersRequest)(nil),                       // 17: signet.v1.ListUsersRequest
-	(*ListUsersResponse)(nil),                      // 18: signet.v1.ListUsersResponse
-	(*UpdateUserProfileRequest)(nil),               // 19: signet.v1.UpdateUserProfileRequest
-	(*UpdateUserProfileResponse)(nil),              // 20: signet.v1.UpdateUserProfileResponse
-	(*UpdateServiceUserRequest)(nil),               // 21: signet.v1.UpdateServiceUserRequest
-	(*UpdateServiceUserResponse)(nil),              // 22: signet.v1.UpdateServiceUserResponse
-	(*SetUserNameRequest)(nil),                     // 23: signet.v1.SetUserNameRequest
-	(*SetUserNameResponse)(nil),                    // 24: signet.v1.SetUserNameResponse
-	(*SetUserEmailRequest)(nil),                    // 25: signet.v1.SetUserEmailRequest
-	(*SetUserEmailResponse)(nil),                   // 26: signet.v1.SetUserEmailResponse
-	(*CreateEmailCodeRequest)(nil),                 // 27: signet.v1.CreateEmailCodeRequest
-	(*CreateEmailCodeResponse)(nil),                // 28: signet.v1.CreateEmailCodeResponse
-	(*SetMyEmailRequest)(nil),                      // 29: signet.v1.SetMyEmailRequest
-	(*SetMyEmailResponse)(nil),                     // 30: signet.v1.SetMyEmailResponse
-	(*RequestMyEmailCodeRequest)(nil),              // 31: signet.v1.RequestMyEmailCodeRequest
-	(*RequestMyEmailCodeResponse)(nil),             // 32: signet.v1.RequestMyEmailCodeResponse
-	(*VerifyMyEmailRequest)(nil),                   // 33: signet.v1.VerifyMyEmailRequest
-	(*VerifyMyEmailResponse)(nil),                  // 34: signet.v1.VerifyMyEmailResponse
-	(*SetUserPhoneRequest)(nil),                    // 35: signet.v1.SetUserPhoneRequest
-	(*SetUserPhoneResponse)(nil),                   // 36: signet.v1.SetUserPhoneResponse
-	(*CreatePhoneCodeRequest)(nil),                 // 37: signet.v1.CreatePhoneCodeRequest
-	(*CreatePhoneCodeResponse)(nil),                // 38: signet.v1.CreatePhoneCodeResponse
-	(*SetMyPhoneRequest)(nil),                      // 39: signet.v1.SetMyPhoneRequest
-	(*SetMyPhoneResponse)(nil),                     // 40: signet.v1.SetMyPhoneResponse
-	(*RequestMyPhoneCodeRequest)(nil),              // 41: signet.v1.RequestMyPhoneCodeRequest
-	(*RequestMyPhoneCodeResponse)(nil),             // 42: signet.v1.RequestMyPhoneCodeResponse
-	(*VerifyMyPhoneRequest)(nil),                   // 43: signet.v1.VerifyMyPhoneRequest
-	(*VerifyMyPhoneResponse)(nil),                  // 44: signet.v1.VerifyMyPhoneResponse
-	(*RemoveUserPhoneRequest)(nil),                 // 45: signet.v1.RemoveUserPhoneRequest
-	(*RemoveUserPhoneResponse)(nil),                // 46: signet.v1.RemoveUserPhoneResponse
-	(*RemoveMyPhoneRequest)(nil),                   // 47: signet.v1.RemoveMyPhoneRequest
-	(*RemoveMyPhoneResponse)(nil),                  // 48: signet.v1.RemoveMyPhoneResponse
-	(*DeactivateUserRequest)(nil),                  // 49: signet.v1.DeactivateUserRequest
-	(*DeactivateUserResponse)(nil),                 // 50: signet.v1.DeactivateUserResponse
-	(*ReactivateUserRequest)(nil),                  // 51: signet.v1.ReactivateUserRequest
-	(*ReactivateUserResponse)(nil),                 // 52: signet.v1.ReactivateUserResponse
-	(*LockUserRequest)(nil),                        // 53: signet.v1.LockUserRequest
-	(*LockUserResponse)(nil),                       // 54: signet.v1.LockUserResponse
-	(*UnlockUserRequest)(nil),                      // 55: signet.v1.UnlockUserRequest
-	(*UnlockUserResponse)(nil),                     // 56: signet.v1.UnlockUserResponse
-	(*RemoveUserRequest)(nil),                      // 57: signet.v1.RemoveUserRequest
-	(*RemoveUserResponse)(nil),                     // 58: signet.v1.RemoveUserResponse
-	(*User_Profile)(nil),                           // 59: signet.v1.User.Profile
-	(*User_Human)(nil),                             // 60: signet.v1.User.Human
-	(*User_Service)(nil),                           // 61: signet.v1.User.Service
-	(*Details)(nil),                                // 62: signet.v1.Details
-	(Gender)(0),                                    // 63: signet.v1.Gender
-	(*SetupOrganizationRequest_Human_Profile)(nil), // 64: signet.v1.SetupOrganizationRequest.Human.Profile
-	(*SetupOrganizationRequest_Human_Email)(nil),   // 65: signet.v1.SetupOrganizationRequest.Human.Email
-	(*SetupOrganizationRequest_Human_Phone)(nil),   // 66: signet.v1.SetupOrganizationRequest.Human.Phone
-	(*timestamppb.Timestamp)(nil),                  // 67: google.protobuf.Timestamp
+	(*RequestPasswordResetRequest)(nil),            // 9: signet.v1.RequestPasswordResetRequest
+	(*RequestPasswordResetResponse)(nil),           // 10: signet.v1.RequestPasswordResetResponse
+	(*ResetPasswordRequest)(nil),                   // 11: signet.v1.ResetPasswordRequest
+	(*ResetPasswordResponse)(nil),                  // 12: signet.v1.ResetPasswordResponse
+	(*GetMyUserRequest)(nil),                       // 13: signet.v1.GetMyUserRequest
+	(*GetMyUserResponse)(nil),                      // 14: signet.v1.GetMyUserResponse
+	(*GetUserRequest)(nil),                         // 15: signet.v1.GetUserRequest
+	(*GetUserResponse)(nil),                        // 16: signet.v1.GetUserResponse
+	(*AddHumanUserRequest)(nil),                    // 17: signet.v1.AddHumanUserRequest
+	(*AddHumanUserResponse)(nil),                   // 18: signet.v1.AddHumanUserResponse
+	(*AddServiceUserRequest)(nil),                  // 19: signet.v1.AddServiceUserRequest
+	(*AddServiceUserResponse)(nil),                 // 20: signet.v1.AddServiceUserResponse
+	(*ListUsersRequest)(nil),                       // 21: signet.v1.ListUsersRequest
+	(*ListUsersResponse)(nil),                      // 22: signet.v1.ListUsersResponse
+	(*UpdateUserProfileRequest)(nil),               // 23: signet.v1.UpdateUserProfileRequest
+	(*UpdateUserProfileResponse)(nil),              // 24: signet.v1.UpdateUserProfileResponse
+	(*UpdateServiceUserRequest)(nil),               // 25: signet.v1.UpdateServiceUserRequest
+	(*UpdateServiceUserResponse)(nil),              // 26: signet.v1.UpdateServiceUserResponse
+	(*SetUserNameRequest)(nil),                     // 27: signet.v1.SetUserNameRequest
+	(*SetUserNameResponse)(nil),                    // 28: signet.v1.SetUserNameResponse
+	(*SetUserEmailRequest)(nil),                    // 29: signet.v1.SetUserEmailRequest
+	(*SetUserEmailResponse)(nil),                   // 30: signet.v1.SetUserEmailResponse
+	(*CreateEmailCodeRequest)(nil),                 // 31: signet.v1.CreateEmailCodeRequest
+	(*CreateEmailCodeResponse)(nil),                // 32: signet.v1.CreateEmailCodeResponse
+	(*SetMyEmailRequest)(nil),                      // 33: signet.v1.SetMyEmailRequest
+	(*SetMyEmailResponse)(nil),                     // 34: signet.v1.SetMyEmailResponse
+	(*RequestMyEmailCodeRequest)(nil),              // 35: signet.v1.RequestMyEmailCodeRequest
+	(*RequestMyEmailCodeResponse)(nil),             // 36: signet.v1.RequestMyEmailCodeResponse
+	(*VerifyMyEmailRequest)(nil),                   // 37: signet.v1.VerifyMyEmailRequest
+	(*VerifyMyEmailResponse)(nil),                  // 38: signet.v1.VerifyMyEmailResponse
+	(*SetUserPhoneRequest)(nil),                    // 39: signet.v1.SetUserPhoneRequest
+	(*SetUserPhoneResponse)(nil),                   // 40: signet.v1.SetUserPhoneResponse
+	(*CreatePhoneCodeRequest)(nil),                 // 41: signet.v1.CreatePhoneCodeRequest
+	(*CreatePhoneCodeResponse)(nil),                // 42: signet.v1.CreatePhoneCodeResponse
+	(*SetMyPhoneRequest)(nil),                      // 43: signet.v1.SetMyPhoneRequest
+	(*SetMyPhoneResponse)(nil),                     // 44: signet.v1.SetMyPhoneResponse
+	(*RequestMyPhoneCodeRequest)(nil),              // 45: signet.v1.RequestMyPhoneCodeRequest
+	(*RequestMyPhoneCodeResponse)(nil),             // 46: signet.v1.RequestMyPhoneCodeResponse
+	(*VerifyMyPhoneRequest)(nil),                   // 47: signet.v1.VerifyMyPhoneRequest
+	(*VerifyMyPhoneResponse)(nil),                  // 48: signet.v1.VerifyMyPhoneResponse
+	(*RemoveUserPhoneRequest)(nil),                 // 49: signet.v1.RemoveUserPhoneRequest
+	(*RemoveUserPhoneResponse)(nil),                // 50: signet.v1.RemoveUserPhoneResponse
+	(*RemoveMyPhoneRequest)(nil),                   // 51: signet.v1.RemoveMyPhoneRequest
+	(*RemoveMyPhoneResponse)(nil),                  // 52: signet.v1.RemoveMyPhoneResponse
+	(*DeactivateUserRequest)(nil),                  // 53: signet.v1.DeactivateUserRequest
+	(*DeactivateUserResponse)(nil),                 // 54: signet.v1.DeactivateUserResponse
+	(*ReactivateUserRequest)(nil),                  // 55: signet.v1.ReactivateUserRequest
+	(*ReactivateUserResponse)(nil),                 // 56: signet.v1.ReactivateUserResponse
+	(*LockUserRequest)(nil),                        // 57: signet.v1.LockUserRequest
+	(*LockUserResponse)(nil),                       // 58: signet.v1.LockUserResponse
+	(*UnlockUserRequest)(nil),                      // 59: signet.v1.UnlockUserRequest
+	(*UnlockUserResponse)(nil),                     // 60: signet.v1.UnlockUserResponse
+	(*RemoveUserRequest)(nil),                      // 61: signet.v1.RemoveUserRequest
+	(*RemoveUserResponse)(nil),                     // 62: signet.v1.RemoveUserResponse
+	(*User_Profile)(nil),                           // 63: signet.v1.User.Profile
+	(*User_Human)(nil),                             // 64: signet.v1.User.Human
+	(*User_Service)(nil),                           // 65: signet.v1.User.Service
+	(*Details)(nil),                                // 66: signet.v1.Details
+	(Gender)(0),                                    // 67: signet.v1.Gender
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 68: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 69: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 70: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*timestamppb.Timestamp)(nil),                  // 71: google.protobuf.Timestamp
 }
 var file_signet_v1_user_proto_depIdxs = []int32{
-	62, // 0: signet.v1.User.details:type_name -> signet.v1.Details
+	66, // 0: signet.v1.User.details:type_name -> signet.v1.Details
 	1,  // 1: signet.v1.User.state:type_name -> signet.v1.User.State
-	60, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
-	61, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
-	63, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
-	62, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
-	62, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
-	62, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
-	2,  // 8: signet.v1.GetMyUserResponse.user:type_name -> signet.v1.User
-	2,  // 9: signet.v1.GetUserResponse.user:type_name -> signet.v1.User
-	64, // 10: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	65, // 11: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
-	66, // 12: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
-	62, // 13: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
-	62, // 14: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
-	1,  // 15: signet.v1.ListUsersRequest.state:type_name -> signet.v1.User.State
-	0,  // 16: signet.v1.ListUsersRequest.type:type_name -> signet.v1.UserType
-	2,  // 17: signet.v1.ListUsersResponse.users:type_name -> signet.v1.User
-	63, // 18: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
-	62, // 19: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
-	62, // 20: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
-	62, // 21: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
-	62, // 22: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
-	67, // 23: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	62, // 24: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
-	67, // 25: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	62, // 26: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
-	62, // 27: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
-	67, // 28: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	62, // 29: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
-	67, // 30: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	62, // 31: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
-	62, // 32: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
-	62, // 33: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
-	62, // 34: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
-	62, // 35: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
-	62, // 36: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
-	62, // 37: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
-	62, // 38: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
-	63, // 39: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
-	59, // 40: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
-	3,  // 41: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
-	5,  // 42: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
-	7,  // 43: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
-	9,  // 44: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
-	11, // 45: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
-	13, // 46: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
-	15, // 47: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
-	17, // 48: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
-	19, // 49: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
-	21, // 50: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
-	23, // 51: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
-	25, // 52: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
-	27, // 53: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
-	29, // 54: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
-	31, // 55: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
-	33, // 56: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
-	35, // 57: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
-	37, // 58: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
-	39, // 59: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
-	41, // 60: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
-	43, // 61: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
-	45, // 62: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
-	47, // 63: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
-	49, // 64: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
-	51, // 65: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
-	53, // 66: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
-	55, // 67: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
-	57, // 68: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
-	4,  // 69: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
-	6,  // 70: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
-	8,  // 71: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
-	10, // 72: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
-	12, // 73: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
-	14, // 74: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
-	16, // 75: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
-	18, // 76: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
-	20, // 77: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
-	22, // 78: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
-	24, // 79: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
-	26, // 80: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
-	28, // 81: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
-	30, // 82: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
-	32, // 83: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
-	34, // 84: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
-	36, // 85: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
-	38, // 86: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
-	40, // 87: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
-	42, // 88: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
-	44, // 89: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
-	46, // 90: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
-	48, // 91: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
-	50, // 92: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
-	52, // 93: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
-	54, // 94: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
-	56, // 95: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
-	58, // 96: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
-	69, // [69:97] is the sub-list for method output_type
-	41, // [41:69] is the sub-list for method input_type
-	41, // [41:41] is the sub-list for extension type_name
-	41, // [41:41] is the sub-list for extension extendee
-	0,  // [0:41] is the sub-list for field type_name
+	64, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
+	65, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
+	67, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
+	66, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
+	66, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
+	66, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
+	66, // 8: signet.v1.ResetPasswordResponse.details:type_name -> signet.v1.Details
+	2,  // 9: signet.v1.GetMyUserResponse.user:type_name -> signet.v1.User
+	2,  // 10: signet.v1.GetUserResponse.user:type_name -> signet.v1.User
+	68, // 11: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	69, // 12: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	70, // 13: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	66, // 14: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
+	66, // 15: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
+	1,  // 16: signet.v1.ListUsersRequest.state:type_name -> signet.v1.User.State
+	0,  // 17: signet.v1.ListUsersRequest.type:type_name -> signet.v1.UserType
+	2,  // 18: signet.v1.ListUsersResponse.users:type_name -> signet.v1.User
+	67, // 19: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
+	66, // 20: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
+	66, // 21: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
+	66, // 22: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
+	66, // 23: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
+	71, // 24: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	66, // 25: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
+	71, // 26: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	66, // 27: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
+	66, // 28: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
+	71, // 29: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	66, // 30: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
+	71, // 31: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	66, // 32: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
+	66, // 33: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
+	66, // 34: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
+	66, // 35: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
+	66, // 36: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
+	66, // 37: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
+	66, // 38: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
+	66, // 39: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
+	67, // 40: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
+	63, // 41: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
+	3,  // 42: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
+	5,  // 43: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
+	7,  // 44: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
+	9,  // 45: signet.v1.UserService.RequestPasswordReset:input_type -> signet.v1.RequestPasswordResetRequest
+	11, // 46: signet.v1.UserService.ResetPassword:input_type -> signet.v1.ResetPasswordRequest
+	13, // 47: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
+	15, // 48: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
+	17, // 49: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
+	19, // 50: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
+	21, // 51: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
+	23, // 52: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
+	25, // 53: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
+	27, // 54: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
+	29, // 55: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
+	31, // 56: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
+	33, // 57: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
+	35, // 58: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
+	37, // 59: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
+	39, // 60: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
+	41, // 61: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
+	43, // 62: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
+	45, // 63: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
+	47, // 64: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
+	49, // 65: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
+	51, // 66: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
+	53, // 67: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
+	55, // 68: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
+	57, // 69: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
+	59, // 70: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
+	61, // 71: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
+	4,  // 72: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
+	6,  // 73: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
+	8,  // 74: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
+	10, // 75: signet.v1.UserService.RequestPasswordReset:output_type -> signet.v1.RequestPasswordResetResponse
+	12, // 76: signet.v1.UserService.ResetPassword:output_type -> signet.v1.ResetPasswordResponse
+	14, // 77: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
+	16, // 78: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
+	18, // 79: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
+	20, // 80: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
+	22, // 81: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
+	24, // 82: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
+	26, // 83: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
+	28, // 84: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
+	30, // 85: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
+	32, // 86: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
+	34, // 87: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
+	36, // 88: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
+	38, // 89: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
+	40, // 90: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
+	42, // 91: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
+	44, // 92: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
+	46, // 93: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
+	48, // 94: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
+	50, // 95: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
+	52, // 96: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
+	54, // 97: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
+	56, // 98: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
+	58, // 99: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
+	60, // 100: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
+	62, // 101: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
+	72, // [72:102] is the sub-list for method output_type
+	42, // [42:72] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_user_proto_init() }
@@ -3895,14 +4122,14 @@ func file_signet_v1_user_proto_init() {
 		(*User_Service_)(nil),
 	}
 	file_signet_v1_user_proto_msgTypes[1].OneofWrappers = []any{}
-	file_signet_v1_user_proto_msgTypes[17].OneofWrappers = []any{}
+	file_signet_v1_user_proto_msgTypes[21].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_user_proto_rawDesc), len(file_signet_v1_user_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   60,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

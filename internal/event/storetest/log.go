@@ -22,6 +22,7 @@ var logChecks = []check{
 	{name: "a clock that is set back does not turn history around", test: clockSetBack},
 	{name: "a follower sees every position once and in order while many write", test: follower},
 	{name: "a follower of two nodes sees every position once and in order", test: followerOfTwo, nodes: true},
+	{name: "a follower is woken by what its node writes into the log", test: woken},
 	{name: "personal data is sealed in the log and opens with its key alone", test: sealed},
 	{name: "a companion shares the key of its person", test: companion},
 	{name: "a fact is folded as it is stored", test: foldedAsStored},
@@ -220,6 +221,41 @@ func follow(t *testing.T, nodes ...Node) {
 		t.Fatal(problem)
 	}
 	verify(t, nodes[0])
+}
+
+func woken(t *testing.T, e *env) {
+	n := e.open(t)
+	position := func(want int64) {
+		t.Helper()
+		if got, err := n.Position(t.Context()); got != want || err != nil {
+			t.Errorf("the log ends at %d, %v; want %d", got, err, want)
+		}
+	}
+	position(0)
+	first, second := n.Written(), n.Written()
+	must(t, n, event.Command{Decide: func(tx *event.Tx) error { // beside the log
+		tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Followers, Key: "test"}})
+		return nil
+	}})
+	select {
+	case <-first:
+		t.Error("woken for nothing")
+	default:
+	}
+	must(t, n, addUser("usr_1", "ada"))
+	position(1)
+	for _, written := range []<-chan struct{}{first, second} {
+		select {
+		case <-written:
+		default:
+			t.Error("the event is answered, but nobody is woken")
+		}
+	}
+	select {
+	case <-n.Written():
+		t.Error("woken by what was there before")
+	default:
+	}
 }
 
 func sealed(t *testing.T, e *env) {

@@ -34,7 +34,7 @@ import (
 
 // Node is one open store.
 type Node interface {
-	event.Store
+	event.Log
 	// Close answers what is queued, then stops.
 	Close() error
 	// Queued is how many commands wait for the writer.

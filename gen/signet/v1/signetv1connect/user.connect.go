@@ -42,6 +42,12 @@ const (
 	// UserServiceChangeMyPasswordProcedure is the fully-qualified name of the UserService's
 	// ChangeMyPassword RPC.
 	UserServiceChangeMyPasswordProcedure = "/signet.v1.UserService/ChangeMyPassword"
+	// UserServiceRequestPasswordResetProcedure is the fully-qualified name of the UserService's
+	// RequestPasswordReset RPC.
+	UserServiceRequestPasswordResetProcedure = "/signet.v1.UserService/RequestPasswordReset"
+	// UserServiceResetPasswordProcedure is the fully-qualified name of the UserService's ResetPassword
+	// RPC.
+	UserServiceResetPasswordProcedure = "/signet.v1.UserService/ResetPassword"
 	// UserServiceGetMyUserProcedure is the fully-qualified name of the UserService's GetMyUser RPC.
 	UserServiceGetMyUserProcedure = "/signet.v1.UserService/GetMyUser"
 	// UserServiceGetUserProcedure is the fully-qualified name of the UserService's GetUser RPC.
@@ -132,6 +138,23 @@ type UserServiceClient interface {
 	// that makes the call stays valid and becomes unrestricted if the password had
 	// to be changed; all other sessions of the user end.
 	ChangeMyPassword(context.Context, *v1.ChangeMyPasswordRequest) (*v1.ChangeMyPasswordResponse, error)
+	// Ask for a mail that resets a password
+	//
+	// Sends a code to the user of a login name who has forgotten the password, to
+	// be entered with ResetPassword. The answer is the same whether or not there
+	// is such a user. The mail goes to the verified e-mail address of an active
+	// person only, at most once a minute and ten times a day. Where the
+	// installation cannot send mail the answer is FAILED_PRECONDITION.
+	RequestPasswordReset(context.Context, *v1.RequestPasswordResetRequest) (*v1.RequestPasswordResetResponse, error)
+	// Reset a password
+	//
+	// Replaces a password on the word of a code that was sent by mail. The code
+	// holds for one hour and for one use; five wrong attempts end it, and so does
+	// another password or e-mail address. All sessions and tokens of the user stop
+	// working. A second factor is needed afterwards as before. A wrong, used or
+	// expired code is INVALID_ARGUMENT, and repeated failures are answered
+	// RESOURCE_EXHAUSTED for a while, with the time to wait.
+	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
 	//
 	// Returns the user who makes the call.
@@ -192,8 +215,10 @@ type UserServiceClient interface {
 	// Send me a code for my e-mail address
 	//
 	// Sends a code to the e-mail address of the caller, to be entered with
-	// VerifyMyEmail. Where the installation cannot send it the answer is
-	// FAILED_PRECONDITION; an administrator can make a code then.
+	// VerifyMyEmail: at most once a minute and ten times a day, else the answer is
+	// RESOURCE_EXHAUSTED. The mail goes out right after the answer. Where the
+	// installation cannot send it the answer is FAILED_PRECONDITION; an
+	// administrator can make a code then.
 	RequestMyEmailCode(context.Context, *v1.RequestMyEmailCodeRequest) (*v1.RequestMyEmailCodeResponse, error)
 	// Prove my e-mail address
 	//
@@ -296,6 +321,18 @@ func NewUserServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			httpClient,
 			baseURL+UserServiceChangeMyPasswordProcedure,
 			connect.WithSchema(userServiceMethods.ByName("ChangeMyPassword")),
+			connect.WithClientOptions(opts...),
+		),
+		requestPasswordReset: connect.NewClient[v1.RequestPasswordResetRequest, v1.RequestPasswordResetResponse](
+			httpClient,
+			baseURL+UserServiceRequestPasswordResetProcedure,
+			connect.WithSchema(userServiceMethods.ByName("RequestPasswordReset")),
+			connect.WithClientOptions(opts...),
+		),
+		resetPassword: connect.NewClient[v1.ResetPasswordRequest, v1.ResetPasswordResponse](
+			httpClient,
+			baseURL+UserServiceResetPasswordProcedure,
+			connect.WithSchema(userServiceMethods.ByName("ResetPassword")),
 			connect.WithClientOptions(opts...),
 		),
 		getMyUser: connect.NewClient[v1.GetMyUserRequest, v1.GetMyUserResponse](
@@ -453,34 +490,36 @@ func NewUserServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 
 // userServiceClient implements UserServiceClient.
 type userServiceClient struct {
-	updateMyProfile    *connect.Client[v1.UpdateMyProfileRequest, v1.UpdateMyProfileResponse]
-	setUserPassword    *connect.Client[v1.SetUserPasswordRequest, v1.SetUserPasswordResponse]
-	changeMyPassword   *connect.Client[v1.ChangeMyPasswordRequest, v1.ChangeMyPasswordResponse]
-	getMyUser          *connect.Client[v1.GetMyUserRequest, v1.GetMyUserResponse]
-	getUser            *connect.Client[v1.GetUserRequest, v1.GetUserResponse]
-	addHumanUser       *connect.Client[v1.AddHumanUserRequest, v1.AddHumanUserResponse]
-	addServiceUser     *connect.Client[v1.AddServiceUserRequest, v1.AddServiceUserResponse]
-	listUsers          *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
-	updateUserProfile  *connect.Client[v1.UpdateUserProfileRequest, v1.UpdateUserProfileResponse]
-	updateServiceUser  *connect.Client[v1.UpdateServiceUserRequest, v1.UpdateServiceUserResponse]
-	setUserName        *connect.Client[v1.SetUserNameRequest, v1.SetUserNameResponse]
-	setUserEmail       *connect.Client[v1.SetUserEmailRequest, v1.SetUserEmailResponse]
-	createEmailCode    *connect.Client[v1.CreateEmailCodeRequest, v1.CreateEmailCodeResponse]
-	setMyEmail         *connect.Client[v1.SetMyEmailRequest, v1.SetMyEmailResponse]
-	requestMyEmailCode *connect.Client[v1.RequestMyEmailCodeRequest, v1.RequestMyEmailCodeResponse]
-	verifyMyEmail      *connect.Client[v1.VerifyMyEmailRequest, v1.VerifyMyEmailResponse]
-	setUserPhone       *connect.Client[v1.SetUserPhoneRequest, v1.SetUserPhoneResponse]
-	createPhoneCode    *connect.Client[v1.CreatePhoneCodeRequest, v1.CreatePhoneCodeResponse]
-	setMyPhone         *connect.Client[v1.SetMyPhoneRequest, v1.SetMyPhoneResponse]
-	requestMyPhoneCode *connect.Client[v1.RequestMyPhoneCodeRequest, v1.RequestMyPhoneCodeResponse]
-	verifyMyPhone      *connect.Client[v1.VerifyMyPhoneRequest, v1.VerifyMyPhoneResponse]
-	removeUserPhone    *connect.Client[v1.RemoveUserPhoneRequest, v1.RemoveUserPhoneResponse]
-	removeMyPhone      *connect.Client[v1.RemoveMyPhoneRequest, v1.RemoveMyPhoneResponse]
-	deactivateUser     *connect.Client[v1.DeactivateUserRequest, v1.DeactivateUserResponse]
-	reactivateUser     *connect.Client[v1.ReactivateUserRequest, v1.ReactivateUserResponse]
-	lockUser           *connect.Client[v1.LockUserRequest, v1.LockUserResponse]
-	unlockUser         *connect.Client[v1.UnlockUserRequest, v1.UnlockUserResponse]
-	removeUser         *connect.Client[v1.RemoveUserRequest, v1.RemoveUserResponse]
+	updateMyProfile      *connect.Client[v1.UpdateMyProfileRequest, v1.UpdateMyProfileResponse]
+	setUserPassword      *connect.Client[v1.SetUserPasswordRequest, v1.SetUserPasswordResponse]
+	changeMyPassword     *connect.Client[v1.ChangeMyPasswordRequest, v1.ChangeMyPasswordResponse]
+	requestPasswordReset *connect.Client[v1.RequestPasswordResetRequest, v1.RequestPasswordResetResponse]
+	resetPassword        *connect.Client[v1.ResetPasswordRequest, v1.ResetPasswordResponse]
+	getMyUser            *connect.Client[v1.GetMyUserRequest, v1.GetMyUserResponse]
+	getUser              *connect.Client[v1.GetUserRequest, v1.GetUserResponse]
+	addHumanUser         *connect.Client[v1.AddHumanUserRequest, v1.AddHumanUserResponse]
+	addServiceUser       *connect.Client[v1.AddServiceUserRequest, v1.AddServiceUserResponse]
+	listUsers            *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
+	updateUserProfile    *connect.Client[v1.UpdateUserProfileRequest, v1.UpdateUserProfileResponse]
+	updateServiceUser    *connect.Client[v1.UpdateServiceUserRequest, v1.UpdateServiceUserResponse]
+	setUserName          *connect.Client[v1.SetUserNameRequest, v1.SetUserNameResponse]
+	setUserEmail         *connect.Client[v1.SetUserEmailRequest, v1.SetUserEmailResponse]
+	createEmailCode      *connect.Client[v1.CreateEmailCodeRequest, v1.CreateEmailCodeResponse]
+	setMyEmail           *connect.Client[v1.SetMyEmailRequest, v1.SetMyEmailResponse]
+	requestMyEmailCode   *connect.Client[v1.RequestMyEmailCodeRequest, v1.RequestMyEmailCodeResponse]
+	verifyMyEmail        *connect.Client[v1.VerifyMyEmailRequest, v1.VerifyMyEmailResponse]
+	setUserPhone         *connect.Client[v1.SetUserPhoneRequest, v1.SetUserPhoneResponse]
+	createPhoneCode      *connect.Client[v1.CreatePhoneCodeRequest, v1.CreatePhoneCodeResponse]
+	setMyPhone           *connect.Client[v1.SetMyPhoneRequest, v1.SetMyPhoneResponse]
+	requestMyPhoneCode   *connect.Client[v1.RequestMyPhoneCodeRequest, v1.RequestMyPhoneCodeResponse]
+	verifyMyPhone        *connect.Client[v1.VerifyMyPhoneRequest, v1.VerifyMyPhoneResponse]
+	removeUserPhone      *connect.Client[v1.RemoveUserPhoneRequest, v1.RemoveUserPhoneResponse]
+	removeMyPhone        *connect.Client[v1.RemoveMyPhoneRequest, v1.RemoveMyPhoneResponse]
+	deactivateUser       *connect.Client[v1.DeactivateUserRequest, v1.DeactivateUserResponse]
+	reactivateUser       *connect.Client[v1.ReactivateUserRequest, v1.ReactivateUserResponse]
+	lockUser             *connect.Client[v1.LockUserRequest, v1.LockUserResponse]
+	unlockUser           *connect.Client[v1.UnlockUserRequest, v1.UnlockUserResponse]
+	removeUser           *connect.Client[v1.RemoveUserRequest, v1.RemoveUserResponse]
 }
 
 // UpdateMyProfile calls signet.v1.UserService.UpdateMyProfile.
@@ -504,6 +543,24 @@ func (c *userServiceClient) SetUserPassword(ctx context.Context, req *v1.SetUser
 // ChangeMyPassword calls signet.v1.UserService.ChangeMyPassword.
 func (c *userServiceClient) ChangeMyPassword(ctx context.Context, req *v1.ChangeMyPasswordRequest) (*v1.ChangeMyPasswordResponse, error) {
 	response, err := c.changeMyPassword.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RequestPasswordReset calls signet.v1.UserService.RequestPasswordReset.
+func (c *userServiceClient) RequestPasswordReset(ctx context.Context, req *v1.RequestPasswordResetRequest) (*v1.RequestPasswordResetResponse, error) {
+	response, err := c.requestPasswordReset.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ResetPassword calls signet.v1.UserService.ResetPassword.
+func (c *userServiceClient) ResetPassword(ctx context.Context, req *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error) {
+	response, err := c.resetPassword.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -757,6 +814,23 @@ type UserServiceHandler interface {
 	// that makes the call stays valid and becomes unrestricted if the password had
 	// to be changed; all other sessions of the user end.
 	ChangeMyPassword(context.Context, *v1.ChangeMyPasswordRequest) (*v1.ChangeMyPasswordResponse, error)
+	// Ask for a mail that resets a password
+	//
+	// Sends a code to the user of a login name who has forgotten the password, to
+	// be entered with ResetPassword. The answer is the same whether or not there
+	// is such a user. The mail goes to the verified e-mail address of an active
+	// person only, at most once a minute and ten times a day. Where the
+	// installation cannot send mail the answer is FAILED_PRECONDITION.
+	RequestPasswordReset(context.Context, *v1.RequestPasswordResetRequest) (*v1.RequestPasswordResetResponse, error)
+	// Reset a password
+	//
+	// Replaces a password on the word of a code that was sent by mail. The code
+	// holds for one hour and for one use; five wrong attempts end it, and so does
+	// another password or e-mail address. All sessions and tokens of the user stop
+	// working. A second factor is needed afterwards as before. A wrong, used or
+	// expired code is INVALID_ARGUMENT, and repeated failures are answered
+	// RESOURCE_EXHAUSTED for a while, with the time to wait.
+	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
 	//
 	// Returns the user who makes the call.
@@ -817,8 +891,10 @@ type UserServiceHandler interface {
 	// Send me a code for my e-mail address
 	//
 	// Sends a code to the e-mail address of the caller, to be entered with
-	// VerifyMyEmail. Where the installation cannot send it the answer is
-	// FAILED_PRECONDITION; an administrator can make a code then.
+	// VerifyMyEmail: at most once a minute and ten times a day, else the answer is
+	// RESOURCE_EXHAUSTED. The mail goes out right after the answer. Where the
+	// installation cannot send it the answer is FAILED_PRECONDITION; an
+	// administrator can make a code then.
 	RequestMyEmailCode(context.Context, *v1.RequestMyEmailCodeRequest) (*v1.RequestMyEmailCodeResponse, error)
 	// Prove my e-mail address
 	//
@@ -917,6 +993,18 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 		UserServiceChangeMyPasswordProcedure,
 		svc.ChangeMyPassword,
 		connect.WithSchema(userServiceMethods.ByName("ChangeMyPassword")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceRequestPasswordResetHandler := connect.NewUnaryHandlerSimple(
+		UserServiceRequestPasswordResetProcedure,
+		svc.RequestPasswordReset,
+		connect.WithSchema(userServiceMethods.ByName("RequestPasswordReset")),
+		connect.WithHandlerOptions(opts...),
+	)
+	userServiceResetPasswordHandler := connect.NewUnaryHandlerSimple(
+		UserServiceResetPasswordProcedure,
+		svc.ResetPassword,
+		connect.WithSchema(userServiceMethods.ByName("ResetPassword")),
 		connect.WithHandlerOptions(opts...),
 	)
 	userServiceGetMyUserHandler := connect.NewUnaryHandlerSimple(
@@ -1077,6 +1165,10 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 			userServiceSetUserPasswordHandler.ServeHTTP(w, r)
 		case UserServiceChangeMyPasswordProcedure:
 			userServiceChangeMyPasswordHandler.ServeHTTP(w, r)
+		case UserServiceRequestPasswordResetProcedure:
+			userServiceRequestPasswordResetHandler.ServeHTTP(w, r)
+		case UserServiceResetPasswordProcedure:
+			userServiceResetPasswordHandler.ServeHTTP(w, r)
 		case UserServiceGetMyUserProcedure:
 			userServiceGetMyUserHandler.ServeHTTP(w, r)
 		case UserServiceGetUserProcedure:
@@ -1146,6 +1238,14 @@ func (UnimplementedUserServiceHandler) SetUserPassword(context.Context, *v1.SetU
 
 func (UnimplementedUserServiceHandler) ChangeMyPassword(context.Context, *v1.ChangeMyPasswordRequest) (*v1.ChangeMyPasswordResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.ChangeMyPassword is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) RequestPasswordReset(context.Context, *v1.RequestPasswordResetRequest) (*v1.RequestPasswordResetResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.RequestPasswordReset is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.ResetPassword is not implemented"))
 }
 
 func (UnimplementedUserServiceHandler) GetMyUser(context.Context, *v1.GetMyUserRequest) (*v1.GetMyUserResponse, error) {

@@ -1,0 +1,207 @@
+// Package mail writes to people: codes that they asked for, and news about their account that they should know of.
+//
+// It follows the log (package notify). A request for a code is an event without the code; the code is made here when the
+// mail goes out, and only a MAC of it is stored. So nothing in the log, and no table, lets anybody prove an address or reset
+// a password. Codes go to the address they are to prove, everything else to verified addresses only.
+//
+// Links are built from the external URL and nothing else. Nothing that people chose for themselves goes into a header or a
+// link, and what goes into the text is escaped, on one line, and no link of its own.
+package mail
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/notify"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Kind is what a mail is about. Its texts are found by it.
+type Kind string
+
+// The kinds.
+const (
+	VerifyEmail     Kind = "verify_email"
+	ResetPassword   Kind = "reset_password"
+	PasswordChanged Kind = "password_changed"
+	NewSignIn       Kind = "new_sign_in"
+	FactorAdded     Kind = "factor_added"
+	FactorRemoved   Kind = "factor_removed"
+)
+
+// Mail is a finished mail.
+type Mail struct {
+	Kind     Kind
+	UserID   string
+	To       string
+	Language string
+	Subject  string
+	Text     string
+	HTML     string
+
+	Code, Link string // what is in it, for whoever shows mails instead of sending them
+}
+
+// Sender brings mails to people.
+type Sender interface {
+	Send(ctx context.Context, m Mail) error
+}
+
+// Paths of the pages that links lead to, with the user and the code in the query.
+const (
+	VerifyPath = "/verify"
+	ResetPath  = "/reset"
+)
+
+// stale is how old an event may be to be written about: after a long time without mail nobody wants to hear of it.
+const stale = 24 * time.Hour
+
+// Mailer writes mails about events.
+type Mailer struct {
+	Store       event.Store
+	Master      secret.MasterKey
+	Clock       func() time.Time
+	Sender      Sender
+	ExternalURL string // https://id.example.org
+}
+
+// notices are the facts about a user that are told in a mail without a code.
+var notices = map[event.Type]Kind{
+	user.PasswordSet{}.EventType():     PasswordChanged,
+	user.PasswordChanged{}.EventType(): PasswordChanged,
+	user.PasswordReset{}.EventType():   PasswordChanged,
+	"user.totp_added.v1":               FactorAdded,
+	"user.totp_removed.v1":             FactorRemoved,
+	"user.passkey_added.v1":            FactorAdded,
+	"user.passkey_removed.v1":          FactorRemoved,
+}
+
+// Follower gives the follower that sends the mails.
+func (m *Mailer) Follower() notify.Follower {
+	types := []event.Type{user.HumanAdded{}.EventType(), user.EmailCodeRequested{}.EventType(),
+		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType()}
+	for t := range notices {
+		types = append(types, t)
+	}
+	return notify.Follower{Name: "mail", Types: types, Handle: m.handle}
+}
+
+func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
+	if m.Clock().Sub(event.Time(e.Time)) > stale {
+		return nil
+	}
+	switch e.Type {
+	case user.HumanAdded{}.EventType():
+		fact, err := user.Kind.Decode(e.Type, e.Payload, nil)
+		if err != nil || fact.(user.HumanAdded).EmailVerified {
+			return err
+		}
+		return m.verify(ctx, e, true)
+	case user.EmailCodeRequested{}.EventType():
+		return m.verify(ctx, e, false)
+	case session.PasswordResetRequested{}.EventType():
+		return m.reset(ctx, e)
+	case session.Succeeded{}.EventType():
+		return m.signedIn(ctx, e)
+	case user.PasswordSet{}.EventType():
+		if e.Sequence == 2 { // it came with the user, who knows
+			return nil
+		}
+	}
+	return m.notice(ctx, e, e.ObjectID, notices[e.Type], content{})
+}
+
+// verify sends a code for the user's e-mail address. What nobody asked for is counted here.
+func (m *Mailer) verify(ctx context.Context, e *event.Event, unasked bool) error {
+	var count *user.MailCount
+	if unasked {
+		c := user.EmailCodes(m.Master, e.ObjectID).For(e.Time)
+		count = &c
+	}
+	d, err := user.MailedCode(ctx, m.Store, m.Master, e.ObjectID, count)
+	if err != nil {
+		return unless(err, user.ErrNotFound, user.ErrNotHuman, user.ErrAlreadyVerified, user.ErrTooManyMails)
+	}
+	return m.sendCode(ctx, VerifyEmail, VerifyPath, d)
+}
+
+// reset sends a code that lets the password be reset.
+func (m *Mailer) reset(ctx context.Context, e *event.Event) error {
+	d, err := user.ResetCode(ctx, m.Store, m.Master, session.UserOf(e.ObjectID))
+	if err != nil {
+		return unless(err, user.ErrCannotReset)
+	}
+	return m.sendCode(ctx, ResetPassword, ResetPath, d)
+}
+
+func (m *Mailer) sendCode(ctx context.Context, kind Kind, path string, d user.Delivery) error {
+	link := m.ExternalURL + path + "?" + url.Values{"user": {d.UserID}, "code": {d.Text}}.Encode()
+	return m.send(ctx, kind, d.UserID, d.Address, d.Name, d.Language, content{Code: d.Text, Link: link})
+}
+
+// notice tells a person something, at an address that is known to be theirs.
+func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind Kind, c content) error {
+	u, err := user.Kind.Read(ctx, m.Store, userID)
+	if err != nil || u == nil || u.State.Human == nil || !u.State.Human.Email.Verified {
+		return err
+	}
+	count := user.CountMails(m.Master, string(kind), userID).For(e.Time)
+	var wait time.Duration
+	err = m.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{count.Row}, Decide: func(tx *event.Tx) (err error) {
+		wait, err = count.Take(tx)
+		return err
+	}})
+	if err != nil || wait > 0 {
+		return err
+	}
+	c.When = event.Time(e.Time).Format("2006-01-02 15:04 MST")
+	h := u.State.Human
+	return m.send(ctx, kind, userID, h.Email.Address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c)
+}
+
+func (m *Mailer) send(ctx context.Context, kind Kind, userID, to, name, language string, c content) error {
+	external, err := url.Parse(m.ExternalURL)
+	if err != nil {
+		return err
+	}
+	c.Name, c.Site = greetable(name), external.Host
+	out, err := write(kind, language, c)
+	if err != nil {
+		return err
+	}
+	out.UserID, out.To = userID, to
+	return m.Sender.Send(ctx, out)
+}
+
+// unless gives err, or nothing where it only says that there is no mail to send.
+func unless(err error, these ...error) error {
+	for _, e := range these {
+		if errors.Is(err, e) {
+			return nil
+		}
+	}
+	return err
+}
+
+// Log shows codes to a developer instead of sending them.
+type Log struct{ Log *slog.Logger }
+
+// Send implements Sender.
+func (l Log) Send(ctx context.Context, m Mail) error {
+	if m.Code == "" {
+		l.Log.InfoContext(ctx, "development: mail", "user", m.UserID, "kind", string(m.Kind), "to", m.To, "subject", m.Subject)
+		return nil
+	}
+	message := "development: verification code"
+	if m.Kind == ResetPassword {
+		message = "development: password reset code"
+	}
+	l.Log.InfoContext(ctx, message, "user", m.UserID, "by", string(user.ByEmail), "to", m.To, "code", m.Code, "link", m.Link)
+	return nil
+}

@@ -1,0 +1,148 @@
+package mail
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/netip"
+	"net/url"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	gomail "github.com/wneessen/go-mail"
+)
+
+// sendTime bounds one delivery. A follower has a little more for an event.
+const sendTime = 15 * time.Second
+
+// Settings say how mail leaves the machine.
+type Settings struct {
+	URL          string // smtps://user:password@host:465, or smtp://host:587 with STARTTLS
+	From         string // Signet <no-reply@id.example.org>
+	PasswordFile string // the password, where it is not in the URL
+	Roots        *x509.CertPool
+}
+
+// SMTP hands mails to a mail server.
+type SMTP struct {
+	client   *gomail.Client
+	from     *mail.Address
+	domain   string // of the sender
+	password string
+	server   string
+}
+
+// NewSMTP checks the settings. It does not connect. What it says is wrong never quotes the URL: there may be a password in it.
+func NewSMTP(s Settings) (*SMTP, error) {
+	u, err := url.Parse(s.URL)
+	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
+		return nil, errors.New("--smtp-url should look like smtps://user@mail.example.org:465 or smtp://mail.example.org:587")
+	}
+	port := 587
+	options := []gomail.Option{gomail.WithTimeout(sendTime), gomail.WithTLSPolicy(gomail.TLSMandatory)}
+	if u.Scheme == "smtps" {
+		port = 465
+		options = append(options, gomail.WithSSL())
+	}
+	if u.Port() != "" {
+		if port, err = strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
+			return nil, errors.New("--smtp-url has a port that is none")
+		}
+	}
+	plain := false
+	switch {
+	case u.RawQuery == "":
+	case u.RawQuery == "tls=none" && u.Scheme == "smtp" && isLoopback(u.Hostname()) && u.User == nil:
+		plain = true
+		options = append(options, gomail.WithTLSPolicy(gomail.NoTLS))
+	default:
+		return nil, errors.New("--smtp-url may end in ?tls=none only for smtp:// to a server on this machine, and without a user; nothing else may follow the ?")
+	}
+	out := &SMTP{server: u.Hostname()}
+	if u.User != nil {
+		out.password, _ = u.User.Password()
+	}
+	if s.PasswordFile != "" {
+		if out.password != "" {
+			return nil, errors.New("the password is in --smtp-url and in --smtp-password-file: keep one of them")
+		}
+		text, err := os.ReadFile(s.PasswordFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading --smtp-password-file: %w", err)
+		}
+		out.password = strings.TrimRight(string(text), "\r\n")
+	}
+	name := u.User.Username()
+	if (name == "") != (out.password == "") || plain && out.password != "" {
+		return nil, errors.New("--smtp-url needs a user and a password, or neither: smtps://user@host with --smtp-password-file, or smtps://user:password@host")
+	}
+	if name != "" {
+		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(name), gomail.WithPassword(out.password))
+	}
+	if out.from, err = mail.ParseAddress(s.From); err != nil {
+		return nil, errors.New("--smtp-from should be the sender's address, such as Signet <no-reply@id.example.org>")
+	}
+	out.domain = out.from.Address[strings.LastIndexByte(out.from.Address, '@')+1:]
+	options = append(options, gomail.WithPort(port), gomail.WithHELO(out.domain),
+		gomail.WithTLSConfig(&tls.Config{ServerName: u.Hostname(), RootCAs: s.Roots, MinVersion: tls.VersionTLS12}))
+	if out.client, err = gomail.NewClient(u.Hostname(), options...); err != nil {
+		return nil, fmt.Errorf("--smtp-url: %w", err)
+	}
+	return out, nil
+}
+
+func isLoopback(host string) bool {
+	if ip, err := netip.ParseAddr(host); err == nil {
+		return ip.IsLoopback()
+	}
+	return host == "localhost"
+}
+
+// Server is where mails go, without anything secret.
+func (s *SMTP) Server() string { return s.server }
+
+// Send delivers one mail. Its errors hold neither the password nor the receiver's address, which mail servers repeat.
+func (s *SMTP) Send(ctx context.Context, m Mail) error {
+	err := s.send(ctx, m)
+	if err == nil {
+		return nil
+	}
+	text := strings.ReplaceAll(err.Error(), m.To, "…")
+	if s.password != "" {
+		text = strings.ReplaceAll(text, s.password, "…")
+	}
+	return errors.New(text)
+}
+
+func (s *SMTP) send(ctx context.Context, m Mail) error {
+	msg := gomail.NewMsg(gomail.WithNoDefaultUserAgent())
+	msg.FromMailAddress(s.from)
+	// A plain address: names come from people, and nothing that does goes into a header.
+	if err := msg.To("<" + m.To + ">"); err != nil {
+		return err
+	}
+	msg.Subject(m.Subject)
+	msg.SetDate()
+	msg.SetMessageIDWithValue(rand.Text() + "@" + s.domain)
+	msg.SetGenHeader("Auto-Submitted", "auto-generated")
+	msg.SetGenHeader("Content-Language", m.Language)
+	msg.SetBodyString(gomail.TypeTextPlain, m.Text)
+	msg.AddAlternativeString(gomail.TypeTextHTML, m.HTML)
+	ctx, cancel := context.WithTimeout(ctx, sendTime)
+	defer cancel()
+	// What is over in time must be over when ctx is: the client itself looks at ctx only while it connects.
+	sent := make(chan error, 1)
+	go func() { sent <- s.client.DialAndSendWithContext(ctx, msg) }()
+	select {
+	case err := <-sent:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

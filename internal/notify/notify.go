@@ -1,0 +1,380 @@
+// Package notify runs followers of the log: work that has to be done about an event after it was recorded, such as sending
+// a mail, and that may take long or fail.
+//
+// Every node runs all followers, but of each only one works at a time: the one that holds the lease in the follower's row,
+// beside how far it has come. A node that stops gives the lease back; one that was killed loses it when its time is over,
+// and another goes on where the row says. So each event is handled at least once, and twice only where a node dies
+// or loses its lease between the work and the note of it.
+//
+// Events come in the order of the log. One that cannot be handled is put aside and tried again later, a bounded number of
+// times, while the others go on. A follower that is new begins with what happens from then on.
+package notify
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+const (
+	poll       = time.Second           // how often to look for what other nodes have written
+	gather     = 20 * time.Millisecond // how long to let events gather, so that a busy log is not read once for each
+	leaseLife  = 30 * time.Second
+	handleTime = 20 * time.Second // for one event: less than the lease, so that nobody else begins meanwhile
+	page       = 200              // events read at once
+	lag        = 2000             // events that mean nothing to a follower are noted when there are so many
+	maxHeld    = 1000             // put aside; with more, the follower waits
+	maxTries   = 10               // of one event
+	firstPause = 5 * time.Second  // before the second try; doubles with every other
+	maxPause   = 30 * time.Minute
+)
+
+// Follower handles some types of events. Its name is that of its row: it never changes.
+type Follower struct {
+	Name  string
+	Types []event.Type
+	// Handle is given each event of these types, with 20 seconds for it. When it fails, the event comes again later, up to
+	// ten times within about an hour. What it returns is logged: no secret and nothing personal may be in it.
+	Handle func(ctx context.Context, e *event.Event) error
+}
+
+// Runner runs followers on one node.
+type Runner struct {
+	Store     event.Log
+	Log       *slog.Logger
+	Clock     func() time.Time // that of the store
+	Followers []Follower
+}
+
+// progress is what a follower's row holds.
+type progress struct {
+	Position int64  `json:"position"`       // up to here everything was handled, or is held
+	Held     []held `json:"held,omitempty"` // what failed, to be tried again
+	Node     string `json:"node,omitempty"` // whose turn it is
+	Until    int64  `json:"until,omitempty"`
+}
+
+// held is an event that is put aside.
+type held struct {
+	Position int64 `json:"position"`
+	Tries    int   `json:"tries"`
+	Next     int64 `json:"next"` // when to try again
+}
+
+func rowOf(name string) event.RowKey { return event.RowKey{Shelf: event.Followers, Key: name} }
+
+// Begin notes where followers that are new begin: behind what is in the log by now.
+func (r *Runner) Begin(ctx context.Context) error {
+	for _, f := range r.Followers {
+		end, err := r.Store.Position(ctx)
+		if err != nil {
+			return err
+		}
+		err = r.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{rowOf(f.Name)}, Decide: func(tx *event.Tx) error {
+			row, err := tx.Row(rowOf(f.Name))
+			if err != nil || row != nil {
+				return err
+			}
+			return put(tx, f.Name, progress{Position: end})
+		}})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+var system = event.Origin{Actor: event.System}
+
+func put(tx *event.Tx, name string, p progress) error {
+	value, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	tx.PutRow(event.Row{RowKey: rowOf(name), Value: value})
+	return nil
+}
+
+// Run lets the followers work until ctx ends. Begin comes first.
+func (r *Runner) Run(ctx context.Context) {
+	var all sync.WaitGroup
+	for _, f := range r.Followers {
+		all.Go(func() { r.worker(f).run(ctx) })
+	}
+	all.Wait()
+}
+
+func (r *Runner) worker(f Follower) *worker {
+	return &worker{Follower: f, runner: r, node: event.NewID("nod")}
+}
+
+// worker is one follower on one node.
+type worker struct {
+	Follower
+	runner *Runner
+	node   string
+
+	holds   bool     // as far as this node knows, it is its turn
+	state   progress // while it holds: what has been done, noted or not
+	scanned int64    // while it holds: up to here the log was read
+	failing bool     // the store was away the last time
+}
+
+func (w *worker) run(ctx context.Context) {
+	defer w.release(context.WithoutCancel(ctx))
+	ticker := time.NewTicker(poll)
+	defer ticker.Stop()
+	for {
+		written := w.runner.Store.Written()
+		err := w.work(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !w.failing {
+			w.runner.Log.Warn("following the log: it goes on when the store answers", "follower", w.Name, "error", err)
+		}
+		w.failing = err != nil
+		select {
+		case <-written:
+		case <-ticker.C:
+			continue
+		case <-ctx.Done():
+			return
+		}
+		gathered := time.NewTimer(gather)
+		select {
+		case <-gathered.C:
+		case <-ctx.Done():
+			gathered.Stop()
+			return
+		}
+	}
+}
+
+func (w *worker) now() int64 { return event.Micros(w.runner.Clock()) }
+
+// work does what there is to do, where it is this node's turn. Its errors are those of the store.
+func (w *worker) work(ctx context.Context) error {
+	if w.holds && w.state.Until-w.now() < (leaseLife/2).Microseconds() {
+		if err := w.save(ctx); err != nil {
+			return err
+		}
+	}
+	if !w.holds {
+		if err := w.take(ctx); err != nil || !w.holds {
+			return err
+		}
+	}
+	if err := w.retry(ctx); err != nil || !w.holds {
+		return err
+	}
+	for len(w.state.Held) < maxHeld {
+		events, err := w.runner.Store.Events(ctx, w.scanned, page)
+		if err != nil {
+			return err
+		}
+		for i := range events {
+			if e := &events[i]; slices.Contains(w.Types, e.Type) {
+				if err := w.first(ctx, e); err != nil || !w.holds {
+					return err
+				}
+				if len(w.state.Held) >= maxHeld {
+					return nil
+				}
+			}
+			w.scanned = events[i].Position
+		}
+		if w.scanned-w.state.Position >= lag {
+			w.state.Position = w.scanned
+			if err := w.save(ctx); err != nil || !w.holds {
+				return err
+			}
+		}
+		if len(events) < page {
+			return nil
+		}
+	}
+	return nil
+}
+
+// take makes it this node's turn, unless it is another's.
+func (w *worker) take(ctx context.Context) error {
+	key := rowOf(w.Name)
+	row, err := w.runner.Store.Row(ctx, key)
+	if err != nil || row == nil {
+		return err
+	}
+	var p progress
+	if err := json.Unmarshal(row.Value, &p); err != nil {
+		return fmt.Errorf("the row of the follower %s: %w", w.Name, err)
+	}
+	if p.Node != "" && w.now() < p.Until {
+		return nil // a look costs less than a command
+	}
+	var taken bool
+	err = w.runner.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
+		taken = false
+		row, err := tx.Row(key)
+		if err != nil || row == nil {
+			return err
+		}
+		p = progress{}
+		if err := json.Unmarshal(row.Value, &p); err != nil {
+			return err
+		}
+		if p.Node != "" && tx.Now() < p.Until {
+			return nil
+		}
+		taken, p.Node, p.Until = true, w.node, tx.Now()+leaseLife.Microseconds()
+		return put(tx, w.Name, p)
+	}})
+	if err == nil && taken {
+		w.holds, w.state, w.scanned = true, p, p.Position
+	}
+	return err
+}
+
+// save notes what has been done and renews the lease. Where another node has taken over, this one stops.
+func (w *worker) save(ctx context.Context) error {
+	var lost bool
+	var until int64
+	key := rowOf(w.Name)
+	err := w.runner.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
+		lost = true
+		row, err := tx.Row(key)
+		if err != nil || row == nil {
+			return err
+		}
+		var p progress
+		if err := json.Unmarshal(row.Value, &p); err != nil {
+			return err
+		}
+		if p.Node != w.node {
+			return nil
+		}
+		lost, until = false, tx.Now()+leaseLife.Microseconds()
+		p = w.state
+		p.Until = until
+		return put(tx, w.Name, p)
+	}})
+	if err != nil {
+		return err
+	}
+	w.state.Until = until
+	w.holds = !lost
+	return nil
+}
+
+// release gives the turn away, for others not to wait for the end of the lease.
+func (w *worker) release(ctx context.Context) {
+	if !w.holds {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	defer cancel()
+	key := rowOf(w.Name)
+	err := w.runner.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
+		row, err := tx.Row(key)
+		if err != nil || row == nil {
+			return err
+		}
+		var p progress
+		if err := json.Unmarshal(row.Value, &p); err != nil || p.Node != w.node {
+			return err
+		}
+		p = w.state
+		p.Node, p.Until = "", 0
+		return put(tx, w.Name, p)
+	}})
+	if err != nil {
+		w.runner.Log.Warn("following the log: another node goes on when the lease is over", "follower", w.Name, "error", err)
+	}
+	w.holds = false
+}
+
+// first handles an event that comes in its turn.
+func (w *worker) first(ctx context.Context, e *event.Event) error {
+	failed, err := w.handle(ctx, e)
+	if err != nil || !w.holds {
+		return err
+	}
+	w.state.Position, w.scanned = e.Position, e.Position
+	if failed != nil {
+		w.state.Held = append(slices.Clone(w.state.Held), w.again(e, 1, failed))
+	}
+	return w.save(ctx)
+}
+
+// retry handles what was put aside and is due.
+func (w *worker) retry(ctx context.Context) error {
+	for _, h := range slices.Clone(w.state.Held) {
+		if w.now() < h.Next {
+			continue
+		}
+		events, err := w.runner.Store.Events(ctx, h.Position-1, 1)
+		if err != nil {
+			return err
+		}
+		rest := slices.DeleteFunc(slices.Clone(w.state.Held), func(other held) bool { return other.Position == h.Position })
+		if len(events) == 1 {
+			e := &events[0]
+			failed, err := w.handle(ctx, e)
+			switch {
+			case err != nil || !w.holds:
+				return err
+			case failed != nil && h.Tries+1 >= maxTries:
+				w.runner.Log.Error("following the log: given up", "follower", w.Name, "event", string(e.Type), "position", e.Position,
+					"tries", h.Tries+1, "error", failed)
+			case failed != nil:
+				rest = append(rest, w.again(e, h.Tries+1, failed))
+			}
+		}
+		w.state.Held = rest
+		if err := w.save(ctx); err != nil || !w.holds {
+			return err
+		}
+	}
+	return nil
+}
+
+// again puts an event aside.
+func (w *worker) again(e *event.Event, tries int, failed error) held {
+	pause := min(firstPause<<(tries-1), maxPause)
+	w.runner.Log.Warn("following the log: it failed and will be tried again", "follower", w.Name, "event", string(e.Type), "position", e.Position,
+		"tries", tries, "in", pause.String(), "error", failed)
+	return held{Position: e.Position, Tries: tries, Next: w.now() + pause.Microseconds()}
+}
+
+// handle does the work itself, once the lease lasts long enough for it. failed is what came of it; err is the store's, or
+// that of a node that stops: then nothing is known.
+func (w *worker) handle(ctx context.Context, e *event.Event) (failed, err error) {
+	if w.state.Until-w.now() < handleTime.Microseconds() {
+		if err := w.save(ctx); err != nil || !w.holds {
+			return nil, err
+		}
+	}
+	within, cancel := context.WithTimeout(ctx, handleTime)
+	defer cancel()
+	failed = guarded(within, w.Handle, e)
+	if failed != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return failed, nil
+}
+
+// guarded makes a failure of a panic: one event must not stop a follower.
+func guarded(ctx context.Context, handle func(context.Context, *event.Event) error, e *event.Event) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
+		}
+	}()
+	return handle(ctx, e)
+}

@@ -1,0 +1,58 @@
+package server
+
+import (
+	"context"
+	"time"
+
+	"github.com/signet-idm/signet/internal/mail"
+	"github.com/signet-idm/signet/internal/notify"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// sender gives the way that mails go to people; nil where there is none. Developers without a mail server find codes in the log
+// of their own machine.
+func (s *Server) sender() mail.Sender {
+	switch {
+	case s.config.smtp != nil:
+		return s.config.smtp
+	case s.config.Development:
+		return mail.Log{Log: s.log}
+	}
+	return nil
+}
+
+// lacking is what the operator has left out.
+func (s *Server) lacking() map[string]string {
+	if s.sender() != nil {
+		return nil
+	}
+	return map[string]string{"mail": "not configured"}
+}
+
+// followers gives those who follow the log, with a note of where they begin.
+func (s *Server) followers(ctx context.Context, master secret.MasterKey) (*notify.Runner, error) {
+	r := &notify.Runner{Store: s.store, Log: s.log, Clock: time.Now}
+	switch sender := s.sender(); {
+	case sender == nil:
+		s.log.Warn("mail is not configured: nobody can be sent a code or reset a password by mail. Set --smtp-url and --smtp-from")
+	default:
+		if s.config.smtp != nil {
+			s.log.Info("mail goes out", "server", s.config.smtp.Server())
+		}
+		mailer := &mail.Mailer{Store: s.store, Master: master, Clock: time.Now, Sender: sender, ExternalURL: s.config.ExternalURL}
+		r.Followers = append(r.Followers, mailer.Follower())
+	}
+	return r, r.Begin(ctx)
+}
+
+// deliver gives the way that codes go to phones; nil where there is none. Developers find them in the log.
+func (s *Server) deliver() func(context.Context, user.Delivery) error {
+	if !s.config.Development {
+		return nil
+	}
+	return func(ctx context.Context, d user.Delivery) error {
+		s.log.InfoContext(ctx, "development: verification code", "user", d.UserID, "by", string(d.By), "to", d.Address, "code", d.Text)
+		return nil
+	}
+}

@@ -1,0 +1,198 @@
+package session
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// PasswordResetRequested records that somebody, perhaps not the user, asked for a mail that lets the password be reset. It is
+// a fact of the companion: a stranger must not move the user's own sequence.
+type PasswordResetRequested struct {
+	Personal Place `json:"-"`
+}
+
+// EventType implements event.Fact.
+func (PasswordResetRequested) EventType() event.Type { return "sign_in.password_reset_requested.v1" }
+
+// Apply implements event.Fact.
+func (PasswordResetRequested) Apply(*SignIns) {}
+
+// ResetRequest is somebody who says to have forgotten the password.
+type ResetRequest struct {
+	LoginName string
+	OrgID     string // as in Attempt
+	Peer      netip.Addr
+	UserAgent string
+	RequestID string
+}
+
+// RequestReset notes that a mail shall go to the user of a login name. Nobody learns from it whether there is one, or whether a
+// mail goes out: not by the answer, and not by the work that is done before it, which is one command either way. The mail goes
+// to a verified address of an active person only, and not more often than user.MailCount allows.
+func (s *Sessions) RequestReset(ctx context.Context, r ResetRequest) error {
+	u, account, err := s.find(ctx, r.LoginName, r.OrgID)
+	if err != nil {
+		return err
+	}
+	if u != nil {
+		account = []string{"user", u.ID}
+	}
+	count := user.CountMails(s.Master, "password reset", account...)
+	command := event.Command{Origin: event.Origin{Actor: event.System, RequestID: r.RequestID}, Rows: []event.RowKey{count.Row}}
+	if u != nil {
+		command.Write = []event.Ref{Kind.Ref(IDFor(u.ID))}
+		command.Read = []event.Ref{userRef(u.ID), org.Kind.Ref(u.Org)}
+	}
+	command.Decide = func(tx *event.Tx) error {
+		wait, err := count.Take(tx)
+		if err != nil || wait > 0 || u == nil {
+			return err
+		}
+		now, err := user.Kind.Get(tx, u.ID)
+		if err != nil {
+			return err
+		}
+		o, err := org.Kind.Get(tx, u.Org)
+		if err != nil || now == nil || !now.State.MayReset() || !maySignIn(&now.State, o) {
+			return err
+		}
+		return record(tx, u.ID, PasswordResetRequested{Personal: placeOf(r.Peer, r.UserAgent)})
+	}
+	return s.Store.Do(ctx, command)
+}
+
+// Reset is a new password on the word of a code that was sent by mail.
+type Reset struct {
+	UserID    string
+	Code      string
+	Password  string
+	Peer      netip.Addr
+	UserAgent string
+	RequestID string
+}
+
+// Reset replaces a password and ends all sessions and tokens of the user. A second factor is needed after it as before.
+// Errors: InvalidArgument on code, whatever is wrong with it, the user or the organization; ResourceExhausted when slowed
+// down, before the code is looked at; InvalidArgument on newPassword where a policy asks for more, which leaves the code as it
+// is; Unavailable when too many passwords are being hashed.
+func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
+	rules, err := org.Settings(ctx, s.Store, s.DefaultOrg) // whoever the user is, if it is one
+	if err != nil {
+		return event.Details{}, err
+	}
+	// Wrong codes are no failed sign-ins: they are only counted. The user is not named to the throttle, so that it records nothing.
+	t := s.throttle(rules, []string{"reset", r.UserID}, "", r.Peer, placeOf(r.Peer, r.UserAgent))
+	origin := event.Origin{Actor: event.System, RequestID: r.RequestID}
+	orgID, err := s.tryReset(ctx, t, origin, &r)
+	if err != nil {
+		return event.Details{}, err
+	}
+	if rules, err = org.Settings(ctx, s.Store, orgID); err == nil {
+		if wrong := rules.PasswordViolations("newPassword", r.Password); len(wrong) > 0 {
+			err = errs.Invalid(wrong...) // the code stays good for another try
+		}
+	}
+	if err != nil {
+		return event.Details{}, s.withoutVerdict(ctx, t, origin, err)
+	}
+	hash, err := s.Hasher.Public(len(r.Password)).Hash(ctx, r.Password)
+	if err != nil {
+		return event.Details{}, s.withoutVerdict(ctx, t, origin, err)
+	}
+	origin.Actor = r.UserID
+	var details event.Details
+	var right bool
+	err = s.Store.Do(ctx, event.Command{
+		Origin: origin,
+		Write:  []event.Ref{userRef(r.UserID)},
+		Read:   []event.Ref{org.Kind.Ref(orgID)},
+		Rows:   append(t.rows(), user.ResetRow(r.UserID)),
+		Decide: func(tx *event.Tx) error {
+			right = false
+			u, err := s.rightReset(tx, &r, orgID)
+			if err != nil {
+				return err
+			}
+			if u == nil { // somebody else has used the code, or it has ended meanwhile
+				return t.failed(tx)
+			}
+			if err := t.succeeded(tx); err != nil {
+				return err
+			}
+			right = true
+			tx.DropRow(user.ResetRow(u.ID))
+			err = user.PutPassword(tx, u, hash, user.PasswordReset{})
+			details = u.Details()
+			return err
+		},
+	})
+	switch {
+	case err != nil:
+		return event.Details{}, s.withoutVerdict(ctx, t, origin, err)
+	case !right:
+		return event.Details{}, user.ErrWrongCode()
+	}
+	return details, nil
+}
+
+// tryReset looks at the code before any password is hashed, and gives the user's organization. Every look counts, so that the
+// tries of a code are all there are however many come at once.
+func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origin, r *Reset) (orgID string, err error) {
+	known, err := user.Kind.Read(ctx, s.Store, r.UserID)
+	if err != nil {
+		return "", err
+	}
+	if known != nil {
+		orgID = known.Org
+	}
+	var refusal error
+	command := event.Command{Origin: origin, Rows: append(t.rows(), user.ResetRow(r.UserID)), Read: []event.Ref{userRef(r.UserID)}}
+	if orgID != "" {
+		command.Read = append(command.Read, org.Kind.Ref(orgID))
+	}
+	command.Decide = func(tx *event.Tx) error {
+		refusal = nil
+		wait, err := t.enter(tx)
+		if err != nil {
+			return err
+		}
+		if wait > 0 {
+			refusal = errThrottled(wait)
+			return nil
+		}
+		u, err := s.rightReset(tx, r, orgID)
+		if err != nil {
+			return err
+		}
+		if u == nil {
+			refusal = user.ErrWrongCode()
+			return t.failed(tx)
+		}
+		return nil
+	}
+	if err := s.Store.Do(ctx, command); err != nil {
+		return "", err
+	}
+	return orgID, refusal
+}
+
+// rightReset gives the user if the code is right and the password can be reset; nil if not.
+func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (*event.Object[user.User], error) {
+	if orgID == "" {
+		return nil, nil
+	}
+	o, err := org.Kind.Get(tx, orgID)
+	if err != nil {
+		return nil, err
+	}
+	u, err := user.CheckResetCode(tx, s.Master, r.UserID, r.Code)
+	if err != nil || u == nil || !maySignIn(&u.State, o) {
+		return nil, err
+	}
+	return u, nil
+}

@@ -1,0 +1,96 @@
+package user
+
+import (
+	"context"
+	"crypto/hmac"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// PasswordReset records that the person chose a new password without knowing the old one, by a code that was sent to the
+// verified e-mail address. It ends every session and token, as a password that an administrator sets does.
+type PasswordReset struct{}
+
+// EventType implements event.Fact.
+func (PasswordReset) EventType() event.Type { return "user.password_reset.v1" }
+
+// Apply implements event.Fact.
+func (PasswordReset) Apply(u *User) {
+	u.Password = Password{Version: u.Password.Version + 1}
+	u.endAll()
+}
+
+// ResetRow is where the pending code that resets a user's password lives.
+func ResetRow(id string) event.RowKey {
+	return event.RowKey{Shelf: event.Secrets, Key: id + "/reset_code"}
+}
+
+// resetMAC binds a code to the user, the address it was sent to and the password it is to replace: another address or another
+// password ends it.
+func resetMAC(master secret.MasterKey, u *event.Object[User], code string) []byte {
+	return master.MAC("reset code", []byte(u.ID), []byte(u.State.Human.Email.Address),
+		[]byte(strconv.FormatInt(u.State.Password.Version, 10)), []byte(code))
+}
+
+// MayReset tells whether a person's password can be reset by mail: only by the owner of an address that is known to be theirs.
+func (u *User) MayReset() bool {
+	return u.State == Active && u.Human != nil && u.Human.Email.Verified
+}
+
+// ErrCannotReset tells whoever sends the mail that there is nobody to send it to. It is shown to nobody: who asks for a reset
+// learns nothing about the user.
+var ErrCannotReset = errors.New("the password of this user cannot be reset by mail")
+
+// ResetCode makes a code for a mail to a person who wants to reset the password. It replaces an earlier one. Errors:
+// ErrCannotReset.
+func ResetCode(ctx context.Context, s event.Store, master secret.MasterKey, id string) (Delivery, error) {
+	d := Delivery{UserID: id, By: ByEmail, Code: Code{Text: secret.NewCode()}}
+	err := s.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System},
+		Write:  []event.Ref{Kind.Ref(id)}, // as for other codes
+		Decide: func(tx *event.Tx) error {
+			u, err := Kind.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			if u == nil || !u.State.MayReset() {
+				return ErrCannotReset
+			}
+			value, err := json.Marshal(pendingCode{MAC: resetMAC(master, u, d.Text)})
+			if err != nil {
+				return err
+			}
+			expires := tx.Now() + codeLife.Microseconds()
+			tx.PutRow(event.Row{RowKey: ResetRow(id), Value: value, Expires: expires})
+			d.fill(u.State.Human, u.State.Human.Email.Address, expires)
+			return nil
+		},
+	})
+	return d, err
+}
+
+// CheckResetCode looks at a code that resets a password, inside a command that declared the user and ResetRow. It gives the
+// user if the code is right, and nil if not; that is counted.
+func CheckResetCode(tx *event.Tx, master secret.MasterKey, id, code string) (*event.Object[User], error) {
+	u, err := Kind.Get(tx, id)
+	if err != nil {
+		return nil, err
+	}
+	kept, err := tx.Row(ResetRow(id))
+	if err != nil || kept == nil || u == nil || !u.State.MayReset() {
+		return nil, err
+	}
+	var pending pendingCode
+	if err := json.Unmarshal(kept.Value, &pending); err != nil {
+		return nil, err
+	}
+	if !hmac.Equal(pending.MAC, resetMAC(master, u, strings.ToUpper(code))) {
+		return nil, countWrong(tx, kept, pending)
+	}
+	return u, nil
+}
