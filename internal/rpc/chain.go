@@ -146,15 +146,15 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 		if err != nil {
 			return nil, err
 		}
+		if h.config.Check != nil {
+			broken = append(broken, h.config.Check(req)...)
+		}
 		wire := found
 		for _, v := range broken {
 			// A list that lost an element that cannot be read is not one that was sent too short.
 			if !slices.ContainsFunc(wire, func(w errs.Violation) bool { return insideOf(map[string]bool{v.Field: true}, w.Field) }) {
 				found = append(found, v)
 			}
-		}
-		if h.config.Check != nil {
-			found = append(found, h.config.Check(req)...)
 		}
 	}
 	found = append(found, c.readHeaders()...)

@@ -75,7 +75,11 @@ func wrongTypes(fd protoreflect.FieldDescriptor, g *generator) []wrong {
 	var values []string
 	switch {
 	case fd.IsList():
-		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`["` + g.elements(fd)[0] + `", 1]`, "[1]"}, {`[null]`, "[0]"}, {`[["x"]]`, "[0]"}, {`[{}]`, "[0]"}}
+		good, bad := g.elements(fd)[0], "1"
+		if fd.Enum() != nil {
+			good, bad = string(fd.Enum().Values().Get(1).Name()), "true"
+		}
+		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`["` + good + `", ` + bad + `]`, "[1]"}, {`[null]`, "[0]"}, {`[["x"]]`, "[0]"}, {`[{}]`, "[0]"}}
 	case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.FieldMask": // a text
 		values = []string{`1`, `true`, `[]`, `{}`, `["name"]`}
 	case fd.Message() != nil:
