@@ -89,7 +89,7 @@ func (h *house) published(k *signing.Keys) (ids []string) {
 func (h *house) together(nodes []*signing.Keys, do func(ctx context.Context, k *signing.Keys) error) {
 	h.t.Helper()
 	var all sync.WaitGroup
-	for range 4 {
+	for range 2 {
 		for _, k := range nodes {
 			all.Go(func() {
 				if err := do(h.t.Context(), k); err != nil {
