@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/eventtest"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -138,6 +139,19 @@ func TestAResetReplacesThePasswordAndEndsSessionsAndTokens(t *testing.T) {
 	_, err = sessions.SignIn(t.Context(), try("jo", next, home))
 	must(t, err)
 	wrongCode(t, reset(t, sessions, "usr_jo", code, home)) // used
+}
+
+func TestAResetIsHeldToThePolicyOfTheOrganization(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	eventtest.Given(t, s, org.Kind, "org_def", "", nil, org.PolicySet{Change: policy.Policy{}.ChangeTo(policy.Policy{PasswordMinLength: int64(len(next) + 1)})})
+	code := resetCode(t, s)
+	eventtest.Refused(t, reset(t, sessions, "usr_jo", code, home), errs.InvalidArgument, errs.InvalidRequest, "newPassword")
+	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); err != nil {
+		t.Errorf("the password before: %v", err)
+	}
+	_, err := sessions.Reset(t.Context(), Reset{UserID: "usr_jo", Code: code, Password: next + "!", Peer: home, RequestID: "req_1"})
+	must(t, err) // the code was not used up
 }
 
 func TestAResetLeavesTheSecondFactorRequired(t *testing.T) {
