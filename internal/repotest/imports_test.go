@@ -11,12 +11,12 @@ import (
 var (
 	// objects are the packages that hold the rules of the product.
 	objects = []string{"internal/org", "internal/user", "internal/idp", "internal/installation", "internal/session", "internal/setup",
-		"internal/member", "internal/lifecycle", "internal/app"}
+		"internal/member", "internal/lifecycle", "internal/app", "internal/factor"}
 
 	// outside is what the rules of the product know nothing of: protocols, databases, generated code.
 	outside = []string{"gen", "net/http", "database/sql", "internal/store", "internal/api", "internal/rpc", "internal/server"}
 
-	testOnly = []string{"internal/eventtest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/repotest", "test"}
+	testOnly = []string{"internal/eventtest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/repotest", "internal/factortest", "test"}
 
 	mayOnlyImport = []struct {
 		pkg  string

@@ -25,6 +25,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.SessionService":          api.Sessions{},
 	"signet.v1.MemberService":           api.Members{},
 	"signet.v1.CredentialService":       api.Credentials{},
+	"signet.v1.FactorService":           api.Factors{},
 }
 
 // methods calls check for every RPC of the API.

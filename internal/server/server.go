@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/gen/openapi"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/model"
@@ -96,7 +97,11 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	sessions := &session.Sessions{Store: s.store, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}}
+	factors, err := factor.New(master, config.ExternalURL)
+	if err != nil {
+		return nil, err
+	}
+	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.handler, err = rpc.New(rpc.Config{
@@ -107,6 +112,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
+			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 		},
 		Authenticate:   sessions.Authenticate,
 		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },

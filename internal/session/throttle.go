@@ -66,6 +66,10 @@ type limits struct {
 var (
 	pairLimits    = limits{pairFree, pairCeiling}
 	accountLimits = limits{accountFree, accountCeiling}
+
+	// A code of six digits is soon guessed at the rate that passwords may be tried at. Only who knows the password comes this
+	// far, so the account may be held up for longer.
+	factorLimits = limits{accountFree, pairCeiling}
 )
 
 // until tells before when nothing is heard.
@@ -118,7 +122,8 @@ type throttle struct {
 	pair, account event.RowKey
 	userID        string // empty: nobody has the name; counted all the same
 	place         Place
-	started       int64 // when the attempt was counted
+	alone         limits // of the account, whatever the network
+	started       int64  // when the attempt was counted
 }
 
 // throttle of an account. What stands for the account is the user and the version of the password, so that a new
@@ -131,7 +136,7 @@ func (s *Sessions) throttle(account []string, userID string, peer netip.Addr, pl
 	key := func(parts ...[]byte) event.RowKey {
 		return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(s.Master.MAC("throttle", parts...))}
 	}
-	return &throttle{account: key(parts...), pair: key(append(parts, []byte(network(peer)))...), userID: userID, place: place}
+	return &throttle{account: key(parts...), pair: key(append(parts, []byte(network(peer)))...), userID: userID, place: place, alone: accountLimits}
 }
 
 // network of an address: hosts on IPv6 have a whole /64 to themselves.
@@ -208,7 +213,7 @@ func (t *throttle) enter(tx *event.Tx) (wait time.Duration, err error) {
 	}
 	t.started = now
 	pair.begin(now, pairLimits)
-	account.begin(now, accountLimits)
+	account.begin(now, t.alone)
 	return 0, t.save(tx, pair, account)
 }
 
@@ -229,7 +234,7 @@ func (t *throttle) failed(tx *event.Tx) error {
 		return err
 	}
 	pair.fail(t.started, pairLimits)
-	account.fail(t.started, accountLimits)
+	account.fail(t.started, t.alone)
 	account.Unsaid++
 	if err := t.say(tx, &account); err != nil {
 		return err

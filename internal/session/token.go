@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -32,6 +33,8 @@ type Sessions struct {
 	Standings  *Standings
 	// Audience is what an access token has to be meant for to be accepted by Signet's own API. Empty: none is.
 	Audience string
+	// Factors checks second factors.
+	Factors *factor.Factors
 }
 
 // Method is a way in which a person proves to be who they are, in the words of RFC 8176.

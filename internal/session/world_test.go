@@ -10,13 +10,18 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
 
-const right = "correct horse"
+const (
+	right       = "correct horse"
+	externalURL = "https://id.signet.test"
+)
 
 var (
 	hasher = secret.NewHasher(0, 0)
@@ -45,12 +50,14 @@ var (
 // nope.test. Nobody is in them.
 func world(t *testing.T) (*eventtest.Store, *Sessions) {
 	t.Helper()
-	s := eventtest.New(t, org.Kind, user.Kind, Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, Kind)
 	for id, domain := range map[string]string{"org_def": "def.test", "org_b": "b.test"} {
 		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
 	}
 	eventtest.Given(t, s, org.Kind, "org_b", "", nil, org.DomainAdded{Domain: "nope.test"})
-	return s, &Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &Standings{}}
+	factors, err := factor.New(s.Master, externalURL)
+	must(t, err)
+	return s, &Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &Standings{}}
 }
 
 // person puts somebody into an organization; email is verified, and empty for somebody with another one.

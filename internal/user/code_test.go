@@ -300,6 +300,7 @@ func TestTheRowsWithSecretsOfAUser(t *testing.T) {
 	s := unproven(t)
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: user.SecretRow("usr_a"), Value: []byte("hash")})
+	s.GivenRow(event.Row{RowKey: user.FactorsRow("usr_a"), Value: []byte("{}")})
 	code(t, s, user.ByEmail)
 	code(t, s, user.ByPhone)
 	for _, key := range user.SecretRows("usr_a") {
@@ -307,7 +308,7 @@ func TestTheRowsWithSecretsOfAUser(t *testing.T) {
 			t.Errorf("there is nothing at %v (%v)", key, err)
 		}
 	}
-	if len(user.SecretRows("usr_a")) < 4 {
+	if len(user.SecretRows("usr_a")) < 5 {
 		t.Error("some rows are not listed")
 	}
 }
