@@ -48,6 +48,14 @@ func (s *state) mayChange() error {
 	return nil
 }
 
+// mayLose keeps the last factor where one is required. Errors: ErrLastFactor.
+func (s *state) mayLose() error {
+	if s.required && len(s.user.State.Human.Factors) == 1 {
+		return ErrLastFactor
+	}
+	return nil
+}
+
 // Enrolled is a second factor that was just added. The session has proven it.
 type Enrolled struct {
 	Stepped
@@ -93,12 +101,12 @@ func (s *Sessions) StartPasskey(ctx context.Context, caller *access.Caller) (opt
 // ConfirmPasskey adds the passkey that a browser has made. Errors: as StartPasskey; InvalidArgument on credential;
 // factor.ErrPasskeyExists.
 func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, name, credential string, from From) (Enrolled, error) {
+	if _, err := s.step(ctx, caller, From{}, false, event.Command{}, (*state).mayEnrol); err != nil {
+		return Enrolled{}, err // who may not is told that, not what is wrong with the passkey
+	}
 	made, err := factor.ReadNewPasskey(credential)
 	if err != nil {
 		return Enrolled{}, err
-	}
-	if _, err := s.step(ctx, caller, From{}, false, event.Command{}, (*state).mayEnrol); err != nil {
-		return Enrolled{}, err // who may not is told that, not what is wrong with the passkey
 	}
 	if err := s.Factors.Check(ctx, s.Store, made, caller.UserID, caller.TokenID); err != nil {
 		return Enrolled{}, err
@@ -142,8 +150,8 @@ func (s *Sessions) RemoveFactor(ctx context.Context, caller *access.Caller, id s
 		if err := match.Check(st.user.Sequence); err != nil {
 			return err
 		}
-		if st.required && len(st.user.State.Human.Factors) == 1 {
-			return ErrLastFactor
+		if err := st.mayLose(); err != nil {
+			return err
 		}
 		err := factor.Remove(st.tx, st.user, id)
 		details = st.user.Details()

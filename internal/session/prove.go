@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -74,6 +75,9 @@ func (s *Sessions) start(ctx context.Context, caller *access.Caller, may func(*s
 // PermissionDenied without a session; InvalidArgument on what was sent, which counts like a failed sign-in; ResourceExhausted
 // when slowed down, before anything is checked; access.ErrUnauthenticated when the session has ended meanwhile.
 func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, from From) (Stepped, error) {
+	if caller.TokenKind != string(secret.Session) {
+		return Stepped{}, errSessionOnly // before it counts
+	}
 	var assertion *factor.Assertion
 	rows := []event.RowKey{user.FactorsRow(caller.UserID)}
 	if a.method() == ByPasskey {

@@ -64,6 +64,7 @@ type state struct {
 	proof    Proof
 	unproven bool // a second factor has to be proven first
 	required bool // by the organization or the installation, whether or not one is enrolled
+	proved   bool // something, in this step
 }
 
 // prove notes one more proof in the session, and records it.
@@ -71,7 +72,7 @@ func (s *state) prove(by Method, place Place) error {
 	if !slices.Contains(s.proof.Methods, by) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), by)
 	}
-	s.proof.At = s.tx.Now()
+	s.proof.At, s.proved = s.tx.Now(), true
 	if by == ByPassword {
 		return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Personal: place})
 	}
@@ -116,7 +117,8 @@ func (s *Sessions) step(ctx context.Context, caller *access.Caller, from From, w
 		if kept == nil || kept.UserID != caller.UserID || kept.Epoch == died {
 			return Stepped{}, access.ErrUnauthenticated
 		}
-		out, moved := Stepped{Token: token}, false
+		var out Stepped
+		moved := false
 		c.Decide = func(tx *event.Tx) error {
 			st, err := inSession(tx, caller, kept)
 			if err != nil {
@@ -133,15 +135,14 @@ func (s *Sessions) step(ctx context.Context, caller *access.Caller, from From, w
 			if moved = sequence(now) != sequence(before); moved {
 				return nil
 			}
-			proof := st.proof.text()
 			if err := decide(st); err != nil {
 				return err
 			}
-			out.Expires = event.Time(kept.Expires)
-			if st.proof.text() == proof {
-				out.Token = ""
+			out = Stepped{Expires: event.Time(kept.Expires)}
+			if !st.proved {
 				return nil
 			}
+			out.Token = token
 			renewed := *kept
 			renewed.Data = st.proof.text()
 			if hash != nil {
