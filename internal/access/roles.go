@@ -183,6 +183,17 @@ const (
 	PermissionDenied errs.Reason = "PERMISSION_DENIED"
 	TargetHoldsMore  errs.Reason = "TARGET_HOLDS_MORE"
 	Unauthenticated  errs.Reason = "UNAUTHENTICATED"
+
+	PasswordChangeRequired errs.Reason = "PASSWORD_CHANGE_REQUIRED"
+	SecondFactorRequired   errs.Reason = "SECOND_FACTOR_REQUIRED"
+)
+
+// What a session is refused with that may not do everything yet.
+var (
+	ErrPasswordChange = errs.New(errs.PermissionDenied, PasswordChangeRequired,
+		"the password has to be changed first: until then this session can only do that, or be ended")
+	ErrSecondFactor = errs.New(errs.PermissionDenied, SecondFactorRequired,
+		"a second factor has to be proven first: until then this session can only do that, or be ended")
 )
 
 // ErrUnauthenticated is the one answer to a credential that does not count, whatever is wrong with it.

@@ -58,6 +58,8 @@ func (c Checker) Check(req proto.Message) []errs.Violation {
 		return notAPhone(r.GetPhone())
 	case *signetv1.SetMyPhoneRequest:
 		return notAPhone(r.GetPhone())
+	case *signetv1.ProveSecondFactorRequest:
+		return oneProof(r)
 	case *signetv1.CreateMyTokenRequest:
 		return append(notADate(r), newToken(r).Violations(c.Clock())...)
 	case *signetv1.CreateUserTokenRequest:

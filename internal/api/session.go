@@ -8,6 +8,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 )
@@ -28,8 +29,77 @@ func (s Sessions) CreateSession(ctx context.Context, r *signetv1.CreateSessionRe
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.CreateSessionResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires),
+	out := &signetv1.CreateSessionResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires),
+		UserId: in.UserID, PasswordChangeRequired: in.ChangeRequired, SecondFactorRequired: in.SecondFactorRequired}
+	for _, way := range in.Ways {
+		out.SecondFactors = append(out.SecondFactors, factorTypes[way])
+	}
+	return out, nil
+}
+
+// StartPasskeySignIn makes a challenge for whoever has a passkey.
+func (s Sessions) StartPasskeySignIn(ctx context.Context, _ *signetv1.StartPasskeySignInRequest) (*signetv1.StartPasskeySignInResponse, error) {
+	options, err := s.Sessions.StartPasskeySignIn(ctx, call.From(ctx).RequestID)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.StartPasskeySignInResponse{RequestOptions: options}, nil
+}
+
+// CreateSessionWithPasskey signs in with nothing but a passkey.
+func (s Sessions) CreateSessionWithPasskey(ctx context.Context, r *signetv1.CreateSessionWithPasskeyRequest) (*signetv1.CreateSessionWithPasskeyResponse, error) {
+	info := call.From(ctx)
+	in, err := s.Sessions.SignInWithPasskey(ctx, session.PasskeyAttempt{Assertion: r.GetAssertion(), OrgID: r.GetOrgId(),
+		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.CreateSessionWithPasskeyResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires),
 		UserId: in.UserID, PasswordChangeRequired: in.ChangeRequired}, nil
+}
+
+// StartPasskeyProof makes a challenge for the caller's passkeys.
+func (s Sessions) StartPasskeyProof(ctx context.Context, _ *signetv1.StartPasskeyProofRequest) (*signetv1.StartPasskeyProofResponse, error) {
+	options, err := s.Sessions.StartProof(ctx, call.From(ctx).Caller)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.StartPasskeyProofResponse{RequestOptions: options}, nil
+}
+
+// ProveSecondFactor proves a second factor in the caller's session.
+func (s Sessions) ProveSecondFactor(ctx context.Context, r *signetv1.ProveSecondFactorRequest) (*signetv1.ProveSecondFactorResponse, error) {
+	answer := session.Answer{TOTPCode: r.GetTotpCode(), RecoveryCode: r.GetRecoveryCode(), Assertion: r.GetAssertion()}
+	if _, err := s.Sessions.Prove(ctx, call.From(ctx).Caller, answer, from(ctx)); err != nil {
+		return nil, err
+	}
+	return &signetv1.ProveSecondFactorResponse{}, nil
+}
+
+// Reauthenticate takes the caller's password once more.
+func (s Sessions) Reauthenticate(ctx context.Context, r *signetv1.ReauthenticateRequest) (*signetv1.ReauthenticateResponse, error) {
+	if _, err := s.Sessions.Reauthenticate(ctx, call.From(ctx).Caller, r.GetPassword(), from(ctx)); err != nil {
+		return nil, err
+	}
+	return &signetv1.ReauthenticateResponse{}, nil
+}
+
+// oneProof demands exactly one of the ways to prove a second factor.
+func oneProof(r *signetv1.ProveSecondFactorRequest) (wrong []errs.Violation) {
+	used := ""
+	for _, f := range []struct{ name, value string }{{"totpCode", r.GetTotpCode()}, {"recoveryCode", r.GetRecoveryCode()}, {"assertion", r.GetAssertion()}} {
+		switch {
+		case f.value == "":
+		case used == "":
+			used = f.name
+		default:
+			wrong = append(wrong, errs.Violation{Field: f.name, Message: "cannot be used together with " + used + ": leave one of them out"})
+		}
+	}
+	if used == "" {
+		wrong = append(wrong, errs.Violation{Field: "totpCode", Message: "is missing: send a totpCode, a recoveryCode or an assertion"})
+	}
+	return wrong
 }
 
 // EndSession signs out.

@@ -11,12 +11,13 @@ import (
 var (
 	// objects are the packages that hold the rules of the product.
 	objects = []string{"internal/org", "internal/user", "internal/idp", "internal/installation", "internal/session", "internal/setup",
-		"internal/member", "internal/lifecycle", "internal/app", "internal/signing", "internal/notify", "internal/mail"}
+		"internal/member", "internal/lifecycle", "internal/app", "internal/signing", "internal/notify", "internal/mail", "internal/factor"}
 
 	// outside is what the rules of the product know nothing of: protocols, databases, generated code.
 	outside = []string{"gen", "net/http", "database/sql", "internal/store", "internal/api", "internal/rpc", "internal/server"}
 
-	testOnly = []string{"internal/eventtest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/mailtest", "internal/repotest", "test"}
+	testOnly = []string{"internal/eventtest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/mailtest", "internal/factortest",
+		"internal/repotest", "test"}
 
 	mayOnlyImport = []struct {
 		pkg  string

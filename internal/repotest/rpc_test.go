@@ -28,6 +28,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.PolicyService":           api.Policies{},
 	"signet.v1.ApplicationService":      api.Applications{},
 	"signet.v1.SigningKeyService":       api.SigningKeys{},
+	"signet.v1.FactorService":           api.Factors{},
 }
 
 // methods calls check for every RPC of the API.

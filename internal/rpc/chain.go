@@ -319,10 +319,10 @@ func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string,
 // unrestricted refuses a session that must prove a second factor or change its password first, where that counts.
 func (c *Call) unrestricted(caller *access.Caller) error {
 	if caller.MustProveSecondFactor && !c.op.rule.GetUnprovenSession() {
-		return errSecondFactor
+		return access.ErrSecondFactor
 	}
 	if caller.MustChangePassword && !c.op.rule.GetRestrictedSession() {
-		return errPasswordChange
+		return access.ErrPasswordChange
 	}
 	return nil
 }

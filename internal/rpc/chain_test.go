@@ -102,7 +102,7 @@ func TestRefusals(t *testing.T) {
 		{"no permission in the organization of the header", setPassword.as("owner", "x-service-orgid", "org_x"), denied, 403, access.PermissionDenied, nil},
 		{"no permission in the organization of the path", getOrg.as("owner"), denied, 403, access.PermissionDenied, nil},
 		{"an organization permission is none in the installation", setupOrg.as("owner"), denied, 403, access.PermissionDenied, nil},
-		{"a session that must change its password", getMe.as("restricted"), denied, 403, PasswordChangeRequired, nil},
+		{"a session that must change its password", getMe.as("restricted"), denied, 403, access.PasswordChangeRequired, nil},
 		{"all fields at once", putProfile.as("owner", "if-match", `W/"1"`, "x-service-orgid", "org_x").sending(&signetv1.UpdateMyProfileRequest{
 			LastName: long, NickName: proto.String(""), PreferredLanguage: "0123456789a", Gender: 9,
 		}), invalid, 400, errs.InvalidRequest, map[string]string{
@@ -201,7 +201,7 @@ func TestAPermitIsRenewedByAskingForTheCallerAgain(t *testing.T) {
 			Memberships: access.Memberships{"org_own": {access.OrgSettingsManager}}}}, 7, access.PermissionDenied},
 		{"the caller has moved, and holds the role there only", found{caller: &access.Caller{UserID: "usr_1", OrgID: "org_x",
 			Memberships: access.Memberships{"org_x": {access.OrgOwner}}}}, 7, access.PermissionDenied},
-		{"the password has to be changed", found{caller: callers["restricted"]}, 7, PasswordChangeRequired},
+		{"the password has to be changed", found{caller: callers["restricted"]}, 7, access.PasswordChangeRequired},
 		{"storage is away", found{err: errors.New("dial tcp: connection refused")}, 13, Internal},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

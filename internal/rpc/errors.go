@@ -20,24 +20,18 @@ import (
 
 // Reasons of this package.
 const (
-	PasswordChangeRequired errs.Reason = "PASSWORD_CHANGE_REQUIRED"
-	SecondFactorRequired   errs.Reason = "SECOND_FACTOR_REQUIRED"
-	UnknownPath            errs.Reason = "UNKNOWN_PATH"
-	UnknownMethod          errs.Reason = "UNKNOWN_METHOD"
-	MethodNotAllowed       errs.Reason = "METHOD_NOT_ALLOWED"
-	UnsupportedMediaType   errs.Reason = "UNSUPPORTED_MEDIA_TYPE"
-	UnsupportedEncoding    errs.Reason = "UNSUPPORTED_ENCODING"
-	BodyTooLarge           errs.Reason = "BODY_TOO_LARGE"
-	NotReady               errs.Reason = "NOT_READY"
-	Cancelled              errs.Reason = "CANCELLED"
-	Internal               errs.Reason = "INTERNAL"
+	UnknownPath          errs.Reason = "UNKNOWN_PATH"
+	UnknownMethod        errs.Reason = "UNKNOWN_METHOD"
+	MethodNotAllowed     errs.Reason = "METHOD_NOT_ALLOWED"
+	UnsupportedMediaType errs.Reason = "UNSUPPORTED_MEDIA_TYPE"
+	UnsupportedEncoding  errs.Reason = "UNSUPPORTED_ENCODING"
+	BodyTooLarge         errs.Reason = "BODY_TOO_LARGE"
+	NotReady             errs.Reason = "NOT_READY"
+	Cancelled            errs.Reason = "CANCELLED"
+	Internal             errs.Reason = "INTERNAL"
 )
 
 var (
-	errPasswordChange = errs.New(errs.PermissionDenied, PasswordChangeRequired,
-		"the password has to be changed first: until then this session can only do that, or be ended")
-	errSecondFactor = errs.New(errs.PermissionDenied, SecondFactorRequired,
-		"a second factor has to be proven first: until then this session can only do that, or be ended")
 	errUnknownPath = errs.New(errs.NotFound, UnknownPath,
 		"there is nothing at this path: check its spelling against /openapi.json")
 	errUnknownMethod = errs.New(errs.Unimplemented, UnknownMethod,

@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/gen/openapi"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/model"
@@ -101,12 +102,17 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	sessions := &session.Sessions{Store: s.store, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}, Renewals: &s.renewals}
 	s.outbound = outbound.New(outbound.Config{Allow: config.outbound})
 	s.keys = signing.New(s.store, master, time.Now)
 	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
 		log.Warn("looking after the signing keys", "error", err)
 	}
+	factors, err := factor.New(master, config.ExternalURL)
+	if err != nil {
+		return nil, err
+	}
+	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg,
+		Standings: &session.Standings{}, Renewals: &s.renewals}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	s.handler, err = rpc.New(rpc.Config{
@@ -120,6 +126,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
+			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 		},
 		Authenticate:   sessions.Authenticate,
 		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },

@@ -45,6 +45,11 @@ type SignedIn struct {
 	Expires        time.Time
 	UserID         string
 	ChangeRequired bool
+
+	// SecondFactorRequired restricts the session until Prove, or until the first factor is enrolled. Ways are those in which
+	// the user can prove one; none where none is enrolled yet.
+	SecondFactorRequired bool
+	Ways                 []Method
 }
 
 func userRef(id string) event.Ref { return user.Kind.Ref(id) }
@@ -81,18 +86,39 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		return SignedIn{}, ErrSignInFailed
 	}
 	origin.Actor = userID
-	return s.open(ctx, u, everywhere, t, origin, upgraded)
+	in, right, err := s.open(ctx, u, everywhere, t, origin, opening{proof: Proof{Methods: []Method{ByPassword}}, accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
+		// A password set meanwhile wins: the session belongs to the password it verified.
+		if now.State.Password.Version != u.State.Password.Version {
+			return false, nil
+		}
+		if upgraded != nil {
+			tx.PutRow(event.Row{RowKey: user.PasswordRow(u.ID), Value: upgraded})
+		}
+		return true, nil
+	}})
+	if err == nil && !right {
+		return SignedIn{}, ErrSignInFailed
+	}
+	return in, err
 }
 
-// open makes the session, unless the user changed while the password was being checked. It lives as the policies say,
+// opening is what a session is opened on.
+type opening struct {
+	proof  Proof          // At is filled in
+	rows   []event.RowKey // that accept reads
+	accept func(tx *event.Tx, u *event.Object[user.User]) (bool, error)
+}
+
+// open makes the session, unless the user changed while the credential was being checked. It lives as the policies say,
 // everywhere and in the user's organization.
-func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywhere policy.Policy, t *throttle, origin event.Origin, upgraded []byte) (SignedIn, error) {
+func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywhere policy.Policy, t *throttle, origin event.Origin, on opening) (in SignedIn, right bool, err error) {
 	token, hash := secret.NewToken(secret.Session)
-	in := SignedIn{SessionID: event.NewID("ses"), Token: token, UserID: u.ID}
+	in = SignedIn{SessionID: event.NewID("ses"), Token: token, UserID: u.ID}
 	var refused bool
 	command := t.declare(event.Command{
 		Origin: origin,
-		Read:   []event.Ref{org.Kind.Ref(u.Org)},
+		Read:   []event.Ref{org.Kind.Ref(u.Org), installation.Ref},
+		Rows:   on.rows,
 		Decide: func(tx *event.Tx) error {
 			refused = false
 			now, err := user.Kind.Get(tx, u.ID)
@@ -103,33 +129,69 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 			if err != nil {
 				return err
 			}
-			// A password set meanwhile wins: the session belongs to the password it verified.
-			if now == nil || now.State.Password.Version != u.State.Password.Version || !maySignIn(&now.State, o) {
-				refused = true
+			i, err := installationStanding(tx)
+			if err != nil {
+				return err
+			}
+			if refused = now == nil || !maySignIn(&now.State, o); !refused {
+				accepted, err := on.accept(tx, now)
+				if err != nil {
+					return err
+				}
+				refused = !accepted
+			}
+			if refused {
 				return t.failed(tx)
 			}
 			if err := t.succeeded(tx); err != nil {
 				return err
 			}
-			if upgraded != nil {
-				tx.PutRow(event.Row{RowKey: user.PasswordRow(u.ID), Value: upgraded})
-			}
-			proof := Proof{Methods: []Method{ByPassword}, At: tx.Now()}
+			proof := on.proof
+			proof.At = tx.Now()
 			expires := proof.Live(tx.Now(), policy.Effective(everywhere, o.State.Policy))
-			tx.PutToken(event.Token{ID: in.SessionID, Hash: hash, Kind: string(secret.Session), UserID: u.ID,
-				Epoch: now.State.SessionEpoch, OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: expires,
-				Data: proof.text()})
+			opened := event.Token{ID: in.SessionID, Hash: hash, Kind: string(secret.Session), UserID: u.ID,
+				Epoch: now.State.SessionEpoch, OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: expires, Data: proof.text()}
+			tx.PutToken(opened)
 			in.Expires, in.ChangeRequired = event.Time(expires), now.State.Password.ChangeRequired
+			if in.SecondFactorRequired, err = unproven(&opened, &now.State.Standing, &o.State.Standing, i); err != nil {
+				return err
+			}
+			if in.Ways = nil; in.SecondFactorRequired {
+				in.Ways = waysOf(now.State.Human)
+			}
 			return record(tx, u.ID, Succeeded{SessionID: in.SessionID, Personal: t.place})
 		},
 	})
 	if err := s.Store.Do(ctx, command); err != nil {
-		return SignedIn{}, s.withoutVerdict(ctx, t, origin, err)
+		return SignedIn{}, false, s.withoutVerdict(ctx, t, origin, err)
 	}
 	if refused {
-		return SignedIn{}, ErrSignInFailed
+		return SignedIn{}, false, nil
 	}
-	return in, nil
+	return in, true, nil
+}
+
+// installationStanding reads the part of the installation that decides about credentials, in a command that declared it.
+func installationStanding(tx *event.Tx) (*installation.Standing, error) {
+	i, err := installation.Kind.Get(tx, installation.ID)
+	if err != nil || i == nil { // nil before the first start
+		return &installation.Standing{}, err
+	}
+	return &i.State.Standing, nil
+}
+
+// waysOf are the ways in which somebody can prove a second factor.
+func waysOf(h *user.Human) (ways []Method) {
+	if h.Has(user.TOTP) {
+		ways = append(ways, ByTOTP)
+	}
+	if h.Has(user.Passkey) {
+		ways = append(ways, ByPasskey)
+	}
+	if h != nil && h.RecoveryCodes > 0 {
+		ways = append(ways, ByRecovery)
+	}
+	return ways
 }
 
 func maySignIn(u *user.User, o *event.Object[org.Org]) bool {
@@ -158,15 +220,7 @@ func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.O
 // caller has hung up. An attempt that came to no verdict is not held against anybody. A right one is still to be settled:
 // by succeeded or withoutVerdict.
 func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, origin event.Origin, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
-	var wait time.Duration
-	err = s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: func(tx *event.Tx) (err error) {
-		wait, err = t.enter(tx)
-		return err
-	}}))
-	if err == nil && wait > 0 {
-		err = errThrottled(wait)
-	}
-	if err != nil {
+	if err := s.enter(ctx, t, origin); err != nil {
 		return false, nil, err
 	}
 	right, upgraded, err = s.verify(ctx, hasher, u, password)
@@ -177,6 +231,19 @@ func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, 
 		err = s.settle(ctx, t, origin, t.failed)
 	}
 	return right, upgraded, err
+}
+
+// enter counts an attempt that is about to be made. Errors: ResourceExhausted when slowed down.
+func (s *Sessions) enter(ctx context.Context, t *throttle, origin event.Origin) error {
+	var wait time.Duration
+	err := s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: func(tx *event.Tx) (err error) {
+		wait, err = t.enter(tx)
+		return err
+	}}))
+	if err == nil && wait > 0 {
+		err = errThrottled(wait)
+	}
+	return err
 }
 
 // withoutVerdict takes back an attempt that err kept from being decided, and returns err.

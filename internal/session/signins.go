@@ -22,12 +22,14 @@ type SignIns struct {
 	Ended     int64 `json:"ended,omitempty"`
 	Issued    int64 `json:"issued,omitempty"`
 	Revoked   int64 `json:"revoked,omitempty"`
+	Proven    int64 `json:"proven,omitempty"` // proofs after the sign-in
 }
 
 // Kind of the companion objects.
 var Kind = event.Define(event.Schema[SignIns]{
-	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 2,
-	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{}, PasswordResetRequested{}},
+	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 3,
+	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{},
+		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}},
 })
 
 // IDFor is the id of a user's companion object.
@@ -117,6 +119,31 @@ func (TokenRevoked) EventType() event.Type { return "sign_in.token_revoked.v1" }
 
 // Apply implements event.Fact.
 func (TokenRevoked) Apply(s *SignIns) { s.Revoked++ }
+
+// SecondFactorProven records that the person of a session proved a second factor in it, or enrolled it there.
+type SecondFactorProven struct {
+	SessionID string `json:"sessionId"`
+	Method    Method `json:"method"`
+	Personal  Place  `json:"-"`
+}
+
+// EventType implements event.Fact.
+func (SecondFactorProven) EventType() event.Type { return "sign_in.second_factor_proven.v1" }
+
+// Apply implements event.Fact.
+func (SecondFactorProven) Apply(s *SignIns) { s.Proven++ }
+
+// Reauthenticated records that the person of a session gave the password once more.
+type Reauthenticated struct {
+	SessionID string `json:"sessionId"`
+	Personal  Place  `json:"-"`
+}
+
+// EventType implements event.Fact.
+func (Reauthenticated) EventType() event.Type { return "sign_in.reauthenticated.v1" }
+
+// Apply implements event.Fact.
+func (Reauthenticated) Apply(s *SignIns) { s.Proven++ }
 
 // record appends facts to the companion of a user, making it where it does not exist yet. The command declared the
 // companion for writing and the user for reading or writing.

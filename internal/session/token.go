@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
@@ -35,6 +36,8 @@ type Sessions struct {
 	Audience string
 	// Renewals lets sessions live on while they are used. Nil: before the answer to whoever uses them.
 	Renewals *Renewals
+	// Factors checks second factors.
+	Factors *factor.Factors
 }
 
 // Method is a way in which a person proves to be who they are, in the words of RFC 8176.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -17,7 +18,10 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-const right = "correct horse"
+const (
+	right       = "correct horse"
+	externalURL = "https://id.signet.test"
+)
 
 var (
 	hasher = secret.NewHasher(0, 0)
@@ -51,7 +55,9 @@ func world(t *testing.T) (*eventtest.Store, *Sessions) {
 		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
 	}
 	eventtest.Given(t, s, org.Kind, "org_b", "", nil, org.DomainAdded{Domain: "nope.test"})
-	return s, &Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &Standings{}}
+	factors, err := factor.New(s.Master, externalURL)
+	must(t, err)
+	return s, &Sessions{Store: s, Factors: factors, Hasher: hasher, Master: s.Master, Clock: s.Now, DefaultOrg: "org_def", Standings: &Standings{}}
 }
 
 // person puts somebody into an organization; email is verified, and empty for somebody with another one.

@@ -21,13 +21,15 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		PasswordSet{ChangeRequired: true}, PasswordChanged{}, MembershipSet{Scope: "org_1", Roles: []access.Role{access.OrgOwnerViewer}},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 		EmailCodeRequested{}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{KeyID: "pky_2"}, KeyRemoved{KeyID: "pky_1"},
+		TOTPAdded{FactorID: "fac_2"}, PasskeyAdded{FactorID: "fac_2"}, FactorRemoved{FactorID: "fac_1"}, RecoveryCodesMade{Count: 10}, RecoveryCodeUsed{},
 	}
 	if len(facts) != len(Kind.Types()) {
 		t.Fatalf("%d of %d facts are tried: add the others", len(facts), len(Kind.Types()))
 	}
 	for _, original := range []*User{
 		{Standing: Standing{State: Active, Memberships: access.Memberships{"org_1": {access.OrgOwner}}},
-			Human: &Human{Profile: Profile{FirstName: "a"}, Phone: &Phone{Number: "+2"}}},
+			Human: &Human{Profile: Profile{FirstName: "a"}, Phone: &Phone{Number: "+2"},
+				Factors: append(make([]Factor, 0, 4), Factor{ID: "fac_1"}, Factor{ID: "fac_3"}), RecoveryCodes: 3}},
 		{Standing: Standing{State: Active}, Service: &Service{Name: "s", HasSecret: true, Keys: append(make([]Key, 0, 4), Key{ID: "pky_1"}, Key{ID: "pky_3"})}},
 	} {
 		before, _ := json.Marshal(original)

@@ -136,7 +136,7 @@ func TestWhenASecretCounts(t *testing.T) {
 
 func TestEverySecretRowOfAUserIsListed(t *testing.T) {
 	rows := user.SecretRows("usr_a")
-	for _, key := range []event.RowKey{user.PasswordRow("usr_a"), user.SecretRow("usr_a")} {
+	for _, key := range []event.RowKey{user.PasswordRow("usr_a"), user.SecretRow("usr_a"), user.FactorsRow("usr_a")} {
 		found := false
 		for _, r := range rows {
 			found = found || r == key

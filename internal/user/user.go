@@ -53,6 +53,9 @@ type Human struct {
 	NameKey string  `json:"nameKey,omitempty"` // of the display name
 	Email   Email   `json:"email"`
 	Phone   *Phone  `json:"phone,omitempty"`
+
+	Factors       []Factor `json:"factors,omitempty"`       // second factors, the oldest first
+	RecoveryCodes int      `json:"recoveryCodes,omitempty"` // how many are left
 }
 
 // Email is an address as sent, and in the form it is looked up by.
@@ -103,12 +106,13 @@ type Password struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 2,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 3,
 	Facts: []event.Fact[User]{
 		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 		EmailCodeRequested{}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
+		TOTPAdded{}, PasskeyAdded{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 	},
 	Columns: []string{event.Standing, "verified_email", event.State, byType, byUserName, byName, byEmail},
 	Lookup: func(o *event.Object[User]) []string {
@@ -162,7 +166,7 @@ func (u *User) key(column string) string {
 	return ""
 }
 
-// clone copies what facts alter in place. Memberships and keys are replaced, never altered.
+// clone copies what facts alter in place. Memberships, keys and factors are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {

@@ -24,6 +24,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// What a second factor is proven with.
+type FactorType int32
+
+const (
+	// Not used.
+	FactorType_FACTOR_TYPE_UNSPECIFIED FactorType = 0
+	// Code of an authenticator app.
+	FactorType_FACTOR_TYPE_TOTP FactorType = 1
+	// Passkey.
+	FactorType_FACTOR_TYPE_PASSKEY FactorType = 2
+	// Recovery code.
+	FactorType_FACTOR_TYPE_RECOVERY_CODE FactorType = 3
+)
+
+// Enum value maps for FactorType.
+var (
+	FactorType_name = map[int32]string{
+		0: "FACTOR_TYPE_UNSPECIFIED",
+		1: "FACTOR_TYPE_TOTP",
+		2: "FACTOR_TYPE_PASSKEY",
+		3: "FACTOR_TYPE_RECOVERY_CODE",
+	}
+	FactorType_value = map[string]int32{
+		"FACTOR_TYPE_UNSPECIFIED":   0,
+		"FACTOR_TYPE_TOTP":          1,
+		"FACTOR_TYPE_PASSKEY":       2,
+		"FACTOR_TYPE_RECOVERY_CODE": 3,
+	}
+)
+
+func (x FactorType) Enum() *FactorType {
+	p := new(FactorType)
+	*p = x
+	return p
+}
+
+func (x FactorType) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (FactorType) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_session_proto_enumTypes[0].Descriptor()
+}
+
+func (FactorType) Type() protoreflect.EnumType {
+	return &file_signet_v1_session_proto_enumTypes[0]
+}
+
+func (x FactorType) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use FactorType.Descriptor instead.
+func (FactorType) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{0}
+}
+
 // Who signs in.
 type CreateSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -104,8 +161,13 @@ type CreateSessionResponse struct {
 	// If set, the session can only change the password or be ended until the
 	// password has been changed.
 	PasswordChangeRequired bool `protobuf:"varint,5,opt,name=password_change_required,json=passwordChangeRequired,proto3" json:"password_change_required,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	// If set, the session can only prove a second factor or be ended until that is
+	// done, or enrol the first one where there is none.
+	SecondFactorRequired bool `protobuf:"varint,6,opt,name=second_factor_required,json=secondFactorRequired,proto3" json:"second_factor_required,omitempty"`
+	// What the user can prove it with; empty where nothing is enrolled.
+	SecondFactors []FactorType `protobuf:"varint,7,rep,packed,name=second_factors,json=secondFactors,proto3,enum=signet.v1.FactorType" json:"second_factors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *CreateSessionResponse) Reset() {
@@ -173,6 +235,512 @@ func (x *CreateSessionResponse) GetPasswordChangeRequired() bool {
 	return false
 }
 
+func (x *CreateSessionResponse) GetSecondFactorRequired() bool {
+	if x != nil {
+		return x.SecondFactorRequired
+	}
+	return false
+}
+
+func (x *CreateSessionResponse) GetSecondFactors() []FactorType {
+	if x != nil {
+		return x.SecondFactors
+	}
+	return nil
+}
+
+// StartPasskeySignIn has no parameters.
+type StartPasskeySignInRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartPasskeySignInRequest) Reset() {
+	*x = StartPasskeySignInRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartPasskeySignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartPasskeySignInRequest) ProtoMessage() {}
+
+func (x *StartPasskeySignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartPasskeySignInRequest.ProtoReflect.Descriptor instead.
+func (*StartPasskeySignInRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{2}
+}
+
+// Answer to StartPasskeySignIn.
+type StartPasskeySignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// JSON for `PublicKeyCredential.parseRequestOptionsFromJSON` and then
+	// `navigator.credentials.get`.
+	RequestOptions string `protobuf:"bytes,1,opt,name=request_options,json=requestOptions,proto3" json:"request_options,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *StartPasskeySignInResponse) Reset() {
+	*x = StartPasskeySignInResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartPasskeySignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartPasskeySignInResponse) ProtoMessage() {}
+
+func (x *StartPasskeySignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartPasskeySignInResponse.ProtoReflect.Descriptor instead.
+func (*StartPasskeySignInResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *StartPasskeySignInResponse) GetRequestOptions() string {
+	if x != nil {
+		return x.RequestOptions
+	}
+	return ""
+}
+
+// What the passkey answered.
+type CreateSessionWithPasskeyRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The credential that `navigator.credentials.get` gave, as JSON
+	// (`JSON.stringify(credential)`).
+	Assertion string `protobuf:"bytes,1,opt,name=assertion,proto3" json:"assertion,omitempty"`
+	// Organization that the user has to belong to. Without it, any.
+	OrgId         string `protobuf:"bytes,2,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSessionWithPasskeyRequest) Reset() {
+	*x = CreateSessionWithPasskeyRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSessionWithPasskeyRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSessionWithPasskeyRequest) ProtoMessage() {}
+
+func (x *CreateSessionWithPasskeyRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSessionWithPasskeyRequest.ProtoReflect.Descriptor instead.
+func (*CreateSessionWithPasskeyRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CreateSessionWithPasskeyRequest) GetAssertion() string {
+	if x != nil {
+		return x.Assertion
+	}
+	return ""
+}
+
+func (x *CreateSessionWithPasskeyRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+// The new session.
+type CreateSessionWithPasskeyResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the session, needed to end it.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// Secret to send as `authorization: Bearer <token>`. It is shown only here.
+	Token string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	// When the token expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	// Identifier of the user who signed in.
+	UserId string `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// If set, the session can only change the password or be ended until the
+	// password has been changed.
+	PasswordChangeRequired bool `protobuf:"varint,5,opt,name=password_change_required,json=passwordChangeRequired,proto3" json:"password_change_required,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *CreateSessionWithPasskeyResponse) Reset() {
+	*x = CreateSessionWithPasskeyResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSessionWithPasskeyResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSessionWithPasskeyResponse) ProtoMessage() {}
+
+func (x *CreateSessionWithPasskeyResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSessionWithPasskeyResponse.ProtoReflect.Descriptor instead.
+func (*CreateSessionWithPasskeyResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *CreateSessionWithPasskeyResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *CreateSessionWithPasskeyResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *CreateSessionWithPasskeyResponse) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+func (x *CreateSessionWithPasskeyResponse) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *CreateSessionWithPasskeyResponse) GetPasswordChangeRequired() bool {
+	if x != nil {
+		return x.PasswordChangeRequired
+	}
+	return false
+}
+
+// StartPasskeyProof has no parameters.
+type StartPasskeyProofRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartPasskeyProofRequest) Reset() {
+	*x = StartPasskeyProofRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartPasskeyProofRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartPasskeyProofRequest) ProtoMessage() {}
+
+func (x *StartPasskeyProofRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartPasskeyProofRequest.ProtoReflect.Descriptor instead.
+func (*StartPasskeyProofRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{6}
+}
+
+// Answer to StartPasskeyProof.
+type StartPasskeyProofResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// JSON for `PublicKeyCredential.parseRequestOptionsFromJSON` and then
+	// `navigator.credentials.get`.
+	RequestOptions string `protobuf:"bytes,1,opt,name=request_options,json=requestOptions,proto3" json:"request_options,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *StartPasskeyProofResponse) Reset() {
+	*x = StartPasskeyProofResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartPasskeyProofResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartPasskeyProofResponse) ProtoMessage() {}
+
+func (x *StartPasskeyProofResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartPasskeyProofResponse.ProtoReflect.Descriptor instead.
+func (*StartPasskeyProofResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *StartPasskeyProofResponse) GetRequestOptions() string {
+	if x != nil {
+		return x.RequestOptions
+	}
+	return ""
+}
+
+// What proves the second factor: exactly one of these.
+type ProveSecondFactorRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Code that the authenticator app shows.
+	TotpCode string `protobuf:"bytes,1,opt,name=totp_code,json=totpCode,proto3" json:"totp_code,omitempty"`
+	// One of the recovery codes.
+	RecoveryCode string `protobuf:"bytes,2,opt,name=recovery_code,json=recoveryCode,proto3" json:"recovery_code,omitempty"`
+	// The credential that `navigator.credentials.get` gave for the challenge of
+	// StartPasskeyProof, as JSON.
+	Assertion     string `protobuf:"bytes,3,opt,name=assertion,proto3" json:"assertion,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveSecondFactorRequest) Reset() {
+	*x = ProveSecondFactorRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveSecondFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveSecondFactorRequest) ProtoMessage() {}
+
+func (x *ProveSecondFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveSecondFactorRequest.ProtoReflect.Descriptor instead.
+func (*ProveSecondFactorRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *ProveSecondFactorRequest) GetTotpCode() string {
+	if x != nil {
+		return x.TotpCode
+	}
+	return ""
+}
+
+func (x *ProveSecondFactorRequest) GetRecoveryCode() string {
+	if x != nil {
+		return x.RecoveryCode
+	}
+	return ""
+}
+
+func (x *ProveSecondFactorRequest) GetAssertion() string {
+	if x != nil {
+		return x.Assertion
+	}
+	return ""
+}
+
+// ProveSecondFactor answers with an empty object. The token stays the same.
+type ProveSecondFactorResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ProveSecondFactorResponse) Reset() {
+	*x = ProveSecondFactorResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ProveSecondFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ProveSecondFactorResponse) ProtoMessage() {}
+
+func (x *ProveSecondFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ProveSecondFactorResponse.ProtoReflect.Descriptor instead.
+func (*ProveSecondFactorResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{9}
+}
+
+// The password.
+type ReauthenticateRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Password of the caller.
+	Password      string `protobuf:"bytes,1,opt,name=password,proto3" json:"password,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReauthenticateRequest) Reset() {
+	*x = ReauthenticateRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReauthenticateRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReauthenticateRequest) ProtoMessage() {}
+
+func (x *ReauthenticateRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReauthenticateRequest.ProtoReflect.Descriptor instead.
+func (*ReauthenticateRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *ReauthenticateRequest) GetPassword() string {
+	if x != nil {
+		return x.Password
+	}
+	return ""
+}
+
+// Reauthenticate answers with an empty object. The token stays the same.
+type ReauthenticateResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReauthenticateResponse) Reset() {
+	*x = ReauthenticateResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReauthenticateResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReauthenticateResponse) ProtoMessage() {}
+
+func (x *ReauthenticateResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReauthenticateResponse.ProtoReflect.Descriptor instead.
+func (*ReauthenticateResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{11}
+}
+
 // Which session to end.
 type EndSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -184,7 +752,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[2]
+	mi := &file_signet_v1_session_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -196,7 +764,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[2]
+	mi := &file_signet_v1_session_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -209,7 +777,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *EndSessionRequest) GetSessionId() string {
@@ -228,7 +796,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[3]
+	mi := &file_signet_v1_session_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -240,7 +808,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[3]
+	mi := &file_signet_v1_session_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -253,7 +821,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{13}
 }
 
 // Session of a person. Its token is never shown again.
@@ -273,7 +841,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_signet_v1_session_proto_msgTypes[4]
+	mi := &file_signet_v1_session_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -285,7 +853,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[4]
+	mi := &file_signet_v1_session_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -298,7 +866,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Session) GetSessionId() string {
@@ -343,7 +911,7 @@ type ListMySessionsRequest struct {
 
 func (x *ListMySessionsRequest) Reset() {
 	*x = ListMySessionsRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[5]
+	mi := &file_signet_v1_session_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -355,7 +923,7 @@ func (x *ListMySessionsRequest) String() string {
 func (*ListMySessionsRequest) ProtoMessage() {}
 
 func (x *ListMySessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[5]
+	mi := &file_signet_v1_session_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -368,7 +936,7 @@ func (x *ListMySessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMySessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListMySessionsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListMySessionsRequest) GetPageSize() int32 {
@@ -399,7 +967,7 @@ type ListMySessionsResponse struct {
 
 func (x *ListMySessionsResponse) Reset() {
 	*x = ListMySessionsResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[6]
+	mi := &file_signet_v1_session_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -411,7 +979,7 @@ func (x *ListMySessionsResponse) String() string {
 func (*ListMySessionsResponse) ProtoMessage() {}
 
 func (x *ListMySessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[6]
+	mi := &file_signet_v1_session_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -424,7 +992,7 @@ func (x *ListMySessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMySessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListMySessionsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListMySessionsResponse) GetSessions() []*Session {
@@ -450,7 +1018,7 @@ type EndMySessionsRequest struct {
 
 func (x *EndMySessionsRequest) Reset() {
 	*x = EndMySessionsRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[7]
+	mi := &file_signet_v1_session_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -462,7 +1030,7 @@ func (x *EndMySessionsRequest) String() string {
 func (*EndMySessionsRequest) ProtoMessage() {}
 
 func (x *EndMySessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[7]
+	mi := &file_signet_v1_session_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -475,7 +1043,7 @@ func (x *EndMySessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMySessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndMySessionsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{17}
 }
 
 // Answer to EndMySessions.
@@ -489,7 +1057,7 @@ type EndMySessionsResponse struct {
 
 func (x *EndMySessionsResponse) Reset() {
 	*x = EndMySessionsResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[8]
+	mi := &file_signet_v1_session_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -501,7 +1069,7 @@ func (x *EndMySessionsResponse) String() string {
 func (*EndMySessionsResponse) ProtoMessage() {}
 
 func (x *EndMySessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[8]
+	mi := &file_signet_v1_session_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -514,7 +1082,7 @@ func (x *EndMySessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMySessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndMySessionsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EndMySessionsResponse) GetDetails() *Details {
@@ -540,7 +1108,7 @@ type ListUserSessionsRequest struct {
 
 func (x *ListUserSessionsRequest) Reset() {
 	*x = ListUserSessionsRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[9]
+	mi := &file_signet_v1_session_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -552,7 +1120,7 @@ func (x *ListUserSessionsRequest) String() string {
 func (*ListUserSessionsRequest) ProtoMessage() {}
 
 func (x *ListUserSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[9]
+	mi := &file_signet_v1_session_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -565,7 +1133,7 @@ func (x *ListUserSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListUserSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListUserSessionsRequest) GetUserId() string {
@@ -603,7 +1171,7 @@ type ListUserSessionsResponse struct {
 
 func (x *ListUserSessionsResponse) Reset() {
 	*x = ListUserSessionsResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[10]
+	mi := &file_signet_v1_session_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +1183,7 @@ func (x *ListUserSessionsResponse) String() string {
 func (*ListUserSessionsResponse) ProtoMessage() {}
 
 func (x *ListUserSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[10]
+	mi := &file_signet_v1_session_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +1196,7 @@ func (x *ListUserSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListUserSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ListUserSessionsResponse) GetSessions() []*Session {
@@ -658,7 +1226,7 @@ type EndUserSessionRequest struct {
 
 func (x *EndUserSessionRequest) Reset() {
 	*x = EndUserSessionRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[11]
+	mi := &file_signet_v1_session_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -670,7 +1238,7 @@ func (x *EndUserSessionRequest) String() string {
 func (*EndUserSessionRequest) ProtoMessage() {}
 
 func (x *EndUserSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[11]
+	mi := &file_signet_v1_session_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -683,7 +1251,7 @@ func (x *EndUserSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndUserSessionRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *EndUserSessionRequest) GetUserId() string {
@@ -709,7 +1277,7 @@ type EndUserSessionResponse struct {
 
 func (x *EndUserSessionResponse) Reset() {
 	*x = EndUserSessionResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[12]
+	mi := &file_signet_v1_session_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -721,7 +1289,7 @@ func (x *EndUserSessionResponse) String() string {
 func (*EndUserSessionResponse) ProtoMessage() {}
 
 func (x *EndUserSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[12]
+	mi := &file_signet_v1_session_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -734,7 +1302,7 @@ func (x *EndUserSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndUserSessionResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{22}
 }
 
 // Whose sessions to end.
@@ -748,7 +1316,7 @@ type EndUserSessionsRequest struct {
 
 func (x *EndUserSessionsRequest) Reset() {
 	*x = EndUserSessionsRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[13]
+	mi := &file_signet_v1_session_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -760,7 +1328,7 @@ func (x *EndUserSessionsRequest) String() string {
 func (*EndUserSessionsRequest) ProtoMessage() {}
 
 func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[13]
+	mi := &file_signet_v1_session_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -773,7 +1341,7 @@ func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndUserSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *EndUserSessionsRequest) GetUserId() string {
@@ -794,7 +1362,7 @@ type EndUserSessionsResponse struct {
 
 func (x *EndUserSessionsResponse) Reset() {
 	*x = EndUserSessionsResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[14]
+	mi := &file_signet_v1_session_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -806,7 +1374,7 @@ func (x *EndUserSessionsResponse) String() string {
 func (*EndUserSessionsResponse) ProtoMessage() {}
 
 func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[14]
+	mi := &file_signet_v1_session_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -819,7 +1387,7 @@ func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndUserSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EndUserSessionsResponse) GetDetails() *Details {
@@ -839,14 +1407,43 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"login_name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tloginName\x12&\n" +
 	"\bpassword\x18\x02 \x01(\tB\n" +
 	"\xbaH\x04r\x02\x10\x01\x80\x01\x01R\bpassword\x12\x15\n" +
-	"\x06org_id\x18\x03 \x01(\tR\x05orgId\"\xe9\x01\n" +
+	"\x06org_id\x18\x03 \x01(\tR\x05orgId\"\xdd\x02\n" +
 	"\x15CreateSessionResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n" +
 	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\x12C\n" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x17\n" +
 	"\auser_id\x18\x04 \x01(\tR\x06userId\x128\n" +
-	"\x18password_change_required\x18\x05 \x01(\bR\x16passwordChangeRequired\"2\n" +
+	"\x18password_change_required\x18\x05 \x01(\bR\x16passwordChangeRequired\x124\n" +
+	"\x16second_factor_required\x18\x06 \x01(\bR\x14secondFactorRequired\x12<\n" +
+	"\x0esecond_factors\x18\a \x03(\x0e2\x15.signet.v1.FactorTypeR\rsecondFactors\"\x1b\n" +
+	"\x19StartPasskeySignInRequest\"E\n" +
+	"\x1aStartPasskeySignInResponse\x12'\n" +
+	"\x0frequest_options\x18\x01 \x01(\tR\x0erequestOptions\"f\n" +
+	"\x1fCreateSessionWithPasskeyRequest\x12,\n" +
+	"\tassertion\x18\x01 \x01(\tB\x0e\xbaH\br\x06\x10\x01\x18\xa0\x9c\x01\x80\x01\x01R\tassertion\x12\x15\n" +
+	"\x06org_id\x18\x02 \x01(\tR\x05orgId\"\xf4\x01\n" +
+	" CreateSessionWithPasskeyResponse\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n" +
+	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\x12C\n" +
+	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x17\n" +
+	"\auser_id\x18\x04 \x01(\tR\x06userId\x128\n" +
+	"\x18password_change_required\x18\x05 \x01(\bR\x16passwordChangeRequired\"\x1a\n" +
+	"\x18StartPasskeyProofRequest\"D\n" +
+	"\x19StartPasskeyProofResponse\x12'\n" +
+	"\x0frequest_options\x18\x01 \x01(\tR\x0erequestOptions\"\xa0\x01\n" +
+	"\x18ProveSecondFactorRequest\x12'\n" +
+	"\ttotp_code\x18\x01 \x01(\tB\n" +
+	"\xbaH\x04r\x02\x18\x14\x80\x01\x01R\btotpCode\x12/\n" +
+	"\rrecovery_code\x18\x02 \x01(\tB\n" +
+	"\xbaH\x04r\x02\x18(\x80\x01\x01R\frecoveryCode\x12*\n" +
+	"\tassertion\x18\x03 \x01(\tB\f\xbaH\x06r\x04\x18\xa0\x9c\x01\x80\x01\x01R\tassertion\"\x1b\n" +
+	"\x19ProveSecondFactorResponse\"?\n" +
+	"\x15ReauthenticateRequest\x12&\n" +
+	"\bpassword\x18\x01 \x01(\tB\n" +
+	"\xbaH\x04r\x02\x10\x01\x80\x01\x01R\bpassword\"\x18\n" +
+	"\x16ReauthenticateResponse\"2\n" +
 	"\x11EndSessionRequest\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\"\x14\n" +
@@ -886,9 +1483,20 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\x16EndUserSessionsRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"G\n" +
 	"\x17EndUserSessionsResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xd7\a\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*w\n" +
+	"\n" +
+	"FactorType\x12\x1b\n" +
+	"\x17FACTOR_TYPE_UNSPECIFIED\x10\x00\x12\x14\n" +
+	"\x10FACTOR_TYPE_TOTP\x10\x01\x12\x17\n" +
+	"\x13FACTOR_TYPE_PASSKEY\x10\x02\x12\x1d\n" +
+	"\x19FACTOR_TYPE_RECOVERY_CODE\x10\x032\xbe\r\n" +
 	"\x0eSessionService\x12s\n" +
-	"\rCreateSession\x12\x1f.signet.v1.CreateSessionRequest\x1a .signet.v1.CreateSessionResponse\"\x1f\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/sessions\x12x\n" +
+	"\rCreateSession\x12\x1f.signet.v1.CreateSessionRequest\x1a .signet.v1.CreateSessionResponse\"\x1f\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/sessions\x12\x91\x01\n" +
+	"\x12StartPasskeySignIn\x12$.signet.v1.StartPasskeySignInRequest\x1a%.signet.v1.StartPasskeySignInResponse\".\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/sessions/_start_passkey\x12\x9d\x01\n" +
+	"\x18CreateSessionWithPasskey\x12*.signet.v1.CreateSessionWithPasskeyRequest\x1a+.signet.v1.CreateSessionWithPasskeyResponse\"(\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions/_passkey\x12\x98\x01\n" +
+	"\x11StartPasskeyProof\x12#.signet.v1.StartPasskeyProofRequest\x1a$.signet.v1.StartPasskeyProofResponse\"8\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/sessions/_start_passkey_proof\x12\x8a\x01\n" +
+	"\x11ProveSecondFactor\x12#.signet.v1.ProveSecondFactorRequest\x1a$.signet.v1.ProveSecondFactorResponse\"*\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/sessions/_prove\x12\x88\x01\n" +
+	"\x0eReauthenticate\x12 .signet.v1.ReauthenticateRequest\x1a!.signet.v1.ReauthenticateResponse\"1\xaa\xbb\x18\x06 \x01P\x01\x10\x01\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/sessions/_reauthenticate\x12x\n" +
 	"\n" +
 	"EndSession\x12\x1c.signet.v1.EndSessionRequest\x1a\x1d.signet.v1.EndSessionResponse\"-\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02\x1b*\x19/v1/sessions/{session_id}\x12|\n" +
 	"\x0eListMySessions\x12 .signet.v1.ListMySessionsRequest\x1a!.signet.v1.ListMySessionsResponse\"%\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x17\x12\x15/v1/users/me/sessions\x12{\n" +
@@ -912,53 +1520,77 @@ func file_signet_v1_session_proto_rawDescGZIP() []byte {
 	return file_signet_v1_session_proto_rawDescData
 }
 
-var file_signet_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 15)
+var file_signet_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_signet_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_signet_v1_session_proto_goTypes = []any{
-	(*CreateSessionRequest)(nil),     // 0: signet.v1.CreateSessionRequest
-	(*CreateSessionResponse)(nil),    // 1: signet.v1.CreateSessionResponse
-	(*EndSessionRequest)(nil),        // 2: signet.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),       // 3: signet.v1.EndSessionResponse
-	(*Session)(nil),                  // 4: signet.v1.Session
-	(*ListMySessionsRequest)(nil),    // 5: signet.v1.ListMySessionsRequest
-	(*ListMySessionsResponse)(nil),   // 6: signet.v1.ListMySessionsResponse
-	(*EndMySessionsRequest)(nil),     // 7: signet.v1.EndMySessionsRequest
-	(*EndMySessionsResponse)(nil),    // 8: signet.v1.EndMySessionsResponse
-	(*ListUserSessionsRequest)(nil),  // 9: signet.v1.ListUserSessionsRequest
-	(*ListUserSessionsResponse)(nil), // 10: signet.v1.ListUserSessionsResponse
-	(*EndUserSessionRequest)(nil),    // 11: signet.v1.EndUserSessionRequest
-	(*EndUserSessionResponse)(nil),   // 12: signet.v1.EndUserSessionResponse
-	(*EndUserSessionsRequest)(nil),   // 13: signet.v1.EndUserSessionsRequest
-	(*EndUserSessionsResponse)(nil),  // 14: signet.v1.EndUserSessionsResponse
-	(*timestamppb.Timestamp)(nil),    // 15: google.protobuf.Timestamp
-	(*Details)(nil),                  // 16: signet.v1.Details
+	(FactorType)(0),                          // 0: signet.v1.FactorType
+	(*CreateSessionRequest)(nil),             // 1: signet.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),            // 2: signet.v1.CreateSessionResponse
+	(*StartPasskeySignInRequest)(nil),        // 3: signet.v1.StartPasskeySignInRequest
+	(*StartPasskeySignInResponse)(nil),       // 4: signet.v1.StartPasskeySignInResponse
+	(*CreateSessionWithPasskeyRequest)(nil),  // 5: signet.v1.CreateSessionWithPasskeyRequest
+	(*CreateSessionWithPasskeyResponse)(nil), // 6: signet.v1.CreateSessionWithPasskeyResponse
+	(*StartPasskeyProofRequest)(nil),         // 7: signet.v1.StartPasskeyProofRequest
+	(*StartPasskeyProofResponse)(nil),        // 8: signet.v1.StartPasskeyProofResponse
+	(*ProveSecondFactorRequest)(nil),         // 9: signet.v1.ProveSecondFactorRequest
+	(*ProveSecondFactorResponse)(nil),        // 10: signet.v1.ProveSecondFactorResponse
+	(*ReauthenticateRequest)(nil),            // 11: signet.v1.ReauthenticateRequest
+	(*ReauthenticateResponse)(nil),           // 12: signet.v1.ReauthenticateResponse
+	(*EndSessionRequest)(nil),                // 13: signet.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),               // 14: signet.v1.EndSessionResponse
+	(*Session)(nil),                          // 15: signet.v1.Session
+	(*ListMySessionsRequest)(nil),            // 16: signet.v1.ListMySessionsRequest
+	(*ListMySessionsResponse)(nil),           // 17: signet.v1.ListMySessionsResponse
+	(*EndMySessionsRequest)(nil),             // 18: signet.v1.EndMySessionsRequest
+	(*EndMySessionsResponse)(nil),            // 19: signet.v1.EndMySessionsResponse
+	(*ListUserSessionsRequest)(nil),          // 20: signet.v1.ListUserSessionsRequest
+	(*ListUserSessionsResponse)(nil),         // 21: signet.v1.ListUserSessionsResponse
+	(*EndUserSessionRequest)(nil),            // 22: signet.v1.EndUserSessionRequest
+	(*EndUserSessionResponse)(nil),           // 23: signet.v1.EndUserSessionResponse
+	(*EndUserSessionsRequest)(nil),           // 24: signet.v1.EndUserSessionsRequest
+	(*EndUserSessionsResponse)(nil),          // 25: signet.v1.EndUserSessionsResponse
+	(*timestamppb.Timestamp)(nil),            // 26: google.protobuf.Timestamp
+	(*Details)(nil),                          // 27: signet.v1.Details
 }
 var file_signet_v1_session_proto_depIdxs = []int32{
-	15, // 0: signet.v1.CreateSessionResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	15, // 1: signet.v1.Session.creation_date:type_name -> google.protobuf.Timestamp
-	15, // 2: signet.v1.Session.expiration_date:type_name -> google.protobuf.Timestamp
-	4,  // 3: signet.v1.ListMySessionsResponse.sessions:type_name -> signet.v1.Session
-	16, // 4: signet.v1.EndMySessionsResponse.details:type_name -> signet.v1.Details
-	4,  // 5: signet.v1.ListUserSessionsResponse.sessions:type_name -> signet.v1.Session
-	16, // 6: signet.v1.EndUserSessionsResponse.details:type_name -> signet.v1.Details
-	0,  // 7: signet.v1.SessionService.CreateSession:input_type -> signet.v1.CreateSessionRequest
-	2,  // 8: signet.v1.SessionService.EndSession:input_type -> signet.v1.EndSessionRequest
-	5,  // 9: signet.v1.SessionService.ListMySessions:input_type -> signet.v1.ListMySessionsRequest
-	7,  // 10: signet.v1.SessionService.EndMySessions:input_type -> signet.v1.EndMySessionsRequest
-	9,  // 11: signet.v1.SessionService.ListUserSessions:input_type -> signet.v1.ListUserSessionsRequest
-	11, // 12: signet.v1.SessionService.EndUserSession:input_type -> signet.v1.EndUserSessionRequest
-	13, // 13: signet.v1.SessionService.EndUserSessions:input_type -> signet.v1.EndUserSessionsRequest
-	1,  // 14: signet.v1.SessionService.CreateSession:output_type -> signet.v1.CreateSessionResponse
-	3,  // 15: signet.v1.SessionService.EndSession:output_type -> signet.v1.EndSessionResponse
-	6,  // 16: signet.v1.SessionService.ListMySessions:output_type -> signet.v1.ListMySessionsResponse
-	8,  // 17: signet.v1.SessionService.EndMySessions:output_type -> signet.v1.EndMySessionsResponse
-	10, // 18: signet.v1.SessionService.ListUserSessions:output_type -> signet.v1.ListUserSessionsResponse
-	12, // 19: signet.v1.SessionService.EndUserSession:output_type -> signet.v1.EndUserSessionResponse
-	14, // 20: signet.v1.SessionService.EndUserSessions:output_type -> signet.v1.EndUserSessionsResponse
-	14, // [14:21] is the sub-list for method output_type
-	7,  // [7:14] is the sub-list for method input_type
-	7,  // [7:7] is the sub-list for extension type_name
-	7,  // [7:7] is the sub-list for extension extendee
-	0,  // [0:7] is the sub-list for field type_name
+	26, // 0: signet.v1.CreateSessionResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	0,  // 1: signet.v1.CreateSessionResponse.second_factors:type_name -> signet.v1.FactorType
+	26, // 2: signet.v1.CreateSessionWithPasskeyResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	26, // 3: signet.v1.Session.creation_date:type_name -> google.protobuf.Timestamp
+	26, // 4: signet.v1.Session.expiration_date:type_name -> google.protobuf.Timestamp
+	15, // 5: signet.v1.ListMySessionsResponse.sessions:type_name -> signet.v1.Session
+	27, // 6: signet.v1.EndMySessionsResponse.details:type_name -> signet.v1.Details
+	15, // 7: signet.v1.ListUserSessionsResponse.sessions:type_name -> signet.v1.Session
+	27, // 8: signet.v1.EndUserSessionsResponse.details:type_name -> signet.v1.Details
+	1,  // 9: signet.v1.SessionService.CreateSession:input_type -> signet.v1.CreateSessionRequest
+	3,  // 10: signet.v1.SessionService.StartPasskeySignIn:input_type -> signet.v1.StartPasskeySignInRequest
+	5,  // 11: signet.v1.SessionService.CreateSessionWithPasskey:input_type -> signet.v1.CreateSessionWithPasskeyRequest
+	7,  // 12: signet.v1.SessionService.StartPasskeyProof:input_type -> signet.v1.StartPasskeyProofRequest
+	9,  // 13: signet.v1.SessionService.ProveSecondFactor:input_type -> signet.v1.ProveSecondFactorRequest
+	11, // 14: signet.v1.SessionService.Reauthenticate:input_type -> signet.v1.ReauthenticateRequest
+	13, // 15: signet.v1.SessionService.EndSession:input_type -> signet.v1.EndSessionRequest
+	16, // 16: signet.v1.SessionService.ListMySessions:input_type -> signet.v1.ListMySessionsRequest
+	18, // 17: signet.v1.SessionService.EndMySessions:input_type -> signet.v1.EndMySessionsRequest
+	20, // 18: signet.v1.SessionService.ListUserSessions:input_type -> signet.v1.ListUserSessionsRequest
+	22, // 19: signet.v1.SessionService.EndUserSession:input_type -> signet.v1.EndUserSessionRequest
+	24, // 20: signet.v1.SessionService.EndUserSessions:input_type -> signet.v1.EndUserSessionsRequest
+	2,  // 21: signet.v1.SessionService.CreateSession:output_type -> signet.v1.CreateSessionResponse
+	4,  // 22: signet.v1.SessionService.StartPasskeySignIn:output_type -> signet.v1.StartPasskeySignInResponse
+	6,  // 23: signet.v1.SessionService.CreateSessionWithPasskey:output_type -> signet.v1.CreateSessionWithPasskeyResponse
+	8,  // 24: signet.v1.SessionService.StartPasskeyProof:output_type -> signet.v1.StartPasskeyProofResponse
+	10, // 25: signet.v1.SessionService.ProveSecondFactor:output_type -> signet.v1.ProveSecondFactorResponse
+	12, // 26: signet.v1.SessionService.Reauthenticate:output_type -> signet.v1.ReauthenticateResponse
+	14, // 27: signet.v1.SessionService.EndSession:output_type -> signet.v1.EndSessionResponse
+	17, // 28: signet.v1.SessionService.ListMySessions:output_type -> signet.v1.ListMySessionsResponse
+	19, // 29: signet.v1.SessionService.EndMySessions:output_type -> signet.v1.EndMySessionsResponse
+	21, // 30: signet.v1.SessionService.ListUserSessions:output_type -> signet.v1.ListUserSessionsResponse
+	23, // 31: signet.v1.SessionService.EndUserSession:output_type -> signet.v1.EndUserSessionResponse
+	25, // 32: signet.v1.SessionService.EndUserSessions:output_type -> signet.v1.EndUserSessionsResponse
+	21, // [21:33] is the sub-list for method output_type
+	9,  // [9:21] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_session_proto_init() }
@@ -973,13 +1605,14 @@ func file_signet_v1_session_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_session_proto_rawDesc), len(file_signet_v1_session_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   15,
+			NumEnums:      1,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_signet_v1_session_proto_goTypes,
 		DependencyIndexes: file_signet_v1_session_proto_depIdxs,
+		EnumInfos:         file_signet_v1_session_proto_enumTypes,
 		MessageInfos:      file_signet_v1_session_proto_msgTypes,
 	}.Build()
 	File_signet_v1_session_proto = out.File

@@ -36,6 +36,21 @@ const (
 	// SessionServiceCreateSessionProcedure is the fully-qualified name of the SessionService's
 	// CreateSession RPC.
 	SessionServiceCreateSessionProcedure = "/signet.v1.SessionService/CreateSession"
+	// SessionServiceStartPasskeySignInProcedure is the fully-qualified name of the SessionService's
+	// StartPasskeySignIn RPC.
+	SessionServiceStartPasskeySignInProcedure = "/signet.v1.SessionService/StartPasskeySignIn"
+	// SessionServiceCreateSessionWithPasskeyProcedure is the fully-qualified name of the
+	// SessionService's CreateSessionWithPasskey RPC.
+	SessionServiceCreateSessionWithPasskeyProcedure = "/signet.v1.SessionService/CreateSessionWithPasskey"
+	// SessionServiceStartPasskeyProofProcedure is the fully-qualified name of the SessionService's
+	// StartPasskeyProof RPC.
+	SessionServiceStartPasskeyProofProcedure = "/signet.v1.SessionService/StartPasskeyProof"
+	// SessionServiceProveSecondFactorProcedure is the fully-qualified name of the SessionService's
+	// ProveSecondFactor RPC.
+	SessionServiceProveSecondFactorProcedure = "/signet.v1.SessionService/ProveSecondFactor"
+	// SessionServiceReauthenticateProcedure is the fully-qualified name of the SessionService's
+	// Reauthenticate RPC.
+	SessionServiceReauthenticateProcedure = "/signet.v1.SessionService/Reauthenticate"
 	// SessionServiceEndSessionProcedure is the fully-qualified name of the SessionService's EndSession
 	// RPC.
 	SessionServiceEndSessionProcedure = "/signet.v1.SessionService/EndSession"
@@ -64,6 +79,33 @@ type SessionServiceClient interface {
 	// them, the answer is the same UNAUTHENTICATED. After repeated failures attempts
 	// are answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	CreateSession(context.Context, *v1.CreateSessionRequest) (*v1.CreateSessionResponse, error)
+	// Start signing in with a passkey
+	//
+	// Makes a challenge for a passkey of whoever has one. It can be answered once,
+	// within five minutes.
+	StartPasskeySignIn(context.Context, *v1.StartPasskeySignInRequest) (*v1.StartPasskeySignInResponse, error)
+	// Sign in with a passkey
+	//
+	// Opens a session for the owner of a passkey. No login name, password or second
+	// factor is needed. Whatever is wrong with the passkey or its owner, the answer
+	// is the same UNAUTHENTICATED.
+	CreateSessionWithPasskey(context.Context, *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error)
+	// Start proving a passkey
+	//
+	// Makes a challenge for the passkeys of the caller, to prove one of them in this
+	// session. It can be answered once, within five minutes.
+	StartPasskeyProof(context.Context, *v1.StartPasskeyProofRequest) (*v1.StartPasskeyProofResponse, error)
+	// Prove a second factor
+	//
+	// Proves a second factor of the caller in this session, which can do everything
+	// afterwards. In one that can already, it makes the proof recent. Codes and
+	// challenges count once. A wrong answer counts as a failed sign-in.
+	ProveSecondFactor(context.Context, *v1.ProveSecondFactorRequest) (*v1.ProveSecondFactorResponse, error)
+	// Give the password again
+	//
+	// Makes the proof of this session recent, which changes of second factors need.
+	// A wrong password counts as a failed sign-in.
+	Reauthenticate(context.Context, *v1.ReauthenticateRequest) (*v1.ReauthenticateResponse, error)
 	// Sign out
 	//
 	// Ends a session of the caller. Its token stops working at once.
@@ -109,6 +151,36 @@ func NewSessionServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(sessionServiceMethods.ByName("CreateSession")),
 			connect.WithClientOptions(opts...),
 		),
+		startPasskeySignIn: connect.NewClient[v1.StartPasskeySignInRequest, v1.StartPasskeySignInResponse](
+			httpClient,
+			baseURL+SessionServiceStartPasskeySignInProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("StartPasskeySignIn")),
+			connect.WithClientOptions(opts...),
+		),
+		createSessionWithPasskey: connect.NewClient[v1.CreateSessionWithPasskeyRequest, v1.CreateSessionWithPasskeyResponse](
+			httpClient,
+			baseURL+SessionServiceCreateSessionWithPasskeyProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("CreateSessionWithPasskey")),
+			connect.WithClientOptions(opts...),
+		),
+		startPasskeyProof: connect.NewClient[v1.StartPasskeyProofRequest, v1.StartPasskeyProofResponse](
+			httpClient,
+			baseURL+SessionServiceStartPasskeyProofProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("StartPasskeyProof")),
+			connect.WithClientOptions(opts...),
+		),
+		proveSecondFactor: connect.NewClient[v1.ProveSecondFactorRequest, v1.ProveSecondFactorResponse](
+			httpClient,
+			baseURL+SessionServiceProveSecondFactorProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("ProveSecondFactor")),
+			connect.WithClientOptions(opts...),
+		),
+		reauthenticate: connect.NewClient[v1.ReauthenticateRequest, v1.ReauthenticateResponse](
+			httpClient,
+			baseURL+SessionServiceReauthenticateProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("Reauthenticate")),
+			connect.WithClientOptions(opts...),
+		),
 		endSession: connect.NewClient[v1.EndSessionRequest, v1.EndSessionResponse](
 			httpClient,
 			baseURL+SessionServiceEndSessionProcedure,
@@ -150,18 +222,68 @@ func NewSessionServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 
 // sessionServiceClient implements SessionServiceClient.
 type sessionServiceClient struct {
-	createSession    *connect.Client[v1.CreateSessionRequest, v1.CreateSessionResponse]
-	endSession       *connect.Client[v1.EndSessionRequest, v1.EndSessionResponse]
-	listMySessions   *connect.Client[v1.ListMySessionsRequest, v1.ListMySessionsResponse]
-	endMySessions    *connect.Client[v1.EndMySessionsRequest, v1.EndMySessionsResponse]
-	listUserSessions *connect.Client[v1.ListUserSessionsRequest, v1.ListUserSessionsResponse]
-	endUserSession   *connect.Client[v1.EndUserSessionRequest, v1.EndUserSessionResponse]
-	endUserSessions  *connect.Client[v1.EndUserSessionsRequest, v1.EndUserSessionsResponse]
+	createSession            *connect.Client[v1.CreateSessionRequest, v1.CreateSessionResponse]
+	startPasskeySignIn       *connect.Client[v1.StartPasskeySignInRequest, v1.StartPasskeySignInResponse]
+	createSessionWithPasskey *connect.Client[v1.CreateSessionWithPasskeyRequest, v1.CreateSessionWithPasskeyResponse]
+	startPasskeyProof        *connect.Client[v1.StartPasskeyProofRequest, v1.StartPasskeyProofResponse]
+	proveSecondFactor        *connect.Client[v1.ProveSecondFactorRequest, v1.ProveSecondFactorResponse]
+	reauthenticate           *connect.Client[v1.ReauthenticateRequest, v1.ReauthenticateResponse]
+	endSession               *connect.Client[v1.EndSessionRequest, v1.EndSessionResponse]
+	listMySessions           *connect.Client[v1.ListMySessionsRequest, v1.ListMySessionsResponse]
+	endMySessions            *connect.Client[v1.EndMySessionsRequest, v1.EndMySessionsResponse]
+	listUserSessions         *connect.Client[v1.ListUserSessionsRequest, v1.ListUserSessionsResponse]
+	endUserSession           *connect.Client[v1.EndUserSessionRequest, v1.EndUserSessionResponse]
+	endUserSessions          *connect.Client[v1.EndUserSessionsRequest, v1.EndUserSessionsResponse]
 }
 
 // CreateSession calls signet.v1.SessionService.CreateSession.
 func (c *sessionServiceClient) CreateSession(ctx context.Context, req *v1.CreateSessionRequest) (*v1.CreateSessionResponse, error) {
 	response, err := c.createSession.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// StartPasskeySignIn calls signet.v1.SessionService.StartPasskeySignIn.
+func (c *sessionServiceClient) StartPasskeySignIn(ctx context.Context, req *v1.StartPasskeySignInRequest) (*v1.StartPasskeySignInResponse, error) {
+	response, err := c.startPasskeySignIn.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// CreateSessionWithPasskey calls signet.v1.SessionService.CreateSessionWithPasskey.
+func (c *sessionServiceClient) CreateSessionWithPasskey(ctx context.Context, req *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error) {
+	response, err := c.createSessionWithPasskey.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// StartPasskeyProof calls signet.v1.SessionService.StartPasskeyProof.
+func (c *sessionServiceClient) StartPasskeyProof(ctx context.Context, req *v1.StartPasskeyProofRequest) (*v1.StartPasskeyProofResponse, error) {
+	response, err := c.startPasskeyProof.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ProveSecondFactor calls signet.v1.SessionService.ProveSecondFactor.
+func (c *sessionServiceClient) ProveSecondFactor(ctx context.Context, req *v1.ProveSecondFactorRequest) (*v1.ProveSecondFactorResponse, error) {
+	response, err := c.proveSecondFactor.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Reauthenticate calls signet.v1.SessionService.Reauthenticate.
+func (c *sessionServiceClient) Reauthenticate(ctx context.Context, req *v1.ReauthenticateRequest) (*v1.ReauthenticateResponse, error) {
+	response, err := c.reauthenticate.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -230,6 +352,33 @@ type SessionServiceHandler interface {
 	// them, the answer is the same UNAUTHENTICATED. After repeated failures attempts
 	// are answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	CreateSession(context.Context, *v1.CreateSessionRequest) (*v1.CreateSessionResponse, error)
+	// Start signing in with a passkey
+	//
+	// Makes a challenge for a passkey of whoever has one. It can be answered once,
+	// within five minutes.
+	StartPasskeySignIn(context.Context, *v1.StartPasskeySignInRequest) (*v1.StartPasskeySignInResponse, error)
+	// Sign in with a passkey
+	//
+	// Opens a session for the owner of a passkey. No login name, password or second
+	// factor is needed. Whatever is wrong with the passkey or its owner, the answer
+	// is the same UNAUTHENTICATED.
+	CreateSessionWithPasskey(context.Context, *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error)
+	// Start proving a passkey
+	//
+	// Makes a challenge for the passkeys of the caller, to prove one of them in this
+	// session. It can be answered once, within five minutes.
+	StartPasskeyProof(context.Context, *v1.StartPasskeyProofRequest) (*v1.StartPasskeyProofResponse, error)
+	// Prove a second factor
+	//
+	// Proves a second factor of the caller in this session, which can do everything
+	// afterwards. In one that can already, it makes the proof recent. Codes and
+	// challenges count once. A wrong answer counts as a failed sign-in.
+	ProveSecondFactor(context.Context, *v1.ProveSecondFactorRequest) (*v1.ProveSecondFactorResponse, error)
+	// Give the password again
+	//
+	// Makes the proof of this session recent, which changes of second factors need.
+	// A wrong password counts as a failed sign-in.
+	Reauthenticate(context.Context, *v1.ReauthenticateRequest) (*v1.ReauthenticateResponse, error)
 	// Sign out
 	//
 	// Ends a session of the caller. Its token stops working at once.
@@ -269,6 +418,36 @@ func NewSessionServiceHandler(svc SessionServiceHandler, opts ...connect.Handler
 		SessionServiceCreateSessionProcedure,
 		svc.CreateSession,
 		connect.WithSchema(sessionServiceMethods.ByName("CreateSession")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceStartPasskeySignInHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceStartPasskeySignInProcedure,
+		svc.StartPasskeySignIn,
+		connect.WithSchema(sessionServiceMethods.ByName("StartPasskeySignIn")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceCreateSessionWithPasskeyHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceCreateSessionWithPasskeyProcedure,
+		svc.CreateSessionWithPasskey,
+		connect.WithSchema(sessionServiceMethods.ByName("CreateSessionWithPasskey")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceStartPasskeyProofHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceStartPasskeyProofProcedure,
+		svc.StartPasskeyProof,
+		connect.WithSchema(sessionServiceMethods.ByName("StartPasskeyProof")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceProveSecondFactorHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceProveSecondFactorProcedure,
+		svc.ProveSecondFactor,
+		connect.WithSchema(sessionServiceMethods.ByName("ProveSecondFactor")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceReauthenticateHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceReauthenticateProcedure,
+		svc.Reauthenticate,
+		connect.WithSchema(sessionServiceMethods.ByName("Reauthenticate")),
 		connect.WithHandlerOptions(opts...),
 	)
 	sessionServiceEndSessionHandler := connect.NewUnaryHandlerSimple(
@@ -311,6 +490,16 @@ func NewSessionServiceHandler(svc SessionServiceHandler, opts ...connect.Handler
 		switch r.URL.Path {
 		case SessionServiceCreateSessionProcedure:
 			sessionServiceCreateSessionHandler.ServeHTTP(w, r)
+		case SessionServiceStartPasskeySignInProcedure:
+			sessionServiceStartPasskeySignInHandler.ServeHTTP(w, r)
+		case SessionServiceCreateSessionWithPasskeyProcedure:
+			sessionServiceCreateSessionWithPasskeyHandler.ServeHTTP(w, r)
+		case SessionServiceStartPasskeyProofProcedure:
+			sessionServiceStartPasskeyProofHandler.ServeHTTP(w, r)
+		case SessionServiceProveSecondFactorProcedure:
+			sessionServiceProveSecondFactorHandler.ServeHTTP(w, r)
+		case SessionServiceReauthenticateProcedure:
+			sessionServiceReauthenticateHandler.ServeHTTP(w, r)
 		case SessionServiceEndSessionProcedure:
 			sessionServiceEndSessionHandler.ServeHTTP(w, r)
 		case SessionServiceListMySessionsProcedure:
@@ -334,6 +523,26 @@ type UnimplementedSessionServiceHandler struct{}
 
 func (UnimplementedSessionServiceHandler) CreateSession(context.Context, *v1.CreateSessionRequest) (*v1.CreateSessionResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.CreateSession is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) StartPasskeySignIn(context.Context, *v1.StartPasskeySignInRequest) (*v1.StartPasskeySignInResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.StartPasskeySignIn is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) CreateSessionWithPasskey(context.Context, *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.CreateSessionWithPasskey is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) StartPasskeyProof(context.Context, *v1.StartPasskeyProofRequest) (*v1.StartPasskeyProofResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.StartPasskeyProof is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) ProveSecondFactor(context.Context, *v1.ProveSecondFactorRequest) (*v1.ProveSecondFactorResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.ProveSecondFactor is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) Reauthenticate(context.Context, *v1.ReauthenticateRequest) (*v1.ReauthenticateResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.Reauthenticate is not implemented"))
 }
 
 func (UnimplementedSessionServiceHandler) EndSession(context.Context, *v1.EndSessionRequest) (*v1.EndSessionResponse, error) {

@@ -1,0 +1,194 @@
+// Package factor knows how people prove a second factor: codes of an authenticator app (TOTP), passkeys (WebAuthn), and
+// recovery codes for those who have lost the others.
+//
+// Which factors a person has is part of the user's state. What they are checked with is one row beside the log: the
+// secrets of authenticator apps wrapped by the master key, the public halves of passkeys, and MACs of recovery
+// codes. Everything that uses something up (a step of an app, a code, a challenge) reads that row or the challenge's inside a
+// command, which holds it until the commit: of many who try the same at once, on any node, one succeeds.
+//
+// Who may add, remove or prove a factor, and what that does to a session, is decided in package session.
+package factor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/go-webauthn/webauthn/protocol"
+	"github.com/go-webauthn/webauthn/webauthn"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// startLife is how long there is to finish what was started: a challenge to answer, an app to show its first code.
+const startLife = 5 * time.Minute
+
+// Reasons of this package.
+const (
+	NotFound            errs.Reason = "FACTOR_NOT_FOUND"
+	TooMany             errs.Reason = "TOO_MANY_FACTORS"
+	PasskeyExists       errs.Reason = "PASSKEY_EXISTS"
+	NoPasskey           errs.Reason = "NO_PASSKEY"
+	NoSecondFactor      errs.Reason = "NO_SECOND_FACTOR"
+	PasskeysUnavailable errs.Reason = "PASSKEYS_NOT_AVAILABLE"
+)
+
+// Errors that the rules of factors refuse with.
+var (
+	ErrNotFound            = errs.New(errs.NotFound, NotFound, "this user has no second factor with this identifier")
+	ErrTooMany             = errs.New(errs.FailedPrecondition, TooMany, "there are 20 second factors already: remove one that is not needed any more")
+	ErrPasskeyExists       = errs.New(errs.AlreadyExists, PasskeyExists, "this passkey is known already: there is nothing to do")
+	ErrNoPasskey           = errs.New(errs.FailedPrecondition, NoPasskey, "there is no passkey to prove: use another second factor")
+	ErrNoSecondFactor      = errs.New(errs.FailedPrecondition, NoSecondFactor, "recovery codes stand in for a second factor: add an authenticator app or a passkey first")
+	ErrPasskeysUnavailable = errs.New(errs.FailedPrecondition, PasskeysUnavailable, "passkeys need a host name: this installation is reached by an address")
+)
+
+// Factors checks second factors.
+type Factors struct {
+	master secret.MasterKey
+	issuer string             // what authenticator apps show
+	party  *webauthn.WebAuthn // nil: there are no passkeys on an address
+}
+
+// New makes the factors of an installation that people reach under a URL. Passkeys are bound to its host name.
+func New(master secret.MasterKey, externalURL string) (*Factors, error) {
+	u, err := url.Parse(externalURL)
+	if err != nil {
+		return nil, err
+	}
+	f := &Factors{master: master, issuer: u.Hostname()}
+	if protocol.ValidateRPID(u.Hostname()) != nil {
+		return f, nil
+	}
+	yes := true
+	f.party, err = webauthn.New(&webauthn.Config{
+		RPID: u.Hostname(), RPDisplayName: u.Hostname(), RPOrigins: []string{origin(u)},
+		AttestationPreference: protocol.PreferNoAttestation,
+		AuthenticatorSelection: protocol.AuthenticatorSelection{ // so that no login name is needed, and the passkey can be the only factor
+			RequireResidentKey: &yes, ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired,
+		},
+		Timeouts: webauthn.TimeoutsConfig{ // only told to the browser: what holds is the life of the challenge's row
+			Login:        webauthn.TimeoutConfig{Timeout: startLife, TimeoutUVD: startLife},
+			Registration: webauthn.TimeoutConfig{Timeout: startLife, TimeoutUVD: startLife},
+		},
+	})
+	return f, err
+}
+
+// origin of a URL in the form that browsers send.
+func origin(u *url.URL) string {
+	host := u.Host
+	if u.Scheme == "https" && u.Port() == "443" || u.Scheme == "http" && u.Port() == "80" {
+		host = strings.TrimSuffix(host, ":"+u.Port())
+	}
+	return u.Scheme + "://" + host
+}
+
+// kept is what the row user.FactorsRow holds.
+type kept struct {
+	TOTP     []totpKey `json:"totp,omitempty"`
+	Passkeys []passkey `json:"passkeys,omitempty"`
+	Recovery [][]byte  `json:"recovery,omitempty"` // MACs of the codes that are left
+}
+
+func parseKept(row *event.Row) (*kept, error) {
+	k := &kept{}
+	if row == nil {
+		return k, nil
+	}
+	if err := json.Unmarshal(row.Value, k); err != nil {
+		return nil, fmt.Errorf("factors at %s: %w", row.Key, err)
+	}
+	return k, nil
+}
+
+// load reads what is kept inside a command that declared the row.
+func load(tx *event.Tx, userID string) (*kept, error) {
+	row, err := tx.Row(user.FactorsRow(userID))
+	if err != nil {
+		return nil, err
+	}
+	return parseKept(row)
+}
+
+func (k *kept) save(tx *event.Tx, userID string) error {
+	if len(k.TOTP) == 0 && len(k.Passkeys) == 0 {
+		tx.DropRow(user.FactorsRow(userID)) // recovery codes alone are good for nothing
+		return nil
+	}
+	value, err := json.Marshal(k)
+	if err != nil {
+		return err
+	}
+	tx.PutRow(event.Row{RowKey: user.FactorsRow(userID), Value: value})
+	return nil
+}
+
+// room refuses one factor more than there may be.
+func room(u *event.Object[user.User]) error {
+	switch {
+	case u.State.Human == nil:
+		return user.ErrNotHuman
+	case len(u.State.Human.Factors) >= user.MaxFactors:
+		return ErrTooMany
+	}
+	return nil
+}
+
+// Remove takes a factor away inside a command that declared the user for writing and user.FactorsRow. Errors: ErrNotFound.
+func Remove(tx *event.Tx, u *event.Object[user.User], id string) error {
+	if _, ok := u.State.Human.Factor(id); !ok {
+		return ErrNotFound
+	}
+	k, err := load(tx, u.ID)
+	if err != nil {
+		return err
+	}
+	k.TOTP = slices.DeleteFunc(k.TOTP, func(t totpKey) bool { return t.ID == id })
+	k.Passkeys = slices.DeleteFunc(k.Passkeys, func(p passkey) bool { return p.FactorID == id })
+	if err := k.save(tx, u.ID); err != nil {
+		return err
+	}
+	return u.Append(user.FactorRemoved{FactorID: id})
+}
+
+// RemoveFor takes a factor away from a user of the permit's organization. Errors: user.ErrNotFound;
+// access.ErrTargetHoldsMore; ErrNotFound; Aborted when match does not hold.
+func RemoveFor(ctx context.Context, s event.Store, permit access.Permit, userID, id string, match event.IfMatch) (event.Details, error) {
+	var details event.Details
+	err := s.Do(ctx, event.Command{
+		Origin: permit.Origin(),
+		Write:  []event.Ref{user.Kind.Ref(userID)},
+		Rows:   []event.RowKey{user.FactorsRow(userID)},
+		Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, userID)
+			if err != nil {
+				return err
+			}
+			if u, err = user.Reachable(u, permit); err != nil {
+				return err
+			}
+			if err := permit.Covers(u.State.Memberships); err != nil {
+				return err
+			}
+			if _, ok := u.State.Human.Factor(id); !ok {
+				return ErrNotFound
+			}
+			if err := match.Check(u.Sequence); err != nil {
+				return err
+			}
+			err = Remove(tx, u, id)
+			details = u.Details()
+			return err
+		},
+	})
+	return details, err
+}

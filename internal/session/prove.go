@@ -1,0 +1,294 @@
+package session
+
+import (
+	"context"
+	"net/netip"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Answer is what somebody proves a second factor with. Exactly one field is set.
+type Answer struct {
+	TOTPCode     string
+	RecoveryCode string
+	Assertion    string // of a passkey, to the challenge of StartProof
+}
+
+// field is the name of what was sent, in the names of the API.
+func (a Answer) field() string {
+	switch {
+	case a.TOTPCode != "":
+		return "totpCode"
+	case a.RecoveryCode != "":
+		return "recoveryCode"
+	}
+	return "assertion"
+}
+
+func (a Answer) method() Method {
+	switch {
+	case a.TOTPCode != "":
+		return ByTOTP
+	case a.RecoveryCode != "":
+		return ByRecovery
+	}
+	return ByPasskey
+}
+
+// StartProof begins to prove a passkey in the caller's session, and gives what the browser needs. Errors: PermissionDenied
+// without a session; factor.ErrNoPasskey; factor.ErrPasskeysUnavailable.
+func (s *Sessions) StartProof(ctx context.Context, caller *access.Caller) (options string, err error) {
+	started, err := s.start(ctx, caller, func(*state) error { return nil }, s.Factors.StartProof)
+	if err != nil {
+		return "", err
+	}
+	return started.Options, nil
+}
+
+// start makes a challenge for the caller's session, where the session may have one.
+func (s *Sessions) start(ctx context.Context, caller *access.Caller, may func(*state) error,
+	begin func(u *event.Object[user.User], row *event.Row, sessionID string) (*factor.Started, error)) (started *factor.Started, err error) {
+	row := user.FactorsRow(caller.UserID)
+	_, err = s.step(ctx, caller, From{}, false, event.Command{Rows: []event.RowKey{row}}, func(st *state) error {
+		if err := may(st); err != nil {
+			return err
+		}
+		kept, err := st.tx.Row(row)
+		if err != nil {
+			return err
+		}
+		if started, err = begin(st.user, kept, st.session.ID); err != nil {
+			return err
+		}
+		started.Put(st.tx)
+		return nil
+	})
+	return started, err
+}
+
+// Prove proves a second factor in the caller's session, which is a full one afterwards, with a proof that is recent. Errors:
+// PermissionDenied without a session; InvalidArgument on what was sent, which counts like a failed sign-in; ResourceExhausted
+// when slowed down, before anything is checked; access.ErrUnauthenticated when the session has ended meanwhile.
+func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, from From) (Stepped, error) {
+	if caller.TokenKind != string(secret.Session) {
+		return Stepped{}, errSessionOnly // before it counts
+	}
+	var assertion *factor.Assertion
+	rows := []event.RowKey{user.FactorsRow(caller.UserID)}
+	if a.method() == ByPasskey {
+		var err error
+		if assertion, err = factor.ReadAssertion(a.field(), a.Assertion); err != nil {
+			return Stepped{}, err
+		}
+		rows = append(rows, assertion.Row)
+	}
+	t, err := s.factorThrottle(ctx, caller, from)
+	if err != nil {
+		return Stepped{}, err
+	}
+	if err := s.enter(ctx, t, caller.Origin()); err != nil {
+		return Stepped{}, err
+	}
+	if assertion != nil {
+		if err := s.verifyProof(ctx, caller, assertion); err != nil {
+			return Stepped{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
+		}
+	}
+	right := false
+	command := t.declare(event.Command{Rows: rows})
+	// A recovery code that is spent is a fact about the user, the use of a factor is not.
+	out, err := s.step(ctx, caller, from, a.method() == ByRecovery, command, func(st *state) (err error) {
+		switch a.method() {
+		case ByTOTP:
+			right, err = s.Factors.UseTOTP(st.tx, st.user.ID, a.TOTPCode)
+		case ByRecovery:
+			right, err = s.Factors.UseRecoveryCode(st.tx, st.user, a.RecoveryCode)
+		default:
+			right, err = s.Factors.Accept(st.tx, assertion, st.user.ID)
+		}
+		if err != nil {
+			return err
+		}
+		if !right {
+			return t.failed(st.tx)
+		}
+		if err := t.succeeded(st.tx); err != nil {
+			return err
+		}
+		return st.prove(a.method(), t.place)
+	})
+	if err != nil {
+		return Stepped{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
+	}
+	if !right {
+		return Stepped{}, errs.Invalid(errs.Violation{Field: a.field(), Message: "is wrong, used already or too late"})
+	}
+	return out, nil
+}
+
+// verifyProof checks the signature of an assertion outside of any command. What comes out is asked for by Factors.Accept.
+func (s *Sessions) verifyProof(ctx context.Context, caller *access.Caller, a *factor.Assertion) error {
+	me, err := user.Self(ctx, s.Store, caller)
+	if err != nil {
+		return err
+	}
+	_, err = s.Factors.VerifyProof(ctx, s.Store, a, me, caller.TokenID)
+	return err
+}
+
+// factorThrottle slows down who guesses second factors of the caller. A code of six digits is soon guessed at the rate that
+// passwords may be tried at. Only who knows the password comes this far, so the account may be held up for as long as the
+// network.
+func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, from From) (*throttle, error) {
+	rules, err := org.Settings(ctx, s.Store, caller.OrgID)
+	if err != nil {
+		return nil, err
+	}
+	t := s.throttle(rules, []string{"second factor", caller.UserID}, caller.UserID, from.Peer, from.place())
+	t.accountLimits.ceiling = t.pairLimits.ceiling
+	return t, nil
+}
+
+// Reauthenticate takes the password of the caller once more, so that the proof of the session is recent. Errors:
+// PermissionDenied without a session; InvalidArgument on password, which counts like a failed sign-in; ResourceExhausted when
+// slowed down; Unavailable when too many passwords are being checked; access.ErrUnauthenticated when the session has ended
+// meanwhile.
+func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, password string, from From) (Stepped, error) {
+	me, err := user.Self(ctx, s.Store, caller)
+	if err != nil {
+		return Stepped{}, err
+	}
+	if me.State.Human == nil {
+		return Stepped{}, user.ErrNotHuman
+	}
+	if _, err := s.step(ctx, caller, From{}, false, event.Command{}, func(*state) error { return nil }); err != nil {
+		return Stepped{}, err // hashing is only for those who are in a session
+	}
+	rules, err := org.Settings(ctx, s.Store, me.Org)
+	if err != nil {
+		return Stepped{}, err
+	}
+	t := s.throttle(rules, passwordAccount(me.ID, me.State.Password.Version), me.ID, from.Peer, from.place())
+	right, upgraded, err := s.try(ctx, s.Hasher, t, caller.Origin(), me, password)
+	if err != nil {
+		return Stepped{}, err
+	}
+	if !right {
+		return Stepped{}, errWrongPassword()
+	}
+	out, err := s.step(ctx, caller, from, false, t.declare(event.Command{}), func(st *state) error {
+		if right = st.user.State.Password.Version == me.State.Password.Version; !right {
+			return t.failed(st.tx)
+		}
+		if err := t.succeeded(st.tx); err != nil {
+			return err
+		}
+		if upgraded != nil {
+			st.tx.PutRow(event.Row{RowKey: user.PasswordRow(me.ID), Value: upgraded})
+		}
+		return st.prove(ByPassword, t.place)
+	})
+	if err != nil {
+		return Stepped{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
+	}
+	if !right {
+		return Stepped{}, errWrongPassword()
+	}
+	return out, nil
+}
+
+func errWrongPassword() error {
+	return errs.Invalid(errs.Violation{Field: "password", Message: "is not your password"})
+}
+
+// errPasskeyFailed is the one answer to a failed sign-in with a passkey, whatever was wrong.
+var errPasskeyFailed = errs.New(errs.Unauthenticated, SignInFailed, "this passkey is not known here, its challenge is used or over, or this user may not sign in")
+
+// PasskeyAttempt is somebody's try to sign in with nothing but a passkey.
+type PasskeyAttempt struct {
+	Assertion string // to the challenge of StartPasskeySignIn
+	OrgID     string // empty: any
+	Peer      netip.Addr
+	UserAgent string
+	RequestID string
+}
+
+// StartPasskeySignIn begins a sign-in without a login name, and gives what the browser needs. Errors:
+// factor.ErrPasskeysUnavailable.
+func (s *Sessions) StartPasskeySignIn(ctx context.Context, requestID string) (options string, err error) {
+	started, err := s.Factors.StartSignIn()
+	if err != nil {
+		return "", err
+	}
+	err = s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System, RequestID: requestID}, Decide: func(tx *event.Tx) error {
+		started.Put(tx)
+		return nil
+	}})
+	return started.Options, err
+}
+
+// SignInWithPasskey opens a session for the owner of a passkey, who has proven both factors by it. Errors: InvalidArgument
+// where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when slowed down.
+func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (SignedIn, error) {
+	assertion, err := factor.ReadAssertion("assertion", a.Assertion)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	u, err := user.Kind.Read(ctx, s.Store, assertion.UserID())
+	if err != nil {
+		return SignedIn{}, err
+	}
+	if u != nil && (u.State.State == user.Removed || a.OrgID != "" && u.Org != a.OrgID) {
+		u = nil
+	}
+	userID := ""
+	if u != nil {
+		userID = u.ID
+	}
+	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
+	everywhere, err := installation.ReadPolicy(ctx, s.Store)
+	if err != nil {
+		return SignedIn{}, err
+	}
+	// Whose policy slows down must not tell which users there are.
+	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), []string{"passkey", assertion.UserID()}, userID, a.Peer, placeOf(a.Peer, a.UserAgent))
+	if err := s.enter(ctx, t, origin); err != nil {
+		return SignedIn{}, err
+	}
+	right := false
+	if u != nil {
+		if right, err = s.Factors.VerifySignIn(ctx, s.Store, assertion, u); err != nil {
+			return SignedIn{}, s.withoutVerdict(ctx, t, origin, err)
+		}
+	}
+	if !right {
+		err := s.settle(ctx, t, origin, func(tx *event.Tx) error {
+			assertion.Refuse(tx)
+			return t.failed(tx)
+		})
+		if err != nil {
+			return SignedIn{}, err
+		}
+		return SignedIn{}, errPasskeyFailed
+	}
+	origin.Actor = userID
+	in, right, err := s.open(ctx, u, everywhere, t, origin, opening{
+		proof: Proof{Methods: []Method{ByPasskey}, SecondFactor: true},
+		rows:  []event.RowKey{assertion.Row, user.FactorsRow(userID)},
+		accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
+			return s.Factors.Accept(tx, assertion, now.ID)
+		},
+	})
+	if err == nil && !right {
+		return SignedIn{}, errPasskeyFailed
+	}
+	return in, err
+}
