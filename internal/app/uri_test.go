@@ -99,6 +99,8 @@ func TestWhichAddressesAnApplicationMayHave(t *testing.T) {
 		{"https://app.example.org/%4", nobody},
 		{"https://app.example.org/%zz", nobody},
 		{"https://app.example.org/cb?%", nobody},
+		{"https://app.example.org/cb?%z1", nobody},
+		{"https://app.example.org/cb?%1z", nobody},
 		{`https://app.example.org/"`, nobody},
 		{"https://app.example.org/<a>", nobody},
 		{"https://app.example.org/{a}", nobody},
@@ -132,7 +134,7 @@ func TestWhichAddressesAnApplicationMayHave(t *testing.T) {
 
 func TestOnlyWhatWasRegisteredIsAllowed(t *testing.T) {
 	registered := []string{"https://app.example.org/cb", "https://app.example.org/cb?x=1", "http://127.0.0.1/cb", "http://localhost:3000/cb", "http://[::1]/cb?y=2",
-		"https://127.0.0.1/tls", "com.example.app:/cb"}
+		"https://127.0.0.1/tls", "com.example.app:/cb", "http://intranet.example/cb"}
 	for _, c := range []struct {
 		uri          string
 		web, devices bool
@@ -160,6 +162,7 @@ func TestOnlyWhatWasRegisteredIsAllowed(t *testing.T) {
 		{"https://app.example.org/%63b", false, false},
 		{"http://app.example.org/cb", false, false},
 		{"https://127.0.0.1:8443/tls", false, false},
+		{"http://intranet.example:1/cb", false, false},
 		{"http://127.0.0.2:1/cb", false, false},
 		{"http://127.0.0.1:1/cb/x", false, false},
 		{"http://127.0.0.1:1/cb?x", false, false},
