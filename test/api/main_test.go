@@ -80,6 +80,11 @@ var stories = []struct {
 	{"keys of a service user", serviceKeyStory},
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},
+	{"authenticator app and recovery codes", factorStory},
+	{"passkeys", passkeyStory},
+	{"second factor that is missing", missingFactorStory},
+	{"factors need a recent proof", recentStory},
+	{"factors removed by an administrator", factorAdminStory},
 }
 
 // checks run once per engine.
@@ -114,6 +119,8 @@ var checks = []struct {
 	{"a token is revoked once", revokedOnce},
 	{"a session is ended once", endedOnce},
 	{"sessions that end each other", endingEachOther},
+	{"factors count once", factorsOnce},
+	{"throttle counts second factors", throttleFactors},
 }
 
 func TestAPI(t *testing.T) {
