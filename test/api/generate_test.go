@@ -30,6 +30,9 @@ func (s *scene) sample(op *operation) proto.Message {
 
 // complete is a sample in which every field has a value.
 func (s *scene) complete(op *operation) proto.Message {
+	if op.name() == "ProveSecondFactor" {
+		return s.sample(op) // its fields exclude each other
+	}
 	made := s.generate(op, true)
 	if special := samples[op.name()]; special != nil {
 		proto.Merge(made, special(s))

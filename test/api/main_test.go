@@ -90,6 +90,11 @@ var stories = []struct {
 	{"sessions of a user", userSessionStory},
 	{"policy of an organization", organizationPolicyStory},
 	{"second factor by policy", secondFactorPolicyStory},
+	{"authenticator app and recovery codes", factorStory},
+	{"passkeys", passkeyStory},
+	{"second factor that is missing", missingFactorStory},
+	{"factors need a recent proof", recentStory},
+	{"factors removed by an administrator", factorAdminStory},
 }
 
 // checks run once per engine.
@@ -132,6 +137,8 @@ var checks = []struct {
 	{"sessions that are used live on", sessionsLiveOn},
 	{"throttle by policy", throttlePolicy},
 	{"signing keys", signingKeys},
+	{"factors count once", factorsOnce},
+	{"throttle counts second factors", throttleFactors},
 }
 
 func TestAPI(t *testing.T) {

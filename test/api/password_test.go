@@ -14,8 +14,9 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// free are the operations of a session whose user has to change the password first. The last three look at no session.
-var free = []string{"ChangeMyPassword", "EndSession", "CreateSession", "RequestPasswordReset", "ResetPassword"}
+// free are the operations of a session whose user has to change the password first, and those that look at no session.
+var free = []string{"ChangeMyPassword", "EndSession", "CreateSession", "StartPasskeySignIn", "CreateSessionWithPasskey", "StartPasskeyProof", "ProveSecondFactor",
+	"RequestPasswordReset", "ResetPassword"}
 
 // changeRequiredStory: a password set by somebody else has to be changed before anything else.
 func changeRequiredStory(t *testing.T, c *Client) {

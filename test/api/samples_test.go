@@ -97,6 +97,10 @@ var samples = map[string]func(s *scene) proto.Message{
 	"ChangeMyPassword": func(s *scene) proto.Message { return changePassword(s.w.password, s.w.secret("sample")) },
 	"CreateSession":    func(s *scene) proto.Message { return signIn(s.user.LoginName, s.w.password) },
 	"AddApplication":   func(*scene) proto.Message { return addApp("Sample") },
+	"CreateSessionWithPasskey": func(s *scene) proto.Message {
+		return &signetv1.CreateSessionWithPasskeyRequest{Assertion: s.assertion()}
+	},
+	"ProveSecondFactor": func(*scene) proto.Message { return &signetv1.ProveSecondFactorRequest{TotpCode: "000000"} },
 }
 
 func profile() *signetv1.UpdateMyProfileRequest {

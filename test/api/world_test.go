@@ -23,6 +23,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/factortest"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/testdb"
@@ -142,6 +143,15 @@ func (w *World) remember(op *operation, a *Answer) {
 	switch shown := a.message.(type) { // these show a secret, this once
 	case *signetv1.CreateSessionResponse:
 		w.hide(shown.GetToken())
+	case *signetv1.CreateSessionWithPasskeyResponse:
+		w.hide(shown.GetToken())
+	case *signetv1.StartMyTOTPResponse:
+		w.hide(shown.GetSecret())
+	case *signetv1.MakeMyRecoveryCodesResponse:
+		for _, code := range shown.GetCodes() {
+			w.hide(code)
+			w.hide(strings.ReplaceAll(code, "-", ""))
+		}
 	case *signetv1.CreateMyTokenResponse:
 		w.hide(shown.GetToken())
 	case *signetv1.CreateUserTokenResponse:
@@ -188,6 +198,8 @@ type scene struct {
 	robot  func() *Actor // a service user who holds nothing, made when somebody asks for it
 	idp    string
 	app    string // one that runs on a server
+
+	assertion func() string // a passkey's answer that signs somebody in, once
 }
 
 // scene is set in the organization here; elsewhere, in another one. They cost no password hash.
@@ -214,6 +226,10 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 	s.owner = w.addUser(t, person{Org: s.org, Domain: s.domain, Roles: []access.Role{access.OrgOwner}})
 	s.user = w.addUser(t, person{Org: s.org, Domain: s.domain})
 	s.robot = sync.OnceValue(func() *Actor { return w.addUser(t, person{Org: s.org, Domain: s.domain, Service: true}) })
+	device := sync.OnceValue(func() *factortest.Authenticator {
+		return w.withPasskey(t, w.signedIn(t, w.addUser(t, person{Org: s.org, Domain: s.domain})))
+	})
+	s.assertion = func() string { return w.passkeySignIn(t, w.rest, device()) }
 	s.idp = done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, s.owner, addJWT()).GetIdpId()
 	s.app = done[*signetv1.AddApplicationResponse](t, &Client{w, w.rest}, s.owner, addApp("Shop")).GetAppId()
 	return s
