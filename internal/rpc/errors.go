@@ -22,6 +22,7 @@ import (
 const (
 	PasswordChangeRequired errs.Reason = "PASSWORD_CHANGE_REQUIRED"
 	SecondFactorRequired   errs.Reason = "SECOND_FACTOR_REQUIRED"
+	ScopeRequired          errs.Reason = "SCOPE_REQUIRED"
 	UnknownPath            errs.Reason = "UNKNOWN_PATH"
 	UnknownMethod          errs.Reason = "UNKNOWN_METHOD"
 	MethodNotAllowed       errs.Reason = "METHOD_NOT_ALLOWED"
@@ -38,6 +39,10 @@ var (
 		"the password has to be changed first: until then this session can only do that, or be ended")
 	errSecondFactor = errs.New(errs.PermissionDenied, SecondFactorRequired,
 		"a second factor has to be proven first: until then this session can only do that, or be ended")
+	errScope = errs.New(errs.PermissionDenied, ScopeRequired,
+		"the access token lacks the scope: signet.self for operations about oneself, signet.read for those that read, signet.write for all others")
+	errNotForApplications = errs.New(errs.PermissionDenied, ScopeRequired,
+		"no scope lets an application do this: it needs the session of the person, or a personal access token")
 	errUnknownPath = errs.New(errs.NotFound, UnknownPath,
 		"there is nothing at this path: check its spelling against /openapi.json")
 	errUnknownMethod = errs.New(errs.Unimplemented, UnknownMethod,
