@@ -95,7 +95,7 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 		if err != nil {
 			return nil, err
 		}
-		if !appSecretMatches(&a.State, stored, c.Secret) {
+		if !appSecretMatches(stored, c.Secret) {
 			return nil, ErrInvalidClient
 		}
 	case app.PrivateKeyJWT:
@@ -155,7 +155,7 @@ func (g *Grants) service(ctx context.Context, id string) (*event.Object[user.Use
 
 // appSecretMatches tells whether text is the secret of an application. How long it takes says nothing about what is
 // stored.
-func appSecretMatches(a *app.App, stored *event.Row, text string) bool {
+func appSecretMatches(stored *event.Row, text string) bool {
 	kind, hash, ok := secret.ParseToken(text)
 	if !ok || kind != secret.Client {
 		return false
@@ -164,7 +164,7 @@ func appSecretMatches(a *app.App, stored *event.Row, text string) bool {
 	if stored != nil {
 		want = stored.Value
 	}
-	return subtle.ConstantTimeCompare(want, hash) == 1 && a.HasSecret
+	return subtle.ConstantTimeCompare(want, hash) == 1
 }
 
 // appKeys are the public keys of an application: those registered with it, or those that it publishes.

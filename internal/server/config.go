@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/oidc"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/store"
@@ -32,6 +34,9 @@ type Config struct {
 	CORSOrigins    []string
 	MetricsListen  string
 	Development    bool
+
+	Keys    oidc.Keys     // what tokens are signed with; nil: there is no OpenID Connect provider
+	KeySets grant.KeySets // where the keys that applications publish are read; nil: nowhere
 
 	Resolver org.Resolver // where the proof of a domain is looked for; nil: as the machine resolves names
 }

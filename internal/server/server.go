@@ -20,9 +20,11 @@ import (
 	"github.com/signet-idm/signet/gen/openapi"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/oidc"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/secret"
@@ -30,6 +32,7 @@ import (
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // Limits of a connection. A request has 30 s (package rpc); these are for clients that are slow on purpose.
@@ -50,6 +53,7 @@ type Server struct {
 	dir     *datadir.Dir
 	store   *store.Store
 	handler http.Handler
+	grants  *grant.Grants
 	metrics *prometheus.Registry
 
 	stopCleaner func() // nil: none runs
@@ -96,10 +100,11 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	sessions := &session.Sessions{Store: s.store, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{}}
+	sessions := &session.Sessions{Store: s.store, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, Standings: &session.Standings{},
+		Audience: config.ExternalURL}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s.handler, err = rpc.New(rpc.Config{
+	handler, err := rpc.New(rpc.Config{
 		Services: []rpc.Service{
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Deliver: s.deliver()}},
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Cleaner: cleaner}},
@@ -121,8 +126,33 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
+	if err := s.mount(handler, sessions, master); err != nil {
+		return nil, err
+	}
 	s.stopCleaner = background(cleaner.Run)
 	return s, nil
+}
+
+// mount puts the OpenID Connect provider beside the API.
+func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secret.MasterKey) error {
+	site, err := web.New(web.Config{Otherwise: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: s.metrics})
+	if err != nil {
+		return err
+	}
+	s.handler = site
+	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.config.Keys, KeySets: s.config.KeySets,
+		Issuer: s.config.ExternalURL}
+	if s.config.Keys == nil {
+		return nil
+	}
+	provider, err := oidc.New(oidc.Config{Grants: s.grants, Keys: s.config.Keys})
+	if err != nil {
+		return err
+	}
+	for path, handler := range provider.Handlers() {
+		site.Handle(path, handler)
+	}
+	return nil
 }
 
 // background runs work beside the requests. What it gives back ends the work and waits for that.
@@ -244,7 +274,10 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Handler serves the API.
+// Grants is what the hosted pages ask for.
+func (s *Server) Grants() *grant.Grants { return s.grants }
+
+// Handler serves the API and the OpenID Connect provider.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Store is where the data is, for tests that need a state no operation leads to.
