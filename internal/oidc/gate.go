@@ -62,11 +62,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(x, r, errMethod, http.StatusMethodNotAllowed)
 		return
 	}
-	if err := check(r); err != nil {
-		status := http.StatusBadRequest
-		if errors.Is(err, errTooLarge) {
-			status = http.StatusRequestEntityTooLarge
-		}
+	if status, err := check(r); err != nil {
 		refuse(x, r, err, status)
 		return
 	}
@@ -78,33 +74,33 @@ var (
 	errQuery    = errs.Invalid(errs.Violation{Message: "nothing may be in the query string, which ends up in logs: send parameters in the body"})
 	errForm     = errs.Invalid(errs.Violation{Message: "the body must be application/x-www-form-urlencoded"})
 	errTwice    = errs.Invalid(errs.Violation{Message: "a parameter is sent more than once"})
-	errTooLarge = errs.New(errs.ResourceExhausted, errs.InvalidRequest, "the body is too large")
+	errTooLarge = errs.Invalid(errs.Violation{Message: "the body is too large"})
 )
 
-// check refuses what an endpoint for programs never takes, and reads the form.
-func check(r *http.Request) error {
+// check refuses what an endpoint for programs never takes, and reads the form. status goes with the error.
+func check(r *http.Request) (status int, err error) {
 	if r.URL.RawQuery != "" {
-		return errQuery
+		return http.StatusBadRequest, errQuery
 	}
-	if r.Method == http.MethodPost {
-		if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/x-www-form-urlencoded" || r.Header.Get("Content-Encoding") != "" {
-			if r.ContentLength != 0 || r.Header.Get("Content-Type") != "" {
-				return errForm
-			}
+	// A request without a body needs no type: user info may be asked for by an empty POST.
+	if r.Method == http.MethodPost && (r.ContentLength != 0 || r.Header.Get("Content-Type") != "") {
+		media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+		if err != nil || media != "application/x-www-form-urlencoded" || r.Header.Get("Content-Encoding") != "" {
+			return http.StatusBadRequest, errForm
 		}
 	}
 	if err := r.ParseForm(); err != nil {
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return errTooLarge
+			return http.StatusRequestEntityTooLarge, errTooLarge
 		}
-		return errForm
+		return http.StatusBadRequest, errForm
 	}
 	for _, values := range r.Form {
 		if len(values) > 1 {
-			return errTwice
+			return http.StatusBadRequest, errTwice
 		}
 	}
-	return nil
+	return 0, nil
 }
 
 // WriteHeader adds what a 401 has to ask for.
