@@ -179,16 +179,8 @@ func (g *Grants) appKeys(ctx context.Context, a *app.App, keyID string) ([]jose.
 	if a.KeySetURI == "" || g.KeySets == nil {
 		return keys, nil
 	}
-	set, err := g.KeySets.Keys(ctx, a.KeySetURI, keyID)
-	if err != nil {
-		return nil, err
-	}
-	for _, k := range set.Keys {
-		if k.IsPublic() && k.Valid() && (k.Use == "" || k.Use == "sig") {
-			keys = append(keys, k)
-		}
-	}
-	return keys, nil
+	published, err := g.KeySets.Find(ctx, a.KeySetURI, keyID)
+	return append(keys, published...), err
 }
 
 // serviceKeys are those of a service user that have not expired; none for nobody.

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -9,6 +10,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"maps"
 	"slices"
 	"testing"
@@ -210,6 +212,49 @@ func TestAssertions(t *testing.T) {
 	for _, bad := range []string{"", "x", "e30.e30.", "eyJhbGciOiJub25lIn0.eyJpc3MiOiJ1c3Jfcm9ib3QifQ."} {
 		_, err := newWorld(t).ByAssertion(t.Context(), bad, nil)
 		wants(t, err, ErrInvalidGrant)
+	}
+}
+
+// published is a set of keys at one address.
+type published struct{ key jose.JSONWebKey }
+
+func (p published) Find(_ context.Context, address, keyID string) ([]jose.JSONWebKey, error) {
+	if address != "https://shop.test/keys" {
+		return nil, errors.New("nothing is there")
+	}
+	if keyID != "" && keyID != p.key.KeyID {
+		return nil, nil
+	}
+	return []jose.JSONWebKey{p.key}, nil
+}
+
+func TestKeysOfAnApplication(t *testing.T) {
+	w := newWorld(t)
+	ec, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	w.KeySets = published{jose.JSONWebKey{Key: ec.Public(), KeyID: "theirs"}}
+	now := event.Micros(w.store.Now())
+	a := &app.App{Keys: []app.Key{{ID: "fresh", Public: publicPEM(t, ec.Public()), Expires: now + 1}, {ID: "over", Public: publicPEM(t, ec.Public()), Expires: now}}}
+	ids := func(keyID string) []string {
+		t.Helper()
+		keys, err := w.appKeys(t.Context(), a, keyID)
+		must(t, err)
+		var ids []string
+		for _, k := range keys {
+			ids = append(ids, k.KeyID)
+		}
+		return ids
+	}
+	if got := ids(""); !slices.Equal(got, []string{"fresh"}) {
+		t.Errorf("got %q", got)
+	}
+	a.KeySetURI = "https://shop.test/keys"
+	if got := ids("theirs"); !slices.Equal(got, []string{"fresh", "theirs"}) {
+		t.Errorf("got %q", got)
+	}
+	a.KeySetURI = "https://elsewhere.test/keys"
+	if _, err := w.appKeys(t.Context(), a, ""); err == nil {
+		t.Error("keys that cannot be read are no keys")
 	}
 }
 

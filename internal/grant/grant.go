@@ -104,8 +104,8 @@ type Signer interface {
 
 // KeySets finds the public keys that applications publish.
 type KeySets interface {
-	// Keys gives the keys at an address, anew where none has this id.
-	Keys(ctx context.Context, url, keyID string) (*jose.JSONWebKeySet, error)
+	// Find gives the keys at an address that signatures of this key id can be checked with; of all ids where it is empty.
+	Find(ctx context.Context, address, keyID string) ([]jose.JSONWebKey, error)
 }
 
 // Grants makes tokens.

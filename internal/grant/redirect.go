@@ -36,7 +36,7 @@ func redirectAllowed(a *app.App, uri string) bool {
 
 func isLoopback(u *url.URL) bool {
 	addr, err := netip.ParseAddr(u.Hostname())
-	return u.Scheme == "http" && u.User == nil && u.Fragment == "" && (u.Hostname() == "localhost" || err == nil && addr.IsLoopback())
+	return u.Scheme == "http" && (u.Hostname() == "localhost" || err == nil && addr.IsLoopback())
 }
 
 // postLogoutAllowed tells whether an application may have people sent to an address after they have signed out.

@@ -109,7 +109,11 @@ func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 	l := grant.Logout{Client: form.Get("client_id"), UILocales: strings.Fields(form.Get("ui_locales"))}
 	if text := form.Get("id_token_hint"); text != "" {
 		var h hint
-		err := p.config.Keys.Verify(r.Context(), text, &h)
+		err := p.config.Keys.Verify(r.Context(), idTokenType, text, &h)
+		if kind := errs.KindOf(err); kind == errs.Unavailable || kind == errs.DeadlineExceeded {
+			p.errorPage(w, r, err)
+			return
+		}
 		if err != nil || h.Issuer != p.issuer || h.Audience == "" || l.Client != "" && l.Client != h.Audience {
 			p.errorPage(w, r, errHint)
 			return

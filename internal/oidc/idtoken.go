@@ -19,6 +19,8 @@ const (
 	logoutTokenLife = 2 * time.Minute
 )
 
+const idTokenType = "JWT"
+
 func has(scopes []string, scope string) bool { return slices.Contains(scopes, scope) }
 
 // idToken tells an application who signed in; empty where it did not ask.
@@ -40,7 +42,7 @@ func (p *Provider) idToken(ctx context.Context, a *event.Object[app.App], t *gra
 	for name, value := range about {
 		claims[name] = value
 	}
-	token, err := p.config.Keys.Sign(ctx, a.State.SigningAlgorithm, "JWT", claims)
+	token, err := p.config.Keys.Sign(ctx, a.State.SigningAlgorithm, idTokenType, claims)
 	if err != nil {
 		return "", fmt.Errorf("sign an ID token: %w", err)
 	}

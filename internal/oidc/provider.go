@@ -27,8 +27,8 @@ type Keys interface {
 	grant.Signer
 	// KeySet gives the public keys, and how long they may be kept.
 	KeySet(ctx context.Context) (jose.JSONWebKeySet, time.Duration, error)
-	// Verify reads the claims of a JWT that was signed here, whether or not it has expired.
-	Verify(ctx context.Context, token string, claims any) error
+	// Verify reads the claims of a JWT of a type that was signed here, whether or not it has expired.
+	Verify(ctx context.Context, typ, token string, into any) error
 }
 
 // Config is what the provider needs. ErrorPage may be left out.

@@ -84,6 +84,13 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 			}
 		}
 
+		if got := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+token("signet.self")); got.status != 403 || got.json["error"] != "insufficient_scope" {
+			t.Errorf("user info without openid: %+v", got)
+		}
+		if got := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+token("openid profile")); got.status != 200 || got.json["name"] != "Robot" {
+			t.Errorf("got %+v", got)
+		}
+
 		now := time.Now()
 		claims, err := json.Marshal(map[string]any{"iss": id, "sub": id, "aud": w.url, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "jti": rand.Text()})
 		must(t, err)

@@ -60,16 +60,19 @@ func (k keys) KeySet(context.Context) (jose.JSONWebKeySet, time.Duration, error)
 	return jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: k.key.Public(), KeyID: "one", Algorithm: "ES256", Use: "sig"}}}, time.Minute, nil
 }
 
-func (k keys) Verify(_ context.Context, token string, claims any) error {
+func (k keys) Verify(_ context.Context, typ, token string, into any) error {
 	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil {
 		return err
+	}
+	if signed.Signatures[0].Protected.ExtraHeaders[jose.HeaderType] != typ {
+		return errors.New("it is of another type")
 	}
 	text, err := signed.Verify(k.key.Public())
 	if err != nil {
 		return err
 	}
-	return json.Unmarshal(text, claims)
+	return json.Unmarshal(text, into)
 }
 
 // world is a running server with an organization, somebody in it who is signed in, and applications of it.
