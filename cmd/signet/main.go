@@ -59,6 +59,8 @@ func (f dataFlags) config() server.Config {
 }
 
 func (f dataFlags) logger() *slog.Logger {
+	// Some libraries speak to the default logger, and repeat there what callers send. What is to be said we say ourselves.
+	slog.SetDefault(slog.New(slog.DiscardHandler))
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.LogLevel)) // kong has checked it
 	options := &slog.HandlerOptions{Level: level}

@@ -11,10 +11,10 @@ import (
 var (
 	// objects are the packages that hold the rules of the product.
 	objects = []string{"internal/org", "internal/user", "internal/idp", "internal/installation", "internal/session", "internal/setup",
-		"internal/member", "internal/lifecycle", "internal/app", "internal/signing", "internal/notify", "internal/mail", "internal/factor"}
+		"internal/member", "internal/lifecycle", "internal/app", "internal/signing", "internal/notify", "internal/mail", "internal/factor", "internal/grant"}
 
 	// outside is what the rules of the product know nothing of: protocols, databases, generated code.
-	outside = []string{"gen", "net/http", "database/sql", "internal/store", "internal/api", "internal/rpc", "internal/server"}
+	outside = []string{"gen", "net/http", "database/sql", "internal/store", "internal/api", "internal/rpc", "internal/server", "internal/web", "internal/oidc"}
 
 	testOnly = []string{"internal/eventtest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/mailtest", "internal/factortest",
 		"internal/repotest", "test"}
@@ -39,6 +39,8 @@ var (
 	}{
 		{objects, outside},
 		{[]string{"internal/api"}, []string{"internal/store", "internal/rpc", "internal/server", "net/http"}},
+		{[]string{"internal/web"}, slices.Concat(objects, []string{"internal/api", "internal/rpc", "internal/store"})},
+		{[]string{"internal/oidc"}, []string{"internal/api", "internal/rpc", "internal/store", "internal/server"}},
 		{[]string{"internal/rpc"}, slices.Concat(objects, []string{"internal/api", "internal/store"})},
 	}
 

@@ -324,7 +324,33 @@ func (c *Call) unrestricted(caller *access.Caller) error {
 	if caller.MustChangePassword && !c.op.rule.GetRestrictedSession() {
 		return access.ErrPasswordChange
 	}
-	return nil
+	return c.within(caller)
+}
+
+// The scopes of this API, for applications that act on behalf of a user.
+const (
+	scopeSelf  = "signet.self"
+	scopeRead  = "signet.read"
+	scopeWrite = "signet.write"
+)
+
+// within refuses an application that was not given the scope of the operation. Whatever it was given, it never changes
+// passwords and other credentials, or sessions that are not complete.
+func (c *Call) within(caller *access.Caller) error {
+	if caller.Scopes == nil {
+		return nil
+	}
+	rule := c.op.rule
+	permission := access.Permission(rule.GetPermission())
+	switch {
+	case permission == access.CredentialWrite || rule.GetRestrictedSession() || rule.GetUnprovenSession():
+		return errNotForApplications
+	case permission == "" && slices.Contains(caller.Scopes, scopeSelf),
+		strings.HasSuffix(string(permission), ".read") && slices.Contains(caller.Scopes, scopeRead),
+		permission != "" && slices.Contains(caller.Scopes, scopeWrite):
+		return nil
+	}
+	return errScope
 }
 
 // operate runs the operation, unless nobody waits for it any more.

@@ -21,6 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 var (
@@ -480,7 +481,7 @@ func TestRequestIDs(t *testing.T) {
 		"abc-DEF_1.2": true, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "": false, "a b": false, "ä": false, "a,b": false,
 	} {
 		o := l.rest(t, l.h1, "GET", "/v1/users/me", "", bearerOf("owner", "x-request-id", sent))
-		if got := o.header.Get("X-Request-Id"); (got == sent) != kept || !isRequestID(got) {
+		if got := o.header.Get("X-Request-Id"); (got == sent) != kept || !web.IsRequestID(got) {
 			t.Errorf("%q became %q", sent, got)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // Limits that the API promises.
@@ -57,7 +58,7 @@ type Handler struct {
 	origins map[string]bool
 	rules   rules
 	run     run
-	metrics *metrics
+	metrics *web.Metrics
 }
 
 // New builds the handler from the descriptors of the services. It fails, naming every culprit, if an RPC has no access
@@ -106,7 +107,7 @@ func New(config Config) (*Handler, error) {
 	if h.rules, err = newRules(ops); err != nil {
 		return nil, err
 	}
-	if h.metrics, err = newMetrics(h.config.Metrics); err != nil {
+	if h.metrics, err = web.NewMetrics(h.config.Metrics); err != nil {
 		return nil, err
 	}
 	h.run = h.chain()
@@ -146,10 +147,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{h: h, w: w, r: r, start: h.config.Now(), protocol: "http"}
 	x.header = r.Header
 	x.limit = h.config.TimeLimit
-	x.info.RequestID = requestID(r.Header)
-	x.info.Peer = h.peer(r)
-	x.info.UserAgent = userAgent(r.Header)
-	w.Header()[keyRequestID] = []string{x.info.RequestID}
+	x.info.RequestID = web.RequestID(r.Header)
+	x.info.Peer = web.Peer(r, h.config.TrustedProxies)
+	x.info.UserAgent = web.UserAgent(r.Header)
+	w.Header()[web.RequestIDHeader] = []string{x.info.RequestID}
 	defer x.observe()
 	defer func() {
 		// The chain has a guard of its own; this one is for mistakes in the doors.

@@ -1,7 +1,6 @@
 package rpc
 
 import (
-	"crypto/rand"
 	"net/http"
 	"strconv"
 	"strings"
@@ -23,37 +22,15 @@ const (
 
 // The same as net/http stores them, so that looking them up costs no conversion.
 const (
-	keyRequestID      = "X-Request-Id"
 	keyAuthorization  = "Authorization"
 	keyOrg            = "X-Service-Orgid"
 	keyIfMatch        = "If-Match"
 	keyIdempotency    = "Idempotency-Key"
 	keyTimeout        = "Grpc-Timeout"
-	maxUserAgent      = 256
 	maxIdempotencyKey = 255
 )
 
 func protoString(s string) protoreflect.Value { return protoreflect.ValueOfString(s) }
-
-// requestID takes over the id that a caller or a proxy gave the request, if it is a sane one.
-func requestID(h http.Header) string {
-	if values := h[keyRequestID]; len(values) == 1 && isRequestID(values[0]) {
-		return values[0]
-	}
-	return rand.Text()
-}
-
-func isRequestID(s string) bool {
-	if len(s) < 1 || len(s) > 64 {
-		return false
-	}
-	for i := range len(s) {
-		if c := s[i]; !isAlphanumeric(c) && c != '.' && c != '_' && c != '-' {
-			return false
-		}
-	}
-	return true
-}
 
 func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
@@ -75,15 +52,6 @@ func bearer(h http.Header) (token string, ok bool) {
 		}
 	}
 	return token, true
-}
-
-// userAgent is what the client says it is, cut to a length that a log can hold.
-func userAgent(h http.Header) string {
-	s := h.Get("User-Agent")
-	if len(s) > maxUserAgent {
-		s = s[:maxUserAgent]
-	}
-	return strings.ToValidUTF8(s, "")
 }
 
 // readHeaders puts the headers that the operation honours into the call's description, and says what is wrong with them.

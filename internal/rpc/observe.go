@@ -1,12 +1,9 @@
 package rpc
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
 	"log/slog"
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/signet-idm/signet/internal/errs"
 )
@@ -52,45 +49,6 @@ func (x *exchange) observe() {
 	}
 	x.h.config.Log.LogAttrs(x.r.Context(), level, "request", attrs...)
 	if !x.quiet {
-		x.h.metrics.count(x, took)
+		x.h.metrics.Count(cmp.Or(x.known, "unknown"), x.protocol, x.code.String(), took)
 	}
-}
-
-// metrics are kept per procedure, protocol and code, all from closed sets.
-type metrics struct {
-	requests *prometheus.CounterVec
-	duration *prometheus.HistogramVec
-}
-
-func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
-	if registerer == nil {
-		return nil, nil
-	}
-	m := &metrics{
-		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "signet", Name: "requests_total", Help: "Requests answered.",
-		}, []string{"procedure", "protocol", "code"}),
-		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "signet", Name: "request_duration_seconds", Help: "Time from the first byte of a request's handling to its answer.",
-			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
-		}, []string{"procedure", "protocol"}),
-	}
-	for _, c := range []prometheus.Collector{m.requests, m.duration} {
-		if err := registerer.Register(c); err != nil {
-			return nil, fmt.Errorf("rpc: register the metrics: %w", err)
-		}
-	}
-	return m, nil
-}
-
-func (m *metrics) count(x *exchange, took time.Duration) {
-	if m == nil {
-		return
-	}
-	procedure := x.known
-	if procedure == "" {
-		procedure = "unknown"
-	}
-	m.requests.WithLabelValues(procedure, x.protocol, x.code.String()).Inc()
-	m.duration.WithLabelValues(procedure, x.protocol).Observe(took.Seconds())
 }

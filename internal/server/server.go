@@ -21,9 +21,11 @@ import (
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/oidc"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/rpc"
@@ -32,6 +34,7 @@ import (
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // Limits of a connection. A request has 30 s (package rpc); these are for clients that are slow on purpose.
@@ -52,6 +55,7 @@ type Server struct {
 	dir     *datadir.Dir
 	store   *store.Store
 	handler http.Handler
+	grants  *grant.Grants
 	metrics *prometheus.Registry
 
 	renewals session.Renewals
@@ -112,10 +116,10 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg,
-		Standings: &session.Standings{}, Renewals: &s.renewals}
+		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	s.handler, err = rpc.New(rpc.Config{
+	handler, err := rpc.New(rpc.Config{
 		Services: []rpc.Service{
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Cleaner: cleaner}},
@@ -142,12 +146,34 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
+	if err := s.mount(handler, sessions, master); err != nil {
+		return nil, err
+	}
 	followers, err := s.followers(ctx, master)
 	if err != nil {
 		return nil, err
 	}
 	s.stopWork = append(s.stopWork, background(cleaner.Run), background(followers.Run), background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
 	return s, nil
+}
+
+// mount puts the OpenID Connect provider beside the API.
+func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secret.MasterKey) error {
+	site, err := web.New(web.Config{Otherwise: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: s.metrics})
+	if err != nil {
+		return err
+	}
+	s.handler = site
+	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.keys,
+		KeySets: outbound.NewKeySets(s.outbound, time.Now), Issuer: s.config.ExternalURL}
+	provider, err := oidc.New(oidc.Config{Grants: s.grants, Keys: s.keys})
+	if err != nil {
+		return err
+	}
+	for path, handler := range provider.Handlers() {
+		site.Handle(path, handler)
+	}
+	return nil
 }
 
 // background runs work beside the requests. What it gives back ends the work and waits for that.
@@ -261,7 +287,10 @@ func (s *Server) Close() error {
 	return err
 }
 
-// Handler serves the API.
+// Grants is what the hosted pages ask for.
+func (s *Server) Grants() *grant.Grants { return s.grants }
+
+// Handler serves the API and the OpenID Connect provider.
 func (s *Server) Handler() http.Handler { return s.handler }
 
 // Store is where the data is, for tests that need a state no operation leads to.

@@ -23,13 +23,14 @@ type SignIns struct {
 	Issued    int64 `json:"issued,omitempty"`
 	Revoked   int64 `json:"revoked,omitempty"`
 	Proven    int64 `json:"proven,omitempty"` // proofs after the sign-in
+	Reused    int64 `json:"reused,omitempty"`
 }
 
 // Kind of the companion objects.
 var Kind = event.Define(event.Schema[SignIns]{
 	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 3,
 	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{},
-		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}},
+		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}, GrantReused{}},
 })
 
 // IDFor is the id of a user's companion object.
@@ -144,6 +145,25 @@ func (Reauthenticated) EventType() event.Type { return "sign_in.reauthenticated.
 
 // Apply implements event.Fact.
 func (Reauthenticated) Apply(s *SignIns) { s.Proven++ }
+
+// GrantReused records that a code or a refresh token of an application was used a second time: one of the two who had it
+// should not have. Everything that was given for it has ended.
+type GrantReused struct {
+	ClientID string `json:"clientId"`
+	What     string `json:"what"` // code, refresh_token
+}
+
+// EventType implements event.Fact.
+func (GrantReused) EventType() event.Type { return "sign_in.grant_reused.v1" }
+
+// Apply implements event.Fact.
+func (GrantReused) Apply(s *SignIns) { s.Reused++ }
+
+// RecordReuse records a GrantReused inside a command that declared the user's companion for writing and the user for
+// reading.
+func RecordReuse(tx *event.Tx, userID string, fact GrantReused) error {
+	return record(tx, userID, fact)
+}
 
 // record appends facts to the companion of a user, making it where it does not exist yet. The command declared the
 // companion for writing and the user for reading or writing.

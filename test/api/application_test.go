@@ -56,8 +56,8 @@ func (w *World) proves(t *testing.T, id, text string) bool {
 	return err == nil && a.ID == id
 }
 
-// accessToken gives an application a token of a user, as a sign-in would, and tells from then on whether it counts.
-func (w *World) accessToken(t *testing.T, as *Actor, client string) (counts func() bool) {
+// tokenFor gives an application a token of a user, as a sign-in would, and tells from then on whether it counts.
+func (w *World) tokenFor(t *testing.T, as *Actor, client string) (counts func() bool) {
 	t.Helper()
 	token, hash := secret.NewToken(secret.Access)
 	w.hide(token)
@@ -161,7 +161,7 @@ func modifyAppStory(t *testing.T, c *Client) {
 		want.Details = got.GetDetails()
 		sameMessage(t, strings.Join(req.GetUpdateMask().GetPaths(), ","), got, want)
 	}
-	counts := c.w.accessToken(t, s.user, id)
+	counts := c.w.tokenFor(t, s.user, id)
 	step(with(modifyApp(id, "name"), "name", "other"), func(a *signetv1.Application) { a.Name = "other" })
 	step(with(modifyApp(id, "name"), "name", "other"), func(*signetv1.Application) {})
 	step(with(modifyApp(id, "redirect_uris"), "redirectUris", []string{"https://b.example/2", "https://b.example/1"}), func(a *signetv1.Application) {
@@ -301,7 +301,7 @@ func appAdminStory(t *testing.T, c *Client) {
 	same(t, "elsewhere", list(c.w.root, &signetv1.ListApplicationsRequest{Name: word}), "")
 
 	id := shop.GetAppId()
-	counts := c.w.accessToken(t, s.user, id)
+	counts := c.w.tokenFor(t, s.user, id)
 	works := func() bool { return c.w.proves(t, id, shop.GetClientSecret()) }
 	deactivate, reactivate, remove := &signetv1.DeactivateApplicationRequest{AppId: id}, &signetv1.ReactivateApplicationRequest{AppId: id}, &signetv1.RemoveApplicationRequest{AppId: id}
 	state := func() signetv1.Application_State { return c.app(t, s.owner, id).GetState() }
@@ -321,7 +321,7 @@ func appAdminStory(t *testing.T, c *Client) {
 	same(t, "state", state(), signetv1.Application_STATE_ACTIVE)
 	same(t, "the token counts again", counts(), false)
 	same(t, "the secret works again", works(), true)
-	counts = c.w.accessToken(t, s.user, id)
+	counts = c.w.tokenFor(t, s.user, id)
 	same(t, "a new token counts", counts(), true)
 	c.refused(t, noApp, c.w.root, deactivate) // it is not of that organization
 	c.refused(t, sequenceMismatch, s.owner, remove, stale)
@@ -436,7 +436,7 @@ func appKeyStory(t *testing.T, c *Client) {
 func appAccessStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	id, here := s.app, header(orgID, s.org)
-	counts := c.w.accessToken(t, s.user, id)
+	counts := c.w.tokenFor(t, s.user, id)
 	set := func(scopes ...string) *signetv1.SetApplicationAPIAccessRequest {
 		return &signetv1.SetApplicationAPIAccessRequest{AppId: id, Scopes: scopes}
 	}
@@ -451,7 +451,7 @@ func appAccessStory(t *testing.T, c *Client) {
 	done[*signetv1.SetApplicationAPIAccessResponse](t, c, c.w.root, set("signet.write", "signet.self", "signet.write"), here)
 	same(t, "scopes", strings.Join(c.app(t, manager, id).GetApiScopes(), " "), "signet.self signet.write")
 	same(t, "the token counts", counts(), false)
-	counts = c.w.accessToken(t, s.user, id)
+	counts = c.w.tokenFor(t, s.user, id)
 	done[*signetv1.SetApplicationAPIAccessResponse](t, c, c.w.root, set("signet.self", "signet.write"), here)
 	same(t, "the token counts after the same again", counts(), true)
 	// Who may change the application leaves alone what it may do here.

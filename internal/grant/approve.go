@@ -1,0 +1,245 @@
+package grant
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// errNoSession: whoever approves has to be signed in, in full.
+var errNoSession = access.ErrUnauthenticated
+
+// terms is what a person lets an application have. Tokens are made from it, as long as it holds.
+type terms struct {
+	Client      string        `json:"client"`
+	ClientEpoch int64         `json:"clientEpoch,omitempty"`
+	ClientOrg   string        `json:"clientOrg"`
+	UserID      string        `json:"userId"`
+	OrgID       string        `json:"orgId"`
+	TokenEpoch  int64         `json:"tokenEpoch,omitempty"`
+	OrgEpoch    int64         `json:"orgEpoch,omitempty"`
+	Session     string        `json:"session"`
+	Consent     int64         `json:"consent"` // Consent.Since
+	Scopes      []string      `json:"scopes,omitempty"`
+	Audience    []string      `json:"audience,omitempty"`
+	Nonce       string        `json:"nonce,omitempty"`
+	Proof       session.Proof `json:"proof"`
+	Family      string        `json:"family"`
+}
+
+// offline tells whether the tokens outlive the session.
+func (t *terms) offline() bool { return slices.Contains(t.Scopes, OfflineAccess) }
+
+// reads are the objects that holds asks about.
+func (t *terms) reads() []event.Ref {
+	return []event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID), org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}
+}
+
+// holds refuses inside a command where anything that the terms rest on has gone: the application, the user, one of their
+// organizations, the consent. Errors: ErrInvalidGrant.
+func (t *terms) holds(tx *event.Tx) error {
+	client, err := app.Kind.Get(tx, t.Client)
+	if err != nil {
+		return err
+	}
+	owner, err := org.Kind.Get(tx, t.ClientOrg)
+	if err != nil {
+		return err
+	}
+	u, err := user.Kind.Get(tx, t.UserID)
+	if err != nil {
+		return err
+	}
+	o, err := org.Kind.Get(tx, t.OrgID)
+	if err != nil {
+		return err
+	}
+	c, err := Kind.Get(tx, IDFor(t.UserID))
+	if err != nil {
+		return err
+	}
+	if client == nil || client.State.State != app.Active || client.State.Epoch != t.ClientEpoch || owner == nil || owner.State.State != org.Active ||
+		u == nil || u.State.State != user.Active || u.State.TokenEpoch != t.TokenEpoch ||
+		o == nil || o.State.State != org.Active || o.State.Epoch != t.OrgEpoch ||
+		c == nil || c.State.Apps[t.Client].Since != t.Consent || !mayUse(client, t.OrgID) {
+		return ErrInvalidGrant
+	}
+	return nil
+}
+
+// Approve lets the application of a request have what it asked for, on behalf of the person of a session, and gives the
+// address to send the browser to, with a code. It works once. consented are the scopes that the person agreed to; nil
+// where nobody was asked. Everything that Needs tells is asked again at that moment.
+//
+// Errors: ErrRequestNotFound; access.ErrUnauthenticated when the session has ended, or is restricted; ErrWrongOrg;
+// ErrLoginRequired; ErrConsentRequired; ErrAccessDenied; ErrUnknownClient; Aborted.
+func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *session.Bearer, consented []string) (redirect string, err error) {
+	p, err := g.Pending(ctx, id, browser)
+	if err != nil {
+		return "", err
+	}
+	text, hash := secret.NewToken(secret.Code)
+	row := requestRow(id)
+	err = g.agree(ctx, bearer, p.agreement(consented), []event.RowKey{row}, func(tx *event.Tx, t terms) error {
+		r, err := decode[Request](tx.Row(row))
+		if err != nil {
+			return err
+		}
+		if r == nil || !sameBrowser(r.Browser, browser) {
+			return ErrRequestNotFound
+		}
+		tx.DropRow(row)
+		t.Nonce = r.Nonce
+		put(tx, codeRow(hash), &code{terms: t, RedirectURI: r.RedirectURI, Challenge: r.Challenge}, codeLife)
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	return g.answer(p.RedirectURI, p.State, "code", text), nil
+}
+
+// Refuse ends a request and gives the address that tells the application why. Errors: ErrRequestNotFound.
+func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.Error) (redirect string, err error) {
+	p, err := g.Pending(ctx, id, browser)
+	if err != nil {
+		return "", err
+	}
+	row := requestRow(id)
+	err = g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row},
+		Decide: func(tx *event.Tx) error {
+			if r, err := tx.Row(row); err != nil || r == nil {
+				return orElse(err, ErrRequestNotFound)
+			}
+			tx.DropRow(row)
+			return nil
+		},
+	})
+	if err != nil {
+		return "", err
+	}
+	return g.answer(p.RedirectURI, p.State, oauthError(because)...), nil
+}
+
+func orElse(err error, otherwise *errs.Error) error {
+	if err != nil {
+		return err
+	}
+	return otherwise
+}
+
+// agree settles an agreement with the person of a session in one command, in which then uses up what led to it.
+func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement, rows []event.RowKey, then func(*event.Tx, terms) error) error {
+	if err := unrestricted(bearer); err != nil {
+		return err
+	}
+	caller := bearer.Caller
+	client, err := g.active(ctx, a.client)
+	if err != nil {
+		return err
+	}
+	if client == nil {
+		return ErrUnknownClient
+	}
+	wanted := a.scopes
+	if a.asked {
+		wanted = both(a.scopes, a.consented) // agreeing to more than was asked for gives no more
+	}
+	aud, scopes, err := g.meantFor(ctx, a.client, caller.OrgID, client.Org, wanted)
+	if err != nil {
+		return err
+	}
+	const tries = 10
+	for range tries {
+		held, err := g.Sessions.Hold(ctx, caller, caller.TokenID)
+		if errors.Is(err, session.ErrNotFound) {
+			return errNoSession
+		}
+		if err != nil {
+			return err
+		}
+		var moved bool
+		err = g.Store.Do(ctx, event.Command{
+			Origin: caller.Origin(),
+			Write:  []event.Ref{Kind.Ref(IDFor(caller.UserID))},
+			Read:   refs(append(held.Reads(), app.Kind.Ref(a.client), org.Kind.Ref(client.Org))...),
+			Rows:   rows,
+			Decide: func(tx *event.Tx) error {
+				var proof session.Proof
+				var err error
+				if proof, moved, err = held.Counts(tx); err != nil || moved {
+					return err
+				}
+				t, err := a.settle(tx, caller, proof, scopes)
+				if err != nil {
+					return err
+				}
+				t.Audience, t.Session = aud, held.Token.ID
+				return then(tx, t)
+			},
+		})
+		if err != nil || !moved {
+			return err
+		}
+	}
+	return errBusy
+}
+
+// settle judges an agreement inside its command, and records the consent.
+func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Proof, scopes []string) (terms, error) {
+	client, err := app.Kind.Get(tx, a.client)
+	if err != nil {
+		return terms{}, err
+	}
+	c, err := Kind.Get(tx, IDFor(caller.UserID))
+	if err != nil {
+		return terms{}, err
+	}
+	var given Consent
+	if c != nil {
+		given = c.State.Apps[a.client]
+	}
+	need, err := a.need(client, caller.OrgID, proof, given, tx.Now())
+	if err != nil {
+		return terms{}, err
+	}
+	switch need {
+	case NeedsOtherAccount:
+		return terms{}, ErrWrongOrg
+	case NeedsSignIn:
+		return terms{}, ErrLoginRequired
+	case NeedsConsent:
+		return terms{}, ErrConsentRequired
+	}
+	owner, err := org.Kind.Get(tx, client.Org)
+	if err != nil {
+		return terms{}, err
+	}
+	if owner == nil || owner.State.State != org.Active {
+		return terms{}, ErrUnknownClient
+	}
+	u, err := user.Kind.Get(tx, caller.UserID)
+	if err != nil {
+		return terms{}, err
+	}
+	o, err := org.Kind.Get(tx, caller.OrgID)
+	if err != nil {
+		return terms{}, err
+	}
+	since, err := give(tx, u.ID, a.client, scopes, a.asked)
+	if err != nil {
+		return terms{}, err
+	}
+	return terms{Client: a.client, ClientEpoch: client.State.Epoch, ClientOrg: client.Org, UserID: u.ID, OrgID: o.ID, TokenEpoch: u.State.TokenEpoch,
+		OrgEpoch: o.State.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam")}, nil
+}

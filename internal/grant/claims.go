@@ -1,0 +1,116 @@
+package grant
+
+import (
+	"context"
+	"slices"
+
+	"golang.org/x/text/language"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// How sure Signet is of who signed in, as the claim acr tells it.
+const (
+	SingleFactor = "urn:signet:acr:single"
+	MultiFactor  = "urn:signet:acr:multi"
+)
+
+// unix gives seconds, as tokens tell the time.
+func unix(micros int64) int64 { return event.Time(micros).Unix() }
+
+// whose reads a user with the organization. Errors: access.ErrUnauthenticated where one is gone.
+func (g *Grants) whose(ctx context.Context, userID string) (*event.Object[user.User], *event.Object[org.Org], error) {
+	u, err := user.Kind.Read(ctx, g.Store, userID)
+	if err != nil {
+		return nil, nil, err
+	}
+	if u == nil {
+		return nil, nil, access.ErrUnauthenticated
+	}
+	o, err := org.Kind.Read(ctx, g.Store, u.Org)
+	if err == nil && o == nil {
+		err = access.ErrUnauthenticated
+	}
+	return u, o, err
+}
+
+// AddProof adds the claims about how somebody signed in.
+func AddProof(claims map[string]any, p session.Proof) {
+	if len(p.Methods) == 0 {
+		return // a service user
+	}
+	methods := []string{}
+	for _, m := range p.Methods {
+		if !slices.Contains(methods, string(m)) {
+			methods = append(methods, string(m))
+		}
+	}
+	claims["acr"] = SingleFactor
+	if p.SecondFactor {
+		claims["acr"] = MultiFactor
+		methods = append(methods, "mfa")
+	}
+	claims["amr"], claims["auth_time"] = methods, unix(p.At)
+}
+
+// AddOrganization adds the claims about a user's organization and roles, as far as the scopes allow.
+func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event.Object[org.Org], scopes []string) {
+	if slices.Contains(scopes, OrgScope) {
+		of := map[string]any{"id": o.ID, "name": o.State.Name}
+		if len(o.State.Domains) > 0 {
+			of["primary_domain"] = o.State.Domains[0].Name
+		}
+		claims[OrgScope] = of
+	}
+	if slices.Contains(scopes, RolesScope) {
+		roles := map[string][]access.Role{}
+		for scope, held := range u.State.Memberships {
+			roles[scope] = held
+		}
+		claims[RolesScope] = roles
+	}
+}
+
+// Claims are what is told about a user with these scopes.
+func (g *Grants) Claims(ctx context.Context, userID string, scopes []string) (map[string]any, error) {
+	u, o, err := g.whose(ctx, userID)
+	if err != nil {
+		return nil, err
+	}
+	claims := map[string]any{"sub": userID}
+	AddOrganization(claims, u, o, scopes)
+	set := func(name, value string) {
+		if value != "" {
+			claims[name] = value
+		}
+	}
+	human := u.State.Human
+	if slices.Contains(scopes, ProfileScope) {
+		set("preferred_username", u.State.UserName)
+		claims["updated_at"] = u.Changed.Unix()
+		if human != nil {
+			p := human.Profile
+			set("name", p.DisplayName)
+			set("given_name", p.FirstName)
+			set("family_name", p.LastName)
+			set("nickname", p.NickName)
+			set("gender", string(p.Gender))
+			if tag, err := language.Parse(p.PreferredLanguage); err == nil && p.PreferredLanguage != "" {
+				set("locale", tag.String())
+			}
+		} else if u.State.Service != nil {
+			set("name", u.State.Service.Name)
+		}
+	}
+	if human != nil && slices.Contains(scopes, EmailScope) && human.Email.Address != "" {
+		claims["email"], claims["email_verified"] = human.Email.Address, human.Email.Verified
+	}
+	if human != nil && slices.Contains(scopes, PhoneScope) && human.Phone != nil {
+		claims["phone_number"], claims["phone_number_verified"] = human.Phone.Normal, human.Phone.Verified
+	}
+	return claims, nil
+}

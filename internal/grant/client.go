@@ -1,0 +1,199 @@
+package grant
+
+import (
+	"context"
+	"crypto/subtle"
+	"slices"
+	"strings"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Client is who asks for tokens: an application, or a service user for itself. Exactly one is set.
+type Client struct {
+	App     *event.Object[app.App]
+	Service *event.Object[user.User]
+}
+
+// ID is the client_id.
+func (c *Client) ID() string {
+	if c.App != nil {
+		return c.App.ID
+	}
+	return c.Service.ID
+}
+
+// Public tells that the client cannot prove who it is.
+func (c *Client) Public() bool { return c.App != nil && c.App.State.AuthMethod == app.NoAuth }
+
+// may refuses a way to tokens that is not the client's. Errors: ErrUnauthorizedClient.
+func (c *Client) may(g app.GrantType) error {
+	if c.App == nil || !slices.Contains(c.App.State.GrantTypes, g) {
+		return ErrUnauthorizedClient
+	}
+	return nil
+}
+
+// owns tells whether a token was given to the client.
+func (c *Client) owns(t *event.Token) bool {
+	if c.App != nil {
+		return t.Client == c.App.ID
+	}
+	return t.Client == "" && t.UserID == c.Service.ID
+}
+
+// Credentials are what a client says about itself.
+type Credentials struct {
+	Method    app.AuthMethod // the way in which it is said
+	ClientID  string         // may be left out beside an assertion
+	Secret    string
+	Assertion string
+}
+
+// Authenticate tells which client asks. It has to use exactly the method it is registered with. Service users may use
+// either way to send a secret, or an assertion. Errors: ErrInvalidClient, whatever is wrong.
+func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, error) {
+	var said *assertion
+	if c.Method == app.PrivateKeyJWT {
+		var err error
+		if said, err = readAssertion(c.Assertion); err != nil {
+			return nil, ErrInvalidClient.Because(err)
+		}
+		if c.ClientID != "" && c.ClientID != said.Issuer {
+			return nil, ErrInvalidClient
+		}
+		c.ClientID = said.Issuer
+	}
+	if strings.HasPrefix(c.ClientID, "usr_") {
+		return g.authenticateService(ctx, c, said)
+	}
+	a, err := g.active(ctx, c.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	if a == nil || a.State.AuthMethod != c.Method {
+		return nil, ErrInvalidClient
+	}
+	owner, err := org.Kind.Read(ctx, g.Store, a.Org)
+	if err != nil {
+		return nil, err
+	}
+	if owner == nil || owner.State.State != org.Active {
+		return nil, ErrInvalidClient
+	}
+	switch c.Method {
+	case app.NoAuth:
+		// It says who it is and cannot prove it: everything it is given is bound to PKCE or a device code.
+	case app.SecretBasic, app.SecretPost:
+		stored, err := g.Store.Row(ctx, app.SecretRow(a.ID))
+		if err != nil {
+			return nil, err
+		}
+		if !appSecretMatches(stored, c.Secret) {
+			return nil, ErrInvalidClient
+		}
+	case app.PrivateKeyJWT:
+		keys, err := g.appKeys(ctx, &a.State, said.keyID())
+		if err != nil {
+			return nil, ErrInvalidClient.Because(err)
+		}
+		if err := g.verify(ctx, said, a.ID, keys, ErrInvalidClient); err != nil {
+			return nil, err
+		}
+	default:
+		return nil, ErrInvalidClient
+	}
+	return &Client{App: a}, nil
+}
+
+func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *assertion) (*Client, error) {
+	u, err := g.service(ctx, c.ClientID)
+	if err != nil {
+		return nil, err
+	}
+	if said != nil {
+		if err := g.verify(ctx, said, c.ClientID, g.serviceKeys(u), ErrInvalidClient); err != nil {
+			return nil, err
+		}
+		return &Client{Service: u}, nil
+	}
+	stored, err := g.Store.Row(ctx, user.SecretRow(c.ClientID))
+	if err != nil {
+		return nil, err
+	}
+	var state *user.User
+	if u != nil {
+		state = &u.State
+	}
+	if c.Method == app.NoAuth || !user.SecretMatches(state, stored, c.Secret) {
+		return nil, ErrInvalidClient
+	}
+	return &Client{Service: u}, nil
+}
+
+// service reads an active service user of an active organization; nil where there is none.
+func (g *Grants) service(ctx context.Context, id string) (*event.Object[user.User], error) {
+	if len(id) > 100 {
+		return nil, nil
+	}
+	u, err := user.Kind.Read(ctx, g.Store, id)
+	if err != nil || u == nil || u.State.Service == nil || u.State.State != user.Active {
+		return nil, err
+	}
+	o, err := org.Kind.Read(ctx, g.Store, u.Org)
+	if err != nil || o == nil || o.State.State != org.Active {
+		return nil, err
+	}
+	return u, nil
+}
+
+// appSecretMatches tells whether text is the secret of an application. How long it takes says nothing about what is
+// stored.
+func appSecretMatches(stored *event.Row, text string) bool {
+	kind, hash, ok := secret.ParseToken(text)
+	if !ok || kind != secret.Client {
+		return false
+	}
+	want := make([]byte, len(hash))
+	if stored != nil {
+		want = stored.Value
+	}
+	return subtle.ConstantTimeCompare(want, hash) == 1
+}
+
+// appKeys are the public keys of an application: those registered with it, or those that it publishes.
+func (g *Grants) appKeys(ctx context.Context, a *app.App, keyID string) ([]jose.JSONWebKey, error) {
+	now := g.now()
+	var keys []jose.JSONWebKey
+	for _, k := range a.Keys {
+		if k.Expires == 0 || now < k.Expires {
+			keys = append(keys, publicKey(k.ID, k.Public)...)
+		}
+	}
+	if a.KeySetURI == "" || g.KeySets == nil {
+		return keys, nil
+	}
+	published, err := g.KeySets.Find(ctx, a.KeySetURI, keyID)
+	return append(keys, published...), err
+}
+
+// serviceKeys are those of a service user that have not expired; none for nobody.
+func (g *Grants) serviceKeys(u *event.Object[user.User]) []jose.JSONWebKey {
+	var keys []jose.JSONWebKey
+	if u == nil {
+		return nil
+	}
+	now := g.now()
+	for _, k := range u.State.Service.Keys {
+		if k.Expires == 0 || now < k.Expires {
+			keys = append(keys, publicKey(k.ID, k.PublicKey)...)
+		}
+	}
+	return keys
+}

@@ -1,0 +1,209 @@
+package grant
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// code is an authorization code on its way. It stays for a while after it was used, so that a second use is recognised.
+type code struct {
+	terms
+	RedirectURI string `json:"redirectUri"`
+	Challenge   string `json:"challenge,omitempty"`
+	Used        bool   `json:"used,omitempty"`
+}
+
+func codeRow(hash []byte) event.RowKey { return flow("code", hex.EncodeToString(hash)) }
+
+// Code is an authorization code that an application wants tokens for.
+type Code struct {
+	Text        string
+	RedirectURI string
+	Verifier    string // PKCE
+}
+
+// Exchange gives tokens for a code, once. A code that comes a second time ends what it led to. Errors: ErrInvalidGrant;
+// ErrUnauthorizedClient.
+func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens, error) {
+	if err := client.may(app.AuthorizationCode); err != nil {
+		return nil, err
+	}
+	kind, hash, ok := secret.ParseToken(c.Text)
+	if !ok || kind != secret.Code {
+		return nil, ErrInvalidGrant
+	}
+	row := codeRow(hash)
+	read, err := decode[code](g.Store.Row(ctx, row))
+	if err != nil {
+		return nil, err
+	}
+	if read == nil || read.Client != client.ID() {
+		return nil, ErrInvalidGrant
+	}
+	if !read.Used && (read.RedirectURI != c.RedirectURI || !verified(read.Challenge, c.Verifier)) {
+		return nil, ErrInvalidGrant
+	}
+	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{row}, func(tx *event.Tx) (reused bool, err error) {
+		now, err := decode[code](tx.Row(row))
+		switch {
+		case err != nil:
+			return false, err
+		case now == nil:
+			return false, ErrInvalidGrant
+		case now.Used:
+			return true, nil
+		}
+		now.Used = true
+		put(tx, row, now, usedLife)
+		return false, nil
+	})
+}
+
+// verified judges a PKCE verifier. A verifier without a challenge is refused, too: somebody has taken the challenge out.
+func verified(challenge, verifier string) bool {
+	if challenge == "" || verifier == "" {
+		return challenge == verifier
+	}
+	if len(verifier) < 43 || len(verifier) > 128 {
+		return false
+	}
+	sum := sha256.Sum256([]byte(verifier))
+	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
+}
+
+// firstTokens makes the first tokens of a family, in one command with use, which uses up what leads to them. Errors:
+// ErrInvalidGrant where the terms do not hold any more, or the session that they came from has ended.
+func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows []event.RowKey, use func(*event.Tx) (reused bool, err error)) (*Tokens, error) {
+	made, err := g.prepare(ctx, client.App, t, t.Scopes)
+	if err != nil {
+		return nil, err
+	}
+	var next *refresh
+	if t.offline() && slices.Contains(client.App.State.GrantTypes, app.RefreshToken) {
+		next = newRefresh(client.App, t)
+		made.Refresh = next.text
+	}
+	whose := &access.Caller{UserID: t.UserID, OrgID: t.OrgID}
+	sessionRow := clientsRow(t.Session)
+	const tries = 10
+	for range tries {
+		held, err := g.Sessions.Hold(ctx, whose, t.Session)
+		if err != nil && !errors.Is(err, session.ErrNotFound) {
+			return nil, err
+		}
+		command := event.Command{Origin: event.Origin{Actor: t.UserID}, Rows: append(slices.Clone(rows), sessionRow, familyRow(t.Family))}
+		command.Read = t.reads()
+		if held != nil {
+			command.Read = append(command.Read, held.Reads()...)
+		}
+		command.Read = refs(command.Read...)
+		var moved, reused bool
+		command.Decide = func(tx *event.Tx) error {
+			moved = false
+			var err error
+			if reused, err = use(tx); err != nil || reused {
+				return err
+			}
+			if err := t.holds(tx); err != nil {
+				return err
+			}
+			if held == nil {
+				return ErrInvalidGrant
+			}
+			if _, moved, err = held.Counts(tx); err != nil {
+				return ErrInvalidGrant.Because(err)
+			}
+			if moved {
+				return errMoved
+			}
+			tx.PutToken(made.stored)
+			next.put(tx, t)
+			return noteClient(tx, sessionRow, t.Client)
+		}
+		switch err := g.Store.Do(ctx, command); {
+		case moved:
+			continue
+		case err != nil:
+			return nil, err
+		case reused:
+			return nil, g.end(ctx, t, "code", rows[0])
+		}
+		return made, nil
+	}
+	return nil, errBusy
+}
+
+// errMoved undoes what a command has done so far, for another try.
+var errMoved = errs.New(errs.Aborted, event.Contention, "something happened to this user's sessions at the same moment: try again")
+
+// end ends a family: something of it was used twice. marker is the row that goes with it, so that it is ended, and
+// recorded, once. It answers with what the second use is refused with.
+func (g *Grants) end(ctx context.Context, t *terms, what string, marker event.RowKey) error {
+	err := g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: event.System, RequestID: call.From(ctx).RequestID},
+		Write:  []event.Ref{session.Kind.Ref(session.IDFor(t.UserID))},
+		Read:   []event.Ref{user.Kind.Ref(t.UserID)},
+		Rows:   []event.RowKey{marker, familyRow(t.Family)}, // also against tokens that are made at the same moment
+		Decide: func(tx *event.Tx) error {
+			if there, err := tx.Row(marker); err != nil || there == nil {
+				return err
+			}
+			tx.DropRow(marker)
+			tx.DropRow(familyRow(t.Family))
+			tx.DropFamily(t.Family)
+			u, err := user.Kind.Get(tx, t.UserID)
+			if err != nil || u == nil {
+				return err
+			}
+			return session.RecordReuse(tx, t.UserID, session.GrantReused{ClientID: t.Client, What: what})
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return ErrInvalidGrant
+}
+
+func clientsRow(sessionID string) event.RowKey { return flow("clients", sessionID) }
+
+// noteClient remembers that a session led to tokens of an application.
+func noteClient(tx *event.Tx, row event.RowKey, id string) error {
+	known, err := decode[[]string](tx.Row(row))
+	if err != nil {
+		return err
+	}
+	if known == nil {
+		known = &[]string{}
+	}
+	if !slices.Contains(*known, id) {
+		*known = append(*known, id)
+	}
+	put(tx, row, known, clientsLife)
+	return nil
+}
+
+// ClientsOf lists the applications that a session led to tokens of: those to tell when it ends.
+func (g *Grants) ClientsOf(ctx context.Context, sessionID string) ([]string, error) {
+	known, err := decode[[]string](g.Store.Row(ctx, clientsRow(sessionID)))
+	if err != nil || known == nil {
+		return nil, err
+	}
+	return *known, nil
+}
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -1,0 +1,161 @@
+package grant
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Consents is what a person let applications have.
+type Consents struct {
+	Count int64              `json:"count,omitempty"` // of all that were ever given
+	Apps  map[string]Consent `json:"apps,omitempty"`  // by the application's id
+}
+
+// Consent is what one application was let have.
+type Consent struct {
+	Since  int64    `json:"since"` // which of the person's consents it is: one that was withdrawn and given again is another
+	Scopes []string `json:"scopes,omitempty"`
+	Asked  bool     `json:"asked,omitempty"` // the person was asked; else the application needs no consent
+	At     int64    `json:"at"`              // when it was given or widened
+}
+
+// Kind of the objects of this package.
+var Kind = event.Define(event.Schema[Consents]{
+	Name: "consent", Table: "consents", Prefix: "con", Shape: 1,
+	Facts: []event.Fact[Consents]{Given{}, Withdrawn{}},
+})
+
+// IDFor is the id of the object that holds a user's consents.
+func IDFor(userID string) string {
+	_, id, _ := strings.Cut(userID, "_")
+	return "con_" + id
+}
+
+// Given records that a person let an application have these scopes from now on.
+type Given struct {
+	AppID  string   `json:"appId"`
+	Scopes []string `json:"scopes,omitempty"`
+	Asked  bool     `json:"asked,omitempty"`
+	At     int64    `json:"at"`
+}
+
+// EventType implements event.Fact.
+func (Given) EventType() event.Type { return "consent.given.v1" }
+
+// Apply implements event.Fact.
+func (e Given) Apply(c *Consents) {
+	c.Count++
+	since := c.Count
+	if before, widened := c.Apps[e.AppID]; widened {
+		since = before.Since
+	}
+	if c.Apps == nil {
+		c.Apps = map[string]Consent{}
+	}
+	c.Apps[e.AppID] = Consent{Since: since, Scopes: e.Scopes, Asked: e.Asked, At: e.At}
+}
+
+// Withdrawn records that a person took back what an application was let have.
+type Withdrawn struct {
+	AppID string `json:"appId"`
+}
+
+// EventType implements event.Fact.
+func (Withdrawn) EventType() event.Type { return "consent.withdrawn.v1" }
+
+// Apply implements event.Fact.
+func (e Withdrawn) Apply(c *Consents) { delete(c.Apps, e.AppID) }
+
+// covers tells whether the person was asked about all of these scopes.
+func (c Consent) covers(scopes []string) bool {
+	return c.Asked && subset(scopes, c.Scopes)
+}
+
+// give records that a user lets an application have scopes, where that is news, and tells which consent it is. The
+// command declared the consents for writing and the user.
+func give(tx *event.Tx, userID, appID string, scopes []string, asked bool) (since int64, err error) {
+	c, err := Kind.Get(tx, IDFor(userID))
+	if err != nil {
+		return 0, err
+	}
+	var before Consent
+	if c != nil {
+		before = c.State.Apps[appID]
+	}
+	if before.Since != 0 && (before.Asked || !asked) && (before.Asked && !asked || subset(scopes, before.Scopes)) {
+		return before.Since, nil
+	}
+	all := slices.Clone(scopes)
+	if before.Asked == asked {
+		all = append(all, before.Scopes...)
+	}
+	slices.Sort(all)
+	fact := Given{AppID: appID, Scopes: slices.Compact(all), Asked: asked, At: tx.Now()}
+	if c == nil {
+		c, err = Kind.CreateBeside(tx, IDFor(userID), user.Kind.Ref(userID), fact)
+	} else {
+		err = c.Append(fact)
+	}
+	if err != nil {
+		return 0, err
+	}
+	return c.State.Apps[appID].Since, nil
+}
+
+// Connected is an application that a person lets have something.
+type Connected struct {
+	AppID  string
+	Name   string // empty where the application is gone
+	Scopes []string
+	Since  time.Time
+}
+
+// Consents lists the applications that the caller lets have something, in the order of their ids.
+func (g *Grants) Consents(ctx context.Context, caller *access.Caller) ([]Connected, error) {
+	c, err := Kind.Read(ctx, g.Store, IDFor(caller.UserID))
+	if err != nil || c == nil {
+		return nil, err
+	}
+	var all []Connected
+	for _, id := range slices.Sorted(maps.Keys(c.State.Apps)) {
+		given := c.State.Apps[id]
+		connected := Connected{AppID: id, Scopes: given.Scopes, Since: event.Time(given.At)}
+		a, err := app.Kind.Read(ctx, g.Store, id)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil && a.State.State != app.Removed {
+			connected.Name = a.State.Name
+		}
+		all = append(all, connected)
+	}
+	return all, nil
+}
+
+// Withdraw takes back what an application was let have, and ends all that it was given: tokens of every kind, and codes on
+// their way. Errors: ErrConsentNotFound.
+func (g *Grants) Withdraw(ctx context.Context, caller *access.Caller, appID string) error {
+	return g.Store.Do(ctx, event.Command{
+		Origin: caller.Origin(),
+		Write:  []event.Ref{Kind.Ref(IDFor(caller.UserID))},
+		Decide: func(tx *event.Tx) error {
+			c, err := Kind.Get(tx, IDFor(caller.UserID))
+			if err != nil {
+				return err
+			}
+			if c == nil || c.State.Apps[appID].Since == 0 {
+				return ErrConsentNotFound
+			}
+			tx.DropClient(caller.UserID, appID)
+			return c.Append(Withdrawn{AppID: appID})
+		},
+	})
+}

@@ -1,0 +1,321 @@
+package grant
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"math/big"
+	"net/netip"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+)
+
+// A device that has no browser shows a user code, which a person types on another device. The codes have eight
+// consonants: they spell no words, and there are 25 billion of them.
+const (
+	userCodeLetters = "BCDFGHJKLMNPQRSTVWXZ"
+	userCodeLength  = 8
+
+	deviceInterval = 5 * time.Second
+	maxMisses      = 20 // wrong user codes from one network
+	missWindow     = 10 * time.Minute
+)
+
+var (
+	errUserCode          = errs.New(errs.NotFound, UserCodeNotFound, "there is no device with this code, or it took too long: check the code on the device")
+	errUserCodeThrottled = errs.Error{Kind: errs.ResourceExhausted, Reason: UserCodeThrottled, Message: "too many wrong codes came from this network: wait before trying again"}
+)
+
+// device is a device on its way to tokens.
+type device struct {
+	Client   string   `json:"client"`
+	Scopes   []string `json:"scopes,omitempty"`
+	Org      string   `json:"org,omitempty"`
+	Expires  int64    `json:"expires"`
+	Interval int64    `json:"interval"`        // seconds between questions
+	Asked    int64    `json:"asked,omitempty"` // when it asked last
+	Refused  bool     `json:"refused,omitempty"`
+	Approved *terms   `json:"approved,omitempty"`
+}
+
+func deviceRow(digest string) event.RowKey { return flow("device", digest) }
+
+func userCodeRow(code string) event.RowKey { return flow("user_code", digest(code)) }
+
+// Device is what a device is told.
+type Device struct {
+	DeviceCode string // secret
+	UserCode   string // as it is shown: BCDF-GHJK
+	Life       time.Duration
+	Interval   time.Duration
+}
+
+// BeginDevice starts the way of a device. Errors: ErrUnauthorizedClient; ErrInvalidScope.
+func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string) (*Device, error) {
+	if err := client.may(app.DeviceCode); err != nil {
+		return nil, err
+	}
+	if len(asked) > maxScopes {
+		return nil, ErrInvalidScope
+	}
+	scopes := appScopes(&client.App.State, asked)
+	bound, err := g.boundTo(ctx, scopes)
+	if err != nil {
+		return nil, err
+	}
+	text, hash := secret.NewToken(secret.Code)
+	d := &device{Client: client.ID(), Scopes: scopes, Org: bound, Interval: int64(deviceInterval / time.Second)}
+	const tries = 5
+	for range tries {
+		code := newUserCode()
+		taken := false
+		err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{userCodeRow(code)}, Decide: func(tx *event.Tx) error {
+			row, err := tx.Row(userCodeRow(code))
+			if taken = row != nil; err != nil || taken {
+				return err
+			}
+			d.Expires = tx.Now() + deviceLife.Microseconds()
+			put(tx, userCodeRow(code), hex.EncodeToString(hash), deviceLife)
+			put(tx, deviceRow(hex.EncodeToString(hash)), d, deviceLife)
+			return nil
+		}})
+		if err != nil {
+			return nil, err
+		}
+		if !taken {
+			return &Device{DeviceCode: text, UserCode: code[:4] + "-" + code[4:], Life: deviceLife, Interval: deviceInterval}, nil
+		}
+	}
+	return nil, errBusy
+}
+
+func newUserCode() string {
+	var code strings.Builder
+	for range userCodeLength {
+		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(userCodeLetters))))
+		if err != nil {
+			panic(err) // it never fails: crypto/rand ends the program instead
+		}
+		code.WriteByte(userCodeLetters[n.Int64()])
+	}
+	return code.String()
+}
+
+// canonical reads a user code as people type it: in any case, with any separators.
+func canonical(typed string) string {
+	return strings.Map(func(r rune) rune {
+		if strings.ContainsRune(userCodeLetters, r) {
+			return r
+		}
+		return -1
+	}, strings.ToUpper(typed))
+}
+
+// PendingDevice is a device that waits for a person, with what the pages show of it.
+type PendingDevice struct {
+	UserCode string // as the device shows it
+	Scopes   []string
+	App      *event.Object[app.App]
+	Org      *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
+
+	row    event.RowKey
+	device *device
+}
+
+// DeviceByUserCode finds the device that shows a code. Whoever guesses is slowed down. Errors: NotFound
+// (USER_CODE_NOT_FOUND); ResourceExhausted (USER_CODE_THROTTLED).
+func (g *Grants) DeviceByUserCode(ctx context.Context, peer netip.Addr, typed string) (*PendingDevice, error) {
+	if err := g.throttled(ctx, peer); err != nil {
+		return nil, err
+	}
+	p, err := g.deviceBy(ctx, canonical(typed))
+	if err != nil || p != nil {
+		return p, err
+	}
+	if err := g.missed(ctx, peer); err != nil {
+		return nil, err
+	}
+	return nil, errUserCode
+}
+
+func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, error) {
+	if len(code) != userCodeLength {
+		return nil, nil
+	}
+	digest, err := decode[string](g.Store.Row(ctx, userCodeRow(code)))
+	if err != nil || digest == nil {
+		return nil, err
+	}
+	p := &PendingDevice{UserCode: code[:4] + "-" + code[4:], row: deviceRow(*digest)}
+	if p.device, err = decode[device](g.Store.Row(ctx, p.row)); err != nil || p.device == nil || p.device.answered() {
+		return nil, err
+	}
+	p.Scopes = p.device.Scopes
+	if p.App, err = g.active(ctx, p.device.Client); err != nil || p.App == nil {
+		return nil, err
+	}
+	if p.device.Org != "" {
+		p.Org, err = org.Kind.Read(ctx, g.Store, p.device.Org)
+	}
+	return p, err
+}
+
+func (d *device) answered() bool { return d.Refused || d.Approved != nil }
+
+// misses counts wrong user codes from one network.
+type misses struct {
+	Count int64 `json:"count"`
+	Until int64 `json:"until"`
+}
+
+func (g *Grants) missRow(peer netip.Addr) event.RowKey {
+	bits := 64
+	if peer.Is4() {
+		bits = 32
+	}
+	network, _ := peer.Prefix(bits) // an invalid address is a network, too
+	return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(network.String())))}
+}
+
+func (g *Grants) throttled(ctx context.Context, peer netip.Addr) error {
+	m, err := decode[misses](g.Store.Row(ctx, g.missRow(peer)))
+	if err != nil || m == nil || m.Count < maxMisses {
+		return err
+	}
+	refused := errUserCodeThrottled
+	refused.RetryAfter = event.Time(m.Until).Sub(g.Clock())
+	return &refused
+}
+
+func (g *Grants) missed(ctx context.Context, peer netip.Addr) error {
+	row := g.missRow(peer)
+	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
+		m, err := decode[misses](tx.Row(row))
+		if err != nil {
+			return err
+		}
+		if m == nil {
+			m = &misses{Until: tx.Now() + missWindow.Microseconds()}
+		}
+		m.Count++
+		put(tx, row, m, time.Duration(m.Until-tx.Now())*time.Microsecond)
+		return nil
+	}})
+}
+
+// ApproveDevice lets the application on a device have the scopes that the person of a session agreed to. It works once.
+// Errors: NotFound (USER_CODE_NOT_FOUND), and those of Approve.
+func (g *Grants) ApproveDevice(ctx context.Context, p *PendingDevice, bearer *session.Bearer, consented []string) error {
+	if consented == nil {
+		return ErrConsentRequired
+	}
+	a := agreement{client: p.device.Client, scopes: p.device.Scopes, org: p.device.Org, asked: true, consented: consented}
+	return g.agree(ctx, bearer, a, []event.RowKey{p.row}, func(tx *event.Tx, t terms) error {
+		return p.answer(tx, func(d *device) { d.Approved = &t })
+	})
+}
+
+// RefuseDevice tells the application on a device that the person does not want it. Errors: NotFound (USER_CODE_NOT_FOUND).
+func (g *Grants) RefuseDevice(ctx context.Context, p *PendingDevice) error {
+	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{p.row}, Decide: func(tx *event.Tx) error {
+		return p.answer(tx, func(d *device) { d.Refused = true })
+	}})
+}
+
+// answer changes a device that nobody has answered for yet. The user code is used up.
+func (p *PendingDevice) answer(tx *event.Tx, change func(*device)) error {
+	d, err := decode[device](tx.Row(p.row))
+	if err != nil {
+		return err
+	}
+	if d == nil || d.answered() {
+		return errUserCode
+	}
+	change(d)
+	d.put(tx, p.row)
+	tx.DropRow(userCodeRow(canonical(p.UserCode)))
+	return nil
+}
+
+func (d *device) put(tx *event.Tx, row event.RowKey) {
+	put(tx, row, d, time.Duration(d.Expires-tx.Now())*time.Microsecond)
+}
+
+// DeviceTokens gives a device its tokens, once somebody has approved. Errors: ErrAuthorizationPending until then;
+// ErrSlowDown where it asks more often than it was told; ErrAccessDenied; ErrExpiredToken; ErrUnauthorizedClient.
+func (g *Grants) DeviceTokens(ctx context.Context, client *Client, text string) (*Tokens, error) {
+	if err := client.may(app.DeviceCode); err != nil {
+		return nil, err
+	}
+	kind, hash, ok := secret.ParseToken(text)
+	if !ok || kind != secret.Code {
+		return nil, ErrExpiredToken
+	}
+	row := deviceRow(hex.EncodeToString(hash))
+	d, err := decode[device](g.Store.Row(ctx, row))
+	if err != nil {
+		return nil, err
+	}
+	if d == nil || d.Client != client.ID() {
+		return nil, ErrExpiredToken
+	}
+	if d.Approved == nil {
+		return nil, g.poll(ctx, row)
+	}
+	return g.firstTokens(ctx, client, d.Approved, []event.RowKey{row}, func(tx *event.Tx) (bool, error) {
+		there, err := tx.Row(row)
+		if err != nil {
+			return false, err
+		}
+		if there == nil {
+			return false, ErrExpiredToken
+		}
+		tx.DropRow(row)
+		return false, nil
+	})
+}
+
+// poll notes that a device asked, and says what it is told.
+func (g *Grants) poll(ctx context.Context, row event.RowKey) error {
+	var told error
+	err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
+		d, err := decode[device](tx.Row(row))
+		if err != nil {
+			return err
+		}
+		switch {
+		case d == nil:
+			told = ErrExpiredToken
+			return nil
+		case d.Refused:
+			told = ErrAccessDenied
+			tx.DropRow(row)
+			return nil
+		case d.Asked != 0 && tx.Now()-d.Asked < seconds(d.Interval).Microseconds():
+			told = ErrSlowDown
+			d.Interval += 5
+		default:
+			told = ErrAuthorizationPending // also where somebody approved this very moment: it comes back
+		}
+		d.Asked = tx.Now()
+		d.put(tx, row)
+		return nil
+	}})
+	if err != nil {
+		return err
+	}
+	return told
+}
+
+// Asks lists what a device or an application asks for that a person should be told of: all but openid.
+func Asks(scopes []string) []string {
+	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return s == OpenID })
+}

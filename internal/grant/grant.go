@@ -1,0 +1,179 @@
+// Package grant holds the rules of OAuth: what people let applications have, and the tokens that follow from it. It knows
+// no HTTP; package oidc puts it on the wire, and the hosted pages ask people.
+//
+// The way of a sign-in to an application:
+//
+//	Begin ──► request ──► pages: Pending, Needs ──► Approve ──► code ──► Exchange ──► access token, ID token
+//	                                          └──► Refuse                        └──► refresh token ──► Refresh ──► …
+//
+// Requests, codes, refresh tokens and device codes are rows beside the log (event.Flows) that expire. Each is read,
+// judged and used up in one command that locks the row, so it is used once, however many try, on whatever node.
+//
+// Access tokens are stored like any other (event.Token), by their hash, whether they are opaque or a JWT. Without
+// offline_access they live and die with the session that they came from. With it they, and the refresh tokens beside
+// them, live by the user's epoch of tokens. All that came from one code is a family: a code or a refresh token that is used
+// twice was stolen once, and ends its family.
+//
+// What a person allowed is an object beside the person (kind consent). Every command that makes a token rests on it, so
+// whoever withdraws it ends what was given, refresh tokens and codes on their way included.
+package grant
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+)
+
+// How long things on their way count.
+const (
+	requestLife = 30 * time.Minute
+	codeLife    = time.Minute
+	deviceLife  = 10 * time.Minute
+	usedLife    = 24 * time.Hour      // that a code was used is remembered
+	clientsLife = 31 * 24 * time.Hour // longer than any session
+	serviceLife = time.Hour           // access tokens of service users
+)
+
+// The reasons of this package. Those that OAuth has a word for are that word in upper case.
+const (
+	InvalidClient           errs.Reason = "INVALID_CLIENT"
+	InvalidGrant            errs.Reason = "INVALID_GRANT"
+	InvalidScope            errs.Reason = "INVALID_SCOPE"
+	UnauthorizedClient      errs.Reason = "UNAUTHORIZED_CLIENT"
+	UnsupportedResponseType errs.Reason = "UNSUPPORTED_RESPONSE_TYPE"
+	RequestNotSupported     errs.Reason = "REQUEST_NOT_SUPPORTED"
+	AccessDenied            errs.Reason = "ACCESS_DENIED"
+	LoginRequired           errs.Reason = "LOGIN_REQUIRED"
+	ConsentRequired         errs.Reason = "CONSENT_REQUIRED"
+	InteractionRequired     errs.Reason = "INTERACTION_REQUIRED"
+	SelectionRequired       errs.Reason = "ACCOUNT_SELECTION_REQUIRED"
+	AuthorizationPending    errs.Reason = "AUTHORIZATION_PENDING"
+	SlowDown                errs.Reason = "SLOW_DOWN"
+	ExpiredToken            errs.Reason = "EXPIRED_TOKEN"
+
+	UnknownClient     errs.Reason = "UNKNOWN_CLIENT"
+	RedirectRefused   errs.Reason = "REDIRECT_REFUSED"
+	RequestNotFound   errs.Reason = "SIGN_IN_REQUEST_NOT_FOUND"
+	WrongOrg          errs.Reason = "WRONG_ORGANIZATION"
+	ConsentNotFound   errs.Reason = "CONSENT_NOT_FOUND"
+	UserCodeNotFound  errs.Reason = "USER_CODE_NOT_FOUND"
+	UserCodeThrottled errs.Reason = "USER_CODE_THROTTLED"
+)
+
+// Errors that the rules of this package refuse with.
+var (
+	ErrInvalidClient        = errs.New(errs.Unauthenticated, InvalidClient, "the client is unknown, or it has not proven to be who it says: check its id, its credential, and the method it is registered with")
+	ErrInvalidGrant         = errs.New(errs.FailedPrecondition, InvalidGrant, "the code, token or assertion is not valid, has expired, has been used, or was given to another client: start again")
+	ErrInvalidScope         = errs.New(errs.InvalidArgument, InvalidScope, "a scope is asked for that was not given at first")
+	ErrUnauthorizedClient   = errs.New(errs.PermissionDenied, UnauthorizedClient, "this application is not registered for this way to tokens")
+	ErrAccessDenied         = errs.New(errs.PermissionDenied, AccessDenied, "the person, or a rule, does not let the application have this")
+	ErrLoginRequired        = errs.New(errs.FailedPrecondition, LoginRequired, "the person has to sign in again first")
+	ErrConsentRequired      = errs.New(errs.FailedPrecondition, ConsentRequired, "the person has to be asked first")
+	ErrInteractionRequired  = errs.New(errs.FailedPrecondition, InteractionRequired, "the person has to do something on a page first")
+	ErrSelectionRequired    = errs.New(errs.FailedPrecondition, SelectionRequired, "the person has to choose an account first")
+	ErrAuthorizationPending = errs.New(errs.FailedPrecondition, AuthorizationPending, "nobody has answered on the page yet: ask again after the interval")
+	ErrSlowDown             = errs.New(errs.ResourceExhausted, SlowDown, "too many questions: wait five seconds longer between them from now on")
+	ErrExpiredToken         = errs.New(errs.FailedPrecondition, ExpiredToken, "the device code has expired, or has been used: start again")
+
+	ErrUnknownClient   = errs.New(errs.InvalidArgument, UnknownClient, "there is no application with this client_id that people could sign in to")
+	ErrRedirectRefused = errs.New(errs.InvalidArgument, RedirectRefused, "this redirect_uri is not registered with the application")
+	ErrRequestNotFound = errs.New(errs.NotFound, RequestNotFound, "there is no such sign-in on its way in this browser, or it took too long: go back to the application and start again")
+	ErrWrongOrg        = errs.New(errs.PermissionDenied, WrongOrg, "this sign-in is for people of another organization: sign in with another account")
+	ErrConsentNotFound = errs.New(errs.NotFound, ConsentNotFound, "this application has not been given anything")
+
+	errBusy = errs.New(errs.Aborted, event.Contention, "too much happens to this user's sessions at the same moment: try again")
+)
+
+// Signer signs tokens.
+type Signer interface {
+	// Sign makes a JWT out of claims, by the current key of an algorithm.
+	Sign(ctx context.Context, algorithm, typ string, claims any) (string, error)
+}
+
+// KeySets finds the public keys that applications publish.
+type KeySets interface {
+	// Find gives the keys at an address that signatures of this key id can be checked with; of all ids where it is empty.
+	Find(ctx context.Context, address, keyID string) ([]jose.JSONWebKey, error)
+}
+
+// Grants makes tokens.
+type Grants struct {
+	Store    event.Store
+	Sessions *session.Sessions
+	Master   secret.MasterKey
+	Clock    func() time.Time
+	Signer   Signer
+	KeySets  KeySets // nil: applications cannot publish keys
+	Issuer   string  // the external URL
+}
+
+// TokenEndpoint is the address that assertions may be meant for, besides the issuer.
+func (g *Grants) TokenEndpoint() string { return g.Issuer + "/oauth/token" }
+
+func (g *Grants) now() int64 { return event.Micros(g.Clock()) }
+
+// digest is what is stored of a secret that cannot be guessed.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(sum[:])
+}
+
+func flow(kind, key string) event.RowKey {
+	return event.RowKey{Shelf: event.Flows, Key: kind + "/" + key}
+}
+
+// decode reads what a row holds; nil for no row.
+func decode[T any](row *event.Row, err error) (*T, error) {
+	if err != nil || row == nil {
+		return nil, err
+	}
+	value := new(T)
+	if err := json.Unmarshal(row.Value, value); err != nil {
+		return nil, fmt.Errorf("row on %s: %w", row.Shelf, err)
+	}
+	return value, nil
+}
+
+// put writes a row that counts for a while.
+func put(tx *event.Tx, key event.RowKey, value any, life time.Duration) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // plain fields of ours
+	}
+	tx.PutRow(event.Row{RowKey: key, Value: text, Expires: tx.Now() + life.Microseconds()})
+}
+
+// refs lists objects, each once.
+func refs(all ...event.Ref) []event.Ref {
+	var once []event.Ref
+	for _, ref := range all {
+		if !slices.Contains(once, ref) {
+			once = append(once, ref)
+		}
+	}
+	return once
+}
+
+// active gives an application that people may sign in to, or whose tokens may be asked for; nil where there is none.
+func (g *Grants) active(ctx context.Context, id string) (*event.Object[app.App], error) {
+	if len(id) > 100 {
+		return nil, nil
+	}
+	a, err := app.Kind.Read(ctx, g.Store, id)
+	if err != nil || a == nil || a.State.State != app.Active {
+		return nil, err
+	}
+	return a, nil
+}

@@ -1,0 +1,337 @@
+package grant
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/subtle"
+	"encoding/base64"
+	"errors"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+)
+
+// Ask is an authorization request as an application sends it, in the words of OAuth.
+type Ask struct {
+	ClientID            string
+	RedirectURI         string
+	ResponseType        string
+	ResponseMode        string
+	Scope               string
+	State               string
+	Nonce               string
+	CodeChallenge       string
+	CodeChallengeMethod string
+	Prompt              string
+	MaxAge              string
+	LoginHint           string
+	UILocales           string
+	Request             string // request objects are not supported
+	RequestURI          string
+
+	Browser string // the secret that tells the browser from others, see Pending
+}
+
+// Request is an authorization request on its way.
+type Request struct {
+	ID          string   `json:"-"`
+	Client      string   `json:"client"`
+	RedirectURI string   `json:"redirectUri"`
+	State       string   `json:"state,omitempty"`
+	Nonce       string   `json:"nonce,omitempty"`
+	Scopes      []string `json:"scopes,omitempty"`
+	Challenge   string   `json:"challenge,omitempty"` // PKCE, S256
+	Prompt      []string `json:"prompt,omitempty"`
+	MaxAge      *int64   `json:"maxAge,omitempty"` // seconds
+	LoginHint   string   `json:"loginHint,omitempty"`
+	UILocales   []string `json:"uiLocales,omitempty"`
+	Org         string   `json:"org,omitempty"` // the organization that the sign-in is bound to; empty: any
+	Created     int64    `json:"created"`
+	Browser     string   `json:"browser"` // digest
+}
+
+// Silent tells that nobody is to be asked anything.
+func (r *Request) Silent() bool { return slices.Contains(r.Prompt, promptNone) }
+
+// Prompts, in the words of OpenID Connect.
+const (
+	promptNone    = "none"
+	promptLogin   = "login"
+	promptConsent = "consent"
+	promptSelect  = "select_account"
+)
+
+// Bounds of what an application can send along.
+const (
+	maxState   = 2000
+	maxNonce   = 500
+	maxHint    = 500
+	maxLocales = 20
+)
+
+// Began is what became of an authorization request: the id under which the pages find it, or the address to send the
+// browser to at once because it is refused.
+type Began struct {
+	ID      string
+	Refused string
+	Because error // of Refused, for the log
+}
+
+func requestRow(id string) event.RowKey { return flow("request", id) }
+
+// Begin takes an authorization request. Errors, for a page of ours because the address to go back to cannot be trusted:
+// ErrUnknownClient, ErrRedirectRefused. All other refusals go back to the application.
+func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
+	client, err := g.active(ctx, a.ClientID)
+	if err != nil {
+		return Began{}, err
+	}
+	if client == nil || !slices.Contains(client.State.GrantTypes, app.AuthorizationCode) {
+		return Began{}, ErrUnknownClient
+	}
+	if !app.RedirectAllowed(&client.State, a.RedirectURI) {
+		return Began{}, ErrRedirectRefused
+	}
+	r, err := g.read(ctx, client, a)
+	if refused, ours := asRefusal(err); ours {
+		return Began{Refused: g.answer(a.RedirectURI, clip(a.State), oauthError(refused)...), Because: err}, nil
+	}
+	if err != nil {
+		return Began{}, err
+	}
+	r.ID = rand.Text()
+	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
+		r.Created = tx.Now()
+		put(tx, requestRow(r.ID), r, requestLife)
+		return nil
+	}})
+	return Began{ID: r.ID}, err
+}
+
+func clip(state string) string {
+	if len(state) > maxState {
+		return ""
+	}
+	return state
+}
+
+// asRefusal gives an error that is the application's fault, not ours.
+func asRefusal(err error) (*errs.Error, bool) {
+	e, ours := errors.AsType[*errs.Error](err)
+	return e, ours && e.Kind != errs.Internal && e.Kind != errs.Unavailable && e.Kind != errs.DeadlineExceeded
+}
+
+// oauthError renders a refusal as the parameters that go back to the application.
+func oauthError(e *errs.Error) []string {
+	return []string{"error", strings.ToLower(string(e.Reason)), "error_description", e.Message}
+}
+
+func wrong(parameter, message string) error {
+	return errs.Invalid(errs.Violation{Field: parameter, Message: message})
+}
+
+// read judges a request whose client and redirect URI are fine.
+func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask) (*Request, error) {
+	switch {
+	case a.Request != "" || a.RequestURI != "":
+		return nil, errs.New(errs.InvalidArgument, RequestNotSupported, "request objects are not supported: send plain parameters")
+	case a.ResponseType != "code":
+		return nil, errs.New(errs.InvalidArgument, UnsupportedResponseType, "only response_type=code is supported")
+	case a.ResponseMode != "" && a.ResponseMode != "query":
+		return nil, wrong("response_mode", "must be query, or be left out")
+	case len(a.State) > maxState:
+		return nil, wrong("state", "is too long")
+	case len(a.Nonce) > maxNonce:
+		return nil, wrong("nonce", "is too long")
+	case len(a.LoginHint) > maxHint:
+		return nil, wrong("login_hint", "is too long")
+	}
+	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
+		Prompt: strings.Fields(a.Prompt), LoginHint: a.LoginHint, Browser: digest(a.Browser)}
+	if err := readChallenge(&client.State, a); err != nil {
+		return nil, err
+	}
+	for _, p := range r.Prompt {
+		if !slices.Contains([]string{promptNone, promptLogin, promptConsent, promptSelect}, p) || p == promptNone && len(r.Prompt) > 1 {
+			return nil, wrong("prompt", "must be none alone, or some of login, consent and select_account")
+		}
+	}
+	if a.MaxAge != "" {
+		age, err := strconv.ParseInt(a.MaxAge, 10, 32)
+		if err != nil || age < 0 {
+			return nil, wrong("max_age", "must be a number of seconds")
+		}
+		r.MaxAge = &age
+	}
+	if r.UILocales = strings.Fields(a.UILocales); len(r.UILocales) > maxLocales {
+		r.UILocales = r.UILocales[:maxLocales]
+	}
+	asked := strings.Fields(a.Scope)
+	if len(asked) > maxScopes {
+		return nil, ErrInvalidScope
+	}
+	r.Scopes = appScopes(&client.State, asked)
+	var err error
+	r.Org, err = g.boundTo(ctx, r.Scopes)
+	return r, err
+}
+
+// readChallenge judges PKCE: only S256, and never without where a client cannot keep a secret.
+func readChallenge(client *app.App, a Ask) error {
+	if a.CodeChallenge == "" && a.CodeChallengeMethod == "" {
+		if client.AuthMethod == app.NoAuth {
+			return wrong("code_challenge", "must be sent: this application keeps no secret")
+		}
+		return nil
+	}
+	if a.CodeChallengeMethod != "S256" {
+		return wrong("code_challenge_method", "must be S256")
+	}
+	if sum, err := base64.RawURLEncoding.DecodeString(a.CodeChallenge); err != nil || len(sum) != 32 {
+		return wrong("code_challenge", "must be the SHA-256 of the verifier in base64url without padding")
+	}
+	return nil
+}
+
+// Pending is a request on its way with what the pages show of it.
+type Pending struct {
+	*Request
+	App *event.Object[app.App]
+	Org *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
+}
+
+// Pending finds a request that was begun in this browser. Errors: ErrRequestNotFound; ErrUnknownClient where the
+// application was switched off meanwhile.
+func (g *Grants) Pending(ctx context.Context, id, browser string) (*Pending, error) {
+	r, err := decode[Request](g.Store.Row(ctx, requestRow(id)))
+	if err != nil {
+		return nil, err
+	}
+	if r == nil || !sameBrowser(r.Browser, browser) {
+		return nil, ErrRequestNotFound
+	}
+	r.ID = id
+	p := &Pending{Request: r}
+	if p.App, err = g.active(ctx, r.Client); err != nil {
+		return nil, err
+	}
+	if p.App == nil {
+		return nil, ErrUnknownClient
+	}
+	if r.Org != "" {
+		p.Org, err = org.Kind.Read(ctx, g.Store, r.Org)
+	}
+	return p, err
+}
+
+func sameBrowser(stored, browser string) bool {
+	return browser != "" && subtle.ConstantTimeCompare([]byte(stored), []byte(digest(browser))) == 1
+}
+
+// Need is what is missing before a request can be approved.
+type Need string
+
+// The needs, in the order in which they are seen to.
+const (
+	NeedsNothing      Need = ""
+	NeedsOtherAccount Need = "other_account" // the person is not of the organization that the sign-in is bound to
+	NeedsSignIn       Need = "sign_in"       // the person has to prove again who they are
+	NeedsConsent      Need = "consent"       // the person has to be asked
+)
+
+// Needs tells what is missing for a person who is signed in. Errors: access.ErrUnauthenticated for something else than a
+// session that counts in full; ErrAccessDenied where people of the organization may not use the application.
+func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) (Need, error) {
+	if err := unrestricted(bearer); err != nil {
+		return "", err
+	}
+	proof, err := session.ProofOf(&bearer.Token)
+	if err != nil {
+		return "", err
+	}
+	c, err := Kind.Read(ctx, g.Store, IDFor(bearer.Caller.UserID))
+	if err != nil {
+		return "", err
+	}
+	var given Consent
+	if c != nil {
+		given = c.State.Apps[p.Client]
+	}
+	return p.agreement(nil).need(p.App, bearer.Caller.OrgID, proof, given, g.now())
+}
+
+// agreement is what somebody is about to let an application have.
+type agreement struct {
+	client    string
+	scopes    []string // asked for
+	org       string   // that the person has to be of; empty: any
+	since     int64    // the person must have proven to be who they are at that time or later
+	maxAge    *int64   // or at most so many seconds ago
+	ask       bool     // the person has to be asked, whatever was given before
+	asked     bool     // the person has been asked
+	consented []string // what they agreed to, if they were
+}
+
+func (r *Request) agreement(consented []string) agreement {
+	a := agreement{client: r.Client, scopes: r.Scopes, org: r.Org, maxAge: r.MaxAge, ask: slices.Contains(r.Prompt, promptConsent),
+		asked: consented != nil, consented: consented}
+	if slices.Contains(r.Prompt, promptLogin) {
+		a.since = r.Created
+	}
+	return a
+}
+
+// need judges an agreement for a person of an organization, with what is known of them at a moment.
+func (a agreement) need(client *event.Object[app.App], userOrg string, proof session.Proof, given Consent, now int64) (Need, error) {
+	if client == nil || client.State.State != app.Active {
+		return "", ErrUnknownClient
+	}
+	switch {
+	case a.org != "" && a.org != userOrg:
+		return NeedsOtherAccount, nil
+	case !mayUse(client, userOrg):
+		return "", ErrAccessDenied
+	case proof.At < a.since, a.maxAge != nil && now-proof.At > time.Duration(*a.maxAge*int64(time.Second)).Microseconds():
+		return NeedsSignIn, nil
+	case !a.asked && (a.ask || client.State.ConsentRequired && !given.covers(a.scopes)):
+		return NeedsConsent, nil
+	}
+	return NeedsNothing, nil
+}
+
+// answer is the address that takes parameters back to the application, in pairs. What the address has in its query stays.
+func (g *Grants) answer(redirectURI, state string, parameters ...string) string {
+	u, err := url.Parse(redirectURI)
+	if err != nil {
+		panic(err) // only what is registered gets here, and that was read before
+	}
+	add := url.Values{"iss": {g.Issuer}}
+	for i := 0; i < len(parameters); i += 2 {
+		add.Set(parameters[i], parameters[i+1])
+	}
+	if state != "" {
+		add.Set("state", state)
+	}
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += add.Encode()
+	return u.String()
+}
+
+// unrestricted refuses what is not a session that counts in full.
+func unrestricted(b *session.Bearer) error {
+	if b == nil || b.Token.Kind != string(secret.Session) || b.Caller.MustChangePassword || b.Caller.MustProveSecondFactor {
+		return errNoSession
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package grant
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+// The scopes.
+const (
+	OpenID        = "openid"         // an ID token, and who the person is
+	ProfileScope  = "profile"        // names, language
+	EmailScope    = "email"          //
+	PhoneScope    = "phone"          //
+	OfflineAccess = "offline_access" // refresh tokens, beyond the session
+	OrgScope      = "urn:signet:org"
+	RolesScope    = "urn:signet:roles"
+
+	orgByID     = "urn:signet:org:id:"     // sign in to this organization only
+	orgByDomain = "urn:signet:org:domain:" // the same, by one of its domains
+	audience    = "urn:signet:app:"        // …:aud makes a token for another application
+
+	// Signet's own API.
+	SelfScope  = "signet.self"
+	ReadScope  = "signet.read"
+	WriteScope = "signet.write"
+)
+
+// Scopes are those that can be asked for by name, as the discovery document lists them.
+var Scopes = []string{OpenID, ProfileScope, EmailScope, PhoneScope, OfflineAccess, OrgScope, RolesScope, SelfScope, ReadScope, WriteScope}
+
+var apiScopes = []string{SelfScope, ReadScope, WriteScope}
+
+const maxScopes = 50
+
+// subset tells whether all of one list are in another.
+func subset(part, whole []string) bool {
+	return !slices.ContainsFunc(part, func(s string) bool { return !slices.Contains(whole, s) })
+}
+
+// both gives what is in two lists, in the order of the first.
+func both(first, second []string) []string {
+	return slices.DeleteFunc(slices.Clone(first), func(s string) bool { return !slices.Contains(second, s) })
+}
+
+// askable sorts the scopes that were asked for and leaves out what cannot be given: names that mean nothing here, those of
+// Signet's API that the client may not have, and offline access where there are no refresh tokens.
+func askable(asked, api []string, offline bool) []string {
+	var kept []string
+	for _, s := range asked {
+		switch {
+		case slices.Contains(apiScopes, s):
+			if !slices.Contains(api, s) {
+				continue
+			}
+		case s == OfflineAccess:
+			if !offline {
+				continue
+			}
+		case audienceOf(s) == "" && !strings.HasPrefix(s, orgByID) && !strings.HasPrefix(s, orgByDomain) && !slices.Contains(Scopes, s):
+			continue
+		}
+		kept = append(kept, s)
+	}
+	slices.Sort(kept)
+	return slices.Compact(kept)
+}
+
+// appScopes is askable for an application.
+func appScopes(a *app.App, asked []string) []string {
+	return askable(asked, a.APIScopes, slices.Contains(a.GrantTypes, app.RefreshToken))
+}
+
+// audienceOf gives the application that a scope adds to the audience; empty for other scopes.
+func audienceOf(scope string) string {
+	rest, starts := strings.CutPrefix(scope, audience)
+	id, ends := strings.CutSuffix(rest, ":aud")
+	if !starts || !ends {
+		return ""
+	}
+	return id
+}
+
+// boundTo gives the organization that a sign-in is bound to by its scopes; empty for none. Errors: ErrInvalidScope where
+// they contradict each other or name none.
+func (g *Grants) boundTo(ctx context.Context, scopes []string) (string, error) {
+	bound := ""
+	for _, s := range scopes {
+		id, ok := strings.CutPrefix(s, orgByID)
+		if domain, named := strings.CutPrefix(s, orgByDomain); named {
+			form, problem := syntax.Domain(domain)
+			if problem != "" {
+				return "", ErrInvalidScope
+			}
+			holder, err := g.Store.Holder(ctx, org.DomainClaim(form))
+			if err != nil {
+				return "", err
+			}
+			id, ok = holder, true
+		}
+		if !ok {
+			continue
+		}
+		if id == "" || bound != "" && bound != id {
+			return "", ErrInvalidScope
+		}
+		bound = id
+	}
+	return bound, nil
+}
+
+// meantFor works out the audience of tokens with these scopes: the client itself, the applications that are asked for,
+// and Signet's own API. Applications that neither the user's nor the client's organization may use are left out, and so
+// are their scopes.
+func (g *Grants) meantFor(ctx context.Context, clientID, userOrg, clientOrg string, scopes []string) (aud, kept []string, err error) {
+	aud = []string{clientID}
+	for _, s := range scopes {
+		if id := audienceOf(s); id != "" {
+			a, err := g.active(ctx, id)
+			if err != nil {
+				return nil, nil, err
+			}
+			if a == nil || a.Org != userOrg && a.Org != clientOrg && !a.State.AllOrganizations {
+				continue
+			}
+			aud = append(aud, id)
+		}
+		kept = append(kept, s)
+	}
+	if slices.ContainsFunc(kept, func(s string) bool { return slices.Contains(apiScopes, s) }) {
+		aud = append(aud, g.Issuer)
+	}
+	slices.Sort(aud[1:])
+	return slices.Compact(aud), kept, nil
+}
+
+// mayUse tells whether people of an organization may sign in to an application.
+func mayUse(a *event.Object[app.App], userOrg string) bool {
+	return a.Org == userOrg || a.State.AllOrganizations
+}

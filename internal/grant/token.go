@@ -1,0 +1,134 @@
+package grant
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+)
+
+// Tokens is what an application is given. The texts are shown this once.
+type Tokens struct {
+	Access  string
+	Life    time.Duration // of the access token
+	Refresh string        // empty: none
+	Scopes  []string      // of the access token
+
+	UserID    string
+	SessionID string // of the session it came from; empty for service users
+	Nonce     string
+	Proof     session.Proof
+	Issued    int64
+
+	stored event.Token
+}
+
+// prepare makes an access token for an application, to be stored by a command that finds the terms to hold.
+func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *terms, scopes []string) (*Tokens, error) {
+	now := g.now()
+	life := seconds(client.State.AccessTokenSeconds)
+	made := &Tokens{Life: life, Scopes: scopes, UserID: t.UserID, SessionID: t.Session, Nonce: t.Nonce, Proof: t.Proof, Issued: now}
+	aud := g.narrowed(t.Audience, scopes)
+	made.stored = event.Token{ID: event.NewID("oat"), Kind: string(secret.Access), UserID: t.UserID, Epoch: t.TokenEpoch, OrgEpoch: t.OrgEpoch,
+		Created: now, Expires: now + life.Microseconds(), Client: t.Client, Family: t.Family,
+		Data: session.Given{Scopes: scopes, Audience: aud, ClientEpoch: t.ClientEpoch, Proof: t.Proof}.Text()}
+	if !t.offline() {
+		made.stored.Session = t.Session
+	}
+	if client.State.TokenFormat != app.JWT {
+		made.Access, made.stored.Hash = secret.NewToken(secret.Access)
+		return made, nil
+	}
+	u, o, err := g.whose(ctx, t.UserID)
+	if err != nil {
+		return nil, err
+	}
+	claims := map[string]any{"iss": g.Issuer, "sub": t.UserID, "aud": aud, "client_id": t.Client, "jti": made.stored.ID,
+		"iat": unix(now), "exp": unix(made.stored.Expires), "scope": strings.Join(scopes, " ")}
+	AddProof(claims, t.Proof)
+	AddOrganization(claims, u, o, scopes)
+	if made.Access, err = g.Signer.Sign(ctx, client.State.SigningAlgorithm, "at+jwt", claims); err != nil {
+		return nil, fmt.Errorf("sign an access token: %w", err)
+	}
+	sum := sha256.Sum256([]byte(made.Access))
+	made.stored.Hash = sum[:]
+	return made, nil
+}
+
+// narrowed leaves out of an audience what it got by scopes that are not among these.
+func (g *Grants) narrowed(aud, scopes []string) []string {
+	api := slices.ContainsFunc(scopes, func(s string) bool { return slices.Contains(apiScopes, s) })
+	var kept []string
+	for i, a := range aud {
+		if i == 0 || a == g.Issuer && api || slices.Contains(scopes, audience+a+":aud") {
+			kept = append(kept, a)
+		}
+	}
+	return kept
+}
+
+// Introspect tells a client about an access token: only about one that it was given, or that is meant for it. Nil: it
+// does not count, or is none of the client's business.
+func (g *Grants) Introspect(ctx context.Context, client *Client, text string) (*session.Bearer, error) {
+	b, err := g.Bearer(ctx, text)
+	if err != nil || b == nil {
+		return nil, err
+	}
+	if id := client.ID(); b.Token.Client != id && !slices.Contains(b.Given.Audience, id) {
+		return nil, nil
+	}
+	return b, nil
+}
+
+// Bearer reads an access token that counts; nil where it does not, or is something else.
+func (g *Grants) Bearer(ctx context.Context, text string) (*session.Bearer, error) {
+	b, err := g.Sessions.Bearer(ctx, text)
+	if errors.Is(err, access.ErrUnauthenticated) {
+		return nil, nil
+	}
+	if err != nil || b.Token.Kind != string(secret.Access) {
+		return nil, err
+	}
+	return b, nil
+}
+
+// Revoke ends an access token of the client, or a refresh token with all that belongs to it. What is unknown, or not the
+// client's, is left alone: it is not an error.
+func (g *Grants) Revoke(ctx context.Context, client *Client, text string) error {
+	found, _, err := g.familyOf(ctx, client, text)
+	if err != nil {
+		return err
+	}
+	if found != nil {
+		row := familyRow(found.Family)
+		return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: found.UserID}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
+			if _, err := tx.Row(row); err != nil {
+				return err
+			}
+			tx.DropRow(row)
+			tx.DropFamily(found.Family)
+			return nil
+		}})
+	}
+	if kind, _, ok := secret.ParseToken(text); ok && kind != secret.Access {
+		return nil
+	}
+	sum := sha256.Sum256([]byte(text))
+	b, err := g.Store.ClientBearer(ctx, sum[:])
+	if err != nil || b == nil || b.Token.Kind != string(secret.Access) || !client.owns(&b.Token) {
+		return err
+	}
+	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: b.Token.UserID}, Decide: func(tx *event.Tx) error {
+		tx.DropToken(b.Token.ID)
+		return nil
+	}})
+}

@@ -1,0 +1,129 @@
+package oidc
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/web"
+)
+
+// authorize takes an authorization request and sends the browser to the pages or, where the request is refused, back to
+// the application. Where it cannot be told whose request it is, a person is told instead: nobody is ever sent to an
+// address that is not registered.
+func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
+	form, ok := p.form(w, r)
+	if !ok {
+		return
+	}
+	get := form.Get
+	began, err := p.grants.Begin(r.Context(), grant.Ask{
+		ClientID: get("client_id"), RedirectURI: get("redirect_uri"), ResponseType: get("response_type"), ResponseMode: get("response_mode"), Scope: get("scope"),
+		State: get("state"), Nonce: get("nonce"), CodeChallenge: get("code_challenge"), CodeChallengeMethod: get("code_challenge_method"), Prompt: get("prompt"),
+		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"), Request: get("request"), RequestURI: get("request_uri"),
+		Browser: web.Browser(w, r),
+	})
+	switch {
+	case err != nil:
+		p.errorPage(w, r, err)
+	case began.Refused != "":
+		web.Failed(r.Context(), began.Because)
+		redirect(w, began.Refused)
+	default:
+		redirect(w, p.issuer+loginPage+"?request="+began.ID)
+	}
+}
+
+// form reads the parameters of a browser's request. A form that was posted from another site comes without cookies: it is
+// sent round again as a plain request.
+func (p *Provider) form(w http.ResponseWriter, r *http.Request) (url.Values, bool) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("Referrer-Policy", "no-referrer")
+	switch r.Method {
+	case http.MethodGet, http.MethodHead:
+	case http.MethodPost:
+		if err := r.ParseForm(); err != nil || r.URL.RawQuery != "" {
+			p.errorPage(w, r, errForm)
+			return nil, false
+		}
+		redirect(w, p.issuer+r.URL.Path+"?"+r.PostForm.Encode())
+		return nil, false
+	default:
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		p.config.ErrorPage(w, r, http.StatusMethodNotAllowed, errMethod.Message)
+		return nil, false
+	}
+	form, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		p.errorPage(w, r, errForm)
+		return nil, false
+	}
+	for _, values := range form {
+		if len(values) > 1 {
+			p.errorPage(w, r, errTwice)
+			return nil, false
+		}
+	}
+	return form, true
+}
+
+// redirect sends a browser on, as a plain request.
+func redirect(w http.ResponseWriter, to string) {
+	w.Header().Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
+}
+
+func (p *Provider) errorPage(w http.ResponseWriter, r *http.Request, err error) {
+	web.Failed(r.Context(), err)
+	status, title := http.StatusInternalServerError, "Something went wrong inside the server."
+	if e, ours := errors.AsType[*errs.Error](err); ours {
+		switch e.Kind {
+		case errs.InvalidArgument, errs.NotFound, errs.FailedPrecondition:
+			status, title = http.StatusBadRequest, e.Message
+		case errs.Unavailable, errs.DeadlineExceeded, errs.Aborted:
+			status, title = http.StatusServiceUnavailable, "The server cannot answer at the moment: try again shortly."
+		}
+	}
+	p.config.ErrorPage(w, r, status, title)
+}
+
+// hint is what is read of an ID token that an application shows to say whom it means. It may have expired.
+type hint struct {
+	Issuer   string `json:"iss"`
+	Subject  string `json:"sub"`
+	Audience string `json:"aud"`
+	Session  string `json:"sid"`
+}
+
+var errHint = errs.Invalid(errs.Violation{Message: "the id_token_hint is not a token of this server for this client"})
+
+// logout takes the wish of an application that somebody be signed out, and sends the browser to the page that asks.
+func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
+	form, ok := p.form(w, r)
+	if !ok {
+		return
+	}
+	l := grant.Logout{Client: form.Get("client_id"), UILocales: strings.Fields(form.Get("ui_locales"))}
+	if text := form.Get("id_token_hint"); text != "" {
+		var h hint
+		err := p.config.Keys.Verify(r.Context(), idTokenType, text, &h)
+		if kind := errs.KindOf(err); kind == errs.Unavailable || kind == errs.DeadlineExceeded {
+			p.errorPage(w, r, err)
+			return
+		}
+		if err != nil || h.Issuer != p.issuer || h.Audience == "" || l.Client != "" && l.Client != h.Audience {
+			p.errorPage(w, r, errHint)
+			return
+		}
+		l.Client, l.UserID, l.SessionID = h.Audience, h.Subject, h.Session
+	}
+	id, err := p.grants.BeginLogout(r.Context(), l, web.Browser(w, r), form.Get("post_logout_redirect_uri"), form.Get("state"))
+	if err != nil {
+		p.errorPage(w, r, err)
+		return
+	}
+	redirect(w, p.issuer+logoutPage+"?request="+id)
+}

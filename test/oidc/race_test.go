@@ -1,0 +1,198 @@
+package oidc_test
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// many sends the same form so many times at once, to all nodes in turn, and gives the answers that were a success.
+func (w *world) many(nodes []*node, form url.Values) (successes []reply) {
+	w.t.Helper()
+	const parallel = 64
+	var mu sync.Mutex
+	var wait sync.WaitGroup
+	start := make(chan struct{})
+	for i := range parallel {
+		wait.Go(func() {
+			<-start
+			r, err := http.NewRequestWithContext(w.t.Context(), http.MethodPost, nodes[i%len(nodes)].url+"/oauth/token", strings.NewReader(form.Encode()))
+			if err != nil {
+				w.t.Error(err)
+				return
+			}
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			got, err := try(r)
+			if err != nil {
+				w.t.Error(err)
+				return
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if got.status == http.StatusOK {
+				successes = append(successes, got)
+			} else if got.status != http.StatusBadRequest || got.json["error"] != "invalid_grant" {
+				w.t.Errorf("got %+v", got)
+			}
+		})
+	}
+	close(start)
+	wait.Wait()
+	return successes
+}
+
+// nodes are one or, where several can share a database, two.
+func (w *world) nodes(db testdb.Database) []*node {
+	if db.Engine == testdb.Postgres {
+		return []*node{w.node, w.start()}
+	}
+	return []*node{w.node}
+}
+
+func (w *world) active(access any) bool {
+	w.t.Helper()
+	text, _ := access.(string)
+	return w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+text).status == http.StatusOK
+}
+
+func TestACodeAndARefreshTokenWorkOnceHoweverManyTry(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		nodes := w.nodes(db)
+		id, _ := w.application(app.SPA, app.NoAuth)
+		p := w.party(id, "", "offline_access")
+		t.Run("a code", func(t *testing.T) {
+			code, verifier := p.code(w.in)
+			given := w.many(nodes, url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {code}, "redirect_uri": {callback}, "code_verifier": {verifier}})
+			if len(given) != 1 {
+				t.Fatalf("%d got tokens", len(given))
+			}
+			if w.active(given[0].json["access_token"]) {
+				t.Error("what the stolen code led to lives on")
+			}
+			if got := w.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {given[0].json["refresh_token"].(string)}}); got.status != 400 {
+				t.Errorf("its refresh token lives on: %+v", got)
+			}
+		})
+		t.Run("a refresh token", func(t *testing.T) {
+			tokens := p.tokens(w.in)
+			given := w.many(nodes, url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens.RefreshToken}})
+			if len(given) != 1 {
+				t.Fatalf("%d got tokens", len(given))
+			}
+			if w.active(given[0].json["access_token"]) || w.active(tokens.AccessToken) {
+				t.Error("an access token of the family lives on")
+			}
+			if got := w.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {given[0].json["refresh_token"].(string)}}); got.status != 400 {
+				t.Errorf("the refresh token that won lives on: %+v", got)
+			}
+		})
+		t.Run("it is on record, once each", func(t *testing.T) {
+			c, err := session.Kind.Read(t.Context(), w.server.Store(), session.IDFor(w.userID))
+			must(t, err)
+			if c == nil || c.State.Reused != 2 {
+				t.Errorf("got %+v", c)
+			}
+		})
+		t.Run("a request", func(t *testing.T) {
+			sent := w.get(p.oauth.AuthCodeURL("st") + "&code_challenge_method=S256&code_challenge=" + strings.Repeat("A", 43))
+			_, rest, _ := strings.Cut(sent.header.Get("Set-Cookie"), "=")
+			browser, _, _ := strings.Cut(rest, ";")
+			_, request, _ := strings.Cut(sent.header.Get("Location"), "request=")
+			in := w.bearer(w.in)
+			var wait sync.WaitGroup
+			var mu sync.Mutex
+			approved := 0
+			for i := range 64 {
+				wait.Go(func() {
+					if _, err := nodes[i%len(nodes)].server.Grants().Approve(t.Context(), request, browser, in, nil); err == nil {
+						mu.Lock()
+						approved++
+						mu.Unlock()
+					}
+				})
+			}
+			wait.Wait()
+			if approved != 1 {
+				t.Errorf("%d were approved", approved)
+			}
+		})
+	})
+}
+
+func TestTokensStopAtOnceOnEveryNode(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		nodes := w.nodes(db)
+		last := nodes[len(nodes)-1]
+		id, _ := w.application(app.SPA, app.NoAuth)
+		for _, tt := range []struct {
+			name    string
+			end     func(userID, token string)
+			offline bool // whether tokens with offline access stop, too
+		}{
+			{"the session ends", func(_, token string) {
+				must(t, w.server.Grants().Sessions.End(t.Context(), session.Own(w.bearer(token).Caller), w.bearer(token).Token.ID))
+			}, false},
+			{"the consent is withdrawn", func(_, token string) { must(t, w.server.Grants().Withdraw(t.Context(), w.bearer(token).Caller, id)) }, true},
+			{"the user is switched off and on", func(userID, _ string) { w.toggle(userID) }, true},
+		} {
+			t.Run(tt.name, func(t *testing.T) {
+				userID := w.person()
+				in := w.signIn(userID)
+				short, long := w.party(id, "").tokens(in), w.party(id, "", "offline_access").tokens(in)
+				alive := func(access string) bool {
+					got := w.get(last.url+"/oauth/userinfo", "Authorization", "Bearer "+access)
+					return got.status == 200
+				}
+				if !alive(short.AccessToken) || !alive(long.AccessToken) {
+					t.Fatal("they do not work at all")
+				}
+				tt.end(userID, in)
+				if alive(short.AccessToken) || alive(long.AccessToken) == tt.offline {
+					t.Errorf("without offline access %v, with it %v", alive(short.AccessToken), alive(long.AccessToken))
+				}
+				got := w.request("POST", last.url+"/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {long.RefreshToken}}.Encode(),
+					"Content-Type", "application/x-www-form-urlencoded")
+				if (got.status == 400) != tt.offline {
+					t.Errorf("refreshed: %+v", got)
+				}
+			})
+		}
+		t.Run("the organization is switched off", func(t *testing.T) {
+			in := w.signIn(w.userID)
+			tokens := w.party(id, "", "offline_access").tokens(in)
+			w.do(event.Command{Write: []event.Ref{org.Kind.Ref(w.org)}, Decide: func(tx *event.Tx) error {
+				o, err := org.Kind.Get(tx, w.org)
+				if err != nil {
+					return err
+				}
+				return o.Append(org.Deactivated{}, org.Reactivated{})
+			}})
+			if w.active(tokens.AccessToken) {
+				t.Error("its token lives on")
+			}
+		})
+	})
+}
+
+// toggle switches a user off and on again.
+func (w *world) toggle(userID string) {
+	w.t.Helper()
+	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(userID)}, Decide: func(tx *event.Tx) error {
+		u, err := user.Kind.Get(tx, userID)
+		if err != nil {
+			return err
+		}
+		return u.Append(user.Deactivated{}, user.Reactivated{})
+	}})
+}

@@ -1,0 +1,164 @@
+package oidc_test
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// robot adds a service user with a secret and a key.
+func (w *world) robot(roles ...access.Role) (id, secretText string, key *ecdsa.PrivateKey) {
+	w.t.Helper()
+	id = w.add(true, roles...)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(w.t, err)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	must(w.t, err)
+	secretText, hash := secret.NewToken(secret.Client)
+	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+		u, err := user.Kind.Get(tx, id)
+		if err != nil {
+			return err
+		}
+		tx.PutRow(event.Row{RowKey: user.SecretRow(id), Value: hash})
+		return u.Append(user.SecretSet{}, user.KeyAdded{KeyID: "pky_1", PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+	}})
+	return id, secretText, key
+}
+
+func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		id, secretText, key := w.robot(access.OrgOwner)
+		token := func(scope string) string {
+			got := w.post("/oauth/token", url.Values{"grant_type": {"client_credentials"}, "scope": {scope}}, "Authorization", basic(id, secretText))
+			text, _ := got.json["access_token"].(string)
+			if got.status != 200 || text == "" || got.json["refresh_token"] != nil || got.json["id_token"] != nil {
+				t.Fatalf("got %+v", got)
+			}
+			return text
+		}
+		const me, password = "/v1/users/me", "/v1/users/me/password"
+		for _, tt := range []struct {
+			scope, method, path, body string
+			want                      int
+		}{
+			{"", "GET", me, "", 401},
+			{"openid", "GET", me, "", 401},
+			{"signet.self", "GET", me, "", 200},
+			{"signet.read", "GET", me, "", 403},
+			{"signet.write", "GET", me, "", 403},
+			{"signet.self", "GET", "/v1/users/" + w.userID, "", 403},
+			{"signet.read", "GET", "/v1/users/" + w.userID, "", 200},
+			{"signet.write", "GET", "/v1/users/" + w.userID, "", 200},
+			{"signet.read", "POST", "/v1/users/" + w.userID + "/_lock", "{}", 403},
+			{"signet.write", "POST", "/v1/users/" + w.userID + "/_lock", "{}", 200},
+			{"signet.self signet.read signet.write", "POST", "/v1/users/" + id + "/tokens", `{"name":"more"}`, 403},
+			{"signet.self signet.read signet.write", "POST", "/v1/users/me/tokens", `{"name":"more"}`, 400}, // a service user: others make them
+			{"signet.self signet.read signet.write", "PUT", password, `{"currentPassword":"a","newPassword":"b"}`, 403},
+		} {
+			headers := []string{"Authorization", "Bearer " + token(tt.scope)}
+			if tt.body != "" {
+				headers = append(headers, "Content-Type", "application/json")
+			}
+			got := w.request(tt.method, w.url+tt.path, tt.body, headers...)
+			if got.status != tt.want {
+				t.Errorf("%q %s %s: got %+v", tt.scope, tt.method, tt.path, got)
+			}
+		}
+
+		if got := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+token("signet.self")); got.status != 403 || got.json["error"] != "insufficient_scope" {
+			t.Errorf("user info without openid: %+v", got)
+		}
+		if got := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+token("openid profile")); got.status != 200 || got.json["name"] != "Robot" {
+			t.Errorf("got %+v", got)
+		}
+
+		now := time.Now()
+		claims, err := json.Marshal(map[string]any{"iss": id, "sub": id, "aud": w.url, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "jti": rand.Text()})
+		must(t, err)
+		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
+		must(t, err)
+		signed, err := signer.Sign(claims)
+		must(t, err)
+		assertion, err := signed.CompactSerialize()
+		must(t, err)
+		ask := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}, "scope": {"signet.self"}}
+		if got := w.post("/oauth/token", ask); got.status != 200 || got.json["access_token"] == nil || got.json["refresh_token"] != nil {
+			t.Errorf("got %+v", got)
+		}
+		if got := w.post("/oauth/token", ask); got.status != 400 || got.json["error"] != "invalid_grant" {
+			t.Errorf("an assertion was taken twice: %+v", got)
+		}
+	})
+}
+
+func TestDeviceFlow(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		id, _ := w.application(app.Native, app.NoAuth)
+		got := w.post("/oauth/device_authorization", url.Values{"client_id": {id}, "scope": {"openid"}})
+		if got.status != 200 || got.json["verification_uri"] != w.url+"/device" || got.json["interval"] != 5.0 || got.json["expires_in"] != 600.0 {
+			t.Fatalf("got %+v", got)
+		}
+		ask := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {id}, "device_code": {got.json["device_code"].(string)}}
+		for _, want := range []string{"authorization_pending", "slow_down"} {
+			if got := w.post("/oauth/token", ask); got.status != http.StatusBadRequest || got.json["error"] != want {
+				t.Errorf("got %+v", got)
+			}
+		}
+		g := w.server.Grants()
+		p, err := g.DeviceByUserCode(t.Context(), netip.Addr{}, got.json["user_code"].(string))
+		must(t, err)
+		must(t, g.ApproveDevice(t.Context(), p, w.bearer(w.in), p.Scopes))
+		if got := w.post("/oauth/token", ask); got.status != 200 || got.json["id_token"] == nil || !w.active(got.json["access_token"]) {
+			t.Errorf("got %+v", got)
+		}
+		if got := w.post("/oauth/token", ask); got.json["error"] != "expired_token" {
+			t.Errorf("got %+v", got)
+		}
+		if got := w.post("/oauth/device_authorization", url.Values{"client_id": {"app_none"}}); got.status != 401 || got.json["error"] != "invalid_client" {
+			t.Errorf("got %+v", got)
+		}
+	})
+}
+
+func TestAnApplicationThatSignsForItself(t *testing.T) {
+	w := open(t, testdb.New(t, testdb.SQLite))
+	// Keys of an application come by facts of package app; a service user shows the same way here.
+	id, _, key := w.robot()
+	now := time.Now()
+	claims, err := json.Marshal(map[string]any{"iss": id, "sub": id, "aud": w.url + "/oauth/token", "iat": now.Unix(), "exp": now.Add(time.Minute).Unix()})
+	must(t, err)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
+	must(t, err)
+	signed, err := signer.Sign(claims)
+	must(t, err)
+	assertion, err := signed.CompactSerialize()
+	must(t, err)
+	ask := url.Values{"grant_type": {"client_credentials"}, "client_assertion": {assertion},
+		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}, "scope": {"openid"}}
+	if got := w.post("/oauth/token", ask); got.status != 200 || got.json["access_token"] == nil {
+		t.Errorf("got %+v", got)
+	}
+	if got := w.post("/oauth/token", ask, "Authorization", basic(id, "x")); got.status != 400 || got.json["error"] != "invalid_request" {
+		t.Errorf("two methods at once: %+v", got)
+	}
+}

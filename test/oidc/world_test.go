@@ -1,0 +1,243 @@
+package oidc_test
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// world is a running server with an organization, somebody in it who is signed in, and applications of it.
+type world struct {
+	t      *testing.T
+	config server.Config
+	*node
+	org    string
+	userID string
+	in     string // token of a session of the user
+}
+
+// node is one server.
+type node struct {
+	server *server.Server
+	url    string // where it listens
+}
+
+const callback = "https://shop.test/callback"
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func open(t *testing.T, db testdb.Database) *world {
+	t.Helper()
+	w := &world{t: t}
+	master := secret.NewMasterKey()
+	w.config = server.Config{Listen: "127.0.0.1:0", MasterKey: string(master.Text())}
+	if db.Engine == testdb.Postgres {
+		w.config.Database = db.URL
+	}
+	w.node = w.start()
+	w.config.ExternalURL = w.url // of all nodes
+	w.org = w.server.FirstAdmin.OrgID
+	w.userID = w.person()
+	w.in = w.signIn(w.userID)
+	return w
+}
+
+// start starts a node. All of them are the same to the world.
+func (w *world) start() *node {
+	w.t.Helper()
+	config := w.config
+	config.DataDir = w.t.TempDir()
+	s, err := server.Open(w.t.Context(), config, slog.New(slog.DiscardHandler))
+	must(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, nil) }()
+	w.t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-done, s.Close()); err != nil {
+			w.t.Error(err)
+		}
+	})
+	return &node{server: s, url: "http://" + s.Addr().String()}
+}
+
+func (w *world) do(c event.Command) {
+	w.t.Helper()
+	c.Actor = event.System
+	must(w.t, w.server.Store().Do(w.t.Context(), c))
+}
+
+// person adds somebody to the organization.
+func (w *world) person(roles ...access.Role) string {
+	w.t.Helper()
+	return w.add(false, roles...)
+}
+
+func (w *world) add(service bool, roles ...access.Role) string {
+	w.t.Helper()
+	id, name := user.Kind.NewID(), strings.ToLower(rand.Text())
+	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(w.org, syntax.NameKey(name))}, Decide: func(tx *event.Tx) error {
+		var u *event.Object[user.User]
+		var err error
+		if service {
+			u, err = user.AddService(tx, id, w.org, name, "Robot", "")
+		} else {
+			u, err = user.AddHuman(tx, id, w.org, &user.NewHuman{UserName: name, Email: name + "@mail.test", EmailVerified: true,
+				Profile: user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo Doe"}})
+		}
+		if err != nil || len(roles) == 0 {
+			return err
+		}
+		return u.Append(user.MembershipSet{Scope: w.org, Roles: roles})
+	}})
+	return id
+}
+
+// signIn opens a session.
+func (w *world) signIn(userID string) string {
+	w.t.Helper()
+	text, hash := secret.NewToken(secret.Session)
+	w.do(event.Command{Read: []event.Ref{user.Kind.Ref(userID), org.Kind.Ref(w.org)}, Decide: func(tx *event.Tx) error {
+		u, err := user.Kind.Get(tx, userID)
+		if err != nil {
+			return err
+		}
+		o, err := org.Kind.Get(tx, w.org)
+		if err != nil {
+			return err
+		}
+		tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.State.SessionEpoch,
+			OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: tx.Now() + (12 * time.Hour).Microseconds()})
+		return nil
+	}})
+	return text
+}
+
+// application adds one, with a secret where it needs one.
+func (w *world) application(typ app.Type, method app.AuthMethod, change ...func(*app.Settings)) (id, secretText string) {
+	w.t.Helper()
+	s := app.Settings{AuthMethod: method, GrantTypes: []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode}, RedirectURIs: []string{callback},
+		PostLogoutURIs: []string{"https://shop.test/bye"}, TokenFormat: app.Opaque, SigningAlgorithm: "ES256", AccessTokenSeconds: 3600, RefreshTokenSeconds: 86400}
+	for _, c := range change {
+		c(&s)
+	}
+	id = app.Kind.NewID()
+	w.do(event.Command{Write: []event.Ref{app.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+		if method == app.SecretBasic || method == app.SecretPost {
+			text, hash := secret.NewToken(secret.Client)
+			secretText = text
+			tx.PutRow(event.Row{RowKey: app.SecretRow(id), Value: hash})
+		}
+		_, err := app.Kind.Create(tx, id, w.org, app.Added{Name: "Shop", NameKey: "shop", Type: typ, Settings: s})
+		return err
+	}})
+	return id, secretText
+}
+
+// bearer reads the session of a token.
+func (w *world) bearer(token string) *session.Bearer {
+	w.t.Helper()
+	b, err := w.server.Grants().Sessions.Bearer(w.t.Context(), token)
+	must(w.t, err)
+	return b
+}
+
+// client sends requests and follows no redirects.
+var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
+// reply is an answer.
+type reply struct {
+	status int
+	header http.Header
+	body   string
+	json   map[string]any
+}
+
+func (w *world) send(r *http.Request) reply {
+	w.t.Helper()
+	out, err := try(r)
+	must(w.t, err)
+	return out
+}
+
+// try is send for several at once.
+func try(r *http.Request) (reply, error) {
+	resp, err := client.Do(r)
+	if err != nil {
+		return reply{}, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	out := reply{status: resp.StatusCode, header: resp.Header, body: string(body)}
+	_ = json.Unmarshal(body, &out.json) // not everything is JSON
+	return out, err
+}
+
+func (w *world) get(address string, headers ...string) reply {
+	w.t.Helper()
+	return w.request(http.MethodGet, address, "", headers...)
+}
+
+func (w *world) request(method, address, body string, headers ...string) reply {
+	w.t.Helper()
+	r, err := http.NewRequestWithContext(w.t.Context(), method, address, strings.NewReader(body))
+	must(w.t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	return w.send(r)
+}
+
+// post sends a form, with headers after the parameters where there are any.
+func (w *world) post(path string, form url.Values, headers ...string) reply {
+	w.t.Helper()
+	return w.request(http.MethodPost, w.url+path, form.Encode(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
+}
+
+// approve walks an authorization request through the browser's part, as the pages will, and gives what the application
+// is sent.
+func (w *world) approve(authorizeURL, token string) url.Values {
+	w.t.Helper()
+	sent := w.get(authorizeURL)
+	to, err := url.Parse(sent.header.Get("Location"))
+	must(w.t, err)
+	if sent.status != http.StatusSeeOther || to.Path != "/login" {
+		w.t.Fatalf("got %d %s %s", sent.status, to, sent.body)
+	}
+	name, rest, _ := strings.Cut(sent.header.Get("Set-Cookie"), "=")
+	browser, _, _ := strings.Cut(rest, ";")
+	if name != "__Host-signet-browser" || !strings.Contains(rest, "HttpOnly") || !strings.Contains(rest, "Secure") || !strings.Contains(rest, "SameSite=Lax") {
+		w.t.Fatalf("the cookie is %s=%s", name, rest)
+	}
+	back, err := w.server.Grants().Approve(w.t.Context(), to.Query().Get("request"), browser, w.bearer(token), nil)
+	must(w.t, err)
+	if !strings.HasPrefix(back, callback+"?") {
+		w.t.Fatalf("sent to %s", back)
+	}
+	u, err := url.Parse(back)
+	must(w.t, err)
+	return u.Query()
+}
