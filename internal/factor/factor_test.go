@@ -297,7 +297,9 @@ func TestThereAreTwentyFactorsAtMost(t *testing.T) {
 		withTOTP(t, s, f)
 	}
 	more := func() error {
-		return do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return f.StartTOTP(tx, jo, ses, f.NewTOTP("jo")) })
+		return do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error {
+			return f.StartTOTP(tx, jo, ses, f.NewTOTP("jo"))
+		})
 	}
 	eventtest.As(t, more(), factor.ErrTooMany)
 	_, err := f.StartPasskey(jo(t, s), row(t, s), ses)

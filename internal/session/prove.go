@@ -141,7 +141,7 @@ func (s *Sessions) verifyProof(ctx context.Context, caller *access.Caller, a *fa
 // factorThrottle slows down who guesses second factors of a user.
 func (s *Sessions) factorThrottle(userID string, from From) *throttle {
 	t := s.throttle([]string{"second factor", userID}, userID, from.Peer, from.place())
-	t.alone = factorLimits
+	t.accountLimits = factorLimits
 	return t
 }
 

@@ -122,8 +122,9 @@ type throttle struct {
 	pair, account event.RowKey
 	userID        string // empty: nobody has the name; counted all the same
 	place         Place
-	alone         limits // of the account, whatever the network
-	started       int64  // when the attempt was counted
+	started       int64 // when the attempt was counted
+
+	accountLimits limits
 }
 
 // throttle of an account. What stands for the account is the user and the version of the password, so that a new
@@ -136,7 +137,7 @@ func (s *Sessions) throttle(account []string, userID string, peer netip.Addr, pl
 	key := func(parts ...[]byte) event.RowKey {
 		return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(s.Master.MAC("throttle", parts...))}
 	}
-	return &throttle{account: key(parts...), pair: key(append(parts, []byte(network(peer)))...), userID: userID, place: place, alone: accountLimits}
+	return &throttle{account: key(parts...), pair: key(append(parts, []byte(network(peer)))...), userID: userID, place: place, accountLimits: accountLimits}
 }
 
 // network of an address: hosts on IPv6 have a whole /64 to themselves.
@@ -213,7 +214,7 @@ func (t *throttle) enter(tx *event.Tx) (wait time.Duration, err error) {
 	}
 	t.started = now
 	pair.begin(now, pairLimits)
-	account.begin(now, t.alone)
+	account.begin(now, t.accountLimits)
 	return 0, t.save(tx, pair, account)
 }
 
@@ -234,7 +235,7 @@ func (t *throttle) failed(tx *event.Tx) error {
 		return err
 	}
 	pair.fail(t.started, pairLimits)
-	account.fail(t.started, t.alone)
+	account.fail(t.started, t.accountLimits)
 	account.Unsaid++
 	if err := t.say(tx, &account); err != nil {
 		return err

@@ -120,6 +120,7 @@ var checks = []struct {
 	{"a session is ended once", endedOnce},
 	{"sessions that end each other", endingEachOther},
 	{"factors count once", factorsOnce},
+	{"passkeys of nobody", strangePasskeys},
 	{"throttle counts second factors", throttleFactors},
 }
 
