@@ -276,8 +276,15 @@ func ReadAssertion(field, text string) (*Assertion, error) {
 	return &Assertion{parsed: parsed, Row: challengeRow(parsed.Response.CollectedClientData.Challenge)}, nil
 }
 
-// UserID is whose passkey it says to be; empty where it does not say.
-func (a *Assertion) UserID() string { return string(a.parsed.Response.UserHandle) }
+// UserID is whose passkey it says to be; empty where it does not say, or says what is no identifier.
+func (a *Assertion) UserID() string {
+	for _, c := range a.parsed.Response.UserHandle {
+		if c != '_' && !('0' <= c && c <= '9') && !('a' <= c && c <= 'z') {
+			return ""
+		}
+	}
+	return string(a.parsed.Response.UserHandle)
+}
 
 // VerifyProof tells whether an assertion proves a passkey of the user in a session, before the command that accepts it: the
 // signature is work that should not hold up others.

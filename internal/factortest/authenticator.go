@@ -47,6 +47,13 @@ type Passkey struct {
 	key    *ecdsa.PrivateKey
 }
 
+// Of is a copy that says to be somebody else's.
+func (p *Passkey) Of(handle string) *Passkey {
+	c := *p
+	c.Handle = []byte(handle)
+	return &c
+}
+
 // flags of the authenticator's data.
 const (
 	present  = 1 << 0

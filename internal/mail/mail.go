@@ -76,10 +76,9 @@ var notices = map[event.Type]Kind{
 	user.PasswordSet{}.EventType():     PasswordChanged,
 	user.PasswordChanged{}.EventType(): PasswordChanged,
 	user.PasswordReset{}.EventType():   PasswordChanged,
-	"user.totp_added.v1":               FactorAdded,
-	"user.totp_removed.v1":             FactorRemoved,
-	"user.passkey_added.v1":            FactorAdded,
-	"user.passkey_removed.v1":          FactorRemoved,
+	user.TOTPAdded{}.EventType():       FactorAdded,
+	user.PasskeyAdded{}.EventType():    FactorAdded,
+	user.FactorRemoved{}.EventType():   FactorRemoved,
 }
 
 // Follower gives the follower that sends the mails.

@@ -207,6 +207,17 @@ func passkeyStory(t *testing.T, c *Client) {
 	c.refused(t, signInFailed, nil, enter(""))
 }
 
+// strangePasskeys say to be of nobody that there is, or that there can be.
+func strangePasskeys(t *testing.T, w *World) {
+	s := w.scene(t)
+	c := &Client{w, w.rest}
+	device := w.withPasskey(t, w.signedIn(t, s.user))
+	for _, handle := range []string{"usr_x", "", "\x00", "\xff", s.org, s.robot().UserID} {
+		stranger := &factortest.Authenticator{Origin: device.Origin, Passkeys: []*factortest.Passkey{device.Passkeys[0].Of(handle)}}
+		c.refused(t, signInFailed, nil, &signetv1.CreateSessionWithPasskeyRequest{Assertion: c.w.passkeySignIn(t, c.wire, stranger)})
+	}
+}
+
 // missingFactorStory: a session whose second factor is missing can do nothing but prove it and end itself, whatever it asks
 // for, also when it is older than the factor. Personal access tokens go on.
 func missingFactorStory(t *testing.T, c *Client) {

@@ -138,6 +138,7 @@ var checks = []struct {
 	{"throttle by policy", throttlePolicy},
 	{"signing keys", signingKeys},
 	{"factors count once", factorsOnce},
+	{"passkeys of nobody", strangePasskeys},
 	{"throttle counts second factors", throttleFactors},
 }
 
