@@ -139,6 +139,9 @@ func TestAResetReplacesThePasswordAndEndsSessionsAndTokens(t *testing.T) {
 	_, err = sessions.SignIn(t.Context(), try("jo", next, home))
 	must(t, err)
 	wrongCode(t, reset(t, sessions, "usr_jo", code, home)) // used
+	if row, err := s.Row(t.Context(), user.ResetRow("usr_jo")); row != nil || err != nil {
+		t.Error("the code is still there")
+	}
 }
 
 func TestAResetIsHeldToThePolicyOfTheOrganization(t *testing.T) {
