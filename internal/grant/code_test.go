@@ -327,8 +327,22 @@ func TestASessionThatEndsMeanwhileGivesNothing(t *testing.T) {
 	in = w.signIn("usr_a")
 	other := w.signIn("usr_a")
 	w.Sessions.Store = &reader{w.store, func() { must(t, sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
-	_, err := w.Approve(t.Context(), id, browser, in, nil)
+	to, err := w.Approve(t.Context(), id, browser, in, nil)
 	must(t, err)
+
+	// Nor is it one for the code that came of it.
+	other = w.signIn("usr_a")
+	w.Sessions.Store = &reader{w.store, func() { must(t, sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
+	made, err := w.exchange("app_spa", parameters(t, to).Get("code"))
+	must(t, err)
+	if !w.counts(made.Access) {
+		t.Error("it does not count")
+	}
+	w.Sessions.Store = w.store
+	code := w.code(ask("app_spa", "openid offline_access"), in)
+	w.Sessions.Store = &reader{w.store, func() { must(t, sessions.End(t.Context(), session.Own(in.Caller), in.Token.ID)) }}
+	_, err = w.exchange("app_spa", code)
+	wants(t, err, ErrInvalidGrant)
 }
 
 func TestVerifiers(t *testing.T) {
