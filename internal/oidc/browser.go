@@ -53,7 +53,7 @@ func (p *Provider) form(w http.ResponseWriter, r *http.Request) (url.Values, boo
 		return nil, false
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		p.config.ErrorPage(w, r, http.StatusMethodNotAllowed, errMethod.Message)
+		p.config.ErrorPage(w, r, http.StatusMethodNotAllowed, errMethod)
 		return nil, false
 	}
 	form, err := url.ParseQuery(r.URL.RawQuery)
@@ -78,16 +78,16 @@ func redirect(w http.ResponseWriter, to string) {
 
 func (p *Provider) errorPage(w http.ResponseWriter, r *http.Request, err error) {
 	web.Failed(r.Context(), err)
-	status, title := http.StatusInternalServerError, "Something went wrong inside the server."
+	status := http.StatusInternalServerError
 	if e, ours := errors.AsType[*errs.Error](err); ours {
 		switch e.Kind {
 		case errs.InvalidArgument, errs.NotFound, errs.FailedPrecondition:
-			status, title = http.StatusBadRequest, e.Message
+			status = http.StatusBadRequest
 		case errs.Unavailable, errs.DeadlineExceeded, errs.Aborted:
-			status, title = http.StatusServiceUnavailable, "The server cannot answer at the moment: try again shortly."
+			status = http.StatusServiceUnavailable
 		}
 	}
-	p.config.ErrorPage(w, r, status, title)
+	p.config.ErrorPage(w, r, status, err)
 }
 
 // hint is what is read of an ID token that an application shows to say whom it means. It may have expired.

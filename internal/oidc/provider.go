@@ -37,7 +37,7 @@ type Config struct {
 	Keys   Keys
 
 	// ErrorPage shows a person that something is wrong which no application can be told. Nil: plain text.
-	ErrorPage func(w http.ResponseWriter, r *http.Request, status int, title string)
+	ErrorPage func(w http.ResponseWriter, r *http.Request, status int, err error)
 }
 
 // Provider is the OpenID Connect provider.
@@ -75,7 +75,7 @@ func New(config Config) (*Provider, error) {
 		return nil, errors.New("oidc: Config.Grants and Config.Keys have to be set")
 	}
 	if config.ErrorPage == nil {
-		config.ErrorPage = func(w http.ResponseWriter, _ *http.Request, status int, title string) { http.Error(w, title, status) }
+		config.ErrorPage = func(w http.ResponseWriter, _ *http.Request, status int, _ error) { http.Error(w, http.StatusText(status), status) }
 	}
 	p := &Provider{config: config, grants: config.Grants, issuer: config.Grants.Issuer}
 	p.lib = op.RegisterServer(&server{Provider: p}, op.Endpoints{

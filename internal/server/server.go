@@ -24,10 +24,12 @@ import (
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
+	"github.com/signet-idm/signet/internal/login"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/oidc"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
+	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -157,7 +159,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	return s, nil
 }
 
-// mount puts the OpenID Connect provider beside the API.
+// mount puts the OpenID Connect provider and the hosted pages beside the API.
 func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secret.MasterKey) error {
 	site, err := web.New(web.Config{Otherwise: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: s.metrics})
 	if err != nil {
@@ -166,13 +168,19 @@ func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secr
 	s.handler = site
 	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.keys,
 		KeySets: outbound.NewKeySets(s.outbound, time.Now), Issuer: s.config.ExternalURL}
-	provider, err := oidc.New(oidc.Config{Grants: s.grants, Keys: s.keys})
+	shown, err := pages.New(pages.Config{ExternalURL: s.config.external, Log: s.log})
+	if err != nil {
+		return err
+	}
+	provider, err := oidc.New(oidc.Config{Grants: s.grants, Keys: s.keys, ErrorPage: login.ErrorPage(shown)})
 	if err != nil {
 		return err
 	}
 	for path, handler := range provider.Handlers() {
 		site.Handle(path, handler)
 	}
+	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
+		Clock: time.Now}).Mount(site)
 	return nil
 }
 

@@ -149,6 +149,14 @@ func (s *Sessions) Bearer(ctx context.Context, bearer string) (*Bearer, error) {
 	return s.judge(read, kind)
 }
 
+// Session reads a session that counts, and nothing else. Errors: access.ErrUnauthenticated.
+func (s *Sessions) Session(ctx context.Context, token string) (*Bearer, error) {
+	if kind, _, ok := secret.ParseToken(token); !ok || kind != secret.Session {
+		return nil, access.ErrUnauthenticated
+	}
+	return s.Bearer(ctx, token)
+}
+
 // judge tells whose a token is that was read. Errors: access.ErrUnauthenticated where it does not count now.
 func (s *Sessions) judge(read *event.Bearer, kind secret.TokenKind) (*Bearer, error) {
 	u, err := s.Standings.users.read(read.UserStanding)

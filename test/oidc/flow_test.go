@@ -138,7 +138,7 @@ func TestDiscoverySaysOnlyWhatThereIs(t *testing.T) {
 		}
 	}
 	if got := w.get(w.url + "/oauth/keys"); got.status != 200 || !strings.Contains(got.body, `"kid":"one"`) || strings.Contains(got.body, `"d":`) ||
-		!strings.Contains(got.header.Get("Cache-Control"), "max-age=60") {
+		!strings.Contains(got.header.Get("Cache-Control"), "max-age=900") {
 		t.Errorf("got %+v", got)
 	}
 	// The API answers whatever is not the provider's, the routes that the library has of its own included.

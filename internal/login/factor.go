@@ -1,0 +1,184 @@
+package login
+
+import (
+	"errors"
+	"net/url"
+
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// passkeyToSignIn gives what the browser needs for a sign-in with nothing but a passkey; nothing where there are none.
+func (v *visit) passkeyToSignIn() ([]byte, error) {
+	options, err := v.Sessions.StartPasskeySignIn(v.r.Context(), call.From(v.r.Context()).RequestID)
+	if is(err, factor.PasskeysUnavailable) {
+		return nil, nil
+	}
+	return []byte(options), err
+}
+
+// is tells whether an error has a reason.
+func is(err error, reason errs.Reason) bool {
+	e, ours := errors.AsType[*errs.Error](err)
+	return ours && e.Reason == reason
+}
+
+func (v *visit) signInWithPasskey(credential string) error {
+	info := call.From(v.r.Context())
+	attempt := session.PasskeyAttempt{Assertion: credential, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	if v.pending != nil {
+		attempt.OrgID = v.pending.Request.Org
+	}
+	in, err := v.Sessions.SignInWithPasskey(v.r.Context(), attempt)
+	if err != nil {
+		problems, err := problem("", pages.PasskeyFailed(), err)
+		if err != nil {
+			return err
+		}
+		return loginName{}.show(v, pages.Frame{Problems: problems})
+	}
+	return v.enter(in)
+}
+
+// secondFactor asks for one of the factors that the person has.
+type secondFactor struct{}
+
+func (secondFactor) silently() *errs.Error { return grant.ErrInteractionRequired }
+
+// with is the kind of factor that the address asks for, if the person has one; else the one that is the easiest.
+func (v *visit) with() pages.FactorKind {
+	asked := pages.FactorKind(v.r.URL.Query().Get(paramWith))
+	for _, kind := range []pages.FactorKind{asked, pages.Passkey, pages.TOTP, pages.RecoveryCode} {
+		if v.has(kind) {
+			return kind
+		}
+	}
+	return pages.TOTP
+}
+
+func (v *visit) has(kind pages.FactorKind) bool {
+	switch h := v.person.State.Human; kind {
+	case pages.TOTP:
+		return h.Has(user.TOTP)
+	case pages.Passkey:
+		return h.Has(user.Passkey)
+	case pages.RecoveryCode:
+		return h != nil && h.RecoveryCodes > 0
+	}
+	return false
+}
+
+func (secondFactor) show(v *visit, frame pages.Frame) error {
+	kind := v.with()
+	view := pages.SecondFactor{Frame: v.frame(frame), LoginName: v.loginName(), Kind: kind,
+		Other: v.link(url.Values{paramOther: {"1"}, paramAccount: {""}})}
+	for other, link := range map[pages.FactorKind]*pages.Link{pages.TOTP: &view.UseTOTP, pages.Passkey: &view.UsePasskey, pages.RecoveryCode: &view.UseRecovery} {
+		if other != kind && v.has(other) {
+			*link = v.link(url.Values{paramWith: {string(other)}, paramAccount: {v.bearer.Token.ID}})
+		}
+	}
+	if kind == pages.Passkey {
+		options, err := v.Sessions.StartProof(v.r.Context(), v.bearer.Caller)
+		if err != nil {
+			return err
+		}
+		view.Options = []byte(options)
+	}
+	v.render(view, frame.Problems)
+	return nil
+}
+
+func (f secondFactor) take(v *visit) error {
+	answer := session.Answer{TOTPCode: v.r.PostFormValue(pages.FieldCode), RecoveryCode: v.r.PostFormValue(pages.FieldRecoveryCode),
+		Assertion: v.r.PostFormValue(pages.FieldCredential)}
+	field, wrong := pages.FieldCode, pages.WrongCode()
+	switch {
+	case answer.Assertion != "":
+		field, wrong = "", pages.PasskeyFailed()
+		answer.TOTPCode, answer.RecoveryCode = "", ""
+	case answer.RecoveryCode != "":
+		field = pages.FieldRecoveryCode
+		answer.TOTPCode = ""
+	case answer.TOTPCode == "":
+		if v.with() == pages.RecoveryCode {
+			field = pages.FieldRecoveryCode
+		}
+		return f.show(v, pages.Frame{Problems: []pages.Problem{{Field: field, Message: pages.Required()}}})
+	}
+	stepped, err := v.Sessions.Prove(v.r.Context(), v.bearer.Caller, answer, v.from())
+	if err != nil {
+		problems, err := problem(field, wrong, err)
+		if err != nil {
+			return err
+		}
+		return f.show(v, pages.Frame{Problems: problems})
+	}
+	return v.stepped(stepped)
+}
+
+// enrol asks for a first factor, because one is required.
+type enrol struct{}
+
+func (enrol) silently() *errs.Error { return grant.ErrInteractionRequired }
+
+func (e enrol) show(v *visit, frame pages.Frame) error {
+	frame = v.frame(frame)
+	if v.r.URL.Query().Get(paramWith) == string(pages.Passkey) {
+		options, err := v.Sessions.StartPasskey(v.r.Context(), v.bearer.Caller)
+		if err != nil {
+			return err
+		}
+		v.render(pages.EnrolPasskey{Frame: frame, Required: true, Options: []byte(options), Name: v.r.PostFormValue(pages.FieldPasskeyName),
+			UseTOTP: v.link(url.Values{paramWith: {string(pages.TOTP)}, paramAccount: {v.bearer.Token.ID}})}, frame.Problems)
+		return nil
+	}
+	made, err := v.Sessions.StartTOTP(v.r.Context(), v.bearer.Caller)
+	if err != nil {
+		return err
+	}
+	v.render(pages.EnrolTOTP{Frame: frame, Required: true, URI: made.URI, Key: made.Secret,
+		UsePasskey: v.link(url.Values{paramWith: {string(pages.Passkey)}, paramAccount: {v.bearer.Token.ID}})}, frame.Problems)
+	return nil
+}
+
+func (e enrol) take(v *visit) error {
+	var enrolled session.Enrolled
+	var err error
+	field, wrong := pages.FieldCode, pages.WrongCode()
+	if credential := v.r.PostFormValue(pages.FieldCredential); credential != "" {
+		field, wrong = "", pages.PasskeyFailed()
+		enrolled, err = v.Sessions.ConfirmPasskey(v.r.Context(), v.bearer.Caller, v.r.PostFormValue(pages.FieldPasskeyName), credential, v.from())
+	} else if code := v.r.PostFormValue(pages.FieldCode); code != "" {
+		enrolled, err = v.Sessions.ConfirmTOTP(v.r.Context(), v.bearer.Caller, "", code, v.from())
+	} else {
+		return e.show(v, pages.Frame{Problems: []pages.Problem{{Field: field, Message: pages.Required()}}})
+	}
+	if err != nil {
+		problems, err := problem(field, wrong, err)
+		if err != nil {
+			return err
+		}
+		return e.show(v, pages.Frame{Problems: problems})
+	}
+	return v.recovery(enrolled)
+}
+
+// recovery shows the codes for the day on which the first factor is lost. The session has just proven that factor.
+func (v *visit) recovery(enrolled session.Enrolled) error {
+	if err := v.accounts.Enter(v.r.Context(), v.w, enrolled.Token); err != nil {
+		return err
+	}
+	bearer := v.accounts.Session(v.bearer.Token.ID)
+	codes, err := v.Sessions.MakeRecoveryCodes(v.r.Context(), bearer.Caller)
+	if err != nil {
+		return err
+	}
+	v.render(pages.RecoveryCodes{Frame: v.frame(pages.Frame{Done: pages.FactorAdded()}), Codes: codes,
+		Next: v.link(url.Values{paramAccount: {bearer.Token.ID}, paramWith: {""}, paramOther: {""}})}, nil)
+	return nil
+}

@@ -1,0 +1,305 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// problem says what keeps a form from being accepted. Errors that no form can show are given back.
+func problem(field string, wrong pages.Message, err error) ([]pages.Problem, error) {
+	e, ours := errors.AsType[*errs.Error](err)
+	switch {
+	case !ours:
+		return nil, err
+	case e.Kind == errs.ResourceExhausted:
+		return []pages.Problem{{Field: field, Message: pages.Throttled(e.RetryAfter)}}, nil
+	case e.Kind == errs.Unauthenticated && e.Reason == session.SignInFailed, e.Kind == errs.InvalidArgument:
+		return []pages.Problem{{Field: field, Message: wrong}}, nil
+	case e.Kind == errs.Aborted:
+		return []pages.Problem{{Message: pages.Changed()}}, nil
+	}
+	return nil, err
+}
+
+// chooseAccount lets somebody pick one of the accounts of the browser.
+type chooseAccount struct{}
+
+func (chooseAccount) silently() *errs.Error { return grant.ErrSelectionRequired }
+
+func (chooseAccount) show(v *visit, with pages.Frame) error {
+	view := pages.ChooseAccount{Frame: v.frame(with)}
+	for _, bearer := range v.able() {
+		known, err := v.known(v.r.Context(), bearer)
+		if err != nil {
+			return err
+		}
+		view.Accounts = append(view.Accounts, known)
+	}
+	v.render(view, with.Problems)
+	return nil
+}
+
+// known is how an account is shown that is signed in here.
+func (v *visit) known(ctx context.Context, bearer *session.Bearer) (pages.KnownAccount, error) {
+	u, err := user.Self(ctx, v.Store, bearer.Caller)
+	if err != nil {
+		return pages.KnownAccount{}, err
+	}
+	o, err := org.Mine(ctx, v.Store, bearer.Caller)
+	if err != nil {
+		return pages.KnownAccount{}, err
+	}
+	known := pages.KnownAccount{ID: bearer.Token.ID, LoginName: u.State.UserName, Organization: o.State.Name}
+	if names := o.State.LoginNames(u.State.UserName); len(names) > 0 {
+		known.LoginName = names[0]
+	}
+	if u.State.Human != nil {
+		known.Name = u.State.Human.Profile.DisplayName
+	}
+	return known, nil
+}
+
+func (chooseAccount) take(v *visit) error {
+	id := v.r.PostFormValue(pages.FieldID)
+	if v.r.PostFormValue(pages.FieldDo) == pages.DoOther || v.accounts.Session(id) == nil {
+		redirect(v.w, v.r, here(v.r, url.Values{paramOther: {"1"}, paramAccount: {""}}))
+		return nil
+	}
+	return v.on(id)
+}
+
+// loginName asks who is there. With the name, its form goes on to the password, in one answer or in two.
+type loginName struct{}
+
+func (loginName) silently() *errs.Error { return grant.ErrLoginRequired }
+
+func (loginName) show(v *visit, with pages.Frame) error {
+	name := v.r.PostFormValue(pages.FieldLoginName)
+	if name == "" && v.pending != nil {
+		name = v.pending.LoginHint
+	}
+	if v.wrongOrganization() {
+		with.Problems = append(with.Problems, pages.Problem{Message: pages.OtherOrganization(v.pending.Org.State.Name)})
+	}
+	options, err := v.passkeyToSignIn()
+	if err != nil {
+		return err
+	}
+	v.stranger()
+	v.render(pages.LoginName{Frame: v.frame(with), LoginName: name, Passkey: options}, with.Problems)
+	return nil
+}
+
+// wrongOrganization tells that the account that was chosen is not of the organization that the sign-in is for.
+func (v *visit) wrongOrganization() bool {
+	return v.bearer != nil && v.pending != nil && v.pending.Org != nil && v.pending.Request.Org != v.bearer.Caller.OrgID
+}
+
+// stranger forgets which account was chosen: whoever is asked for the name may be somebody else.
+func (v *visit) stranger() { v.bearer, v.person, v.home = nil, nil, nil }
+
+func (l loginName) take(v *visit) error {
+	if credential := v.r.PostFormValue(pages.FieldCredential); credential != "" {
+		return v.signInWithPasskey(credential)
+	}
+	name := strings.TrimSpace(v.r.PostFormValue(pages.FieldLoginName))
+	if name == "" {
+		return l.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldLoginName, Message: pages.Required()}}})
+	}
+	v.stranger()
+	if !v.r.PostForm.Has(pages.FieldPassword) {
+		return v.askPassword(name, nil)
+	}
+	secret := v.r.PostFormValue(pages.FieldPassword)
+	if secret == "" {
+		return v.askPassword(name, []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}})
+	}
+	info := call.From(v.r.Context())
+	attempt := session.Attempt{LoginName: name, Password: secret, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	if v.pending != nil {
+		attempt.OrgID = v.pending.Request.Org // a name of somewhere else finds nobody
+	}
+	in, err := v.Sessions.SignIn(v.r.Context(), attempt)
+	if err != nil {
+		problems, err := problem(pages.FieldPassword, pages.WrongPassword(), err)
+		if err != nil {
+			return err
+		}
+		return v.askPassword(name, problems)
+	}
+	return v.enter(in)
+}
+
+// askPassword shows the same page whether or not somebody has this name.
+func (v *visit) askPassword(name string, problems []pages.Problem) error {
+	forgot := url.Values{}
+	if v.pending != nil {
+		forgot.Set(paramRequest, v.pending.ID)
+	}
+	v.render(pages.Password{
+		Frame: v.frame(pages.Frame{Problems: problems}), LoginName: name,
+		Forgot: pages.To(PathForgot, forgot), Other: v.link(url.Values{paramOther: {"1"}, paramAccount: {""}}),
+	}, problems)
+	return nil
+}
+
+// link to this page with other parameters.
+func (v *visit) link(change url.Values) pages.Link {
+	u, err := url.Parse(here(v.r, change))
+	if err != nil {
+		return pages.Link{}
+	}
+	return pages.To(u.Path, u.Query())
+}
+
+// enter goes on with a session that was just opened.
+func (v *visit) enter(in session.SignedIn) error {
+	if err := v.accounts.Enter(v.r.Context(), v.w, in.Token); err != nil {
+		return err
+	}
+	return v.on(in.SessionID)
+}
+
+// password asks somebody who is signed in to prove it once more.
+type password struct{}
+
+func (password) silently() *errs.Error { return grant.ErrLoginRequired }
+
+func (password) show(v *visit, with pages.Frame) error {
+	v.render(pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true,
+		Other: v.link(url.Values{paramOther: {"1"}, paramAccount: {""}})}, with.Problems)
+	return nil
+}
+
+func (p password) take(v *visit) error {
+	wrong := func(m pages.Message) error {
+		return p.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword, Message: m}}})
+	}
+	secret := v.r.PostFormValue(pages.FieldPassword)
+	if secret == "" {
+		return wrong(pages.Required())
+	}
+	stepped, err := v.Sessions.Reauthenticate(v.r.Context(), v.bearer.Caller, secret, v.from())
+	if err != nil {
+		problems, err := problem(pages.FieldPassword, pages.WrongCurrentPassword(), err)
+		if err != nil {
+			return err
+		}
+		return p.show(v, pages.Frame{Problems: problems})
+	}
+	return v.stepped(stepped)
+}
+
+// from is where a step comes from. Whoever knew the session's token before it must not gain by it.
+func (v *visit) from() session.From {
+	info := call.From(v.r.Context())
+	return session.From{Peer: info.Peer, UserAgent: info.UserAgent, Rotate: true}
+}
+
+// stepped goes on in the same session, which has a new token.
+func (v *visit) stepped(s session.Stepped) error {
+	if s.Token != "" {
+		if err := v.accounts.Enter(v.r.Context(), v.w, s.Token); err != nil {
+			return err
+		}
+	}
+	return v.on(v.bearer.Token.ID)
+}
+
+// newPassword asks for another password, because somebody else chose the one there is.
+type newPassword struct{}
+
+func (newPassword) silently() *errs.Error { return grant.ErrInteractionRequired }
+
+func (newPassword) show(v *visit, with pages.Frame) error {
+	rules, err := v.rules()
+	if err != nil {
+		return err
+	}
+	v.render(pages.ChangePassword{Frame: v.frame(with), LoginName: v.loginName(), Rules: PasswordRules(rules)}, with.Problems)
+	return nil
+}
+
+func (n newPassword) take(v *visit) error {
+	rules, err := v.rules()
+	if err != nil {
+		return err
+	}
+	change, problems := ChangedPassword(v.r, rules)
+	if problems == nil {
+		info := call.From(v.r.Context())
+		change.Peer, change.UserAgent = info.Peer, info.UserAgent
+		_, err := v.Sessions.ChangePassword(v.r.Context(), v.bearer.Caller, change)
+		if err == nil {
+			return v.on(v.bearer.Token.ID)
+		}
+		if problems, err = PasswordProblems(err); err != nil {
+			return err
+		}
+	}
+	return n.show(v, pages.Frame{Problems: problems})
+}
+
+// consent asks whether the application may have what it wants.
+type consent struct{}
+
+func (consent) silently() *errs.Error { return grant.ErrConsentRequired }
+
+func (consent) show(v *visit, with pages.Frame) error {
+	publisher, err := org.Kind.Read(v.r.Context(), v.Store, v.pending.App.Org)
+	if err != nil {
+		return err
+	}
+	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Scopes: v.pending.Scopes}
+	if publisher != nil {
+		view.Publisher = publisher.State.Name
+	}
+	v.render(view, with.Problems)
+	return nil
+}
+
+func (c consent) take(v *visit) error {
+	switch v.r.PostFormValue(pages.FieldDo) {
+	case pages.DoAllow:
+		return v.approve(v.pending.Scopes)
+	case pages.DoDeny:
+		return v.sayNo(grant.ErrAccessDenied)
+	}
+	return c.show(v, pages.Frame{})
+}
+
+// arrived is the end of the way: nothing is missing.
+type arrived struct{}
+
+func (arrived) silently() *errs.Error { return nil }
+
+func (arrived) show(v *visit, _ pages.Frame) error {
+	v.accounts.Use(v.w, v.bearer.Token.ID)
+	if v.pending == nil {
+		redirect(v.w, v.r, v.to)
+		return nil
+	}
+	return v.approve(nil)
+}
+
+func (a arrived) take(v *visit) error { return a.show(v, pages.Frame{}) }
+
+// approve sends the person to the application with a code.
+func (v *visit) approve(consented []string) error {
+	back, err := v.Grants.Approve(v.r.Context(), v.pending.ID, v.browser, v.bearer, consented)
+	if err != nil {
+		return err
+	}
+	redirect(v.w, v.r, back)
+	return nil
+}
