@@ -333,7 +333,7 @@ func (a *Assertion) Refuse(tx *event.Tx) { tx.DropRow(a.Row) }
 // refused, and so is one that counts no further than before: there is a copy of it. The command declared a.Row and
 // user.FactorsRow.
 func (f *Factors) Accept(tx *event.Tx, a *Assertion, userID string) (right bool, err error) {
-	if used, err := useUp(tx, a.Row); err != nil || !used || a.verified == nil {
+	if used, err := useUp(tx, a.Row); err != nil || !used {
 		return false, err
 	}
 	k, err := load(tx, userID)

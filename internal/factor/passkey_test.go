@@ -273,6 +273,11 @@ func TestAProofIsBoundToItsSessionAndNeedsNoVerification(t *testing.T) {
 	if proves(t, s, f, ses, forSignIn) {
 		t.Error("an assertion for a sign-in proves a second factor")
 	}
+	var adding struct{ Challenge string }
+	must(t, json.Unmarshal([]byte(toAdd(t, s, f)), &adding))
+	if answer, err = device.Assert(device.Passkeys[0], adding.Challenge); err != nil || proves(t, s, f, ses, answer) {
+		t.Errorf("the challenge for a new passkey proves one that is known: %v", err)
+	}
 	device.Unverified = true
 	if answer, err = device.Get(start()); err != nil || !proves(t, s, f, ses, answer) {
 		t.Errorf("it does not count: %v", err)

@@ -468,6 +468,28 @@ func TestGivingThePasswordAgain(t *testing.T) {
 	}
 }
 
+func TestAPasswordThatIsChangedMeanwhileProvesNothing(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, usual())
+	in := signIn(t, sessions)
+	me := as(t, sessions, in.Token)
+	s.Advance(recentFor)
+	slow := *sessions
+	changing := &faster{Store: s}
+	changing.between = func() { // once it is known to be a session
+		changing.between = func() { // once the password is checked
+			_, err := sessions.ChangePassword(t.Context(), me, ChangePassword{Current: right, New: "new one", Peer: home})
+			must(t, err)
+		}
+	}
+	slow.Store = changing
+	_, err := slow.Reauthenticate(t.Context(), me, right, fromHome)
+	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "password")
+	if b, err := sessions.Bearer(t.Context(), in.Token); err != nil || Recent(b, s.Now()) {
+		t.Errorf("it is recent, or has ended: %v", err)
+	}
+}
+
 func TestThePasswordProvesNoSecondFactor(t *testing.T) {
 	a := arm(t)
 	in := signIn(t, a.sessions)
