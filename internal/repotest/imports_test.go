@@ -16,7 +16,7 @@ var (
 	// outside is what the rules of the product know nothing of: protocols, databases, generated code.
 	outside = []string{"gen", "net/http", "database/sql", "internal/store", "internal/api", "internal/rpc", "internal/server"}
 
-	testOnly = []string{"internal/eventtest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/repotest", "test"}
+	testOnly = []string{"internal/eventtest", "internal/pagestest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/repotest", "test"}
 
 	mayOnlyImport = []struct {
 		pkg  string
@@ -28,6 +28,7 @@ var (
 		{"internal/event", []string{"internal/errs", "internal/secret"}},
 		{"internal/access", []string{"internal/errs", "internal/event"}},
 		{"internal/call", []string{"internal/access", "internal/event", "internal/errs"}},
+		{"internal/pages", nil},
 	}
 
 	mayNotImport = []struct {
