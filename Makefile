@@ -20,7 +20,7 @@ test: ## set up and pass every test: lint, drift, both engines, race detector
 
 .PHONY: quick
 quick: ## the tests without race detector, lint and drift check
-	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test ./...
+	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-postgres.sh go test ./...
 
 .PHONY: lint
 lint: ## vet, staticcheck, gofmt
@@ -30,6 +30,14 @@ lint: ## vet, staticcheck, gofmt
 generate: ## make gen/ and the list of operations from proto/
 	scripts/generate.sh
 	SIGNET_UPDATE_DOCS=1 go test -count=1 -run TestTheListOfOperations ./internal/repotest
+
+.PHONY: preview
+preview: ## show every page with made-up data in every language
+	go run ./test/preview
+
+.PHONY: pictures
+pictures: ## take the pictures in docs/screenshots
+	SIGNET_UPDATE_SCREENSHOTS=1 scripts/with-browser.sh go test -count=1 -run TestPictures ./test/browser
 
 .PHONY: fuzz
 fuzz: ## fuzz everything that parses, FUZZTIME (30s) each

@@ -73,6 +73,8 @@ type sheet struct {
 	Origin  string
 	Content template.HTML
 	Script  bool
+	Refresh Link
+	Onward  bool // the page is on the way to the application
 }
 
 // Render answers a request with a page.
@@ -113,7 +115,7 @@ func (p *Pages) page(language string, view View) ([]byte, error) {
 	}
 	outer := sheet{
 		View: view, Frame: view.frame(), Section: about.section, Title: title, Origin: p.origin,
-		Content: template.HTML(content.String()), Script: about.script,
+		Content: template.HTML(content.String()), Script: about.script, Onward: !about.end, Refresh: about.refresh,
 	}
 	if a, ok := view.(interface{ account() Account }); ok {
 		account := a.account()

@@ -206,7 +206,18 @@ type Consent struct {
 	Terms     Link
 }
 
-func (Consent) about() about { return about{template: "consent", title: "consent.title"} }
+func (Consent) about() about { return about{template: "consent", title: "consent.title", end: true} }
+
+// Onward takes the browser to the application by itself. Browsers hold form-action against every redirect that follows a form,
+// also against those that the application makes on its own account: a page in between ends that chain.
+type Onward struct {
+	Frame
+	To Link
+}
+
+func (v Onward) about() about {
+	return about{template: "onward", title: "onward.title", end: true, refresh: v.To}
+}
 
 // DeviceCode asks for the code that a device shows.
 type DeviceCode struct {
@@ -225,7 +236,7 @@ type DeviceConfirm struct {
 }
 
 func (DeviceConfirm) about() about {
-	return about{template: "device_confirm", title: "deviceConfirm.title"}
+	return about{template: "device_confirm", title: "deviceConfirm.title", end: true}
 }
 
 // DeviceDone says that the device goes on by itself, or that it was refused.
@@ -236,9 +247,9 @@ type DeviceDone struct {
 
 func (v DeviceDone) about() about {
 	if v.Refused {
-		return about{template: "device_done", title: "deviceDone.refused.title"}
+		return about{template: "device_done", title: "deviceDone.refused.title", end: true}
 	}
-	return about{template: "device_done", title: "deviceDone.title"}
+	return about{template: "device_done", title: "deviceDone.title", end: true}
 }
 
 // SignOut asks whether to sign out: DoEnd.
@@ -248,7 +259,7 @@ type SignOut struct {
 	Back      Link
 }
 
-func (SignOut) about() about { return about{template: "sign_out", title: "signOut.title"} }
+func (SignOut) about() about { return about{template: "sign_out", title: "signOut.title", end: true} }
 
 // SignedOut says that it is done. Next goes back to the application, or to signing in again.
 type SignedOut struct {
@@ -256,7 +267,9 @@ type SignedOut struct {
 	Next Link
 }
 
-func (SignedOut) about() about { return about{template: "signed_out", title: "signedOut.title"} }
+func (SignedOut) about() about {
+	return about{template: "signed_out", title: "signedOut.title", end: true}
+}
 
 // Failure is a way in which a request could not be answered.
 type Failure string
@@ -287,7 +300,7 @@ type Failed struct {
 }
 
 func (v Failed) about() about {
-	return about{template: "failed", title: "failure." + string(v.What) + ".title"}
+	return about{template: "failed", title: "failure." + string(v.What) + ".title", end: true}
 }
 
 // scopeTexts says what an application can do with a scope.

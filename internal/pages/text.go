@@ -57,7 +57,10 @@ func chooseLanguage(preferred, locales, accepted string) string {
 	if tag, err := language.Parse(preferred); err == nil {
 		own = append(own, tag)
 	}
-	browser, _, _ := language.ParseAcceptLanguage(accepted[:min(len(accepted), maxWishes)])
+	if len(accepted) > maxWishes {
+		accepted = accepted[:strings.LastIndexByte(accepted[:maxWishes], ',')+1]
+	}
+	browser, _, _ := language.ParseAcceptLanguage(accepted)
 	for _, wishes := range [][]language.Tag{own, asked, browser} {
 		if _, i, confidence := matcher.Match(wishes...); confidence != language.No {
 			return Languages[i]

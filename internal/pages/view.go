@@ -25,6 +25,8 @@ type about struct {
 	template string
 	title    string // key of the heading
 	script   bool
+	end      bool   // of the way: what the application gets is decided, or asked for, here
+	refresh  Link   // where the page leads by itself
 	section  string // of the account pages: which one it is
 }
 
@@ -191,6 +193,7 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		"qr":          qrCode,
 		"grouped":     grouped,
 		"initial":     initial,
+		"undirected":  undirected,
 		"passkey": func(mode string, options []byte, label, class string, conditional bool) passkey {
 			return passkey{mode, string(options), label, class, conditional}
 		},
@@ -222,25 +225,34 @@ type passkey struct {
 // quiet is the margin that readers of such codes need, in modules.
 const quiet = 4
 
-// qrCode draws a text, one pixel per module: the stylesheet makes it as large as it should be. Empty where the text is too long
-// for one; the page shows the key in letters anyway.
-func qrCode(text string) template.URL {
+// module is the width of one in pixels: enough for any camera, and narrow enough for a telephone.
+const module = 4
+
+// picture is an image that is part of the page.
+type picture struct {
+	URL  template.URL
+	Size int
+}
+
+// qrCode draws a text; nil where it is too long for that. The page shows the key in letters anyway.
+func qrCode(text string) *picture {
 	code, err := qr.Encode(text, qr.M, qr.Auto)
 	if err != nil {
-		return ""
+		return nil
 	}
-	size := code.Bounds().Dx()
-	picture := image.NewPaletted(image.Rect(0, 0, size+2*quiet, size+2*quiet), color.Palette{color.White, color.Black})
-	for y := range size {
-		for x := range size {
-			if r, _, _, _ := code.At(x, y).RGBA(); r == 0 {
-				picture.SetColorIndex(x+quiet, y+quiet, 1)
+	across := code.Bounds().Dx()
+	size := (across + 2*quiet) * module
+	drawn := image.NewPaletted(image.Rect(0, 0, size, size), color.Palette{color.White, color.Black})
+	for y := range across * module {
+		for x := range across * module {
+			if r, _, _, _ := code.At(x/module, y/module).RGBA(); r == 0 {
+				drawn.SetColorIndex(x+quiet*module, y+quiet*module, 1)
 			}
 		}
 	}
 	var b bytes.Buffer
-	if err := png.Encode(&b, picture); err != nil {
-		return ""
+	if err := png.Encode(&b, drawn); err != nil {
+		return nil
 	}
-	return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes()))
+	return &picture{template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(b.Bytes())), size}
 }

@@ -13,6 +13,7 @@ type Sample struct {
 	Name   string
 	Status int
 	View   pages.View
+	Moves  bool // to another page by itself
 }
 
 const (
@@ -22,7 +23,7 @@ const (
 	options      = `{"publicKey":{"challenge":"c2FtcGxlIGNoYWxsZW5nZSBmb3IgYSBwYWdl","rpId":"localhost","timeout":60000,"userVerification":"preferred"}}`
 	creation     = `{"publicKey":{"challenge":"c2FtcGxlIGNoYWxsZW5nZSBmb3IgYSBwYWdl","rp":{"id":"localhost","name":"Signet"},` +
 		`"user":{"id":"dXNyXzAx","name":"mara@aldermoor.example","displayName":"Mara Lindqvist"},` +
-		`"pubKeyCredParams":[{"type":"public-key","alg":-7}],"authenticatorSelection":{"residentKey":"required","userVerification":"required"}}}`
+		`"pubKeyCredParams":[{"type":"public-key","alg":-7},{"type":"public-key","alg":-257}],"authenticatorSelection":{"residentKey":"required","userVerification":"required"}}}`
 )
 
 var (
@@ -65,54 +66,55 @@ func Samples() []Sample {
 func signIn() []Sample {
 	frame, none := framed(pages.Frame{}), pages.Frame{}
 	return []Sample{
-		{"choose-account", 200, pages.ChooseAccount{Frame: frame, Accounts: []pages.KnownAccount{
+		{Name: "choose-account", Status: 200, View: pages.ChooseAccount{Frame: frame, Accounts: []pages.KnownAccount{
 			{ID: "1", Name: "Mara Lindqvist", LoginName: loginName, Organization: organization},
 			{ID: "2", Name: "Service desk", LoginName: "desk@aldermoor.example", Organization: organization, SignedOut: true}}}},
-		{"login-name", 200, pages.LoginName{Frame: frame, Passkey: []byte(options)}},
-		{"login-name-plain", 200, pages.LoginName{}},
-		{"login-name-missing", 400, pages.LoginName{Frame: wrong(pages.FieldLoginName, pages.Required())}},
-		{"password", 200, pages.Password{Frame: frame, LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
-		{"password-wrong", 400, pages.Password{Frame: wrong(pages.FieldPassword, pages.WrongPassword()), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
-		{"password-throttled", 429, pages.Password{Frame: wrong("", pages.Throttled(30*time.Second)), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
-		{"password-locked", 403, pages.Password{Frame: wrong("", pages.Locked()), LoginName: loginName, Other: to("/login")}},
-		{"password-again", 200, pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true}},
-		{"change-password", 200, pages.ChangePassword{Frame: frame, LoginName: loginName, Rules: rules}},
-		{"change-password-wrong", 400, pages.ChangePassword{Frame: framed(pages.Frame{Problems: []pages.Problem{
+		{Name: "login-name", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options)}},
+		{Name: "login-name-plain", Status: 200, View: pages.LoginName{}},
+		{Name: "login-name-missing", Status: 400, View: pages.LoginName{Frame: wrong(pages.FieldLoginName, pages.Required())}},
+		{Name: "password", Status: 200, View: pages.Password{Frame: frame, LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{Name: "password-wrong", Status: 400, View: pages.Password{Frame: wrong(pages.FieldPassword, pages.WrongPassword()), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{Name: "password-throttled", Status: 429, View: pages.Password{Frame: wrong("", pages.Throttled(30*time.Second)), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{Name: "password-locked", Status: 403, View: pages.Password{Frame: wrong("", pages.Locked()), LoginName: loginName, Other: to("/login")}},
+		{Name: "password-again", Status: 200, View: pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true}},
+		{Name: "change-password", Status: 200, View: pages.ChangePassword{Frame: frame, LoginName: loginName, Rules: rules}},
+		{Name: "change-password-wrong", Status: 400, View: pages.ChangePassword{Frame: framed(pages.Frame{Problems: []pages.Problem{
 			{Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(12)}, {Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}}}),
 			LoginName: loginName, Rules: rules}},
-		{"second-factor", 200, pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.TOTP, UsePasskey: to("/a"), UseRecovery: to("/b"), Other: to("/login")}},
-		{"second-factor-wrong", 400, pages.SecondFactor{Frame: wrong(pages.FieldCode, pages.WrongCode()), LoginName: loginName, Kind: pages.TOTP, UseRecovery: to("/b")}},
-		{"second-factor-passkey", 200, pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.Passkey, Options: []byte(options), UseTOTP: to("/a"), UseRecovery: to("/b")}},
-		{"second-factor-recovery", 200, pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.RecoveryCode, UseTOTP: to("/a"), UsePasskey: to("/b")}},
-		{"enrol-totp", 200, pages.EnrolTOTP{Frame: frame, Required: true, Key: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", UsePasskey: to("/a"),
+		{Name: "second-factor", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.TOTP, UsePasskey: to("/a"), UseRecovery: to("/b"), Other: to("/login")}},
+		{Name: "second-factor-wrong", Status: 400, View: pages.SecondFactor{Frame: wrong(pages.FieldCode, pages.WrongCode()), LoginName: loginName, Kind: pages.TOTP, UseRecovery: to("/b")}},
+		{Name: "second-factor-passkey", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.Passkey, Options: []byte(options), UseTOTP: to("/a"), UseRecovery: to("/b")}},
+		{Name: "second-factor-recovery", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.RecoveryCode, UseTOTP: to("/a"), UsePasskey: to("/b")}},
+		{Name: "enrol-totp", Status: 200, View: pages.EnrolTOTP{Frame: frame, Required: true, Key: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", UsePasskey: to("/a"),
 			URI: "otpauth://totp/Aldermoor%20Instruments:mara@aldermoor.example?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Aldermoor%20Instruments"}},
-		{"enrol-passkey", 200, pages.EnrolPasskey{Frame: frame, Required: true, Options: []byte(creation), UseTOTP: to("/a")}},
-		{"recovery-codes", 200, pages.RecoveryCodes{Frame: frame, Codes: codes, Next: to("/next")}},
-		{"verify-email", 200, pages.VerifyEmail{Frame: pages.Frame{Organization: organization}, Email: loginName, Again: true}},
-		{"email-verified", 200, pages.EmailVerified{Frame: pages.Frame{Organization: organization}, Email: loginName, Next: to("/account")}},
-		{"forgot-password", 200, pages.ForgotPassword{Frame: frame, LoginName: loginName, Back: to("/login")}},
-		{"reset-mail-sent", 200, pages.ResetMailSent{Frame: frame, LoginName: loginName, Back: to("/login")}},
-		{"reset-password", 200, pages.ResetPassword{LoginName: loginName, Code: "123456", Rules: rules}},
-		{"password-reset", 200, pages.PasswordReset{Next: to("/login")}},
-		{"consent", 200, pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: append(scopes, "notes.write"),
+		{Name: "enrol-passkey", Status: 200, View: pages.EnrolPasskey{Frame: frame, Required: true, Options: []byte(creation), UseTOTP: to("/a")}},
+		{Name: "recovery-codes", Status: 200, View: pages.RecoveryCodes{Frame: frame, Codes: codes, Next: to("/next")}},
+		{Name: "verify-email", Status: 200, View: pages.VerifyEmail{Frame: pages.Frame{Organization: organization}, Email: loginName, Again: true}},
+		{Name: "email-verified", Status: 200, View: pages.EmailVerified{Frame: pages.Frame{Organization: organization}, Email: loginName, Next: to("/account")}},
+		{Name: "forgot-password", Status: 200, View: pages.ForgotPassword{Frame: frame, LoginName: loginName, Back: to("/login")}},
+		{Name: "reset-mail-sent", Status: 200, View: pages.ResetMailSent{Frame: frame, LoginName: loginName, Back: to("/login")}},
+		{Name: "reset-password", Status: 200, View: pages.ResetPassword{LoginName: loginName, Code: "123456", Rules: rules}},
+		{Name: "password-reset", Status: 200, View: pages.PasswordReset{Next: to("/login")}},
+		{Name: "consent", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: append(scopes, "notes.write"),
 			Privacy: out("https://fieldbook.example/privacy"), Terms: out("https://fieldbook.example/terms")}},
-		{"device-code", 200, pages.DeviceCode{}},
-		{"device-code-wrong", 400, pages.DeviceCode{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.WrongCode()}}}, UserCode: "WDJB-MJHX"}},
-		{"device-confirm", 200, pages.DeviceConfirm{Frame: frame, LoginName: loginName, UserCode: "WDJB-MJHT", Scopes: scopes}},
-		{"device-done", 200, pages.DeviceDone{Frame: frame}},
-		{"device-refused", 200, pages.DeviceDone{Frame: frame, Refused: true}},
-		{"sign-out", 200, pages.SignOut{Frame: frame, LoginName: loginName, Back: to("/account")}},
-		{"signed-out", 200, pages.SignedOut{Frame: frame, Next: out("com.fieldbook.app:/signed-out")}},
-		{"failed-expired", 400, pages.Failed{Frame: frame, What: pages.Expired, Next: out("https://fieldbook.example/"), RequestID: "req_01JTDY3V8Q6M2K"}},
-		{"failed-elsewhere", 403, pages.Failed{Frame: none, What: pages.FromElsewhere, RequestID: "req_01JTDY3V8Q6M2K"}},
-		{"failed-cookie", 400, pages.Failed{Frame: none, What: pages.NoCookie, RequestID: "req_01JTDY3V8Q6M2K"}},
-		{"failed-request", 400, pages.Failed{Frame: frame, What: pages.BadRequest, Detail: pages.Said("redirect_uri is not registered for this application"), RequestID: "req_01JTDY3V8Q6M2K"}},
-		{"failed-link", 400, pages.Failed{Frame: none, What: pages.BadLink, Next: to("/forgot")}},
-		{"failed-permitted", 403, pages.Failed{Frame: frame, What: pages.NotPermitted}},
-		{"failed-found", 404, pages.Failed{Frame: none, What: pages.NotFound}},
-		{"failed-many", 429, pages.Failed{Frame: none, What: pages.TooMany}},
-		{"failed-unavailable", 503, pages.Failed{Frame: none, What: pages.Unavailable}},
-		{"failed-broken", 500, pages.Failed{Frame: none, What: pages.Broken, RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "onward", Status: 200, View: pages.Onward{Frame: frame, To: out("https://fieldbook.example/callback?code=a&state=b")}, Moves: true},
+		{Name: "device-code", Status: 200, View: pages.DeviceCode{}},
+		{Name: "device-code-wrong", Status: 400, View: pages.DeviceCode{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.WrongCode()}}}, UserCode: "WDJB-MJHX"}},
+		{Name: "device-confirm", Status: 200, View: pages.DeviceConfirm{Frame: frame, LoginName: loginName, UserCode: "WDJB-MJHT", Scopes: scopes}},
+		{Name: "device-done", Status: 200, View: pages.DeviceDone{Frame: frame}},
+		{Name: "device-refused", Status: 200, View: pages.DeviceDone{Frame: frame, Refused: true}},
+		{Name: "sign-out", Status: 200, View: pages.SignOut{Frame: frame, LoginName: loginName, Back: to("/account")}},
+		{Name: "signed-out", Status: 200, View: pages.SignedOut{Frame: frame, Next: out("com.fieldbook.app:/signed-out")}},
+		{Name: "failed-expired", Status: 400, View: pages.Failed{Frame: frame, What: pages.Expired, Next: out("https://fieldbook.example/"), RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "failed-elsewhere", Status: 403, View: pages.Failed{Frame: none, What: pages.FromElsewhere, RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "failed-cookie", Status: 400, View: pages.Failed{Frame: none, What: pages.NoCookie, RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "failed-request", Status: 400, View: pages.Failed{Frame: frame, What: pages.BadRequest, Detail: pages.Said("redirect_uri is not registered for this application"), RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "failed-link", Status: 400, View: pages.Failed{Frame: none, What: pages.BadLink, Next: to("/forgot")}},
+		{Name: "failed-permitted", Status: 403, View: pages.Failed{Frame: frame, What: pages.NotPermitted}},
+		{Name: "failed-found", Status: 404, View: pages.Failed{Frame: none, What: pages.NotFound}},
+		{Name: "failed-many", Status: 429, View: pages.Failed{Frame: none, What: pages.TooMany}},
+		{Name: "failed-unavailable", Status: 503, View: pages.Failed{Frame: none, What: pages.Unavailable}},
+		{Name: "failed-broken", Status: 500, View: pages.Failed{Frame: none, What: pages.Broken, RequestID: "req_01JTDY3V8Q6M2K"}},
 	}
 }
 
@@ -126,24 +128,24 @@ func account() []Sample {
 		{Field: pages.FieldLanguage, Message: pages.NotValid()}, {Field: pages.FieldGender, Message: pages.NotValid()}}})
 	refused.FirstName, refused.EmailProven, refused.ProveEmail = "", false, to("/verify")
 	return []Sample{
-		{"account-profile", 200, profile},
-		{"account-profile-wrong", 400, refused},
-		{"account-password", 200, pages.OwnPassword{Account: plain, Rules: rules}},
-		{"account-security", 200, pages.Security{Account: plain, RecoveryCodes: 7, AddTOTP: to("/t"), AddPasskey: to("/p"), Factors: []pages.Factor{
+		{Name: "account-profile", Status: 200, View: profile},
+		{Name: "account-profile-wrong", Status: 400, View: refused},
+		{Name: "account-password", Status: 200, View: pages.OwnPassword{Account: plain, Rules: rules}},
+		{Name: "account-security", Status: 200, View: pages.Security{Account: plain, RecoveryCodes: 7, AddTOTP: to("/t"), AddPasskey: to("/p"), Factors: []pages.Factor{
 			{ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Added: morning}, {ID: "f2", Kind: pages.TOTP, Added: morning.Add(time.Hour)}}}},
-		{"account-security-none", 200, pages.Security{Account: plain, AddTOTP: to("/t"), AddPasskey: to("/p")}},
-		{"account-sessions", 200, pages.Sessions{Account: plain, Sessions: []pages.Session{
+		{Name: "account-security-none", Status: 200, View: pages.Security{Account: plain, AddTOTP: to("/t"), AddPasskey: to("/p")}},
+		{Name: "account-sessions", Status: 200, View: pages.Sessions{Account: plain, Sessions: []pages.Session{
 			{ID: "s1", Current: true, Browser: "Firefox on Linux", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)},
 			{ID: "s2", Browser: "Safari on iPhone", Address: "2001:db8::7:1", Started: morning.Add(-2 * time.Hour), Ends: morning.Add(10 * time.Hour)},
 			{ID: "s3", Started: morning.Add(-3 * time.Hour), Ends: morning.Add(9 * time.Hour)}}}},
-		{"account-tokens", 200, pages.Tokens{Account: plain, Days: 90, Tokens: []pages.Token{
+		{Name: "account-tokens", Status: 200, View: pages.Tokens{Account: plain, Days: 90, Tokens: []pages.Token{
 			{ID: "t1", Name: "Backup script", Created: morning, Expires: morning.AddDate(0, 0, 90)}, {ID: "t2", Created: morning, Expires: morning.AddDate(0, 0, 30)}}}},
-		{"account-tokens-wrong", 400, pages.Tokens{Account: mine(pages.Frame{Problems: []pages.Problem{
+		{Name: "account-tokens-wrong", Status: 400, View: pages.Tokens{Account: mine(pages.Frame{Problems: []pages.Problem{
 			{Field: pages.FieldTokenName, Message: pages.TooLong(200)}, {Field: pages.FieldTokenDays, Message: pages.NotValid()}}}), Days: 365}},
-		{"account-new-token", 200, pages.NewToken{Account: plain, TokenName: "Backup script", Secret: "sgn_pat_3mKq8VtY2cZr7LwXb5NfJ4hGd9sPvA6eTuQ1oRiMyBk", Expires: morning.AddDate(0, 0, 90)}},
-		{"account-applications", 200, pages.Applications{Account: plain, Applications: []pages.Application{
+		{Name: "account-new-token", Status: 200, View: pages.NewToken{Account: plain, TokenName: "Backup script", Secret: "sgn_pat_3mKq8VtY2cZr7LwXb5NfJ4hGd9sPvA6eTuQ1oRiMyBk", Expires: morning.AddDate(0, 0, 90)}},
+		{Name: "account-applications", Status: 200, View: pages.Applications{Account: plain, Applications: []pages.Application{
 			{ID: "a1", Name: application, Scopes: scopes, Since: morning}, {ID: "a2", Name: "Timesheets", Scopes: []string{"openid"}, Since: morning}}}},
-		{"account-applications-none", 200, pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected(application)})}},
-		{"account-language", 200, pages.Language{Account: plain, PreferredLanguage: "de"}},
+		{Name: "account-applications-none", Status: 200, View: pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected(application)})}},
+		{Name: "account-language", Status: 200, View: pages.Language{Account: plain, PreferredLanguage: "de"}},
 	}
 }

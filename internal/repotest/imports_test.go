@@ -16,7 +16,7 @@ var (
 	// outside is what the rules of the product know nothing of: protocols, databases, generated code.
 	outside = []string{"gen", "net/http", "database/sql", "internal/store", "internal/api", "internal/rpc", "internal/server", "internal/web", "internal/oidc", "internal/login", "internal/pages"}
 
-	testOnly = []string{"internal/eventtest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/mailtest", "internal/factortest",
+	testOnly = []string{"internal/eventtest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/mailtest", "internal/factortest", "internal/pagestest",
 		"internal/repotest", "test"}
 
 	mayOnlyImport = []struct {
@@ -31,6 +31,7 @@ var (
 		{"internal/access", []string{"internal/errs", "internal/event"}},
 		{"internal/outbound", []string{"internal/errs"}},
 		{"internal/call", []string{"internal/access", "internal/event", "internal/errs"}},
+		{"internal/pages", nil},
 	}
 
 	mayNotImport = []struct {

@@ -19,10 +19,12 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // stepLimit is how long one step may take before the test fails. Machines that run tests are slow at times.
@@ -38,7 +40,7 @@ func Start(t testing.TB) *Browser {
 	if path == "" {
 		unavailable(t, "no Chromium was found: run this through scripts/with-browser.sh")
 	}
-	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.UserDataDir(t.TempDir()), chromedp.NoSandbox}
+	options := []chromedp.ExecAllocatorOption{chromedp.ExecPath(path), chromedp.NoSandbox}
 	for _, flag := range []string{"disable-gpu", "disable-quic", "no-first-run", "no-default-browser-check", "disable-background-networking",
 		"disable-component-update", "disable-sync", "disable-default-apps", "disable-extensions", "hide-scrollbars", "disable-dev-shm-usage"} {
 		options = append(options, chromedp.Flag(flag, true))
@@ -49,7 +51,10 @@ func Start(t testing.TB) *Browser {
 	t.Cleanup(stop)
 	// A browser that is newer than the client says things that it does not know: nothing a test needs.
 	ctx, cancel := chromedp.NewContext(allocated, chromedp.WithErrorf(func(string, ...any) {}))
-	t.Cleanup(cancel)
+	t.Cleanup(func() {
+		_ = chromedp.Cancel(ctx) // waits until it has ended and its profile is gone
+		cancel()
+	})
 	if err := chromedp.Run(ctx); err != nil {
 		t.Fatalf("starting %s: %v", path, err)
 	}
@@ -83,6 +88,8 @@ type Tab struct {
 
 	mu        sync.Mutex
 	complains []string
+	complaint chan struct{} // has something when there may be a complaint
+	moved     chan struct{} // has something when the page may be another one
 }
 
 // Tab opens a window.
@@ -103,7 +110,7 @@ func (b *Browser) Tab(t testing.TB) *Tab {
 		cancel()
 		_ = target.DisposeBrowserContext(profile).Do(executor) // the browser may have gone before
 	})
-	tab := &Tab{t: t, ctx: ctx}
+	tab := &Tab{t: t, ctx: ctx, complaint: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
 	chromedp.ListenTarget(ctx, tab.listen)
 	tab.Do(chromedp.Navigate("about:blank"))
 	return tab
@@ -126,12 +133,56 @@ func (tab *Tab) listen(e any) {
 			return
 		}
 		said = fmt.Sprintf("%s %s: %s %s", e.Entry.Source, e.Entry.Level, e.Entry.Text, e.Entry.URL)
+	case *page.EventFrameNavigated:
+		wake(tab.moved)
+		return
 	default:
 		return
 	}
 	tab.mu.Lock()
 	defer tab.mu.Unlock()
 	tab.complains = append(tab.complains, said)
+	wake(tab.complaint)
+}
+
+func wake(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// NextComplaint waits until the browser complains.
+func (tab *Tab) NextComplaint() string {
+	tab.t.Helper()
+	limit := time.After(stepLimit)
+	for {
+		if said := tab.Complaints(); len(said) > 0 {
+			return said[0]
+		}
+		select {
+		case <-tab.complaint:
+		case <-limit:
+			tab.t.Fatalf("the browser had nothing to complain about for %s", stepLimit)
+		}
+	}
+}
+
+// WaitUntilAt waits until the page of this address is there, whatever comes in between.
+func (tab *Tab) WaitUntilAt(address string) {
+	tab.t.Helper()
+	limit := time.After(stepLimit)
+	for {
+		at := tab.At()
+		if at == address {
+			return
+		}
+		select {
+		case <-tab.moved:
+		case <-limit:
+			tab.t.Fatalf("the browser is at %s and not at %s", at, address)
+		}
+	}
 }
 
 // Complaints gives what the browser has complained about since they were last asked for.
@@ -186,7 +237,11 @@ func (tab *Tab) Open(address string) {
 // Fill types into a field, in place of what was there.
 func (tab *Tab) Fill(selector, text string) {
 	tab.t.Helper()
-	tab.Do(chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.SetValue(selector, "", chromedp.ByQuery), chromedp.SendKeys(selector, text, chromedp.ByQuery))
+	if text == "" {
+		text = kb.Delete
+	}
+	tab.Do(chromedp.WaitVisible(selector, chromedp.ByQuery), chromedp.Focus(selector, chromedp.ByQuery),
+		chromedp.Evaluate(fmt.Sprintf("document.querySelector(%q).select()", selector), nil), chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
 // Choose selects an option by its value.

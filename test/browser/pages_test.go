@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,16 +19,37 @@ import (
 // preview serves all pages at an address that browsers treat as safe.
 func preview(t *testing.T) string {
 	t.Helper()
+	return serve(t, func(origin *url.URL) http.Handler {
+		handler, err := pagestest.Handler(origin, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return handler
+	})
+}
+
+// serve gives what it serves the address that it is served at.
+func serve(t *testing.T, handler func(origin *url.URL) http.Handler) string {
+	t.Helper()
 	server := httptest.NewUnstartedServer(nil)
-	address := strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "localhost", 1)
-	handler, err := pagestest.Handler(&url.URL{Scheme: "http", Host: address}, slog.New(slog.DiscardHandler))
+	origin := &url.URL{Scheme: "http", Host: strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "localhost", 1)}
+	server.Config.Handler = handler(origin)
+	server.Start()
+	t.Cleanup(server.Close)
+	return origin.String()
+}
+
+// with serves pages besides something else.
+func with(t *testing.T, origin *url.URL, also func(p *pages.Pages, mux *http.ServeMux)) http.Handler {
+	t.Helper()
+	p, err := pages.New(pages.Config{ExternalURL: origin, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	server.Config.Handler = handler
-	server.Start()
-	t.Cleanup(server.Close)
-	return "http://" + address
+	mux := http.NewServeMux()
+	mux.Handle(pages.AssetsPath, p.Assets())
+	also(p, mux)
+	return p.SameOrigin(mux)
 }
 
 func TestEveryPageInEveryLanguage(t *testing.T) {
@@ -35,15 +57,17 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 	b, origin := browser.Start(t), preview(t)
 	for _, language := range pages.Languages {
 		t.Run(language, func(t *testing.T) {
+			t.Parallel()
 			tab := b.Tab(t)
-			for _, s := range pagestest.Samples() {
+			for _, s := range samples() {
 				tab.Look(browser.Desktop)
 				tab.Open(origin + "/preview/" + language + "/" + s.Name)
-				report(t, s.Name, "axe", tab.Axe())
+				first := language == pages.Languages[0] // colours are the same in all
+				report(t, s.Name, "axe", tab.Axe(first))
 				report(t, s.Name, "does not fit 800 pixels", tab.Overflowing())
-				if language == pages.Languages[0] { // colours are the same in all
+				if first {
 					tab.Look(browser.Night)
-					report(t, s.Name, "axe in the dark", tab.Axe())
+					report(t, s.Name, "axe in the dark", tab.Axe(first))
 				}
 				tab.Look(browser.Narrow)
 				report(t, s.Name, "does not fit 360 pixels", tab.Overflowing())
@@ -51,6 +75,11 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// samples are those that stay where they are.
+func samples() []pagestest.Sample {
+	return slices.DeleteFunc(pagestest.Samples(), func(s pagestest.Sample) bool { return s.Moves })
 }
 
 func report(t *testing.T, page, about string, lines []string) {
@@ -65,26 +94,18 @@ var hostile = `"'><script>document.title='taken'</script><img src=x onerror=aler
 
 func TestHostileNamesStayTextAndFit(t *testing.T) {
 	b := browser.Start(t)
-	server := httptest.NewUnstartedServer(nil)
-	address := strings.Replace(server.Listener.Addr().String(), "127.0.0.1", "localhost", 1)
-	p, err := pages.New(pages.Config{ExternalURL: &url.URL{Scheme: "http", Host: address}, Log: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle(pages.AssetsPath, p.Assets())
-	samples := pagestest.Filled(hostile)
-	for _, s := range samples {
-		mux.HandleFunc("/"+s.Name, func(w http.ResponseWriter, r *http.Request) { p.Render(w, r, http.StatusOK, s.View) })
-	}
-	server.Config.Handler = mux
-	server.Start()
-	t.Cleanup(server.Close)
-
+	filled := slices.DeleteFunc(pagestest.Filled(hostile), func(s pagestest.Sample) bool { return s.Moves })
+	origin := serve(t, func(origin *url.URL) http.Handler {
+		return with(t, origin, func(p *pages.Pages, mux *http.ServeMux) {
+			for _, s := range filled {
+				mux.HandleFunc("/"+s.Name, func(w http.ResponseWriter, r *http.Request) { p.Render(w, r, http.StatusOK, s.View) })
+			}
+		})
+	})
 	tab := b.Tab(t)
 	tab.Look(browser.Narrow)
-	for _, s := range samples {
-		tab.Open("http://" + address + "/" + s.Name)
+	for _, s := range filled {
+		tab.Open(origin + "/" + s.Name)
 		report(t, s.Name, "does not fit 360 pixels", tab.Overflowing())
 		report(t, s.Name, "the browser complains", tab.Complaints())
 		var title string
@@ -101,11 +122,14 @@ func TestPictures(t *testing.T) {
 	}
 	b, origin := browser.Start(t), preview(t)
 	tab := b.Tab(t)
-	for _, s := range pagestest.Samples() {
-		for name, look := range map[string]browser.Look{"light": browser.Desktop, "dark": browser.Night, "phone": browser.Phone} {
-			tab.Look(look)
+	for _, s := range samples() {
+		for _, p := range []struct {
+			name string
+			look browser.Look
+		}{{"light", browser.Desktop}, {"dark", browser.Night}, {"phone", browser.Phone}} {
+			tab.Look(p.look)
 			tab.Open(origin + "/preview/en/" + s.Name)
-			tab.Picture(filepath.Join("..", "..", "docs", "screenshots", s.Name+"-"+name+".png"))
+			tab.Picture(filepath.Join("..", "..", "docs", "screenshots", s.Name+"-"+p.name+".png"))
 		}
 	}
 }

@@ -48,7 +48,7 @@ func (tab *Tab) Picture(path string) {
 
 // reduced keeps the most frequent colours and takes the nearest of them for the others, which are the edges of letters.
 func reduced(full image.Image) image.Image {
-	const most = 32
+	const most = 64
 	count := map[color.RGBA]int{}
 	bounds := full.Bounds()
 	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
