@@ -29,9 +29,6 @@ func (c *Client) ID() string {
 	return c.Service.ID
 }
 
-// Public tells that the client cannot prove who it is.
-func (c *Client) Public() bool { return c.App != nil && c.App.State.AuthMethod == app.NoAuth }
-
 // may refuses a way to tokens that is not the client's. Errors: ErrUnauthorizedClient.
 func (c *Client) may(g app.GrantType) error {
 	if c.App == nil || !slices.Contains(c.App.State.GrantTypes, g) {

@@ -125,12 +125,10 @@ func (s *server) DeviceAuthorization(ctx context.Context, r *op.ClientRequest[zi
 		VerificationURIComplete: page + "?user_code=" + d.UserCode, ExpiresIn: int(d.Life.Seconds()), Interval: int(d.Interval.Seconds())}), nil
 }
 
-// Introspect implements op.Server. Only a client that has proven who it is gets here.
+// Introspect implements op.Server. The library refuses requests without a credential, and a public client has none to
+// send.
 func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionRequest]) (*op.Response, error) {
 	c, err := s.authenticate(ctx, r.Header, r.Data.ClientCredentials)
-	if err == nil && c.Public() {
-		err = grant.ErrInvalidClient
-	}
 	if err != nil {
 		return nil, failed(ctx, err)
 	}
