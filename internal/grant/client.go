@@ -2,7 +2,6 @@ package grant
 
 import (
 	"context"
-	"crypto/subtle"
 	"slices"
 	"strings"
 
@@ -11,7 +10,6 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -92,7 +90,7 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 		if err != nil {
 			return nil, err
 		}
-		if !appSecretMatches(stored, c.Secret) {
+		if !app.SecretMatches(&a.State, stored, c.Secret, g.Clock()) {
 			return nil, ErrInvalidClient
 		}
 	case app.PrivateKeyJWT:
@@ -150,28 +148,11 @@ func (g *Grants) service(ctx context.Context, id string) (*event.Object[user.Use
 	return u, nil
 }
 
-// appSecretMatches tells whether text is the secret of an application. How long it takes says nothing about what is
-// stored.
-func appSecretMatches(stored *event.Row, text string) bool {
-	kind, hash, ok := secret.ParseToken(text)
-	if !ok || kind != secret.Client {
-		return false
-	}
-	want := make([]byte, len(hash))
-	if stored != nil {
-		want = stored.Value
-	}
-	return subtle.ConstantTimeCompare(want, hash) == 1
-}
-
 // appKeys are the public keys of an application: those registered with it, or those that it publishes.
 func (g *Grants) appKeys(ctx context.Context, a *app.App, keyID string) ([]jose.JSONWebKey, error) {
-	now := g.now()
 	var keys []jose.JSONWebKey
-	for _, k := range a.Keys {
-		if k.Expires == 0 || now < k.Expires {
-			keys = append(keys, publicKey(k.ID, k.Public)...)
-		}
+	for _, k := range a.KeysAt(g.Clock()) {
+		keys = append(keys, publicKey(k.ID, k.Public)...)
 	}
 	if a.KeySetURI == "" || g.KeySets == nil {
 		return keys, nil

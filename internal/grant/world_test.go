@@ -86,7 +86,11 @@ func newWorld(t *testing.T) *world {
 	add := func(id, org string, typ app.Type, change func(*app.Settings)) {
 		own := settings
 		change(&own)
-		eventtest.Given(t, s, app.Kind, "app_"+id, org, nil, app.Added{Name: id, NameKey: id, Type: typ, Settings: own})
+		facts := []event.Fact[app.App]{app.Added{Name: id, NameKey: id, Type: typ, Settings: own}}
+		if own.AuthMethod.BySecret() {
+			facts = append(facts, app.SecretSet{})
+		}
+		eventtest.Given(t, s, app.Kind, "app_"+id, org, nil, facts...)
 	}
 	add("web", "org_a", app.Web, func(s *app.Settings) { s.AuthMethod = app.SecretBasic })
 	add("spa", "org_a", app.SPA, func(*app.Settings) {})

@@ -147,12 +147,14 @@ func (w *world) application(typ app.Type, method app.AuthMethod, change ...func(
 	}
 	id = app.Kind.NewID()
 	w.do(event.Command{Write: []event.Ref{app.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+		facts := []event.Fact[app.App]{app.Added{Name: "Shop", NameKey: "shop", Type: typ, Settings: s}}
 		if method == app.SecretBasic || method == app.SecretPost {
 			text, hash := secret.NewToken(secret.Client)
 			secretText = text
 			tx.PutRow(event.Row{RowKey: app.SecretRow(id), Value: hash})
+			facts = append(facts, app.SecretSet{})
 		}
-		_, err := app.Kind.Create(tx, id, w.org, app.Added{Name: "Shop", NameKey: "shop", Type: typ, Settings: s})
+		_, err := app.Kind.Create(tx, id, w.org, facts...)
 		return err
 	}})
 	return id, secretText
