@@ -58,7 +58,11 @@ func ErrorPage(p *pages.Pages) func(w http.ResponseWriter, r *http.Request, stat
 		if status == http.StatusBadRequest {
 			what = pages.BadRequest
 		}
-		p.Render(w, r, status, pages.Failed{What: what, RequestID: call.From(r.Context()).RequestID})
+		view := pages.Failed{What: what, RequestID: call.From(r.Context()).RequestID}
+		if e, ours := errors.AsType[*errs.Error](err); ours && status == http.StatusBadRequest {
+			view.Detail = pages.Said(e.Message) // for whoever looks after the application
+		}
+		p.Render(w, r, status, view)
 	}
 }
 

@@ -300,6 +300,5 @@ func (v *visit) approve(consented []string) error {
 	if err != nil {
 		return err
 	}
-	redirect(v.w, v.r, back)
-	return nil
+	return v.leave(back)
 }

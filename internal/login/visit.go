@@ -180,7 +180,21 @@ func (v *visit) sayNo(why *errs.Error) error {
 	if err != nil {
 		return err
 	}
-	redirect(v.w, v.r, back)
+	return v.leave(back)
+}
+
+// leave sends the browser to the application. After a form, which always leads to an address with an account, browsers would hold
+// the application's own redirects against our policy for forms: a page in between ends that.
+func (v *visit) leave(to string) error {
+	if v.r.Method != http.MethodPost && v.r.URL.Query().Get(paramAccount) == "" {
+		redirect(v.w, v.r, to)
+		return nil
+	}
+	link, err := pages.Outward(to)
+	if err != nil {
+		return err
+	}
+	v.render(pages.Onward{Frame: v.frame(pages.Frame{}), To: link}, nil)
 	return nil
 }
 
