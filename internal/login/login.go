@@ -73,7 +73,7 @@ func (l *Login) serve(w http.ResponseWriter, r *http.Request) {
 		l.fail(w, r, http.StatusMethodNotAllowed, pages.BadRequest)
 		return
 	}
-	if err := r.ParseForm(); err != nil {
+	if err := r.ParseForm(); err != nil || !pages.Readable(r.Form) {
 		l.fail(w, r, http.StatusBadRequest, pages.BadRequest)
 		return
 	}
@@ -141,7 +141,7 @@ func redirect(w http.ResponseWriter, r *http.Request, to string) {
 // here is the address of the page with some of its parameters changed; empty ones are left out.
 func here(r *http.Request, change url.Values) string {
 	query := url.Values{}
-	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther} {
+	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther, paramAgain} {
 		value := r.URL.Query().Get(name)
 		if changed, ok := change[name]; ok {
 			value = changed[0]
@@ -160,4 +160,5 @@ const (
 	paramAccount = "account" // the session that was chosen
 	paramWith    = "with"    // the kind of factor to prove or to add
 	paramOther   = "other"   // another account than those in the browser
+	paramAgain   = "again"   // the page to go to needs a proof that is recent
 )

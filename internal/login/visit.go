@@ -149,6 +149,9 @@ func (v *visit) next() (step, error) {
 		return newPassword{}, nil
 	}
 	if v.pending == nil {
+		if v.r.URL.Query().Get(paramAgain) != "" && !session.Recent(v.bearer, v.Clock()) {
+			return v.again(), nil
+		}
 		return arrived{}, nil
 	}
 	need, err := v.Grants.Needs(v.r.Context(), v.pending, v.bearer)
@@ -164,6 +167,14 @@ func (v *visit) next() (step, error) {
 		return consent{}, nil
 	}
 	return arrived{}, nil
+}
+
+// again is how somebody proves once more to be there: by the password, or by a factor that was picked instead.
+func (v *visit) again() step {
+	if v.has(pages.FactorKind(v.r.URL.Query().Get(paramWith))) {
+		return secondFactor{}
+	}
+	return password{}
 }
 
 // silent answers an application that wants nobody to be asked anything.

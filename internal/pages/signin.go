@@ -40,6 +40,8 @@ type Password struct {
 	Again     bool // somebody who is signed in proves it once more
 	Forgot    Link
 	Other     Link // to choose another account
+	// UsePasskey leads to the page that asks for a passkey instead.
+	UsePasskey Link
 }
 
 func (v Password) about() about {
@@ -94,7 +96,8 @@ func (v SecondFactor) about() about {
 	return a
 }
 
-// EnrolTOTP shows the key for an app that makes codes, and asks for the first of them in FieldCode.
+// EnrolTOTP shows the key for an app that makes codes, and asks for the first of them in FieldCode. The key comes back in
+// FieldKey.
 type EnrolTOTP struct {
 	Frame
 	Required   bool   // the sign-in does not go on without

@@ -45,7 +45,8 @@ func wrong(field string, m pages.Message) pages.Frame {
 
 func mine(f pages.Frame) pages.Account {
 	f.Organization = organization
-	return pages.Account{Frame: f, Name: "Mara Lindqvist", LoginName: loginName}
+	f.Session = "ses_1"
+	return pages.Account{Frame: f, Name: "Mara Lindqvist", LoginName: loginName, Switch: to("/login")}
 }
 
 func to(path string) pages.Link { return pages.To(path, nil) }
@@ -76,7 +77,7 @@ func signIn() []Sample {
 		{Name: "password-wrong", Status: 400, View: pages.Password{Frame: wrong(pages.FieldPassword, pages.WrongPassword()), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-throttled", Status: 429, View: pages.Password{Frame: wrong("", pages.Throttled(30*time.Second)), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-locked", Status: 403, View: pages.Password{Frame: wrong("", pages.Locked()), LoginName: loginName, Other: to("/login")}},
-		{Name: "password-again", Status: 200, View: pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true}},
+		{Name: "password-again", Status: 200, View: pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true, UsePasskey: to("/a")}},
 		{Name: "change-password", Status: 200, View: pages.ChangePassword{Frame: frame, LoginName: loginName, Rules: rules}},
 		{Name: "change-password-wrong", Status: 400, View: pages.ChangePassword{Frame: framed(pages.Frame{Problems: []pages.Problem{
 			{Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(12)}, {Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}}}),
@@ -145,7 +146,7 @@ func account() []Sample {
 		{Name: "account-new-token", Status: 200, View: pages.NewToken{Account: plain, TokenName: "Backup script", Secret: "sgn_pat_3mKq8VtY2cZr7LwXb5NfJ4hGd9sPvA6eTuQ1oRiMyBk", Expires: morning.AddDate(0, 0, 90)}},
 		{Name: "account-applications", Status: 200, View: pages.Applications{Account: plain, Applications: []pages.Application{
 			{ID: "a1", Name: application, Scopes: scopes, Since: morning}, {ID: "a2", Name: "Timesheets", Scopes: []string{"openid"}, Since: morning}}}},
-		{Name: "account-applications-none", Status: 200, View: pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected(application)})}},
+		{Name: "account-applications-none", Status: 200, View: pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected()})}},
 		{Name: "account-language", Status: 200, View: pages.Language{Account: plain, PreferredLanguage: "de"}},
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/signet-idm/signet/gen/openapi"
+	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
@@ -181,6 +182,10 @@ func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secr
 	}
 	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
 		Clock: time.Now}).Mount(site)
+	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now}
+	for path, handler := range own.Handlers() {
+		site.Handle(path, handler)
+	}
 	return nil
 }
 
