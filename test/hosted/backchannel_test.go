@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -103,7 +104,17 @@ func listening(t *testing.T) *world {
 }
 
 func TestApplicationsAreToldWhenASessionEnds(t *testing.T) {
-	w := listening(t)
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		config := server.Config{OutboundAllow: []string{"127.0.0.0/8"}}
+		if db.Engine == testdb.Postgres {
+			config.Database = db.URL
+		}
+		tellEverybody(t, open(t, config))
+	})
+}
+
+func tellEverybody(t *testing.T, w *world) {
+	t.Helper()
 	shop, news, deaf, never := w.ear("Shop"), w.ear("News"), w.ear("Deaf"), w.ear("Never")
 	jo := w.person(w.org, true)
 	b := w.signedIn(jo)

@@ -2,6 +2,7 @@ package hosted
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -80,7 +81,7 @@ func withMail(t *testing.T) *world {
 func open(t *testing.T, config server.Config) *world {
 	t.Helper()
 	w := &world{t: t, log: &lines{}}
-	config.Listen, config.DataDir = "127.0.0.1:0", t.TempDir()
+	config.Listen, config.DataDir = cmp.Or(config.Listen, "127.0.0.1:0"), t.TempDir()
 	s, err := server.Open(t.Context(), config, slog.New(slog.NewTextHandler(w.log, nil)))
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
