@@ -175,9 +175,13 @@ func (tab *Tab) WaitUntilAt(address string) {
 	tab.t.Helper()
 	limit := time.After(stepLimit)
 	for {
-		at := tab.At()
-		if at == address {
+		var at string
+		err := tab.try(chromedp.Location(&at))
+		if err == nil && at == address {
 			return
+		}
+		if err != nil { // the page left while it was asked: it says where to when it is there
+			at = "on its way (" + err.Error() + ")"
 		}
 		select {
 		case <-tab.moved:
