@@ -125,8 +125,7 @@ func (s *server) DeviceAuthorization(ctx context.Context, r *op.ClientRequest[zi
 		VerificationURIComplete: page + "?user_code=" + d.UserCode, ExpiresIn: int(d.Life.Seconds()), Interval: int(d.Interval.Seconds())}), nil
 }
 
-// Introspect implements op.Server. The library refuses requests without a credential, and a public client has none to
-// send.
+// Introspect implements op.Server. The gate refuses requests without a credential, and a public client has none to send.
 func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionRequest]) (*op.Response, error) {
 	c, err := s.authenticate(ctx, r.Header, r.Data.ClientCredentials)
 	if err != nil {

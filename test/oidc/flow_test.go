@@ -303,8 +303,9 @@ func TestWhoSeesAndEndsTokens(t *testing.T) {
 		}
 		for name, got := range map[string]reply{
 			"a public client": ask("/oauth/introspect", public, "", tokens.AccessToken), "a wrong secret": ask("/oauth/introspect", id, otherSecret, tokens.AccessToken),
+			"a client without its secret": ask("/oauth/introspect", id, "", tokens.AccessToken), "nobody": w.post("/oauth/introspect", url.Values{"token": {tokens.AccessToken}}),
 		} {
-			if got.status != 401 && got.status != 400 || got.json["error"] != "invalid_client" {
+			if got.status != 401 || got.json["error"] != "invalid_client" || !strings.HasPrefix(got.header.Get("Www-Authenticate"), "Basic ") {
 				t.Errorf("%s: got %+v", name, got)
 			}
 		}
