@@ -289,11 +289,47 @@ func TestTheApplicationsOfASession(t *testing.T) {
 		_, err := w.exchange(client, w.code(ask(client, "openid"), in))
 		must(t, err)
 	}
-	clients, err := w.ClientsOf(t.Context(), in.Token.ID)
+	other := w.signIn("usr_a")
+	_, err := w.exchange("app_spa", w.code(ask("app_spa", "openid"), other))
 	must(t, err)
-	if !slices.Equal(clients, []string{"app_spa", "app_jwt"}) {
-		t.Errorf("got %q", clients)
+	left := func(want ...string) {
+		t.Helper()
+		visited, err := w.Left(t.Context(), "usr_a")
+		must(t, err)
+		var got []string
+		for _, v := range visited {
+			for _, client := range v.Clients {
+				got = append(got, v.SessionID+" "+client)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
+	left() // nothing has ended
+	first := in.Token.ID
+	must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), first))
+	left(first+" app_spa", first+" app_jwt")
+	must(t, w.Told(t.Context(), "usr_a", first, "app_spa"))
+	left(first + " app_jwt")
+	w.change("usr_a", user.SessionsEnded{})
+	left(first+" app_jwt", other.Token.ID+" app_spa")
+	must(t, w.Told(t.Context(), "usr_a", first, "app_jwt"))
+	must(t, w.Told(t.Context(), "usr_a", other.Token.ID, "app_spa"))
+	left()
+	if known, err := w.visits(t.Context(), "usr_a"); err != nil || known != nil {
+		t.Errorf("what nobody has to be told is kept: %v, %v", known, err)
+	}
+
+	// A session that ends by itself is over as well, and is forgotten in the end.
+	_, err = w.exchange("app_spa", w.code(ask("app_spa", "openid"), w.signIn("usr_a")))
+	must(t, err)
+	w.store.Advance(13 * time.Hour)
+	if visited, err := w.Left(t.Context(), "usr_a"); err != nil || len(visited) != 1 {
+		t.Errorf("got %v, %v", visited, err)
+	}
+	w.store.Advance(24 * time.Hour)
+	left()
 }
 
 func TestClaims(t *testing.T) {

@@ -42,9 +42,8 @@ const (
 	requestLife = 30 * time.Minute
 	codeLife    = time.Minute
 	deviceLife  = 10 * time.Minute
-	usedLife    = 24 * time.Hour      // that a code was used is remembered
-	clientsLife = 31 * 24 * time.Hour // longer than any session
-	serviceLife = time.Hour           // access tokens of service users
+	usedLife    = 24 * time.Hour // that a code was used is remembered
+	serviceLife = time.Hour      // access tokens of service users
 )
 
 // The reasons of this package. Those that OAuth has a word for are that word in upper case.

@@ -93,6 +93,7 @@ const (
 	DoResend    = "resend"
 	DoEnd       = "end"
 	DoEndOthers = "endOthers"
+	DoEndAll    = "endAll"
 	DoRemove    = "remove"
 	DoCodes     = "codes" // make recovery codes
 	DoCreate    = "create"
@@ -170,6 +171,10 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		"first": func(v View, name, value string) input { return newInput(v, name, value, true) },
 		"with_passkey": func(in input) input {
 			in.Autocomplete += " webauthn"
+			return in
+		},
+		"with_letters": func(in input) input {
+			in.Mode = ""
 			return in
 		},
 		"with_rules": func(in input, r PasswordRules) input {

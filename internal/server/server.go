@@ -58,6 +58,7 @@ type Server struct {
 	store   *store.Store
 	handler http.Handler
 	grants  *grant.Grants
+	logouts *oidc.BackChannel
 	metrics *prometheus.Registry
 
 	renewals session.Renewals
@@ -155,7 +156,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s.stopWork = append(s.stopWork, background(cleaner.Run), background(followers.Run), background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
+	s.stopWork = append(s.stopWork, background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
 	return s, nil
 }
 
@@ -176,11 +177,12 @@ func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secr
 	if err != nil {
 		return err
 	}
+	s.logouts = &oidc.BackChannel{Provider: provider, Outbound: s.outbound}
 	for path, handler := range provider.Handlers() {
 		site.Handle(path, handler)
 	}
 	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
-		Clock: time.Now}).Mount(site)
+		Clock: time.Now, Master: master, Mail: s.sender() != nil}).Mount(site)
 	return nil
 }
 
