@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"math/big"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 
@@ -312,4 +313,9 @@ func (g *Grants) poll(ctx context.Context, row event.RowKey) error {
 		return err
 	}
 	return told
+}
+
+// Asks lists what a device or an application asks for that a person should be told of: all but openid.
+func Asks(scopes []string) []string {
+	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return s == OpenID })
 }
