@@ -96,7 +96,7 @@ func (s *server) DeviceToken(ctx context.Context, r *op.ClientRequest[zitadel.De
 	return s.tokens(ctx, c, tokens, err)
 }
 
-// scopes drops the empty ones that an empty parameter leads to; nil for none.
+// scopes drops the empty ones that an empty parameter leads to.
 func scopes(sent []string) []string { return strings.Fields(strings.Join(sent, " ")) }
 
 // tokens answers a request for tokens.

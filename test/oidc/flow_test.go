@@ -122,6 +122,10 @@ func TestCodeFlow(t *testing.T) {
 				if fresh.RefreshToken == tokens.RefreshToken || fresh.AccessToken == tokens.AccessToken {
 					t.Error("nothing was refreshed")
 				}
+				same, _ := fresh.Extra("scope").(string)
+				if given, _ := tokens.Extra("scope").(string); same != given || same == "" || fresh.Extra("id_token") == nil || !w.active(fresh.AccessToken) {
+					t.Errorf("the new token is for %q, the first was for %q", same, given)
+				}
 
 				// A token for others is nothing to Signet's own API.
 				if got := w.get(w.url+"/v1/users/me", "Authorization", "Bearer "+fresh.AccessToken); got.status != http.StatusUnauthorized {
@@ -170,9 +174,21 @@ func (p *party) ends(secret string, person *visitor, tokens *oauth2.Token) {
 
 	// Whoever is signed in to Signet comes back at once, until they sign out.
 	person.asked = nil
+	p.oauth.Scopes = []string{oidc.ScopeOpenID} // without offline access, tokens end with the session
 	short := p.tokensFor(person)
 	if len(person.asked) != 0 || !p.active(short.AccessToken) {
 		p.t.Errorf("the pages asked for %q", person.asked)
+	}
+	hint, _ := short.Extra("id_token").(string)
+	const bye = "https://shop.test/bye"
+	left := person.goOn(told.EndSession + "?" + url.Values{"id_token_hint": {hint}, "post_logout_redirect_uri": {bye}, "state": {"st"}}.Encode())
+	if left.at.String() != bye+"?state=st" || len(person.asked) != 0 || p.active(short.AccessToken) || person.cookies["__Host-signet"] != "" {
+		p.t.Errorf("signing out led to %s and asked for %q; the token counts: %t", left.at, person.asked, p.active(short.AccessToken))
+	}
+	p.tokensFor(person)
+	left = person.goOn(told.EndSession + "?" + url.Values{"client_id": {p.oauth.ClientID}, "post_logout_redirect_uri": {bye}}.Encode())
+	if left.at.String() != bye || !slices.Equal(person.asked, []string{"name", "password", "end"}) {
+		p.t.Errorf("signing out led to %s and asked for %q", left.at, person.asked)
 	}
 }
 

@@ -8,8 +8,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
-	"net/netip"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -116,10 +116,10 @@ func TestDeviceFlow(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		}
-		g := w.server.Grants()
-		p, err := g.DeviceByUserCode(t.Context(), netip.Addr{}, got.json["user_code"].(string))
-		must(t, err)
-		must(t, g.ApproveDevice(t.Context(), p, w.bearer(w.in), p.Scopes))
+		person := w.visitor(w.userID)
+		if done := person.goOn(got.json["verification_uri_complete"].(string)); done.status != 200 || !slices.Equal(person.asked, []string{"name", "password", "allow"}) {
+			t.Errorf("the pages asked for %q and came to %d %s", person.asked, done.status, done.body)
+		}
 		if got := w.post("/oauth/token", ask); got.status != 200 || got.json["id_token"] == nil || !w.active(got.json["access_token"]) {
 			t.Errorf("got %+v", got)
 		}
@@ -165,6 +165,15 @@ func newKey(t *testing.T) (*ecdsa.PrivateKey, string) {
 	return key, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
+// key registers a key with an application.
+func (w *world) key(appID, public string) (keyID string) {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]any{"publicKey": public})
+	must(w.t, err)
+	keyID, _ = w.api(w.org, "POST", "/v1/apps/"+appID+"/keys", string(body)).json["keyId"].(string)
+	return keyID
+}
+
 const byAssertion = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 func TestAnApplicationThatSignsForItself(t *testing.T) {
@@ -173,9 +182,7 @@ func TestAnApplicationThatSignsForItself(t *testing.T) {
 		id, _ := w.application(app.Web, app.PrivateKeyJWT)
 		key, public := newKey(t)
 		stranger, _ := newKey(t)
-		body, err := json.Marshal(map[string]any{"publicKey": public})
-		must(t, err)
-		keyID, _ := w.api(w.org, "POST", "/v1/apps/"+id+"/keys", string(body)).json["keyId"].(string)
+		keyID := w.key(id, public)
 		signed := func(pairs ...string) url.Values {
 			form := url.Values{"client_assertion_type": {byAssertion}, "client_assertion": {w.assertion(id, key, keyID)}}
 			for i := 0; i < len(pairs); i += 2 {
