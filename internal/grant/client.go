@@ -75,13 +75,6 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 	if a == nil || a.State.AuthMethod != c.Method {
 		return nil, ErrInvalidClient
 	}
-	owner, err := org.Kind.Read(ctx, g.Store, a.Org)
-	if err != nil {
-		return nil, err
-	}
-	if owner == nil || owner.State.State != org.Active {
-		return nil, ErrInvalidClient
-	}
 	switch c.Method {
 	case app.NoAuth:
 		// It says who it is and cannot prove it: everything it is given is bound to PKCE or a device code.

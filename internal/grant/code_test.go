@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
 	"github.com/signet-idm/signet/internal/org"
@@ -60,15 +61,21 @@ func TestACodeStopsWithWhatItRestsOn(t *testing.T) {
 			w.change("usr_a", user.Deactivated{})
 			w.change("usr_a", user.Reactivated{})
 		},
-		"the consent": func(w *world, in *session.Bearer) { must(w.t, w.Withdraw(w.t.Context(), in.Caller, "app_spa")) },
+		"the application":                func(w *world, _ *session.Bearer) { w.change("app_all", app.Deactivated{}) },
+		"the application's organization": func(w *world, _ *session.Bearer) { w.change("org_b", org.Deactivated{}) },
+		"the application's organization, which is back": func(w *world, _ *session.Bearer) {
+			w.change("org_b", org.Deactivated{})
+			w.change("org_b", org.Reactivated{})
+		},
+		"the consent": func(w *world, in *session.Bearer) { must(w.t, w.Withdraw(w.t.Context(), in.Caller, "app_all")) },
 	} {
 		for _, scopes := range []string{"openid", "openid offline_access"} {
 			t.Run(name+" "+scopes, func(t *testing.T) {
 				w := newWorld(t)
 				in := w.signIn("usr_a")
-				code := w.code(ask("app_spa", scopes), in)
+				code := w.code(ask("app_all", scopes), in)
 				change(w, in)
-				_, err := w.exchange("app_spa", code)
+				_, err := w.exchange("app_all", code)
 				wants(t, err, ErrInvalidGrant)
 			})
 		}
@@ -96,14 +103,24 @@ func TestTokensStopWithWhatTheyRestOn(t *testing.T) {
 			w.change("org_a", org.Deactivated{})
 			w.change("org_a", org.Reactivated{})
 		}, false, false},
+		{"the application, which is back", func(w *world, _ *session.Bearer) {
+			w.change("app_all", app.Deactivated{})
+			w.change("app_all", app.Reactivated{})
+		}, false, false},
+		{"the application's organization", func(w *world, _ *session.Bearer) { w.change("org_b", org.Deactivated{}) }, false, false},
+		{"the application's organization, which is back", func(w *world, _ *session.Bearer) {
+			w.change("org_b", org.Deactivated{})
+			w.change("org_b", org.Reactivated{})
+		}, false, false},
+		{"the application's organization, for good", func(w *world, _ *session.Bearer) { w.change("org_b", org.WasRemoved{}) }, false, false},
 		{"time", func(w *world, _ *session.Bearer) { w.store.Advance(time.Hour) }, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			in := w.signIn("usr_a")
-			short, err := w.exchange("app_spa", w.code(ask("app_spa", "openid"), in))
+			short, err := w.exchange("app_all", w.code(ask("app_all", "openid"), in))
 			must(t, err)
-			long, err := w.exchange("app_spa", w.code(ask("app_spa", "openid offline_access"), in))
+			long, err := w.exchange("app_all", w.code(ask("app_all", "openid offline_access"), in))
 			must(t, err)
 			if short.Refresh != "" || long.Refresh == "" {
 				t.Fatal("refresh tokens come with offline access, and only with it")
@@ -112,7 +129,7 @@ func TestTokensStopWithWhatTheyRestOn(t *testing.T) {
 			if w.counts(short.Access) != tt.short || w.counts(long.Access) != tt.long {
 				t.Errorf("without offline access %v, with it %v", w.counts(short.Access), w.counts(long.Access))
 			}
-			_, err = w.Refresh(t.Context(), w.client("app_spa"), long.Refresh, nil)
+			_, err = w.Refresh(t.Context(), w.client("app_all"), long.Refresh, nil)
 			if fine := err == nil; fine != (tt.long || tt.name == "time") {
 				t.Errorf("refreshed: %v", err)
 			}

@@ -23,6 +23,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -165,14 +166,15 @@ func refs(all ...event.Ref) []event.Ref {
 	return once
 }
 
-// active gives an application that people may sign in to, or whose tokens may be asked for; nil where there is none.
+// active gives an application that people may sign in to, or whose tokens may be asked for, as far as it and its
+// organization are in use; nil where there is none.
 func (g *Grants) active(ctx context.Context, id string) (*event.Object[app.App], error) {
 	if len(id) > 100 {
 		return nil, nil
 	}
-	a, err := app.Kind.Read(ctx, g.Store, id)
-	if err != nil || a == nil || a.State.State != app.Active {
-		return nil, err
+	a, err := app.InUse(ctx, g.Store, id)
+	if errors.Is(err, app.ErrNotFound) {
+		return nil, nil
 	}
-	return a, nil
+	return a, err
 }
