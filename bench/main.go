@@ -216,6 +216,13 @@ func run(ctx context.Context, p *plan) (passed bool, err error) {
 		}
 	}
 	for _, s := range subjects {
+		if p.besides() {
+			b, err := s.measureBeside(ctx, p)
+			if err != nil {
+				return false, fmt.Errorf("%s: reading while others sign in: %w", s.engine, s.explain(err))
+			}
+			report.beside[s.engine] = b
+		}
 		starts, err := s.measureStarts(ctx)
 		if err != nil {
 			return false, fmt.Errorf("%s: starting again: %w", s.engine, s.explain(err))
@@ -254,7 +261,8 @@ func (s *subject) measure(ctx context.Context, p *plan, r *report) error {
 			}
 			for _, op := range ops {
 				var samples []sample
-				for _, protocol := range p.protocols {
+				protocols := slices.DeleteFunc(slices.Clone(p.protocols), func(protocol string) bool { return !op.speaks(protocol) })
+				for _, protocol := range protocols {
 					c := cell{s.engine, op.name, protocol, callers}
 					warm := p.warmUp()
 					if kind == hashFloor { // until the queue in front of the hash is as long as it gets
@@ -271,7 +279,7 @@ func (s *subject) measure(ctx context.Context, p *plan, r *report) error {
 				if err != nil {
 					return fmt.Errorf("floor: %w", err)
 				}
-				for i, protocol := range p.protocols {
+				for i, protocol := range protocols {
 					samples[i].floor = (before + after) / 2
 					r.add(cell{s.engine, op.name, protocol, callers}, samples[i])
 				}

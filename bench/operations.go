@@ -23,48 +23,57 @@ const (
 
 // operation is one kind of call that is measured.
 type operation struct {
-	name  string
-	floor floorKind
-	call  func(w *world, i int) call // of the i-th caller
+	name     string
+	floor    floorKind
+	call     func(w *world, i int) call // of the i-th caller
+	httpOnly bool                       // it has no gRPC
 }
 
+// speaks tells whether an operation can be called over a protocol.
+func (op *operation) speaks(protocol string) bool { return protocol == "rest" || !op.httpOnly }
+
 var operations = []*operation{
-	{"UpdateMyProfile", writeFloor, func(w *world, i int) call { return updateMyProfile(&w.people[i]) }},
-	{"UpdateJWTIDP", writeFloor, func(w *world, i int) call {
+	{name: "UpdateMyProfile", floor: writeFloor, call: func(w *world, i int) call { return updateMyProfile(&w.people[i]) }},
+	{name: "UpdateJWTIDP", floor: writeFloor, call: func(w *world, i int) call {
 		p := &w.people[i]
 		return call{token: p.token, verb: "PUT", path: "/v1/idps/" + p.idp + "/jwt_config",
 			procedure: "signet.v1.IdentityProviderService/UpdateJWTIdentityProvider",
 			message: &signetv1.UpdateJWTIdentityProviderRequest{IdpId: p.idp, JwtEndpoint: "https://login.example.org/token/" + changing,
 				Issuer: "https://login.example.org/" + changing, KeysEndpoint: "https://login.example.org/keys", HeaderName: "x-token"}}
 	}},
-	{"UpdateIDP", writeFloor, func(w *world, i int) call {
+	{name: "UpdateIDP", floor: writeFloor, call: func(w *world, i int) call {
 		p := &w.people[i]
 		return call{token: p.token, verb: "PUT", path: "/v1/idps/" + p.idp,
 			procedure: "signet.v1.IdentityProviderService/UpdateIdentityProvider",
 			message: &signetv1.UpdateIdentityProviderRequest{IdpId: p.idp, Name: "Example " + changing,
 				StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true}}
 	}},
-	{"SetupOrganization", hashFloor, func(w *world, _ int) call { return setupOrganization(w.admin, "", "Example "+changing) }},
-	{"SetUserPassword", hashFloor, func(w *world, i int) call {
+	{name: "SetupOrganization", floor: hashFloor, call: func(w *world, _ int) call { return setupOrganization(w.admin, "", "Example "+changing) }},
+	{name: "SetUserPassword", floor: hashFloor, call: func(w *world, i int) call {
 		t := &w.targets[i] // never a caller: a password that is set ends the sessions of its user
 		return call{token: w.admin, org: t.org, verb: "POST", path: "/v1/users/" + t.user + "/password",
 			procedure: "signet.v1.UserService/SetUserPassword",
 			message:   &signetv1.SetUserPasswordRequest{UserId: t.user, Password: password, NoChangeRequired: true}}
 	}},
-	{"CreateSession", hashFloor, func(w *world, i int) call { return createSession(&w.people[i]) }},
-	{"GetMyUser", readFloor, func(w *world, i int) call {
+	{name: signIn, floor: hashFloor, call: func(w *world, i int) call { return createSession(&w.people[i]) }},
+	{name: myself, floor: readFloor, call: func(w *world, i int) call {
 		return call{token: w.people[i].token, verb: "GET", path: "/v1/users/me",
 			procedure: "signet.v1.UserService/GetMyUser", message: &signetv1.GetMyUserRequest{}}
 	}},
-	{"GetUser", readFloor, func(w *world, i int) call {
+	{name: "GetUser", floor: readFloor, call: func(w *world, i int) call {
 		p := &w.people[i]
 		return call{token: p.token, verb: "GET", path: "/v1/users/" + p.user,
 			procedure: "signet.v1.UserService/GetUser", message: &signetv1.GetUserRequest{UserId: p.user}}
 	}},
-	{listFew, noFloor, func(w *world, _ int) call { return listUsers(&w.few, "") }},
-	{listMany, noFloor, func(w *world, _ int) call { return listUsers(&w.many, "") }},
-	{searchFew, noFloor, func(w *world, _ int) call { return listUsers(&w.few, "johanna beispiel 0005") }},
-	{searchMany, noFloor, func(w *world, _ int) call { return listUsers(&w.many, "johanna beispiel 0005") }},
+	{name: "ClientCredentials", floor: writeFloor, call: func(w *world, i int) call { return w.people[i].robot.token() }, httpOnly: true},
+	{name: "Introspect", floor: readFloor, call: func(w *world, i int) call { return w.people[i].introspect() }, httpOnly: true},
+	{name: "UserInfo", floor: readFloor, call: func(w *world, i int) call {
+		return call{token: w.people[i].access, verb: "GET", path: "/oauth/userinfo"}
+	}, httpOnly: true},
+	{name: listFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "") }},
+	{name: listMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "") }},
+	{name: searchFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "johanna beispiel 0005") }},
+	{name: searchMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "johanna beispiel 0005") }},
 }
 
 // The names of lists: of 50 users in organizations of very different size.
@@ -131,6 +140,10 @@ type person struct {
 	org, user, login string
 	token            string // of a session; empty for targets
 	idp              string // empty for targets
+
+	robot  client // a service user of the organization
+	api    client // an application of the organization that checks access tokens
+	access string // token that the person let another application have, meant for api, too
 }
 
 // world is what the server has been filled with.
@@ -210,5 +223,8 @@ func (p *person) enter(conn *restConn, admin, domain string, signIn bool) error 
 	}
 	p.idp = idp.GetIdpId()
 	var updated signetv1.UpdateMyProfileResponse // so that the state is what it will be from now on
-	return conn.ask(updateMyProfile(p), &updated)
+	if err := conn.ask(updateMyProfile(p), &updated); err != nil {
+		return err
+	}
+	return p.enterApplication(conn)
 }

@@ -24,13 +24,14 @@ type report struct {
 	samples map[cell][]sample
 	history map[string]history // by engine
 	starts  map[string]starts
+	beside  map[string]beside
 	date    time.Time
 	took    time.Duration
 }
 
 func newReport(p *plan, temporary string) *report {
 	return &report{plan: p, facts: machine(temporary), samples: map[cell][]sample{}, history: map[string]history{},
-		starts: map[string]starts{}, date: time.Now()}
+		starts: map[string]starts{}, beside: map[string]beside{}, date: time.Now()}
 }
 
 func (r *report) add(c cell, s sample) { r.samples[c] = append(r.samples[c], s) }
@@ -150,12 +151,16 @@ const (
 	grpcCost      = 2.0
 	historyCost   = 1.2
 	listCost      = 1.5
+	tokenShare    = 0.5
+	readBeside    = 100 * time.Millisecond
 	readyWithin   = 100 * time.Millisecond
 	idleMemory    = 40 << 20
 	busyMemory    = 200 << 20
 	manyCallers   = 64
 	profile       = "UpdateMyProfile"
 	passwordSet   = "SetUserPassword"
+	signIn        = "CreateSession"
+	myself        = "GetMyUser"
 	skipped       = "SKIP"
 	skippedReason = "not measured in this run"
 )
@@ -178,9 +183,20 @@ func (r *report) checks() (all []check) {
 			"%.2f of it (%.1f/s)", set.toFloor, set.perSecond)
 		add("a gRPC call costs the server no more CPU than two REST calls", haveREST && haveGRPC, grpc.server <= grpcCost*rest.server,
 			"%.2f REST calls (%.0f and %.0f µs)", grpc.server/rest.server, grpc.server, rest.server)
-		for _, op := range []string{"GetMyUser", "GetUser"} {
+		in, haveIn := r.settle(cell{engine, signIn, "rest", manyCallers})
+		add("64 REST callers of "+signIn+" reach nine tenths of raw argon2id", haveIn, in.toFloor >= hashShare, "%.2f of it (%.1f/s)", in.toFloor, in.perSecond)
+		b, haveBeside := r.beside[engine]
+		add("one other caller of "+myself+" waits less than 100 ms (p99) while 64 sign in", haveBeside, b.p99 < readBeside,
+			"%s ms (median %s ms of %d reads, beside %.1f sign-ins/s)", milliseconds(b.p99), milliseconds(b.p50), b.reads, b.signIns)
+		for _, op := range []string{myself, "GetUser"} {
 			read, have := r.settle(cell{engine, op, "rest", manyCallers})
 			add("64 REST callers of "+op+" reach half of a bare read", have, read.toFloor >= floorShare, "%.2f of it (%.0f/s)", read.toFloor, read.perSecond)
+		}
+		me, haveMe := r.settle(cell{engine, myself, "rest", manyCallers})
+		for _, op := range []string{"Introspect", "UserInfo"} {
+			token, have := r.settle(cell{engine, op, "rest", manyCallers})
+			add("64 callers of "+op+" reach half of "+myself, have && haveMe, token.perSecond >= tokenShare*me.perSecond,
+				"%.2f of it (%.0f/s and %.0f/s)", token.perSecond/me.perSecond, token.perSecond, me.perSecond)
 		}
 		for _, list := range [][2]string{{listFew, listMany}, {searchFew, searchMany}} {
 			few, haveFew := r.settle(cell{engine, list[0], "rest", manyCallers})
@@ -248,7 +264,8 @@ writes before have left are vacuumed away on both sides first. A floor runs befo
 operation, and "of floor" is the throughput divided by the mean of the two: 0.50 means that authentication, checks,
 rules, encryption, hash chain, both ends of the protocol and this load generator together cost as much again as the bare
 work. It can exceed 1.00 on PostgreSQL, where the server puts many commands into one transaction and the floor does not.
-Lists have no floor: 50 users out of 1,000 and out of 200,000 are compared with each other. Callers wait for each answer
+ClientCredentials makes an access token for a service user, Introspect and UserInfo are about the access token of a person, all
+as forms over HTTP; they have no gRPC. Lists have no floor: 50 users out of 1,000 and out of 200,000 are compared with each other. Callers wait for each answer
 before they call again. Compare ratios between machines, and absolute figures only within one run.
 
 The CPU columns are microseconds per operation: of the server, of all PostgreSQL processes, and of the load generator,

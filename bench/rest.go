@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -24,6 +25,10 @@ type call struct {
 
 	procedure string
 	message   proto.Message
+
+	// Of a call that is not of the API: the body is a form, and a client says who it is.
+	form   url.Values
+	client client
 }
 
 // changing is put where each call shall send something new. It has the width of the numbers that replace it.
@@ -76,6 +81,9 @@ func (c call) rest() (*template, error) {
 	if c.token != "" {
 		fmt.Fprintf(&b, "Authorization: Bearer %s\r\n", c.token)
 	}
+	if c.client.id != "" {
+		fmt.Fprintf(&b, "Authorization: Basic %s\r\n", c.client.basic())
+	}
 	if c.org != "" {
 		fmt.Fprintf(&b, "X-Service-Orgid: %s\r\n", c.org)
 	}
@@ -83,11 +91,15 @@ func (c call) rest() (*template, error) {
 		b.WriteString("\r\n")
 		return newTemplate(b.Bytes()), nil
 	}
-	body, err := protojson.Marshal(c.message)
-	if err != nil {
-		return nil, err
+	body, media := []byte(c.form.Encode()), "application/x-www-form-urlencoded"
+	if c.form == nil {
+		var err error
+		if body, err = protojson.Marshal(c.message); err != nil {
+			return nil, err
+		}
+		media = "application/json"
 	}
-	fmt.Fprintf(&b, "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	fmt.Fprintf(&b, "Content-Type: %s\r\nContent-Length: %d\r\n\r\n%s", media, len(body), body)
 	return newTemplate(b.Bytes()), nil
 }
 

@@ -80,7 +80,25 @@ func (g *Grants) Claims(ctx context.Context, userID string, scopes []string) (ma
 	if err != nil {
 		return nil, err
 	}
-	claims := map[string]any{"sub": userID}
+	return about(u, o, scopes), nil
+}
+
+// ClaimsOf are what is told to the holder of an access token. The user and the organization come with the token where they
+// were at hand, as they are at that moment.
+func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer) (map[string]any, error) {
+	u, err := user.Self(ctx, g.Store, b.Caller)
+	if err != nil {
+		return nil, err
+	}
+	o, err := org.Mine(ctx, g.Store, b.Caller)
+	if err != nil {
+		return nil, err
+	}
+	return about(u, o, b.Given.Scopes), nil
+}
+
+func about(u *event.Object[user.User], o *event.Object[org.Org], scopes []string) map[string]any {
+	claims := map[string]any{"sub": u.ID}
 	AddOrganization(claims, u, o, scopes)
 	set := func(name, value string) {
 		if value != "" {
@@ -111,5 +129,5 @@ func (g *Grants) Claims(ctx context.Context, userID string, scopes []string) (ma
 	if human != nil && slices.Contains(scopes, PhoneScope) && human.Phone != nil {
 		claims["phone_number"], claims["phone_number_verified"] = human.Phone.Normal, human.Phone.Verified
 	}
-	return claims, nil
+	return claims
 }

@@ -68,6 +68,15 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 	if strings.HasPrefix(c.ClientID, "usr_") {
 		return g.authenticateService(ctx, c, said)
 	}
+	if len(c.ClientID) > maxID {
+		return nil, ErrInvalidClient
+	}
+	secrets := meanwhile(func() (*event.Row, error) {
+		if !c.Method.BySecret() {
+			return nil, nil
+		}
+		return g.Store.Row(ctx, app.SecretRow(c.ClientID))
+	})
 	a, err := g.active(ctx, c.ClientID)
 	if err != nil {
 		return nil, err
@@ -79,7 +88,7 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 	case app.NoAuth:
 		// It says who it is and cannot prove it: everything it is given is bound to PKCE or a device code.
 	case app.SecretBasic, app.SecretPost:
-		stored, err := g.Store.Row(ctx, app.SecretRow(a.ID))
+		stored, err := secrets()
 		if err != nil {
 			return nil, err
 		}
@@ -101,6 +110,15 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 }
 
 func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *assertion) (*Client, error) {
+	if len(c.ClientID) > maxID {
+		return nil, ErrInvalidClient
+	}
+	secrets := meanwhile(func() (*event.Row, error) {
+		if !c.Method.BySecret() {
+			return nil, nil
+		}
+		return g.Store.Row(ctx, user.SecretRow(c.ClientID))
+	})
 	u, err := g.service(ctx, c.ClientID)
 	if err != nil {
 		return nil, err
@@ -111,7 +129,7 @@ func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *a
 		}
 		return &Client{Service: u}, nil
 	}
-	stored, err := g.Store.Row(ctx, user.SecretRow(c.ClientID))
+	stored, err := secrets()
 	if err != nil {
 		return nil, err
 	}
@@ -127,7 +145,7 @@ func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *a
 
 // service reads an active service user of an active organization; nil where there is none.
 func (g *Grants) service(ctx context.Context, id string) (*event.Object[user.User], error) {
-	if len(id) > 100 {
+	if len(id) > maxID {
 		return nil, nil
 	}
 	u, err := user.Kind.Read(ctx, g.Store, id)

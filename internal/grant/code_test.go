@@ -253,7 +253,7 @@ func TestWhoSeesAndEndsTokens(t *testing.T) {
 	w := newWorld(t)
 	made := w.tokens("app_spa", "usr_a", "openid offline_access urn:signet:app:app_web:aud")
 	sees := func(client string) bool {
-		b, err := w.Introspect(t.Context(), w.client(client), made.Access)
+		b, err := w.Introspect(t.Context(), made.Access, w.proven(client))
 		must(t, err)
 		return b != nil
 	}
@@ -276,7 +276,7 @@ func TestWhoSeesAndEndsTokens(t *testing.T) {
 	wants(t, err, ErrInvalidGrant)
 
 	in := w.signIn("usr_a")
-	b, err := w.Introspect(t.Context(), w.client("app_spa"), "sgn_ses_"+in.Token.ID)
+	b, err := w.Introspect(t.Context(), "sgn_ses_"+in.Token.ID, w.proven("app_spa"))
 	if b != nil || err != nil {
 		t.Errorf("got %v, %v", b, err)
 	}

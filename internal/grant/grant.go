@@ -166,10 +166,30 @@ func refs(all ...event.Ref) []event.Ref {
 	return once
 }
 
+// maxID is longer than any identifier.
+const maxID = 100
+
+// meanwhile begins work at once. What it gives back waits for the result; whoever does not need it need not call it.
+func meanwhile[T any](work func() (T, error)) (result func() (T, error)) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := work()
+		done <- outcome{value, err}
+	}()
+	return func() (T, error) {
+		o := <-done
+		return o.value, o.err
+	}
+}
+
 // active gives an application that people may sign in to, or whose tokens may be asked for, as far as it and its
 // organization are in use; nil where there is none.
 func (g *Grants) active(ctx context.Context, id string) (*event.Object[app.App], error) {
-	if len(id) > 100 {
+	if len(id) > maxID {
 		return nil, nil
 	}
 	a, err := app.InUse(ctx, g.Store, id)

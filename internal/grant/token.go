@@ -77,9 +77,15 @@ func (g *Grants) narrowed(aud, scopes []string) []string {
 }
 
 // Introspect tells a client about an access token: only about one that it was given, or that is meant for it. Nil: it
-// does not count, or is none of the client's business.
-func (g *Grants) Introspect(ctx context.Context, client *Client, text string) (*session.Bearer, error) {
-	b, err := g.Bearer(ctx, text)
+// does not count, or is none of the client's business. authenticate tells which client asks; the token is read meanwhile.
+// Errors: those of authenticate.
+func (g *Grants) Introspect(ctx context.Context, text string, authenticate func() (*Client, error)) (*session.Bearer, error) {
+	token := meanwhile(func() (*session.Bearer, error) { return g.Bearer(ctx, text) })
+	client, err := authenticate()
+	if err != nil {
+		return nil, err
+	}
+	b, err := token()
 	if err != nil || b == nil {
 		return nil, err
 	}

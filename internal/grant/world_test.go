@@ -121,6 +121,11 @@ func (w *world) client(id string) *Client {
 	return &Client{App: eventtest.State(w.t, w.store, app.Kind, id)}
 }
 
+// proven is a client that has said who it is.
+func (w *world) proven(id string) func() (*Client, error) {
+	return func() (*Client, error) { return w.client(id), nil }
+}
+
 // signIn opens a session of a user.
 func (w *world) signIn(userID string) *session.Bearer {
 	w.t.Helper()

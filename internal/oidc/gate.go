@@ -147,6 +147,12 @@ func (g *gate) preflight(x *answer, r *http.Request) {
 	x.ResponseWriter.WriteHeader(http.StatusNoContent)
 }
 
+// fromPage tells whether a page of some origin asks.
+func fromPage(ctx context.Context) bool {
+	x, ok := ctx.Value(answerKey{}).(*answer)
+	return ok && x.origin != ""
+}
+
 // allowOrigin lets a page read the answer, if the client that asks runs there.
 func allowOrigin(ctx context.Context, client *grant.Client) {
 	x, ok := ctx.Value(answerKey{}).(*answer)

@@ -127,11 +127,9 @@ func (s *server) DeviceAuthorization(ctx context.Context, r *op.ClientRequest[zi
 
 // Introspect implements op.Server. The gate refuses requests without a credential, and a public client has none to send.
 func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionRequest]) (*op.Response, error) {
-	c, err := s.authenticate(ctx, r.Header, r.Data.ClientCredentials)
-	if err != nil {
-		return nil, failed(ctx, err)
-	}
-	b, err := s.grants.Introspect(ctx, c, r.Data.Token)
+	b, err := s.grants.Introspect(ctx, r.Data.Token, func() (*grant.Client, error) {
+		return s.authenticate(ctx, r.Header, r.Data.ClientCredentials)
+	})
 	if err != nil {
 		return nil, failed(ctx, err)
 	}
@@ -144,7 +142,7 @@ func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionR
 		claims["client_id"] = b.Token.UserID // a service user acts for itself
 	}
 	grant.AddProof(claims, b.Given.Proof)
-	about, err := s.grants.Claims(ctx, b.Token.UserID, b.Given.Scopes)
+	about, err := s.grants.ClaimsOf(ctx, b)
 	if err != nil {
 		return nil, failed(ctx, err)
 	}
@@ -168,13 +166,15 @@ func (s *server) UserInfo(ctx context.Context, r *op.Request[zitadel.UserInfoReq
 	if b == nil {
 		return nil, s.bearerRefused(ctx, "invalid_token", "the access token is not valid any more", http.StatusUnauthorized)
 	}
-	if a, err := app.Kind.Read(ctx, s.grants.Store, b.Token.Client); err == nil && a != nil {
-		allowOrigin(ctx, &grant.Client{App: a})
+	if fromPage(ctx) {
+		if a, err := app.Kind.Read(ctx, s.grants.Store, b.Token.Client); err == nil && a != nil {
+			allowOrigin(ctx, &grant.Client{App: a})
+		}
 	}
 	if !has(b.Given.Scopes, grant.OpenID) {
 		return nil, s.bearerRefused(ctx, "insufficient_scope", "the access token has not been given the scope openid", http.StatusForbidden)
 	}
-	claims, err := s.grants.Claims(ctx, b.Token.UserID, b.Given.Scopes)
+	claims, err := s.grants.ClaimsOf(ctx, b)
 	if err != nil {
 		return nil, failed(ctx, err)
 	}

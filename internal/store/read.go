@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -22,10 +24,17 @@ func away(ctx context.Context, err error) error {
 		Message: "the database does not answer: try again in a moment"}
 }
 
+// storable tells whether a text can be stored at all. What cannot is nowhere: PostgreSQL would refuse a query that asks for it, and
+// with it everybody who asks for something else in the same query.
+func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
+
 // Record implements event.Reader.
 func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error) {
 	if s.byName[ref.Kind] == nil {
 		return nil, fmt.Errorf("store: unknown kind %q", ref.Kind)
+	}
+	if !storable(ref.ID) {
+		return nil, nil
 	}
 	if s.records != nil {
 		return get(ctx, s.records, ref)
@@ -70,19 +79,53 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	if !slices.Contains(event.Shelves, key.Shelf) {
 		return nil, fmt.Errorf("store: unknown shelf %q", key.Shelf)
 	}
+	if !storable(key.Key) {
+		return nil, nil
+	}
 	var found *event.Row
-	err := s.engine.query(ctx, "SELECT value, expires FROM "+string(key.Shelf)+" WHERE key = ?", []any{key.Key}, func(scan scanner) error {
-		found = &event.Row{RowKey: key}
-		return scan(&found.Value, &found.Expires)
-	})
+	var err error
+	if s.rows != nil {
+		found, err = get(ctx, s.rows, key)
+	} else { // read-only
+		var all map[event.RowKey]*event.Row
+		all, err = s.findRows(ctx, []event.RowKey{key})
+		found, err = all[key], away(ctx, err)
+	}
 	if found != nil && found.Expires != 0 && found.Expires <= event.Micros(s.clock()) {
 		found = nil
 	}
-	return found, away(ctx, err)
+	return found, err
+}
+
+// findRows reads rows, whether or not they have expired.
+func (s *Store) findRows(ctx context.Context, keys []event.RowKey) (map[event.RowKey]*event.Row, error) {
+	wanted := map[event.Shelf][]string{}
+	for _, key := range keys {
+		wanted[key.Shelf] = append(wanted[key.Shelf], key.Key)
+	}
+	found := make(map[event.RowKey]*event.Row, len(keys))
+	for shelf, keys := range wanted {
+		args, size := filled(keys, func(key string) any { return key })
+		err := s.engine.query(ctx, s.sql.row[shelf][size], args, func(scan scanner) error {
+			r := &event.Row{RowKey: event.RowKey{Shelf: shelf}}
+			if err := scan(&r.Key, &r.Value, &r.Expires); err != nil {
+				return err
+			}
+			found[r.RowKey] = r
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
 }
 
 // TokenByID implements event.Reader.
 func (s *Store) TokenByID(ctx context.Context, id string) (*event.Token, error) {
+	if !storable(id) {
+		return nil, nil
+	}
 	var found *event.Token
 	err := s.engine.query(ctx, "SELECT "+tokenColumns+" FROM tokens t WHERE t.id = ?", []any{id}, func(scan scanner) error {
 		found = &event.Token{}

@@ -68,6 +68,7 @@ type Store struct {
 	seen     seen
 	bearers  *together.Lookups[[32]byte, *event.Bearer]  // nil when read-only
 	clients  *together.Lookups[[32]byte, *event.Bearer]  // likewise
+	rows     *together.Lookups[event.RowKey, *event.Row] // likewise
 	records  *together.Lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
 	decided  chan decision
 	written  event.Bell
@@ -135,6 +136,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		go s.write()
 		go s.answerDurable()
 		s.bearers, s.clients = together.Start(s.stopping, s.findBearers), together.Start(s.stopping, s.findClientBearers)
+		s.rows = together.Start(s.stopping, s.findRows)
 		if s.cache == nil { // each read is a round trip
 			s.seen = seen{cache.New()}
 			s.records = together.Start(s.stopping, s.findRecords)

@@ -15,6 +15,7 @@ import (
 var besideChecks = []check{
 	{name: "rows are put, changed and dropped with the command", test: rowLife},
 	{name: "a row past its expiry counts as absent and can be put again", test: rowExpiry},
+	{name: "rows that are asked for together each get their own", test: manyRows},
 	{name: "tokens are put, advanced and dropped", test: tokenLife},
 	{name: "tokens are extended, and dropped by family and by application", test: tokenFamilies},
 	{name: "a token that an application was given comes with its session", test: clientBearer},
@@ -113,6 +114,37 @@ func rowExpiry(t *testing.T, e *env) {
 	if must(t, n, put("three", &found)); !found {
 		t.Error("a command does not see the row that was put again")
 	}
+}
+
+// manyRows asks for many rows of several shelves at once, known and unknown ones, and for what no database could store, which
+// must not keep the others from their answer.
+func manyRows(t *testing.T, e *env) {
+	n := e.open(t)
+	const known = 40
+	shelves := []event.Shelf{event.Secrets, event.Flows}
+	must(t, n, event.Command{Decide: func(tx *event.Tx) error {
+		for i := range known {
+			for _, shelf := range shelves {
+				tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: shelf, Key: fmt.Sprint(i)}, Value: fmt.Append(nil, shelf, i)})
+			}
+		}
+		return nil
+	}})
+	var asking sync.WaitGroup
+	for i := range 4 * known {
+		asking.Go(func() {
+			for _, shelf := range shelves {
+				row, err := n.Row(t.Context(), event.RowKey{Shelf: shelf, Key: fmt.Sprint(i)})
+				if err != nil || (row != nil) != (i < known) || row != nil && string(row.Value) != fmt.Sprint(shelf, i) {
+					t.Errorf("%s %d: %+v, %v", shelf, i, row, err)
+				}
+			}
+			if row, err := n.Row(t.Context(), event.RowKey{Shelf: event.Flows, Key: "0\x00"}); row != nil || err != nil {
+				t.Errorf("what cannot be: %+v, %v", row, err)
+			}
+		})
+	}
+	asking.Wait()
 }
 
 func token(id string) event.Token {

@@ -64,8 +64,16 @@ func readAfterWriteElsewhere(t *testing.T, e *env) {
 
 func nothingFound(t *testing.T, e *env) {
 	n, ctx := e.open(t), t.Context()
-	if r, err := n.Record(ctx, users.Ref("usr_none")); r != nil || err != nil {
-		t.Errorf("Record: %v, %v", r, err)
+	for _, none := range []string{"usr_none", "usr_\x00", "usr_\xff"} {
+		if r, err := n.Record(ctx, users.Ref(none)); r != nil || err != nil {
+			t.Errorf("Record %q: %v, %v", none, r, err)
+		}
+		if r, err := n.Row(ctx, event.RowKey{Shelf: event.Secrets, Key: none}); r != nil || err != nil {
+			t.Errorf("Row %q: %v, %v", none, r, err)
+		}
+		if tok, err := n.TokenByID(ctx, none); tok != nil || err != nil {
+			t.Errorf("TokenByID %q: %v, %v", none, tok, err)
+		}
 	}
 	if r, err := n.RecordsWhere(ctx, "user", "org_1", "verified_email", "x", 10); r != nil || err != nil {
 		t.Errorf("RecordsWhere: %v, %v", r, err)
@@ -73,14 +81,8 @@ func nothingFound(t *testing.T, e *env) {
 	if id, err := n.Holder(ctx, domain("none.example")); id != "" || err != nil {
 		t.Errorf("Holder: %v, %v", id, err)
 	}
-	if r, err := n.Row(ctx, event.RowKey{Shelf: event.Secrets, Key: "none"}); r != nil || err != nil {
-		t.Errorf("Row: %v, %v", r, err)
-	}
 	if b, err := n.Bearer(ctx, []byte("none")); b != nil || err != nil {
 		t.Errorf("Bearer: %v, %v", b, err)
-	}
-	if tok, err := n.TokenByID(ctx, "none"); tok != nil || err != nil {
-		t.Errorf("TokenByID: %v, %v", tok, err)
 	}
 	if events, err := n.Events(ctx, 0, 10); events != nil || err != nil {
 		t.Errorf("Events: %v, %v", events, err)
