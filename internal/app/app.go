@@ -130,14 +130,13 @@ func copied[T any](list []T) []T { return append([]T(nil), list...) }
 
 // Reasons of this package.
 const (
-	NotFound         errs.Reason = "APPLICATION_NOT_FOUND"
-	WrongState       errs.Reason = "APPLICATION_WRONG_STATE"
-	KeepsNoSecret    errs.Reason = "APPLICATION_KEEPS_NO_SECRET"
-	SecretNotFound   errs.Reason = "APPLICATION_SECRET_NOT_FOUND"
-	KeyNotFound      errs.Reason = "APPLICATION_KEY_NOT_FOUND"
-	KeyExists        errs.Reason = "APPLICATION_KEY_EXISTS"
-	TooManyKeys      errs.Reason = "APPLICATION_HAS_TOO_MANY_KEYS"
-	NotAuthenticated errs.Reason = "APPLICATION_NOT_AUTHENTICATED"
+	NotFound       errs.Reason = "APPLICATION_NOT_FOUND"
+	WrongState     errs.Reason = "APPLICATION_WRONG_STATE"
+	KeepsNoSecret  errs.Reason = "APPLICATION_KEEPS_NO_SECRET"
+	SecretNotFound errs.Reason = "APPLICATION_SECRET_NOT_FOUND"
+	KeyNotFound    errs.Reason = "APPLICATION_KEY_NOT_FOUND"
+	KeyExists      errs.Reason = "APPLICATION_KEY_EXISTS"
+	TooManyKeys    errs.Reason = "APPLICATION_HAS_TOO_MANY_KEYS"
 )
 
 // Errors that the rules of this package refuse with.
@@ -152,9 +151,6 @@ var (
 	ErrKeyNotFound    = errs.New(errs.NotFound, KeyNotFound, "this application has no key with this identifier")
 	ErrKeyExists      = errs.New(errs.AlreadyExists, KeyExists, "this application has this key already: remove it first to give it another expiry")
 	ErrTooManyKeys    = errs.New(errs.FailedPrecondition, TooManyKeys, "this application has 20 keys already: remove one that is not needed any more")
-
-	// ErrNotAuthenticated is the one answer to an application that does not prove who it is, whatever is wrong.
-	ErrNotAuthenticated = errs.New(errs.Unauthenticated, NotAuthenticated, "the application is unknown, switched off, or did not prove who it is")
 )
 
 func reachable(a *event.Object[App], permit access.Permit) (*event.Object[App], error) {

@@ -11,7 +11,6 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
@@ -107,33 +106,6 @@ func SecretMatches(a *App, stored *event.Row, text string, now time.Time) bool {
 	current, old := subtle.ConstantTimeCompare(k.current, hash), subtle.ConstantTimeCompare(k.old, hash)
 	same := current == 1 || old == 1 && event.Micros(now) < k.oldUntil
 	return same && a != nil && a.State == Active && a.HasSecret && a.AuthMethod.BySecret()
-}
-
-// Authenticate reads the application that id and secret prove: an active one of an active organization. An unknown id
-// costs the same work. Whether the secret came in the way that the application's method says is for the caller to see.
-// Errors: ErrNotAuthenticated, whatever is wrong.
-func Authenticate(ctx context.Context, r event.Reader, clock func() time.Time, id, text string) (*event.Object[App], error) {
-	a, err := Kind.Read(ctx, r, id)
-	if err != nil {
-		return nil, err
-	}
-	stored, err := r.Row(ctx, SecretRow(id))
-	if err != nil {
-		return nil, err
-	}
-	var state *App
-	owner := ""
-	if a != nil {
-		state, owner = &a.State, a.Org
-	}
-	o, err := org.Kind.Read(ctx, r, owner)
-	if err != nil {
-		return nil, err
-	}
-	if !SecretMatches(state, stored, text, clock()) || o == nil || o.State.State != org.Active {
-		return nil, ErrNotAuthenticated
-	}
-	return a, nil
 }
 
 // KeysAt gives the keys that count at a moment.

@@ -67,7 +67,7 @@ type Token struct {
 	ID       string
 	Hash     []byte // SHA-256 of the token itself
 	Kind     string
-	Name     string // what it is for
+	Name     string // what it is for; of a session, where it was opened
 	UserID   string
 	Epoch    int64
 	OrgEpoch int64

@@ -34,7 +34,7 @@ type Reader interface {
 	Prover(ctx context.Context, ref Ref) (*Prover, error)
 	// Bearer reads a token with its user and that user's organization, in one query.
 	Bearer(ctx context.Context, tokenHash []byte) (*Bearer, error)
-	// ClientBearer is Bearer for a token that an application was given: it reads the application and the session along.
+	// ClientBearer is Bearer for a token that an application was given: it reads the application, its organization and the session along.
 	ClientBearer(ctx context.Context, tokenHash []byte) (*Bearer, error)
 	// TokenByID reads a token by its public id.
 	TokenByID(ctx context.Context, id string) (*Token, error)
@@ -58,10 +58,12 @@ type Bearer struct {
 	// The whole records of that moment, where they were at hand; else nil.
 	User, Org *Record
 
-	// Of a token that an application was given: the application's standing, empty where there is none, and the session
-	// that the token lives with, nil where there is none.
-	ClientStanding string
-	Session        *Token
+	// Of a token that an application was given: the standing of the application and of the organization that it is of, empty
+	// where there is none, and the session that the token lives with, nil where there is none.
+	ClientStanding    string
+	ClientOrgID       string
+	ClientOrgStanding string
+	Session           *Token
 }
 
 // Prover is who proves to be somebody by a secret: an object, its organization, and the row of the secret, nil where there is

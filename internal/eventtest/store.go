@@ -302,9 +302,14 @@ func (s *Store) Bearer(_ context.Context, tokenHash []byte) (*event.Bearer, erro
 		if o == nil {
 			return nil, nil
 		}
+		client := s.records[event.Ref{Kind: "app", ID: t.Client}]
 		b := &event.Bearer{Token: *t, UserID: u.ID, OrgID: o.ID, User: u, Org: o, UserStanding: s.standing(u), OrgStanding: s.standing(o),
 			InstallationStanding: s.standing(s.records[event.Ref{Kind: "installation", ID: "installation"}]),
-			ClientStanding:       s.standing(s.records[event.Ref{Kind: "app", ID: t.Client}])}
+			ClientStanding:       s.standing(client)}
+		if client != nil {
+			b.ClientOrgID = client.Org
+			b.ClientOrgStanding = s.standing(s.records[event.Ref{Kind: "org", ID: client.Org}])
+		}
 		if session := s.tokens[t.Session]; session != nil {
 			lived := *session
 			b.Session = &lived

@@ -83,6 +83,9 @@ func New(master secret.MasterKey, externalURL string) (*Factors, error) {
 	return f, err
 }
 
+// Passkeys tells whether there can be any: they are bound to a host name.
+func (f *Factors) Passkeys() bool { return f.party != nil }
+
 // origin of a URL in the form that browsers send.
 func origin(u *url.URL) string {
 	host := u.Host

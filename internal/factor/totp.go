@@ -2,6 +2,7 @@ package factor
 
 import (
 	"crypto/rand"
+	"crypto/subtle"
 	"encoding/base32"
 	"net/url"
 	"strings"
@@ -46,7 +47,10 @@ type NewTOTP struct {
 func (f *Factors) NewTOTP(account string) NewTOTP {
 	raw := make([]byte, totpSecret)
 	_, _ = rand.Read(raw) // it never fails: crypto/rand ends the program instead
-	text := base32Plain.EncodeToString(raw)
+	return f.totp(account, base32Plain.EncodeToString(raw))
+}
+
+func (f *Factors) totp(account, text string) NewTOTP {
 	label := url.PathEscape(f.issuer) + ":" + url.PathEscape(account)
 	return NewTOTP{Secret: text, URI: "otpauth://totp/" + label + "?secret=" + text + "&issuer=" + url.QueryEscape(f.issuer) + "&algorithm=SHA1&digits=6&period=30"}
 }
@@ -54,6 +58,18 @@ func (f *Factors) NewTOTP(account string) NewTOTP {
 // TOTPRow is where the secret waits for the first code of the app that was told it, in the session that asked.
 func TOTPRow(sessionID string) event.RowKey {
 	return event.RowKey{Shelf: event.Flows, Key: "totp/" + sessionID}
+}
+
+// Waiting gives a secret that was shown once more, as it was; false where it is not the one that waits in row.
+func (f *Factors) Waiting(row *event.Row, u *event.Object[user.User], shown string) (again NewTOTP, waits bool, err error) {
+	if row == nil {
+		return NewTOTP{}, false, nil
+	}
+	text, err := f.master.Unwrap(purposeTOTP, row.Value, []byte(u.ID))
+	if err != nil || subtle.ConstantTimeCompare(text, []byte(shown)) != 1 {
+		return NewTOTP{}, false, err
+	}
+	return f.totp(u.State.UserName, shown), true, nil
 }
 
 // StartTOTP remembers a secret that is about to be shown. Errors: user.ErrNotHuman; ErrTooMany.

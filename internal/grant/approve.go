@@ -20,20 +20,21 @@ var errNoSession = access.ErrUnauthenticated
 
 // terms is what a person lets an application have. Tokens are made from it, as long as it holds.
 type terms struct {
-	Client      string        `json:"client"`
-	ClientEpoch int64         `json:"clientEpoch,omitempty"`
-	ClientOrg   string        `json:"clientOrg"`
-	UserID      string        `json:"userId"`
-	OrgID       string        `json:"orgId"`
-	TokenEpoch  int64         `json:"tokenEpoch,omitempty"`
-	OrgEpoch    int64         `json:"orgEpoch,omitempty"`
-	Session     string        `json:"session"`
-	Consent     int64         `json:"consent"` // Consent.Since
-	Scopes      []string      `json:"scopes,omitempty"`
-	Audience    []string      `json:"audience,omitempty"`
-	Nonce       string        `json:"nonce,omitempty"`
-	Proof       session.Proof `json:"proof"`
-	Family      string        `json:"family"`
+	Client         string        `json:"client"`
+	ClientEpoch    int64         `json:"clientEpoch,omitempty"`
+	ClientOrg      string        `json:"clientOrg"`
+	ClientOrgEpoch int64         `json:"clientOrgEpoch,omitempty"`
+	UserID         string        `json:"userId"`
+	OrgID          string        `json:"orgId"`
+	TokenEpoch     int64         `json:"tokenEpoch,omitempty"`
+	OrgEpoch       int64         `json:"orgEpoch,omitempty"`
+	Session        string        `json:"session"`
+	Consent        int64         `json:"consent"` // Consent.Since
+	Scopes         []string      `json:"scopes,omitempty"`
+	Audience       []string      `json:"audience,omitempty"`
+	Nonce          string        `json:"nonce,omitempty"`
+	Proof          session.Proof `json:"proof"`
+	Family         string        `json:"family"`
 }
 
 // offline tells whether the tokens outlive the session.
@@ -67,7 +68,8 @@ func (t *terms) holds(tx *event.Tx) error {
 	if err != nil {
 		return err
 	}
-	if client == nil || client.State.State != app.Active || client.State.Epoch != t.ClientEpoch || owner == nil || owner.State.State != org.Active ||
+	if client == nil || client.State.State != app.Active || client.State.Epoch != t.ClientEpoch ||
+		owner == nil || owner.State.State != org.Active || owner.State.Epoch != t.ClientOrgEpoch ||
 		u == nil || u.State.State != user.Active || u.State.TokenEpoch != t.TokenEpoch ||
 		o == nil || o.State.State != org.Active || o.State.Epoch != t.OrgEpoch ||
 		c == nil || c.State.Apps[t.Client].Since != t.Consent || !mayUse(client, t.OrgID) {
@@ -240,6 +242,6 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	if err != nil {
 		return terms{}, err
 	}
-	return terms{Client: a.client, ClientEpoch: client.State.Epoch, ClientOrg: client.Org, UserID: u.ID, OrgID: o.ID, TokenEpoch: u.State.TokenEpoch,
-		OrgEpoch: o.State.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam")}, nil
+	return terms{Client: a.client, ClientEpoch: client.State.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.State.Epoch, UserID: u.ID, OrgID: o.ID,
+		TokenEpoch: u.State.TokenEpoch, OrgEpoch: o.State.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam")}, nil
 }

@@ -4,12 +4,11 @@ import (
 	"context"
 	"slices"
 
-	"golang.org/x/text/language"
-
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -117,7 +116,7 @@ func about(u *event.Object[user.User], o *event.Object[org.Org], scopes []string
 			set("family_name", p.LastName)
 			set("nickname", p.NickName)
 			set("gender", string(p.Gender))
-			if tag, err := language.Parse(p.PreferredLanguage); err == nil && p.PreferredLanguage != "" {
+			if tag, ok := syntax.Language(p.PreferredLanguage); ok {
 				set("locale", tag.String())
 			}
 		} else if u.State.Service != nil {

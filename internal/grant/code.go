@@ -99,14 +99,14 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 		made.Refresh = next.text
 	}
 	whose := &access.Caller{UserID: t.UserID, OrgID: t.OrgID}
-	sessionRow := clientsRow(t.Session)
+	visited := visitedRow(t.UserID)
 	const tries = 10
 	for range tries {
 		held, err := g.Sessions.Hold(ctx, whose, t.Session)
 		if err != nil && !errors.Is(err, session.ErrNotFound) {
 			return nil, err
 		}
-		command := event.Command{Origin: event.Origin{Actor: t.UserID}, Rows: append(slices.Clone(rows), sessionRow, familyRow(t.Family))}
+		command := event.Command{Origin: event.Origin{Actor: t.UserID}, Rows: append(slices.Clone(rows), visited, familyRow(t.Family))}
 		command.Read = t.reads()
 		if held != nil {
 			command.Read = append(command.Read, held.Reads()...)
@@ -125,7 +125,8 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 			if held == nil {
 				return ErrInvalidGrant
 			}
-			if _, moved, err = held.Counts(tx); err != nil {
+			proof, again, err := held.Counts(tx)
+			if moved = again; err != nil {
 				return ErrInvalidGrant.Because(err)
 			}
 			if moved {
@@ -133,7 +134,7 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 			}
 			tx.PutToken(made.stored)
 			next.put(tx, t)
-			return noteClient(tx, sessionRow, t.Client)
+			return noteClient(tx, t, max(held.Token.Expires, proof.Until))
 		}
 		switch err := g.Store.Do(ctx, command); {
 		case moved:
@@ -177,33 +178,6 @@ func (g *Grants) end(ctx context.Context, t *terms, what string, marker event.Ro
 		return err
 	}
 	return ErrInvalidGrant
-}
-
-func clientsRow(sessionID string) event.RowKey { return flow("clients", sessionID) }
-
-// noteClient remembers that a session led to tokens of an application.
-func noteClient(tx *event.Tx, row event.RowKey, id string) error {
-	known, err := decode[[]string](tx.Row(row))
-	if err != nil {
-		return err
-	}
-	if known == nil {
-		known = &[]string{}
-	}
-	if !slices.Contains(*known, id) {
-		*known = append(*known, id)
-	}
-	put(tx, row, known, clientsLife)
-	return nil
-}
-
-// ClientsOf lists the applications that a session led to tokens of: those to tell when it ends.
-func (g *Grants) ClientsOf(ctx context.Context, sessionID string) ([]string, error) {
-	known, err := decode[[]string](g.Store.Row(ctx, clientsRow(sessionID)))
-	if err != nil || known == nil {
-		return nil, err
-	}
-	return *known, nil
 }
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
 	"github.com/signet-idm/signet/internal/org"
@@ -60,15 +61,21 @@ func TestACodeStopsWithWhatItRestsOn(t *testing.T) {
 			w.change("usr_a", user.Deactivated{})
 			w.change("usr_a", user.Reactivated{})
 		},
-		"the consent": func(w *world, in *session.Bearer) { must(w.t, w.Withdraw(w.t.Context(), in.Caller, "app_spa")) },
+		"the application":                func(w *world, _ *session.Bearer) { w.change("app_all", app.Deactivated{}) },
+		"the application's organization": func(w *world, _ *session.Bearer) { w.change("org_b", org.Deactivated{}) },
+		"the application's organization, which is back": func(w *world, _ *session.Bearer) {
+			w.change("org_b", org.Deactivated{})
+			w.change("org_b", org.Reactivated{})
+		},
+		"the consent": func(w *world, in *session.Bearer) { must(w.t, w.Withdraw(w.t.Context(), in.Caller, "app_all")) },
 	} {
 		for _, scopes := range []string{"openid", "openid offline_access"} {
 			t.Run(name+" "+scopes, func(t *testing.T) {
 				w := newWorld(t)
 				in := w.signIn("usr_a")
-				code := w.code(ask("app_spa", scopes), in)
+				code := w.code(ask("app_all", scopes), in)
 				change(w, in)
-				_, err := w.exchange("app_spa", code)
+				_, err := w.exchange("app_all", code)
 				wants(t, err, ErrInvalidGrant)
 			})
 		}
@@ -96,14 +103,24 @@ func TestTokensStopWithWhatTheyRestOn(t *testing.T) {
 			w.change("org_a", org.Deactivated{})
 			w.change("org_a", org.Reactivated{})
 		}, false, false},
+		{"the application, which is back", func(w *world, _ *session.Bearer) {
+			w.change("app_all", app.Deactivated{})
+			w.change("app_all", app.Reactivated{})
+		}, false, false},
+		{"the application's organization", func(w *world, _ *session.Bearer) { w.change("org_b", org.Deactivated{}) }, false, false},
+		{"the application's organization, which is back", func(w *world, _ *session.Bearer) {
+			w.change("org_b", org.Deactivated{})
+			w.change("org_b", org.Reactivated{})
+		}, false, false},
+		{"the application's organization, for good", func(w *world, _ *session.Bearer) { w.change("org_b", org.WasRemoved{}) }, false, false},
 		{"time", func(w *world, _ *session.Bearer) { w.store.Advance(time.Hour) }, false, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			w := newWorld(t)
 			in := w.signIn("usr_a")
-			short, err := w.exchange("app_spa", w.code(ask("app_spa", "openid"), in))
+			short, err := w.exchange("app_all", w.code(ask("app_all", "openid"), in))
 			must(t, err)
-			long, err := w.exchange("app_spa", w.code(ask("app_spa", "openid offline_access"), in))
+			long, err := w.exchange("app_all", w.code(ask("app_all", "openid offline_access"), in))
 			must(t, err)
 			if short.Refresh != "" || long.Refresh == "" {
 				t.Fatal("refresh tokens come with offline access, and only with it")
@@ -112,7 +129,7 @@ func TestTokensStopWithWhatTheyRestOn(t *testing.T) {
 			if w.counts(short.Access) != tt.short || w.counts(long.Access) != tt.long {
 				t.Errorf("without offline access %v, with it %v", w.counts(short.Access), w.counts(long.Access))
 			}
-			_, err = w.Refresh(t.Context(), w.client("app_spa"), long.Refresh, nil)
+			_, err = w.Refresh(t.Context(), w.client("app_all"), long.Refresh, nil)
 			if fine := err == nil; fine != (tt.long || tt.name == "time") {
 				t.Errorf("refreshed: %v", err)
 			}
@@ -272,11 +289,47 @@ func TestTheApplicationsOfASession(t *testing.T) {
 		_, err := w.exchange(client, w.code(ask(client, "openid"), in))
 		must(t, err)
 	}
-	clients, err := w.ClientsOf(t.Context(), in.Token.ID)
+	other := w.signIn("usr_a")
+	_, err := w.exchange("app_spa", w.code(ask("app_spa", "openid"), other))
 	must(t, err)
-	if !slices.Equal(clients, []string{"app_spa", "app_jwt"}) {
-		t.Errorf("got %q", clients)
+	left := func(want ...string) {
+		t.Helper()
+		visited, err := w.Left(t.Context(), "usr_a")
+		must(t, err)
+		var got []string
+		for _, v := range visited {
+			for _, client := range v.Clients {
+				got = append(got, v.SessionID+" "+client)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
+	left() // nothing has ended
+	first := in.Token.ID
+	must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), first))
+	left(first+" app_spa", first+" app_jwt")
+	must(t, w.Told(t.Context(), "usr_a", first, "app_spa"))
+	left(first + " app_jwt")
+	w.change("usr_a", user.SessionsEnded{})
+	left(first+" app_jwt", other.Token.ID+" app_spa")
+	must(t, w.Told(t.Context(), "usr_a", first, "app_jwt"))
+	must(t, w.Told(t.Context(), "usr_a", other.Token.ID, "app_spa"))
+	left()
+	if known, err := w.visits(t.Context(), "usr_a"); err != nil || known != nil {
+		t.Errorf("what nobody has to be told is kept: %v, %v", known, err)
+	}
+
+	// A session that ends by itself is over as well, and is forgotten in the end.
+	_, err = w.exchange("app_spa", w.code(ask("app_spa", "openid"), w.signIn("usr_a")))
+	must(t, err)
+	w.store.Advance(13 * time.Hour)
+	if visited, err := w.Left(t.Context(), "usr_a"); err != nil || len(visited) != 1 {
+		t.Errorf("got %v, %v", visited, err)
+	}
+	w.store.Advance(24 * time.Hour)
+	left()
 }
 
 func TestClaims(t *testing.T) {

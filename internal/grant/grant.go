@@ -23,6 +23,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -41,9 +42,8 @@ const (
 	requestLife = 30 * time.Minute
 	codeLife    = time.Minute
 	deviceLife  = 10 * time.Minute
-	usedLife    = 24 * time.Hour      // that a code was used is remembered
-	clientsLife = 31 * 24 * time.Hour // longer than any session
-	serviceLife = time.Hour           // access tokens of service users
+	usedLife    = 24 * time.Hour // that a code was used is remembered
+	serviceLife = time.Hour      // access tokens of service users
 )
 
 // The reasons of this package. Those that OAuth has a word for are that word in upper case.
@@ -186,14 +186,15 @@ func meanwhile[T any](work func() (T, error)) (result func() (T, error)) {
 	}
 }
 
-// active gives an application that people may sign in to, or whose tokens may be asked for; nil where there is none.
+// active gives an application that people may sign in to, or whose tokens may be asked for, as far as it and its
+// organization are in use; nil where there is none.
 func (g *Grants) active(ctx context.Context, id string) (*event.Object[app.App], error) {
 	if len(id) > maxID {
 		return nil, nil
 	}
-	a, err := app.Kind.Read(ctx, g.Store, id)
-	if err != nil || a == nil || a.State.State != app.Active {
-		return nil, err
+	a, err := app.InUse(ctx, g.Store, id)
+	if errors.Is(err, app.ErrNotFound) {
+		return nil, nil
 	}
-	return a, nil
+	return a, err
 }

@@ -44,7 +44,7 @@ func (r *refresh) put(tx *event.Tx, t *terms) {
 }
 
 // Refresh gives new tokens for a refresh token, which is replaced. One that was replaced before ends its family. scopes
-// are those that the new access token is for, at most those given at first; nil: all of them. Errors: ErrInvalidGrant;
+// are those that the new access token is for, at most those given at first; none: all of them. Errors: ErrInvalidGrant;
 // ErrInvalidScope; ErrUnauthorizedClient.
 func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scopes []string) (*Tokens, error) {
 	if err := client.may(app.RefreshToken); err != nil {
@@ -57,7 +57,7 @@ func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scope
 	if read == nil {
 		return nil, ErrInvalidGrant
 	}
-	if scopes == nil {
+	if len(scopes) == 0 {
 		scopes = read.Scopes
 	}
 	if !subset(scopes, read.Scopes) {

@@ -187,7 +187,7 @@ func TestOnlyAFullSessionApproves(t *testing.T) {
 			if strings.Contains(name, "expired") { // the request itself lives shorter
 				change(w, in)
 			}
-			id := w.begin(ask("app_spa", "openid"))
+			id := w.begin(ask("app_all", "openid"))
 			if !strings.Contains(name, "expired") {
 				change(w, in)
 			}

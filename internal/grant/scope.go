@@ -26,9 +26,9 @@ const (
 	audience    = "urn:signet:app:"        // …:aud makes a token for another application
 
 	// Signet's own API.
-	SelfScope  = "signet.self"
-	ReadScope  = "signet.read"
-	WriteScope = "signet.write"
+	SelfScope  = app.ScopeSelf
+	ReadScope  = app.ScopeRead
+	WriteScope = app.ScopeWrite
 )
 
 // Scopes are those that can be asked for by name, as the discovery document lists them.

@@ -197,6 +197,8 @@ func (w *world) change(id string, fact any) {
 	switch fact := fact.(type) {
 	case event.Fact[user.User]:
 		eventtest.Given(w.t, w.store, user.Kind, id, "", nil, fact)
+	case event.Fact[app.App]:
+		eventtest.Given(w.t, w.store, app.Kind, id, "", nil, fact)
 	case event.Fact[org.Org]:
 		eventtest.Given(w.t, w.store, org.Kind, id, "", nil, fact)
 	default:

@@ -136,18 +136,32 @@ func (a *Accounts) Use(w http.ResponseWriter, id string) {
 	a.Keep(w)
 }
 
-// Leave ends a session of the browser.
-func (a *Accounts) Leave(ctx context.Context, w http.ResponseWriter, id string) error {
-	bearer := a.Session(id)
-	if bearer == nil {
-		return nil
+// Leave ends sessions of the browser. What it does not have is left alone.
+func (a *Accounts) Leave(ctx context.Context, w http.ResponseWriter, ids ...string) error {
+	defer a.Keep(w)
+	for _, id := range ids {
+		bearer := a.Session(id)
+		if bearer == nil {
+			continue
+		}
+		if err := a.browsers.end(ctx, bearer); err != nil {
+			return err
+		}
+		a.forget(id)
 	}
-	if err := a.browsers.end(ctx, bearer); err != nil {
-		return err
-	}
-	a.forget(id)
-	a.Keep(w)
 	return nil
+}
+
+// Whole is the current session, if it counts in full: neither the password nor a second factor is missing.
+func (a *Accounts) Whole() *session.Bearer {
+	if b := a.Current(); isWhole(b) {
+		return b
+	}
+	return nil
+}
+
+func isWhole(b *session.Bearer) bool {
+	return b != nil && !b.Caller.MustChangePassword && !b.Caller.MustProveSecondFactor
 }
 
 func (a *Accounts) forget(id string) {

@@ -128,45 +128,47 @@ func (enrol) silently() *errs.Error { return grant.ErrInteractionRequired }
 
 func (e enrol) show(v *visit, frame pages.Frame) error {
 	frame = v.frame(frame)
-	if v.r.URL.Query().Get(paramWith) == string(pages.Passkey) {
-		options, err := v.Sessions.StartPasskey(v.r.Context(), v.bearer.Caller)
+	if e.kind(v) == pages.Passkey {
+		view, err := v.enrolment().Passkey(pages.EnrolPasskey{Frame: frame, Required: true,
+			UseTOTP: v.link(url.Values{paramWith: {string(pages.TOTP)}, paramAccount: {v.bearer.Token.ID}})})
 		if err != nil {
 			return err
 		}
-		v.render(pages.EnrolPasskey{Frame: frame, Required: true, Options: []byte(options), Name: v.r.PostFormValue(pages.FieldPasskeyName),
-			UseTOTP: v.link(url.Values{paramWith: {string(pages.TOTP)}, paramAccount: {v.bearer.Token.ID}})}, frame.Problems)
+		v.render(view, frame.Problems)
 		return nil
 	}
-	made, err := v.Sessions.StartTOTP(v.r.Context(), v.bearer.Caller)
+	view := pages.EnrolTOTP{Frame: frame, Required: true}
+	if v.Sessions.Factors.Passkeys() {
+		view.UsePasskey = v.link(url.Values{paramWith: {string(pages.Passkey)}, paramAccount: {v.bearer.Token.ID}})
+	}
+	view, err := v.enrolment().TOTP(view)
 	if err != nil {
 		return err
 	}
-	v.render(pages.EnrolTOTP{Frame: frame, Required: true, URI: made.URI, Key: made.Secret,
-		UsePasskey: v.link(url.Values{paramWith: {string(pages.Passkey)}, paramAccount: {v.bearer.Token.ID}})}, frame.Problems)
+	v.render(view, frame.Problems)
 	return nil
 }
 
-func (e enrol) take(v *visit) error {
-	var enrolled session.Enrolled
-	var err error
-	field, wrong := pages.FieldCode, pages.WrongCode()
-	if credential := v.r.PostFormValue(pages.FieldCredential); credential != "" {
-		field, wrong = "", pages.PasskeyFailed()
-		enrolled, err = v.Sessions.ConfirmPasskey(v.r.Context(), v.bearer.Caller, v.r.PostFormValue(pages.FieldPasskeyName), credential, v.from())
-	} else if code := v.r.PostFormValue(pages.FieldCode); code != "" {
-		enrolled, err = v.Sessions.ConfirmTOTP(v.r.Context(), v.bearer.Caller, "", code, v.from())
-	} else {
-		return e.show(v, pages.Frame{Problems: []pages.Problem{{Field: field, Message: pages.Required()}}})
+// kind of factor that the address asks for.
+func (enrol) kind(v *visit) pages.FactorKind {
+	if v.r.URL.Query().Get(paramWith) == string(pages.Passkey) {
+		return pages.Passkey
 	}
+	return pages.TOTP
+}
+
+func (e enrol) take(v *visit) error {
+	enrolled, problems, err := v.enrolment().Take(e.kind(v))
 	if err != nil {
-		problems, err := problem(field, wrong, err)
-		if err != nil {
-			return err
-		}
+		return err
+	}
+	if problems != nil {
 		return e.show(v, pages.Frame{Problems: problems})
 	}
 	return v.recovery(enrolled)
 }
+
+func (v *visit) enrolment() Enrolment { return Enrolment{v.Sessions, v.bearer.Caller, v.r} }
 
 // recovery shows the codes for the day on which the first factor is lost. The session has just proven that factor.
 func (v *visit) recovery(enrolled session.Enrolled) error {

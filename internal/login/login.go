@@ -23,7 +23,9 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/web"
 )
@@ -43,11 +45,17 @@ type Login struct {
 	Pages    *pages.Pages
 	Browsers Browsers
 	Clock    func() time.Time
+	Master   secret.MasterKey
+	Mail     bool // this installation sends mail
 }
 
 // Mount registers the pages.
 func (l *Login) Mount(site *web.Site) {
-	site.Handle(Path, l.Pages.SameOrigin(http.HandlerFunc(l.serve)))
+	for path, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
+		Path: l.signIn, PathForgot: l.forgot, mail.ResetPath: l.reset, mail.VerifyPath: l.verify, PathDevice: l.device, pages.PathSignOut: l.signOut,
+	} {
+		site.Handle(path, l.Pages.SameOrigin(l.page(serve)))
+	}
 	site.Handle(pages.AssetsPath, l.Pages.Assets())
 }
 
@@ -66,28 +74,35 @@ func ErrorPage(p *pages.Pages) func(w http.ResponseWriter, r *http.Request, stat
 	}
 }
 
-// serve shows what is to be done next, or takes what was done.
-func (l *Login) serve(w http.ResponseWriter, r *http.Request) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost {
-		w.Header().Set("Allow", "GET, HEAD, POST")
-		l.fail(w, r, http.StatusMethodNotAllowed, pages.BadRequest)
-		return
-	}
-	if err := r.ParseForm(); err != nil {
-		l.fail(w, r, http.StatusBadRequest, pages.BadRequest)
-		return
-	}
+// page refuses what no page takes, and shows the error that serve could not show itself.
+func (l *Login) page(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost {
+			w.Header().Set("Allow", "GET, HEAD, POST")
+			l.fail(w, r, http.StatusMethodNotAllowed, pages.BadRequest)
+			return
+		}
+		if err := r.ParseForm(); err != nil || !pages.Readable(r.Form) {
+			l.fail(w, r, http.StatusBadRequest, pages.BadRequest)
+			return
+		}
+		if err := serve(w, r); err != nil {
+			l.refuse(w, r, err)
+		}
+	})
+}
+
+// signIn shows what is to be done next, or takes what was done.
+func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
 	v, err := l.visit(w, r)
-	if err == nil {
-		err = v.answer()
-	}
 	if err != nil {
-		l.refuse(w, r, err)
-		return
+		return err
 	}
-	if v.bearer != nil && v.bearer.Caller.Used != nil {
-		v.bearer.Caller.Used()
+	if err := v.answer(); err != nil {
+		return err
 	}
+	v.used()
+	return nil
 }
 
 // fail answers with a page that says what went wrong.
@@ -141,7 +156,7 @@ func redirect(w http.ResponseWriter, r *http.Request, to string) {
 // here is the address of the page with some of its parameters changed; empty ones are left out.
 func here(r *http.Request, change url.Values) string {
 	query := url.Values{}
-	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther} {
+	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther, paramAgain} {
 		value := r.URL.Query().Get(name)
 		if changed, ok := change[name]; ok {
 			value = changed[0]
@@ -160,4 +175,5 @@ const (
 	paramAccount = "account" // the session that was chosen
 	paramWith    = "with"    // the kind of factor to prove or to add
 	paramOther   = "other"   // another account than those in the browser
+	paramAgain   = "again"   // the page to go to needs a proof that is recent
 )

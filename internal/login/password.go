@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // maxPassword is how many characters a new password may have, as in the API.
@@ -76,4 +77,17 @@ func PasswordProblems(err error) ([]pages.Problem, error) {
 		}
 	}
 	return problem(pages.FieldCurrentPassword, pages.WrongCurrentPassword(), err)
+}
+
+// rulesFor are those of the organization of a user; those of the default one where there is no such user.
+func (l *Login) rulesFor(r *http.Request, userID string) (policy.Settings, error) {
+	u, err := user.Kind.Read(r.Context(), l.Store, userID)
+	if err != nil {
+		return policy.Settings{}, err
+	}
+	of := l.Sessions.DefaultOrg
+	if u != nil {
+		of = u.Org
+	}
+	return org.Settings(r.Context(), l.Store, of)
 }

@@ -176,8 +176,11 @@ type password struct{}
 func (password) silently() *errs.Error { return grant.ErrLoginRequired }
 
 func (password) show(v *visit, with pages.Frame) error {
-	v.render(pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true,
-		Other: v.link(url.Values{paramOther: {"1"}, paramAccount: {""}})}, with.Problems)
+	view := pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true, Other: v.link(url.Values{paramOther: {"1"}, paramAccount: {""}})}
+	if v.pending == nil && v.has(pages.Passkey) {
+		view.UsePasskey = v.link(url.Values{paramWith: {string(pages.Passkey)}, paramAccount: {v.bearer.Token.ID}})
+	}
+	v.render(view, with.Problems)
 	return nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
@@ -61,7 +62,7 @@ func ownPage(to string) string {
 		path.Clean(u.Path) != u.Path || strings.ContainsAny(to, "\\\r\n\t") {
 		return ""
 	}
-	for _, known := range []string{pages.PathAccount, PathDevice} {
+	for _, known := range []string{pages.PathAccount, PathDevice, mail.VerifyPath} {
 		if u.Path == known || strings.HasPrefix(u.Path, known+"/") {
 			return u.RequestURI()
 		}
@@ -72,20 +73,32 @@ func ownPage(to string) string {
 // choose finds the account that the sign-in is about: the one that was picked, or the only one that it can be.
 func (v *visit) choose() error {
 	query := v.r.URL.Query()
-	if v.bearer = v.accounts.Session(query.Get(paramAccount)); v.bearer == nil && query.Get(paramOther) == "" && !v.mustChoose() {
+	chosen := v.accounts.Session(query.Get(paramAccount))
+	if chosen == nil && query.Get(paramOther) == "" && !v.mustChoose() {
 		if able := v.able(); len(able) == 1 {
-			v.bearer = able[0]
+			chosen = able[0]
 		}
 	}
-	if v.bearer == nil {
+	return v.as(chosen)
+}
+
+// as makes a visit about an account; nil for none.
+func (v *visit) as(bearer *session.Bearer) (err error) {
+	if v.bearer = bearer; bearer == nil {
 		return nil
 	}
-	var err error
 	if v.person, err = user.Self(v.r.Context(), v.Store, v.bearer.Caller); err != nil {
 		return err
 	}
 	v.home, err = org.Mine(v.r.Context(), v.Store, v.bearer.Caller)
 	return err
+}
+
+// used lets a session that ends when it is not used live on.
+func (v *visit) used() {
+	if v.bearer != nil && v.bearer.Caller.Used != nil {
+		v.bearer.Caller.Used()
+	}
 }
 
 // mustChoose tells whether the application wants the person to pick an account.
@@ -149,6 +162,9 @@ func (v *visit) next() (step, error) {
 		return newPassword{}, nil
 	}
 	if v.pending == nil {
+		if v.r.URL.Query().Get(paramAgain) != "" && !session.Recent(v.bearer, v.Clock()) {
+			return v.again(), nil
+		}
 		return arrived{}, nil
 	}
 	need, err := v.Grants.Needs(v.r.Context(), v.pending, v.bearer)
@@ -164,6 +180,14 @@ func (v *visit) next() (step, error) {
 		return consent{}, nil
 	}
 	return arrived{}, nil
+}
+
+// again is how somebody proves once more to be there: by the password, or by a factor that was picked instead.
+func (v *visit) again() step {
+	if v.has(pages.FactorKind(v.r.URL.Query().Get(paramWith))) {
+		return secondFactor{}
+	}
+	return password{}
 }
 
 // silent answers an application that wants nobody to be asked anything.

@@ -11,6 +11,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -43,6 +44,8 @@ type Follower struct {
 	// Handle is given each event of these types, with 20 seconds for it. When it fails, the event comes again later, up to
 	// ten times within about an hour. What it returns is logged: no secret and nothing personal may be in it.
 	Handle func(ctx context.Context, e *event.Event) error
+	// Forgetful says that it is better to give up the oldest of what failed than to wait, where too much has been put aside.
+	Forgetful bool
 }
 
 // Runner runs followers on one node.
@@ -175,7 +178,7 @@ func (w *worker) work(ctx context.Context) error {
 	if err := w.retry(ctx); err != nil || !w.holds {
 		return err
 	}
-	for len(w.state.Held) < maxHeld {
+	for w.Forgetful || len(w.state.Held) < maxHeld {
 		events, err := w.runner.Store.Events(ctx, w.scanned, page)
 		if err != nil {
 			return err
@@ -185,7 +188,7 @@ func (w *worker) work(ctx context.Context) error {
 				if err := w.first(ctx, e); err != nil || !w.holds {
 					return err
 				}
-				if len(w.state.Held) >= maxHeld {
+				if len(w.state.Held) >= maxHeld && !w.Forgetful {
 					return nil
 				}
 			}
@@ -307,7 +310,13 @@ func (w *worker) first(ctx context.Context, e *event.Event) error {
 	}
 	w.state.Position, w.scanned = e.Position, e.Position
 	if failed != nil {
-		w.state.Held = append(slices.Clone(w.state.Held), w.again(e, 1, failed))
+		kept := slices.Clone(w.state.Held)
+		if w.Forgetful && len(kept) >= maxHeld {
+			oldest := slices.MinFunc(kept, func(a, b held) int { return cmp.Compare(a.Position, b.Position) })
+			w.runner.Log.Error("following the log: given up, too much has failed", "follower", w.Name, "position", oldest.Position, "tries", oldest.Tries)
+			kept = slices.DeleteFunc(kept, func(h held) bool { return h == oldest })
+		}
+		w.state.Held = append(kept, w.again(e, 1, failed))
 	}
 	return w.save(ctx)
 }

@@ -43,6 +43,8 @@ func (p *Provider) discovery() discovery {
 		ClaimsSupported: []string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash", "name", "given_name",
 			"family_name", "nickname", "preferred_username", "gender", "locale", "updated_at", "email", "email_verified", "phone_number", "phone_number_verified",
 			grant.OrgScope, grant.RolesScope},
-		CodeChallengeMethodsSupported: []zitadel.CodeChallengeMethod{zitadel.CodeChallengeMethodS256},
+		BackChannelLogoutSupported:        true,
+		BackChannelLogoutSessionSupported: true,
+		CodeChallengeMethodsSupported:     []zitadel.CodeChallengeMethod{zitadel.CodeChallengeMethodS256},
 	}}
 }

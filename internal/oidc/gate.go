@@ -30,6 +30,7 @@ type gate struct {
 	methods []string
 	cors    corsPolicy
 	public  bool // the same for everybody, and may be kept
+	proof   bool // only for clients that prove who they are
 }
 
 type answerKey struct{}
@@ -64,6 +65,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if status, err := check(r); err != nil {
 		refuse(x, r, err, status)
+		return
+	}
+	if g.proof && r.Header.Get("Authorization") == "" && r.PostForm.Get("client_secret") == "" && r.PostForm.Get("client_assertion") == "" {
+		refuse(x, r, grant.ErrInvalidClient, http.StatusUnauthorized)
 		return
 	}
 	g.next.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), answerKey{}, x)))

@@ -97,7 +97,7 @@ func (p *Provider) Handlers() map[string]http.Handler {
 		logoutPath:     http.HandlerFunc(p.logout),
 		tokenPath:      &gate{next: p.lib, methods: post, cors: clientOrigins},
 		revokePath:     &gate{next: p.lib, methods: post, cors: clientOrigins},
-		introspectPath: &gate{next: p.lib, methods: post},
+		introspectPath: &gate{next: p.lib, methods: post, proof: true},
 		devicePath:     &gate{next: p.lib, methods: post},
 		userinfoPath:   &gate{next: p.lib, methods: []string{http.MethodGet, http.MethodPost}, cors: clientOrigins},
 		keysPath:       &gate{next: p.lib, methods: get, cors: everyOrigin, public: true},

@@ -96,7 +96,7 @@ func (s *server) DeviceToken(ctx context.Context, r *op.ClientRequest[zitadel.De
 	return s.tokens(ctx, c, tokens, err)
 }
 
-// scopes drops the empty ones that an empty parameter leads to; nil for none.
+// scopes drops the empty ones that an empty parameter leads to.
 func scopes(sent []string) []string { return strings.Fields(strings.Join(sent, " ")) }
 
 // tokens answers a request for tokens.
@@ -125,8 +125,7 @@ func (s *server) DeviceAuthorization(ctx context.Context, r *op.ClientRequest[zi
 		VerificationURIComplete: page + "?user_code=" + d.UserCode, ExpiresIn: int(d.Life.Seconds()), Interval: int(d.Interval.Seconds())}), nil
 }
 
-// Introspect implements op.Server. The library refuses requests without a credential, and a public client has none to
-// send.
+// Introspect implements op.Server. The gate refuses requests without a credential, and a public client has none to send.
 func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionRequest]) (*op.Response, error) {
 	b, err := s.grants.Introspect(ctx, r.Data.Token, func() (*grant.Client, error) {
 		return s.authenticate(ctx, r.Header, r.Data.ClientCredentials)

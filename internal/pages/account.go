@@ -36,6 +36,7 @@ type Account struct {
 	Frame
 	Name      string
 	LoginName string
+	Switch    Link // to another account
 }
 
 func (a Account) account() Account { return a }
@@ -49,6 +50,7 @@ type Profile struct {
 	DisplayName       string
 	PreferredLanguage string
 	Gender            string // "", "female", "male" or "diverse"
+	Sequence          uint64 // comes back in FieldSequence
 
 	Email       string
 	EmailProven bool
@@ -167,6 +169,7 @@ func (Applications) about() about {
 type Language struct {
 	Account
 	PreferredLanguage string
+	Sequence          uint64 // comes back in FieldSequence
 }
 
 func (Language) about() about {

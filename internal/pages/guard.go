@@ -2,7 +2,11 @@ package pages
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // SameOrigin lets requests that may change something through only when one of our own pages made them. Browsers say which
@@ -29,6 +33,18 @@ func (p *Pages) isOurs(r *http.Request) bool {
 		return true
 	}
 	return (len(site) == 0 || site[0] == "none") && len(origin) == 1
+}
+
+// Readable tells whether everything in a form is text that can be kept: browsers send nothing else, but others do.
+func Readable(form url.Values) bool {
+	for name, values := range form {
+		for _, s := range slices.Concat(values, []string{name}) {
+			if !utf8.ValidString(s) || strings.Contains(s, "\x00") {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // cookiePrefix makes browsers refuse the cookie unless it is secure, of this host alone and of every path.

@@ -3,6 +3,7 @@ package pages_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -53,6 +54,23 @@ func TestOnlyOurOwnPagesMaySendForms(t *testing.T) {
 		}
 		if page := w.Body.String(); !c.let && (w.Code != 403 || !strings.Contains(page, "This form was not sent from here") || !strings.Contains(page, "req_1")) {
 			t.Errorf("%s: %d without help: %s", c.about, w.Code, page)
+		}
+	}
+}
+
+func TestFormsAreText(t *testing.T) {
+	for name, c := range map[string]struct {
+		form url.Values
+		text bool
+	}{
+		"nothing":                  {nil, true},
+		"words":                    {url.Values{"a": {"ü \u202e\n", ""}}, true},
+		"a NUL":                    {url.Values{"a": {"b", "c\x00"}}, false},
+		"not UTF-8":                {url.Values{"a": {"\xff"}}, false},
+		"a name that is not UTF-8": {url.Values{"\xff": {"a"}}, false},
+	} {
+		if got := pages.Readable(c.form); got != c.text {
+			t.Errorf("%s: %t", name, got)
 		}
 	}
 }

@@ -68,6 +68,9 @@ func Changed() Message { return Message{key: "problem.changed"} }
 // FactorNeeded says that the last second factor has to stay.
 func FactorNeeded() Message { return Message{key: "problem.factorNeeded"} }
 
+// TooManyFactors says that there is no room for another second factor.
+func TooManyFactors() Message { return Message{key: "problem.tooManyFactors"} }
+
 // What went well.
 
 // Saved says that the changes are kept.
@@ -92,9 +95,7 @@ func OtherSessionsEnded() Message { return Message{key: "done.otherSessionsEnded
 func TokenRevoked() Message { return Message{key: "done.tokenRevoked"} }
 
 // Disconnected says that an application has no access any more.
-func Disconnected(application string) Message {
-	return Message{key: "done.disconnected", args: []any{"application", application}}
-}
+func Disconnected() Message { return Message{key: "done.disconnected"} }
 
 // MailSent says that a mail with a code is on its way.
 func MailSent(address string) Message {

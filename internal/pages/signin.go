@@ -40,6 +40,8 @@ type Password struct {
 	Again     bool // somebody who is signed in proves it once more
 	Forgot    Link
 	Other     Link // to choose another account
+	// UsePasskey leads to the page that asks for a passkey instead.
+	UsePasskey Link
 }
 
 func (v Password) about() about {
@@ -94,7 +96,8 @@ func (v SecondFactor) about() about {
 	return a
 }
 
-// EnrolTOTP shows the key for an app that makes codes, and asks for the first of them in FieldCode.
+// EnrolTOTP shows the key for an app that makes codes, and asks for the first of them in FieldCode. The key comes back in
+// FieldKey.
 type EnrolTOTP struct {
 	Frame
 	Required   bool   // the sign-in does not go on without
@@ -222,15 +225,19 @@ func (v Onward) about() about {
 // DeviceCode asks for the code that a device shows.
 type DeviceCode struct {
 	Frame
-	UserCode string
+	LoginName string
+	Other     Link // to choose another account
+	UserCode  string
 }
 
 func (DeviceCode) about() about { return about{template: "device_code", title: "deviceCode.title"} }
 
-// DeviceConfirm asks whether the device is the one in front of the person: DoAllow or DoDeny.
+// DeviceConfirm asks whether the device is the one in front of the person: DoAllow or DoDeny, with FieldID and FieldUserCode.
 type DeviceConfirm struct {
 	Frame
+	ID        string // of the account
 	LoginName string
+	Other     Link // to choose another account
 	UserCode  string
 	Scopes    []string
 }
@@ -252,10 +259,12 @@ func (v DeviceDone) about() about {
 	return about{template: "device_done", title: "deviceDone.title", end: true}
 }
 
-// SignOut asks whether to sign out: DoEnd.
+// SignOut asks whether to sign out: DoEnd with FieldID, or DoEndAll.
 type SignOut struct {
 	Frame
+	ID        string // of the account
 	LoginName string
+	Several   bool // accounts are signed in here
 	Back      Link
 }
 

@@ -121,7 +121,7 @@ func TestNumbersAndTimesAreSaidAsPeopleSayThem(t *testing.T) {
 		{"de", Throttled(90 * time.Minute), "Es gab zu viele Versuche. Versuchen Sie es in 2 Stunden noch einmal."},
 		{"fr", Message{key: "security.left", args: []any{"n", 0}}, "Il reste 0 code."},
 		{"es", Message{key: "security.left", args: []any{"n", 0}}, "Quedan 0 códigos."},
-		{"en", Disconnected("<b>{n}"), "<bdi>&lt;b&gt;{n}</bdi> has no access any more."},
+		{"en", OtherOrganization("<b>{n}"), "This sign-in is for people of <bdi>&lt;b&gt;{n}</bdi>. Use an account that belongs there."},
 		{"en", Said("<i>"), "<bdi>&lt;i&gt;</bdi>"},
 	} {
 		if got, err := catalogue(t, c.tag).say(c.message); err != nil || string(got) != c.expected {

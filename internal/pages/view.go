@@ -37,6 +37,7 @@ type Frame struct {
 	Language     string // what the person prefers, where it is known who it is
 	Locales      string // ui_locales of the application's request
 	RedirectURI  string // where the answer to a form may send the browser, besides our own pages
+	Session      string // the account that the forms are about, where the browser may have several; comes back in FieldAccount
 	Done         Message
 	Problems     []Problem
 }
@@ -61,8 +62,11 @@ func (f Frame) problem(field string) Message {
 
 // Names of the fields of forms.
 const (
-	FieldDo              = "do" // which button was pressed, one of the Do constants
-	FieldID              = "id" // of what the button is about: an account, a factor, a session, a token, an application
+	FieldDo              = "do"       // which button was pressed, one of the Do constants
+	FieldID              = "id"       // of what the button is about: an account, a factor, a session, a token, an application
+	FieldAccount         = "account"  // whose page it was, see Frame.Session
+	FieldSequence        = "sequence" // what was seen of the person, so that nothing is overwritten that was not
+	FieldKey             = "key"      // of an authenticator app, so that the page shows the same one again
 	FieldLoginName       = "loginName"
 	FieldPassword        = "password"
 	FieldCurrentPassword = "currentPassword"
@@ -93,6 +97,7 @@ const (
 	DoResend    = "resend"
 	DoEnd       = "end"
 	DoEndOthers = "endOthers"
+	DoEndAll    = "endAll"
 	DoRemove    = "remove"
 	DoCodes     = "codes" // make recovery codes
 	DoCreate    = "create"
@@ -125,7 +130,7 @@ var inputs = map[string]input{
 	FieldCode:            {Label: "field.code", Autocomplete: "one-time-code", Mode: "numeric", Literal: true, Most: 20},
 	FieldRecoveryCode:    {Label: "field.recoveryCode", Autocomplete: "off", Literal: true, Most: 40},
 	FieldUserCode:        {Label: "field.userCode", Autocomplete: "off", Literal: true, Most: 20},
-	FieldPasskeyName:     {Label: "field.passkeyName", Hint: "field.passkeyName.hint", Autocomplete: "off", Most: 200},
+	FieldPasskeyName:     {Label: "field.passkeyName", Hint: "field.passkeyName.hint", Autocomplete: "off", Most: 200, Optional: true},
 	FieldFirstName:       {Label: "field.firstName", Autocomplete: "given-name", Most: 200},
 	FieldLastName:        {Label: "field.lastName", Autocomplete: "family-name", Most: 200},
 	FieldNickName:        {Label: "field.nickName", Autocomplete: "nickname", Most: 200, Optional: true},
@@ -133,7 +138,7 @@ var inputs = map[string]input{
 	FieldLanguage:        {Label: "field.preferredLanguage"},
 	FieldGender:          {Label: "field.gender"},
 	FieldTokenDays:       {Label: "field.tokenDays"},
-	FieldTokenName:       {Label: "field.tokenName", Hint: "field.tokenName.hint", Autocomplete: "off", Most: 200},
+	FieldTokenName:       {Label: "field.tokenName", Hint: "field.tokenName.hint", Autocomplete: "off", Most: 200, Optional: true},
 }
 
 // PasswordRules is what a new password has to keep to, told before it is typed. The zero value tells nothing.
@@ -170,6 +175,10 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		"first": func(v View, name, value string) input { return newInput(v, name, value, true) },
 		"with_passkey": func(in input) input {
 			in.Autocomplete += " webauthn"
+			return in
+		},
+		"with_letters": func(in input) input {
+			in.Mode = ""
 			return in
 		},
 		"with_rules": func(in input, r PasswordRules) input {

@@ -45,7 +45,8 @@ func wrong(field string, m pages.Message) pages.Frame {
 
 func mine(f pages.Frame) pages.Account {
 	f.Organization = organization
-	return pages.Account{Frame: f, Name: "Mara Lindqvist", LoginName: loginName}
+	f.Session = "ses_1"
+	return pages.Account{Frame: f, Name: "Mara Lindqvist", LoginName: loginName, Switch: to("/login")}
 }
 
 func to(path string) pages.Link { return pages.To(path, nil) }
@@ -76,7 +77,7 @@ func signIn() []Sample {
 		{Name: "password-wrong", Status: 400, View: pages.Password{Frame: wrong(pages.FieldPassword, pages.WrongPassword()), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-throttled", Status: 429, View: pages.Password{Frame: wrong("", pages.Throttled(30*time.Second)), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-locked", Status: 403, View: pages.Password{Frame: wrong("", pages.Locked()), LoginName: loginName, Other: to("/login")}},
-		{Name: "password-again", Status: 200, View: pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true}},
+		{Name: "password-again", Status: 200, View: pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true, UsePasskey: to("/a")}},
 		{Name: "change-password", Status: 200, View: pages.ChangePassword{Frame: frame, LoginName: loginName, Rules: rules}},
 		{Name: "change-password-wrong", Status: 400, View: pages.ChangePassword{Frame: framed(pages.Frame{Problems: []pages.Problem{
 			{Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(12)}, {Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}}}),
@@ -98,12 +99,12 @@ func signIn() []Sample {
 		{Name: "consent", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: append(scopes, "notes.write"),
 			Privacy: out("https://fieldbook.example/privacy"), Terms: out("https://fieldbook.example/terms")}},
 		{Name: "onward", Status: 200, View: pages.Onward{Frame: frame, To: out("https://fieldbook.example/callback?code=a&state=b")}, Moves: true},
-		{Name: "device-code", Status: 200, View: pages.DeviceCode{}},
+		{Name: "device-code", Status: 200, View: pages.DeviceCode{LoginName: loginName, Other: to("/login")}},
 		{Name: "device-code-wrong", Status: 400, View: pages.DeviceCode{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.WrongCode()}}}, UserCode: "WDJB-MJHX"}},
-		{Name: "device-confirm", Status: 200, View: pages.DeviceConfirm{Frame: frame, LoginName: loginName, UserCode: "WDJB-MJHT", Scopes: scopes}},
+		{Name: "device-confirm", Status: 200, View: pages.DeviceConfirm{Frame: frame, ID: "1", LoginName: loginName, Other: to("/login"), UserCode: "WDJB-MJHT", Scopes: scopes}},
 		{Name: "device-done", Status: 200, View: pages.DeviceDone{Frame: frame}},
 		{Name: "device-refused", Status: 200, View: pages.DeviceDone{Frame: frame, Refused: true}},
-		{Name: "sign-out", Status: 200, View: pages.SignOut{Frame: frame, LoginName: loginName, Back: to("/account")}},
+		{Name: "sign-out", Status: 200, View: pages.SignOut{Frame: frame, ID: "1", LoginName: loginName, Several: true, Back: to("/account")}},
 		{Name: "signed-out", Status: 200, View: pages.SignedOut{Frame: frame, Next: out("com.fieldbook.app:/signed-out")}},
 		{Name: "failed-expired", Status: 400, View: pages.Failed{Frame: frame, What: pages.Expired, Next: out("https://fieldbook.example/"), RequestID: "req_01JTDY3V8Q6M2K"}},
 		{Name: "failed-elsewhere", Status: 403, View: pages.Failed{Frame: none, What: pages.FromElsewhere, RequestID: "req_01JTDY3V8Q6M2K"}},
@@ -145,7 +146,7 @@ func account() []Sample {
 		{Name: "account-new-token", Status: 200, View: pages.NewToken{Account: plain, TokenName: "Backup script", Secret: "sgn_pat_3mKq8VtY2cZr7LwXb5NfJ4hGd9sPvA6eTuQ1oRiMyBk", Expires: morning.AddDate(0, 0, 90)}},
 		{Name: "account-applications", Status: 200, View: pages.Applications{Account: plain, Applications: []pages.Application{
 			{ID: "a1", Name: application, Scopes: scopes, Since: morning}, {ID: "a2", Name: "Timesheets", Scopes: []string{"openid"}, Since: morning}}}},
-		{Name: "account-applications-none", Status: 200, View: pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected(application)})}},
+		{Name: "account-applications-none", Status: 200, View: pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected()})}},
 		{Name: "account-language", Status: 200, View: pages.Language{Account: plain, PreferredLanguage: "de"}},
 	}
 }

@@ -32,7 +32,7 @@ func (s *Server) lacking() map[string]string {
 
 // followers gives those who follow the log, with a note of where they begin.
 func (s *Server) followers(ctx context.Context, master secret.MasterKey) (*notify.Runner, error) {
-	r := &notify.Runner{Store: s.store, Log: s.log, Clock: time.Now}
+	r := &notify.Runner{Store: s.store, Log: s.log, Clock: time.Now, Followers: []notify.Follower{s.logouts.Follower()}}
 	switch sender := s.sender(); {
 	case sender == nil:
 		s.log.Warn("mail is not configured: nobody can be sent a code or reset a password by mail. Set --smtp-url and --smtp-from")

@@ -18,6 +18,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/signet-idm/signet/gen/openapi"
+	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
@@ -58,6 +59,7 @@ type Server struct {
 	store   *store.Store
 	handler http.Handler
 	grants  *grant.Grants
+	logouts *oidc.BackChannel
 	metrics *prometheus.Registry
 
 	renewals session.Renewals
@@ -155,7 +157,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s.stopWork = append(s.stopWork, background(cleaner.Run), background(followers.Run), background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
+	s.stopWork = append(s.stopWork, background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
 	return s, nil
 }
 
@@ -176,11 +178,16 @@ func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secr
 	if err != nil {
 		return err
 	}
+	s.logouts = &oidc.BackChannel{Provider: provider, Outbound: s.outbound}
 	for path, handler := range provider.Handlers() {
 		site.Handle(path, handler)
 	}
 	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
-		Clock: time.Now}).Mount(site)
+		Clock: time.Now, Master: master, Mail: s.sender() != nil}).Mount(site)
+	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now}
+	for path, handler := range own.Handlers() {
+		site.Handle(path, handler)
+	}
 	return nil
 }
 

@@ -66,12 +66,29 @@ type Enrolled struct {
 // StartTOTP makes a secret for an authenticator app of the caller, which is shown this once. Errors: PermissionDenied without a
 // session; those of enrolling: access.ErrSecondFactor, access.ErrPasswordChange, ErrNotRecent, user.ErrNotHuman,
 // factor.ErrTooMany.
-func (s *Sessions) StartTOTP(ctx context.Context, caller *access.Caller) (made factor.NewTOTP, err error) {
-	_, err = s.step(ctx, caller, From{}, false, event.Command{}, func(st *state) error {
+func (s *Sessions) StartTOTP(ctx context.Context, caller *access.Caller) (factor.NewTOTP, error) {
+	return s.ResumeTOTP(ctx, caller, "")
+}
+
+// ResumeTOTP is StartTOTP for a page that is shown once more: the secret that it has shown already stays, where it is the
+// one that waits for its first code. Another one is made where it is not. Errors: as StartTOTP.
+func (s *Sessions) ResumeTOTP(ctx context.Context, caller *access.Caller, shown string) (made factor.NewTOTP, err error) {
+	row := factor.TOTPRow(caller.TokenID)
+	_, err = s.step(ctx, caller, From{}, false, event.Command{Rows: []event.RowKey{row}}, func(st *state) error {
 		if err := st.mayEnrol(); err != nil {
 			return err
 		}
-		made = s.Factors.NewTOTP(st.user.State.UserName)
+		kept, err := st.tx.Row(row)
+		if err != nil {
+			return err
+		}
+		waits := false
+		if made, waits, err = s.Factors.Waiting(kept, st.user, shown); err != nil {
+			return err
+		}
+		if !waits {
+			made = s.Factors.NewTOTP(st.user.State.UserName)
+		}
 		return s.Factors.StartTOTP(st.tx, st.user, st.session.ID, made)
 	})
 	if err != nil {

@@ -157,3 +157,47 @@ func TestRemovingOnesOwnFactors(t *testing.T) {
 	_, err := a.sessions.MakeRecoveryCodes(t.Context(), me)
 	eventtest.As(t, err, factor.ErrNoSecondFactor)
 }
+
+func TestASecretThatWasShownStaysUntilItsFirstCode(t *testing.T) {
+	const startLife = 5 * time.Minute // of package factor
+	s, sessions := world(t)
+	withPassword(t, s, usual())
+	me := as(t, sessions, signIn(t, sessions).Token)
+	first, err := sessions.StartTOTP(t.Context(), me)
+	must(t, err)
+	s.Advance(startLife - time.Second)
+	again, err := sessions.ResumeTOTP(t.Context(), me, first.Secret)
+	must(t, err)
+	if again != first {
+		t.Errorf("shown again: %+v, not %+v", again, first)
+	}
+	s.Advance(startLife - time.Second) // there is as much time as at the start
+	if again, err = sessions.ResumeTOTP(t.Context(), me, first.Secret); err != nil || again != first {
+		t.Errorf("shown again: %+v, %v", again, err)
+	}
+	for name, shown := range map[string]string{"nothing": "", "another one": "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", "the one before": first.Secret} {
+		if made, err := sessions.ResumeTOTP(t.Context(), me, shown); err != nil || made == first || made.Secret == shown || made.Secret == "" {
+			t.Errorf("%s was shown: %+v, %v", name, made, err)
+		}
+		first, err = sessions.StartTOTP(t.Context(), me)
+		must(t, err)
+		_, err = sessions.StartTOTP(t.Context(), me)
+		must(t, err)
+	}
+	me = as(t, sessions, signIn(t, sessions).Token)
+	made, err := sessions.StartTOTP(t.Context(), me)
+	must(t, err)
+	s.Advance(startLife + time.Second)
+	if late, err := sessions.ResumeTOTP(t.Context(), me, made.Secret); err != nil || late == made {
+		t.Errorf("what came too late is shown again: %v", err)
+	}
+	// In another session it is not the one that waits.
+	made, err = sessions.StartTOTP(t.Context(), me)
+	must(t, err)
+	other := as(t, sessions, signIn(t, sessions).Token)
+	if there, err := sessions.ResumeTOTP(t.Context(), other, made.Secret); err != nil || there == made {
+		t.Errorf("another session shows it: %v", err)
+	}
+	_, err = sessions.ConfirmTOTP(t.Context(), me, "", factortest.Code(made.Secret, s.Now()), fromHome)
+	must(t, err)
+}

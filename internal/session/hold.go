@@ -82,3 +82,27 @@ func (h *Held) Counts(tx *event.Tx) (proof Proof, moved bool, err error) {
 	proof, err = ProofOf(h.Token)
 	return proof, false, err
 }
+
+// Over tells which of some sessions of a user do not count any more, whatever ended them.
+func (s *Sessions) Over(ctx context.Context, userID string, ids []string) ([]string, error) {
+	u, err := user.Kind.Read(ctx, s.Store, userID)
+	if err != nil || u == nil {
+		return ids, err
+	}
+	o, err := org.Kind.Read(ctx, s.Store, u.Org)
+	if err != nil || o == nil {
+		return ids, err
+	}
+	now := event.Micros(s.Clock())
+	var over []string
+	for _, id := range ids {
+		t, err := s.Store.TokenByID(ctx, id)
+		if err != nil {
+			return nil, err
+		}
+		if t == nil || t.UserID != userID || !alive(t, secret.Session, &u.State.Standing, &o.State.Standing, now) {
+			over = append(over, id)
+		}
+	}
+	return over, nil
+}

@@ -85,10 +85,11 @@ func ProofOf(t *event.Token) (Proof, error) {
 
 // Given is what an application was given with an access token. It is kept with the token.
 type Given struct {
-	Scopes      []string `json:"scopes,omitempty"`
-	Audience    []string `json:"audience,omitempty"`
-	ClientEpoch int64    `json:"clientEpoch,omitempty"`
-	Proof       Proof    `json:"proof,omitzero"` // of the sign-in it came from
+	Scopes         []string `json:"scopes,omitempty"`
+	Audience       []string `json:"audience,omitempty"`
+	ClientEpoch    int64    `json:"clientEpoch,omitempty"`
+	ClientOrgEpoch int64    `json:"clientOrgEpoch,omitempty"`
+	Proof          Proof    `json:"proof,omitzero"` // of the sign-in it came from
 }
 
 // Text is what Token.Data holds of it.
@@ -211,7 +212,11 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.Bearer, u *user.Standing, 
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", t.Client, err)
 		}
-		if client.State != app.Active || client.Epoch != b.Given.ClientEpoch {
+		owner, err := s.Standings.orgs.read(read.ClientOrgStanding)
+		if err != nil {
+			return fmt.Errorf("standing of %s: %w", read.ClientOrgID, err)
+		}
+		if client.State != app.Active || client.Epoch != b.Given.ClientEpoch || owner.State != org.Active || owner.Epoch != b.Given.ClientOrgEpoch {
 			return access.ErrUnauthenticated
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
 	"github.com/signet-idm/signet/internal/org"
@@ -90,6 +91,46 @@ func TestWhenATokenCounts(t *testing.T) {
 					t.Errorf("%s…: %v", token[:7], err)
 				}
 			}
+		})
+	}
+}
+
+func TestATokenOfAnApplicationCountsWithItAndItsOrganization(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		app   []event.Fact[app.App] // after it was added; nil: there is none
+		org   []event.Fact[org.Org]
+		given Given // with the epochs that there are, so that the states decide alone
+		want  bool
+	}{
+		{"both in use", []event.Fact[app.App]{}, nil, Given{}, true},
+		{"no application", nil, nil, Given{}, false},
+		{"an application that is off", []event.Fact[app.App]{app.Deactivated{}}, nil, Given{ClientEpoch: 1}, false},
+		{"an application that is back", []event.Fact[app.App]{app.Deactivated{}, app.Reactivated{}}, nil, Given{}, false},
+		{"an application that is back, given since", []event.Fact[app.App]{app.Deactivated{}, app.Reactivated{}}, nil, Given{ClientEpoch: 1}, true},
+		{"an organization that is off", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.Deactivated{}}, Given{ClientOrgEpoch: 1}, false},
+		{"an organization that is back", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.Deactivated{}, org.Reactivated{}}, Given{}, false},
+		{"an organization that is back, given since", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.Deactivated{}, org.Reactivated{}}, Given{ClientOrgEpoch: 1}, true},
+		{"an organization that is gone", []event.Fact[app.App]{}, []event.Fact[org.Org]{org.WasRemoved{}}, Given{ClientOrgEpoch: 1}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, sessions := world(t)
+			person(t, s, "usr_jo", "org_def", "jo", "")
+			if c.app != nil {
+				eventtest.Given(t, s, app.Kind, "app_1", "org_b", nil, append([]event.Fact[app.App]{app.Added{Name: "Shop"}}, c.app...)...)
+			}
+			if c.org != nil {
+				eventtest.Given(t, s, org.Kind, "org_b", "", nil, c.org...)
+			}
+			token, hash := secret.NewToken(secret.Access)
+			s.GivenToken(event.Token{ID: "oat_1", Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Client: "app_1",
+				Expires: event.Micros(s.Now().Add(time.Hour)), Data: c.given.Text()})
+			_, err := sessions.Bearer(t.Context(), token)
+			if c.want {
+				must(t, err)
+				return
+			}
+			eventtest.As(t, err, access.ErrUnauthenticated)
 		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/zitadel/passwap/argon2"
 
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
 	"github.com/signet-idm/signet/internal/factor"
@@ -50,7 +51,7 @@ var (
 // nope.test. Nobody is in them.
 func world(t *testing.T) (*eventtest.Store, *Sessions) {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, Kind)
 	for id, domain := range map[string]string{"org_def": "def.test", "org_b": "b.test"} {
 		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
 	}

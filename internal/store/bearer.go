@@ -42,9 +42,9 @@ func filled[K any](keys []K, argument func(K) any) (args []any, size int) {
 func bearerText(tokens int, client bool) string {
 	columns, joins := "", ""
 	if client {
-		columns = ", COALESCE(a.standing, ''), COALESCE(l.hash, ''), COALESCE(l.id, ''), COALESCE(l.kind, ''), COALESCE(l.name, ''), COALESCE(l.user_id, ''), " +
+		columns = ", COALESCE(a.standing, ''), COALESCE(p.id, ''), COALESCE(p.standing, ''), COALESCE(l.hash, ''), COALESCE(l.id, ''), COALESCE(l.kind, ''), COALESCE(l.name, ''), COALESCE(l.user_id, ''), " +
 			"COALESCE(l.epoch, 0), COALESCE(l.org_epoch, 0), COALESCE(l.created, 0), COALESCE(l.expires, 0), '', '', '', COALESCE(l.data, '')"
-		joins = "LEFT JOIN apps a ON a.id = t.client LEFT JOIN tokens l ON l.id = t.session "
+		joins = "LEFT JOIN apps a ON a.id = t.client LEFT JOIN orgs p ON p.id = a.org_id LEFT JOIN tokens l ON l.id = t.session "
 	}
 	return "SELECT " + tokenColumns + ", s.id, s.sequence, s.hash, s.shape, s.standing, o.id, o.sequence, o.hash, o.shape, o.standing, " +
 		"COALESCE((SELECT i.standing FROM installations i WHERE i.id = '" + theInstallation.ID + "'), '')" + columns +
@@ -86,7 +86,7 @@ func (s *Store) bearer(ctx context.Context, tokenHash []byte, asking *together.L
 	t := found.Token
 	s.cache.KeepToken(moment, &t)
 	s.cache.KeepToken(moment, found.Session)
-	for _, ref := range []event.Ref{{Kind: "user", ID: found.UserID}, {Kind: "org", ID: found.OrgID}, theInstallation, {Kind: "app", ID: t.Client}} {
+	for _, ref := range []event.Ref{{Kind: "user", ID: found.UserID}, {Kind: "org", ID: found.OrgID}, theInstallation, {Kind: "app", ID: t.Client}, {Kind: "org", ID: found.ClientOrgID}} {
 		if s.byName[ref.Kind] == nil || ref.ID == "" {
 			continue
 		}
@@ -98,8 +98,13 @@ func (s *Store) bearer(ctx context.Context, tokenHash []byte, asking *together.L
 }
 
 func (s *Store) fromCache(b cache.Bearer) *event.Bearer {
-	return &event.Bearer{Token: *b.Token, UserID: b.User.ID, OrgID: b.Org.ID, User: b.User, Org: b.Org, Session: b.Session,
-		UserStanding: s.standing(b.User), OrgStanding: s.standing(b.Org), InstallationStanding: s.standing(b.Installation), ClientStanding: s.standing(b.Client)}
+	read := &event.Bearer{Token: *b.Token, UserID: b.User.ID, OrgID: b.Org.ID, User: b.User, Org: b.Org, Session: b.Session,
+		UserStanding: s.standing(b.User), OrgStanding: s.standing(b.Org), InstallationStanding: s.standing(b.Installation),
+		ClientStanding: s.standing(b.Client), ClientOrgStanding: s.standing(b.ClientOrg)}
+	if b.ClientOrg != nil {
+		read.ClientOrgID = b.ClientOrg.ID
+	}
+	return read
 }
 
 // standing gives the column of that name; nothing for no record.
@@ -131,7 +136,7 @@ func (s *Store) queryBearers(ctx context.Context, texts *[len(lookupSizes)]strin
 			&org.ID, &org.Sequence, &org.Hash, &org.Shape, &b.OrgStanding, &b.InstallationStanding)
 		if client {
 			b.Session = &event.Token{}
-			to = append(append(to, &b.ClientStanding), scanToken(b.Session)...)
+			to = append(append(to, &b.ClientStanding, &b.ClientOrgID, &b.ClientOrgStanding), scanToken(b.Session)...)
 		}
 		if err := scan(to...); err != nil {
 			return err

@@ -17,6 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -49,14 +50,14 @@ func modifyApp(id string, paths ...string) *signetv1.ModifyApplicationRequest {
 // proves tells whether a secret is one that an application can use now.
 func (w *World) proves(t *testing.T, id, text string) bool {
 	t.Helper()
-	a, err := app.Authenticate(t.Context(), w.server.Store(), time.Now, id, text)
-	if err != nil && !errors.Is(err, app.ErrNotAuthenticated) {
+	client, err := w.server.Grants().Authenticate(t.Context(), grant.Credentials{Method: app.SecretBasic, ClientID: id, Secret: text})
+	if err != nil && !errors.Is(err, grant.ErrInvalidClient) {
 		t.Fatal(err)
 	}
-	return err == nil && a.ID == id
+	return err == nil && client.ID() == id
 }
 
-// tokenFor gives an application a token of a user, as a sign-in would, and tells from then on whether it counts.
+// tokenFor gives an application of a user's organization a token of that user, as a sign-in would, and tells from then on whether it counts.
 func (w *World) tokenFor(t *testing.T, as *Actor, client string) (counts func() bool) {
 	t.Helper()
 	token, hash := secret.NewToken(secret.Access)
@@ -77,7 +78,7 @@ func (w *World) tokenFor(t *testing.T, as *Actor, client string) (counts func() 
 				return err
 			}
 			tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.State.TokenEpoch, OrgEpoch: o.State.Epoch,
-				Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Client: client, Data: session.Given{ClientEpoch: a.State.Epoch}.Text()})
+				Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Client: client, Data: session.Given{ClientEpoch: a.State.Epoch, ClientOrgEpoch: o.State.Epoch}.Text()})
 			return nil
 		},
 	})

@@ -30,11 +30,16 @@ func (w *world) party(id, secret string, scopes ...string) *party {
 		Scopes: append([]string{oidc.ScopeOpenID}, scopes...)}, provider}
 }
 
-// code signs the user in and gives the code with its verifier.
+// code sends somebody with a session through the pages and gives the code with its verifier.
 func (p *party) code(token string) (code, verifier string) {
 	p.t.Helper()
+	return p.codeFor(p.with(token))
+}
+
+func (p *party) codeFor(v *visitor) (code, verifier string) {
+	p.t.Helper()
 	verifier = oauth2.GenerateVerifier()
-	back := p.approve(p.oauth.AuthCodeURL("st", oidc.Nonce("no"), oauth2.S256ChallengeOption(verifier)), token)
+	back := v.signIn(p.oauth.AuthCodeURL("st", oidc.Nonce("no"), oauth2.S256ChallengeOption(verifier)))
 	if back.Get("state") != "st" || back.Get("iss") != p.url {
 		p.t.Fatalf("sent back with %v", back)
 	}
@@ -43,7 +48,12 @@ func (p *party) code(token string) (code, verifier string) {
 
 func (p *party) tokens(token string) *oauth2.Token {
 	p.t.Helper()
-	code, verifier := p.code(token)
+	return p.tokensFor(p.with(token))
+}
+
+func (p *party) tokensFor(v *visitor) *oauth2.Token {
+	p.t.Helper()
+	code, verifier := p.codeFor(v)
 	tokens, err := p.oauth.Exchange(p.t.Context(), code, oauth2.VerifierOption(verifier))
 	must(p.t, err)
 	return tokens
@@ -53,22 +63,27 @@ func TestCodeFlow(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := open(t, db)
 		for _, tt := range []struct {
-			name   string
-			typ    app.Type
-			method app.AuthMethod
-			style  oauth2.AuthStyle
-			format app.TokenFormat
+			name    string
+			typ     app.Type
+			method  app.AuthMethod
+			style   oauth2.AuthStyle
+			format  app.TokenFormat
+			consent bool
 		}{
-			{"in a browser", app.SPA, app.NoAuth, oauth2.AuthStyleInParams, app.Opaque},
-			{"in a browser, with JWTs", app.SPA, app.NoAuth, oauth2.AuthStyleInParams, app.JWT},
-			{"with a secret in the header", app.Web, app.SecretBasic, oauth2.AuthStyleInHeader, app.Opaque},
-			{"with a secret in the body", app.Web, app.SecretPost, oauth2.AuthStyleInParams, app.JWT},
+			{"in a browser", app.SPA, app.NoAuth, oauth2.AuthStyleInParams, app.Opaque, false},
+			{"in a browser, with JWTs", app.SPA, app.NoAuth, oauth2.AuthStyleInParams, app.JWT, true},
+			{"with a secret in the header", app.Web, app.SecretBasic, oauth2.AuthStyleInHeader, app.Opaque, true},
+			{"with a secret in the body", app.Web, app.SecretPost, oauth2.AuthStyleInParams, app.JWT, false},
 		} {
 			t.Run(tt.name, func(t *testing.T) {
-				id, secret := w.application(tt.typ, tt.method, func(s *app.Settings) { s.TokenFormat = tt.format })
+				id, secret := w.application(tt.typ, tt.method, func(s *app.Settings) { s.TokenFormat, s.ConsentRequired = tt.format, tt.consent })
 				p := w.party(id, secret, "profile", "email", "offline_access", "urn:signet:org")
 				p.oauth.Endpoint.AuthStyle = tt.style
-				tokens := p.tokens(w.in)
+				person := w.visitor(w.userID)
+				tokens := p.tokensFor(person)
+				if want := map[bool]string{false: "name password", true: "name password allow"}[tt.consent]; strings.Join(person.asked, " ") != want {
+					t.Errorf("the pages asked for %q", person.asked)
+				}
 				if (strings.Count(tokens.AccessToken, ".") == 2) != (tt.format == app.JWT) || tokens.RefreshToken == "" || tokens.TokenType != "Bearer" {
 					t.Errorf("got %+v", tokens)
 				}
@@ -107,14 +122,74 @@ func TestCodeFlow(t *testing.T) {
 				if fresh.RefreshToken == tokens.RefreshToken || fresh.AccessToken == tokens.AccessToken {
 					t.Error("nothing was refreshed")
 				}
+				same, _ := fresh.Extra("scope").(string)
+				if given, _ := tokens.Extra("scope").(string); same != given || same == "" || fresh.Extra("id_token") == nil || !w.active(fresh.AccessToken) {
+					t.Errorf("the new token is for %q, the first was for %q", same, given)
+				}
 
 				// A token for others is nothing to Signet's own API.
 				if got := w.get(w.url+"/v1/users/me", "Authorization", "Bearer "+fresh.AccessToken); got.status != http.StatusUnauthorized {
 					t.Errorf("the API answers %d", got.status)
 				}
+
+				p.ends(secret, person, fresh)
 			})
 		}
 	})
+}
+
+// ends goes the rest of the way: tokens are looked at and taken back, and the person signs out.
+func (p *party) ends(secret string, person *visitor, tokens *oauth2.Token) {
+	p.t.Helper()
+	var told struct {
+		Introspection string `json:"introspection_endpoint"`
+		Revocation    string `json:"revocation_endpoint"`
+		EndSession    string `json:"end_session_endpoint"`
+	}
+	must(p.t, p.provider.Claims(&told))
+	ask := func(endpoint, token string) reply {
+		form, headers := url.Values{"token": {token}}, []string{"Content-Type", "application/x-www-form-urlencoded"}
+		if p.oauth.Endpoint.AuthStyle == oauth2.AuthStyleInHeader {
+			headers = append(headers, "Authorization", basic(p.oauth.ClientID, secret))
+		} else {
+			form.Set("client_id", p.oauth.ClientID)
+			form.Set("client_secret", secret)
+		}
+		return p.request(http.MethodPost, endpoint, form.Encode(), headers...)
+	}
+	if secret == "" {
+		if got := ask(told.Introspection, tokens.AccessToken); got.status != http.StatusUnauthorized {
+			p.t.Errorf("a client that proves nothing is told %+v", got)
+		}
+	} else if got := ask(told.Introspection, tokens.AccessToken); got.json["active"] != true || got.json["sub"] != p.userID || got.json["client_id"] != p.oauth.ClientID {
+		p.t.Errorf("got %+v", got)
+	}
+	if got := ask(told.Revocation, tokens.RefreshToken); got.status != http.StatusOK || p.active(tokens.AccessToken) {
+		p.t.Errorf("its refresh token is revoked, and the access token counts: %+v", got)
+	}
+	tokens.Expiry = tokens.Expiry.AddDate(-1, 0, 0)
+	if _, err := p.oauth.TokenSource(p.t.Context(), tokens).Token(); err == nil {
+		p.t.Error("a revoked token was refreshed")
+	}
+
+	// Whoever is signed in to Signet comes back at once, until they sign out.
+	person.asked = nil
+	p.oauth.Scopes = []string{oidc.ScopeOpenID} // without offline access, tokens end with the session
+	short := p.tokensFor(person)
+	if len(person.asked) != 0 || !p.active(short.AccessToken) {
+		p.t.Errorf("the pages asked for %q", person.asked)
+	}
+	hint, _ := short.Extra("id_token").(string)
+	const bye = "https://shop.test/bye"
+	left := person.goOn(told.EndSession + "?" + url.Values{"id_token_hint": {hint}, "post_logout_redirect_uri": {bye}, "state": {"st"}}.Encode())
+	if left.at.String() != bye+"?state=st" || len(person.asked) != 0 || p.active(short.AccessToken) || person.cookies["__Host-signet"] != "" {
+		p.t.Errorf("signing out led to %s and asked for %q; the token counts: %t", left.at, person.asked, p.active(short.AccessToken))
+	}
+	p.tokensFor(person)
+	left = person.goOn(told.EndSession + "?" + url.Values{"client_id": {p.oauth.ClientID}, "post_logout_redirect_uri": {bye}}.Encode())
+	if left.at.String() != bye || !slices.Equal(person.asked, []string{"name", "password", "end"}) {
+		p.t.Errorf("signing out led to %s and asked for %q", left.at, person.asked)
+	}
 }
 
 func TestDiscoverySaysOnlyWhatThereIs(t *testing.T) {
@@ -303,8 +378,9 @@ func TestWhoSeesAndEndsTokens(t *testing.T) {
 		}
 		for name, got := range map[string]reply{
 			"a public client": ask("/oauth/introspect", public, "", tokens.AccessToken), "a wrong secret": ask("/oauth/introspect", id, otherSecret, tokens.AccessToken),
+			"a client without its secret": ask("/oauth/introspect", id, "", tokens.AccessToken), "nobody": w.post("/oauth/introspect", url.Values{"token": {tokens.AccessToken}}),
 		} {
-			if got.status != 401 && got.status != 400 || got.json["error"] != "invalid_client" {
+			if got.status != 401 || got.json["error"] != "invalid_client" || !strings.HasPrefix(got.header.Get("Www-Authenticate"), "Basic ") {
 				t.Errorf("%s: got %+v", name, got)
 			}
 		}

@@ -8,8 +8,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"net/http"
-	"net/netip"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,10 +27,7 @@ import (
 func (w *world) robot(roles ...access.Role) (id, secretText string, key *ecdsa.PrivateKey) {
 	w.t.Helper()
 	id = w.add(true, roles...)
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(w.t, err)
-	der, err := x509.MarshalPKIXPublicKey(key.Public())
-	must(w.t, err)
+	key, public := newKey(w.t)
 	secretText, hash := secret.NewToken(secret.Client)
 	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
 		u, err := user.Kind.Get(tx, id)
@@ -38,7 +35,7 @@ func (w *world) robot(roles ...access.Role) (id, secretText string, key *ecdsa.P
 			return err
 		}
 		tx.PutRow(event.Row{RowKey: user.SecretRow(id), Value: hash})
-		return u.Append(user.SecretSet{}, user.KeyAdded{KeyID: "pky_1", PublicKey: string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))})
+		return u.Append(user.SecretSet{}, user.KeyAdded{KeyID: "pky_1", PublicKey: public})
 	}})
 	return id, secretText, key
 }
@@ -91,21 +88,16 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 			t.Errorf("got %+v", got)
 		}
 
-		now := time.Now()
-		claims, err := json.Marshal(map[string]any{"iss": id, "sub": id, "aud": w.url, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "jti": rand.Text()})
-		must(t, err)
-		signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
-		must(t, err)
-		signed, err := signer.Sign(claims)
-		must(t, err)
-		assertion, err := signed.CompactSerialize()
-		must(t, err)
-		ask := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}, "scope": {"signet.self"}}
+		ask := url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {w.assertion(id, key, "")}, "scope": {"signet.self"}}
 		if got := w.post("/oauth/token", ask); got.status != 200 || got.json["access_token"] == nil || got.json["refresh_token"] != nil {
 			t.Errorf("got %+v", got)
 		}
 		if got := w.post("/oauth/token", ask); got.status != 400 || got.json["error"] != "invalid_grant" {
 			t.Errorf("an assertion was taken twice: %+v", got)
+		}
+		byKey := url.Values{"grant_type": {"client_credentials"}, "client_assertion_type": {byAssertion}, "client_assertion": {w.assertion(id, key, "pky_1")}, "scope": {"openid"}}
+		if got := w.post("/oauth/token", byKey); got.status != 200 || !w.active(got.json["access_token"]) {
+			t.Errorf("a service user that signs: %+v", got)
 		}
 	})
 }
@@ -124,10 +116,10 @@ func TestDeviceFlow(t *testing.T) {
 				t.Errorf("got %+v", got)
 			}
 		}
-		g := w.server.Grants()
-		p, err := g.DeviceByUserCode(t.Context(), netip.Addr{}, got.json["user_code"].(string))
-		must(t, err)
-		must(t, g.ApproveDevice(t.Context(), p, w.bearer(w.in), p.Scopes))
+		person := w.visitor(w.userID)
+		if done := person.goOn(got.json["verification_uri_complete"].(string)); done.status != 200 || !slices.Equal(person.asked, []string{"name", "password", "allow"}) {
+			t.Errorf("the pages asked for %q and came to %d %s", person.asked, done.status, done.body)
+		}
 		if got := w.post("/oauth/token", ask); got.status != 200 || got.json["id_token"] == nil || !w.active(got.json["access_token"]) {
 			t.Errorf("got %+v", got)
 		}
@@ -140,25 +132,106 @@ func TestDeviceFlow(t *testing.T) {
 	})
 }
 
-func TestAnApplicationThatSignsForItself(t *testing.T) {
-	w := open(t, testdb.New(t, testdb.SQLite))
-	// Keys of an application come by facts of package app; a service user shows the same way here.
-	id, _, key := w.robot()
+// assertion is what somebody signs to say who they are.
+func (w *world) assertion(id string, key *ecdsa.PrivateKey, keyID string, change ...func(map[string]any)) string {
+	w.t.Helper()
 	now := time.Now()
-	claims, err := json.Marshal(map[string]any{"iss": id, "sub": id, "aud": w.url + "/oauth/token", "iat": now.Unix(), "exp": now.Add(time.Minute).Unix()})
-	must(t, err)
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
-	must(t, err)
-	signed, err := signer.Sign(claims)
-	must(t, err)
-	assertion, err := signed.CompactSerialize()
-	must(t, err)
-	ask := url.Values{"grant_type": {"client_credentials"}, "client_assertion": {assertion},
-		"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}, "scope": {"openid"}}
-	if got := w.post("/oauth/token", ask); got.status != 200 || got.json["access_token"] == nil {
-		t.Errorf("got %+v", got)
+	claims := map[string]any{"iss": id, "sub": id, "aud": w.url, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "jti": rand.Text()}
+	for _, c := range change {
+		c(claims)
 	}
-	if got := w.post("/oauth/token", ask, "Authorization", basic(id, "x")); got.status != 400 || got.json["error"] != "invalid_request" {
-		t.Errorf("two methods at once: %+v", got)
+	text, err := json.Marshal(claims)
+	must(w.t, err)
+	options := &jose.SignerOptions{}
+	if keyID != "" {
+		options = options.WithHeader("kid", keyID)
 	}
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, options)
+	must(w.t, err)
+	signed, err := signer.Sign(text)
+	must(w.t, err)
+	compact, err := signed.CompactSerialize()
+	must(w.t, err)
+	return compact
+}
+
+// newKey makes a key with what is registered of it.
+func newKey(t *testing.T) (*ecdsa.PrivateKey, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	der, err := x509.MarshalPKIXPublicKey(key.Public())
+	must(t, err)
+	return key, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+}
+
+// key registers a key with an application.
+func (w *world) key(appID, public string) (keyID string) {
+	w.t.Helper()
+	body, err := json.Marshal(map[string]any{"publicKey": public})
+	must(w.t, err)
+	keyID, _ = w.api(w.org, "POST", "/v1/apps/"+appID+"/keys", string(body)).json["keyId"].(string)
+	return keyID
+}
+
+const byAssertion = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
+
+func TestAnApplicationThatSignsForItself(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		id, _ := w.application(app.Web, app.PrivateKeyJWT)
+		key, public := newKey(t)
+		stranger, _ := newKey(t)
+		keyID := w.key(id, public)
+		signed := func(pairs ...string) url.Values {
+			form := url.Values{"client_assertion_type": {byAssertion}, "client_assertion": {w.assertion(id, key, keyID)}}
+			for i := 0; i < len(pairs); i += 2 {
+				form.Set(pairs[i], pairs[i+1])
+			}
+			return form
+		}
+		code, verifier := w.party(id, "", "offline_access").code(w.in)
+		exchange := []string{"grant_type", "authorization_code", "code", code, "redirect_uri", callback, "code_verifier", verifier}
+		for _, tt := range []struct {
+			name   string
+			form   url.Values
+			header []string
+			status int
+			want   string
+		}{
+			{"another key", signed(append(exchange, "client_assertion", w.assertion(id, stranger, keyID))...), nil, 401, "invalid_client"},
+			{"for another server", signed(append(exchange, "client_assertion", w.assertion(id, key, keyID, func(c map[string]any) { c["aud"] = "https://other.test" }))...), nil, 401, "invalid_client"},
+			{"from another time", signed(append(exchange, "client_assertion", w.assertion(id, key, keyID, func(c map[string]any) { c["exp"] = time.Now().Add(-time.Minute).Unix() }))...), nil, 401, "invalid_client"},
+			{"of somebody else", signed(append(exchange, "client_id", "app_none")...), nil, 401, "invalid_client"},
+			{"nothing at all", url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {code}, "redirect_uri": {callback}, "code_verifier": {verifier}}, nil, 401, "invalid_client"},
+			{"two methods at once", signed(exchange...), []string{"Authorization", basic(id, "x")}, 400, "invalid_request"},
+		} {
+			if got := w.post("/oauth/token", tt.form, tt.header...); got.status != tt.status || got.json["error"] != tt.want {
+				t.Errorf("%s: got %+v", tt.name, got)
+			}
+		}
+		form := signed(exchange...)
+		got := w.post("/oauth/token", form)
+		if got.status != 200 || got.json["id_token"] == nil {
+			t.Fatalf("got %+v", got)
+		}
+		access, refresh := got.json["access_token"].(string), got.json["refresh_token"].(string)
+		if got := w.post("/oauth/introspect", url.Values{"token": {access}, "client_assertion_type": {byAssertion}, "client_assertion": {form.Get("client_assertion")}}); got.status != 401 {
+			t.Errorf("an assertion was taken twice: %+v", got)
+		}
+		if got := w.post("/oauth/introspect", signed("token", access)); got.json["active"] != true || got.json["client_id"] != id {
+			t.Errorf("got %+v", got)
+		}
+		got = w.post("/oauth/token", signed("grant_type", "refresh_token", "refresh_token", refresh))
+		if refresh, _ = got.json["refresh_token"].(string); got.status != 200 || refresh == "" {
+			t.Fatalf("got %+v", got)
+		}
+		if got := w.post("/oauth/revoke", signed("token", refresh)); got.status != 200 || w.active(access) {
+			t.Errorf("got %+v", got)
+		}
+		w.api(w.org, "DELETE", "/v1/apps/"+id+"/keys/"+keyID, "")
+		if got := w.post("/oauth/introspect", signed("token", access)); got.status != 401 || got.json["error"] != "invalid_client" {
+			t.Errorf("a key that was taken away: %+v", got)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -32,7 +33,8 @@ type world struct {
 	*node
 	org    string
 	userID string
-	in     string // token of a session of the user
+	in     string            // token of a session of the user
+	names  map[string]string // login names of people
 }
 
 // node is one server.
@@ -43,6 +45,11 @@ type node struct {
 
 const callback = "https://shop.test/callback"
 
+// password is everybody's.
+const password = "correct horse battery staple"
+
+var hashed = sync.OnceValues(func() ([]byte, error) { return secret.NewHasher(0, 0).Hash(context.Background(), password) })
+
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -52,7 +59,7 @@ func must(t testing.TB, err error) {
 
 func open(t *testing.T, db testdb.Database) *world {
 	t.Helper()
-	w := &world{t: t}
+	w := &world{t: t, names: map[string]string{}}
 	master := secret.NewMasterKey()
 	w.config = server.Config{Listen: "127.0.0.1:0", MasterKey: string(master.Text())}
 	if db.Engine == testdb.Postgres {
@@ -91,7 +98,7 @@ func (w *world) do(c event.Command) {
 	must(w.t, w.server.Store().Do(w.t.Context(), c))
 }
 
-// person adds somebody to the organization.
+// person adds somebody to the organization, who signs in with the password.
 func (w *world) person(roles ...access.Role) string {
 	w.t.Helper()
 	return w.add(false, roles...)
@@ -100,6 +107,9 @@ func (w *world) person(roles ...access.Role) string {
 func (w *world) add(service bool, roles ...access.Role) string {
 	w.t.Helper()
 	id, name := user.Kind.NewID(), strings.ToLower(rand.Text())
+	w.names[id] = name
+	hash, err := hashed()
+	must(w.t, err)
 	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Claims: []event.Claim{user.NameClaim(w.org, syntax.NameKey(name))}, Decide: func(tx *event.Tx) error {
 		var u *event.Object[user.User]
 		var err error
@@ -108,6 +118,9 @@ func (w *world) add(service bool, roles ...access.Role) string {
 		} else {
 			u, err = user.AddHuman(tx, id, w.org, &user.NewHuman{UserName: name, Email: name + "@mail.test", EmailVerified: true,
 				Profile: user.Profile{FirstName: "Jo", LastName: "Doe", DisplayName: "Jo Doe"}})
+			if err == nil {
+				err = user.PutPassword(tx, u, hash, user.PasswordSet{})
+			}
 		}
 		if err != nil || len(roles) == 0 {
 			return err
@@ -137,8 +150,13 @@ func (w *world) signIn(userID string) string {
 	return text
 }
 
-// application adds one, with a secret where it needs one.
+// application adds one of the organization, with a secret where it needs one.
 func (w *world) application(typ app.Type, method app.AuthMethod, change ...func(*app.Settings)) (id, secretText string) {
+	w.t.Helper()
+	return w.applicationOf(w.org, typ, method, change...)
+}
+
+func (w *world) applicationOf(owner string, typ app.Type, method app.AuthMethod, change ...func(*app.Settings)) (id, secretText string) {
 	w.t.Helper()
 	s := app.Settings{AuthMethod: method, GrantTypes: []app.GrantType{app.AuthorizationCode, app.RefreshToken, app.DeviceCode}, RedirectURIs: []string{callback},
 		PostLogoutURIs: []string{"https://shop.test/bye"}, TokenFormat: app.Opaque, SigningAlgorithm: "ES256", AccessTokenSeconds: 3600, RefreshTokenSeconds: 86400}
@@ -154,7 +172,7 @@ func (w *world) application(typ app.Type, method app.AuthMethod, change ...func(
 			tx.PutRow(event.Row{RowKey: app.SecretRow(id), Value: hash})
 			facts = append(facts, app.SecretSet{})
 		}
-		_, err := app.Kind.Create(tx, id, w.org, facts...)
+		_, err := app.Kind.Create(tx, id, owner, facts...)
 		return err
 	}})
 	return id, secretText
@@ -218,29 +236,4 @@ func (w *world) request(method, address, body string, headers ...string) reply {
 func (w *world) post(path string, form url.Values, headers ...string) reply {
 	w.t.Helper()
 	return w.request(http.MethodPost, w.url+path, form.Encode(), append([]string{"Content-Type", "application/x-www-form-urlencoded"}, headers...)...)
-}
-
-// approve walks an authorization request through the browser's part, as the pages will, and gives what the application
-// is sent.
-func (w *world) approve(authorizeURL, token string) url.Values {
-	w.t.Helper()
-	sent := w.get(authorizeURL)
-	to, err := url.Parse(sent.header.Get("Location"))
-	must(w.t, err)
-	if sent.status != http.StatusSeeOther || to.Path != "/login" {
-		w.t.Fatalf("got %d %s %s", sent.status, to, sent.body)
-	}
-	name, rest, _ := strings.Cut(sent.header.Get("Set-Cookie"), "=")
-	browser, _, _ := strings.Cut(rest, ";")
-	if name != "__Host-signet-browser" || !strings.Contains(rest, "HttpOnly") || !strings.Contains(rest, "Secure") || !strings.Contains(rest, "SameSite=Lax") {
-		w.t.Fatalf("the cookie is %s=%s", name, rest)
-	}
-	back, err := w.server.Grants().Approve(w.t.Context(), to.Query().Get("request"), browser, w.bearer(token), nil)
-	must(w.t, err)
-	if !strings.HasPrefix(back, callback+"?") {
-		w.t.Fatalf("sent to %s", back)
-	}
-	u, err := url.Parse(back)
-	must(w.t, err)
-	return u.Query()
 }

@@ -74,7 +74,7 @@ func (c *Cache) Row(key event.RowKey) *event.Row {
 type Bearer struct {
 	Token                   *event.Token
 	User, Org, Installation *event.Record
-	Client                  *event.Record // of a token that an application was given
+	Client, ClientOrg       *event.Record // of a token that an application was given
 	Session                 *event.Token  // that the token lives with; nil: it lives with none
 }
 
@@ -96,6 +96,9 @@ func (c *Cache) Bearer(hash [32]byte) (b Bearer, ok bool) {
 	b.Installation = c.records[event.Ref{Kind: "installation", ID: "installation"}]
 	if id := b.Token.Client; id != "" {
 		if b.Client = c.records[event.Ref{Kind: "app", ID: id}]; b.Client == nil {
+			return b, false
+		}
+		if b.ClientOrg = c.records[event.Ref{Kind: "org", ID: b.Client.Org}]; b.ClientOrg == nil {
 			return b, false
 		}
 	}

@@ -1,0 +1,264 @@
+// Package account is what people do with their own account in a browser: their profile, password, second factors, sessions,
+// tokens, applications and language.
+//
+// Every page is an address that shows what there is and takes the forms that it shows. What may be done is decided by the
+// rules of the objects, as for the API; who is not signed in, or not in full, or not recently where a rule asks for that, is
+// sent to the sign-in (package login) and comes back. What was done is said by the page that a form leads to.
+//
+// A browser may have several accounts. Pages are shown for the one that was used last; their forms are taken for the one that
+// they were shown for.
+package account
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/web"
+)
+
+// Paths of the pages of this package, besides those of package pages.
+const (
+	PathTOTP    = pages.PathSecurity + "/totp"
+	PathPasskey = pages.PathSecurity + "/passkey"
+)
+
+// Account serves the pages.
+type Account struct {
+	Store    event.Store
+	Sessions *session.Sessions
+	Grants   *grant.Grants
+	Pages    *pages.Pages
+	Browsers login.Browsers
+	Clock    func() time.Time
+}
+
+// page is one of them.
+type page interface {
+	// show renders it; with says what is wrong or done already.
+	show(v *visit, with pages.Frame) error
+	// take handles its forms.
+	take(v *visit) error
+}
+
+// Handlers gives what to serve, by its path.
+func (a *Account) Handlers() map[string]http.Handler {
+	handlers := map[string]http.Handler{}
+	for path, p := range map[string]page{
+		pages.PathAccount:      profile{},
+		pages.PathPassword:     password{},
+		pages.PathSecurity:     security{},
+		PathTOTP:               enrolTOTP{},
+		PathPasskey:            enrolPasskey{},
+		pages.PathSessions:     sessions{},
+		pages.PathTokens:       tokens{},
+		pages.PathApplications: applications{},
+		pages.PathLanguage:     language{},
+	} {
+		handlers[path] = a.Pages.SameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, p) }))
+	}
+	return handlers
+}
+
+func (a *Account) serve(w http.ResponseWriter, r *http.Request, p page) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost {
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		a.fail(w, r, http.StatusMethodNotAllowed, pages.FromElsewhere)
+		return
+	}
+	if err := r.ParseForm(); err != nil || !pages.Readable(r.Form) {
+		a.fail(w, r, http.StatusBadRequest, pages.FromElsewhere)
+		return
+	}
+	v := &visit{Account: a, w: w, r: r}
+	err := v.enter()
+	switch {
+	case err != nil:
+	case r.Method == http.MethodPost:
+		err = p.take(v)
+	default:
+		err = p.show(v, pages.Frame{Done: said[r.URL.Query().Get(paramDone)]})
+	}
+	switch {
+	case err != nil:
+		v.refuse(err)
+	case !v.refused && v.bearer.Caller.Used != nil:
+		v.bearer.Caller.Used()
+	}
+}
+
+// fail answers with a page that says what went wrong.
+func (a *Account) fail(w http.ResponseWriter, r *http.Request, status int, what pages.Failure) {
+	a.Pages.Render(w, r, status, pages.Failed{What: what, RequestID: call.From(r.Context()).RequestID})
+}
+
+// visit is one request for one of the pages.
+type visit struct {
+	*Account
+	w        http.ResponseWriter
+	r        *http.Request
+	accounts *login.Accounts
+	bearer   *session.Bearer
+	me       *event.Object[user.User]
+	home     *event.Object[org.Org]
+	refused  bool // what was asked for was not done
+}
+
+// enter finds out who is there. Errors: access.ErrUnauthenticated and those of sessions that are not full ones.
+func (v *visit) enter() (err error) {
+	if v.accounts, err = v.Browsers.Accounts(v.r); err != nil {
+		return err
+	}
+	v.bearer = v.accounts.Current()
+	if v.r.Method == http.MethodPost {
+		// Whoever filled in the form saw the account that it was shown for, even if another one has become the current one since.
+		v.bearer = v.accounts.Session(v.r.PostFormValue(pages.FieldAccount))
+	}
+	switch {
+	case v.bearer == nil:
+		return access.ErrUnauthenticated
+	case v.bearer.Caller.MustProveSecondFactor:
+		return access.ErrSecondFactor
+	case v.bearer.Caller.MustChangePassword:
+		return access.ErrPasswordChange
+	}
+	v.accounts.Use(v.w, v.bearer.Token.ID)
+	call.From(v.r.Context()).Caller = v.bearer.Caller
+	if v.me, err = user.Self(v.r.Context(), v.Store, v.bearer.Caller); err != nil {
+		return err
+	}
+	if v.me.State.Human == nil {
+		return user.ErrNotHuman
+	}
+	v.home, err = org.Mine(v.r.Context(), v.Store, v.bearer.Caller)
+	return err
+}
+
+// refuse answers where no page of the account can: with the sign-in where that helps, else with a page that says what is wrong.
+func (v *visit) refuse(err error) {
+	web.Failed(v.r.Context(), err)
+	wish := login.Wish{To: v.r.URL.Path}
+	if v.bearer != nil {
+		wish.Account = v.bearer.Token.ID
+	}
+	e, ours := errors.AsType[*errs.Error](err)
+	switch {
+	case ours && e.Is(session.ErrNotRecent):
+		wish.Again = true
+	case ours && (e.Kind == errs.Unauthenticated || e.Is(access.ErrSecondFactor) || e.Is(access.ErrPasswordChange)):
+	default:
+		status, what := login.Failure(err)
+		v.fail(v.w, v.r, status, what)
+		return
+	}
+	v.redirect(wish.Link())
+}
+
+// redirect sends the browser on with a GET.
+func (v *visit) redirect(to pages.Link) {
+	h := v.w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Location", to.String())
+	v.w.WriteHeader(http.StatusSeeOther)
+}
+
+// paramDone is the parameter of the address that says what was done, one of the keys of said.
+const paramDone = "done"
+
+type done string
+
+const (
+	profileSaved    done = "saved"
+	passwordChanged done = "password"
+	factorAdded     done = "factor-added"
+	factorRemoved   done = "factor-removed"
+	sessionEnded    done = "session"
+	othersEnded     done = "sessions"
+	tokenRevoked    done = "token"
+	appDisconnected done = "application"
+)
+
+var said = map[string]pages.Message{
+	string(profileSaved):    pages.Saved(),
+	string(passwordChanged): pages.PasswordChanged(),
+	string(factorAdded):     pages.FactorAdded(),
+	string(factorRemoved):   pages.FactorRemoved(),
+	string(sessionEnded):    pages.SessionEnded(),
+	string(othersEnded):     pages.OtherSessionsEnded(),
+	string(tokenRevoked):    pages.TokenRevoked(),
+	string(appDisconnected): pages.Disconnected(),
+}
+
+// on leads to a page that says what was done.
+func (v *visit) on(path string, d done) error {
+	v.redirect(pages.To(path, url.Values{paramDone: {string(d)}}))
+	return nil
+}
+
+// account is what every page shows of whose it is.
+func (v *visit) account(with pages.Frame) pages.Account {
+	h := v.me.State.Human
+	a := pages.Account{Frame: v.frame(with), Name: h.Profile.DisplayName, LoginName: v.me.State.UserName,
+		Switch: login.Wish{To: pages.PathAccount, Other: !v.accounts.Several()}.Link()}
+	if names := v.home.State.LoginNames(a.LoginName); len(names) > 0 {
+		a.LoginName = names[0]
+	}
+	return a
+}
+
+func (v *visit) frame(with pages.Frame) pages.Frame {
+	with.Organization, with.Language, with.Session = v.home.State.Name, v.me.State.Human.Profile.PreferredLanguage, v.bearer.Token.ID
+	return with
+}
+
+// render shows a page, with the status that fits what is wrong.
+func (v *visit) render(view pages.View, problems []pages.Problem) error {
+	status := http.StatusOK
+	if v.refused = len(problems) > 0; v.refused {
+		status = http.StatusUnprocessableEntity
+	}
+	v.Pages.Render(v.w, v.r, status, view)
+	return nil
+}
+
+// back shows a page once more, as things are now, and says what kept something from being done. Errors that it cannot
+// say are given back.
+func (v *visit) back(p page, err error) error {
+	e, ours := errors.AsType[*errs.Error](err)
+	var m pages.Message
+	switch {
+	case !ours:
+		return err
+	case e.Is(session.ErrLastFactor):
+		m = pages.FactorNeeded()
+	case e.Is(factor.ErrTooMany):
+		m = pages.TooManyFactors()
+	case e.Kind == errs.Aborted || e.Kind == errs.NotFound || e.Is(factor.ErrNoSecondFactor): // somebody was faster, perhaps in another window
+		m = pages.Changed()
+	default:
+		return err
+	}
+	if v.me, err = v.now(); err != nil {
+		return err
+	}
+	return p.show(v, pages.Frame{Problems: []pages.Problem{{Message: m}}})
+}
+
+// now reads the person anew.
+func (v *visit) now() (*event.Object[user.User], error) {
+	caller := *v.bearer.Caller
+	caller.User = nil
+	return user.Self(v.r.Context(), v.Store, &caller)
+}

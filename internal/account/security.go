@@ -1,0 +1,123 @@
+package account
+
+import (
+	"errors"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// security lists the second factors, and takes them away.
+type security struct{}
+
+func (security) show(v *visit, with pages.Frame) error {
+	h := v.me.State.Human
+	view := pages.Security{Account: v.account(with), RecoveryCodes: h.RecoveryCodes}
+	for _, f := range h.Factors {
+		view.Factors = append(view.Factors, pages.Factor{ID: f.ID, Kind: kinds[f.Kind], Name: f.Name, Added: event.Time(f.Created)})
+	}
+	if len(h.Factors) < user.MaxFactors {
+		view.AddTOTP = pages.To(PathTOTP, nil)
+		if v.Sessions.Factors.Passkeys() {
+			view.AddPasskey = pages.To(PathPasskey, nil)
+		}
+	}
+	return v.render(view, with.Problems)
+}
+
+var kinds = map[user.FactorKind]pages.FactorKind{user.TOTP: pages.TOTP, user.Passkey: pages.Passkey}
+
+func (s security) take(v *visit) error {
+	switch v.r.PostFormValue(pages.FieldDo) {
+	case pages.DoRemove:
+		if _, err := v.Sessions.RemoveFactor(v.r.Context(), v.bearer.Caller, v.r.PostFormValue(pages.FieldID), event.IfMatch{}); err != nil {
+			return v.back(s, err)
+		}
+		return v.on(pages.PathSecurity, factorRemoved)
+	case pages.DoCodes:
+		return v.showCodes(pages.Message{})
+	}
+	return s.show(v, pages.Frame{})
+}
+
+// showCodes makes new recovery codes and shows them, this once.
+func (v *visit) showCodes(done pages.Message) error {
+	codes, err := v.Sessions.MakeRecoveryCodes(v.r.Context(), v.bearer.Caller)
+	if err != nil {
+		return v.back(security{}, err)
+	}
+	return v.render(pages.RecoveryCodes{Frame: v.frame(pages.Frame{Done: done}), Codes: codes, Next: pages.To(pages.PathSecurity, nil)}, nil)
+}
+
+func (v *visit) enrolment() login.Enrolment {
+	return login.Enrolment{Sessions: v.Sessions, Caller: v.bearer.Caller, Request: v.r}
+}
+
+// enrolled goes on in the session, which has another token now. With the first factor come recovery codes.
+func (v *visit) enrolled(e session.Enrolled) error {
+	if err := v.accounts.Enter(v.r.Context(), v.w, e.Token); err != nil {
+		return err
+	}
+	v.bearer = v.accounts.Current()
+	if v.me.State.Human.RecoveryCodes == 0 {
+		return v.showCodes(pages.FactorAdded())
+	}
+	return v.on(pages.PathSecurity, factorAdded)
+}
+
+// enrolTOTP adds an authenticator app.
+type enrolTOTP struct{}
+
+func (enrolTOTP) show(v *visit, with pages.Frame) error {
+	view, err := v.enrolment().TOTP(pages.EnrolTOTP{Frame: v.frame(with), Back: pages.To(pages.PathSecurity, nil)})
+	if err != nil {
+		return v.stuck(err)
+	}
+	return v.render(view, with.Problems)
+}
+
+func (e enrolTOTP) take(v *visit) error {
+	added, problems, err := v.enrolment().Take(pages.TOTP)
+	switch {
+	case err != nil:
+		return v.stuck(err)
+	case problems != nil:
+		return e.show(v, pages.Frame{Problems: problems})
+	}
+	return v.enrolled(added)
+}
+
+// enrolPasskey adds a passkey.
+type enrolPasskey struct{}
+
+func (enrolPasskey) show(v *visit, with pages.Frame) error {
+	view, err := v.enrolment().Passkey(pages.EnrolPasskey{Frame: v.frame(with), Back: pages.To(pages.PathSecurity, nil)})
+	if err != nil {
+		return v.stuck(err)
+	}
+	return v.render(view, with.Problems)
+}
+
+func (e enrolPasskey) take(v *visit) error {
+	added, problems, err := v.enrolment().Take(pages.Passkey)
+	switch {
+	case err != nil:
+		return v.stuck(err)
+	case problems != nil:
+		return e.show(v, pages.Frame{Problems: problems})
+	}
+	return v.enrolled(added)
+}
+
+// stuck leads back to the list of factors where none can be added. Other errors are given back.
+func (v *visit) stuck(err error) error {
+	if errors.Is(err, factor.ErrPasskeysUnavailable) {
+		v.redirect(pages.To(pages.PathSecurity, nil))
+		return nil
+	}
+	return v.back(security{}, err)
+}

@@ -1,0 +1,146 @@
+package browser_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/test/browser"
+)
+
+// signet is a running server with its first administrator.
+func signet(t *testing.T) *server.Server {
+	t.Helper()
+	s, err := server.Open(t.Context(), server.Config{Listen: "localhost:0", DataDir: t.TempDir()}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(ctx, nil) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := errors.Join(<-done, s.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+func TestAWalkThroughTheAccount(t *testing.T) {
+	browser.NeedAxe(t)
+	s := signet(t)
+	tab := browser.Start(t).Tab(t)
+	tab.Authenticator(true)
+	look := func(heading, done string) {
+		t.Helper()
+		if got := tab.Text("h1"); got != heading {
+			t.Fatalf("%s is headed %q, not %q", tab.At(), got, heading)
+		}
+		if done != "" && tab.Text(".notice.done") != done {
+			t.Errorf("%s says %q, not %q", heading, tab.Text(".notice.done"), done)
+		}
+		report(t, heading, "axe", tab.Axe(false))
+		report(t, heading, "does not fit", tab.Overflowing())
+		report(t, heading, "the browser complains", tab.Complaints())
+	}
+	section := func(path string) {
+		t.Helper()
+		tab.Submit(`nav a[href="` + path + `"]`)
+	}
+	const changed = "an unusual horse 47"
+	tab.Open(s.URL() + "/account/security")
+	look("Sign in", "")
+	tab.Fill("#loginName", s.FirstAdmin.LoginName)
+	tab.Submit("button.primary")
+	tab.Fill("#password", s.FirstAdmin.Password)
+	tab.Submit("button.primary")
+	if tab.Text("h1") == "Choose a new password" {
+		tab.Fill("#currentPassword", s.FirstAdmin.Password)
+		tab.Fill("#newPassword", "a first horse 46")
+		tab.Fill("#repeatPassword", "a first horse 46")
+		tab.Submit("button.primary")
+		s.FirstAdmin.Password = "a first horse 46"
+	}
+	look("Security", "")
+
+	section("/account")
+	look("Your profile", "")
+	tab.Fill("#firstName", "")
+	tab.Submit("button.primary")
+	if !tab.Has("#firstName-problem") {
+		t.Error("what is wrong is not said next to the field")
+	}
+	tab.Complaints() // the browser tells of the status
+	tab.Fill("#firstName", "Mara")
+	tab.Choose("#gender", "female")
+	tab.Submit("button.primary")
+	look("Your profile", "Your changes have been saved.")
+
+	section("/account/password")
+	look("Change your password", "")
+	tab.Fill("#currentPassword", s.FirstAdmin.Password)
+	tab.Fill("#newPassword", changed)
+	tab.Fill("#repeatPassword", changed)
+	tab.Submit("button.primary")
+	look("Change your password", "Your password has been changed.")
+
+	section("/account/security")
+	tab.Submit(`a[href="/account/security/passkey"]`)
+	look("Create a passkey", "")
+	tab.Fill("#passkeyName", "Work laptop")
+	tab.Submit(".passkey button")
+	look("Your recovery codes", "It is set up. You will be asked for it at your next sign-in.")
+	tab.Submit(".go a")
+	look("Security", "")
+	tab.Submit(`a[href="/account/security/totp"]`)
+	look("Set up an authenticator app", "")
+	key := strings.ReplaceAll(tab.Text(".secret code"), " ", "")
+	tab.Fill("#code", "000000")
+	tab.Submit("button.primary")
+	tab.Complaints()
+	if again := strings.ReplaceAll(tab.Text(".secret code"), " ", ""); again != key {
+		t.Error("after a wrong code the key is another one")
+	}
+	tab.Fill("#code", factortest.Code(key, time.Now()))
+	tab.Submit("button.primary")
+	look("Security", "It is set up. You will be asked for it at your next sign-in.")
+	tab.Submit(`button[value="codes"]`)
+	look("Your recovery codes", "")
+	tab.Submit(".go a")
+	tab.Submit(`button[aria-label="Remove authenticator app"]`)
+	look("Security", "It has been removed.")
+
+	section("/account/sessions")
+	look("Where you are signed in", "")
+	if name := tab.Text(".rows .name"); !strings.Contains(name, "Chrome (Linux)") {
+		t.Errorf("this browser is called %q", name)
+	}
+	section("/account/tokens")
+	look("Personal access tokens", "")
+	tab.Fill("#tokenName", "Backup script")
+	tab.Submit(`button[value="create"]`)
+	look("Your new token", "")
+	tab.Submit("main a.button")
+	tab.Submit(`button[value="remove"]`)
+	look("Personal access tokens", "The token does not work any more.")
+
+	section("/account/applications")
+	look("Connected applications", "")
+	section("/account/language")
+	look("Language", "")
+	tab.Click(`input[value="de"]`)
+	tab.Submit("button.primary")
+	look("Sprache", "Ihre Änderungen wurden gespeichert.")
+
+	// The passkey that was made here is all that is needed to come in again.
+	tab.Forget()
+	tab.Open(s.URL() + "/account")
+	tab.Submit(".passkey button")
+	look("Ihr Profil", "")
+}
