@@ -264,9 +264,10 @@ writes before have left are vacuumed away on both sides first. A floor runs befo
 operation, and "of floor" is the throughput divided by the mean of the two: 0.50 means that authentication, checks,
 rules, encryption, hash chain, both ends of the protocol and this load generator together cost as much again as the bare
 work. It can exceed 1.00 on PostgreSQL, where the server puts many commands into one transaction and the floor does not.
-ClientCredentials makes an access token for a service user, Introspect and UserInfo are about the access token of a person, all
-as forms over HTTP; they have no gRPC. Lists have no floor: 50 users out of 1,000 and out of 200,000 are compared with each other. Callers wait for each answer
-before they call again. Compare ratios between machines, and absolute figures only within one run.
+ClientCredentials makes an access token for a service user; Introspect and UserInfo are about an access token that a person let
+an application have. All three are forms over HTTP and have no gRPC. Lists have no floor: 50 users out of 1,000 and out of
+200,000 are compared with each other. Callers wait for each answer before they call again. Compare ratios between machines,
+and absolute figures only within one run.
 
 The CPU columns are microseconds per operation: of the server, of all PostgreSQL processes, and of the load generator,
 which shares the cores with them. Memory is the most the server held (resident set, looked at every 50 ms).

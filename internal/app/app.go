@@ -117,7 +117,16 @@ var Kind = event.Define(event.Schema[App]{
 		a := &o.State
 		return []string{event.StandingOf(&a.Standing), string(a.State), string(a.Type), event.LookupText(cmp.Or(a.NameKey, syntax.PlainKey(a.Name)))}
 	},
+	Copy: func(a *App) App {
+		c := *a
+		c.GrantTypes, c.RedirectURIs, c.PostLogoutURIs = copied(a.GrantTypes), copied(a.RedirectURIs), copied(a.PostLogoutURIs)
+		c.Keys, c.APIScopes = copied(a.Keys), copied(a.APIScopes)
+		return c
+	},
 })
+
+// copied is a list as reading it again would give it: an empty one is none.
+func copied[T any](list []T) []T { return append([]T(nil), list...) }
 
 // Reasons of this package.
 const (

@@ -20,9 +20,7 @@ import (
 const MaxKeys = 20
 
 // SecretRow is where the hashes of an application's secrets live.
-func SecretRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/secret"}
-}
+func SecretRow(id string) event.RowKey { return event.SecretOf(id) }
 
 // kept is what the row of secrets holds: the hash of the secret and, while it works beside it, of the one before.
 type kept struct {

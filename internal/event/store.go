@@ -28,8 +28,10 @@ type Reader interface {
 	List(ctx context.Context, q Query) (Page, error)
 	// Holder tells which object holds a claim; empty when it is free.
 	Holder(ctx context.Context, claim Claim) (string, error)
-	// Row reads a row beside the log.
+	// Row reads a row beside the log. Others may hold the same row: it is not to be altered.
 	Row(ctx context.Context, key RowKey) (*Row, error)
+	// Prover reads an object that has a secret with the secret and its organization, in one query where it was read before.
+	Prover(ctx context.Context, ref Ref) (*Prover, error)
 	// Bearer reads a token with its user and that user's organization, in one query.
 	Bearer(ctx context.Context, tokenHash []byte) (*Bearer, error)
 	// ClientBearer is Bearer for a token that an application was given: it reads the application, its organization and the session along.
@@ -63,6 +65,19 @@ type Bearer struct {
 	ClientOrgStanding string
 	Session           *Token
 }
+
+// Prover is who proves to be somebody by a secret: an object, its organization, and the row of the secret, nil where there is
+// none.
+type Prover struct {
+	Object, Org *Record
+	Secret      *Row
+}
+
+// SecretName is what the key of an object's secret ends with.
+const SecretName = "/secret"
+
+// SecretOf is where the hash of an object's secret lives.
+func SecretOf(id string) RowKey { return RowKey{Shelf: Secrets, Key: id + SecretName} }
 
 // Standing is the lookup column of users, organizations, applications and the installation that holds the part of their state that decides about
 // credentials, as JSON. It is small, so that judging a credential costs the same however large the rest has grown.

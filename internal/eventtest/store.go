@@ -272,6 +272,20 @@ func (s *Store) Row(_ context.Context, key event.RowKey) (*event.Row, error) {
 	return r, nil
 }
 
+// Prover implements event.Reader.
+func (s *Store) Prover(ctx context.Context, ref event.Ref) (*event.Prover, error) {
+	object, err := s.Record(ctx, ref)
+	if err != nil || object == nil {
+		return nil, err
+	}
+	owner, err := s.Record(ctx, event.Ref{Kind: "org", ID: object.Org})
+	if err != nil || owner == nil {
+		return nil, err
+	}
+	secret, err := s.Row(ctx, event.SecretOf(ref.ID))
+	return &event.Prover{Object: object, Org: owner, Secret: secret}, err
+}
+
 // Bearer implements event.Reader.
 func (s *Store) Bearer(_ context.Context, tokenHash []byte) (*event.Bearer, error) {
 	s.mu.Lock()

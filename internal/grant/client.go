@@ -71,28 +71,29 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 	if len(c.ClientID) > maxID {
 		return nil, ErrInvalidClient
 	}
-	secrets := meanwhile(func() (*event.Row, error) {
-		if !c.Method.BySecret() {
-			return nil, nil
-		}
-		return g.Store.Row(ctx, app.SecretRow(c.ClientID))
-	})
-	a, err := g.active(ctx, c.ClientID)
+	read, err := g.Store.Prover(ctx, app.Kind.Ref(c.ClientID))
 	if err != nil {
 		return nil, err
 	}
-	if a == nil || a.State.AuthMethod != c.Method {
+	if read == nil {
+		return nil, ErrInvalidClient
+	}
+	a, err := app.Kind.Open(read.Object)
+	if err != nil {
+		return nil, err
+	}
+	owner, err := org.Kind.Open(read.Org)
+	if err != nil {
+		return nil, err
+	}
+	if a.State.State != app.Active || a.State.AuthMethod != c.Method || owner.State.State != org.Active {
 		return nil, ErrInvalidClient
 	}
 	switch c.Method {
 	case app.NoAuth:
 		// It says who it is and cannot prove it: everything it is given is bound to PKCE or a device code.
 	case app.SecretBasic, app.SecretPost:
-		stored, err := secrets()
-		if err != nil {
-			return nil, err
-		}
-		if !app.SecretMatches(&a.State, stored, c.Secret, g.Clock()) {
+		if !app.SecretMatches(&a.State, read.Secret, c.Secret, g.Clock()) {
 			return nil, ErrInvalidClient
 		}
 	case app.PrivateKeyJWT:
@@ -110,16 +111,7 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 }
 
 func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *assertion) (*Client, error) {
-	if len(c.ClientID) > maxID {
-		return nil, ErrInvalidClient
-	}
-	secrets := meanwhile(func() (*event.Row, error) {
-		if !c.Method.BySecret() {
-			return nil, nil
-		}
-		return g.Store.Row(ctx, user.SecretRow(c.ClientID))
-	})
-	u, err := g.service(ctx, c.ClientID)
+	u, stored, err := g.service(ctx, c.ClientID)
 	if err != nil {
 		return nil, err
 	}
@@ -128,10 +120,6 @@ func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *a
 			return nil, err
 		}
 		return &Client{Service: u}, nil
-	}
-	stored, err := secrets()
-	if err != nil {
-		return nil, err
 	}
 	var state *user.User
 	if u != nil {
@@ -143,20 +131,24 @@ func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *a
 	return &Client{Service: u}, nil
 }
 
-// service reads an active service user of an active organization; nil where there is none.
-func (g *Grants) service(ctx context.Context, id string) (*event.Object[user.User], error) {
+// service reads an active service user of an active organization, with the row of its secret; nil where there is none.
+func (g *Grants) service(ctx context.Context, id string) (*event.Object[user.User], *event.Row, error) {
 	if len(id) > maxID {
-		return nil, nil
+		return nil, nil, nil
 	}
-	u, err := user.Kind.Read(ctx, g.Store, id)
-	if err != nil || u == nil || u.State.Service == nil || u.State.State != user.Active {
-		return nil, err
+	read, err := g.Store.Prover(ctx, user.Kind.Ref(id))
+	if err != nil || read == nil {
+		return nil, nil, err
 	}
-	o, err := org.Kind.Read(ctx, g.Store, u.Org)
-	if err != nil || o == nil || o.State.State != org.Active {
-		return nil, err
+	u, err := user.Kind.Open(read.Object)
+	if err != nil || u.State.Service == nil || u.State.State != user.Active {
+		return nil, nil, err
 	}
-	return u, nil
+	o, err := org.Kind.Open(read.Org)
+	if err != nil || o.State.State != org.Active {
+		return nil, nil, err
+	}
+	return u, read.Secret, nil
 }
 
 // appKeys are the public keys of an application: those registered with it, or those that it publishes.

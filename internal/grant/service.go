@@ -26,7 +26,7 @@ func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) 
 	if err != nil {
 		return nil, ErrInvalidGrant.Because(err)
 	}
-	u, err := g.service(ctx, said.Issuer)
+	u, _, err := g.service(ctx, said.Issuer)
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"sync"
 )
 
 // Config is what the pages need to know of the installation.
@@ -30,7 +31,7 @@ type Pages struct {
 	https     bool
 	log       *slog.Logger
 	assets    assets
-	languages map[string]*speech // by tag, such as "de"
+	languages map[string]func() (*speech, error) // by tag, such as "de"; read when somebody first needs it
 }
 
 // speech is everything in one language.
@@ -39,28 +40,33 @@ type speech struct {
 	templates *template.Template
 }
 
-// New parses the templates in every language. It fails only when this package itself is broken.
+// New makes the pages. It fails only when this package itself is broken.
 func New(c Config) (*Pages, error) {
 	p := &Pages{
 		origin: c.ExternalURL.Scheme + "://" + c.ExternalURL.Host, https: c.ExternalURL.Scheme == "https", log: c.Log,
-		languages: map[string]*speech{},
+		languages: map[string]func() (*speech, error){},
 	}
 	var err error
 	if p.assets, err = loadAssets(); err != nil {
 		return nil, err
 	}
 	for _, tag := range Languages {
-		texts, err := loadTexts(tag)
-		if err != nil {
-			return nil, err
-		}
-		parsed, err := template.New("").Funcs(p.functions(texts)).ParseFS(templateFiles, "templates/*.html")
-		if err != nil {
-			return nil, fmt.Errorf("templates in %s: %w", tag, err)
-		}
-		p.languages[tag] = &speech{texts: texts, templates: parsed}
+		p.languages[tag] = sync.OnceValues(func() (*speech, error) { return p.learn(tag) })
 	}
 	return p, nil
+}
+
+// learn parses the templates in one language. It takes some milliseconds and half a megabyte, which a start need not wait for.
+func (p *Pages) learn(tag string) (*speech, error) {
+	texts, err := loadTexts(tag)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := template.New("").Funcs(p.functions(texts)).ParseFS(templateFiles, "templates/*.html")
+	if err != nil {
+		return nil, fmt.Errorf("templates in %s: %w", tag, err)
+	}
+	return &speech{texts: texts, templates: parsed}, nil
 }
 
 // sheet is what the outermost template shows.
@@ -104,7 +110,11 @@ func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, view 
 }
 
 func (p *Pages) page(language string, view View) ([]byte, error) {
-	speech, about := p.languages[language], view.about()
+	speech, err := p.languages[language]()
+	if err != nil {
+		return nil, err
+	}
+	about := view.about()
 	var content, page bytes.Buffer
 	if err := speech.templates.ExecuteTemplate(&content, about.template, view); err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ type Standings struct {
 	orgs          known[org.Standing]
 	installations known[installation.Standing]
 	apps          known[app.Standing]
+	given         known[Given]
 }
 
 // known is what has been read. What it gives is shared and not to be altered.
@@ -25,7 +26,7 @@ type known[T any] struct {
 	byText map[string]*T
 }
 
-// maxKnown bounds the memory; a standing has about a hundred bytes.
+// maxKnown bounds the memory; a standing has about a hundred bytes, what an application was given a few hundred.
 const maxKnown = 10_000
 
 // read gives the meaning of a text. An empty one, of what does not exist or is not recorded yet, is the zero value.

@@ -105,7 +105,7 @@ func (g Given) Text() string {
 type Bearer struct {
 	Token  event.Token
 	Caller *access.Caller
-	Given  Given // of an access token
+	Given  Given // of an access token; not to be altered
 }
 
 // Authenticate tells who calls Signet's own API with a bearer token, in one query and with nothing remembered from earlier
@@ -199,9 +199,14 @@ func (s *Sessions) judge(read *event.Bearer, kind secret.TokenKind) (*Bearer, er
 // judgeAccess decides about an access token. One that lives with a session counts only while that session counts in full.
 func (s *Sessions) judgeAccess(b *Bearer, read *event.Bearer, u *user.Standing, o *org.Standing, i *installation.Standing, now int64) error {
 	t := &read.Token
-	if err := json.Unmarshal([]byte(t.Data), &b.Given); err != nil {
+	if t.Data == "" {
+		return access.ErrUnauthenticated
+	}
+	given, err := s.Standings.given.read(t.Data)
+	if err != nil {
 		return fmt.Errorf("what %s was given: %w", t.ID, err)
 	}
+	b.Given = *given
 	if t.Client != "" {
 		client, err := s.Standings.apps.read(read.ClientStanding)
 		if err != nil {

@@ -82,43 +82,28 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	if !storable(key.Key) {
 		return nil, nil
 	}
+	if known := s.cache.Row(key); known != nil {
+		return s.current(known), nil
+	}
+	moment := s.cache.Moment()
 	var found *event.Row
-	var err error
-	if s.rows != nil {
-		found, err = get(ctx, s.rows, key)
-	} else { // read-only
-		var all map[event.RowKey]*event.Row
-		all, err = s.findRows(ctx, []event.RowKey{key})
-		found, err = all[key], away(ctx, err)
+	err := s.engine.query(ctx, "SELECT value, expires FROM "+string(key.Shelf)+" WHERE key = ?", []any{key.Key}, func(scan scanner) error {
+		found = &event.Row{RowKey: key}
+		return scan(&found.Value, &found.Expires)
+	})
+	if err != nil {
+		return nil, away(ctx, err)
 	}
-	if found != nil && found.Expires != 0 && found.Expires <= event.Micros(s.clock()) {
-		found = nil
-	}
-	return found, err
+	s.cache.KeepRow(moment, found)
+	return s.current(found), nil
 }
 
-// findRows reads rows, whether or not they have expired.
-func (s *Store) findRows(ctx context.Context, keys []event.RowKey) (map[event.RowKey]*event.Row, error) {
-	wanted := map[event.Shelf][]string{}
-	for _, key := range keys {
-		wanted[key.Shelf] = append(wanted[key.Shelf], key.Key)
+// current gives a row that has not expired. It is shared by all who read it, and nobody alters it.
+func (s *Store) current(r *event.Row) *event.Row {
+	if r != nil && r.Expires != 0 && r.Expires <= event.Micros(s.clock()) {
+		return nil
 	}
-	found := make(map[event.RowKey]*event.Row, len(keys))
-	for shelf, keys := range wanted {
-		args, size := filled(keys, func(key string) any { return key })
-		err := s.engine.query(ctx, s.sql.row[shelf][size], args, func(scan scanner) error {
-			r := &event.Row{RowKey: event.RowKey{Shelf: shelf}}
-			if err := scan(&r.Key, &r.Value, &r.Expires); err != nil {
-				return err
-			}
-			found[r.RowKey] = r
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return found, nil
+	return r
 }
 
 // TokenByID implements event.Reader.

@@ -66,31 +66,25 @@ type statements struct {
 	stand  byKind // where they stand: id, sequence, hash, shape
 	bearer [len(lookupSizes)]string
 	client [len(lookupSizes)]string // bearers that applications were given
-	row    map[event.Shelf][len(lookupSizes)]string
+	prover byKind                   // objects with their organization and their secret
 }
 
 // byKind holds a text per kind and number of objects.
 type byKind map[event.Kind][len(lookupSizes)]string
 
 func newStatements(kinds map[event.Kind]event.Definition) statements {
-	st := statements{record: byKind{}, stand: byKind{}, row: map[event.Shelf][len(lookupSizes)]string{}}
+	st := statements{record: byKind{}, stand: byKind{}, prover: byKind{}}
 	for i, size := range lookupSizes {
 		st.bearer[i], st.client[i] = bearerText(size, false), bearerText(size, true)
 	}
-	for _, shelf := range event.Shelves {
-		var row [len(lookupSizes)]string
-		for i, size := range lookupSizes {
-			row[i] = "SELECT key, value, expires FROM " + string(shelf) + " WHERE key IN (" + placeholders(size) + ")"
-		}
-		st.row[shelf] = row
-	}
 	for _, k := range kinds {
-		var record, stand [len(lookupSizes)]string
+		var record, stand, prover [len(lookupSizes)]string
 		for i, size := range lookupSizes {
 			from := " FROM " + k.Table() + " s WHERE s.id IN (" + placeholders(size) + ")"
 			record[i], stand[i] = "SELECT "+allColumns(k)+from, "SELECT s.id, s.sequence, s.hash, s.shape"+from
+			prover[i] = proverText(k, size)
 		}
-		st.record[k.Name()], st.stand[k.Name()] = record, stand
+		st.record[k.Name()], st.stand[k.Name()], st.prover[k.Name()] = record, stand, prover
 	}
 	return st
 }

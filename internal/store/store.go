@@ -68,8 +68,8 @@ type Store struct {
 	seen     seen
 	bearers  *together.Lookups[[32]byte, *event.Bearer]  // nil when read-only
 	clients  *together.Lookups[[32]byte, *event.Bearer]  // likewise
-	rows     *together.Lookups[event.RowKey, *event.Row] // likewise
 	records  *together.Lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
+	provers  *together.Lookups[event.Ref, *event.Prover] // likewise
 	decided  chan decision
 	written  event.Bell
 	broken   atomic.Bool // the disk failed: nothing is written any more
@@ -136,10 +136,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		go s.write()
 		go s.answerDurable()
 		s.bearers, s.clients = together.Start(s.stopping, s.findBearers), together.Start(s.stopping, s.findClientBearers)
-		s.rows = together.Start(s.stopping, s.findRows)
 		if s.cache == nil { // each read is a round trip
 			s.seen = seen{cache.New()}
-			s.records = together.Start(s.stopping, s.findRecords)
+			s.records, s.provers = together.Start(s.stopping, s.findRecords), together.Start(s.stopping, s.findProvers)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
 	}

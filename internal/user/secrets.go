@@ -17,9 +17,7 @@ const SecretNotFound errs.Reason = "SECRET_NOT_FOUND"
 var ErrSecretNotFound = errs.New(errs.NotFound, SecretNotFound, "this service user has no secret")
 
 // SecretRow is where the hash of a service user's secret lives.
-func SecretRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/secret"}
-}
+func SecretRow(id string) event.RowKey { return event.SecretOf(id) }
 
 // PlacesRow is where it is kept from where a user has signed in, as MACs.
 func PlacesRow(id string) event.RowKey {

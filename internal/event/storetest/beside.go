@@ -10,12 +10,14 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/testdb"
 )
 
 var besideChecks = []check{
 	{name: "rows are put, changed and dropped with the command", test: rowLife},
 	{name: "a row past its expiry counts as absent and can be put again", test: rowExpiry},
-	{name: "rows that are asked for together each get their own", test: manyRows},
+	{name: "who proves to be somebody comes with the organization and the secret of this moment", test: provers},
+	{name: "what cannot be stored keeps nobody else from an answer", test: unstorable},
 	{name: "tokens are put, advanced and dropped", test: tokenLife},
 	{name: "tokens are extended, and dropped by family and by application", test: tokenFamilies},
 	{name: "a token that an application was given comes with its session", test: clientBearer},
@@ -116,31 +118,81 @@ func rowExpiry(t *testing.T, e *env) {
 	}
 }
 
-// manyRows asks for many rows of several shelves at once, known and unknown ones, and for what no database could store, which
-// must not keep the others from their answer.
-func manyRows(t *testing.T, e *env) {
+// provers looks at every change of a user, the organization and the secret, from another node where there can be one: nothing of
+// it may be remembered.
+func provers(t *testing.T, e *env) {
 	n := e.open(t)
-	const known = 40
-	shelves := []event.Shelf{event.Secrets, event.Flows}
-	must(t, n, event.Command{Decide: func(tx *event.Tx) error {
-		for i := range known {
-			for _, shelf := range shelves {
-				tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: shelf, Key: fmt.Sprint(i)}, Value: fmt.Append(nil, shelf, i)})
+	other := n
+	if e.db.Engine == testdb.Postgres {
+		other = e.open(t)
+	}
+	must(t, n, addOrg("org_1", "first"))
+	must(t, n, addUser("usr_1", "ada"))
+	must(t, n, addUser("usr_2", "bob"))
+	secret := func(value string, life time.Duration) event.Command {
+		return event.Command{Decide: func(tx *event.Tx) error {
+			row := event.Row{RowKey: event.SecretOf("usr_1"), Value: []byte(value)}
+			if life > 0 {
+				row.Expires = tx.Now() + life.Microseconds()
+			}
+			if tx.PutRow(row); value == "" {
+				tx.DropRow(row.RowKey)
+			}
+			return nil
+		}}
+	}
+	see := func(user, org uint64, value string) {
+		t.Helper()
+		for range 3 {
+			p, err := other.Prover(t.Context(), users.Ref("usr_1"))
+			if err != nil || p == nil || p.Object.Sequence != user || p.Org.ID != "org_1" || p.Org.Sequence != org ||
+				(p.Secret != nil) != (value != "") || p.Secret != nil && string(p.Secret.Value) != value {
+				t.Fatalf("got %+v, %v; want the user at %d, the organization at %d and %q", p, err, user, org, value)
+			}
+			if u, err := users.Open(p.Object); err != nil || u.State.Name == "" || u.State.Count != int(user-1) {
+				t.Fatalf("the user is %+v, %v", u, err)
 			}
 		}
-		return nil
-	}})
+	}
+	see(1, 2, "")
+	must(t, n, secret("one", 0))
+	see(1, 2, "one")
+	must(t, n, secret("two", 0))
+	see(1, 2, "two")
+	must(t, n, count("usr_1"))
+	see(2, 2, "two")
+	must(t, n, countOrg("org_1"))
+	see(2, 3, "two")
+	must(t, n, secret("", 0))
+	see(2, 3, "")
+	must(t, n, secret("three", time.Minute))
+	see(2, 3, "three")
+	e.advance(time.Minute)
+	see(2, 3, "")
+	if p, err := other.Prover(t.Context(), users.Ref("usr_2")); err != nil || p == nil || p.Secret != nil || p.Object.ID != "usr_2" {
+		t.Errorf("another one: %+v, %v", p, err)
+	}
+	if p, err := other.Prover(t.Context(), users.Ref("usr_3")); p != nil || err != nil {
+		t.Errorf("nobody: %+v, %v", p, err)
+	}
+}
+
+func unstorable(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addOrg("org_1", "first"))
+	must(t, n, addUser("usr_1", "ada"))
 	var asking sync.WaitGroup
-	for i := range 4 * known {
+	for range 100 {
 		asking.Go(func() {
-			for _, shelf := range shelves {
-				row, err := n.Row(t.Context(), event.RowKey{Shelf: shelf, Key: fmt.Sprint(i)})
-				if err != nil || (row != nil) != (i < known) || row != nil && string(row.Value) != fmt.Sprint(shelf, i) {
-					t.Errorf("%s %d: %+v, %v", shelf, i, row, err)
+			for _, id := range []string{"usr_1", "usr_\x00", "usr_\xff"} {
+				r, err := n.Record(t.Context(), users.Ref(id))
+				if err != nil || (r != nil) != (id == "usr_1") {
+					t.Errorf("Record %q: %v, %v", id, r, err)
 				}
-			}
-			if row, err := n.Row(t.Context(), event.RowKey{Shelf: event.Flows, Key: "0\x00"}); row != nil || err != nil {
-				t.Errorf("what cannot be: %+v, %v", row, err)
+				p, err := n.Prover(t.Context(), users.Ref(id))
+				if err != nil || (p != nil) != (id == "usr_1") {
+					t.Errorf("Prover %q: %v, %v", id, p, err)
+				}
 			}
 		})
 	}

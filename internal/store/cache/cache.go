@@ -14,13 +14,18 @@ type Cache struct {
 	mu      sync.RWMutex
 	records map[event.Ref]*event.Record // never altered once they are here
 	tokens  map[[32]byte]*event.Token
-	hashes  map[string][32]byte // of tokens, by id
+	hashes  map[string][32]byte         // of tokens, by id
+	rows    map[event.RowKey]*event.Row // of the shelf of secrets; never altered either
 	size    int
 	changes uint64 // how many commits have been told
 }
 
-// maxCache is how many bytes the cache may hold, about.
-const maxCache = 16 << 20
+// How much the cache may hold.
+const (
+	maxCache = 16 << 20 // bytes of records, about
+	maxRow   = 256      // bytes of a row
+	maxRows  = 4096
+)
 
 // New makes an empty cache.
 func New() *Cache {
@@ -31,6 +36,7 @@ func New() *Cache {
 
 func (c *Cache) empty() {
 	c.records, c.tokens, c.hashes, c.size = map[event.Ref]*event.Record{}, map[[32]byte]*event.Token{}, map[string][32]byte{}, 0
+	c.rows = map[event.RowKey]*event.Row{}
 }
 
 // Clear forgets everything, after changes that were not told one by one.
@@ -52,6 +58,16 @@ func (c *Cache) Record(ref event.Ref) *event.Record {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.records[ref]
+}
+
+// Row gives a row; nil when it is not here.
+func (c *Cache) Row(key event.RowKey) *event.Row {
+	if c == nil || key.Shelf != event.Secrets {
+		return nil
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.rows[key]
 }
 
 // Bearer is a token with all that decides about it, of one moment.
@@ -129,6 +145,23 @@ func (c *Cache) KeepToken(moment uint64, t *event.Token) {
 	}
 }
 
+// KeepRow does the same for a row. Only secrets are kept: clients prove who they are with each request, everything else is
+// read once or twice.
+func (c *Cache) KeepRow(moment uint64, r *event.Row) {
+	if c == nil || r == nil || r.Shelf != event.Secrets || len(r.Value) > maxRow {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes != moment {
+		return
+	}
+	if len(c.rows) >= maxRows {
+		c.rows = map[event.RowKey]*event.Row{}
+	}
+	c.rows[r.RowKey] = r
+}
+
 // Apply takes over what a batch has committed.
 func (c *Cache) Apply(changes *event.Changes) {
 	c.mu.Lock()
@@ -167,7 +200,13 @@ func (c *Cache) Apply(changes *event.Changes) {
 			delete(c.hashes, t.Drop)
 		}
 	}
+	for _, rows := range [][]event.Row{changes.Inserted, changes.Updates, changes.Put} {
+		for i := range rows {
+			delete(c.rows, rows[i].RowKey)
+		}
+	}
 	for _, k := range changes.Dropped {
+		delete(c.rows, k)
 		if k.Shelf == event.Keys { // records that are here may hold it, and nothing may be sealed with it any more
 			c.empty()
 			break

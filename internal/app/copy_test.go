@@ -1,0 +1,36 @@
+package app
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/eventtest"
+)
+
+// A state that stays in memory is copied for whoever reads it: what they do to their copy must not show elsewhere.
+func TestWhatHappensToACopyLeavesTheOriginalAlone(t *testing.T) {
+	s := eventtest.New(t, Kind)
+	eventtest.Given(t, s, Kind, "app_1", "org_1", nil, Added{Name: "Shop", Type: Web, Settings: Settings{GrantTypes: []GrantType{AuthorizationCode},
+		RedirectURIs: []string{"https://a.test"}, PostLogoutURIs: []string{"https://b.test"}}}, KeyAdded{KeyID: "key_1"}, APIAccessSet{Scopes: []string{"signet.self"}})
+	record, err := s.Record(t.Context(), Kind.Ref("app_1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Kind.Prepare(record); err != nil {
+		t.Fatal(err)
+	}
+	read := func() *event.Object[App] {
+		a, err := Kind.Open(record)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a
+	}
+	before, _ := json.Marshal(read().State)
+	a := &read().State
+	a.GrantTypes[0], a.RedirectURIs[0], a.PostLogoutURIs[0], a.Keys[0].ID, a.APIScopes[0], a.Name = "x", "x", "x", "x", "x", "x"
+	if after, _ := json.Marshal(read().State); string(after) != string(before) {
+		t.Errorf("it shows in the original: %s", after)
+	}
+}
