@@ -75,7 +75,9 @@ func New(config Config) (*Provider, error) {
 		return nil, errors.New("oidc: Config.Grants and Config.Keys have to be set")
 	}
 	if config.ErrorPage == nil {
-		config.ErrorPage = func(w http.ResponseWriter, _ *http.Request, status int, _ error) { http.Error(w, http.StatusText(status), status) }
+		config.ErrorPage = func(w http.ResponseWriter, _ *http.Request, status int, _ error) {
+			http.Error(w, http.StatusText(status), status)
+		}
 	}
 	p := &Provider{config: config, grants: config.Grants, issuer: config.Grants.Issuer}
 	p.lib = op.RegisterServer(&server{Provider: p}, op.Endpoints{
