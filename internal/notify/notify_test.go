@@ -251,6 +251,32 @@ func TestAFollowerThatHoldsTooMuchWaits(t *testing.T) {
 	})
 }
 
+func TestAForgetfulFollowerGivesUpTheOldestInstead(t *testing.T) {
+	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
+		w := newWorld(db)
+		s := w.open(t)
+		saw := newSeen()
+		saw.fail["later"] = 1
+		follower := saw.follower()
+		follower.Forgetful = true
+		r := w.runner(s, follower)
+		must(t, r.Begin(t.Context()))
+		worker := r.worker(follower)
+		must(t, worker.work(t.Context()))
+		for i := range maxHeld {
+			worker.state.Held = append(worker.state.Held, held{Position: int64(i + 1), Next: event.Micros(w.clock.read().Add(time.Hour))})
+		}
+		happen(t, s, "later")
+		happen(t, s, "last")
+		must(t, worker.work(t.Context()))
+		saw.was(t, "last")
+		p := stored(t, s)
+		if len(p.Held) != maxHeld || p.Held[0].Position != 2 || p.Held[maxHeld-1].Tries != 1 || !w.log.has("given up") {
+			t.Errorf("held are %d, from %+v to %+v", len(p.Held), p.Held[0], p.Held[len(p.Held)-1])
+		}
+	})
+}
+
 func TestOneNodeWorksAtATimeAndAnotherGoesOnWhenItIsKilled(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
 		w := newWorld(db)

@@ -28,7 +28,7 @@ import (
 )
 
 // stepLimit is how long one step may take before the test fails. Machines that run tests are slow at times.
-const stepLimit = 60 * time.Second
+const stepLimit = 30 * time.Second
 
 // Browser is a Chromium with a profile of its own that is gone with the test.
 type Browser struct{ ctx context.Context }
@@ -90,6 +90,8 @@ type Tab struct {
 	complains []string
 	complaint chan struct{} // has something when there may be a complaint
 	moved     chan struct{} // has something when the page may be another one
+
+	authenticator webauthn.AuthenticatorID
 }
 
 // Tab opens a window.
@@ -173,9 +175,13 @@ func (tab *Tab) WaitUntilAt(address string) {
 	tab.t.Helper()
 	limit := time.After(stepLimit)
 	for {
-		at := tab.At()
-		if at == address {
+		var at string
+		err := tab.try(chromedp.Location(&at))
+		if err == nil && at == address {
 			return
+		}
+		if err != nil { // the page left while it was asked: it says where to when it is there
+			at = "on its way (" + err.Error() + ")"
 		}
 		select {
 		case <-tab.moved:
@@ -343,12 +349,19 @@ func (tab *Tab) Look(l Look) {
 func (tab *Tab) Authenticator(verified bool) {
 	tab.t.Helper()
 	tab.Do(webauthn.Enable(), chromedp.ActionFunc(func(ctx context.Context) error {
-		_, err := webauthn.AddVirtualAuthenticator(&webauthn.VirtualAuthenticatorOptions{
+		id, err := webauthn.AddVirtualAuthenticator(&webauthn.VirtualAuthenticatorOptions{
 			Protocol: webauthn.AuthenticatorProtocolCtap2, Ctap2version: webauthn.Ctap2versionCtap21, Transport: webauthn.AuthenticatorTransportInternal,
 			HasResidentKey: true, HasUserVerification: true, IsUserVerified: verified, AutomaticPresenceSimulation: true,
 		}).Do(ctx)
+		tab.authenticator = id
 		return err
 	}))
+}
+
+// Touch says whether the person touches the device of Authenticator whenever it asks for that, as at first.
+func (tab *Tab) Touch(always bool) {
+	tab.t.Helper()
+	tab.Do(webauthn.SetAutomaticPresenceSimulation(tab.authenticator, always))
 }
 
 // Header makes this window send a header with every request. Empty: none.
