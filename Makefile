@@ -20,7 +20,7 @@ test: ## set up and pass every test: lint, drift, both engines, race detector
 
 .PHONY: quick
 quick: ## the tests without race detector, lint and drift check
-	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-postgres.sh go test ./...
+	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-postgres.sh go test ./...
 
 .PHONY: lint
 lint: ## vet, staticcheck, gofmt

@@ -89,7 +89,7 @@ func (a *Account) serve(w http.ResponseWriter, r *http.Request, p page) {
 	case r.Method == http.MethodPost:
 		err = p.take(v)
 	default:
-		err = p.show(v, pages.Frame{Done: said[r.URL.Query().Get(paramDone)]})
+		err = p.show(v, heard(r.URL.Query()))
 	}
 	switch {
 	case err != nil:
@@ -201,6 +201,18 @@ var said = map[string]pages.Message{
 	string(appDisconnected): pages.Disconnected(),
 }
 
+// paramFull is the parameter of the address that says that there is no room for another second factor.
+const paramFull = "full"
+
+// heard is what the address says that a page was asked for with.
+func heard(query url.Values) pages.Frame {
+	f := pages.Frame{Done: said[query.Get(paramDone)]}
+	if query.Has(paramFull) {
+		f.Problems = []pages.Problem{{Message: pages.TooManyFactors()}}
+	}
+	return f
+}
+
 // on leads to a page that says what was done.
 func (v *visit) on(path string, d done) error {
 	v.redirect(pages.To(path, url.Values{paramDone: {string(d)}}))
@@ -233,8 +245,8 @@ func (v *visit) render(view pages.View, problems []pages.Problem) error {
 	return nil
 }
 
-// back shows a page once more, as things are now, and says what kept something from being done. Errors that it cannot
-// say are given back.
+// back shows a page once more, as things are now, and says what kept something from being done. Errors that it cannot say are
+// given back.
 func (v *visit) back(p page, err error) error {
 	e, ours := errors.AsType[*errs.Error](err)
 	var m pages.Message
@@ -243,22 +255,10 @@ func (v *visit) back(p page, err error) error {
 		return err
 	case e.Is(session.ErrLastFactor):
 		m = pages.FactorNeeded()
-	case e.Is(factor.ErrTooMany):
-		m = pages.TooManyFactors()
 	case e.Kind == errs.Aborted || e.Kind == errs.NotFound || e.Is(factor.ErrNoSecondFactor): // somebody was faster, perhaps in another window
 		m = pages.Changed()
 	default:
 		return err
 	}
-	if v.me, err = v.now(); err != nil {
-		return err
-	}
 	return p.show(v, pages.Frame{Problems: []pages.Problem{{Message: m}}})
-}
-
-// now reads the person anew.
-func (v *visit) now() (*event.Object[user.User], error) {
-	caller := *v.bearer.Caller
-	caller.User = nil
-	return user.Self(v.r.Context(), v.Store, &caller)
 }

@@ -98,7 +98,7 @@ func (l language) take(v *visit) error {
 	p := v.me.State.Human.Profile
 	chosen := v.r.PostFormValue(pages.FieldLanguage)
 	if !v.offered(chosen) {
-		return l.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldLanguage, Message: pages.NotValid()}}})
+		return l.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotValid()}}})
 	}
 	p.PreferredLanguage = chosen
 	if _, err := user.ReplaceProfile(v.r.Context(), v.Store, v.bearer.Caller, v.seen(), p); err != nil {

@@ -2,6 +2,7 @@ package account
 
 import (
 	"errors"
+	"net/url"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor"
@@ -39,7 +40,10 @@ func (s security) take(v *visit) error {
 		}
 		return v.on(pages.PathSecurity, factorRemoved)
 	case pages.DoCodes:
-		return v.showCodes(pages.Message{})
+		if err := v.showCodes(pages.Message{}); err != nil {
+			return v.back(s, err)
+		}
+		return nil
 	}
 	return s.show(v, pages.Frame{})
 }
@@ -48,7 +52,7 @@ func (s security) take(v *visit) error {
 func (v *visit) showCodes(done pages.Message) error {
 	codes, err := v.Sessions.MakeRecoveryCodes(v.r.Context(), v.bearer.Caller)
 	if err != nil {
-		return v.back(security{}, err)
+		return err
 	}
 	return v.render(pages.RecoveryCodes{Frame: v.frame(pages.Frame{Done: done}), Codes: codes, Next: pages.To(pages.PathSecurity, nil)}, nil)
 }
@@ -115,9 +119,13 @@ func (e enrolPasskey) take(v *visit) error {
 
 // stuck leads back to the list of factors where none can be added. Other errors are given back.
 func (v *visit) stuck(err error) error {
-	if errors.Is(err, factor.ErrPasskeysUnavailable) {
+	switch {
+	case errors.Is(err, factor.ErrPasskeysUnavailable):
 		v.redirect(pages.To(pages.PathSecurity, nil))
-		return nil
+	case errors.Is(err, factor.ErrTooMany):
+		v.redirect(pages.To(pages.PathSecurity, url.Values{paramFull: {"1"}}))
+	default:
+		return err
 	}
-	return v.back(security{}, err)
+	return nil
 }

@@ -11,6 +11,9 @@
 // A browser has one cookie with the sessions of all accounts that are signed in there. They are sessions like those of the
 // API: they are listed and ended with the others, and end with whatever ends those. Every sign-in and every step up changes
 // what the cookie holds.
+//
+// Around it are the pages for what people need besides: a forgotten password and the proof of an e-mail address (reset.go),
+// devices without a browser (device.go), and signing out (logout.go).
 package login
 
 import (

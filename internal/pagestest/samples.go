@@ -136,8 +136,8 @@ func account() []Sample {
 			{ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Added: morning}, {ID: "f2", Kind: pages.TOTP, Added: morning.Add(time.Hour)}}}},
 		{Name: "account-security-none", Status: 200, View: pages.Security{Account: plain, AddTOTP: to("/t"), AddPasskey: to("/p")}},
 		{Name: "account-sessions", Status: 200, View: pages.Sessions{Account: plain, Sessions: []pages.Session{
-			{ID: "s1", Current: true, Browser: "Firefox on Linux", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)},
-			{ID: "s2", Browser: "Safari on iPhone", Address: "2001:db8::7:1", Started: morning.Add(-2 * time.Hour), Ends: morning.Add(10 * time.Hour)},
+			{ID: "s1", Current: true, Browser: "Firefox (Linux)", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)},
+			{ID: "s2", Browser: "Safari (iPhone)", Address: "2001:db8::7:1", Started: morning.Add(-2 * time.Hour), Ends: morning.Add(10 * time.Hour)},
 			{ID: "s3", Started: morning.Add(-3 * time.Hour), Ends: morning.Add(9 * time.Hour)}}}},
 		{Name: "account-tokens", Status: 200, View: pages.Tokens{Account: plain, Days: 90, Tokens: []pages.Token{
 			{ID: "t1", Name: "Backup script", Created: morning, Expires: morning.AddDate(0, 0, 90)}, {ID: "t2", Created: morning, Expires: morning.AddDate(0, 0, 30)}}}},

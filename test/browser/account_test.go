@@ -1,41 +1,19 @@
 package browser_test
 
 import (
-	"context"
-	"errors"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/signet-idm/signet/internal/factortest"
-	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/test/browser"
 )
 
-// signet is a running server with its first administrator.
-func signet(t *testing.T) *server.Server {
-	t.Helper()
-	s, err := server.Open(t.Context(), server.Config{Listen: "localhost:0", DataDir: t.TempDir()}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, nil) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-done, s.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	return s
-}
-
 func TestAWalkThroughTheAccount(t *testing.T) {
 	browser.NeedAxe(t)
-	s := signet(t)
-	tab := browser.Start(t).Tab(t)
+	i := installed(t)
+	i.person("mara")
+	tab := i.visitor(t, browser.Start(t))
 	tab.Authenticator(true)
 	look := func(heading, done string) {
 		t.Helper()
@@ -53,20 +31,10 @@ func TestAWalkThroughTheAccount(t *testing.T) {
 		t.Helper()
 		tab.Submit(`nav a[href="` + path + `"]`)
 	}
-	const changed = "an unusual horse 47"
-	tab.Open(s.URL() + "/account/security")
+	tab.Open(i.url + "/account/security")
 	look("Sign in", "")
-	tab.Fill("#loginName", s.FirstAdmin.LoginName)
-	tab.Submit("button.primary")
-	tab.Fill("#password", s.FirstAdmin.Password)
-	tab.Submit("button.primary")
-	if tab.Text("h1") == "Choose a new password" {
-		tab.Fill("#currentPassword", s.FirstAdmin.Password)
-		tab.Fill("#newPassword", "a first horse 46")
-		tab.Fill("#repeatPassword", "a first horse 46")
-		tab.Submit("button.primary")
-		s.FirstAdmin.Password = "a first horse 46"
-	}
+	tab.name("mara")
+	tab.password(firstPassword)
 	look("Security", "")
 
 	section("/account")
@@ -84,9 +52,9 @@ func TestAWalkThroughTheAccount(t *testing.T) {
 
 	section("/account/password")
 	look("Change your password", "")
-	tab.Fill("#currentPassword", s.FirstAdmin.Password)
-	tab.Fill("#newPassword", changed)
-	tab.Fill("#repeatPassword", changed)
+	tab.Fill("#currentPassword", firstPassword)
+	tab.Fill("#newPassword", otherPassword)
+	tab.Fill("#repeatPassword", otherPassword)
 	tab.Submit("button.primary")
 	look("Change your password", "Your password has been changed.")
 
@@ -130,17 +98,21 @@ func TestAWalkThroughTheAccount(t *testing.T) {
 	tab.Submit(`button[value="remove"]`)
 	look("Personal access tokens", "The token does not work any more.")
 
-	section("/account/applications")
+	tab.Open(i.ask())
+	tab.arrives()
+	tab.Open(i.url + "/account/applications")
 	look("Connected applications", "")
+	tab.Submit(`button[aria-label="Disconnect “Shop”"]`)
+	look("Connected applications", "The application has no access any more.")
 	section("/account/language")
 	look("Language", "")
 	tab.Click(`input[value="de"]`)
 	tab.Submit("button.primary")
-	look("Sprache", "Ihre Änderungen wurden gespeichert.")
+	look("Sprache", "Ihre Änderungen sind gespeichert.")
 
 	// The passkey that was made here is all that is needed to come in again.
 	tab.Forget()
-	tab.Open(s.URL() + "/account")
-	tab.Submit(".passkey button")
+	tab.Open(i.url + "/account")
+	tab.WaitUntilAt(i.url + "/account")
 	look("Ihr Profil", "")
 }

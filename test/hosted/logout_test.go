@@ -120,7 +120,7 @@ func TestNobodyIsSentElsewhere(t *testing.T) {
 	jo, shop := w.person(w.org, true), w.application("Shop")
 	b := w.signedIn(jo)
 	token := b.authorize(shop).tokens(shop)["id_token"].(string)
-	evil := []string{"https://evil.test/", "//evil.test", `/\evil.test`, "https://shop.test/bye/../x", farewell + "?x=1", farewell + "/", "https://shop.test.evil.test/bye",
+	evil := []string{"https://evil.test/", "https://evil.test/account", "//evil.test/account", "//evil.test", `/\evil.test`, "https://shop.test/bye/../x", farewell + "?x=1", farewell + "/", "https://shop.test.evil.test/bye",
 		"javascript:alert(1)", "http://shop.test/bye", " " + farewell}
 	for _, to := range evil {
 		for _, out := range []string{logoutURL("client_id", shop, "post_logout_redirect_uri", to), logoutURL("id_token_hint", token, "post_logout_redirect_uri", to),

@@ -1,6 +1,7 @@
 package oidc_test
 
 import (
+	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
@@ -135,6 +136,11 @@ func TestDeviceFlow(t *testing.T) {
 // assertion is what somebody signs to say who they are.
 func (w *world) assertion(id string, key *ecdsa.PrivateKey, keyID string, change ...func(map[string]any)) string {
 	w.t.Helper()
+	return w.signed(id, "ES256", key, keyID, change...)
+}
+
+func (w *world) signed(id, algorithm string, key crypto.Signer, keyID string, change ...func(map[string]any)) string {
+	w.t.Helper()
 	now := time.Now()
 	claims := map[string]any{"iss": id, "sub": id, "aud": w.url, "iat": now.Unix(), "exp": now.Add(time.Minute).Unix(), "jti": rand.Text()}
 	for _, c := range change {
@@ -146,7 +152,7 @@ func (w *world) assertion(id string, key *ecdsa.PrivateKey, keyID string, change
 	if keyID != "" {
 		options = options.WithHeader("kid", keyID)
 	}
-	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, options)
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.SignatureAlgorithm(algorithm), Key: key}, options)
 	must(w.t, err)
 	signed, err := signer.Sign(text)
 	must(w.t, err)
@@ -160,9 +166,15 @@ func newKey(t *testing.T) (*ecdsa.PrivateKey, string) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
+	return key, public(t, key)
+}
+
+// public is what is registered of a key.
+func public(t *testing.T, key crypto.Signer) string {
+	t.Helper()
 	der, err := x509.MarshalPKIXPublicKey(key.Public())
 	must(t, err)
-	return key, string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
+	return string(pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: der}))
 }
 
 // key registers a key with an application.

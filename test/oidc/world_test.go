@@ -57,13 +57,16 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func open(t *testing.T, db testdb.Database) *world {
+func open(t *testing.T, db testdb.Database, change ...func(*server.Config)) *world {
 	t.Helper()
 	w := &world{t: t, names: map[string]string{}}
 	master := secret.NewMasterKey()
 	w.config = server.Config{Listen: "127.0.0.1:0", MasterKey: string(master.Text())}
 	if db.Engine == testdb.Postgres {
 		w.config.Database = db.URL
+	}
+	for _, c := range change {
+		c(&w.config)
 	}
 	w.node = w.start()
 	w.config.ExternalURL = w.url // of all nodes
