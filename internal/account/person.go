@@ -127,8 +127,11 @@ func (p password) take(v *visit) error {
 	if problems == nil {
 		info := call.From(v.r.Context())
 		change.Peer, change.UserAgent = info.Peer, info.UserAgent
-		_, err := v.Sessions.ChangePassword(v.r.Context(), v.bearer.Caller, change)
+		stepped, err := v.Sessions.ChangePasswordHere(v.r.Context(), v.bearer.Caller, change)
 		if err == nil {
+			if err := v.accounts.Enter(v.r.Context(), v.w, stepped.Token); err != nil {
+				return err
+			}
 			return v.on(pages.PathPassword, passwordChanged)
 		}
 		if problems, err = login.PasswordProblems(err); err != nil {

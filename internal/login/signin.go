@@ -242,9 +242,9 @@ func (n newPassword) take(v *visit) error {
 	if problems == nil {
 		info := call.From(v.r.Context())
 		change.Peer, change.UserAgent = info.Peer, info.UserAgent
-		_, err := v.Sessions.ChangePassword(v.r.Context(), v.bearer.Caller, change)
+		stepped, err := v.Sessions.ChangePasswordHere(v.r.Context(), v.bearer.Caller, change)
 		if err == nil {
-			return v.on(v.bearer.Token.ID)
+			return v.stepped(stepped)
 		}
 		if problems, err = PasswordProblems(err); err != nil {
 			return err

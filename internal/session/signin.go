@@ -457,5 +457,15 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 	return details, nil
 }
 
+// ChangePasswordHere is ChangePassword in a browser: the session it came by has another token afterwards, so that a copy of the
+// cookie from before ends like all other sessions. Errors: those of ChangePassword.
+func (s *Sessions) ChangePasswordHere(ctx context.Context, caller *access.Caller, p ChangePassword) (Stepped, error) {
+	if _, err := s.ChangePassword(ctx, caller, p); err != nil {
+		return Stepped{}, err
+	}
+	from := From{Peer: p.Peer, UserAgent: p.UserAgent, Rotate: true}
+	return s.step(ctx, caller, from, false, event.Command{}, func(st *state) error { return st.prove(ByPassword, from.place()) })
+}
+
 // errPasswordMoved: somebody set the password while the current one was being checked.
 var errPasswordMoved = errs.New(errs.Aborted, event.Contention, "your password was changed at the same moment: sign in again")

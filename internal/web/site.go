@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -40,8 +42,7 @@ type Config struct {
 // A path is taken literally, as the API does: nothing is cleaned and nobody is redirected.
 type Site struct {
 	config   Config
-	exact    map[string]http.Handler
-	prefixes map[string]http.Handler
+	handlers map[string]http.Handler
 	metrics  *Metrics
 }
 
@@ -60,25 +61,22 @@ func New(config Config) (*Site, error) {
 		config.Now = time.Now
 	}
 	metrics, err := NewMetrics(config.Metrics)
-	return &Site{config: config, exact: map[string]http.Handler{}, prefixes: map[string]http.Handler{}, metrics: metrics}, err
+	return &Site{config: config, handlers: map[string]http.Handler{}, metrics: metrics}, err
 }
 
 // Handle serves a path. One that ends with a slash stands for everything below it, down to the next slash.
-func (s *Site) Handle(path string, handler http.Handler) {
-	if strings.HasSuffix(path, "/") {
-		s.prefixes[path] = handler
-		return
-	}
-	s.exact[path] = handler
-}
+func (s *Site) Handle(path string, handler http.Handler) { s.handlers[path] = handler }
+
+// Paths are those that are registered, in order.
+func (s *Site) Paths() []string { return slices.Sorted(maps.Keys(s.handlers)) }
 
 // ServeHTTP implements http.Handler.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
-	handler, known := s.exact[path]
+	handler, known := s.handlers[path]
 	if !known {
 		path = path[:strings.LastIndexByte(path, '/')+1]
-		handler, known = s.prefixes[path]
+		handler, known = s.handlers[path]
 	}
 	if !known {
 		s.config.Otherwise.ServeHTTP(w, r)

@@ -91,9 +91,10 @@ func TestWrongLinksResetNothing(t *testing.T) {
 	code := u.Query().Get("code")
 	b := w.browser()
 	for _, path := range []string{"/reset", "/reset?user=" + jo.id, "/reset?user=" + jo.id + "&code=", "/reset?user=&code=" + code, "/reset?code=" + code,
-		"/reset?user=" + url.QueryEscape("usr_\x00") + "&code=" + code, "/reset?user=" + jo.id + "&code=" + url.QueryEscape("a~b\r\n")} {
+		"/reset?user=" + jo.id + "&code=" + url.QueryEscape("a~b\r\n")} {
 		b.get(path).shows(400, "This link does not work any more")
 	}
+	b.get("/reset?user=" + url.QueryEscape("usr_\x00") + "&code=" + code).shows(400) // no browser sends this
 	// These look like links.
 	for _, path := range []string{"/reset?user=" + jo.id + "&code=AAAAAAAA", "/reset?user=usr_nobody&code=" + code} {
 		b.get(path).shows(200, "Set a new password").post("newPassword", otherWord, "repeatPassword", otherWord).shows(400, "This link does not work any more")
@@ -109,7 +110,7 @@ func TestNobodyLearnsWhoHasAnAccount(t *testing.T) {
 	known, unproven := w.person(w.org, true), w.person(w.org, false)
 	w.mail.Next(t) // the code that comes with an address that is not proven
 	bodies := map[string]bool{}
-	for _, name := range []string{known.email, unproven.email, "nobody-of-this-name-at-all1@mail.test", "\x00", strings.Repeat("x", 5000)} {
+	for _, name := range []string{known.email, unproven.email, "nobody-of-this-name-at-all1@mail.test", strings.Repeat("x", 5000)} {
 		for range 3 { // also when it is slowed down
 			p := w.browser().get("/forgot").post("loginName", name).shows(200, "Check your inbox")
 			bodies[strings.ReplaceAll(strings.ReplaceAll(p.body, name, ""), "\ufffd", "")] = true
@@ -172,7 +173,7 @@ func TestAnAddressIsProvenByTheLinkOfAMail(t *testing.T) {
 	for _, path := range []string{"/verify?user=usr_nobody&code=AAAAAAAA", "/verify?user=usr_nobody"} {
 		b.get(path).shows(200).post("code", "AAAAAAAA").shows(422, "This code is not right")
 	}
-	b.get("/verify?user="+url.QueryEscape("\x00")).shows(200, "loginName")
+	b.get("/verify?user=" + url.QueryEscape("\x00")).shows(400)
 	b.get("/login?to=/device").signIn(jo.email, password).shows(200)
 	b.get("/verify").shows(200, "is confirmed", jo.email)
 }

@@ -226,6 +226,9 @@ func (b *browser) send(method, path string, form url.Values, headers ...string) 
 	body, err := io.ReadAll(resp.Body)
 	must(b.t, err)
 	for _, c := range resp.Cookies() {
+		if !strings.HasPrefix(c.Name, "__Host-") || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
+			b.t.Errorf("%s sets the cookie %s", path, c)
+		}
 		if c.MaxAge < 0 {
 			delete(b.jar, c.Name)
 		} else {

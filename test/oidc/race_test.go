@@ -3,6 +3,7 @@ package oidc_test
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -15,8 +16,9 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// many sends the same form so many times at once, to all nodes in turn, and gives the answers that were a success.
-func (w *world) many(nodes []*node, form url.Values) (successes []reply) {
+// many sends the same form so many times at once, to all nodes in turn, and gives the answers that were a success. All others
+// have to be one of these refusals, or invalid_grant.
+func (w *world) many(nodes []*node, form url.Values, refusals ...string) (successes []reply) {
 	w.t.Helper()
 	const parallel = 64
 	var mu sync.Mutex
@@ -40,7 +42,7 @@ func (w *world) many(nodes []*node, form url.Values) (successes []reply) {
 			defer mu.Unlock()
 			if got.status == http.StatusOK {
 				successes = append(successes, got)
-			} else if got.status != http.StatusBadRequest || got.json["error"] != "invalid_grant" {
+			} else if word, _ := got.json["error"].(string); got.status != http.StatusBadRequest && got.status != http.StatusUnauthorized || !slices.Contains(append(refusals, "invalid_grant"), word) {
 				w.t.Errorf("got %+v", got)
 			}
 		})
@@ -94,6 +96,27 @@ func TestACodeAndARefreshTokenWorkOnceHoweverManyTry(t *testing.T) {
 			}
 			if got := w.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {given[0].json["refresh_token"].(string)}}); got.status != 400 {
 				t.Errorf("the refresh token that won lives on: %+v", got)
+			}
+		})
+		t.Run("an assertion", func(t *testing.T) {
+			robot, _, key := w.robot()
+			assertion := w.assertion(robot, key, "")
+			if given := w.many(nodes, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:jwt-bearer"}, "assertion": {assertion}, "scope": {"openid"}}); len(given) != 1 {
+				t.Errorf("%d got tokens", len(given))
+			}
+			proof := url.Values{"grant_type": {"client_credentials"}, "client_assertion": {w.assertion(robot, key, "")}, "scope": {"openid"},
+				"client_assertion_type": {"urn:ietf:params:oauth:client-assertion-type:jwt-bearer"}}
+			if given := w.many(nodes, proof, "invalid_client"); len(given) != 1 {
+				t.Errorf("%d proved who they are", len(given))
+			}
+		})
+		t.Run("a device code", func(t *testing.T) {
+			got := w.post("/oauth/device_authorization", url.Values{"client_id": {id}, "scope": {"openid"}})
+			w.visitor(w.userID).goOn(got.json["verification_uri_complete"].(string))
+			given := w.many(nodes, url.Values{"grant_type": {"urn:ietf:params:oauth:grant-type:device_code"}, "client_id": {id}, "device_code": {got.json["device_code"].(string)}},
+				"slow_down", "expired_token")
+			if len(given) != 1 {
+				t.Errorf("%d got tokens", len(given))
 			}
 		})
 		t.Run("it is on record, once each", func(t *testing.T) {

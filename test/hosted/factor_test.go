@@ -1,0 +1,263 @@
+package hosted
+
+import (
+	"html"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/web"
+)
+
+const sessionCookie = "__Host-signet"
+
+// session is the id of the session that the browser used last.
+func (b *browser) session() string {
+	b.t.Helper()
+	token, _, _ := strings.Cut(b.jar[sessionCookie], "~")
+	in, err := b.server.Grants().Sessions.Session(b.t.Context(), token)
+	must(b.t, err)
+	return in.Token.ID
+}
+
+// paths are those that people come by, out of all that the server has. What is for programs is left out.
+func (w *world) paths() []string {
+	var paths []string
+	for _, path := range w.server.Handler().(*web.Site).Paths() {
+		if !strings.HasPrefix(path, "/oauth/") && !strings.HasPrefix(path, "/.well-known/") && !strings.HasSuffix(path, "/") {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+var recoveryCode = regexp.MustCompile(`<li><code>([^<]+)</code></li>`)
+
+// enrol sets up an authenticator app in a browser, and gives its key and the recovery codes.
+func (b *browser) enrol() (key string, codes []string) {
+	b.t.Helper()
+	p := b.get("/account/security/totp").shows(200, "Set up an authenticator app")
+	key = p.hidden("key")
+	// An app that is a little late leaves the codes of now to the tests.
+	done := p.post("account", b.session(), "key", key, "code", factortest.Code(key, time.Now().Add(-30*time.Second))).shows(200, "Your recovery codes")
+	for _, m := range recoveryCode.FindAllStringSubmatch(done.body, -1) {
+		codes = append(codes, html.UnescapeString(m[1]))
+	}
+	return key, codes
+}
+
+// stuck fails where a browser got further than the sign-in.
+func (p *page) stuck(what string) {
+	p.t.Helper()
+	if p.status >= 500 || !strings.HasPrefix(p.path, "/login") || strings.Contains(p.body, callback+"?") || strings.Contains(p.body, "One moment") {
+		p.t.Errorf("%s: came to %s: %d %s", what, p.path, p.status, p.body)
+	}
+}
+
+func TestASecondFactorCannotBeSkipped(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, kim := w.person(w.org, true), w.person(w.org, true)
+	shop := w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true })
+	old := w.signedIn(jo) // from before there was a factor
+	w.signedIn(jo).enrol()
+
+	b := w.browser()
+	at := b.authorize(shop).signIn(jo.name, password).shows(200, "Enter your code")
+	account := b.session()
+	u, err := url.Parse(at.path)
+	must(t, err)
+	request := u.Query().Get("request")
+
+	t.Run("by going to a later page", func(t *testing.T) {
+		for _, path := range w.paths() {
+			got := b.get(path)
+			if strings.HasPrefix(path, "/account") || path == "/device" || path == "/login" {
+				got.stuck(path)
+				got.shows(200, "Enter your code")
+			} else if got.status >= 500 || strings.Contains(got.body, "/account/security") {
+				t.Errorf("%s: %d %s", path, got.status, got.body)
+			}
+		}
+	})
+	t.Run("by other words in the address", func(t *testing.T) {
+		for _, more := range []string{"", "&account=" + account, "&account=" + account + "&with=recovery", "&with=passkey", "&with=consent", "&with=none", "&again=1", "&to=/account",
+			"&account=" + account + "&to=/account&again=1&with=totp", "&account=ses_other", "&account=", "&other="} {
+			got := b.get("/login?request=" + request + more)
+			got.stuck(more)
+			if !strings.Contains(got.body, "code") {
+				t.Errorf("%s: %s", more, got.body)
+			}
+		}
+	})
+	t.Run("by the forms of later pages", func(t *testing.T) {
+		for _, form := range []url.Values{
+			values("do", "allow"), values("do", "deny", "code", ""), values("do", "continue", "id", account), values("id", account), values("password", password),
+			values("loginName", jo.name, "password", password), values("currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord),
+			values("credential", "{}"), values("code", "000000"), values("code", ""), values("recoveryCode", "AAAA-AAAA"), values("code", "", "recoveryCode", ""),
+		} {
+			for _, path := range []string{at.path, "/login?request=" + request, "/login?request=" + request + "&account=" + account + "&with=recovery"} {
+				b.send(http.MethodPost, path, form).follow().stuck(form.Encode())
+			}
+			b.send(http.MethodPost, "/login?to=/account", form).follow().stuck(form.Encode())
+		}
+		if b.session() != account {
+			t.Error("the session is another one")
+		}
+	})
+	t.Run("by another flow", func(t *testing.T) {
+		silent := b.authorize(shop, "prompt", "none").arrival(callback)
+		if silent.Get("error") != "interaction_required" || silent.Get("code") != "" {
+			t.Errorf("without asking: %v", silent)
+		}
+		b.authorize(shop, "prompt", "consent").stuck("prompt=consent")
+		b.authorize(shop, "max_age", "100000").stuck("max_age")
+		b.authorize(shop, "prompt", "login").stuck("prompt=login")
+		g := w.gadget(shop, "openid")
+		b.send(http.MethodPost, "/device", values("id", account, "userCode", g.user, "do", "allow")).follow().stuck("a device")
+		if got := g.asks(); got["error"] != "authorization_pending" {
+			t.Errorf("a device: %v", got)
+		}
+		for _, path := range []string{"/v1/users/me", "/v1/users/me/tokens", "/v1/users/me/sessions", "/v1/users/" + jo.id} {
+			got := w.browser().send(http.MethodGet, path, nil, "Authorization", "Bearer "+b.jar[sessionCookie])
+			if got.status != http.StatusForbidden || !strings.Contains(got.body, "SECOND_FACTOR_REQUIRED") {
+				t.Errorf("the API at %s: %d %s", path, got.status, got.body)
+			}
+		}
+	})
+	t.Run("by an old session", func(t *testing.T) {
+		old.get("/account").shows(200, "Enter your code").stuck("the account")
+		old.authorize(shop).shows(200, "Enter your code").stuck("an application")
+	})
+	t.Run("by another account of the browser", func(t *testing.T) {
+		b.get("/login?other=1&to=/device").signIn(kim.name, password).shows(200, "Connect a device")
+		b.get("/login?request="+request+"&account="+account).shows(200, "Enter your code").post("do", "allow").stuck("kim's proof")
+	})
+}
+
+func TestASecondFactorIsProvenOnTheWay(t *testing.T) {
+	w := open(t, server.Config{})
+	jo := w.person(w.org, true)
+	shop := w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true })
+	key, codes := w.signedIn(jo).enrol()
+	p := w.browser().authorize(shop).signIn(jo.name, password).post("code", factortest.Code(key, time.Now())).shows(200, "Allow access?")
+	if !w.counts(p.post("do", "allow").tokens(shop)["access_token"]) {
+		t.Error("the token does not count")
+	}
+	for _, works := range []bool{true, false} { // once
+		b := w.browser()
+		b.get("/login?to=/device").signIn(jo.name, password).shows(200, "Enter your code")
+		p := b.get("/login?to=/device&with=recovery").shows(200, "Enter a recovery code").post("recoveryCode", codes[0])
+		if works {
+			p.shows(200, "Connect a device")
+		} else {
+			p.shows(422).stuck("a code that was used")
+		}
+	}
+}
+
+// Where one is required and none is there, the first has to be enrolled, with a password that was just given.
+func TestARequiredFactorCannotBeSkipped(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, shop := w.person(w.org, true), w.application("Shop")
+	old := w.signedIn(jo)
+	w.rules(policy.Policy{SecondFactorRequired: true})
+	b := w.browser()
+	at := b.authorize(shop).signIn(jo.name, password).shows(200, "Set up an authenticator app")
+	for _, more := range []string{"", "&account=" + b.session(), "&with=recovery", "&with=none", "&again=1"} {
+		b.get(at.path + more).stuck(more)
+	}
+	for _, form := range []url.Values{values("do", "allow"), values("do", "continue", "id", b.session()), values("code", "000000", "key", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"),
+		values("code", factortest.Code("JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", time.Now()), "key", "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP"), values("recoveryCode", "AAAA-AAAA")} {
+		b.send(http.MethodPost, at.path, form).follow().stuck(form.Encode())
+	}
+	old.get("/account").stuck("an old session")
+	p := b.get(at.path).shows(200, "Set up an authenticator app")
+	b.get(p.post("key", p.hidden("key"), "code", factortest.Code(p.hidden("key"), time.Now())).shows(200, "Your recovery codes").next()).tokens(shop)
+}
+
+// gone fails where a token from before a step still leads anywhere.
+func (w *world) gone(token, when string) {
+	w.t.Helper()
+	got := w.browser().send(http.MethodGet, "/v1/users/me", nil, "Authorization", "Bearer "+token)
+	if got.status != http.StatusUnauthorized {
+		w.t.Errorf("%s: the token from before is answered with %d %s", when, got.status, got.body)
+	}
+	with := w.browser()
+	with.jar[sessionCookie] = token
+	with.get("/account").shows(200, "loginName")
+}
+
+func TestTheCookieChangesAtEverySignInAndStepUp(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, shop := w.person(w.org, true), w.application("Shop")
+	b := w.browser()
+	before := ""
+	// changed is called after everything that has to give the browser another token.
+	changed := func(when string) {
+		t.Helper()
+		now := b.jar[sessionCookie]
+		if now == before || now == "" || strings.Contains(now, "~") {
+			t.Fatalf("%s: the cookie was %q and is %q", when, before, now)
+		}
+		if before != "" {
+			w.gone(before, when)
+		}
+		before = now
+	}
+	b.get("/login?to=/account").signIn(jo.name, password).shows(200, "Your profile")
+	changed("a sign-in")
+	key, codes := b.enrol()
+	changed("a new factor")
+	b.get("/login?other=1&to=/account").signIn(jo.name, password).shows(200, "Enter your code")
+	changed("another sign-in of the same person")
+	b.get("/login?to=/account").post("code", factortest.Code(key, time.Now())).shows(200, "Your profile")
+	changed("a code")
+	b.authorize(shop, "prompt", "login").shows(200, "Confirm that it is you").post("password", password).tokens(shop)
+	changed("the password once more")
+	b.get("/account/password").post("account", b.session(), "currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord).shows(200, "Your password has been changed")
+	changed("a changed password")
+	w.happens(jo.id, user.PasswordSet{ChangeRequired: true})
+	b.get("/login?to=/account").signIn(jo.name, otherWord).shows(200, "Enter your code")
+	changed("a sign-in after all sessions have ended")
+	b.get("/login?to=/account&with=recovery").post("recoveryCode", codes[0]).shows(200, "Choose a new password")
+	changed("a recovery code")
+	b.get("/login?to=/account").post("currentPassword", otherWord, "newPassword", password, "repeatPassword", password).shows(200, "Your profile")
+	changed("a password that had to be changed")
+	b.get("/logout").post("do", "end", "id", b.session())
+	if b.jar[sessionCookie] != "" {
+		t.Errorf("after signing out there is still %q", b.jar[sessionCookie])
+	}
+	w.gone(before, "signing out")
+}
+
+// A cookie that somebody else put into the browser stays theirs: signing in opens a session of its own.
+func TestASessionCannotBePutIntoABrowser(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, mallory := w.person(w.org, true), w.person(w.org, true)
+	planted := w.signedIn(mallory).jar[sessionCookie]
+	b := w.browser()
+	b.jar[sessionCookie] = planted
+	b.get("/login?other=1&to=/account").signIn(jo.name, password).shows(200, jo.email)
+	if first, _, _ := strings.Cut(b.jar[sessionCookie], "~"); first == planted {
+		t.Error("the session is the one from before")
+	}
+	thief := w.browser()
+	thief.jar[sessionCookie] = planted
+	if got := thief.get("/account").shows(200, mallory.email); strings.Contains(got.body, jo.email) {
+		t.Error("the planted session leads to the other person")
+	}
+	for _, nonsense := range []string{"x", strings.Repeat("sgn_ses_a~", 50), planted + "~" + planted, "sgn_pat_x", w.server.FirstAdmin.Token} {
+		thief.jar[sessionCookie] = nonsense
+		if got := thief.get("/account"); got.status >= 500 || nonsense == w.server.FirstAdmin.Token && !strings.Contains(got.body, "loginName") {
+			t.Errorf("with %q: %d %s", nonsense, got.status, got.body)
+		}
+	}
+}
