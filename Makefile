@@ -15,8 +15,12 @@ build: ## build the static binary bin/signet
 	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/signet ./cmd/signet
 
 .PHONY: test
-test: ## set up and pass every test: lint, drift, both engines, race detector
+test: ## set up and pass every test: lint, drift, both engines, a browser, race detector
 	scripts/test.sh
+
+.PHONY: race
+race: ## every test with the race detector, those of whole servers included; takes half an hour
+	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-postgres.sh go test -race -timeout 30m ./...
 
 .PHONY: quick
 quick: ## the tests without race detector, lint and drift check
