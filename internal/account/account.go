@@ -222,12 +222,8 @@ func (v *visit) on(path string, d done) error {
 // account is what every page shows of whose it is.
 func (v *visit) account(with pages.Frame) pages.Account {
 	h := v.me.State.Human
-	a := pages.Account{Frame: v.frame(with), Name: h.Profile.DisplayName, LoginName: v.me.State.UserName,
+	return pages.Account{Frame: v.frame(with), Name: h.Profile.DisplayName, LoginName: v.home.State.LoginName(v.me.State.UserName),
 		Switch: login.Wish{To: pages.PathAccount, Other: !v.accounts.Several()}.Link()}
-	if names := v.home.State.LoginNames(a.LoginName); len(names) > 0 {
-		a.LoginName = names[0]
-	}
-	return a
 }
 
 func (v *visit) frame(with pages.Frame) pages.Frame {

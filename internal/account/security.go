@@ -84,16 +84,7 @@ func (enrolTOTP) show(v *visit, with pages.Frame) error {
 	return v.render(view, with.Problems)
 }
 
-func (e enrolTOTP) take(v *visit) error {
-	added, problems, err := v.enrolment().Take(pages.TOTP)
-	switch {
-	case err != nil:
-		return v.stuck(err)
-	case problems != nil:
-		return e.show(v, pages.Frame{Problems: problems})
-	}
-	return v.enrolled(added)
-}
+func (e enrolTOTP) take(v *visit) error { return v.takeFactor(pages.TOTP, e) }
 
 // enrolPasskey adds a passkey.
 type enrolPasskey struct{}
@@ -106,13 +97,16 @@ func (enrolPasskey) show(v *visit, with pages.Frame) error {
 	return v.render(view, with.Problems)
 }
 
-func (e enrolPasskey) take(v *visit) error {
-	added, problems, err := v.enrolment().Take(pages.Passkey)
+func (e enrolPasskey) take(v *visit) error { return v.takeFactor(pages.Passkey, e) }
+
+// takeFactor adds the factor that was sent, or shows its page again.
+func (v *visit) takeFactor(kind pages.FactorKind, again page) error {
+	added, problems, err := v.enrolment().Take(kind)
 	switch {
 	case err != nil:
 		return v.stuck(err)
 	case problems != nil:
-		return e.show(v, pages.Frame{Problems: problems})
+		return again.show(v, pages.Frame{Problems: problems})
 	}
 	return v.enrolled(added)
 }

@@ -67,7 +67,7 @@ func (d *atDevice) here() string {
 
 // signIn lets somebody sign in first.
 func (d *atDevice) signIn() error {
-	redirect(d.w, d.r, Path+"?"+url.Values{paramTo: {d.here()}}.Encode())
+	redirect(d.w, Path+"?"+url.Values{paramTo: {d.here()}}.Encode())
 	return nil
 }
 

@@ -76,7 +76,7 @@ func (v *visit) has(kind pages.FactorKind) bool {
 func (secondFactor) show(v *visit, frame pages.Frame) error {
 	kind := v.with()
 	view := pages.SecondFactor{Frame: v.frame(frame), LoginName: v.loginName(), Kind: kind,
-		Other: v.link(url.Values{paramOther: {"1"}, paramAccount: {""}})}
+		Other: v.other()}
 	for other, link := range map[pages.FactorKind]*pages.Link{pages.TOTP: &view.UseTOTP, pages.Passkey: &view.UsePasskey, pages.RecoveryCode: &view.UseRecovery} {
 		if other != kind && v.has(other) {
 			*link = v.link(url.Values{paramWith: {string(other)}, paramAccount: {v.bearer.Token.ID}})

@@ -148,7 +148,7 @@ func Failure(err error) (status int, what pages.Failure) {
 }
 
 // redirect sends the browser on with a GET.
-func redirect(w http.ResponseWriter, r *http.Request, to string) {
+func redirect(w http.ResponseWriter, to string) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
 	h.Set("Referrer-Policy", "no-referrer") // the address may hold a code
@@ -156,11 +156,11 @@ func redirect(w http.ResponseWriter, r *http.Request, to string) {
 	w.WriteHeader(http.StatusSeeOther)
 }
 
-// here is the address of the page with some of its parameters changed; empty ones are left out.
-func here(r *http.Request, change url.Values) string {
+// link leads to this page with some of its parameters changed; empty ones are left out.
+func (v *visit) link(change url.Values) pages.Link {
 	query := url.Values{}
 	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther, paramAgain} {
-		value := r.URL.Query().Get(name)
+		value := v.r.URL.Query().Get(name)
 		if changed, ok := change[name]; ok {
 			value = changed[0]
 		}
@@ -168,8 +168,11 @@ func here(r *http.Request, change url.Values) string {
 			query.Set(name, value)
 		}
 	}
-	return Path + "?" + query.Encode()
+	return pages.To(Path, query)
 }
+
+// other leads to this page for another account.
+func (v *visit) other() pages.Link { return v.link(url.Values{paramOther: {"1"}, paramAccount: {""}}) }
 
 // Parameters of the address.
 const (

@@ -54,7 +54,7 @@ func fromMail(w http.ResponseWriter, r *http.Request, cookie string) (m mailed, 
 		if code := query.Get(paramCode); m.user != "" && codeForm.MatchString(code) {
 			http.SetCookie(w, pages.Cookie(cookie, m.user+separator+code, mailedLife))
 		}
-		redirect(w, r, r.URL.Path+"?"+url.Values{paramUser: {m.user}}.Encode())
+		redirect(w, r.URL.Path+"?"+url.Values{paramUser: {m.user}}.Encode())
 		return mailed{}, true
 	}
 	if user, code, ok := strings.Cut(pages.CookieValue(r, cookie), separator); ok && m.user != "" && user == m.user {
@@ -212,7 +212,7 @@ func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 		bearer = nil // the link is about somebody else
 	}
 	if bearer == nil && m.user == "" {
-		redirect(w, r, Path+"?"+url.Values{paramTo: {mail.VerifyPath}}.Encode())
+		redirect(w, Path+"?"+url.Values{paramTo: {mail.VerifyPath}}.Encode())
 		return nil
 	}
 	p := proof{visit: &visit{Login: l, w: w, r: r, accounts: accounts}, mailed: m}

@@ -59,10 +59,7 @@ func (v *visit) known(ctx context.Context, bearer *session.Bearer) (pages.KnownA
 	if err != nil {
 		return pages.KnownAccount{}, err
 	}
-	known := pages.KnownAccount{ID: bearer.Token.ID, LoginName: u.State.UserName, Organization: o.State.Name}
-	if names := o.State.LoginNames(u.State.UserName); len(names) > 0 {
-		known.LoginName = names[0]
-	}
+	known := pages.KnownAccount{ID: bearer.Token.ID, LoginName: o.State.LoginName(u.State.UserName), Organization: o.State.Name}
 	if u.State.Human != nil {
 		known.Name = u.State.Human.Profile.DisplayName
 	}
@@ -72,7 +69,7 @@ func (v *visit) known(ctx context.Context, bearer *session.Bearer) (pages.KnownA
 func (chooseAccount) take(v *visit) error {
 	id := v.r.PostFormValue(pages.FieldID)
 	if v.r.PostFormValue(pages.FieldDo) == pages.DoOther || v.accounts.Session(id) == nil {
-		redirect(v.w, v.r, here(v.r, url.Values{paramOther: {"1"}, paramAccount: {""}}))
+		redirect(v.w, v.other().String())
 		return nil
 	}
 	return v.on(id)
@@ -148,18 +145,9 @@ func (v *visit) askPassword(name string, problems []pages.Problem) error {
 	}
 	v.render(pages.Password{
 		Frame: v.frame(pages.Frame{Problems: problems}), LoginName: name,
-		Forgot: pages.To(PathForgot, forgot), Other: v.link(url.Values{paramOther: {"1"}, paramAccount: {""}}),
+		Forgot: pages.To(PathForgot, forgot), Other: v.other(),
 	}, problems)
 	return nil
-}
-
-// link to this page with other parameters.
-func (v *visit) link(change url.Values) pages.Link {
-	u, err := url.Parse(here(v.r, change))
-	if err != nil {
-		return pages.Link{}
-	}
-	return pages.To(u.Path, u.Query())
 }
 
 // enter goes on with a session that was just opened.
@@ -176,7 +164,7 @@ type password struct{}
 func (password) silently() *errs.Error { return grant.ErrLoginRequired }
 
 func (password) show(v *visit, with pages.Frame) error {
-	view := pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true, Other: v.link(url.Values{paramOther: {"1"}, paramAccount: {""}})}
+	view := pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true, Other: v.other()}
 	if v.pending == nil && v.has(pages.Passkey) {
 		view.UsePasskey = v.link(url.Values{paramWith: {string(pages.Passkey)}, paramAccount: {v.bearer.Token.ID}})
 	}
@@ -185,12 +173,9 @@ func (password) show(v *visit, with pages.Frame) error {
 }
 
 func (p password) take(v *visit) error {
-	wrong := func(m pages.Message) error {
-		return p.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword, Message: m}}})
-	}
 	secret := v.r.PostFormValue(pages.FieldPassword)
 	if secret == "" {
-		return wrong(pages.Required())
+		return p.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}}})
 	}
 	stepped, err := v.Sessions.Reauthenticate(v.r.Context(), v.bearer.Caller, secret, v.from())
 	if err != nil {
@@ -289,7 +274,7 @@ func (arrived) silently() *errs.Error { return nil }
 func (arrived) show(v *visit, _ pages.Frame) error {
 	v.accounts.Use(v.w, v.bearer.Token.ID)
 	if v.pending == nil {
-		redirect(v.w, v.r, v.to)
+		redirect(v.w, v.to)
 		return nil
 	}
 	return v.approve(nil)

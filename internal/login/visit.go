@@ -211,7 +211,7 @@ func (v *visit) sayNo(why *errs.Error) error {
 // the application's own redirects against our policy for forms: a page in between ends that.
 func (v *visit) leave(to string) error {
 	if v.r.Method != http.MethodPost && v.r.URL.Query().Get(paramAccount) == "" {
-		redirect(v.w, v.r, to)
+		redirect(v.w, to)
 		return nil
 	}
 	link, err := pages.Outward(to)
@@ -266,7 +266,7 @@ func (v *visit) render(view pages.View, problems []pages.Problem) {
 
 // on sends the browser to the next page, about this account.
 func (v *visit) on(account string) error {
-	redirect(v.w, v.r, here(v.r, url.Values{paramAccount: {account}, paramWith: {""}, paramOther: {""}}))
+	redirect(v.w, v.link(url.Values{paramAccount: {account}, paramWith: {""}, paramOther: {""}}).String())
 	return nil
 }
 
@@ -275,10 +275,8 @@ func (v *visit) loginName() string {
 	if v.person == nil {
 		return ""
 	}
-	if v.home != nil {
-		if names := v.home.State.LoginNames(v.person.State.UserName); len(names) > 0 {
-			return names[0]
-		}
+	if v.home == nil {
+		return v.person.State.UserName
 	}
-	return v.person.State.UserName
+	return v.home.State.LoginName(v.person.State.UserName)
 }

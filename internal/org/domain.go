@@ -45,6 +45,14 @@ func (o *Org) LoginNames(userName string) []string {
 	return names
 }
 
+// LoginName is the first of LoginNames; the bare user name where there is none.
+func (o *Org) LoginName(userName string) string {
+	if names := o.LoginNames(userName); len(names) > 0 {
+		return names[0]
+	}
+	return userName
+}
+
 // domain finds one of the organization's domains; -1 where it has no such.
 func (o *Org) domain(name string) int {
 	return slices.IndexFunc(o.Domains, func(d Domain) bool { return d.Name == name })
