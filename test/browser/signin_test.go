@@ -398,6 +398,7 @@ func TestSecondFactors(t *testing.T) {
 		v.Submit(`a[href*="with=passkey"]`)
 		v.Fill("#passkeyName", "My telephone")
 		v.Click("button.primary")
+		v.WaitFor("a.button") // the next page: this one has a heading, too
 		v.sees("h1", "ecovery")
 		v.Submit("a.button")
 		v.arrives()
