@@ -56,16 +56,16 @@ var theInstallation = event.Ref{Kind: "installation", ID: "installation"}
 
 // Bearer implements event.Reader.
 func (s *Store) Bearer(ctx context.Context, tokenHash []byte) (*event.Bearer, error) {
-	return s.bearer(ctx, tokenHash, s.bearers, s.findBearers)
+	return s.bearer(ctx, tokenHash, s.bearers, s.askBearers)
 }
 
 // ClientBearer implements event.Reader.
 func (s *Store) ClientBearer(ctx context.Context, tokenHash []byte) (*event.Bearer, error) {
-	return s.bearer(ctx, tokenHash, s.clients, s.findClientBearers)
+	return s.bearer(ctx, tokenHash, s.clients, s.askClientBearers)
 }
 
 func (s *Store) bearer(ctx context.Context, tokenHash []byte, asking *together.Lookups[[32]byte, *event.Bearer],
-	find func(context.Context, [][32]byte) (map[[32]byte]*event.Bearer, error)) (found *event.Bearer, err error) {
+	ask func([][32]byte, map[[32]byte]*event.Bearer) []together.Question) (found *event.Bearer, err error) {
 	if len(tokenHash) != 32 {
 		return nil, nil
 	}
@@ -75,7 +75,8 @@ func (s *Store) bearer(ctx context.Context, tokenHash []byte, asking *together.L
 	}
 	moment := s.cache.Moment()
 	if asking == nil { // read-only
-		all, err := find(ctx, [][32]byte{hash})
+		all := map[[32]byte]*event.Bearer{}
+		err := s.engine.ask(ctx, ask([][32]byte{hash}, all))
 		return all[hash], away(ctx, err)
 	}
 	found, err = get(ctx, asking, hash)
@@ -118,18 +119,17 @@ func (s *Store) standing(r *event.Record) string {
 	return ""
 }
 
-func (s *Store) findBearers(ctx context.Context, hashes [][32]byte) (map[[32]byte]*event.Bearer, error) {
-	return s.queryBearers(ctx, &s.sql.bearer, hashes, false)
+func (s *Store) askBearers(hashes [][32]byte, found map[[32]byte]*event.Bearer) []together.Question {
+	return s.bearerQuestion(&s.sql.bearer, hashes, false, found)
 }
 
-func (s *Store) findClientBearers(ctx context.Context, hashes [][32]byte) (map[[32]byte]*event.Bearer, error) {
-	return s.queryBearers(ctx, &s.sql.client, hashes, true)
+func (s *Store) askClientBearers(hashes [][32]byte, found map[[32]byte]*event.Bearer) []together.Question {
+	return s.bearerQuestion(&s.sql.client, hashes, true, found)
 }
 
-func (s *Store) queryBearers(ctx context.Context, texts *[len(lookupSizes)]string, hashes [][32]byte, client bool) (map[[32]byte]*event.Bearer, error) {
+func (s *Store) bearerQuestion(texts *[len(lookupSizes)]string, hashes [][32]byte, client bool, found map[[32]byte]*event.Bearer) []together.Question {
 	args, size := filled(hashes, func(hash [32]byte) any { return hash[:] })
-	found := make(map[[32]byte]*event.Bearer, len(hashes))
-	err := s.engine.query(ctx, texts[size], args, func(scan scanner) error {
+	return []together.Question{{SQL: texts[size], Args: args, Each: func(scan scanner) error {
 		b := &event.Bearer{}
 		user, org := event.Record{Ref: event.Ref{Kind: "user"}}, event.Record{Ref: event.Ref{Kind: "org"}}
 		to := append(scanToken(&b.Token), &user.ID, &user.Sequence, &user.Hash, &user.Shape, &b.UserStanding,
@@ -148,12 +148,14 @@ func (s *Store) queryBearers(ctx context.Context, texts *[len(lookupSizes)]strin
 		b.User, b.Org = s.seen.same(&user), s.seen.same(&org)
 		found[[32]byte(b.Token.Hash)] = b
 		return nil
-	})
-	return found, err
+	}}}
 }
 
-// findRecords reads objects, of one kind or of several. Of those that were seen before it asks only where they stand.
-func (s *Store) findRecords(ctx context.Context, refs []event.Ref) (map[event.Ref]*event.Record, error) {
+// moved stands for a record that was seen before and is not the same any more: it has to be read as a whole.
+var moved = &event.Record{}
+
+// askRecords reads objects, of one kind or of several. Of those that were seen before it asks only where they stand.
+func (s *Store) askRecords(refs []event.Ref, found map[event.Ref]*event.Record) (questions []together.Question) {
 	unseen, stand := map[event.Kind][]string{}, map[event.Kind][]string{}
 	for _, ref := range refs {
 		if s.seen.has(ref) {
@@ -162,42 +164,47 @@ func (s *Store) findRecords(ctx context.Context, refs []event.Ref) (map[event.Re
 			unseen[ref.Kind] = append(unseen[ref.Kind], ref.ID)
 		}
 	}
-	found := make(map[event.Ref]*event.Record, len(refs))
 	for kind, ids := range stand {
-		err := s.queryEach(ctx, &s.sql.stand, kind, ids, func(scan scanner) error {
+		questions = append(questions, each(&s.sql.stand, kind, ids, func(scan scanner) error {
 			r := event.Record{Ref: event.Ref{Kind: kind}}
 			if err := scan(&r.ID, &r.Sequence, &r.Hash, &r.Shape); err != nil {
 				return err
 			}
-			if same := s.seen.same(&r); same != nil {
-				found[r.Ref] = same
-			} else {
-				unseen[kind] = append(unseen[kind], r.ID)
+			if found[r.Ref] = s.seen.same(&r); found[r.Ref] == nil {
+				found[r.Ref] = moved
 			}
 			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))
 	}
 	for kind, ids := range unseen {
-		err := s.queryEach(ctx, &s.sql.record, kind, ids, func(scan scanner) error {
+		questions = append(questions, each(&s.sql.record, kind, ids, func(scan scanner) error {
 			r, dest := scanRecord(s.byName[kind], false)
 			if err := scan(dest...); err != nil {
 				return err
 			}
 			found[r.Ref] = s.seen.keep(s.byName[kind], r)
 			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))
 	}
-	return found, nil
+	return questions
 }
 
-// queryEach runs the statement that asks for so many objects of a kind.
-func (s *Store) queryEach(ctx context.Context, texts *byKind, kind event.Kind, ids []string, each func(scanner) error) error {
+// readRecord reads an object as a whole, for itself alone.
+func (s *Store) readRecord(ctx context.Context, ref event.Ref) (found *event.Record, err error) {
+	k := s.byName[ref.Kind]
+	err = s.engine.query(ctx, s.sql.record[ref.Kind][0], []any{ref.ID}, func(scan scanner) error {
+		r, dest := scanRecord(k, false)
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		found = s.seen.keep(k, r)
+		return nil
+	})
+	return found, away(ctx, err)
+}
+
+// each asks for so many objects of a kind.
+func each(texts *byKind, kind event.Kind, ids []string, row func(scanner) error) together.Question {
 	args, size := filled(ids, func(id string) any { return id })
-	return s.engine.query(ctx, (*texts)[kind][size], args, each)
+	return together.Question{SQL: (*texts)[kind][size], Args: args, Each: row}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/together"
 )
 
 // pgEngine writes a batch in two pipelines, so in two round trips however many commands it holds. COMMIT rides at
@@ -476,19 +477,45 @@ func eventArrays(events []event.Event) []any {
 }
 
 func (e *pgEngine) query(ctx context.Context, sql string, args []any, each func(scanner) error) error {
-	scanned := false
-	once := func() error {
+	return e.read(ctx, each, func(each func(scanner) error) error {
 		rows, err := e.pool.Query(ctx, e.text(sql), args...)
-		return scanPgRows(rows, err, func(scan scanner) error {
-			scanned = true
-			return each(scan)
-		})
+		return scanPgRows(rows, err, each)
+	})
+}
+
+func (e *pgEngine) ask(ctx context.Context, questions []together.Question) error {
+	if len(questions) == 1 {
+		return e.query(ctx, questions[0].SQL, questions[0].Args, questions[0].Each)
 	}
-	err := once()
+	at := 0
+	return e.read(ctx, func(scan scanner) error { return questions[at].Each(scan) }, func(each func(scanner) error) error {
+		var b pgx.Batch
+		for _, q := range questions {
+			b.Queue(e.text(q.SQL), q.Args...)
+		}
+		results := e.pool.SendBatch(ctx, &b)
+		defer results.Close()
+		for at = range questions {
+			rows, err := results.Query()
+			if err := scanPgRows(rows, err, each); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// read runs a query, and once more where a connection died while it lay in the pool and nothing has come yet.
+func (e *pgEngine) read(ctx context.Context, each func(scanner) error, query func(each func(scanner) error) error) error {
+	scanned := false
+	watched := func(scan scanner) error {
+		scanned = true
+		return each(scan)
+	}
+	err := query(watched)
 	if err != nil && !scanned && ctx.Err() == nil && connectionLost(err) {
-		// A connection died while it lay in the pool; where one did, the others most likely did too.
-		e.pool.Reset()
-		err = once()
+		e.pool.Reset() // where one died, the others most likely did too
+		err = query(watched)
 	}
 	return discreet(err)
 }

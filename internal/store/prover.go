@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/together"
 )
 
 // proverText asks where objects of a kind and their organizations stand, and for the secrets of the objects.
@@ -45,15 +46,14 @@ func (s *Store) readProver(ctx context.Context, ref event.Ref) (*event.Prover, e
 	return p, err
 }
 
-// findProvers reads those whose records have not moved since they were seen. Of the others the records are missing.
-func (s *Store) findProvers(ctx context.Context, refs []event.Ref) (map[event.Ref]*event.Prover, error) {
+// askProvers reads those whose records have not moved since they were seen. Of the others the records are missing.
+func (s *Store) askProvers(refs []event.Ref, found map[event.Ref]*event.Prover) (questions []together.Question) {
 	ids := map[event.Kind][]string{}
 	for _, ref := range refs {
 		ids[ref.Kind] = append(ids[ref.Kind], ref.ID)
 	}
-	found := make(map[event.Ref]*event.Prover, len(refs))
 	for kind, ids := range ids {
-		err := s.queryEach(ctx, &s.sql.prover, kind, ids, func(scan scanner) error {
+		questions = append(questions, each(&s.sql.prover, kind, ids, func(scan scanner) error {
 			object, org := event.Record{Ref: event.Ref{Kind: kind}}, event.Record{Ref: event.Ref{Kind: "org"}}
 			secret := &event.Row{}
 			if err := scan(&object.ID, &object.Sequence, &object.Hash, &object.Shape, &org.ID, &org.Sequence, &org.Hash, &org.Shape,
@@ -67,10 +67,7 @@ func (s *Store) findProvers(ctx context.Context, refs []event.Ref) (map[event.Re
 			}
 			found[object.Ref] = p
 			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))
 	}
-	return found, nil
+	return questions
 }

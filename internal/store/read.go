@@ -37,17 +37,21 @@ func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 		return nil, nil
 	}
 	if s.records != nil {
-		return get(ctx, s.records, ref)
+		found, err := get(ctx, s.records, ref)
+		if err != nil || found != moved {
+			return found, err
+		}
+		return s.readRecord(ctx, ref)
 	}
 	if r := s.cache.Record(ref); r != nil {
 		return r, nil
 	}
 	moment := s.cache.Moment()
-	found, err := s.findRecords(ctx, []event.Ref{ref})
-	if r := found[ref]; err == nil && r != nil && s.byName[ref.Kind].Prepare(r) == nil {
-		s.cache.KeepRecord(moment, r)
+	found, err := s.readRecord(ctx, ref)
+	if err == nil && found != nil && s.byName[ref.Kind].Prepare(found) == nil {
+		s.cache.KeepRecord(moment, found)
 	}
-	return found[ref], away(ctx, err)
+	return found, err
 }
 
 // RecordsWhere implements event.Reader.

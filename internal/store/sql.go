@@ -10,10 +10,11 @@ import (
 	"strings"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/together"
 )
 
 // scanner reads the columns of one row.
-type scanner func(dest ...any) error
+type scanner = func(dest ...any) error
 
 // executor runs statements in one transaction.
 type executor interface {
@@ -34,6 +35,8 @@ type engine interface {
 
 	// query reads outside any transaction.
 	query(ctx context.Context, sql string, args []any, each func(scanner) error) error
+	// ask is query for several at once.
+	ask(ctx context.Context, questions []together.Question) error
 	// transact runs f in a transaction of its own that writes.
 	transact(ctx context.Context, f func(executor) error) error
 	// join makes the node one of those that alone waits for. It fails while a rebuild is running.

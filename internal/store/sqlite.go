@@ -18,6 +18,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/together"
 )
 
 // sqliteEngine is the embedded database: one connection that writes, a pool that reads beside it (WAL). Inside a
@@ -350,6 +351,15 @@ func (e *sqliteEngine) query(ctx context.Context, text string, args []any, each 
 	}
 	// As in exec: a context that can end costs a goroutine per query, and none of ours reads for long.
 	return scanRows(each)(st.QueryContext(context.WithoutCancel(ctx), args...))
+}
+
+func (e *sqliteEngine) ask(ctx context.Context, questions []together.Question) error {
+	for _, q := range questions {
+		if err := e.query(ctx, q.SQL, q.Args, q.Each); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (e *sqliteEngine) reader(ctx context.Context, text string) (*sql.Stmt, error) {

@@ -135,10 +135,11 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
 		go s.answerDurable()
-		s.bearers, s.clients = together.Start(s.stopping, s.findBearers), together.Start(s.stopping, s.findClientBearers)
+		reader := together.Start(s.stopping, s.engine.ask)
+		s.bearers, s.clients = together.Add(reader, s.askBearers), together.Add(reader, s.askClientBearers)
 		if s.cache == nil { // each read is a round trip
 			s.seen = seen{cache.New()}
-			s.records, s.provers = together.Start(s.stopping, s.findRecords), together.Start(s.stopping, s.findProvers)
+			s.records, s.provers = together.Add(reader, s.askRecords), together.Add(reader, s.askProvers)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
 	}
