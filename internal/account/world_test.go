@@ -91,12 +91,12 @@ func newWorldAt(t *testing.T, external string) *world {
 	t.Helper()
 	w := &world{t: t, origin: external}
 	w.clock.Store(event.Micros(time.Date(2026, 5, 4, 8, 0, 0, 0, time.UTC)))
-	master := secret.NewMasterKey()
 	var err error
-	w.store, _, err = store.Open(t.Context(), store.Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: model.Kinds, Master: master,
+	w.store, _, err = store.Open(t.Context(), store.Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: model.Kinds, Master: secret.NewMasterKey(),
 		Clock: w.now, Log: slog.New(slog.DiscardHandler)})
 	must(t, err)
 	t.Cleanup(func() { must(t, w.store.Close()) })
+	master := w.store.RootKey()
 	factors, err := factor.New(master, external)
 	must(t, err)
 	w.sessions = &session.Sessions{Store: w.store, Factors: factors, Hasher: hasher, Master: master, Clock: w.now, DefaultOrg: orgID, Standings: &session.Standings{}, Audience: external}

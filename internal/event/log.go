@@ -18,23 +18,31 @@ type Log interface {
 	Written() <-chan struct{}
 }
 
+// Personal opens the personal part of an event that was read from the log: nil where it has none, and where its key was
+// destroyed, for the person was erased.
+func Personal(ctx context.Context, r Reader, root secret.MasterKey, e *Event) (personal []byte, erased bool, err error) {
+	if e.Sealed == nil {
+		return nil, false, nil
+	}
+	row, err := r.Row(ctx, RowKey{Shelf: Keys, Key: e.KeyID})
+	if err != nil || row == nil {
+		return nil, err == nil, err
+	}
+	key, err := root.UnwrapDataKey(row.Value, e.KeyID)
+	if err != nil {
+		return nil, false, fmt.Errorf("event %d: %w", e.Position, err)
+	}
+	if personal, err = key.Open(e.Sealed, e.sealContext()); err != nil {
+		return nil, false, fmt.Errorf("event %d: %w", e.Position, err)
+	}
+	return personal, false, nil
+}
+
 // FactOf opens an event that was read from the log. The personal part is missing where the person was erased.
-func (k *Objects[S]) FactOf(ctx context.Context, r Reader, master secret.MasterKey, e *Event) (Fact[S], error) {
-	var personal []byte
-	if e.Sealed != nil {
-		row, err := r.Row(ctx, RowKey{Shelf: Keys, Key: e.KeyID})
-		if err != nil {
-			return nil, err
-		}
-		if row != nil {
-			key, err := master.UnwrapDataKey(row.Value, e.KeyID)
-			if err != nil {
-				return nil, fmt.Errorf("event %d: %w", e.Position, err)
-			}
-			if personal, err = key.Open(e.Sealed, e.sealContext()); err != nil {
-				return nil, fmt.Errorf("event %d: %w", e.Position, err)
-			}
-		}
+func (k *Objects[S]) FactOf(ctx context.Context, r Reader, root secret.MasterKey, e *Event) (Fact[S], error) {
+	personal, _, err := Personal(ctx, r, root, e)
+	if err != nil {
+		return nil, err
 	}
 	return k.Decode(e.Type, e.Payload, personal)
 }

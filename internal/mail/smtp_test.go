@@ -209,7 +209,7 @@ func (o *office) node(t *testing.T, sink *mailtest.Sink) (s *store.Store, start 
 	t.Cleanup(func() { must(t, s.Close()) })
 	smtp, err := NewSMTP(Settings{URL: sink.URL, From: sender, Roots: sink.Roots})
 	must(t, err)
-	m := &Mailer{Store: s, Master: o.master, Clock: o.clock, Sender: smtp, ExternalURL: "https://id.example.org"}
+	m := &Mailer{Store: s, Master: s.RootKey(), Clock: o.clock, Sender: smtp, ExternalURL: "https://id.example.org"}
 	r := &notify.Runner{Store: s, Log: slog.New(slog.NewTextHandler(o, nil)), Clock: o.clock, Followers: []notify.Follower{m.Follower()}}
 	must(t, r.Begin(t.Context()))
 	return s, func() func() {

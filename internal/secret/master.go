@@ -95,6 +95,18 @@ func (m MasterKey) Unwrap(purpose string, wrapped, aad []byte) ([]byte, error) {
 	return open(m.aead(purpose), wrapped, aad)
 }
 
+// WrapKey encrypts another key for storage.
+func (m MasterKey) WrapKey(other MasterKey) []byte { return m.Wrap("root key", other.k().raw[:], nil) }
+
+// UnwrapKey returns what WrapKey was given, or ErrCannotOpen.
+func (m MasterKey) UnwrapKey(wrapped []byte) (MasterKey, error) {
+	raw, err := m.Unwrap("root key", wrapped, nil)
+	if err != nil || len(raw) != keyLength {
+		return MasterKey{}, ErrCannotOpen
+	}
+	return masterKeyOf([keyLength]byte(raw)), nil
+}
+
 func (m MasterKey) aead(purpose string) cipher.AEAD {
 	aead, ok := m.k().wrapKeys.Load(purpose)
 	if !ok {

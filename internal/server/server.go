@@ -219,7 +219,7 @@ func (s *Server) listen() (err error) {
 	return nil
 }
 
-// openStore finds the master key and opens the database with it. Only a start may find the database empty.
+// openStore finds the master key and opens the database with it, and gives the root key. Only a start may find the database empty.
 func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret.MasterKey, error) {
 	var none secret.MasterKey
 	database := s.config.Database
@@ -246,8 +246,10 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	if err != nil {
 		return none, err
 	}
-	s.store, _, err = store.Open(ctx, store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: s.log, ReadOnly: readOnly})
-	return master, err
+	if s.store, _, err = store.Open(ctx, store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: s.log, ReadOnly: readOnly}); err != nil {
+		return none, err
+	}
+	return s.store.RootKey(), nil
 }
 
 // firstStart creates the installation where there is none, and gives the default organization.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/testdb"
 )
 
@@ -53,10 +54,13 @@ func TestARebuildIsAlone(t *testing.T) {
 	if _, err := operator.Rebuild(ctx); err != nil {
 		t.Fatalf("alone: %v", err)
 	}
-	err = operator.engine.alone(ctx, func(executor) error {
-		late := &pgEngine{config: operator.engine.(*pgEngine).config}
-		err := late.join(ctx)
-		if errs.KindOf(err) != errs.Unavailable {
+	err = operator.engine.Alone(ctx, func(engine.Executor) error {
+		late, err := engine.Open(ctx, engine.Options{Database: db.URL})
+		if err != nil {
+			return err
+		}
+		defer late.Close()
+		if err := late.Join(ctx); errs.KindOf(err) != errs.Unavailable {
 			t.Errorf("a node may join a rebuild: %v", err)
 		}
 		return nil

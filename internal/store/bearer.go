@@ -7,6 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/cache"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/together"
 )
 
@@ -22,7 +23,7 @@ func get[K comparable, V any](ctx context.Context, l *together.Lookups[K, V], ke
 	if found, err = l.Get(ctx, key); errors.Is(err, together.ErrStopped) {
 		return found, errStopping
 	}
-	return found, away(ctx, err)
+	return found, engine.Away(ctx, err)
 }
 
 // filled gives the keys as arguments of a query of the next of lookupSizes, and which one that is.
@@ -46,9 +47,9 @@ func bearerText(tokens int, client bool) string {
 			"COALESCE(l.epoch, 0), COALESCE(l.org_epoch, 0), COALESCE(l.created, 0), COALESCE(l.expires, 0), '', '', '', COALESCE(l.data, '')"
 		joins = "LEFT JOIN apps a ON a.id = t.client LEFT JOIN orgs p ON p.id = a.org_id LEFT JOIN tokens l ON l.id = t.session "
 	}
-	return "SELECT " + tokenColumns + ", s.id, s.sequence, s.hash, s.shape, s.standing, o.id, o.sequence, o.hash, o.shape, o.standing, " +
+	return "SELECT " + engine.TokenColumns + ", s.id, s.sequence, s.hash, s.shape, s.standing, o.id, o.sequence, o.hash, o.shape, o.standing, " +
 		"COALESCE((SELECT i.standing FROM installations i WHERE i.id = '" + theInstallation.ID + "'), '')" + columns +
-		" FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id " + joins + "WHERE t.hash IN (" + placeholders(tokens) + ")"
+		" FROM tokens t JOIN users s ON s.id = t.user_id JOIN orgs o ON o.id = s.org_id " + joins + "WHERE t.hash IN (" + engine.Placeholders(tokens) + ")"
 }
 
 // theInstallation is the one object that every credential depends on.
@@ -76,8 +77,8 @@ func (s *Store) bearer(ctx context.Context, tokenHash []byte, asking *together.L
 	moment := s.cache.Moment()
 	if asking == nil { // read-only
 		all := map[[32]byte]*event.Bearer{}
-		err := s.engine.ask(ctx, ask([][32]byte{hash}, all))
-		return all[hash], away(ctx, err)
+		err := s.engine.Ask(ctx, ask([][32]byte{hash}, all))
+		return all[hash], engine.Away(ctx, err)
 	}
 	found, err = get(ctx, asking, hash)
 	if s.cache == nil || found == nil || err != nil {
@@ -129,14 +130,14 @@ func (s *Store) askClientBearers(hashes [][32]byte, found map[[32]byte]*event.Be
 
 func (s *Store) bearerQuestion(texts *[len(lookupSizes)]string, hashes [][32]byte, client bool, found map[[32]byte]*event.Bearer) []together.Question {
 	args, size := filled(hashes, func(hash [32]byte) any { return hash[:] })
-	return []together.Question{{SQL: texts[size], Args: args, Each: func(scan scanner) error {
+	return []together.Question{{SQL: texts[size], Args: args, Each: func(scan engine.Scanner) error {
 		b := &event.Bearer{}
 		user, org := event.Record{Ref: event.Ref{Kind: "user"}}, event.Record{Ref: event.Ref{Kind: "org"}}
-		to := append(scanToken(&b.Token), &user.ID, &user.Sequence, &user.Hash, &user.Shape, &b.UserStanding,
+		to := append(engine.ScanToken(&b.Token), &user.ID, &user.Sequence, &user.Hash, &user.Shape, &b.UserStanding,
 			&org.ID, &org.Sequence, &org.Hash, &org.Shape, &b.OrgStanding, &b.InstallationStanding)
 		if client {
 			b.Session = &event.Token{}
-			to = append(append(to, &b.ClientStanding, &b.ClientOrgID, &b.ClientOrgStanding), scanToken(b.Session)...)
+			to = append(append(to, &b.ClientStanding, &b.ClientOrgID, &b.ClientOrgStanding), engine.ScanToken(b.Session)...)
 		}
 		if err := scan(to...); err != nil {
 			return err
@@ -165,7 +166,7 @@ func (s *Store) askRecords(refs []event.Ref, found map[event.Ref]*event.Record) 
 		}
 	}
 	for kind, ids := range stand {
-		questions = append(questions, each(&s.sql.stand, kind, ids, func(scan scanner) error {
+		questions = append(questions, each(&s.sql.stand, kind, ids, func(scan engine.Scanner) error {
 			r := event.Record{Ref: event.Ref{Kind: kind}}
 			if err := scan(&r.ID, &r.Sequence, &r.Hash, &r.Shape); err != nil {
 				return err
@@ -177,8 +178,8 @@ func (s *Store) askRecords(refs []event.Ref, found map[event.Ref]*event.Record) 
 		}))
 	}
 	for kind, ids := range unseen {
-		questions = append(questions, each(&s.sql.record, kind, ids, func(scan scanner) error {
-			r, dest := scanRecord(s.byName[kind], false)
+		questions = append(questions, each(&s.sql.record, kind, ids, func(scan engine.Scanner) error {
+			r, dest := engine.ScanRecord(s.byName[kind], false)
 			if err := scan(dest...); err != nil {
 				return err
 			}
@@ -192,19 +193,19 @@ func (s *Store) askRecords(refs []event.Ref, found map[event.Ref]*event.Record) 
 // readRecord reads an object as a whole, for itself alone.
 func (s *Store) readRecord(ctx context.Context, ref event.Ref) (found *event.Record, err error) {
 	k := s.byName[ref.Kind]
-	err = s.engine.query(ctx, s.sql.record[ref.Kind][0], []any{ref.ID}, func(scan scanner) error {
-		r, dest := scanRecord(k, false)
+	err = s.engine.Query(ctx, s.sql.record[ref.Kind][0], []any{ref.ID}, func(scan engine.Scanner) error {
+		r, dest := engine.ScanRecord(k, false)
 		if err := scan(dest...); err != nil {
 			return err
 		}
 		found = s.seen.keep(k, r)
 		return nil
 	})
-	return found, away(ctx, err)
+	return found, engine.Away(ctx, err)
 }
 
 // each asks for so many objects of a kind.
-func each(texts *byKind, kind event.Kind, ids []string, row func(scanner) error) together.Question {
+func each(texts *byKind, kind event.Kind, ids []string, row func(engine.Scanner) error) together.Question {
 	args, size := filled(ids, func(id string) any { return id })
 	return together.Question{SQL: (*texts)[kind][size], Args: args, Each: row}
 }

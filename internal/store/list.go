@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/listing"
 )
 
@@ -28,24 +29,24 @@ func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
 	if len(q.Where) > 0 {
 		// How far this page looks is settled first, and is where the next one starts: what is added or removed meanwhile
 		// neither moves an object past both of them nor into both.
-		err := s.engine.query(ctx, l.Farthest(), l.Args(int64(maxLooked-1)), func(scan scanner) error {
+		err := s.engine.Query(ctx, l.Farthest(), l.Args(int64(maxLooked-1)), func(scan engine.Scanner) error {
 			last = &event.Cursor{}
 			return scan(&last.Value, &last.ID)
 		})
 		if err != nil {
-			return event.Page{}, away(ctx, err)
+			return event.Page{}, engine.Away(ctx, err)
 		}
 		l.UpTo(last)
 		l.Where()
 	}
 	var page event.Page
-	err = s.engine.query(ctx, l.Text(allColumns(k)), l.Args(int64(q.Limit+1)), func(scan scanner) error {
-		r, dest := scanRecord(k, false)
+	err = s.engine.Query(ctx, l.Text(engine.AllColumns(k)), l.Args(int64(q.Limit+1)), func(scan engine.Scanner) error {
+		r, dest := engine.ScanRecord(k, false)
 		page.Records = append(page.Records, r)
 		return scan(dest...)
 	})
 	if err != nil {
-		return event.Page{}, away(ctx, err)
+		return event.Page{}, engine.Away(ctx, err)
 	}
 	page.Next = last
 	if len(page.Records) > q.Limit {
@@ -55,15 +56,15 @@ func (s *Store) List(ctx context.Context, q event.Query) (event.Page, error) {
 	return page, nil
 }
 
-const tokensOfText = "SELECT " + tokenColumns + " FROM tokens t WHERE t.user_id = ? AND t.kind = ? AND t.id > ? AND t.expires > ? ORDER BY t.id LIMIT ?"
+const tokensOfText = "SELECT " + engine.TokenColumns + " FROM tokens t WHERE t.user_id = ? AND t.kind = ? AND t.id > ? AND t.expires > ? ORDER BY t.id LIMIT ?"
 
 // TokensOf implements event.Reader.
 func (s *Store) TokensOf(ctx context.Context, userID, kind, afterID string, limit int) ([]event.Token, error) {
 	var found []event.Token
-	err := s.engine.query(ctx, tokensOfText,
-		[]any{userID, kind, afterID, event.Micros(s.clock()), int64(limit)}, func(scan scanner) error {
+	err := s.engine.Query(ctx, tokensOfText,
+		[]any{userID, kind, afterID, event.Micros(s.clock()), int64(limit)}, func(scan engine.Scanner) error {
 			found = append(found, event.Token{})
-			return scan(scanToken(&found[len(found)-1])...)
+			return scan(engine.ScanToken(&found[len(found)-1])...)
 		})
-	return found, away(ctx, err)
+	return found, engine.Away(ctx, err)
 }

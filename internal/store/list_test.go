@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/listing"
 	"github.com/signet-idm/signet/internal/testdb"
 )
@@ -18,18 +19,18 @@ import (
 func plan(t *testing.T, s *Store, text string, args []any) string {
 	t.Helper()
 	var lines []string
-	err := s.engine.snapshot(t.Context(), func(x executor) error {
+	err := s.engine.Snapshot(t.Context(), func(x engine.Executor) error {
 		explain, scanned := "EXPLAIN QUERY PLAN ", func(detail *string) []any { return []any{new(int), new(int), new(int), detail} }
 		if s.cache == nil {
 			explain, scanned = "EXPLAIN ", func(detail *string) []any { return []any{detail} }
 			for _, setting := range []string{"enable_sort", "enable_seqscan", "enable_bitmapscan"} {
-				if err := x.exec(t.Context(), "SET LOCAL "+setting+" = off"); err != nil {
+				if err := x.Exec(t.Context(), "SET LOCAL "+setting+" = off"); err != nil {
 					return err
 				}
 			}
 		}
 		text := strings.TrimSuffix(text, " /* LOCKED */") // nobody locks in a snapshot
-		return x.query(t.Context(), explain+text, args, func(scan scanner) error {
+		return x.Query(t.Context(), explain+text, args, func(scan engine.Scanner) error {
 			lines = append(lines, "")
 			return scan(scanned(&lines[len(lines)-1])...)
 		})
@@ -68,9 +69,9 @@ func fill(t *testing.T, s *Store) {
 	if s.cache == nil {
 		statements = append(statements, "ANALYZE") // as the server does by itself after so many rows
 	}
-	err := s.engine.transact(t.Context(), func(x executor) error {
+	err := s.engine.Transact(t.Context(), func(x engine.Executor) error {
 		for _, statement := range statements {
-			if err := x.exec(t.Context(), s.engine.dialect(statement)); err != nil {
+			if err := x.Exec(t.Context(), s.engine.Dialect(statement)); err != nil {
 				return fmt.Errorf("%s: %w", statement, err)
 			}
 		}
@@ -136,7 +137,7 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 				}
 				good(index, l.Farthest(), l.Args(maxLooked-1))
 				var last *event.Cursor
-				err = s.engine.query(t.Context(), l.Farthest(), l.Args(maxLooked-1), func(scan scanner) error {
+				err = s.engine.Query(t.Context(), l.Farthest(), l.Args(maxLooked-1), func(scan engine.Scanner) error {
 					last = &event.Cursor{}
 					return scan(&last.Value, &last.ID)
 				})
@@ -145,7 +146,7 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 				}
 				l.UpTo(last)
 				l.Where()
-				good(index, l.Text(allColumns(s.byName[q.Kind])), l.Args(51))
+				good(index, l.Text(engine.AllColumns(s.byName[q.Kind])), l.Args(51))
 			}
 		}
 		good("tokens_listed", tokensOfText, []any{"usr_1", "pat", "", int64(1), int64(50)})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/migrations"
 )
 
@@ -17,15 +18,15 @@ func (s *Store) migrate(ctx context.Context) error {
 	if s.schema > 0 {
 		all = all[:s.schema]
 	}
-	return s.engine.transact(ctx, func(x executor) error {
-		if err := s.engine.lockSchema(ctx, x); err != nil {
+	return s.engine.Transact(ctx, func(x engine.Executor) error {
+		if err := s.engine.LockSchema(ctx, x); err != nil {
 			return err
 		}
-		if err := x.exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY, name TEXT NOT NULL)"); err != nil {
+		if err := x.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY, name TEXT NOT NULL)"); err != nil {
 			return err
 		}
 		var current int64
-		err := x.query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil, func(scan scanner) error { return scan(&current) })
+		err := x.Query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil, func(scan engine.Scanner) error { return scan(&current) })
 		if err != nil {
 			return err
 		}
@@ -34,11 +35,11 @@ func (s *Store) migrate(ctx context.Context) error {
 		}
 		for _, m := range all[min(int(current), len(all)):] {
 			for _, statement := range m.Statements {
-				if err := x.exec(ctx, s.engine.dialect(statement)); err != nil {
+				if err := x.Exec(ctx, s.engine.Dialect(statement)); err != nil {
 					return fmt.Errorf("migration %s: %w", m.Name, err)
 				}
 			}
-			if err := x.exec(ctx, "INSERT INTO schema_version (version, name) VALUES (?, ?)", int64(m.Version), m.Name); err != nil {
+			if err := x.Exec(ctx, "INSERT INTO schema_version (version, name) VALUES (?, ?)", int64(m.Version), m.Name); err != nil {
 				return err
 			}
 		}

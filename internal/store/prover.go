@@ -4,13 +4,14 @@ import (
 	"context"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/together"
 )
 
 // proverText asks where objects of a kind and their organizations stand, and for the secrets of the objects.
 func proverText(k event.Definition, size int) string {
 	return "SELECT s.id, s.sequence, s.hash, s.shape, o.id, o.sequence, o.hash, o.shape, COALESCE(r.value, ''), COALESCE(r.expires, -1) FROM " + k.Table() +
-		" s JOIN orgs o ON o.id = s.org_id LEFT JOIN secrets r ON r.key = s.id || '" + event.SecretName + "' WHERE s.id IN (" + placeholders(size) + ")"
+		" s JOIN orgs o ON o.id = s.org_id LEFT JOIN secrets r ON r.key = s.id || '" + event.SecretName + "' WHERE s.id IN (" + engine.Placeholders(size) + ")"
 }
 
 // Prover implements event.Reader.
@@ -53,7 +54,7 @@ func (s *Store) askProvers(refs []event.Ref, found map[event.Ref]*event.Prover) 
 		ids[ref.Kind] = append(ids[ref.Kind], ref.ID)
 	}
 	for kind, ids := range ids {
-		questions = append(questions, each(&s.sql.prover, kind, ids, func(scan scanner) error {
+		questions = append(questions, each(&s.sql.prover, kind, ids, func(scan engine.Scanner) error {
 			object, org := event.Record{Ref: event.Ref{Kind: kind}}, event.Record{Ref: event.Ref{Kind: "org"}}
 			secret := &event.Row{}
 			if err := scan(&object.ID, &object.Sequence, &object.Hash, &object.Shape, &org.ID, &org.Sequence, &org.Hash, &org.Shape,

@@ -5,24 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 	"unicode/utf8"
 
-	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/engine"
 )
-
-// away is how a failing database looks from outside. The cause is for the log only.
-func away(ctx context.Context, err error) error {
-	if err == nil {
-		return nil
-	}
-	if ctx.Err() != nil {
-		return errDeadline.Because(err)
-	}
-	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
-		Message: "the database does not answer: try again in a moment"}
-}
 
 // storable tells whether a text can be stored at all. What cannot is nowhere: PostgreSQL would refuse a query that asks for it, and
 // with it everybody who asks for something else in the same query.
@@ -61,21 +48,21 @@ func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 		return nil, fmt.Errorf("store: %q has no lookup column %q", kind, column)
 	}
 	var found []*event.Record
-	sql := "SELECT " + allColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s.id LIMIT ?"
-	err := s.engine.query(ctx, sql, []any{org, value, int64(limit)}, func(scan scanner) error {
-		r, dest := scanRecord(k, false)
+	sql := "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s.id LIMIT ?"
+	err := s.engine.Query(ctx, sql, []any{org, value, int64(limit)}, func(scan engine.Scanner) error {
+		r, dest := engine.ScanRecord(k, false)
 		found = append(found, r)
 		return scan(dest...)
 	})
-	return found, away(ctx, err)
+	return found, engine.Away(ctx, err)
 }
 
 // Holder implements event.Reader.
 func (s *Store) Holder(ctx context.Context, claim event.Claim) (string, error) {
 	digest := claim.Digest()
 	var holder string
-	err := s.engine.query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, func(scan scanner) error { return scan(&holder) })
-	return holder, away(ctx, err)
+	err := s.engine.Query(ctx, "SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, func(scan engine.Scanner) error { return scan(&holder) })
+	return holder, engine.Away(ctx, err)
 }
 
 // Row implements event.Reader.
@@ -91,12 +78,12 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	}
 	moment := s.cache.Moment()
 	var found *event.Row
-	err := s.engine.query(ctx, "SELECT value, expires FROM "+string(key.Shelf)+" WHERE key = ?", []any{key.Key}, func(scan scanner) error {
+	err := s.engine.Query(ctx, "SELECT value, expires FROM "+string(key.Shelf)+" WHERE key = ?", []any{key.Key}, func(scan engine.Scanner) error {
 		found = &event.Row{RowKey: key}
 		return scan(&found.Value, &found.Expires)
 	})
 	if err != nil {
-		return nil, away(ctx, err)
+		return nil, engine.Away(ctx, err)
 	}
 	s.cache.KeepRow(moment, found)
 	return s.current(found), nil
@@ -116,28 +103,28 @@ func (s *Store) TokenByID(ctx context.Context, id string) (*event.Token, error) 
 		return nil, nil
 	}
 	var found *event.Token
-	err := s.engine.query(ctx, "SELECT "+tokenColumns+" FROM tokens t WHERE t.id = ?", []any{id}, func(scan scanner) error {
+	err := s.engine.Query(ctx, "SELECT "+engine.TokenColumns+" FROM tokens t WHERE t.id = ?", []any{id}, func(scan engine.Scanner) error {
 		found = &event.Token{}
-		return scan(scanToken(found)...)
+		return scan(engine.ScanToken(found)...)
 	})
-	return found, away(ctx, err)
+	return found, engine.Away(ctx, err)
 }
 
 // Events implements event.Reader.
 func (s *Store) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
 	var found []event.Event
-	sql := "SELECT " + eventColumns + " FROM events WHERE position > ? ORDER BY position LIMIT ?"
-	err := s.engine.query(ctx, sql, []any{after, int64(limit)}, func(scan scanner) error {
+	sql := "SELECT " + engine.EventColumns + " FROM events WHERE position > ? ORDER BY position LIMIT ?"
+	err := s.engine.Query(ctx, sql, []any{after, int64(limit)}, func(scan engine.Scanner) error {
 		found = append(found, event.Event{})
-		return scan(scanEvent(&found[len(found)-1])...)
+		return scan(engine.ScanEvent(&found[len(found)-1])...)
 	})
-	return found, away(ctx, err)
+	return found, engine.Away(ctx, err)
 }
 
 // Position implements event.Log.
 func (s *Store) Position(ctx context.Context) (position int64, err error) {
-	err = s.engine.query(ctx, "SELECT position FROM log_head", nil, func(scan scanner) error { return scan(&position) })
-	return position, away(ctx, err)
+	err = s.engine.Query(ctx, "SELECT position FROM log_head", nil, func(scan engine.Scanner) error { return scan(&position) })
+	return position, engine.Away(ctx, err)
 }
 
 // Written implements event.Log.

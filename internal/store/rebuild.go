@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/engine"
 )
 
 // RebuildReport says what a rebuild or a check has seen.
@@ -35,7 +36,7 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 		}
 		return nil
 	}
-	err := s.engine.snapshot(ctx, func(x executor) error {
+	err := s.engine.Snapshot(ctx, func(x engine.Executor) error {
 		if err := s.checkPositions(ctx, x, differ); err != nil {
 			return err
 		}
@@ -52,14 +53,14 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 					stored[k.Name()]++
 				}
 			}
-			err := x.query(ctx, "SELECT 1 FROM claims WHERE object_id = ?", []any{id}, func(scanner) error {
+			err := x.Query(ctx, "SELECT 1 FROM claims WHERE object_id = ?", []any{id}, func(engine.Scanner) error {
 				claims++
 				return nil
 			})
 			if err != nil {
 				return err
 			}
-			err = x.query(ctx, "SELECT 1 FROM groupings WHERE object_id = ?", []any{id}, func(scanner) error {
+			err = x.Query(ctx, "SELECT 1 FROM groupings WHERE object_id = ?", []any{id}, func(engine.Scanner) error {
 				groupings++
 				return nil
 			})
@@ -127,7 +128,7 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 }
 
 // checkCount sees whether a table has more rows than objects hold: rows of objects that there are not.
-func (s *Store) checkCount(ctx context.Context, x executor, table string, held int, differ func(string, ...any) error) error {
+func (s *Store) checkCount(ctx context.Context, x engine.Executor, table string, held int, differ func(string, ...any) error) error {
 	n, err := count(ctx, x, table)
 	if err == nil && n != held {
 		err = differ("%s: %d are stored, %d are held", table, n, held)
@@ -137,14 +138,14 @@ func (s *Store) checkCount(ctx context.Context, x executor, table string, held i
 
 // checkPositions sees whether events are missing at the end of the log or in between. Where all of an object's are, no
 // chain is broken.
-func (s *Store) checkPositions(ctx context.Context, x executor, differ func(string, ...any) error) error {
+func (s *Store) checkPositions(ctx context.Context, x engine.Executor, differ func(string, ...any) error) error {
 	var events, last int64
 	head := int64(-1)
-	err := x.query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil, func(scan scanner) error { return scan(&events, &last) })
+	err := x.Query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil, func(scan engine.Scanner) error { return scan(&events, &last) })
 	if err != nil {
 		return err
 	}
-	if err := x.query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan scanner) error { return scan(&head) }); err != nil {
+	if err := x.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error { return scan(&head) }); err != nil {
 		return err
 	}
 	if events != last || last != head {
@@ -157,17 +158,17 @@ func (s *Store) checkPositions(ctx context.Context, x executor, differ func(stri
 // node may be running on the database: ErrInUse.
 func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 	report := &RebuildReport{}
-	err := s.engine.alone(ctx, func(x executor) error {
-		if err := s.engine.lockSchema(ctx, x); err != nil {
+	err := s.engine.Alone(ctx, func(x engine.Executor) error {
+		if err := s.engine.LockSchema(ctx, x); err != nil {
 			return err
 		}
 		for _, k := range s.kinds {
-			if err := x.exec(ctx, "DELETE FROM "+k.Table()); err != nil {
+			if err := x.Exec(ctx, "DELETE FROM "+k.Table()); err != nil {
 				return err
 			}
 		}
 		for _, table := range []string{"claims", "groupings"} {
-			if err := x.exec(ctx, "DELETE FROM "+table); err != nil {
+			if err := x.Exec(ctx, "DELETE FROM "+table); err != nil {
 				return err
 			}
 		}
@@ -199,11 +200,11 @@ func outdatedText(k event.Definition) string {
 }
 
 func (s *Store) refoldShape(ctx context.Context, k event.Definition, shape int) error {
-	text := s.engine.dialect(outdatedText(k))
+	text := s.engine.Dialect(outdatedText(k))
 	for last, more := "", true; more; {
-		err := s.engine.transact(ctx, func(x executor) error {
+		err := s.engine.Transact(ctx, func(x engine.Executor) error {
 			var ids []string
-			err := x.query(ctx, text, []any{int64(shape), last, int64(shape)}, func(scan scanner) error {
+			err := x.Query(ctx, text, []any{int64(shape), last, int64(shape)}, func(scan engine.Scanner) error {
 				ids = append(ids, "")
 				return scan(&ids[len(ids)-1])
 			})
@@ -238,10 +239,10 @@ func (s *Store) outdated(loaded event.Loaded) []event.Ref {
 func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
 	for _, ref := range refs {
 		k := s.byName[ref.Kind]
-		err := s.engine.transact(ctx, func(x executor) error {
+		err := s.engine.Transact(ctx, func(x engine.Executor) error {
 			var ids []string
-			text := s.engine.dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id = ? /* LOCKED */")
-			err := x.query(ctx, text, []any{int64(k.Shape()), ref.ID}, func(scan scanner) error {
+			text := s.engine.Dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id = ? /* LOCKED */")
+			err := x.Query(ctx, text, []any{int64(k.Shape()), ref.ID}, func(scan engine.Scanner) error {
 				ids = append(ids, "")
 				return scan(&ids[len(ids)-1])
 			})
@@ -258,15 +259,15 @@ func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
 }
 
 // refoldIn folds locked objects anew and changes them in place.
-func (s *Store) refoldIn(ctx context.Context, x executor, k event.Definition, ids []string) error {
-	update := "UPDATE " + k.Table() + " SET " + strings.Join(stateColumns(k)[1:], " = ?, ") + " = ? WHERE id = ?"
+func (s *Store) refoldIn(ctx context.Context, x engine.Executor, k event.Definition, ids []string) error {
+	update := "UPDATE " + k.Table() + " SET " + strings.Join(engine.StateColumns(k)[1:], " = ?, ") + " = ? WHERE id = ?"
 	for _, id := range ids {
 		err := s.foldHistory(ctx, x, &RebuildReport{}, id, nil, func(_ event.Definition, f folding) error {
-			if err := x.exec(ctx, update, append(stateValues(f.record)[1:], id)...); err != nil {
+			if err := x.Exec(ctx, update, append(engine.StateValues(f.record)[1:], id)...); err != nil {
 				return err
 			}
 			for _, table := range []string{"claims", "groupings"} {
-				if err := x.exec(ctx, "DELETE FROM "+table+" WHERE object_id = ?", id); err != nil {
+				if err := x.Exec(ctx, "DELETE FROM "+table+" WHERE object_id = ?", id); err != nil {
 					return err
 				}
 			}
@@ -279,24 +280,24 @@ func (s *Store) refoldIn(ctx context.Context, x executor, k event.Definition, id
 	return nil
 }
 
-func insertFolded(ctx context.Context, x executor, k event.Definition, f folding) error {
-	columns := stateColumns(k)
-	err := x.exec(ctx, "INSERT INTO "+k.Table()+" ("+strings.Join(columns, ", ")+") VALUES ("+placeholders(len(columns))+")", stateValues(f.record)...)
+func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f folding) error {
+	columns := engine.StateColumns(k)
+	err := x.Exec(ctx, "INSERT INTO "+k.Table()+" ("+strings.Join(columns, ", ")+") VALUES ("+engine.Placeholders(len(columns))+")", engine.StateValues(f.record)...)
 	if err != nil {
 		return err
 	}
 	return insertHeld(ctx, x, f.record.ID, f)
 }
 
-func insertHeld(ctx context.Context, x executor, id string, f folding) error {
+func insertHeld(ctx context.Context, x engine.Executor, id string, f folding) error {
 	for _, c := range f.claims {
 		digest := c.Digest()
-		if err := x.exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", digest[:], id); err != nil {
+		if err := x.Exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", digest[:], id); err != nil {
 			return err
 		}
 	}
 	for _, group := range f.groups {
-		if err := x.exec(ctx, insertGrouping, group, id); err != nil {
+		if err := x.Exec(ctx, engine.InsertGrouping, group, id); err != nil {
 			return err
 		}
 	}
@@ -317,7 +318,7 @@ type unfolded func(k event.Definition, id string, why error) error
 
 // foldHistory walks the history of one object, or with an empty id of all of them, and hands over each folded record.
 // The first history that cannot be folded is an error, unless broken takes it: then the walk goes on behind it.
-func (s *Store) foldHistory(ctx context.Context, x executor, report *RebuildReport, only string, broken unfolded, each folded) error {
+func (s *Store) foldHistory(ctx context.Context, x engine.Executor, report *RebuildReport, only string, broken unfolded, each folded) error {
 	const page = 1000
 	var (
 		fold  event.Fold // nil before the first object, and behind the place where a history broke
@@ -351,16 +352,16 @@ func (s *Store) foldHistory(ctx context.Context, x executor, report *RebuildRepo
 		}
 		return fold.Add(e)
 	}
-	text := "SELECT " + eventColumns + " FROM events WHERE (object_id, sequence) > (?, ?) ORDER BY object_id, sequence LIMIT ?"
+	text := "SELECT " + engine.EventColumns + " FROM events WHERE (object_id, sequence) > (?, ?) ORDER BY object_id, sequence LIMIT ?"
 	if only != "" {
-		text = "SELECT " + eventColumns + " FROM events WHERE object_id = ? AND sequence > ? ORDER BY sequence LIMIT ?"
+		text = "SELECT " + engine.EventColumns + " FROM events WHERE object_id = ? AND sequence > ? ORDER BY sequence LIMIT ?"
 		id = only
 	}
 	for {
 		var events []event.Event
-		err := x.query(ctx, text, []any{id, seq, int64(page)}, func(scan scanner) error {
+		err := x.Query(ctx, text, []any{id, seq, int64(page)}, func(scan engine.Scanner) error {
 			events = append(events, event.Event{})
-			return scan(scanEvent(&events[len(events)-1])...)
+			return scan(engine.ScanEvent(&events[len(events)-1])...)
 		})
 		if err != nil {
 			return err
@@ -396,7 +397,7 @@ func (s *Store) foldHistory(ctx context.Context, x executor, report *RebuildRepo
 }
 
 // keyOpener reads keys as a fold asks for them. An object's events share one, so the last is kept.
-func (s *Store) keyOpener(ctx context.Context, x executor) event.KeyOpener {
+func (s *Store) keyOpener(ctx context.Context, x engine.Executor) event.KeyOpener {
 	var lastID string
 	var last secret.DataKey
 	return func(id string) (secret.DataKey, bool, error) {
@@ -404,11 +405,11 @@ func (s *Store) keyOpener(ctx context.Context, x executor) event.KeyOpener {
 			return last, true, nil
 		}
 		var wrapped []byte
-		err := x.query(ctx, "SELECT value FROM keys WHERE key = ?", []any{id}, func(scan scanner) error { return scan(&wrapped) })
+		err := x.Query(ctx, "SELECT value FROM keys WHERE key = ?", []any{id}, func(scan engine.Scanner) error { return scan(&wrapped) })
 		if err != nil || wrapped == nil {
 			return secret.DataKey{}, false, err
 		}
-		key, err := s.master.UnwrapDataKey(wrapped, id)
+		key, err := s.root.UnwrapDataKey(wrapped, id)
 		if err != nil {
 			return key, false, err
 		}
@@ -417,19 +418,19 @@ func (s *Store) keyOpener(ctx context.Context, x executor) event.KeyOpener {
 	}
 }
 
-func (s *Store) storedRecord(ctx context.Context, x executor, k event.Definition, id string) (*event.Record, error) {
+func (s *Store) storedRecord(ctx context.Context, x engine.Executor, k event.Definition, id string) (*event.Record, error) {
 	var found *event.Record
-	err := x.query(ctx, s.sql.record[k.Name()][0], []any{id}, func(scan scanner) error {
+	err := x.Query(ctx, s.sql.record[k.Name()][0], []any{id}, func(scan engine.Scanner) error {
 		var dest []any
-		found, dest = scanRecord(k, false)
+		found, dest = engine.ScanRecord(k, false)
 		return scan(dest...)
 	})
 	return found, err
 }
 
-func (s *Store) sameClaims(ctx context.Context, x executor, id string, held []event.Claim) (bool, error) {
+func (s *Store) sameClaims(ctx context.Context, x engine.Executor, id string, held []event.Claim) (bool, error) {
 	var have, want [][]byte
-	err := x.query(ctx, "SELECT digest FROM claims WHERE object_id = ?", []any{id}, func(scan scanner) error {
+	err := x.Query(ctx, "SELECT digest FROM claims WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
 		have = append(have, nil)
 		return scan(&have[len(have)-1])
 	})
@@ -442,9 +443,9 @@ func (s *Store) sameClaims(ctx context.Context, x executor, id string, held []ev
 	return slices.EqualFunc(have, want, bytes.Equal), err
 }
 
-func (s *Store) sameGroups(ctx context.Context, x executor, id string, in []string) (bool, error) {
+func (s *Store) sameGroups(ctx context.Context, x engine.Executor, id string, in []string) (bool, error) {
 	var have []string
-	err := x.query(ctx, "SELECT name FROM groupings WHERE object_id = ?", []any{id}, func(scan scanner) error {
+	err := x.Query(ctx, "SELECT name FROM groupings WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
 		have = append(have, "")
 		return scan(&have[len(have)-1])
 	})
@@ -452,8 +453,8 @@ func (s *Store) sameGroups(ctx context.Context, x executor, id string, in []stri
 	return slices.Equal(have, slices.Sorted(slices.Values(in))), err
 }
 
-func count(ctx context.Context, x executor, table string) (int, error) {
+func count(ctx context.Context, x engine.Executor, table string) (int, error) {
 	var n int
-	err := x.query(ctx, "SELECT count(*) FROM "+table, nil, func(scan scanner) error { return scan(&n) })
+	err := x.Query(ctx, "SELECT count(*) FROM "+table, nil, func(scan engine.Scanner) error { return scan(&n) })
 	return n, err
 }

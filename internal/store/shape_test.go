@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/testdb"
 )
 
@@ -188,11 +189,11 @@ func TestAnObjectThatCannotBeFoldedAnewFailsItsOwnCommands(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := older.engine.transact(ctx, func(x executor) error {
-		if err := x.exec(ctx, "UPDATE events SET type = 'sign_in.unknown.v9' WHERE object_id = 'x_1'"); err != nil {
+	err := older.engine.Transact(ctx, func(x engine.Executor) error {
+		if err := x.Exec(ctx, "UPDATE events SET type = 'sign_in.unknown.v9' WHERE object_id = 'x_1'"); err != nil {
 			return err
 		}
-		return x.exec(ctx, "DELETE FROM events WHERE object_id = 'x_3'")
+		return x.Exec(ctx, "DELETE FROM events WHERE object_id = 'x_3'")
 	})
 	if err != nil {
 		t.Fatal(err)

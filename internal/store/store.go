@@ -18,7 +18,6 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +26,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/cache"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/together"
 )
 
@@ -54,12 +54,13 @@ type Options struct {
 
 // Store implements event.Store.
 type Store struct {
-	engine engine
+	engine engine.Engine
 	cache  *cache.Cache // of the embedded database; nil on PostgreSQL and when read-only
 	kinds  []event.Definition
 	byName map[event.Kind]event.Definition
 	sql    statements
-	master secret.MasterKey
+	given  secret.MasterKey // by the operator; all it does is keep the root key
+	root   secret.MasterKey
 	clock  func() time.Time
 	log    *slog.Logger
 	schema int // see Options
@@ -82,15 +83,10 @@ type Store struct {
 
 var _ event.Log = (*Store)(nil)
 
-// IsPostgres tells whether a database address means PostgreSQL.
-func IsPostgres(database string) bool {
-	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
-}
-
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, master: o.Master, clock: o.Clock, log: o.Log, schema: o.schema,
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema,
 		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -102,40 +98,35 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.byName[k.Name()] = k
 	}
 	s.sql = newStatements(s.byName)
-	if IsPostgres(o.Database) {
-		s.engine, err = openPostgres(ctx, s, o.Database, o.ReadOnly)
-	} else {
-		if !o.ReadOnly {
-			s.cache = cache.New()
-		}
-		s.engine, err = openSQLite(ctx, s, o.Database, o.ReadOnly)
+	if !o.ReadOnly && !engine.IsPostgres(o.Database) {
+		s.cache = cache.New()
 	}
-	if err != nil {
+	if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly}); err != nil {
 		return nil, false, err
 	}
 	if !o.ReadOnly {
 		if err := s.migrate(ctx); err != nil {
-			s.engine.close()
+			s.engine.Close()
 			return nil, false, fmt.Errorf("preparing the database: %w", err)
 		}
 	}
 	if created, err = s.bindMasterKey(ctx, o.ReadOnly); err != nil {
-		s.engine.close()
+		s.engine.Close()
 		return nil, false, err
 	}
 	if !o.ReadOnly {
-		if err := s.engine.join(ctx); err != nil {
-			s.engine.close()
+		if err := s.engine.Join(ctx); err != nil {
+			s.engine.Close()
 			return nil, false, err
 		}
 		if err := s.refold(ctx); err != nil {
-			s.engine.close()
+			s.engine.Close()
 			return nil, false, err
 		}
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
 		go s.answerDurable()
-		reader := together.Start(s.stopping, s.engine.ask)
+		reader := together.Start(s.stopping, s.engine.Ask)
 		s.bearers, s.clients = together.Add(reader, s.askBearers), together.Add(reader, s.askClientBearers)
 		if s.cache == nil { // each read is a round trip
 			s.seen = seen{cache.New()}
@@ -146,28 +137,28 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	return s, created, nil
 }
 
+// ErrInUse says that nodes are running on a PostgreSQL database that a rebuild needs for itself.
+var ErrInUse = engine.ErrInUse
+
+// IsPostgres tells whether a database address means PostgreSQL.
+func IsPostgres(database string) bool { return engine.IsPostgres(database) }
+
 // HasData tells whether a database holds an installation already, without a key and without changing anything.
 func HasData(ctx context.Context, database string) (bool, error) {
-	s := &Store{}
-	var err error
-	if IsPostgres(database) {
-		s.engine, err = openPostgres(ctx, s, database, true)
-	} else {
-		if !fileExists(database) {
-			return false, nil
-		}
-		s.engine, err = openSQLite(ctx, s, database, true)
+	if !engine.IsPostgres(database) && !fileExists(database) {
+		return false, nil
 	}
+	e, err := engine.Open(ctx, engine.Options{Database: database, ReadOnly: true})
 	if err != nil {
 		return false, err
 	}
-	defer s.engine.close()
+	defer e.Close()
 	found := false
-	err = s.engine.query(ctx, "SELECT value FROM meta WHERE name = 'master_key_check'", nil, func(scanner) error {
+	err = e.Query(ctx, "SELECT value FROM meta WHERE name = 'master_key_check'", nil, func(engine.Scanner) error {
 		found = true
 		return nil
 	})
-	if err != nil && s.engine.isMissingTable(err) {
+	if err != nil && e.IsMissingTable(err) {
 		return false, nil
 	}
 	return found, err
@@ -176,35 +167,57 @@ func HasData(ctx context.Context, database string) (bool, error) {
 // ErrWrongKey says that the database belongs to another master key.
 var ErrWrongKey = errors.New("the master key is not the one this database was made with: give the right one with --master-key-file or SIGNET_MASTER_KEY")
 
-// ErrInUse says that nodes are running on a PostgreSQL database that a rebuild needs for itself.
-var ErrInUse = errors.New("other signet nodes are running on this database: stop all of them first")
+// Names of rows in meta.
+const (
+	keyCheck = "master_key_check" // tells whether a master key is the right one
+	rootKey  = "root_key"         // the key that everything is kept and counted with, wrapped by the master key
+)
 
+// bindMasterKey finds the root key. A database that is new is bound to the master key it is first opened with.
 func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool, err error) {
-	want := s.master.CheckValue()
-	err = s.engine.transact(ctx, func(x executor) error {
+	want := s.given.CheckValue()
+	err = s.engine.Transact(ctx, func(x engine.Executor) error {
 		if !readOnly {
 			// Two nodes that start on an empty database with different keys: the first wins, the other one stops.
-			if err := s.engine.lockSchema(ctx, x); err != nil {
+			if err := s.engine.LockSchema(ctx, x); err != nil {
 				return err
 			}
 		}
-		var have []byte
-		err := x.query(ctx, "SELECT value FROM meta WHERE name = 'master_key_check'", nil, func(scan scanner) error { return scan(&have) })
-		switch {
-		case err != nil && !(readOnly && s.engine.isMissingTable(err)):
+		have := map[string][]byte{}
+		err := x.Query(ctx, "SELECT name, value FROM meta", nil, func(scan engine.Scanner) error {
+			var name string
+			var value []byte
+			err := scan(&name, &value)
+			have[name] = value
 			return err
-		case have == nil && readOnly:
+		})
+		switch {
+		case err != nil && !(readOnly && s.engine.IsMissingTable(err)):
+			return err
+		case have[keyCheck] == nil && readOnly:
 			return errors.New("the database is empty")
-		case have == nil:
-			created = true
-			return x.exec(ctx, "INSERT INTO meta (name, value) VALUES ('master_key_check', ?)", want)
-		case !constantTimeEqual(have, want):
+		case have[keyCheck] == nil:
+			created, s.root = true, secret.NewMasterKey()
+			for name, value := range map[string][]byte{keyCheck: want, rootKey: s.given.WrapKey(s.root)} {
+				if err := x.Exec(ctx, "INSERT INTO meta (name, value) VALUES (?, ?)", name, value); err != nil {
+					return err
+				}
+			}
+			return nil
+		case !constantTimeEqual(have[keyCheck], want):
 			return ErrWrongKey
+		case have[rootKey] == nil: // from before there was one
+			s.root = s.given
+			return nil
 		}
-		return nil
+		s.root, err = s.given.UnwrapKey(have[rootKey])
+		return err
 	})
 	return created, err
 }
+
+// RootKey is what everything in the database is kept and counted with. The master key may change; this one stays.
+func (s *Store) RootKey() secret.MasterKey { return s.root }
 
 // Close stops the writer after what is queued and closes the database.
 func (s *Store) Close() error {
@@ -214,7 +227,7 @@ func (s *Store) Close() error {
 			<-s.stopped
 			<-s.sweeping
 		}
-		s.closed = s.engine.close()
+		s.closed = s.engine.Close()
 	})
 	return s.closed
 }
@@ -238,16 +251,13 @@ const (
 	abandoned
 )
 
-var errDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
-	"the deadline passed before the answer was there: the outcome may be unknown, so read before you try again")
-
 var errStopping = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second,
 	Message: "the server is stopping: try again on another node or in a moment"}
 
 // Do implements event.Store.
 func (s *Store) Do(ctx context.Context, c event.Command) error {
 	if err := ctx.Err(); err != nil {
-		return errDeadline.Because(err)
+		return engine.ErrDeadline.Because(err)
 	}
 	if err := s.check(&c); err != nil {
 		return err
@@ -264,7 +274,7 @@ func (s *Store) Do(ctx context.Context, c event.Command) error {
 	select {
 	case s.queue <- p:
 	case <-ctx.Done():
-		return errDeadline.Because(ctx.Err())
+		return engine.ErrDeadline.Because(ctx.Err())
 	case <-s.stopping:
 		return errStopping
 	}
@@ -273,7 +283,7 @@ func (s *Store) Do(ctx context.Context, c event.Command) error {
 		return err
 	case <-ctx.Done():
 		p.state.CompareAndSwap(waiting, abandoned)
-		return errDeadline.Because(ctx.Err())
+		return engine.ErrDeadline.Because(ctx.Err())
 	case <-s.stopped: // it may have been queued behind the writer's back
 		select {
 		case err := <-p.done:
@@ -351,7 +361,7 @@ func (s *Store) run(commands []*pending, attempt int, hurry bool) (rest []*pendi
 	if failed == nil {
 		return rest
 	}
-	timedOut := s.engine.isLockTimeout(failed)
+	timedOut := s.engine.IsLockTimeout(failed)
 	var refused *errs.Error
 	switch {
 	case errors.As(failed, &refused): // storage is away; trying again in halves would not help
@@ -363,7 +373,7 @@ func (s *Store) run(commands []*pending, attempt int, hurry bool) (rest []*pendi
 				part = s.run(part, attempt, hurry || timedOut)
 			}
 		}
-	case !s.engine.isConflict(failed):
+	case !s.engine.IsConflict(failed):
 		answer(commands, fmt.Errorf("writing: %w", failed))
 	case timedOut && hurry:
 		answer(commands, &errs.Error{Kind: errs.Aborted, Reason: event.Contention, RetryAfter: 5 * time.Second, Cause: failed,
@@ -389,12 +399,12 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	n := s.needs(commands)
-	n.hurry = hurry
+	n.Hurry = hurry
 	loaded, err := s.begin(ctx, n)
 	if err != nil {
 		return commands, nil, err
 	}
-	batch := event.NewBatch(s.master, event.Micros(s.clock()), loaded)
+	batch := event.NewBatch(s.root, event.Micros(s.clock()), loaded)
 	answers := make([]error, 0, len(commands))
 	for _, p := range commands {
 		if batch.Size() > maxBatchBytes {
@@ -405,9 +415,9 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 	taken, rest = commands[:len(answers)], commands[len(answers):]
 	changes := batch.Changes()
 	if changes.Empty() {
-		s.engine.rollback(ctx)
-	} else if err := s.engine.commit(ctx, changes); err != nil {
-		s.engine.rollback(ctx)
+		s.engine.Rollback(ctx)
+	} else if err := s.engine.Commit(ctx, changes); err != nil {
+		s.engine.Rollback(ctx)
 		return taken, rest, err
 	}
 	// Refusals too wait until what they may rest on is durable.
@@ -442,7 +452,7 @@ func (s *Store) answerDurable() {
 		}
 		var failed error
 		if slices.ContainsFunc(all, func(d decision) bool { return d.wrote }) {
-			if failed = s.engine.sync(); failed != nil {
+			if failed = s.engine.Sync(); failed != nil {
 				// What has been written since is built on what may be lost: nothing more can be promised.
 				s.broken.Store(true)
 				s.log.Error("the disk does not keep what is written: restart when it does", "error", failed)
@@ -468,18 +478,18 @@ var errBroken = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, R
 
 // begin starts the transaction of a batch. What a node of an older version has written since this one started is
 // folded anew first; that node does not write to it any more then.
-func (s *Store) begin(ctx context.Context, n *needs) (event.Loaded, error) {
+func (s *Store) begin(ctx context.Context, n *engine.Needs) (event.Loaded, error) {
 	for again := false; ; again = true {
-		loaded, err := s.engine.begin(ctx, n)
+		loaded, err := s.engine.Begin(ctx, n)
 		if err != nil {
-			s.engine.rollback(ctx)
+			s.engine.Rollback(ctx)
 			return loaded, err
 		}
 		old := s.outdated(loaded)
 		if old == nil {
 			return loaded, nil
 		}
-		s.engine.rollback(ctx)
+		s.engine.Rollback(ctx)
 		if again {
 			return loaded, fmt.Errorf("the state of %s is of an older shape, and its events do not make a new one", old[0].ID)
 		}
@@ -489,39 +499,29 @@ func (s *Store) begin(ctx context.Context, n *needs) (event.Loaded, error) {
 	}
 }
 
-// needs is what a batch looks at: per kind the objects to lock and those only to read, claims and rows. All sorted,
-// because the order of locks is what keeps nodes from deadlocks.
-type needs struct {
-	write  map[event.Kind][]string
-	read   map[event.Kind][]string
-	claims [][32]byte
-	rows   map[event.Shelf][]string
-	hurry  bool // hardly wait for locks
-}
-
-func (s *Store) needs(commands []*pending) *needs {
-	n := &needs{write: map[event.Kind][]string{}, read: map[event.Kind][]string{}, rows: map[event.Shelf][]string{}}
+func (s *Store) needs(commands []*pending) *engine.Needs {
+	n := &engine.Needs{Write: map[event.Kind][]string{}, Read: map[event.Kind][]string{}, Rows: map[event.Shelf][]string{}}
 	for _, p := range commands {
 		for _, ref := range p.command.Write {
-			n.write[ref.Kind] = append(n.write[ref.Kind], ref.ID)
+			n.Write[ref.Kind] = append(n.Write[ref.Kind], ref.ID)
 		}
 		for _, ref := range p.command.Read {
-			n.read[ref.Kind] = append(n.read[ref.Kind], ref.ID)
+			n.Read[ref.Kind] = append(n.Read[ref.Kind], ref.ID)
 		}
 		for _, c := range p.command.Claims {
-			n.claims = append(n.claims, c.Digest())
+			n.Claims = append(n.Claims, c.Digest())
 		}
 		for _, key := range p.command.Rows {
-			n.rows[key.Shelf] = append(n.rows[key.Shelf], key.Key)
+			n.Rows[key.Shelf] = append(n.Rows[key.Shelf], key.Key)
 		}
 	}
-	slices.SortFunc(n.claims, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
-	n.claims = slices.Compact(n.claims)
-	sortUnique(n.write)
-	sortUnique(n.read)
-	sortUnique(n.rows)
-	for kind, ids := range n.read {
-		n.read[kind] = without(ids, n.write[kind])
+	slices.SortFunc(n.Claims, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
+	n.Claims = slices.Compact(n.Claims)
+	sortUnique(n.Write)
+	sortUnique(n.Read)
+	sortUnique(n.Rows)
+	for kind, ids := range n.Read {
+		n.Read[kind] = without(ids, n.Write[kind])
 	}
 	return n
 }

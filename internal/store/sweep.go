@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/engine"
 )
 
 // Rows that have expired count as absent wherever they are read. Every node deletes them now and then, so that
@@ -64,16 +65,16 @@ func (s *Store) sweep(ctx context.Context) error {
 		expired := " FROM " + t.table + " WHERE expires > 0 AND expires < ? "
 		// Mostly there is nothing: a look at the index finds that out without a transaction that writes.
 		found := 0
-		err := s.engine.query(ctx, "SELECT 1"+expired+"LIMIT 1", []any{before}, func(scanner) error {
+		err := s.engine.Query(ctx, "SELECT 1"+expired+"LIMIT 1", []any{before}, func(engine.Scanner) error {
 			found = sweepRows
 			return nil
 		})
 		// What another node is deleting, or is about to put anew, is left to it.
-		text := s.engine.dialect("DELETE FROM " + t.table + " WHERE " + t.key + " IN (SELECT " + t.key + expired + "ORDER BY expires LIMIT ? /* FREE */) RETURNING 1")
+		text := s.engine.Dialect("DELETE FROM " + t.table + " WHERE " + t.key + " IN (SELECT " + t.key + expired + "ORDER BY expires LIMIT ? /* FREE */) RETURNING 1")
 		for err == nil && found == sweepRows {
 			found = 0
-			err = s.engine.transact(ctx, func(x executor) error {
-				return x.query(ctx, text, []any{before, int64(sweepRows)}, func(scanner) error {
+			err = s.engine.Transact(ctx, func(x engine.Executor) error {
+				return x.Query(ctx, text, []any{before, int64(sweepRows)}, func(engine.Scanner) error {
 					found++
 					return nil
 				})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/testdb"
 )
 
@@ -64,7 +65,7 @@ func rows(t *testing.T, s *Store) map[string]int {
 	t.Helper()
 	all := map[string]int{}
 	for _, table := range []string{"throttle", "idempotency", "secrets", "keys", "tokens"} {
-		err := s.engine.query(t.Context(), "SELECT count(*) FROM "+table, nil, func(scan scanner) error {
+		err := s.engine.Query(t.Context(), "SELECT count(*) FROM "+table, nil, func(scan engine.Scanner) error {
 			var n int
 			err := scan(&n)
 			all[table] = n
@@ -151,10 +152,10 @@ func TestNodesThatDeleteAtOnceLeaveEachOthersRowsAlone(t *testing.T) {
 		})
 	}
 	// A row that somebody holds is not waited for.
-	err := s.engine.transact(t.Context(), func(x executor) error {
+	err := s.engine.Transact(t.Context(), func(x engine.Executor) error {
 		all.Wait()
 		e.late.Store(int64(200 * time.Hour))
-		err := x.query(t.Context(), "SELECT 1 FROM throttle WHERE key = 'later' FOR UPDATE", nil, func(scanner) error { return nil })
+		err := x.Query(t.Context(), "SELECT 1 FROM throttle WHERE key = 'later' FOR UPDATE", nil, func(engine.Scanner) error { return nil })
 		if err != nil {
 			return err
 		}

@@ -284,7 +284,7 @@ func sealed(t *testing.T, e *env) {
 		if err != nil || row == nil {
 			t.Fatalf("no key %s: %v", keyID, err)
 		}
-		key, err := e.master.UnwrapDataKey(row.Value, keyID)
+		key, err := n.RootKey().UnwrapDataKey(row.Value, keyID)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -37,6 +37,8 @@ type Node interface {
 	event.Log
 	// Close answers what is queued, then stops.
 	Close() error
+	// RootKey is what the keys of personal data are wrapped with.
+	RootKey() secret.MasterKey
 	// Queued is how many commands wait for the writer.
 	Queued() int
 	// RebuildCheck tells where the stored state differs from what the log folds to.

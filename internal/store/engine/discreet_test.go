@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -11,9 +11,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
-	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/together"
 	"github.com/signet-idm/signet/internal/testdb"
 )
 
@@ -33,18 +31,17 @@ func TestAnErrorDoesNotTellWhereTheDatabaseIs(t *testing.T) {
 	if e.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	defer e.close()
-	kinds := map[event.Kind]event.Definition{"sign_in": oldThings}
-	s := &Store{engine: e, byName: kinds, sql: newStatements(kinds)}
-	nothing := func(executor) error { return nil }
+	defer e.Close()
+	nothing := func(Executor) error { return nil }
+	question := together.Question{SQL: "SELECT 1"}
 	for name, failed := range map[string]error{
-		"reading":    func() error { _, err := s.Record(t.Context(), event.Ref{Kind: "sign_in", ID: "x_1"}); return err }(),
-		"asking":     s.Ping(t.Context()),
-		"writing":    func() error { _, err := e.begin(t.Context(), &needs{}); e.rollback(t.Context()); return err }(),
-		"a change":   e.transact(t.Context(), nothing),
-		"a look":     e.snapshot(t.Context(), nothing),
-		"joining":    e.join(t.Context()),
-		"rebuilding": e.alone(t.Context(), nothing),
+		"reading":    e.Query(t.Context(), "SELECT 1", nil, nil),
+		"asking":     e.Ask(t.Context(), []together.Question{question, question}),
+		"writing":    func() error { _, err := e.Begin(t.Context(), &Needs{}); e.Rollback(t.Context()); return err }(),
+		"a change":   e.Transact(t.Context(), nothing),
+		"a look":     e.Snapshot(t.Context(), nothing),
+		"joining":    e.Join(t.Context()),
+		"rebuilding": e.Alone(t.Context(), nothing),
 	} {
 		if failed == nil || !strings.Contains(failed.Error(), "connecting to PostgreSQL failed: connection refused") {
 			t.Errorf("%s: %v", name, failed)
@@ -52,7 +49,7 @@ func TestAnErrorDoesNotTellWhereTheDatabaseIs(t *testing.T) {
 		}
 		wantDiscreet(t, name, failed, address)
 	}
-	_, _, err = Open(t.Context(), Options{Database: "postgres://someuser:somesecret@" + address + "/somedatabase"})
+	_, err = Open(t.Context(), Options{Database: "postgres://someuser:somesecret@" + address + "/somedatabase"})
 	if err == nil || !strings.Contains(err.Error(), address) || !strings.Contains(err.Error(), "connection refused") {
 		t.Errorf("whoever starts the program is told what does not answer: %v", err)
 	}
@@ -96,7 +93,7 @@ func TestAnErrorOfAConnectionStillSaysWhatIsWrong(t *testing.T) {
 func TestAnUnknownDatabaseIsNotNamed(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	address := strings.Replace(db.URL, "/signet_test_", "/somedatabase_", 1)
-	_, _, err := Open(t.Context(), Options{Database: address})
+	_, err := Open(t.Context(), Options{Database: address})
 	if err == nil || !strings.Contains(err.Error(), "SQLSTATE 3D000") {
 		t.Fatalf("%v", err)
 	}
@@ -111,12 +108,12 @@ func TestAStoppedNodeDoesNotKeepItsLocks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := testdb.New(t, testdb.Postgres)
-			engine, err := openPostgres(t.Context(), &Store{}, db.URL+c.parameter, false)
+			engine, err := Open(t.Context(), Options{Database: db.URL + c.parameter})
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer engine.close()
-			if err := engine.join(t.Context()); err != nil {
+			defer engine.Close()
+			if err := engine.Join(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 			var idle, wait string
@@ -125,48 +122,5 @@ func TestAStoppedNodeDoesNotKeepItsLocks(t *testing.T) {
 				t.Errorf("%s, %s, %v", idle, wait, err)
 			}
 		})
-	}
-}
-
-// TestANodeThatWasStoppedTooLongSaysSo: its transaction has been ended behind its back.
-func TestANodeThatWasStoppedTooLongSaysSo(t *testing.T) {
-	db := testdb.New(t, testdb.Postgres)
-	s, _, err := Open(t.Context(), Options{Database: db.URL, Master: secret.NewMasterKey()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	e := s.engine.(*pgEngine)
-	patience := func(d string) {
-		e.writing.Lock()
-		defer e.writing.Unlock()
-		e.config.RuntimeParams["idle_in_transaction_session_timeout"] = d
-		if e.conn != nil {
-			e.conn.Close(t.Context()) // the next one has it
-		}
-	}
-	patience("20ms")
-	put := func(decided func()) error {
-		return s.Do(t.Context(), event.Command{Decide: func(tx *event.Tx) error {
-			decided()
-			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Throttle, Key: "k"}, Value: []byte("v")})
-			return nil
-		}})
-	}
-	err = put(func() {
-		for ended := false; !ended; {
-			ended = true
-			_ = e.pool.QueryRow(t.Context(), "SELECT count(*) = 0 FROM pg_stat_activity WHERE datname = current_database() AND state = 'idle in transaction'").Scan(&ended)
-		}
-	})
-	if errs.KindOf(err) != errs.Unavailable {
-		t.Errorf("%v", err)
-	}
-	if row, err := s.Row(t.Context(), event.RowKey{Shelf: event.Throttle, Key: "k"}); row != nil || err != nil {
-		t.Errorf("%v, %v", row, err)
-	}
-	patience("10s")
-	if err := put(func() {}); err != nil {
-		t.Errorf("the next one: %v", err)
 	}
 }

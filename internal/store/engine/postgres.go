@@ -1,4 +1,4 @@
-package store
+package engine
 
 import (
 	"context"
@@ -38,7 +38,7 @@ type pgKind struct {
 }
 
 func newPgKind(k event.Definition) pgKind {
-	columns := stateColumns(k)
+	columns := StateColumns(k)
 	types := make([]string, len(columns))
 	sets := make([]string, len(columns))
 	for i, column := range columns {
@@ -47,7 +47,7 @@ func newPgKind(k event.Definition) pgKind {
 	}
 	names := strings.Join(columns, ", ")
 	rows := "unnest(" + strings.Join(types, ", ") + ") AS v(" + names + ")"
-	read := "SELECT " + allColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ANY($1)"
+	read := "SELECT " + AllColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ANY($1)"
 	return pgKind{
 		Definition: k,
 		read:       read,
@@ -62,7 +62,8 @@ func newPgKind(k event.Definition) pgKind {
 	}
 }
 
-func openPostgres(ctx context.Context, s *Store, database string, readOnly bool) (engine, error) {
+func openPostgres(ctx context.Context, o Options) (Engine, error) {
+	database, readOnly := o.Database, o.ReadOnly
 	config, err := pgxpool.ParseConfig(database)
 	if err != nil {
 		return nil, errors.New("the database address is not valid: it should look like postgres://user@host:5432/name") // err would quote the password
@@ -71,7 +72,7 @@ func openPostgres(ctx context.Context, s *Store, database string, readOnly bool)
 		config.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
 	}
 	e := &pgEngine{config: config.ConnConfig.Copy()}
-	for _, k := range s.kinds {
+	for _, k := range o.Kinds {
 		e.kinds = append(e.kinds, newPgKind(k))
 	}
 	// Our statements are few and each has one good plan, by primary key or along one index, whatever the values are: planning
@@ -99,7 +100,7 @@ func openPostgres(ctx context.Context, s *Store, database string, readOnly bool)
 	return e, nil
 }
 
-func (e *pgEngine) close() error {
+func (e *pgEngine) Close() error {
 	e.pool.Close()
 	if e.conn == nil {
 		return nil
@@ -126,15 +127,15 @@ func (e *pgEngine) text(sql string) string {
 // loads are the statements of the first pipeline, each with what to do with its rows.
 type loads struct {
 	batch pgx.Batch
-	each  []func(scanner) error
+	each  []func(Scanner) error
 }
 
-func (l *loads) queue(each func(scanner) error, sql string, args ...any) {
+func (l *loads) queue(each func(Scanner) error, sql string, args ...any) {
 	l.batch.Queue(sql, args...)
 	l.each = append(l.each, each)
 }
 
-func (e *pgEngine) begin(ctx context.Context, n *needs) (event.Loaded, error) {
+func (e *pgEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
 	e.writing.Lock()
 	used := e.conn != nil
 	loaded, err := e.load(ctx, n)
@@ -156,12 +157,12 @@ func (e *pgEngine) connect(ctx context.Context) error {
 	}
 	conn, err := pgx.ConnectConfig(ctx, e.config)
 	if err != nil {
-		return away(ctx, discreet(err))
+		return Away(ctx, discreet(err))
 	}
 	var joined bool
 	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(runLock)).Scan(&joined); err != nil {
 		conn.Close(ctx)
-		return away(ctx, discreet(err))
+		return Away(ctx, discreet(err))
 	}
 	if !joined {
 		conn.Close(ctx)
@@ -174,14 +175,14 @@ func (e *pgEngine) connect(ctx context.Context) error {
 var errRebuilding = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: 5 * time.Second,
 	Message: "the database is being rebuilt: try again when that is done"}
 
-func (e *pgEngine) join(ctx context.Context) error {
+func (e *pgEngine) Join(ctx context.Context) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	return e.connect(ctx)
 }
 
 // alone runs on the writer's connection: the lock and the transaction cannot outlive each other.
-func (e *pgEngine) alone(ctx context.Context, f func(executor) error) error {
+func (e *pgEngine) Alone(ctx context.Context, f func(Executor) error) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
 	if err := e.connect(ctx); err != nil {
@@ -189,7 +190,7 @@ func (e *pgEngine) alone(ctx context.Context, f func(executor) error) error {
 	}
 	var alone bool
 	if err := e.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(runLock)).Scan(&alone); err != nil {
-		return away(ctx, discreet(err))
+		return Away(ctx, discreet(err))
 	}
 	if !alone {
 		return ErrInUse
@@ -208,40 +209,40 @@ func (e *pgEngine) alone(ctx context.Context, f func(executor) error) error {
 	}))
 }
 
-func (e *pgEngine) load(ctx context.Context, n *needs) (event.Loaded, error) {
+func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
 	into := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
 	if err := e.connect(ctx); err != nil {
 		return into, err
 	}
 	l := &loads{}
 	l.queue(nil, "BEGIN")
-	if n.hurry {
+	if n.Hurry {
 		l.queue(nil, "SET LOCAL lock_timeout = '50ms'")
 	}
 	for i := range e.kinds {
 		k := &e.kinds[i]
-		record := func(scan scanner) error {
-			r, dest := scanRecord(k, true)
+		record := func(scan Scanner) error {
+			r, dest := ScanRecord(k, true)
 			if err := scan(dest...); err != nil {
 				return err
 			}
 			into.Records[r.Ref] = r
 			return nil
 		}
-		if ids := n.write[k.Name()]; len(ids) > 0 {
+		if ids := n.Write[k.Name()]; len(ids) > 0 {
 			l.queue(record, k.lock, ids)
 		}
-		if ids := n.read[k.Name()]; len(ids) > 0 {
+		if ids := n.Read[k.Name()]; len(ids) > 0 {
 			l.queue(record, k.read, ids)
 		}
 	}
-	if len(n.claims) > 0 {
-		digests := make([][]byte, len(n.claims))
-		for i, d := range n.claims {
+	if len(n.Claims) > 0 {
+		digests := make([][]byte, len(n.Claims))
+		for i, d := range n.Claims {
 			digests[i] = d[:]
 			into.Claims[d] = ""
 		}
-		l.queue(func(scan scanner) error {
+		l.queue(func(scan Scanner) error {
 			var digest []byte
 			var holder string
 			if err := scan(&digest, &holder); err != nil {
@@ -252,14 +253,14 @@ func (e *pgEngine) load(ctx context.Context, n *needs) (event.Loaded, error) {
 		}, "SELECT digest, object_id FROM claims WHERE digest = ANY($1)", digests)
 	}
 	for _, shelf := range event.Shelves {
-		keys := n.rows[shelf]
+		keys := n.Rows[shelf]
 		if len(keys) == 0 {
 			continue
 		}
 		for _, key := range keys {
 			into.Rows[event.RowKey{Shelf: shelf, Key: key}] = nil
 		}
-		l.queue(func(scan scanner) error {
+		l.queue(func(scan Scanner) error {
 			r := &event.Row{RowKey: event.RowKey{Shelf: shelf}}
 			if err := scan(&r.Key, &r.Value, &r.Expires); err != nil {
 				return err
@@ -268,7 +269,7 @@ func (e *pgEngine) load(ctx context.Context, n *needs) (event.Loaded, error) {
 			return nil
 		}, "SELECT key, value, expires FROM "+string(shelf)+" WHERE key = ANY($1) ORDER BY key FOR NO KEY UPDATE", keys)
 	}
-	if n.hurry {
+	if n.Hurry {
 		l.queue(nil, "SET LOCAL lock_timeout = DEFAULT") // the head of the log is worth waiting for
 	}
 	results := e.conn.SendBatch(ctx, &l.batch)
@@ -297,7 +298,7 @@ func (e *pgEngine) load(ctx context.Context, n *needs) (event.Loaded, error) {
 	return into, nil
 }
 
-func (e *pgEngine) commit(ctx context.Context, c *event.Changes) error {
+func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 	b := &pgx.Batch{}
 	for i := range e.kinds {
 		k := &e.kinds[i]
@@ -357,9 +358,9 @@ func (e *pgEngine) commit(ctx context.Context, c *event.Changes) error {
 	return nil
 }
 
-func (e *pgEngine) sync() error { return nil } // a COMMIT that was answered is durable
+func (e *pgEngine) Sync() error { return nil } // a COMMIT that was answered is durable
 
-func (e *pgEngine) rollback(ctx context.Context) {
+func (e *pgEngine) Rollback(ctx context.Context) {
 	defer e.writing.Unlock()
 	if e.conn == nil {
 		return
@@ -391,7 +392,7 @@ func (e *pgEngine) failed(ctx context.Context, err error) error {
 }
 
 // isConflict: a lost race for a name or a sequence, an object that moved, a deadlock, a serialization failure.
-func (e *pgEngine) isConflict(err error) bool {
+func (e *pgEngine) IsConflict(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	if !ok {
 		return false
@@ -403,17 +404,17 @@ func (e *pgEngine) isConflict(err error) bool {
 	return false
 }
 
-func (e *pgEngine) isLockTimeout(err error) bool {
+func (e *pgEngine) IsLockTimeout(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == "55P03"
 }
 
-func (e *pgEngine) isMissingTable(err error) bool {
+func (e *pgEngine) IsMissingTable(err error) bool {
 	pg, ok := errors.AsType[*pgconn.PgError](err)
 	return ok && pg.Code == "42P01"
 }
 
-// stateType is the type of the i-th of stateColumns; lookup columns are text.
+// stateType is the type of the i-th of StateColumns; lookup columns are text.
 func stateType(i int) string {
 	switch i {
 	case 2, 3, 4, 7:
@@ -457,7 +458,7 @@ func stateArrays(records []*event.Record, k *pgKind) []any {
 	return args
 }
 
-const insertEvents = "INSERT INTO events (" + eventColumns + ") " +
+const insertEvents = "INSERT INTO events (" + EventColumns + ") " +
 	"SELECT h.position - cardinality($1::text[]) + v.n, v.object_id, v.sequence, v.org_id, v.type, v.payload, v.sealed, v.key_id, v.prev_hash, v.actor, v.request_id, v.time " +
 	"FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[], $9::text[], $10::text[], $11::bigint[]) " +
 	"WITH ORDINALITY AS v(object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time, n), log_head h WHERE h.id = 1"
@@ -476,19 +477,19 @@ func eventArrays(events []event.Event) []any {
 	return []any{ids, sequences, orgs, types, payloads, sealed, keys, hashes, actors, requests, times}
 }
 
-func (e *pgEngine) query(ctx context.Context, sql string, args []any, each func(scanner) error) error {
-	return e.read(ctx, each, func(each func(scanner) error) error {
+func (e *pgEngine) Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error {
+	return e.read(ctx, each, func(each func(Scanner) error) error {
 		rows, err := e.pool.Query(ctx, e.text(sql), args...)
 		return scanPgRows(rows, err, each)
 	})
 }
 
-func (e *pgEngine) ask(ctx context.Context, questions []together.Question) error {
+func (e *pgEngine) Ask(ctx context.Context, questions []together.Question) error {
 	if len(questions) == 1 {
-		return e.query(ctx, questions[0].SQL, questions[0].Args, questions[0].Each)
+		return e.Query(ctx, questions[0].SQL, questions[0].Args, questions[0].Each)
 	}
 	at := 0
-	return e.read(ctx, func(scan scanner) error { return questions[at].Each(scan) }, func(each func(scanner) error) error {
+	return e.read(ctx, func(scan Scanner) error { return questions[at].Each(scan) }, func(each func(Scanner) error) error {
 		var b pgx.Batch
 		for _, q := range questions {
 			b.Queue(e.text(q.SQL), q.Args...)
@@ -506,9 +507,9 @@ func (e *pgEngine) ask(ctx context.Context, questions []together.Question) error
 }
 
 // read runs a query, and once more where a connection died while it lay in the pool and nothing has come yet.
-func (e *pgEngine) read(ctx context.Context, each func(scanner) error, query func(each func(scanner) error) error) error {
+func (e *pgEngine) read(ctx context.Context, each func(Scanner) error, query func(each func(Scanner) error) error) error {
 	scanned := false
-	watched := func(scan scanner) error {
+	watched := func(scan Scanner) error {
 		scanned = true
 		return each(scan)
 	}
@@ -526,7 +527,7 @@ func connectionLost(err error) bool {
 	return !ok || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "08")
 }
 
-func scanPgRows(rows pgx.Rows, err error, each func(scanner) error) error {
+func scanPgRows(rows pgx.Rows, err error, each func(Scanner) error) error {
 	if err != nil {
 		return err
 	}
@@ -545,21 +546,21 @@ type pgTx struct {
 	tx     pgx.Tx
 }
 
-func (x pgTx) exec(ctx context.Context, sql string, args ...any) error {
+func (x pgTx) Exec(ctx context.Context, sql string, args ...any) error {
 	_, err := x.tx.Exec(ctx, x.engine.text(sql), args...)
 	return err
 }
 
-func (x pgTx) query(ctx context.Context, sql string, args []any, each func(scanner) error) error {
+func (x pgTx) Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error {
 	rows, err := x.tx.Query(ctx, x.engine.text(sql), args...)
 	return scanPgRows(rows, err, each)
 }
 
-func (e *pgEngine) transact(ctx context.Context, f func(executor) error) error {
+func (e *pgEngine) Transact(ctx context.Context, f func(Executor) error) error {
 	return discreet(pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
 }
 
-func (e *pgEngine) snapshot(ctx context.Context, f func(executor) error) error {
+func (e *pgEngine) Snapshot(ctx context.Context, f func(Executor) error) error {
 	return discreet(pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
 }
@@ -567,10 +568,10 @@ func (e *pgEngine) snapshot(ctx context.Context, f func(executor) error) error {
 // schemaLock is any number that no other program on the same database uses.
 const schemaLock = 7_410_250_901
 
-func (e *pgEngine) lockSchema(ctx context.Context, x executor) error {
-	return x.query(ctx, "SELECT 1 FROM (SELECT pg_advisory_xact_lock(?::bigint)) l", []any{int64(schemaLock)}, func(scanner) error { return nil })
+func (e *pgEngine) LockSchema(ctx context.Context, x Executor) error {
+	return x.Query(ctx, "SELECT 1 FROM (SELECT pg_advisory_xact_lock(?::bigint)) l", []any{int64(schemaLock)}, func(Scanner) error { return nil })
 }
 
-func (e *pgEngine) dialect(sql string) string {
+func (e *pgEngine) Dialect(sql string) string {
 	return strings.NewReplacer("/* KEYED */", "", "/* BYTES */", `COLLATE "C"`, "/* LOCKED */", "FOR NO KEY UPDATE", "/* FREE */", "FOR UPDATE SKIP LOCKED").Replace(sql)
 }

@@ -1,11 +1,11 @@
-package store
+package engine
 
 import "github.com/signet-idm/signet/internal/event"
 
 const insertToken = "INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires, session, client, family, data) " +
 	"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
-const insertGrouping = "INSERT INTO groupings (name, object_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
+const InsertGrouping = "INSERT INTO groupings (name, object_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
 // writeBeside writes rows, groups and tokens, the same way on both engines. Rows that were looked for and absent are plainly
 // inserted: where another node was faster, that fails, and the batch decides again.
@@ -37,7 +37,7 @@ func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) err
 		}
 	}
 	for _, g := range c.Joined {
-		if err := exec(insertGrouping, g.Group, g.ObjectID); err != nil {
+		if err := exec(InsertGrouping, g.Group, g.ObjectID); err != nil {
 			return err
 		}
 	}

@@ -1,10 +1,11 @@
-package store
+package engine
 
 import (
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -18,13 +19,16 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/cache"
 	"github.com/signet-idm/signet/internal/store/together"
 )
 
 // sqliteEngine is the embedded database: one connection that writes, a pool that reads beside it (WAL). Inside a
 // batch it runs prepared single-row statements: in one process there is no round trip to save.
 type sqliteEngine struct {
-	store   *Store
+	byName  map[event.Kind]event.Definition
+	cache   *cache.Cache
+	log     *slog.Logger
 	kinds   map[event.Kind]sqliteKind
 	writers *sql.DB // exactly one connection
 	readers *sql.DB
@@ -47,9 +51,10 @@ type sqliteKind struct {
 	updates      map[uint64]string // by what else changes, see update
 }
 
-const sqliteInsertEvent = "INSERT INTO events (" + eventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+const sqliteInsertEvent = "INSERT INTO events (" + EventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
-func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engine, error) {
+func openSQLite(ctx context.Context, o Options) (Engine, error) {
+	path, readOnly := o.Database, o.ReadOnly
 	if !readOnly {
 		// Create the file ourselves, so that it is never readable by others, not even for a moment.
 		f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -73,12 +78,13 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 		q.Set("_txlock", "immediate") // the driver leaves transactions that only read alone
 		return (&url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}).String()
 	}
-	e := &sqliteEngine{store: s, path: abs, kinds: map[event.Kind]sqliteKind{}, prepared: map[string]*sql.Stmt{}}
-	for _, k := range s.kinds {
-		columns := stateColumns(k)
+	e := &sqliteEngine{cache: o.Cache, log: o.Log, path: abs, byName: map[event.Kind]event.Definition{}, kinds: map[event.Kind]sqliteKind{}, prepared: map[string]*sql.Stmt{}}
+	for _, k := range o.Kinds {
+		e.byName[k.Name()] = k
+		columns := StateColumns(k)
 		e.kinds[k.Name()] = sqliteKind{
-			load:    "SELECT " + allColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
-			insert:  "INSERT INTO " + k.Table() + " (" + strings.Join(columns, ", ") + ") VALUES (" + placeholders(len(columns)) + ")",
+			load:    "SELECT " + AllColumns(k) + ", k.value FROM " + k.Table() + " s LEFT JOIN keys k ON k.key = s.key_id WHERE s.id = ?",
+			insert:  "INSERT INTO " + k.Table() + " (" + strings.Join(columns, ", ") + ") VALUES (" + Placeholders(len(columns)) + ")",
 			updates: map[uint64]string{},
 		}
 	}
@@ -89,12 +95,12 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 		}
 		e.writers.SetMaxOpenConns(1)
 		if e.conn, err = e.writers.Conn(ctx); err != nil {
-			e.close()
+			e.Close()
 			return nil, fmt.Errorf("opening %s: %w", path, err)
 		}
 	}
 	if e.readers, err = sql.Open("sqlite", dsn("query_only(1)", "cache_size(-1000)")); err != nil {
-		e.close()
+		e.Close()
 		return nil, err
 	}
 	n := max(4, 2*runtime.GOMAXPROCS(0))
@@ -103,7 +109,7 @@ func openSQLite(ctx context.Context, s *Store, path string, readOnly bool) (engi
 	return e, nil
 }
 
-func (e *sqliteEngine) close() error {
+func (e *sqliteEngine) Close() error {
 	var all []error
 	// Statements of a single connection are not closed with it, and SQLite keeps a connection that has any.
 	for _, st := range e.prepared {
@@ -135,7 +141,7 @@ func (e *sqliteEngine) stmt(ctx context.Context, text string) (*sql.Stmt, error)
 	return st, err
 }
 
-func (e *sqliteEngine) exec(_ context.Context, text string, args ...any) error {
+func (e *sqliteEngine) Exec(_ context.Context, text string, args ...any) error {
 	// The driver watches a context that can end with a goroutine per statement; a batch is never cut short here.
 	ctx := context.Background()
 	st, err := e.stmt(ctx, text)
@@ -160,14 +166,14 @@ func (e *sqliteEngine) row(text string, args, dest []any) (found bool, err error
 	return err == nil, err
 }
 
-func (e *sqliteEngine) begin(ctx context.Context, n *needs) (event.Loaded, error) {
+func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
 	e.writing.Lock()
 	l := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
-	if err := e.exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+	if err := e.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return l, e.away(err)
 	}
 	e.open = true
-	for _, declared := range [...]map[event.Kind][]string{n.write, n.read} {
+	for _, declared := range [...]map[event.Kind][]string{n.Write, n.Read} {
 		for kind, ids := range declared {
 			for _, id := range ids {
 				r, err := e.load(event.Ref{Kind: kind, ID: id})
@@ -180,14 +186,14 @@ func (e *sqliteEngine) begin(ctx context.Context, n *needs) (event.Loaded, error
 			}
 		}
 	}
-	for _, digest := range n.claims {
+	for _, digest := range n.Claims {
 		holder := ""
 		if _, err := e.row("SELECT object_id FROM claims WHERE digest = ?", []any{digest[:]}, []any{&holder}); err != nil {
 			return l, e.away(err)
 		}
 		l.Claims[digest] = holder
 	}
-	for shelf, keys := range n.rows {
+	for shelf, keys := range n.Rows {
 		for _, key := range keys {
 			r := &event.Row{RowKey: event.RowKey{Shelf: shelf, Key: key}}
 			found, err := e.row("SELECT value, expires FROM "+string(shelf)+" WHERE key = ?", []any{key}, []any{&r.Value, &r.Expires})
@@ -206,12 +212,12 @@ func (e *sqliteEngine) begin(ctx context.Context, n *needs) (event.Loaded, error
 
 // load reads one object for the writer; nil when there is none.
 func (e *sqliteEngine) load(ref event.Ref) (*event.Record, error) {
-	cache := e.store.cache
+	cache := e.cache
 	if r := cache.Record(ref); r != nil && (r.KeyID == "" || r.WrappedKey != nil) {
 		return r, nil
 	}
 	moment := cache.Moment()
-	r, dest := scanRecord(e.store.byName[ref.Kind], true)
+	r, dest := ScanRecord(e.byName[ref.Kind], true)
 	found, err := e.row(e.kinds[ref.Kind].load, []any{ref.ID}, dest)
 	if !found || err != nil {
 		return nil, err
@@ -220,15 +226,15 @@ func (e *sqliteEngine) load(ref event.Ref) (*event.Record, error) {
 	return r, nil
 }
 
-func (e *sqliteEngine) commit(ctx context.Context, c *event.Changes) error {
+func (e *sqliteEngine) Commit(ctx context.Context, c *event.Changes) error {
 	if err := e.writeAll(ctx, c); err != nil {
 		return e.away(err)
 	}
-	if err := e.exec(ctx, "COMMIT"); err != nil {
-		e.store.cache.Clear() // nobody knows
+	if err := e.Exec(ctx, "COMMIT"); err != nil {
+		e.cache.Clear() // nobody knows
 		return e.away(err)
 	}
-	e.store.cache.Apply(c)
+	e.cache.Apply(c)
 	e.open = false
 	e.writing.Unlock()
 	return nil
@@ -236,7 +242,7 @@ func (e *sqliteEngine) commit(ctx context.Context, c *event.Changes) error {
 
 func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 	for _, r := range c.Created {
-		if err := e.exec(ctx, e.kinds[r.Kind].insert, stateValues(r)...); err != nil {
+		if err := e.Exec(ctx, e.kinds[r.Kind].insert, StateValues(r)...); err != nil {
 			return err
 		}
 	}
@@ -249,15 +255,15 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 		change := &c.Claims[i]
 		var err error
 		if change.Holder == "" {
-			err = e.exec(ctx, "DELETE FROM claims WHERE digest = ?", change.Digest[:])
+			err = e.Exec(ctx, "DELETE FROM claims WHERE digest = ?", change.Digest[:])
 		} else {
-			err = e.exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", change.Digest[:], change.Holder)
+			err = e.Exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", change.Digest[:], change.Holder)
 		}
 		if err != nil {
 			return err
 		}
 	}
-	if err := writeBeside(c, func(text string, args ...any) error { return e.exec(ctx, text, args...) }); err != nil {
+	if err := writeBeside(c, func(text string, args ...any) error { return e.Exec(ctx, text, args...) }); err != nil {
 		return err
 	}
 	if len(c.Events) == 0 {
@@ -269,11 +275,11 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 	}
 	for i := range c.Events {
 		c.Events[i].Position = head + int64(i) + 1
-		if err := e.exec(ctx, sqliteInsertEvent, eventValues(&c.Events[i])...); err != nil {
+		if err := e.Exec(ctx, sqliteInsertEvent, EventValues(&c.Events[i])...); err != nil {
 			return err
 		}
 	}
-	return e.exec(ctx, "UPDATE log_head SET position = ? WHERE id = 1", head+int64(len(c.Events)))
+	return e.Exec(ctx, "UPDATE log_head SET position = ? WHERE id = 1", head+int64(len(c.Events)))
 }
 
 // update writes what has changed of a record. SQLite renews the entries of every index on a column it is told to set,
@@ -296,7 +302,7 @@ func (e *sqliteEngine) update(ctx context.Context, old, r *event.Record) error {
 	k := e.kinds[r.Kind]
 	text, known := k.updates[which]
 	if !known {
-		definition := e.store.byName[r.Kind]
+		definition := e.byName[r.Kind]
 		text = "UPDATE " + definition.Table() + " SET sequence = ?, changed = ?, hash = ?, doc = ?"
 		for i, column := range definition.Columns() {
 			if which&(1<<i) != 0 {
@@ -309,14 +315,14 @@ func (e *sqliteEngine) update(ctx context.Context, old, r *event.Record) error {
 		text += " WHERE id = ?"
 		k.updates[which] = text
 	}
-	return e.exec(ctx, text, append(args, r.ID)...)
+	return e.Exec(ctx, text, append(args, r.ID)...)
 }
 
-func (e *sqliteEngine) rollback(context.Context) {
+func (e *sqliteEngine) Rollback(context.Context) {
 	if e.open {
 		e.open = false
-		if err := e.exec(context.Background(), "ROLLBACK"); err != nil {
-			e.store.log.Warn("rolling back", "error", err)
+		if err := e.Exec(context.Background(), "ROLLBACK"); err != nil {
+			e.log.Warn("rolling back", "error", err)
 		}
 	}
 	e.writing.Unlock()
@@ -335,16 +341,16 @@ func (e *sqliteEngine) away(err error) error {
 		Message: "the database cannot be written: the outcome may be unknown, so read before you try again"}
 }
 
-func (e *sqliteEngine) isConflict(error) bool { return false } // one writer: nobody to lose a race to
+func (e *sqliteEngine) IsConflict(error) bool { return false } // one writer: nobody to lose a race to
 
-func (e *sqliteEngine) isLockTimeout(error) bool { return false }
+func (e *sqliteEngine) IsLockTimeout(error) bool { return false }
 
-func (e *sqliteEngine) isMissingTable(err error) bool {
+func (e *sqliteEngine) IsMissingTable(err error) bool {
 	se, ok := errors.AsType[*sqlite.Error](err)
 	return ok && se.Code() == sqlite3.SQLITE_ERROR
 }
 
-func (e *sqliteEngine) query(ctx context.Context, text string, args []any, each func(scanner) error) error {
+func (e *sqliteEngine) Query(ctx context.Context, text string, args []any, each func(Scanner) error) error {
 	st, err := e.reader(ctx, text)
 	if err != nil {
 		return err
@@ -353,9 +359,9 @@ func (e *sqliteEngine) query(ctx context.Context, text string, args []any, each 
 	return scanRows(each)(st.QueryContext(context.WithoutCancel(ctx), args...))
 }
 
-func (e *sqliteEngine) ask(ctx context.Context, questions []together.Question) error {
+func (e *sqliteEngine) Ask(ctx context.Context, questions []together.Question) error {
 	for _, q := range questions {
-		if err := e.query(ctx, q.SQL, q.Args, q.Each); err != nil {
+		if err := e.Query(ctx, q.SQL, q.Args, q.Each); err != nil {
 			return err
 		}
 	}
@@ -377,7 +383,7 @@ func (e *sqliteEngine) reader(ctx context.Context, text string) (*sql.Stmt, erro
 	return st, nil
 }
 
-func scanRows(each func(scanner) error) func(*sql.Rows, error) error {
+func scanRows(each func(Scanner) error) func(*sql.Rows, error) error {
 	return func(rows *sql.Rows, err error) error {
 		if err != nil {
 			return err
@@ -410,7 +416,7 @@ func (x sqliteTx) stmt(ctx context.Context, text string) (*sql.Stmt, error) {
 	return st, err
 }
 
-func (x sqliteTx) exec(ctx context.Context, text string, args ...any) error {
+func (x sqliteTx) Exec(ctx context.Context, text string, args ...any) error {
 	st, err := x.stmt(ctx, text)
 	if err != nil {
 		return err
@@ -419,7 +425,7 @@ func (x sqliteTx) exec(ctx context.Context, text string, args ...any) error {
 	return err
 }
 
-func (x sqliteTx) query(ctx context.Context, text string, args []any, each func(scanner) error) error {
+func (x sqliteTx) Query(ctx context.Context, text string, args []any, each func(Scanner) error) error {
 	st, err := x.stmt(ctx, text)
 	if err != nil {
 		return err
@@ -427,9 +433,9 @@ func (x sqliteTx) query(ctx context.Context, text string, args []any, each func(
 	return scanRows(each)(st.QueryContext(ctx, args...))
 }
 
-func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) error {
+func (e *sqliteEngine) Transact(ctx context.Context, f func(Executor) error) error {
 	if e.conn == nil {
-		return e.snapshot(ctx, f)
+		return e.Snapshot(ctx, f)
 	}
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -437,7 +443,7 @@ func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) err
 	if err != nil {
 		return err
 	}
-	defer e.store.cache.Clear()
+	defer e.cache.Clear()
 	defer tx.Rollback()
 	if err := f(sqliteTx{tx, map[string]*sql.Stmt{}}); err != nil {
 		return err
@@ -445,13 +451,13 @@ func (e *sqliteEngine) transact(ctx context.Context, f func(executor) error) err
 	if err := tx.Commit(); err != nil {
 		return err
 	}
-	return e.sync()
+	return e.Sync()
 }
 
 // sync makes what was committed durable. SQLite could do that in every COMMIT (synchronous=FULL), but then the writer
 // would stand still meanwhile; with NORMAL it syncs at checkpoints only, and the log of this database is synced
 // here, with the same promise to whoever waits.
-func (e *sqliteEngine) sync() error {
+func (e *sqliteEngine) Sync() error {
 	e.syncing.Lock()
 	defer e.syncing.Unlock()
 	if e.wal == nil {
@@ -464,14 +470,14 @@ func (e *sqliteEngine) sync() error {
 	return e.wal.Sync()
 }
 
-func (e *sqliteEngine) join(context.Context) error { return nil }
+func (e *sqliteEngine) Join(context.Context) error { return nil }
 
 // alone: the lock of the data directory has kept other processes out.
-func (e *sqliteEngine) alone(ctx context.Context, f func(executor) error) error {
-	return e.transact(ctx, f)
+func (e *sqliteEngine) Alone(ctx context.Context, f func(Executor) error) error {
+	return e.Transact(ctx, f)
 }
 
-func (e *sqliteEngine) snapshot(ctx context.Context, f func(executor) error) error {
+func (e *sqliteEngine) Snapshot(ctx context.Context, f func(Executor) error) error {
 	tx, err := e.readers.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
@@ -480,8 +486,8 @@ func (e *sqliteEngine) snapshot(ctx context.Context, f func(executor) error) err
 	return f(sqliteTx{tx, map[string]*sql.Stmt{}})
 }
 
-func (e *sqliteEngine) lockSchema(context.Context, executor) error { return nil } // BEGIN IMMEDIATE has done it
+func (e *sqliteEngine) LockSchema(context.Context, Executor) error { return nil } // BEGIN IMMEDIATE has done it
 
-func (e *sqliteEngine) dialect(text string) string {
+func (e *sqliteEngine) Dialect(text string) string {
 	return strings.NewReplacer("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY", "/* KEYED */", "WITHOUT ROWID", "BYTEA", "BLOB").Replace(text)
 }

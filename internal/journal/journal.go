@@ -1,0 +1,75 @@
+// Package journal shows the events of the log to people and programs outside: whole, with the personal part opened where it is
+// still there, and found by what they are about.
+package journal
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+)
+
+// Entry is an event as it is shown. Where it stands in the whole log is not told: that would tell how much others do.
+type Entry struct {
+	ID        string // of the object and the sequence, see ID
+	ObjectID  string
+	Kind      event.Kind
+	Sequence  uint64
+	OrgID     string // empty: of the installation
+	Type      event.Type
+	Actor     string
+	RequestID string
+	Time      time.Time
+	Payload   json.RawMessage // what changed, without personal data
+	Personal  json.RawMessage // nil where there is nothing personal, or it was erased, or nobody asked
+	Erased    bool            // there was something personal
+}
+
+// ID names an event for good.
+func ID(e *event.Event) string { return e.ObjectID + "." + strconv.FormatUint(e.Sequence, 10) }
+
+// Show makes an entry of an event. The personal part is opened where personal is set.
+func Show(ctx context.Context, r event.Reader, root secret.MasterKey, e *event.Event, personal bool) (*Entry, error) {
+	shown := &Entry{ID: ID(e), ObjectID: e.ObjectID, Kind: e.Type.Kind(), Sequence: e.Sequence, OrgID: e.Org, Type: e.Type, Actor: e.Actor,
+		RequestID: e.RequestID, Time: event.Time(e.Time), Payload: json.RawMessage(e.Payload)}
+	opened, erased, err := event.Personal(ctx, r, root, e)
+	if err != nil {
+		return nil, err
+	}
+	shown.Erased = erased
+	if personal && opened != nil {
+		shown.Personal = opened
+	}
+	return shown, nil
+}
+
+// Filter says which events are meant. The zero value means all.
+type Filter struct {
+	OrgIDs   []string // empty: all, and those of the installation
+	ObjectID string
+	Actor    string
+	Types    []string // a type, or a kind with a star: user.*; empty: all
+	From, To int64    // microseconds, To not included; 0: no bound
+}
+
+// Matches tells whether an event is meant.
+func (f *Filter) Matches(e *event.Event) bool {
+	return (len(f.OrgIDs) == 0 || slices.Contains(f.OrgIDs, e.Org)) &&
+		(f.ObjectID == "" || f.ObjectID == e.ObjectID) &&
+		(f.Actor == "" || f.Actor == e.Actor) &&
+		(f.From == 0 || e.Time >= f.From) && (f.To == 0 || e.Time < f.To) &&
+		(len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t string) bool { return matchesType(t, e.Type) }))
+}
+
+func matchesType(pattern string, t event.Type) bool {
+	kind, all := strings.CutSuffix(pattern, ".*")
+	if all {
+		return string(t.Kind()) == kind
+	}
+	return pattern == string(t)
+}

@@ -1,0 +1,39 @@
+package journal
+
+import (
+	"testing"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+func TestFilter(t *testing.T) {
+	e := &event.Event{ObjectID: "usr_1", Sequence: 3, Org: "org_a", Type: "user.profile_changed.v1", Origin: event.Origin{Actor: "usr_2"}, Time: 1000}
+	for _, c := range []struct {
+		name   string
+		filter Filter
+		want   bool
+	}{
+		{"everything", Filter{}, true},
+		{"its organization", Filter{OrgIDs: []string{"org_b", "org_a"}}, true},
+		{"others", Filter{OrgIDs: []string{"org_b"}}, false},
+		{"its object", Filter{ObjectID: "usr_1"}, true},
+		{"another object", Filter{ObjectID: "usr_2"}, false},
+		{"its actor", Filter{Actor: "usr_2"}, true},
+		{"another actor", Filter{Actor: "usr_1"}, false},
+		{"its type", Filter{Types: []string{"org.added.v1", "user.profile_changed.v1"}}, true},
+		{"its kind", Filter{Types: []string{"user.*"}}, true},
+		{"another kind", Filter{Types: []string{"use.*", "user.profile_changed", "user"}}, false},
+		{"from its time on", Filter{From: 1000}, true},
+		{"from later", Filter{From: 1001}, false},
+		{"until its time", Filter{To: 1000}, false},
+		{"until later", Filter{To: 1001}, true},
+		{"one of two things", Filter{ObjectID: "usr_1", Actor: "usr_1"}, false},
+	} {
+		if got := c.filter.Matches(e); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+	}
+	if ID(e) != "usr_1.3" {
+		t.Error(ID(e))
+	}
+}

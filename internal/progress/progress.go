@@ -1,0 +1,90 @@
+// Package progress shows a person at a terminal how far a long command has come, and tells a log file now and then.
+package progress
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	redraw = 100 * time.Millisecond // on a terminal
+	report = 10 * time.Second       // elsewhere: a line each
+	width  = 30
+)
+
+// Bar shows how much of something is done. A nil one shows nothing. Safe for concurrent use.
+type Bar struct {
+	out      io.Writer
+	what     string // such as "events"
+	terminal bool
+	clock    func() time.Time
+
+	mu          sync.Mutex
+	done, total int64 // total 0: nobody knows
+	began, last time.Time
+	drawn       bool
+}
+
+// New makes a bar on out. terminal says that a line can be drawn over.
+func New(out io.Writer, terminal bool, what string, total int64) *Bar {
+	b := &Bar{out: out, terminal: terminal, what: what, total: total, clock: time.Now}
+	b.began = b.clock()
+	b.last = b.began
+	return b
+}
+
+// Add says that so much more is done.
+func (b *Bar) Add(n int64) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done += n
+	now, pause := b.clock(), report
+	if b.terminal {
+		pause = redraw
+	}
+	if now.Sub(b.last) >= pause {
+		b.last = now
+		b.draw(now)
+	}
+}
+
+// End shows the last state. It is for what comes to an end and for what is given up alike.
+func (b *Bar) End() {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.draw(b.clock())
+	if b.terminal && b.drawn {
+		fmt.Fprintln(b.out)
+	}
+}
+
+func (b *Bar) draw(now time.Time) {
+	took := now.Sub(b.began)
+	line := fmt.Sprintf("%d %s", b.done, b.what)
+	if b.total > 0 {
+		part := min(float64(b.done)/float64(b.total), 1)
+		full := int(part * width)
+		line = fmt.Sprintf("[%s%s] %3.0f %%  %d of %d %s", strings.Repeat("#", full), strings.Repeat("-", width-full), 100*part, b.done, b.total, b.what)
+	}
+	if seconds := took.Seconds(); seconds > 0 {
+		line += fmt.Sprintf("  %.0f/s", float64(b.done)/seconds)
+		if left := b.total - b.done; left > 0 && b.done > 0 {
+			line += "  " + time.Duration(float64(took)*float64(left)/float64(b.done)).Round(time.Second).String() + " left"
+		}
+	}
+	if b.terminal {
+		fmt.Fprintf(b.out, "\r\x1b[K%s", line)
+	} else {
+		fmt.Fprintln(b.out, line)
+	}
+	b.drawn = true
+}

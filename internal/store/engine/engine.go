@@ -1,0 +1,112 @@
+// Package engine is what SQLite and PostgreSQL do differently: transactions, the writer's statements, and what errors mean. What a
+// statement is about is the store's business.
+package engine
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/cache"
+	"github.com/signet-idm/signet/internal/store/together"
+)
+
+// Options of Open.
+type Options struct {
+	Database string // a file, or postgres://…
+	Kinds    []event.Definition
+	Cache    *cache.Cache // of the embedded database; told of every change
+	Log      *slog.Logger
+	ReadOnly bool
+}
+
+// IsPostgres tells whether a database address means PostgreSQL.
+func IsPostgres(database string) bool {
+	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
+}
+
+// Open connects.
+func Open(ctx context.Context, o Options) (Engine, error) {
+	if IsPostgres(o.Database) {
+		return openPostgres(ctx, o)
+	}
+	return openSQLite(ctx, o)
+}
+
+// Scanner reads the columns of one row.
+type Scanner = func(dest ...any) error
+
+// Executor runs statements in one transaction.
+type Executor interface {
+	Exec(ctx context.Context, sql string, args ...any) error
+	Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error
+}
+
+// Engine is what SQLite and PostgreSQL do differently.
+type Engine interface {
+	// Begin starts the writer's transaction and reads what a batch needs. Objects to write are locked.
+	Begin(ctx context.Context, n *Needs) (event.Loaded, error)
+	// Commit writes a batch and commits; Sync makes it durable. A lost race is an error for which IsConflict holds; an *errs.Error says that
+	// storage is away. After any error the transaction is to be rolled back.
+	Commit(ctx context.Context, c *event.Changes) error
+	Rollback(ctx context.Context)
+	// Sync returns when everything committed before it was called is on the disk. It may run beside the next batch.
+	Sync() error
+
+	// Query reads outside any transaction.
+	Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error
+	// Ask is Query for several at once.
+	Ask(ctx context.Context, questions []together.Question) error
+	// Transact runs f in a transaction of its own that writes.
+	Transact(ctx context.Context, f func(Executor) error) error
+	// Join makes the node one of those that Alone waits for. It fails while a rebuild is running.
+	Join(ctx context.Context) error
+	// Alone is Transact for as long as no other node writes, and keeps every node from it meanwhile. It fails with
+	// ErrInUse where a node is running.
+	Alone(ctx context.Context, f func(Executor) error) error
+	// Snapshot runs f in a transaction that only reads and sees one state of the database throughout.
+	Snapshot(ctx context.Context, f func(Executor) error) error
+	// LockSchema keeps other nodes from migrating until the transaction ends.
+	LockSchema(ctx context.Context, x Executor) error
+
+	// Dialect turns a shared statement of the schema into this engine's.
+	Dialect(sql string) string
+	IsConflict(err error) bool
+	// IsLockTimeout tells of a conflict that somebody else kept a lock for too long.
+	IsLockTimeout(err error) bool
+	IsMissingTable(err error) bool
+	Close() error
+}
+
+// Needs is what a batch looks at: per kind the objects to lock and those only to read, claims and rows. All sorted,
+// because the order of locks is what keeps nodes from deadlocks.
+type Needs struct {
+	Write  map[event.Kind][]string
+	Read   map[event.Kind][]string
+	Claims [][32]byte
+	Rows   map[event.Shelf][]string
+	Hurry  bool // hardly wait for locks
+}
+
+// ErrInUse says that nodes are running on a PostgreSQL database that a rebuild needs for itself.
+var ErrInUse = errors.New("other signet nodes are running on this database: stop all of them first")
+
+// ErrDeadline says that whoever asked waits no longer.
+var ErrDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
+	"the deadline passed before the answer was there: the outcome may be unknown, so read before you try again")
+
+// Away is how a failing database looks from outside. The cause is for the log only.
+func Away(ctx context.Context, err error) error {
+	if err == nil {
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ErrDeadline.Because(err)
+	}
+	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
+		Message: "the database does not answer: try again in a moment"}
+}

@@ -1,0 +1,3 @@
+-- Events are listed by the organization they are of, and by who caused them.
+CREATE INDEX events_org ON events (org_id, position);
+CREATE INDEX events_actor ON events (actor, position);
