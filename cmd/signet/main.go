@@ -109,6 +109,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	}
 	defer s.Close()
 	return s.Serve(ctx, func() {
+		defer releaseStart()
 		ready := []any{"url", s.URL(), "listen", s.Addr().String()}
 		if metrics := s.MetricsAddr(); metrics != nil {
 			ready = append(ready, "metrics", metrics.String())
@@ -130,6 +131,12 @@ func tuneMemory() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(128 << 20)
 	}
+}
+
+// releaseStart gives back the memory that only the start has needed.
+func releaseStart() {
+	debug.FreeOSMemory()
+	releaseProgram()
 }
 
 // greet shows the first administrator to a person at a terminal, once.
