@@ -26,7 +26,7 @@ func (c *backupCmd) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%s: %d events, the last at position %d, %d bytes, checked\n", report.Path, report.Events, report.Position, report.Size)
-	fmt.Printf("The master key is not in it, and without the key it cannot be read: keep a copy of %s apart from the backups.\n", c.keyPlace())
+	fmt.Printf("The master key is not in it, and without the key it cannot be restored: keep a copy of %s apart from the backups.\n", c.keyPlace())
 	return nil
 }
 

@@ -69,6 +69,9 @@ func Backup(ctx context.Context, c Config, target string, progress Progress) (*B
 		}
 		return report.count(ctx, made)
 	})
+	if ctx.Err() != nil {
+		return nil, errors.New("the backup was stopped, and nothing of it is left")
+	}
 	if err != nil {
 		return nil, fmt.Errorf("writing the backup: %w", err)
 	}
