@@ -3,7 +3,9 @@ package server
 import (
 	"bytes"
 	"context"
+	"database/sql"
 	"encoding/base64"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -175,6 +177,7 @@ func TestWhatIsNotRestored(t *testing.T) {
 		{"a database in use", live, key, "make one with signet backup"},
 		{"half a backup", file("half", text[:len(text)/2]), key, ""},
 		{"a damaged one", file("damaged", damaged), key, ""},
+		{"one with an index that is not the table's", misindexed(t, text), key, "damaged"},
 		{"one whose history was changed", file("changed", changed), key, "nothing was restored"},
 	} {
 		t.Run(w.name, func(t *testing.T) {
@@ -206,6 +209,38 @@ func TestWhatIsNotRestored(t *testing.T) {
 			t.Errorf("beside %s: %v", name, err)
 		}
 	}
+}
+
+// misindexed takes rows out of a table behind the back of one of its indexes: no query of a check would notice.
+func misindexed(t *testing.T, backup []byte) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "misindexed")
+	must(t, os.WriteFile(path, backup, 0o600))
+	const name = "tokens_listed"
+	var root int
+	var text string
+	for _, step := range []func(db *sql.DB) error{
+		func(db *sql.DB) error {
+			err := db.QueryRow("SELECT rootpage, sql FROM sqlite_master WHERE name = ?", name).Scan(&root, &text)
+			if err == nil {
+				_, err = db.Exec("DELETE FROM sqlite_master WHERE name = ?", name)
+			}
+			return err
+		},
+		func(db *sql.DB) error {
+			_, err := db.Exec("DELETE FROM tokens")
+			return err
+		},
+		func(db *sql.DB) error {
+			_, err := db.Exec("INSERT INTO sqlite_master (type, name, tbl_name, rootpage, sql) VALUES ('index', ?, 'tokens', ?, ?)", name, root, text)
+			return err
+		},
+	} {
+		db, err := sql.Open("sqlite", "file:"+path+"?_pragma=writable_schema(1)")
+		must(t, err)
+		must(t, errors.Join(step(db), db.Close()))
+	}
+	return path
 }
 
 func TestARestoreThatWasCutOffIsNoInstallation(t *testing.T) {

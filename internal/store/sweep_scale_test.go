@@ -48,7 +48,7 @@ func (x *counting) Query(ctx context.Context, sql string, args []any, each func(
 
 // TestScaleManyExpiredRowsGoWhileOthersWrite: nobody who writes waits for long because much has expired at once.
 func TestScaleManyExpiredRowsGoWhileOthersWrite(t *testing.T) {
-	expired := 6_000
+	expired := 2_000
 	if os.Getenv("SIGNET_SCALE") != "" {
 		expired = 100_000
 	}
