@@ -217,7 +217,7 @@ func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progr
 		return nil, fmt.Errorf("copying the backup: %w", err)
 	}
 	if err := engine.CheckFile(ctx, path, true); err != nil {
-		return nil, err
+		return nil, fmt.Errorf("the backup is not in order, and nothing was restored: %w", err)
 	}
 	if report, err = checkAll(ctx, path, master, log); err != nil {
 		return nil, err

@@ -175,8 +175,8 @@ func TestWhatIsNotRestored(t *testing.T) {
 		{"text", file("text", []byte("hello")), key, "it is not a database file"},
 		{"nothing", file("empty", nil), key, "it is not a database file"},
 		{"a database in use", live, key, "make one with signet backup"},
-		{"half a backup", file("half", text[:len(text)/2]), key, ""},
-		{"a damaged one", file("damaged", damaged), key, ""},
+		{"half a backup", file("half", text[:len(text)/2]), key, "malformed"},
+		{"a damaged one", file("damaged", damaged), key, "nothing was restored"},
 		{"one with an index that is not the table's", misindexed(t, text), key, "damaged"},
 		{"one whose history was changed", file("changed", changed), key, "nothing was restored"},
 	} {

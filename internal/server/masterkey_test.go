@@ -80,11 +80,11 @@ func (s *Server) signIn(t *testing.T, org string) string {
 
 // belongings are what an installation has that hangs on its keys.
 type belongings struct {
-	org, session, factored string // an organization, and sessions of its owner without and with a second factor
-	totp                   string
-	begun                  time.Time
-	codes                  []any
-	provider, page, keys   string
+	org, session         string // an organization, and a session of its owner
+	totp                 string
+	begun                time.Time
+	codes                []any
+	provider, page, keys string
 }
 
 const (
