@@ -42,6 +42,11 @@ type cli struct {
 		List   listKeysCmd   `cmd:"" help:"Show the keys that tokens are signed with. May run beside a server."`
 		Rotate rotateKeysCmd `cmd:"" help:"Make new keys that tokens are signed with. On the embedded database the server must be stopped."`
 	} `cmd:"" help:"The keys that tokens are signed with."`
+	Backup    backupCmd  `cmd:"" help:"Copy the embedded database into a new file. May run beside a server."`
+	Restore   restoreCmd `cmd:"" help:"Make a backup the database of a data directory that has none."`
+	MasterKey struct {
+		Rotate rotateMasterKeyCmd `cmd:"" help:"Make a new master key. On the embedded database the server must be stopped."`
+	} `cmd:"" help:"The key that everything in the database is sealed with."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -154,7 +154,7 @@ func (d *Dir) MasterKey(text, file string, create bool) (secret.MasterKey, error
 		return makeKey(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return key, fmt.Errorf("the database holds an installation, but its master key is not in %s: put it back, or give it with --master-key-file or SIGNET_MASTER_KEY", path)
+		return key, fmt.Errorf("the data is that of an installation, but its master key is not in %s: put it there, or give it with --master-key-file or SIGNET_MASTER_KEY", path)
 	}
 	return key, err
 }

@@ -35,6 +35,16 @@ func LoadOrCreateKeyFile(path string, create bool) (key MasterKey, created bool,
 	return key, true, nil
 }
 
+// CreateKeyFile makes a key and a file for it as LoadOrCreateKeyFile does. Errors wrap fs.ErrExist when there is a file already:
+// it is left as it is.
+func CreateKeyFile(path string) (MasterKey, error) {
+	key := NewMasterKey()
+	if err := createKeyFile(path, key); err != nil {
+		return MasterKey{}, err
+	}
+	return key, nil
+}
+
 func loadKeyFile(path string) (MasterKey, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -242,7 +242,12 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	if !filled && !starting {
 		return none, errors.New("there is no installation here yet: signet start makes one")
 	}
-	master, err := s.dir.MasterKey(s.config.MasterKey, s.config.MasterKeyFile, !filled)
+	if !filled && s.config.Database == "" {
+		if err := s.dir.CutOff(); err != nil {
+			return none, err
+		}
+	}
+	master, err := s.masterKey(ctx, database, filled)
 	if err != nil {
 		return none, err
 	}
