@@ -27,6 +27,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/cache"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/proof"
 	"github.com/signet-idm/signet/internal/store/together"
 )
 
@@ -48,6 +49,7 @@ type Options struct {
 	ReadOnly bool             // never writes, runs beside a server
 
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
+	SealInterval  time.Duration // how long to wait for more events before the log is sealed up to them; a second when 0
 
 	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
 }
@@ -77,6 +79,7 @@ type Store struct {
 	stopping chan struct{}
 	stopped  chan struct{} // closed once the writer has answered everything it ever will
 	sweeping chan struct{} // closed once nobody deletes what has expired any more
+	sealing  chan struct{} // closed once the log is sealed for the last time
 	closing  sync.Once
 	closed   error
 }
@@ -87,7 +90,7 @@ var _ event.Log = (*Store)(nil)
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema,
-		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
+		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -133,6 +136,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.records, s.provers = together.Add(reader, s.askRecords), together.Add(reader, s.askProvers)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
+		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
 	}
 	return s, created, nil
 }
@@ -197,23 +201,35 @@ func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool,
 		case have[keyCheck] == nil && readOnly:
 			return errors.New("the database is empty")
 		case have[keyCheck] == nil:
-			created, s.root = true, secret.NewMasterKey()
-			for name, value := range map[string][]byte{keyCheck: want, rootKey: s.given.WrapKey(s.root)} {
-				if err := x.Exec(ctx, "INSERT INTO meta (name, value) VALUES (?, ?)", name, value); err != nil {
-					return err
-				}
+			created = true
+			if err := x.Exec(ctx, insertMeta, keyCheck, want); err != nil || !s.seals() {
+				s.root = s.given
+				return err
 			}
-			return nil
+			return s.bindRoot(ctx, x, secret.NewMasterKey())
 		case !constantTimeEqual(have[keyCheck], want):
 			return ErrWrongKey
-		case have[rootKey] == nil: // from before there was one
+		case have[rootKey] == nil && (readOnly || !s.seals()):
 			s.root = s.given
 			return nil
+		case have[rootKey] == nil: // from before there was one
+			return s.bindRoot(ctx, x, s.given)
 		}
 		s.root, err = s.given.UnwrapKey(have[rootKey])
 		return err
 	})
 	return created, err
+}
+
+const insertMeta = "INSERT INTO meta (name, value) VALUES (?, ?)"
+
+// bindRoot gives a database its root key. From then on its log is sealed: the first checkpoint is written with the key, once and for all.
+func (s *Store) bindRoot(ctx context.Context, x engine.Executor, root secret.MasterKey) error {
+	s.root = root
+	if err := x.Exec(ctx, insertMeta, rootKey, s.given.WrapKey(root)); err != nil {
+		return err
+	}
+	return proof.Begin(ctx, x, root)
 }
 
 // RootKey is what everything in the database is kept and counted with. The master key may change; this one stays.
@@ -226,6 +242,7 @@ func (s *Store) Close() error {
 		if s.queue != nil {
 			<-s.stopped
 			<-s.sweeping
+			<-s.sealing
 		}
 		s.closed = s.engine.Close()
 	})
