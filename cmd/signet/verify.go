@@ -34,7 +34,7 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 			fmt.Printf("%d events were looked at\n%s\n", report.Events, report.Finding)
 			return errAltered
 		}
-		fmt.Printf("%d events of %d objects\n%d checkpoints\n%d events are not sealed yet", report.Events, report.Objects, report.Checkpoints, report.Unsealed)
+		fmt.Printf("%d events of %d objects, %d checkpoints\n%d events are not sealed yet", report.Events, report.Objects, report.Checkpoints, report.Unsealed)
 		if report.Unsealed > 0 {
 			fmt.Printf(", the first of %s", event.Time(report.Since).Format(time.RFC3339))
 		}
