@@ -35,6 +35,7 @@ type cli struct {
 
 	Start   startCmd   `cmd:"" help:"Run the server. The first start sets everything up."`
 	Rebuild rebuildCmd `cmd:"" help:"Fold the state tables anew from the log, or check that they are what it says."`
+	Verify  verifyCmd  `cmd:"" help:"Check that the log is as it was written. May run beside a server."`
 	Admin   struct {
 		Recover recoverCmd `cmd:"" help:"Make a new administrator token for whoever holds the data. The server must be stopped."`
 	} `cmd:"" help:"For whoever holds the data directory or the database."`

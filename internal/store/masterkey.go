@@ -6,6 +6,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/proof"
 )
 
 // ErrWrongKey says that the database belongs to another master key.
@@ -64,18 +65,33 @@ func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool,
 		case have[keyCheck] == nil && readOnly:
 			return errors.New("the database is empty")
 		case have[keyCheck] == nil:
-			created, s.root = true, secret.NewMasterKey()
-			return putKeys(ctx, x, s.given, s.root)
+			created = true
+			if !s.seals() {
+				s.root = s.given
+				return putMeta(ctx, x, keyCheck, want)
+			}
+			return s.bindRoot(ctx, x, secret.NewMasterKey())
 		case !constantTimeEqual(have[keyCheck], want):
 			return ErrWrongKey
-		case have[rootKey] == nil: // from before there was one
+		case have[rootKey] == nil && (readOnly || !s.seals()):
 			s.root = s.given
 			return nil
+		case have[rootKey] == nil: // from before there was one
+			return s.bindRoot(ctx, x, s.given)
 		}
 		s.root, err = s.given.UnwrapKey(have[rootKey])
 		return err
 	})
 	return created, err
+}
+
+// bindRoot gives a database its root key. From then on its log is sealed: the first checkpoint is written with the key, once and for all.
+func (s *Store) bindRoot(ctx context.Context, x engine.Executor, root secret.MasterKey) error {
+	s.root = root
+	if err := putKeys(ctx, x, s.given, root); err != nil {
+		return err
+	}
+	return proof.Begin(ctx, x, root)
 }
 
 func readMeta(ctx context.Context, x engine.Executor) (map[string][]byte, error) {
@@ -92,13 +108,14 @@ func readMeta(ctx context.Context, x engine.Executor) (map[string][]byte, error)
 
 // putKeys binds the database to a master key, which keeps the root key from then on.
 func putKeys(ctx context.Context, x engine.Executor, master, root secret.MasterKey) error {
-	for name, value := range map[string][]byte{keyCheck: master.CheckValue(), rootKey: master.WrapKey(root)} {
-		err := x.Exec(ctx, "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value)
-		if err != nil {
-			return err
-		}
+	if err := putMeta(ctx, x, keyCheck, master.CheckValue()); err != nil {
+		return err
 	}
-	return nil
+	return putMeta(ctx, x, rootKey, master.WrapKey(root))
+}
+
+func putMeta(ctx context.Context, x engine.Executor, name string, value []byte) error {
+	return x.Exec(ctx, "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value)
 }
 
 // RootKey is what everything in the database is kept and counted with. The master key may change; this one stays.

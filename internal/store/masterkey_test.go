@@ -24,7 +24,12 @@ func TestTheRootKeyStays(t *testing.T) {
 			return s
 		}
 		s := open(first)
-		err := s.engine.Transact(t.Context(), func(x engine.Executor) error { return x.Exec(t.Context(), "DELETE FROM meta WHERE name = ?", rootKey) })
+		err := s.engine.Transact(t.Context(), func(x engine.Executor) error {
+			if err := x.Exec(t.Context(), "DELETE FROM checkpoints"); err != nil {
+				return err
+			}
+			return x.Exec(t.Context(), "DELETE FROM meta WHERE name = ?", rootKey)
+		})
 		if err := errors.Join(err, s.Close()); err != nil {
 			t.Fatal(err)
 		}

@@ -48,6 +48,7 @@ type Options struct {
 	ReadOnly bool             // never writes, runs beside a server
 
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
+	SealInterval  time.Duration // how long to wait for more events before the log is sealed up to them; a second when 0
 
 	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
 }
@@ -77,6 +78,7 @@ type Store struct {
 	stopping chan struct{}
 	stopped  chan struct{} // closed once the writer has answered everything it ever will
 	sweeping chan struct{} // closed once nobody deletes what has expired any more
+	sealing  chan struct{} // closed once the log is sealed for the last time
 	closing  sync.Once
 	closed   error
 }
@@ -87,7 +89,7 @@ var _ event.Log = (*Store)(nil)
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema,
-		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
+		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -133,6 +135,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.records, s.provers = together.Add(reader, s.askRecords), together.Add(reader, s.askProvers)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
+		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
 	}
 	return s, created, nil
 }
@@ -150,6 +153,7 @@ func (s *Store) Close() error {
 		if s.queue != nil {
 			<-s.stopped
 			<-s.sweeping
+			<-s.sealing
 		}
 		s.closed = s.engine.Close()
 	})

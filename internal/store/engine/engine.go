@@ -63,6 +63,9 @@ type Engine interface {
 	Ask(ctx context.Context, questions []together.Question) error
 	// Transact runs f in a transaction of its own that writes.
 	Transact(ctx context.Context, f func(Executor) error) error
+	// Aside is Transact for work in the background on tables that the writer does not touch. f reads first: on the embedded database what it
+	// writes is gathered and written when it returns, so that the writer does not wait for its reading, and becomes durable with the next batch.
+	Aside(ctx context.Context, f func(Executor) error) error
 	// Join makes the node one of those that Alone waits for. It fails while a rebuild is running.
 	Join(ctx context.Context) error
 	// Alone is Transact for as long as no other node writes, and keeps every node from it meanwhile. It fails with
