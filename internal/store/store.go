@@ -72,6 +72,7 @@ type Store struct {
 	records  *together.Lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
 	provers  *together.Lookups[event.Ref, *event.Prover] // likewise
 	decided  chan decision
+	erasing  chan *pending // decided and durable, but not answered before the files are scrubbed
 	written  event.Bell
 	broken   atomic.Bool // the disk failed: nothing is written any more
 	stopping chan struct{}
@@ -87,7 +88,7 @@ var _ event.Log = (*Store)(nil)
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema,
-		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
+		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -126,6 +127,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
 		go s.answerDurable()
+		go s.answerErased()
 		reader := together.Start(s.stopping, s.engine.Ask)
 		s.bearers, s.clients = together.Add(reader, s.askBearers), together.Add(reader, s.askClientBearers)
 		if s.cache == nil { // each read is a round trip
@@ -242,6 +244,7 @@ func (s *Store) Ping(ctx context.Context) error {
 type pending struct {
 	command event.Command
 	state   atomic.Int32 // waiting, started or abandoned
+	erases  bool         // it has destroyed keys of personal data
 	done    chan error
 }
 
@@ -410,7 +413,9 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 		if batch.Size() > maxBatchBytes {
 			break
 		}
+		erased := batch.Erased()
 		answers = append(answers, batch.Run(&p.command))
+		p.erases = batch.Erased() > erased
 	}
 	taken, rest = commands[:len(answers)], commands[len(answers):]
 	changes := batch.Changes()
@@ -420,6 +425,7 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 		s.engine.Rollback(ctx)
 		return taken, rest, err
 	}
+	s.seen.records.Forget(changes.Erased)
 	// Refusals too wait until what they may rest on is durable.
 	s.decided <- decision{commands: slices.Clone(taken), answers: answers, wrote: !changes.Empty(), events: len(changes.Events) > 0}
 	return taken, rest, nil
@@ -436,7 +442,7 @@ type decision struct {
 // answerDurable answers batches once they are durable. While it waits for the disk the writer goes on with the next
 // batch, and all that have come together by then become durable at once.
 func (s *Store) answerDurable() {
-	defer close(s.stopped)
+	defer close(s.erasing)
 	var all []decision
 	for first := range s.decided {
 		all = append(all[:0], first)
@@ -463,9 +469,12 @@ func (s *Store) answerDurable() {
 		}
 		for _, d := range all {
 			for i, p := range d.commands {
-				if failed != nil {
+				switch {
+				case failed != nil:
 					p.done <- errBroken.Because(failed)
-				} else {
+				case p.erases:
+					s.erasing <- p
+				default:
 					p.done <- d.answers[i]
 				}
 			}
