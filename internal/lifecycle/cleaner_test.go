@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"testing"
 
@@ -87,7 +88,7 @@ func TestAnOrganizationThatCannotBeEmptiedDoesNotHoldUpOthers(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	failing := &limited{Store: s, refuse: func(c *event.Command) error {
-		if c.Write[0] == user.Kind.Ref("usr_a") {
+		if slices.Contains(c.Write, user.Kind.Ref("usr_a")) {
 			return broken
 		}
 		return nil

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -8,11 +9,15 @@ import (
 // A command that erases somebody is answered once the files of the database hold nothing of the person any more. Somebody who
 // reads for long, such as a backup or a check, may be in the way: then it is answered all the same after a while, and scrubbing goes on
 // until it is done. A node that is stopped in between scrubs when it starts.
-const (
-	scrubPatience = 5 * time.Second        // that an erasure waits
-	scrubPause    = 100 * time.Millisecond // between tries while one waits
-	scrubInterval = 10 * time.Second       // and while none does
-)
+type scrubTimes struct {
+	patience time.Duration // that an erasure waits
+	pause    time.Duration // between tries while one waits
+	interval time.Duration // and while none does
+}
+
+func (t scrubTimes) orUsual() scrubTimes {
+	return scrubTimes{cmp.Or(t.patience, 5*time.Second), cmp.Or(t.pause, 100*time.Millisecond), cmp.Or(t.interval, 10*time.Second)}
+}
 
 // answerErased answers the commands that erased somebody. Those that come together share one scrubbing.
 func (s *Store) answerErased() {
@@ -22,7 +27,7 @@ func (s *Store) answerErased() {
 	for open := true; open; {
 		var again <-chan time.Time
 		if owed {
-			again = time.After(scrubInterval)
+			again = time.After(s.times.interval)
 		}
 		var waiting []*pending
 		select {
@@ -33,11 +38,11 @@ func (s *Store) answerErased() {
 			}
 		case <-again:
 		}
-		for deadline := time.Now().Add(scrubPatience); owed; {
+		for deadline := time.Now().Add(s.times.patience); owed; {
 			if owed = !s.scrub(); !owed || len(waiting) == 0 || time.Now().After(deadline) || !open {
 				break
 			}
-			<-time.After(scrubPause)
+			<-time.After(s.times.pause)
 		}
 		answer(waiting, nil)
 		if owed && !said {
@@ -68,9 +73,7 @@ func (s *Store) together(first *pending) []*pending {
 
 // scrub tries once.
 func (s *Store) scrub() (done bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), scrubPatience)
-	defer cancel()
-	done, err := s.engine.Scrub(ctx)
+	done, err := s.engine.Scrub(context.Background())
 	if err != nil {
 		s.log.Warn("taking what was erased out of the write-ahead log: it is tried again", "error", err)
 	}

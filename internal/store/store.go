@@ -50,6 +50,8 @@ type Options struct {
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
 
 	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
+	scrub  scrubTimes
+	wrap   func(engine.Engine) engine.Engine // for tests that stand between; nil: nobody does
 }
 
 // Store implements event.Store.
@@ -64,6 +66,7 @@ type Store struct {
 	clock  func() time.Time
 	log    *slog.Logger
 	schema int // see Options
+	times  scrubTimes
 
 	queue    chan *pending // nil: read-only
 	seen     seen
@@ -87,7 +90,7 @@ var _ event.Log = (*Store)(nil)
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema,
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema, times: o.scrub.orUsual(),
 		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -104,6 +107,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	}
 	if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly}); err != nil {
 		return nil, false, err
+	}
+	if o.wrap != nil {
+		s.engine = o.wrap(s.engine)
 	}
 	if !o.ReadOnly {
 		if err := s.migrate(ctx); err != nil {
