@@ -165,9 +165,6 @@ func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind
 }
 
 func (m *Mailer) send(ctx context.Context, kind Kind, userID, to, name, language string, c content) error {
-	if to == "" { // the person was erased meanwhile
-		return nil
-	}
 	external, err := url.Parse(m.ExternalURL)
 	if err != nil {
 		return err

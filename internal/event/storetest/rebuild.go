@@ -255,6 +255,20 @@ func destroyedKey(t *testing.T, e *env) {
 			t.Errorf("command %d: %v", i, answers[i])
 		}
 	}
+	// What stands beside may have been left out, and is still in memory.
+	must(t, n, addUser("usr_3", "eve"))
+	must(t, n, signInFrom("usr_3", "192.0.2.6"))
+	must(t, n, changeUser("usr_3", func(_ *event.Tx, u *event.Object[user]) error { return errors.Join(u.Erase(), u.Append(removed{})) }))
+	if err := do(t, n, signInFrom("usr_3", "192.0.2.7")); err == nil {
+		t.Error("something personal was sealed beside somebody who is erased, with a key that is remembered")
+	}
+	must(t, n, event.Command{Write: []event.Ref{signIns.Ref("sgi_3")}, Decide: func(tx *event.Tx) error {
+		s, err := signIns.Get(tx, "sgi_3")
+		if err != nil {
+			return err
+		}
+		return s.Append(forgotten{})
+	}})
 	if err := do(t, n, signInFrom("usr_1", "192.0.2.5")); err == nil {
 		t.Error("something personal was sealed beside somebody who is erased")
 	}
