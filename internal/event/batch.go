@@ -30,6 +30,7 @@ type Batch struct {
 	rows    map[RowKey]*Row     // likewise; nil value: dropped
 	reads   map[Ref]struct{}
 	groups  map[Grouping]bool // what is in a group from now on, or not
+	erased  int               // keys of personal data that were destroyed
 
 	events []Event
 	tokens []TokenChange
@@ -74,17 +75,22 @@ func (b *Batch) Run(c *Command) error {
 		b.rows[key] = row
 		if row != nil {
 			b.size += len(row.Value)
+		} else if key.Shelf == Keys {
+			b.erased++
 		}
 	}
 	b.addTokens(tx.tokens)
 	return nil
 }
 
+// Erased is how many keys of personal data the commands so far have destroyed.
+func (b *Batch) Erased() int { return b.erased }
+
 // addTokens notes changes to tokens. What a command of the batch has put and a later one drops is never stored.
 func (b *Batch) addTokens(changes []TokenChange) {
 	for _, change := range changes {
-		if change.DropFamily != "" || change.DropClient != nil {
-			b.tokens = slices.DeleteFunc(b.tokens, func(before TokenChange) bool { return before.Put != nil && change.drops(before.Put) })
+		if change.DropFamily != "" || change.DropClient != nil || change.DropUser != "" {
+			b.tokens = slices.DeleteFunc(b.tokens, func(before TokenChange) bool { return before.Put != nil && change.Drops(before.Put) })
 		}
 		b.tokens = append(b.tokens, change)
 	}
@@ -117,6 +123,7 @@ type TokenChange struct {
 	Extend     *TokenExtension
 	DropFamily string       // all of a family
 	DropClient *TokenClient // all that a user gave to an application
+	DropUser   string       // all of a user
 	Drop       string       // id
 }
 
@@ -131,13 +138,15 @@ type TokenClient struct {
 	UserID, Client string
 }
 
-// drops tells whether the change, which is not about a single token, removes this one.
-func (t TokenChange) drops(token *Token) bool {
+// Drops tells whether the change, which is not about a single token, removes this one.
+func (t TokenChange) Drops(token *Token) bool {
 	switch {
 	case t.DropFamily != "":
 		return token.Family == t.DropFamily
 	case t.DropClient != nil:
 		return token.UserID == t.DropClient.UserID && token.Client == t.DropClient.Client
+	case t.DropUser != "":
+		return token.UserID == t.DropUser
 	}
 	return false
 }
@@ -152,7 +161,7 @@ type TokenAdvance struct {
 // Batch.addTokens.
 func (t TokenChange) id() string {
 	switch {
-	case t.DropFamily != "", t.DropClient != nil:
+	case t.DropFamily != "", t.DropClient != nil, t.DropUser != "":
 		return ""
 	case t.Extend != nil:
 		return t.Extend.ID
@@ -184,6 +193,7 @@ type Changes struct {
 	Joined   []Grouping // sorted, like Left; some may be so already
 	Left     []Grouping
 	Unmoved  []Unmoved
+	Erased   map[string]bool // the keys of personal data among what is dropped: nothing of what they sealed may stay anywhere
 }
 
 // Unmoved is an object that decisions rest on: at commit it must still be at this sequence (0: absent).
@@ -228,7 +238,12 @@ func (b *Batch) Changes() *Changes {
 		before, looked := b.loaded.Rows[key]
 		switch {
 		case row == nil:
-			c.Dropped = append(c.Dropped, key)
+			if c.Dropped = append(c.Dropped, key); key.Shelf == Keys {
+				if c.Erased == nil {
+					c.Erased = map[string]bool{}
+				}
+				c.Erased[key.Key] = true
+			}
 		case !looked:
 			c.Put = append(c.Put, *row)
 		case before == nil:
@@ -434,6 +449,23 @@ func (tx *Tx) DropClient(userID, client string) {
 	}
 }
 
+// DropUser removes all tokens of a user, with the same care as DropFamily.
+func (tx *Tx) DropUser(userID string) {
+	if userID != "" {
+		tx.tokens = append(tx.tokens, TokenChange{DropUser: userID})
+	}
+}
+
+// destroyed tells whether a key was destroyed by this command, or by one before it.
+func (tx *Tx) destroyed(keyID string) bool {
+	key := RowKey{Keys, keyID}
+	row, changed := tx.rows[key]
+	if !changed {
+		row, changed = tx.batch.rows[key]
+	}
+	return changed && row == nil
+}
+
 // draft is a command's own copy of one object.
 type draft struct {
 	tx       *Tx
@@ -503,6 +535,9 @@ func (d *draft) append(t Type, payload, personal []byte) error {
 		Time: max(d.tx.batch.now, rec.Changed),
 	}
 	if personal != nil {
+		if rec.WrappedKey == nil || d.tx.destroyed(rec.KeyID) {
+			return fmt.Errorf("event: the key of %s %s was destroyed: nothing personal is recorded of it any more", d.ref.Kind, rec.ID)
+		}
 		if d.key == nil {
 			key, err := d.tx.batch.master.UnwrapDataKey(rec.WrappedKey, rec.KeyID)
 			if err != nil {

@@ -281,6 +281,24 @@ func (o *Object[S]) Append(facts ...Fact[S]) error {
 	return nil
 }
 
+// Erase destroys the key of the object, in a command that declared it for writing: what is personal in its events, and in
+// those of objects beside it, cannot be read any more, and nothing is ever sealed with that key again. What is personal in its
+// state is for a fact to remove, which leaves the same whether or not the facts before it can still be read.
+func (o *Object[S]) Erase() error {
+	d := o.draft
+	if d == nil {
+		return errors.New("event: Erase outside a command")
+	}
+	if !d.writable {
+		return fmt.Errorf("event: %s was declared for reading only", d.ref.Kind)
+	}
+	if id := d.record.KeyID; id != "" {
+		d.tx.DropRow(RowKey{Keys, id})
+	}
+	d.record.WrappedKey, d.record.key, d.key = nil, nil, nil
+	return nil
+}
+
 // finish writes the state back into the record after a command has decided.
 func (k *Objects[S]) finish(o *Object[S]) error {
 	doc, err := json.Marshal(&o.State)

@@ -92,6 +92,7 @@ func (s *Store) Do(ctx context.Context, c event.Command) error {
 		}
 		if r := s.records[ref]; r != nil {
 			with := *r
+			with.WrappedKey = nil
 			if key := s.rows[event.RowKey{Shelf: event.Keys, Key: r.KeyID}]; key != nil {
 				with.WrappedKey = key.Value
 			}
@@ -156,12 +157,8 @@ func (s *Store) apply(c *event.Changes) error {
 			if t := s.tokens[change.Extend.ID]; t != nil && t.Expires < change.Extend.Expires {
 				t.Expires = change.Extend.Expires
 			}
-		case change.DropFamily != "":
-			maps.DeleteFunc(s.tokens, func(_ string, t *event.Token) bool { return t.Family == change.DropFamily })
-		case change.DropClient != nil:
-			maps.DeleteFunc(s.tokens, func(_ string, t *event.Token) bool {
-				return t.UserID == change.DropClient.UserID && t.Client == change.DropClient.Client
-			})
+		case change.DropFamily != "", change.DropClient != nil, change.DropUser != "":
+			maps.DeleteFunc(s.tokens, func(_ string, t *event.Token) bool { return change.Drops(t) })
 		default:
 			delete(s.tokens, change.Drop)
 		}

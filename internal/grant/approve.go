@@ -92,11 +92,12 @@ func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *sessio
 	text, hash := secret.NewToken(secret.Code)
 	row := requestRow(id)
 	err = g.agree(ctx, bearer, p.agreement(consented), []event.RowKey{row}, func(tx *event.Tx, t terms) error {
-		r, err := decode[Request](tx.Row(row))
+		kept, err := tx.Row(row)
+		r, err := decodeFor[Request](g, browser, kept, err)
 		if err != nil {
 			return err
 		}
-		if r == nil || !sameBrowser(r.Browser, browser) {
+		if r == nil {
 			return ErrRequestNotFound
 		}
 		tx.DropRow(row)

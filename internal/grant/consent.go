@@ -30,7 +30,7 @@ type Consent struct {
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Consents]{
 	Name: "consent", Table: "consents", Prefix: "con", Shape: 1,
-	Facts: []event.Fact[Consents]{Given{}, Withdrawn{}},
+	Facts: []event.Fact[Consents]{Given{}, Withdrawn{}, Erased{}},
 })
 
 // IDFor is the id of the object that holds a user's consents.
@@ -73,6 +73,31 @@ func (Withdrawn) EventType() event.Type { return "consent.withdrawn.v1" }
 
 // Apply implements event.Fact.
 func (e Withdrawn) Apply(c *Consents) { delete(c.Apps, e.AppID) }
+
+// Erased records that the person was removed.
+type Erased struct{}
+
+// EventType implements event.Fact.
+func (Erased) EventType() event.Type { return "consent.erased.v1" }
+
+// Apply implements event.Fact.
+func (Erased) Apply(c *Consents) { *c = Consents{} }
+
+// Companion points at the consents of a user, for a command that calls Erase.
+func Companion(userID string) event.Ref { return Kind.Ref(IDFor(userID)) }
+
+// Erase forgets what a user who is being removed let applications have, inside a command that declared the Companion for
+// writing.
+func Erase(tx *event.Tx, userID string) error {
+	c, err := Kind.Get(tx, IDFor(userID))
+	if err != nil || c == nil {
+		return err
+	}
+	if err := c.Erase(); err != nil {
+		return err
+	}
+	return c.Append(Erased{})
+}
 
 // covers tells whether the person was asked about all of these scopes.
 func (c Consent) covers(scopes []string) bool {

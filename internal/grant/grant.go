@@ -155,6 +155,31 @@ func put(tx *event.Tx, key event.RowKey, value any, life time.Duration) {
 	tx.PutRow(event.Row{RowKey: key, Value: text, Expires: tx.Now() + life.Microseconds()})
 }
 
+// putFor is put for what only the browser that it came by may read again. Applications send along what they like, names of people
+// among it, and nobody would find that to erase it: so it is sealed with what the browser alone holds.
+func (g *Grants) putFor(tx *event.Tx, browser string, key event.RowKey, value any, life time.Duration) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		panic(err) // plain fields of ours
+	}
+	sealed := g.Master.DataKeyOf(purposeBrowser, []byte(browser)).Seal(text, []byte(key.Key))
+	tx.PutRow(event.Row{RowKey: key, Value: sealed, Expires: tx.Now() + life.Microseconds()})
+}
+
+const purposeBrowser = "sign-in of a browser"
+
+// decodeFor reads what putFor wrote; nil for no row, and for another browser.
+func decodeFor[T any](g *Grants, browser string, row *event.Row, err error) (*T, error) {
+	if err != nil || row == nil || browser == "" {
+		return nil, err
+	}
+	opened := *row
+	if opened.Value, err = g.Master.DataKeyOf(purposeBrowser, []byte(browser)).Open(row.Value, []byte(row.Key)); err != nil {
+		return nil, nil
+	}
+	return decode[T](&opened, nil)
+}
+
 // refs lists objects, each once.
 func refs(all ...event.Ref) []event.Ref {
 	var once []event.Ref

@@ -16,7 +16,6 @@ type Logout struct {
 	SessionID string   `json:"session,omitempty"`  // likewise
 	Redirect  string   `json:"redirect,omitempty"` // where to go in the end, with the state in it; empty: nowhere
 	UILocales []string `json:"uiLocales,omitempty"`
-	Browser   string   `json:"browser"` // digest
 }
 
 func logoutRow(id string) event.RowKey { return flow("logout", id) }
@@ -41,10 +40,9 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 	if l.Redirect, err = withState(redirectURI, clip(state)); err != nil {
 		return "", ErrRedirectRefused.Because(err)
 	}
-	l.Browser = digest(browser)
 	id = rand.Text()
 	return id, g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
-		put(tx, logoutRow(id), &l, requestLife)
+		g.putFor(tx, browser, logoutRow(id), &l, requestLife)
 		return nil
 	}})
 }
@@ -66,11 +64,12 @@ func withState(uri, state string) (string, error) {
 
 // PendingLogout finds a wish to be signed out that came by this browser. Errors: ErrRequestNotFound.
 func (g *Grants) PendingLogout(ctx context.Context, id, browser string) (*Logout, error) {
-	l, err := decode[Logout](g.Store.Row(ctx, logoutRow(id)))
+	row, err := g.Store.Row(ctx, logoutRow(id))
+	l, err := decodeFor[Logout](g, browser, row, err)
 	if err != nil {
 		return nil, err
 	}
-	if l == nil || !sameBrowser(l.Browser, browser) {
+	if l == nil {
 		return nil, ErrRequestNotFound
 	}
 	return l, nil
@@ -80,11 +79,12 @@ func (g *Grants) PendingLogout(ctx context.Context, id, browser string) (*Logout
 func (g *Grants) EndLogout(ctx context.Context, id, browser string) (redirect string, err error) {
 	row := logoutRow(id)
 	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		l, err := decode[Logout](tx.Row(row))
+		kept, err := tx.Row(row)
+		l, err := decodeFor[Logout](g, browser, kept, err)
 		if err != nil {
 			return err
 		}
-		if l == nil || !sameBrowser(l.Browser, browser) {
+		if l == nil {
 			return ErrRequestNotFound
 		}
 		redirect = l.Redirect

@@ -3,7 +3,6 @@ package grant
 import (
 	"context"
 	"crypto/rand"
-	"crypto/subtle"
 	"encoding/base64"
 	"errors"
 	"net/url"
@@ -56,7 +55,6 @@ type Request struct {
 	UILocales   []string `json:"uiLocales,omitempty"`
 	Org         string   `json:"org,omitempty"` // the organization that the sign-in is bound to; empty: any
 	Created     int64    `json:"created"`
-	Browser     string   `json:"browser"` // digest
 }
 
 // Silent tells that nobody is to be asked anything.
@@ -111,7 +109,7 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	r.ID = rand.Text()
 	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
 		r.Created = tx.Now()
-		put(tx, requestRow(r.ID), r, requestLife)
+		g.putFor(tx, a.Browser, requestRow(r.ID), r, requestLife)
 		return nil
 	}})
 	return Began{ID: r.ID}, err
@@ -156,7 +154,7 @@ func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask)
 		return nil, wrong("login_hint", "is too long")
 	}
 	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
-		Prompt: strings.Fields(a.Prompt), LoginHint: a.LoginHint, Browser: digest(a.Browser)}
+		Prompt: strings.Fields(a.Prompt), LoginHint: a.LoginHint}
 	if err := readChallenge(&client.State, a); err != nil {
 		return nil, err
 	}
@@ -212,11 +210,12 @@ type Pending struct {
 // Pending finds a request that was begun in this browser. Errors: ErrRequestNotFound; ErrUnknownClient where the
 // application was switched off meanwhile.
 func (g *Grants) Pending(ctx context.Context, id, browser string) (*Pending, error) {
-	r, err := decode[Request](g.Store.Row(ctx, requestRow(id)))
+	row, err := g.Store.Row(ctx, requestRow(id))
+	r, err := decodeFor[Request](g, browser, row, err)
 	if err != nil {
 		return nil, err
 	}
-	if r == nil || !sameBrowser(r.Browser, browser) {
+	if r == nil {
 		return nil, ErrRequestNotFound
 	}
 	r.ID = id
@@ -231,10 +230,6 @@ func (g *Grants) Pending(ctx context.Context, id, browser string) (*Pending, err
 		p.Org, err = org.Kind.Read(ctx, g.Store, r.Org)
 	}
 	return p, err
-}
-
-func sameBrowser(stored, browser string) bool {
-	return browser != "" && subtle.ConstantTimeCompare([]byte(stored), []byte(digest(browser))) == 1
 }
 
 // Need is what is missing before a request can be approved.

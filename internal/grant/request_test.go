@@ -296,6 +296,36 @@ func TestWithdrawingEndsEverythingThatWasGiven(t *testing.T) {
 	wants(t, err, ErrInvalidGrant)
 }
 
+func TestWhatAnApplicationSendsAlongIsReadableForItsBrowserOnly(t *testing.T) {
+	w := newWorld(t)
+	a := ask("app_spa", "openid")
+	a.LoginHint, a.State = "jo@people.example", "for jo@people.example"
+	began, err := w.Begin(t.Context(), a)
+	must(t, err)
+	id, err := w.BeginLogout(t.Context(), Logout{Client: "app_spa"}, browser, "", "")
+	must(t, err)
+	for _, key := range []event.RowKey{requestRow(began.ID), logoutRow(id)} {
+		row, err := w.store.Row(t.Context(), key)
+		must(t, err)
+		for _, text := range []string{"people", "app_spa"} {
+			if strings.Contains(string(row.Value), text) {
+				t.Errorf("%s holds %q", key.Key, row.Value)
+			}
+		}
+	}
+	p, err := w.Pending(t.Context(), began.ID, browser)
+	must(t, err)
+	if p.LoginHint != a.LoginHint || p.State != a.State {
+		t.Errorf("got %+v", p.Request)
+	}
+	_, err = w.Pending(t.Context(), began.ID, "another browser")
+	wants(t, err, ErrRequestNotFound)
+	_, err = w.PendingLogout(t.Context(), id, "another browser")
+	wants(t, err, ErrRequestNotFound)
+	_, err = w.PendingLogout(t.Context(), began.ID, browser) // a row of another kind
+	wants(t, err, ErrRequestNotFound)
+}
+
 func TestNoSecretIsInTheLog(t *testing.T) {
 	w := newWorld(t)
 	code := w.code(ask("app_spa", "openid offline_access"), w.signIn("usr_a"))

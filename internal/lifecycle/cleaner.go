@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/app"
@@ -108,20 +109,17 @@ func (c *Cleaner) users(ctx context.Context, id string) (left bool, err error) {
 		return false, err
 	}
 	var also []event.Ref
-	tokens := map[string][]string{}
 	for _, u := range users {
-		if tokens[u.ID], err = tokensOf(ctx, c.store, u.ID); err != nil {
-			return false, err
-		}
-		if member.IsOwner(&u.State) {
-			also = []event.Ref{installation.Ref}
+		also = append(also, companions(u.ID)...)
+		if member.IsOwner(&u.State) && !slices.Contains(also, installation.Ref) {
+			also = append(also, installation.Ref)
 		}
 	}
 	return discard(ctx, c, id, user.Kind, users, also, func(tx *event.Tx, u *event.Object[user.User]) error {
 		if u.State.State == user.Removed {
 			return nil
 		}
-		return end(tx, u, tokens[u.ID])
+		return end(tx, u)
 	})
 }
 

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -11,12 +12,14 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -30,7 +33,7 @@ func must(t testing.TB, err error) {
 // world has an installation with the owner usr_root in the default organization org_d, and two more organizations.
 func world(t *testing.T) *eventtest.Store {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, app.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, grant.Kind)
 	for _, id := range []string{"org_d", "org_a", "org_b"} {
 		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
 	}
@@ -178,8 +181,13 @@ func TestARemovedUserLeavesNothingSecret(t *testing.T) {
 	s := world(t)
 	person(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
-	for id, kind := range map[string]secret.TokenKind{"ses_1": secret.Session, "pat_1": secret.PAT} {
-		s.GivenToken(event.Token{ID: id, UserID: "usr_a", Kind: string(kind), Expires: event.Micros(s.Now()) + 1e9})
+	for _, kind := range []secret.TokenKind{secret.Session, secret.PAT, secret.Access} {
+		for i := range 150 {
+			s.GivenToken(event.Token{ID: fmt.Sprint(kind, i), UserID: "usr_a", Kind: string(kind), Name: "jo's telephone", Expires: event.Micros(s.Now()) + 1e9})
+		}
+	}
+	for _, row := range user.SecretRows("usr_a") {
+		s.GivenRow(event.Row{RowKey: row, Value: []byte("something")})
 	}
 	_, err := lifecycle.RemoveUser(t.Context(), s, in(t, "org_a", iam), "usr_a", event.IfMatch{})
 	must(t, err)
@@ -206,7 +214,12 @@ func gone(t *testing.T, r event.Reader, id string) {
 	if row, err := r.Row(t.Context(), user.PasswordRow(id)); err != nil || row != nil {
 		t.Errorf("%s has a password: %v", id, err)
 	}
-	for _, kind := range []secret.TokenKind{secret.Session, secret.PAT} {
+	for _, row := range user.SecretRows(id) {
+		if kept, err := r.Row(t.Context(), row); err != nil || kept != nil {
+			t.Errorf("%s has %s: %v", id, row.Key, err)
+		}
+	}
+	for _, kind := range []secret.TokenKind{secret.Session, secret.PAT, secret.Access} {
 		if tokens, err := r.TokensOf(t.Context(), id, string(kind), "", 10); err != nil || len(tokens) > 0 {
 			t.Errorf("%s has tokens: %v, %v", id, tokens, err)
 		}

@@ -10,9 +10,10 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/member"
-	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -53,7 +54,8 @@ func UnlockUser(ctx context.Context, s event.Store, permit access.Permit, id str
 	return userStep{user.Locked, "unlocked", user.Unlocked{}, false}.do(ctx, s, permit, id, match)
 }
 
-// RemoveUser ends a user for good, with everything secret there is of it.
+// RemoveUser ends a user for good and erases the person: nothing secret and nothing personal is left that could be read, or
+// made again from the log.
 func RemoveUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return userStep{"", "removed", user.WasRemoved{}, true}.do(ctx, s, permit, id, match)
 }
@@ -78,11 +80,8 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 				command.Write = append(command.Write, installation.Ref)
 			}
 		}
-		var tokens []string
 		if step.removes() {
-			if tokens, err = tokensOf(ctx, s, id); err != nil {
-				return err
-			}
+			command.Write = append(command.Write, companions(id)...)
 		}
 		command.Decide = func(tx *event.Tx) error {
 			u, err := user.Kind.Get(tx, id)
@@ -107,7 +106,7 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 				return err
 			}
 			if step.removes() {
-				err = end(tx, u, tokens)
+				err = end(tx, u)
 			} else {
 				err = u.Append(step.fact)
 			}
@@ -131,9 +130,15 @@ func wrongState(what, is, from, to string) string {
 	return "this " + what + " is " + strings.ToUpper(is) + ": only one that is " + strings.ToUpper(from) + " can be " + to
 }
 
-// end removes a user inside a command that declared it for writing and, where the user owns the installation, that too. Its
-// tokens are dead by the fact itself; those given are dropped, any other goes when it has expired.
-func end(tx *event.Tx, u *event.Object[user.User], tokens []string) error {
+// companions are the objects that stand beside a user and go with it.
+func companions(id string) []event.Ref {
+	return []event.Ref{session.Companion(id), grant.Companion(id)}
+}
+
+// end removes a user inside a command that declared it and its companions for writing and, where the user owns the
+// installation, that too. Whatever records something personal of a user declares one of them as well, so it comes before and is
+// erased, or comes after and finds that the user is gone.
+func end(tx *event.Tx, u *event.Object[user.User]) error {
 	if member.IsOwner(&u.State) {
 		i, err := installation.Kind.Get(tx, installation.ID)
 		if err != nil {
@@ -148,24 +153,15 @@ func end(tx *event.Tx, u *event.Object[user.User], tokens []string) error {
 	for _, row := range user.SecretRows(u.ID) {
 		tx.DropRow(row)
 	}
-	for _, id := range tokens {
-		tx.DropToken(id)
+	tx.DropUser(u.ID)
+	if err := session.Erase(tx, u.ID); err != nil {
+		return err
+	}
+	if err := grant.Erase(tx, u.ID); err != nil {
+		return err
+	}
+	if err := u.Erase(); err != nil {
+		return err
 	}
 	return u.Append(user.WasRemoved{})
-}
-
-// tokensOf finds tokens of a user to drop: not more than a command should.
-func tokensOf(ctx context.Context, r event.Reader, id string) ([]string, error) {
-	const most = 100
-	var ids []string
-	for _, kind := range []secret.TokenKind{secret.Session, secret.PAT} {
-		tokens, err := r.TokensOf(ctx, id, string(kind), "", most)
-		if err != nil {
-			return nil, err
-		}
-		for _, t := range tokens {
-			ids = append(ids, t.ID)
-		}
-	}
-	return ids, nil
 }

@@ -306,6 +306,29 @@ func TestAMailThatFailsIsNotLostToTheCountOfMails(t *testing.T) {
 	}
 }
 
+func TestNobodyWritesToSomebodyWhoWasErased(t *testing.T) {
+	p := newPost(t)
+	p.add(t, "jo", false, jo)
+	p.add(t, "ann", true, jo)
+	for _, name := range []string{"jo", "ann"} {
+		p.companion(t, name, session.Succeeded{SessionID: "ses_1", Personal: session.Place{Address: "192.0.2.1", UserAgent: "curl/8"}},
+			session.Succeeded{SessionID: "ses_2", Personal: session.Place{Address: "198.51.100.1", UserAgent: "wget/1"}}, session.PasswordResetRequested{})
+		must(t, p.Do(t.Context(), event.Command{Write: []event.Ref{user.Kind.Ref("usr_" + name), session.Companion("usr_" + name)}, Decide: func(tx *event.Tx) error {
+			u, err := user.Kind.Get(tx, "usr_"+name)
+			must(t, err)
+			must(t, u.Append(user.EmailCodeRequested{}, user.PasswordChanged{}, user.PasswordReset{}, user.PasswordSet{}, user.TOTPAdded{FactorID: "fac_1"}, user.FactorRemoved{FactorID: "fac_1"}))
+			return errors.Join(session.Erase(tx, u.ID), u.Erase(), u.Append(user.WasRemoved{}))
+		}}))
+	}
+	must(t, p.deliver(t))
+	p.none(t, "they are gone")
+	for _, name := range []string{"jo", "ann"} {
+		if row, err := p.Row(t.Context(), user.PlacesRow("usr_"+name)); row != nil || err != nil {
+			t.Errorf("a place is remembered: %v", err)
+		}
+	}
+}
+
 func TestWhatIsOldIsNoNews(t *testing.T) {
 	p := newPost(t)
 	p.add(t, "jo", false, jo)

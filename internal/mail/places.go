@@ -37,7 +37,8 @@ func (m *Mailer) signedIn(ctx context.Context, e *event.Event) error {
 	row := user.PlacesRow(userID)
 	var news bool
 	err = m.Store.Do(ctx, event.Command{
-		Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Read: []event.Ref{user.Kind.Ref(userID)},
+		Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row},
+		Write: []event.Ref{user.Kind.Ref(userID)}, // nothing is said about the user, but it must not be removed meanwhile
 		Decide: func(tx *event.Tx) error {
 			news = false
 			u, err := user.Kind.Get(tx, userID)

@@ -25,7 +25,7 @@ const (
 // sealed is gone in every copy and backup.
 //
 // It holds the prepared cipher, so keep a DataKey rather than its wrapped form where it is used again. A DataKey is safe
-// for concurrent use, prints as [secret], and is a key only when made by NewDataKey or UnwrapDataKey.
+// for concurrent use, prints as [secret], and is a key only when made by NewDataKey, UnwrapDataKey or DataKeyOf.
 type DataKey struct {
 	redacted
 	k hidden[dataKey]
@@ -45,6 +45,11 @@ func NewDataKey() DataKey {
 
 func dataKeyOf(raw [keyLength]byte) DataKey {
 	return DataKey{k: hide(&dataKey{raw: raw, aead: newAEAD(raw[:])})}
+}
+
+// DataKeyOf gives the key that belongs to something secret which is not stored here: nobody opens what it sealed without it.
+func (m MasterKey) DataKeyOf(purpose string, owned []byte) DataKey {
+	return dataKeyOf([keyLength]byte(m.MAC(purpose, owned)))
 }
 
 // Seal encrypts plain with AES-256-GCM under a random nonce. aad says what the data is and whose; Open needs the same,

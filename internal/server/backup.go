@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/proof"
 )
 
 // Progress is told how many bytes of about how many are done.
@@ -310,6 +311,13 @@ func checkAll(ctx context.Context, path string, master secret.MasterKey, log *sl
 	}
 	if len(report.Differences) > 0 {
 		return nil, fmt.Errorf("the backup is not in order, and nothing was restored: %s", report.Differences[0])
+	}
+	proven, err := st.Verify(ctx, proof.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if proven.Finding != nil {
+		return nil, fmt.Errorf("the log in the backup is not as it was written, and nothing was restored: %s", proven.Finding)
 	}
 	return report, nil
 }

@@ -30,7 +30,7 @@ type SignIns struct {
 var Kind = event.Define(event.Schema[SignIns]{
 	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 3,
 	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{},
-		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}, GrantReused{}},
+		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}, GrantReused{}, Erased{}},
 })
 
 // IDFor is the id of a user's companion object.
@@ -159,6 +159,31 @@ func (GrantReused) EventType() event.Type { return "sign_in.grant_reused.v1" }
 // Apply implements event.Fact.
 func (GrantReused) Apply(s *SignIns) { s.Reused++ }
 
+// Erased records that the user was removed: nothing is known of the sign-ins any more, and nothing is recorded after it.
+type Erased struct{}
+
+// EventType implements event.Fact.
+func (Erased) EventType() event.Type { return "sign_in.erased.v1" }
+
+// Apply implements event.Fact.
+func (Erased) Apply(s *SignIns) { *s = SignIns{} }
+
+// Companion points at the companion of a user, for a command that calls Erase.
+func Companion(userID string) event.Ref { return Kind.Ref(IDFor(userID)) }
+
+// Erase forgets the sign-ins of a user who is being removed, inside a command that declared the Companion for writing. Where
+// there is none, another command cannot make one at the same moment.
+func Erase(tx *event.Tx, userID string) error {
+	c, err := Kind.Get(tx, IDFor(userID))
+	if err != nil || c == nil {
+		return err
+	}
+	if err := c.Erase(); err != nil {
+		return err
+	}
+	return c.Append(Erased{})
+}
+
 // RecordReuse records a GrantReused inside a command that declared the user's companion for writing and the user for
 // reading.
 func RecordReuse(tx *event.Tx, userID string, fact GrantReused) error {
@@ -166,10 +191,17 @@ func RecordReuse(tx *event.Tx, userID string, fact GrantReused) error {
 }
 
 // record appends facts to the companion of a user, making it where it does not exist yet. The command declared the
-// companion for writing and the user for reading or writing.
+// companion for writing and the user for reading or writing. Of somebody who was removed nothing is recorded.
 func record(tx *event.Tx, userID string, facts ...event.Fact[SignIns]) error {
+	if len(facts) == 0 {
+		return nil
+	}
+	u, err := user.Kind.Get(tx, userID)
+	if err != nil || u == nil || u.State.State == user.Removed {
+		return err
+	}
 	c, err := Kind.Get(tx, IDFor(userID))
-	if err != nil || len(facts) == 0 {
+	if err != nil {
 		return err
 	}
 	if c == nil {

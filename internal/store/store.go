@@ -51,6 +51,8 @@ type Options struct {
 	SealInterval  time.Duration // how long to wait for more events before the log is sealed up to them; a second when 0
 
 	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
+	scrub  scrubTimes
+	wrap   func(engine.Engine) engine.Engine // for tests that stand between; nil: nobody does
 }
 
 // Store implements event.Store.
@@ -65,6 +67,7 @@ type Store struct {
 	clock  func() time.Time
 	log    *slog.Logger
 	schema int // see Options
+	times  scrubTimes
 
 	queue    chan *pending // nil: read-only
 	seen     seen
@@ -73,6 +76,7 @@ type Store struct {
 	records  *together.Lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
 	provers  *together.Lookups[event.Ref, *event.Prover] // likewise
 	decided  chan decision
+	erasing  chan *pending // decided and durable, but not answered before the files are scrubbed
 	written  event.Bell
 	broken   atomic.Bool // the disk failed: nothing is written any more
 	stopping chan struct{}
@@ -88,8 +92,8 @@ var _ event.Log = (*Store)(nil)
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema,
-		decided: make(chan decision, 8), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema, times: o.scrub.orUsual(),
+		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -105,6 +109,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	}
 	if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly}); err != nil {
 		return nil, false, err
+	}
+	if o.wrap != nil {
+		s.engine = o.wrap(s.engine)
 	}
 	if !o.ReadOnly {
 		if err := s.migrate(ctx); err != nil {
@@ -128,6 +135,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
 		go s.answerDurable()
+		go s.answerErased()
 		reader := together.Start(s.stopping, s.engine.Ask)
 		s.bearers, s.clients = together.Add(reader, s.askBearers), together.Add(reader, s.askClientBearers)
 		if s.cache == nil { // each read is a round trip
@@ -170,6 +178,7 @@ func (s *Store) Ping(ctx context.Context) error {
 type pending struct {
 	command event.Command
 	state   atomic.Int32 // waiting, started or abandoned
+	erases  bool         // it has destroyed keys of personal data
 	done    chan error
 }
 
@@ -338,7 +347,9 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 		if batch.Size() > maxBatchBytes {
 			break
 		}
+		erased := batch.Erased()
 		answers = append(answers, batch.Run(&p.command))
+		p.erases = batch.Erased() > erased
 	}
 	taken, rest = commands[:len(answers)], commands[len(answers):]
 	changes := batch.Changes()
@@ -348,6 +359,7 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 		s.engine.Rollback(ctx)
 		return taken, rest, err
 	}
+	s.seen.records.Forget(changes.Erased)
 	// Refusals too wait until what they may rest on is durable.
 	s.decided <- decision{commands: slices.Clone(taken), answers: answers, wrote: !changes.Empty(), events: len(changes.Events) > 0}
 	return taken, rest, nil
@@ -364,7 +376,7 @@ type decision struct {
 // answerDurable answers batches once they are durable. While it waits for the disk the writer goes on with the next
 // batch, and all that have come together by then become durable at once.
 func (s *Store) answerDurable() {
-	defer close(s.stopped)
+	defer close(s.erasing)
 	var all []decision
 	for first := range s.decided {
 		all = append(all[:0], first)
@@ -391,9 +403,12 @@ func (s *Store) answerDurable() {
 		}
 		for _, d := range all {
 			for i, p := range d.commands {
-				if failed != nil {
+				switch {
+				case failed != nil:
 					p.done <- errBroken.Because(failed)
-				} else {
+				case p.erases:
+					s.erasing <- p
+				default:
 					p.done <- d.answers[i]
 				}
 			}

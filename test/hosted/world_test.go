@@ -50,6 +50,7 @@ type world struct {
 	org    string
 	mail   *mailtest.Sink // nil: no mail
 	log    *lines
+	dir    string
 }
 
 // lines is what was logged.
@@ -82,6 +83,7 @@ func open(t *testing.T, config server.Config) *world {
 	t.Helper()
 	w := &world{t: t, log: &lines{}}
 	config.Listen, config.DataDir = cmp.Or(config.Listen, "127.0.0.1:0"), t.TempDir()
+	w.dir = config.DataDir
 	s, err := server.Open(t.Context(), config, slog.New(slog.NewTextHandler(w.log, nil)))
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())

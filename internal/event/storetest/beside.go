@@ -301,6 +301,12 @@ func tokenFamilies(t *testing.T, e *env) {
 	must(t, n, tokens(func(tx *event.Tx) { tx.DropClient("usr_1", "app_a") }))
 	there("tok_alone", "tok_b")
 
+	must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(of("tok_a1", "app_a", "fam_1")); tx.DropUser("usr_2"); tx.DropUser("") }))
+	there("tok_alone", "tok_a1", "tok_b")
+	must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(of("tok_a2", "app_a", "fam_1")); tx.DropUser("usr_1") }))
+	there()
+	must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(token("tok_alone")); tx.PutToken(of("tok_b", "app_b", "fam_3")) }))
+
 	must(t, n, tokens(func(tx *event.Tx) { tx.ExtendToken("tok_b", 90); tx.ExtendToken("tok_a1", 90) }))
 	must(t, n, tokens(func(tx *event.Tx) { tx.ExtendToken("tok_b", 80) })) // never back
 	there("tok_alone", "tok_b")

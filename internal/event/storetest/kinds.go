@@ -4,7 +4,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -141,7 +143,7 @@ type signIn struct {
 
 var signIns = event.Define(event.Schema[signIn]{
 	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 1,
-	Facts: []event.Fact[signIn]{signedIn{}},
+	Facts: []event.Fact[signIn]{signedIn{}, forgotten{}},
 })
 
 type signedIn struct {
@@ -152,6 +154,11 @@ type signedIn struct {
 
 func (signedIn) EventType() event.Type { return "sign_in.succeeded.v1" }
 func (f signedIn) Apply(s *signIn)     { s.Address, s.Count = f.Personal.Address, s.Count+1 }
+
+type forgotten struct{}
+
+func (forgotten) EventType() event.Type { return "sign_in.forgotten.v1" }
+func (forgotten) Apply(s *signIn)       { *s = signIn{} }
 
 // addOrg makes an organization.
 func addOrg(id, name string, domains ...string) event.Command {
@@ -220,6 +227,44 @@ func tag(id string, tags ...string) event.Command {
 // remove ends a user; its name becomes free.
 func remove(id string) event.Command {
 	return changeUser(id, func(_ *event.Tx, u *event.Object[user]) error { return u.Append(removed{}) })
+}
+
+// erase removes a user with what stands beside it, and destroys the key.
+func erase(id string) event.Command {
+	beside := strings.Replace(id, "usr", "sgi", 1)
+	c := changeUser(id, func(tx *event.Tx, u *event.Object[user]) error {
+		s, err := signIns.Get(tx, beside)
+		if err != nil {
+			return err
+		}
+		if s != nil {
+			err = errors.Join(s.Erase(), s.Append(forgotten{}))
+		}
+		return errors.Join(err, u.Erase(), u.Append(removed{}))
+	})
+	c.Write = append(c.Write, signIns.Ref(beside))
+	return c
+}
+
+// signInFrom records something personal beside a user.
+func signInFrom(id, address string) event.Command {
+	beside := strings.Replace(id, "usr", "sgi", 1)
+	return event.Command{
+		Write: []event.Ref{signIns.Ref(beside)}, Read: []event.Ref{users.Ref(id)},
+		Decide: func(tx *event.Tx) error {
+			var fact signedIn
+			fact.Personal.Address = address
+			s, err := signIns.Get(tx, beside)
+			if err == nil && s == nil {
+				_, err = signIns.CreateBeside(tx, beside, users.Ref(id), fact)
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			return s.Append(fact)
+		},
+	}
 }
 
 // setDomains changes what organizations are called, all in one command.

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -236,17 +237,41 @@ func destroyedKey(t *testing.T, e *env) {
 	n := e.open(t)
 	must(t, n, addUser("usr_1", "ada"))
 	must(t, n, addUser("usr_2", "bob"))
+	must(t, n, signInFrom("usr_1", "192.0.2.1"))
+	must(t, n, signInFrom("usr_2", "192.0.2.2"))
 	rec, err := n.Record(t.Context(), users.Ref("usr_1"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := remove("usr_1")
-	decide := c.Decide
-	c.Decide = func(tx *event.Tx) error {
-		tx.DropRow(event.RowKey{Shelf: event.Keys, Key: rec.KeyID})
-		return decide(tx)
+	refused := erase("usr_1")
+	decide := refused.Decide
+	refused.Decide = func(tx *event.Tx) error { return errors.Join(decide(tx), errRefused) }
+	// In one batch, too: what is sealed before it goes with it, and nothing is sealed after it, neither of the person nor of
+	// what stands beside.
+	answers := Together(t, n, refused, rename("usr_1", "countess"), signInFrom("usr_1", "192.0.2.3"), erase("usr_1"),
+		rename("usr_1", "again"), signInFrom("usr_1", "192.0.2.4"), rename("usr_2", "rob"))
+	for i, want := range []bool{false, true, true, true, false, false, true} {
+		if (answers[i] == nil) != want {
+			t.Errorf("command %d: %v", i, answers[i])
+		}
 	}
-	must(t, n, c)
+	// What stands beside may have been left out, and is still in memory.
+	must(t, n, addUser("usr_3", "eve"))
+	must(t, n, signInFrom("usr_3", "192.0.2.6"))
+	must(t, n, changeUser("usr_3", func(_ *event.Tx, u *event.Object[user]) error { return errors.Join(u.Erase(), u.Append(removed{})) }))
+	if err := do(t, n, signInFrom("usr_3", "192.0.2.7")); err == nil {
+		t.Error("something personal was sealed beside somebody who is erased, with a key that is remembered")
+	}
+	must(t, n, event.Command{Write: []event.Ref{signIns.Ref("sgi_3")}, Decide: func(tx *event.Tx) error {
+		s, err := signIns.Get(tx, "sgi_3")
+		if err != nil {
+			return err
+		}
+		return s.Append(forgotten{})
+	}})
+	if err := do(t, n, signInFrom("usr_1", "192.0.2.5")); err == nil {
+		t.Error("something personal was sealed beside somebody who is erased")
+	}
 	if row, err := n.Row(t.Context(), event.RowKey{Shelf: event.Keys, Key: rec.KeyID}); row != nil || err != nil {
 		t.Fatalf("the key is there: %v, %v", row, err)
 	}

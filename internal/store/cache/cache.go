@@ -189,12 +189,8 @@ func (c *Cache) Apply(changes *event.Changes) {
 				extended.Expires = t.Extend.Expires
 				c.tokens[c.hashes[t.Extend.ID]] = &extended
 			}
-		case t.DropFamily != "":
-			c.dropTokens(func(old *event.Token) bool { return old.Family == t.DropFamily })
-		case t.DropClient != nil:
-			c.dropTokens(func(old *event.Token) bool {
-				return old.UserID == t.DropClient.UserID && old.Client == t.DropClient.Client
-			})
+		case t.DropFamily != "", t.DropClient != nil, t.DropUser != "":
+			c.dropTokens(t.Drops)
 		default:
 			delete(c.tokens, c.hashes[t.Drop])
 			delete(c.hashes, t.Drop)
@@ -207,9 +203,28 @@ func (c *Cache) Apply(changes *event.Changes) {
 	}
 	for _, k := range changes.Dropped {
 		delete(c.rows, k)
-		if k.Shelf == event.Keys { // records that are here may hold it, and nothing may be sealed with it any more
-			c.empty()
-			break
+	}
+	c.forget(changes.Erased)
+}
+
+// Forget drops what belongs to destroyed keys: it is personal, and nothing may be sealed with them any more.
+func (c *Cache) Forget(keys map[string]bool) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.forget(keys)
+}
+
+func (c *Cache) forget(keys map[string]bool) {
+	if len(keys) == 0 {
+		return
+	}
+	for ref, r := range c.records {
+		if keys[r.KeyID] {
+			c.size -= weight(r)
+			delete(c.records, ref)
 		}
 	}
 }

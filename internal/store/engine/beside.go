@@ -54,6 +54,8 @@ func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) err
 			err = exec("DELETE FROM tokens WHERE family <> '' AND family = ?", t.DropFamily)
 		case t.DropClient != nil:
 			err = exec("DELETE FROM tokens WHERE user_id = ? AND client = ?", t.DropClient.UserID, t.DropClient.Client)
+		case t.DropUser != "":
+			err = exec("DELETE FROM tokens WHERE user_id = ?", t.DropUser)
 		default:
 			err = exec("DELETE FROM tokens WHERE id = ?", t.Drop)
 		}

@@ -57,6 +57,10 @@ type Engine interface {
 	// Sync returns when everything committed before it was called is on the disk. It may run beside the next batch.
 	Sync() error
 
+	// Scrub takes what was deleted out of the files of the database, as far as that is not the database's own business, and
+	// tells whether it is done. It holds the writer up for a moment only, and has to be tried again where somebody who reads was in the way.
+	Scrub(ctx context.Context) (done bool, err error)
+
 	// Query reads outside any transaction.
 	Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error
 	// Ask is Query for several at once.

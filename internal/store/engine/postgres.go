@@ -360,6 +360,9 @@ func (e *pgEngine) Commit(ctx context.Context, c *event.Changes) error {
 
 func (e *pgEngine) Sync() error { return nil } // a COMMIT that was answered is durable
 
+// Scrub: rows that are dead go with VACUUM, which PostgreSQL runs by itself.
+func (e *pgEngine) Scrub(context.Context) (bool, error) { return true, nil }
+
 func (e *pgEngine) Rollback(ctx context.Context) {
 	defer e.writing.Unlock()
 	if e.conn == nil {

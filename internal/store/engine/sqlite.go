@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/cache"
+	"github.com/signet-idm/signet/internal/store/engine/slack"
 	"github.com/signet-idm/signet/internal/store/together"
 )
 
@@ -51,6 +52,13 @@ type sqliteKind struct {
 	updates      map[uint64]string // by what else changes, see update
 }
 
+// How long, in milliseconds, a connection waits for another one, and how long Scrub lets the writer wait.
+const (
+	busyTimeout   = "busy_timeout"
+	patience      = "10000"
+	scrubPatience = "100"
+)
+
 const sqliteInsertEvent = "INSERT INTO events (" + EventColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 func openSQLite(ctx context.Context, o Options) (Engine, error) {
@@ -67,9 +75,13 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	vfs, err := slack.VFS()
+	if err != nil {
+		return nil, err
+	}
 	dsn := func(params ...string) string {
-		q := url.Values{}
-		for _, p := range append([]string{"busy_timeout(10000)"}, params...) {
+		q := url.Values{"vfs": {vfs}}
+		for _, p := range append([]string{busyTimeout + "(" + patience + ")"}, params...) {
 			q.Add("_pragma", p)
 		}
 		if readOnly {
@@ -497,6 +509,26 @@ func (e *sqliteEngine) Sync() error {
 		e.wal = f
 	}
 	return e.wal.Sync()
+}
+
+// Scrub moves everything from the write-ahead log into the database and truncates the log. What was deleted is overwritten in
+// the database (secure_delete, package slack); the log still has it.
+func (e *sqliteEngine) Scrub(ctx context.Context) (done bool, err error) {
+	if e.conn == nil {
+		return true, nil
+	}
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	wait := func(milliseconds string) error {
+		_, err := e.conn.ExecContext(ctx, "PRAGMA "+busyTimeout+"("+milliseconds+")")
+		return err
+	}
+	if err := wait(scrubPatience); err != nil {
+		return false, err
+	}
+	var busy, frames, moved int64
+	err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	return err == nil && busy == 0, errors.Join(err, wait(patience))
 }
 
 func (e *sqliteEngine) Join(context.Context) error { return nil }
