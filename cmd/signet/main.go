@@ -42,6 +42,7 @@ type cli struct {
 		List   listKeysCmd   `cmd:"" help:"Show the keys that tokens are signed with. May run beside a server."`
 		Rotate rotateKeysCmd `cmd:"" help:"Make new keys that tokens are signed with. On the embedded database the server must be stopped."`
 	} `cmd:"" help:"The keys that tokens are signed with."`
+	Move    moveCmd    `cmd:"" help:"Carry everything to another database: from the embedded one to PostgreSQL, or back. The server must be stopped."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -153,15 +153,20 @@ func HasData(ctx context.Context, database string) (bool, error) {
 		return false, err
 	}
 	defer e.Close()
-	found := false
-	err = e.Query(ctx, "SELECT value FROM meta WHERE name = 'master_key_check'", nil, func(engine.Scanner) error {
-		found = true
-		return nil
+	found := map[string]bool{}
+	err = e.Query(ctx, "SELECT name FROM meta", nil, func(scan engine.Scanner) error {
+		var name string
+		err := scan(&name)
+		found[name] = true
+		return err
 	})
 	if err != nil && e.IsMissingTable(err) {
 		return false, nil
 	}
-	return found, err
+	if err == nil && found[moving] {
+		err = ErrHalfMoved
+	}
+	return found[keyCheck], err
 }
 
 // ErrWrongKey says that the database belongs to another master key.
@@ -194,6 +199,8 @@ func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool,
 		switch {
 		case err != nil && !(readOnly && s.engine.IsMissingTable(err)):
 			return err
+		case have[moving] != nil:
+			return ErrHalfMoved
 		case have[keyCheck] == nil && readOnly:
 			return errors.New("the database is empty")
 		case have[keyCheck] == nil:
