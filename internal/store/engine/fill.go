@@ -90,7 +90,7 @@ func (e *sqliteEngine) Fill(ctx context.Context, tables []Table, rows func(Table
 			err := e.fill(ctx, t, next)
 			stop()
 			if err != nil {
-				return fmt.Errorf("filling %s: %w", t.Name, err)
+				return err
 			}
 		}
 		return nil
@@ -106,34 +106,35 @@ func (e *sqliteEngine) fill(ctx context.Context, t Table, next func() ([]any, er
 	}
 	many := insert(together)
 	values := make([]any, 0, together*width)
+	var unread error
 	for more := true; more; {
 		err := e.Transact(ctx, func(x Executor) error {
 			for range fillRows / together {
 				values = values[:0]
 				for more && len(values) < cap(values) {
 					var row []any
-					var err error
-					if row, err, more = next(); err != nil {
-						return err
+					if row, unread, more = next(); unread != nil {
+						return unread
 					}
 					values = append(values, row...)
 				}
-				switch n := len(values) / width; n {
-				case together:
-					if err := x.Exec(ctx, many, values...); err != nil {
-						return err
-					}
-				case 0:
-				default:
-					if err := x.Exec(ctx, insert(n), values...); err != nil {
-						return err
-					}
+				text := many
+				if n := len(values) / width; n == 0 {
+					return nil
+				} else if n < together {
+					text = insert(n)
+				}
+				if err := x.Exec(ctx, text, values...); err != nil {
+					return err
 				}
 			}
 			return nil
 		})
+		if unread != nil {
+			return unread
+		}
 		if err != nil {
-			return err
+			return fmt.Errorf("filling %s: %w", t.Name, err)
 		}
 	}
 	return nil
