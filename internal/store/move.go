@@ -210,8 +210,11 @@ func (m *move) carry(ctx context.Context, from engine.Executor) error {
 		m.sums[t.Name] = newTableSum()
 	}
 	bar := m.show("rows carried", m.moved.Rows)
-	err := m.to.engine.Fill(ctx, m.tables, func(t engine.Table) engine.Rows {
-		return m.sums[t.Name].watch(engine.ReadTable(ctx, from, t), bar)
+	rows := func(t engine.Table) engine.Rows { return m.sums[t.Name].watch(engine.ReadTable(ctx, from, t), bar) }
+	err := m.to.engine.Fill(ctx, m.tables, rows, func(total int64) func() {
+		bar.End()
+		bar = m.show("indexes made", total)
+		return func() { bar.Add(1) }
 	})
 	bar.End()
 	if err != nil {

@@ -451,3 +451,49 @@ func TestAMoveIsAlone(t *testing.T) {
 		to.exec(t, "DROP SCHEMA public CASCADE", "CREATE SCHEMA public")
 	}
 }
+
+// TestAMoveLooksAtWhatHasArrived: what the target has made of the rows is compared with what was sent.
+func TestAMoveLooksAtWhatHasArrived(t *testing.T) {
+	for _, c := range []struct{ name, part, statement, says string }{
+		{"a row is missing", "rows compared", "DELETE FROM secrets WHERE key = 'usr_000005/secret'", "the table secrets has not arrived as it was: 3 rows, of 4"},
+		{"a row is one too many", "rows compared", "INSERT INTO groupings (name, object_id) VALUES ('more', 'usr_000001')", "the table groupings has not arrived as it was"},
+		{"a byte is another", "rows compared", "UPDATE keys SET expires = 7 WHERE key = (SELECT min(key) FROM keys)", "the table keys has not arrived as it was: 20 rows, of 20"},
+		{"the mark is another's", "events folded", "UPDATE meta SET value = '' WHERE name = 'moving'", "another move into the same database has begun"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ways(t, func(t *testing.T, from, to place) {
+				source := from.open(t)
+				crowd(t, source, 0, 20, 0)
+				_, err := source.MoveTo(t.Context(), to.URL, func(what string, _ int64) *progress.Bar {
+					if what == c.part {
+						to.exec(t, c.statement)
+					}
+					return nil
+				})
+				if err == nil || !strings.Contains(err.Error(), c.says) {
+					t.Errorf("%v", err)
+				}
+				refused(t, to)
+			})
+		})
+	}
+}
+
+// TestAMoveCarriesOneMoment: what is deleted or written beside it, such as what has expired, is as it was when the move began.
+func TestAMoveCarriesOneMoment(t *testing.T) {
+	master := secret.NewMasterKey()
+	from, to := place{testdb.New(t, testdb.Postgres), master}, place{testdb.New(t, testdb.SQLite), master}
+	source := from.open(t)
+	crowd(t, source, 0, 20, 0)
+	before := from.content(t)
+	_, err := source.MoveTo(t.Context(), to.URL, func(what string, _ int64) *progress.Bar {
+		if what == "rows carried" {
+			from.exec(t, "DELETE FROM secrets WHERE key = 'usr_000005/secret'", "INSERT INTO throttle (key, value, expires) VALUES ('new', '', 0)")
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantSame(t, to.content(t), before)
+}

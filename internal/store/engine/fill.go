@@ -23,10 +23,10 @@ const pgIndexes = `SELECT t.relname::text, i.relname::text, pg_get_indexdef(x.in
 	WHERE n.nspname = current_schema() AND NOT EXISTS (SELECT 1 FROM pg_constraint c WHERE c.conindid = x.indexrelid) ORDER BY i.relname`
 
 // Fill is one transaction: where it fails, the tables are as empty as they were.
-func (e *pgEngine) Fill(ctx context.Context, tables []Table, rows func(Table) Rows) error {
+func (e *pgEngine) Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(int64) func()) error {
 	return e.Alone(ctx, func(x Executor) error {
 		same := func(f func(Executor) error) error { return f(x) }
-		err := withoutIndexes(ctx, same, pgIndexes, tables, func() error {
+		err := withoutIndexes(ctx, same, pgIndexes, tables, indexing, func() error {
 			for _, t := range tables {
 				next, stop := iter.Pull2(rows(t))
 				source := &copySource{next: next}
@@ -82,9 +82,9 @@ const (
 
 // Fill is many transactions, or the write-ahead log would grow as large as the database: where it fails, some of the rows are
 // there, and some indexes are not.
-func (e *sqliteEngine) Fill(ctx context.Context, tables []Table, rows func(Table) Rows) error {
+func (e *sqliteEngine) Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(int64) func()) error {
 	each := func(f func(Executor) error) error { return e.Transact(ctx, f) }
-	return withoutIndexes(ctx, each, sqliteIndexes, tables, func() error {
+	return withoutIndexes(ctx, each, sqliteIndexes, tables, indexing, func() error {
 		for _, t := range tables {
 			next, stop := iter.Pull2(rows(t))
 			err := e.fill(ctx, t, next)

@@ -175,7 +175,7 @@ type index struct{ name, definition string }
 
 // withoutIndexes lets fill run while the tables have no indexes but their primary keys, and makes them again: once over all rows
 // instead of at every row. text asks for names and definitions.
-func withoutIndexes(ctx context.Context, x func(func(Executor) error) error, text string, tables []Table, fill func() error) error {
+func withoutIndexes(ctx context.Context, x func(func(Executor) error) error, text string, tables []Table, indexing func(int64) func(), fill func() error) error {
 	of := map[string]bool{}
 	for _, t := range tables {
 		of[t.Name] = true
@@ -204,10 +204,12 @@ func withoutIndexes(ctx context.Context, x func(func(Executor) error) error, tex
 	if err := fill(); err != nil {
 		return err
 	}
+	made := indexing(int64(len(indexes)))
 	for _, i := range indexes {
 		if err := x(func(x Executor) error { return x.Exec(ctx, i.definition) }); err != nil {
 			return fmt.Errorf("making the index %s: %w", i.name, err)
 		}
+		made()
 	}
 	return nil
 }
