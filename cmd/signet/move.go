@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ func (c *moveCmd) Run(ctx context.Context) error {
 	}
 	moved, err := server.Move(ctx, c.config(), c.logger(), c.To, show)
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("stopped before it was done: the data is as it was where it comes from; run the same command again, it starts anew")
+		return errors.New("stopped before it was done: the data is as it was where it comes from; run the same command again, it starts anew")
 	}
 	if err != nil {
 		return err

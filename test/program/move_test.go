@@ -325,7 +325,7 @@ func TestMoveCutOff(t *testing.T) {
 	t.Parallel()
 	sqlite := newSite(t, testdb.New(t, testdb.SQLite))
 	sqlite.start(t).stop(t)
-	sqlite.fill(t, sqlite.admin(t).OrgID, scaled(3_000, 20_000))
+	sqlite.fill(t, sqlite.admin(t).OrgID, 3_000)
 	postgres := &site{Database: testdb.New(t, testdb.Postgres), dir: sqlite.dir}
 	runLong(t, sqlite.args("move", "--to", postgres.URL)...).fine(t)
 	want := sqlite.sums(t)
