@@ -48,6 +48,7 @@ type cli struct {
 	MasterKey struct {
 		Rotate rotateMasterKeyCmd `cmd:"" help:"Make a new master key. On the embedded database the server must be stopped."`
 	} `cmd:"" help:"The key that everything in the database is sealed with."`
+	Move    moveCmd    `cmd:"" help:"Carry everything to another database: from the embedded one to PostgreSQL, or back. The server must be stopped."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

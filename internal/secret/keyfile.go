@@ -71,6 +71,10 @@ func loadKeyFile(path string) (MasterKey, error) {
 	return key, nil
 }
 
+// WriteKeyFile puts a key into a new file, which only its owner can read, and which is on disk when it returns. A file that is there already
+// is left alone: fs.ErrExist.
+func WriteKeyFile(path string, key MasterKey) error { return createKeyFile(path, key) }
+
 func createKeyFile(path string, key MasterKey) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {

@@ -41,11 +41,14 @@ func storedCheck(ctx context.Context, database string) (check []byte, err error)
 		return nil, err
 	}
 	defer e.Close()
-	err = e.Query(ctx, "SELECT value FROM meta WHERE name = ?", []any{keyCheck}, func(scan engine.Scanner) error { return scan(&check) })
+	have, err := readMeta(ctx, e)
 	if err != nil && e.IsMissingTable(err) {
 		return nil, nil
 	}
-	return check, err
+	if err == nil && have[moving] != nil {
+		err = ErrHalfMoved
+	}
+	return have[keyCheck], err
 }
 
 // bindMasterKey finds the root key. A database that is new is bound to the master key it is first opened with.
@@ -62,6 +65,8 @@ func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool,
 		switch {
 		case err != nil && !(readOnly && s.engine.IsMissingTable(err)):
 			return err
+		case have[moving] != nil:
+			return ErrHalfMoved
 		case have[keyCheck] == nil && readOnly:
 			return errors.New("the database is empty")
 		case have[keyCheck] == nil:
@@ -94,7 +99,12 @@ func (s *Store) bindRoot(ctx context.Context, x engine.Executor, root secret.Mas
 	return proof.Begin(ctx, x, root)
 }
 
-func readMeta(ctx context.Context, x engine.Executor) (map[string][]byte, error) {
+// reader is the part of an engine, and of a transaction, that reads.
+type reader interface {
+	Query(ctx context.Context, sql string, args []any, each func(engine.Scanner) error) error
+}
+
+func readMeta(ctx context.Context, x reader) (map[string][]byte, error) {
 	have := map[string][]byte{}
 	err := x.Query(ctx, "SELECT name, value FROM meta", nil, func(scan engine.Scanner) error {
 		var name string

@@ -80,6 +80,13 @@ type Engine interface {
 	// LockSchema keeps other nodes from migrating until the transaction ends.
 	LockSchema(ctx context.Context, x Executor) error
 
+	// Tables are those of this database, in the order of their names.
+	Tables(ctx context.Context, x Executor) ([]Table, error)
+	// Fill writes the rows of whole tables, which have none. It is quick, and nobody else may use the database meanwhile. After an error
+	// some of it may be there: whoever calls it sees to it that nobody takes that for a database. Indexes come last: indexing is told
+	// how many there are, and gives what to call after each.
+	Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(total int64) (made func())) error
+
 	// Dialect turns a shared statement of the schema into this engine's.
 	Dialect(sql string) string
 	IsConflict(err error) bool

@@ -575,7 +575,13 @@ func (e *pgEngine) Aside(ctx context.Context, f func(Executor) error) error {
 
 func (e *pgEngine) Snapshot(ctx context.Context, f func(Executor) error) error {
 	return discreet(pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
-		func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
+		func(tx pgx.Tx) error {
+			// Whoever reads so much may be busy for long with what it has read.
+			if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+				return err
+			}
+			return f(pgTx{e, tx})
+		}))
 }
 
 // schemaLock is any number that no other program on the same database uses.
