@@ -69,7 +69,7 @@ func (b *bytesBar) show(done, total int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.bar == nil {
-		b.bar = progress.New(os.Stderr, isatty.IsTerminal(os.Stderr.Fd()), "bytes", total)
+		b.bar = showProgress("bytes", total)
 	}
 	b.bar.Add(done - b.done)
 	b.done = done
