@@ -236,7 +236,7 @@ type ListEventsRequest struct {
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// Only what this user did; `system` for what nobody in particular did.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
-	// Only of these types: up to 20 names such as `user.added.v1`, or of all types of
+	// Only of these types: up to 20 names such as `user.human_added.v1`, or of all types of
 	// a kind: `user.*`.
 	Types []string `protobuf:"bytes,4,rep,name=types,proto3" json:"types,omitempty"`
 	// Only from this time on.
@@ -421,7 +421,7 @@ type StreamEventsRequest struct {
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	// Only what this user did; `system` for what nobody in particular did.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
-	// Only of these types: up to 20 names such as `user.added.v1`, or of all types of
+	// Only of these types: up to 20 names such as `user.human_added.v1`, or of all types of
 	// a kind: `user.*`.
 	Types []string `protobuf:"bytes,4,rep,name=types,proto3" json:"types,omitempty"`
 	// Only from this time on. Without a cursor the stream begins there.
