@@ -42,6 +42,7 @@ const (
 	SystemWrite     Permission = "installation.write"
 	SigningRead     Permission = "signing.read"
 	SigningWrite    Permission = "signing.write"
+	EventRead       Permission = "event.read"
 )
 
 // Role is a set of permissions with a name.
@@ -59,7 +60,7 @@ const (
 )
 
 var (
-	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, PolicyRead}
+	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, PolicyRead, EventRead}
 	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, UserWrite, CredentialWrite, IDPWrite, AppWrite, PolicyWrite}
 )
 

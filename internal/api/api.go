@@ -64,6 +64,10 @@ func (c Checker) Check(req proto.Message) []errs.Violation {
 		return append(notADate(r), newToken(r).Violations(c.Clock())...)
 	case *signetv1.CreateUserTokenRequest:
 		return append(notADate(r), newToken(r).Violations(c.Clock())...)
+	case *signetv1.ListEventsRequest:
+		return append(wrongEventQuery(r), wrongTime("to", r.GetTo())...)
+	case *signetv1.StreamEventsRequest:
+		return wrongEventQuery(r)
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}

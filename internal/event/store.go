@@ -42,6 +42,8 @@ type Reader interface {
 	TokensOf(ctx context.Context, userID, kind, afterID string, limit int) ([]Token, error)
 	// Events reads up to limit events after a position, in order.
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
+	// EventsWhere reads a page of the events that a query is about.
+	EventsWhere(ctx context.Context, q EventQuery) (EventPage, error)
 }
 
 // Bearer is what decides about a request's credential: the token, and the standing of its user and of that user's

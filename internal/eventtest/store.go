@@ -362,6 +362,27 @@ func (s *Store) Events(_ context.Context, after int64, limit int) ([]event.Event
 	return slices.Clone(rest[:min(limit, len(rest))]), nil
 }
 
+// EventsWhere implements event.Reader.
+func (s *Store) EventsWhere(_ context.Context, q event.EventQuery) (page event.EventPage, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.log {
+		e := s.log[i]
+		if !q.OldestFirst {
+			e = s.log[len(s.log)-1-i]
+		}
+		if !q.Matches(&e) || q.After != 0 && (e.Position == q.After || (e.Position > q.After) != q.OldestFirst) {
+			continue
+		}
+		if len(page.Events) == q.Limit {
+			page.Next = page.Events[q.Limit-1].Position
+			break
+		}
+		page.Events = append(page.Events, e)
+	}
+	return page, nil
+}
+
 // Position implements event.Log.
 func (s *Store) Position(context.Context) (int64, error) { return s.Mark(), nil }
 

@@ -16,8 +16,8 @@ func TestFilter(t *testing.T) {
 		{"everything", Filter{}, true},
 		{"its organization", Filter{OrgIDs: []string{"org_b", "org_a"}}, true},
 		{"others", Filter{OrgIDs: []string{"org_b"}}, false},
-		{"its object", Filter{ObjectID: "usr_1"}, true},
-		{"another object", Filter{ObjectID: "usr_2"}, false},
+		{"its object", Filter{ObjectIDs: []string{"usr_3", "usr_1"}}, true},
+		{"another object", Filter{ObjectIDs: []string{"usr_2"}}, false},
 		{"its actor", Filter{Actor: "usr_2"}, true},
 		{"another actor", Filter{Actor: "usr_1"}, false},
 		{"its type", Filter{Types: []string{"org.added.v1", "user.profile_changed.v1"}}, true},
@@ -27,7 +27,7 @@ func TestFilter(t *testing.T) {
 		{"from later", Filter{From: 1001}, false},
 		{"until its time", Filter{To: 1000}, false},
 		{"until later", Filter{To: 1001}, true},
-		{"one of two things", Filter{ObjectID: "usr_1", Actor: "usr_1"}, false},
+		{"one of two things", Filter{ObjectIDs: []string{"usr_1"}, Actor: "usr_1"}, false},
 	} {
 		if got := c.filter.Matches(e); got != c.want {
 			t.Errorf("%s: %v", c.name, got)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -229,6 +230,36 @@ func TestEventsAreNamedInThePastTenseWithAVersion(t *testing.T) {
 			if len(parts) != 3 || parts[0] != string(k.Name()) || !strings.HasPrefix(parts[2], "v") || strings.ToLower(string(typ)) != string(typ) {
 				t.Errorf("%s is not written like object.fact_happened.v1", typ)
 			}
+		}
+	}
+}
+
+// eventsFile names every type of event for those who read them.
+const eventsFile = "docs/api/events.md"
+
+func TestEveryTypeOfEventIsInTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, eventsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## All types")
+	known := map[string]bool{}
+	for _, k := range model.Kinds {
+		row := "| `" + string(k.Name()) + "` | "
+		for _, typ := range k.Types() {
+			known[string(typ)] = true
+			found := false
+			for line := range strings.Lines(table) {
+				found = found || strings.HasPrefix(line, row) && strings.Contains(line, "`"+string(typ)+"`")
+			}
+			if !found {
+				t.Errorf("%s is not in the row of %s in %s", typ, k.Name(), eventsFile)
+			}
+		}
+	}
+	for _, named := range regexp.MustCompile("`([a-z_]+\\.[a-z_]+\\.v[0-9]+)`").FindAllStringSubmatch(string(text), -1) {
+		if !known[named[1]] {
+			t.Errorf("%s names %s, which is none", eventsFile, named[1])
 		}
 	}
 }

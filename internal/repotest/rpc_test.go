@@ -29,6 +29,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.ApplicationService":      api.Applications{},
 	"signet.v1.SigningKeyService":       api.SigningKeys{},
 	"signet.v1.FactorService":           api.Factors{},
+	"signet.v1.EventService":            api.Events{},
 }
 
 // methods calls check for every RPC of the API.

@@ -30,6 +30,9 @@ const (
 	NotReady             errs.Reason = "NOT_READY"
 	Cancelled            errs.Reason = "CANCELLED"
 	Internal             errs.Reason = "INTERNAL"
+	Stopping             errs.Reason = "STOPPING"
+	TooManyStreams       errs.Reason = "TOO_MANY_STREAMS"
+	ReaderTooSlow        errs.Reason = "READER_TOO_SLOW"
 )
 
 var (
@@ -60,6 +63,14 @@ var (
 	errCancelled = errs.New(errs.DeadlineExceeded, Cancelled, "the caller gave the request up")
 	errNotReady  = &errs.Error{Kind: errs.Unavailable, Reason: NotReady, RetryAfter: time.Second,
 		Message: "the server cannot serve requests at the moment"}
+	errStopping = &errs.Error{Kind: errs.Unavailable, Reason: Stopping, RetryAfter: time.Second,
+		Message: "the server is stopping: go on with the last cursor in a moment"}
+	errStreamsHere = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooManyStreams, RetryAfter: 10 * time.Second,
+		Message: "this server has as many streams open as it can serve: try again later, or on another node"}
+	errStreamsOfYours = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooManyStreams, RetryAfter: 10 * time.Second,
+		Message: "you have too many streams open on this server: end one of them first, or let one stream do for several by asking for more in it"}
+	errTooSlow = errs.New(errs.DeadlineExceeded, ReaderTooSlow,
+		"nothing of the stream was read for too long: go on with the last cursor, and read what comes without waiting")
 	errInternal = errs.New(errs.Internal, Internal,
 		"something went wrong inside the server: report the request id to its operator, who finds the cause in the log")
 )

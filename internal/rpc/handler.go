@@ -46,6 +46,7 @@ type Config struct {
 	CORSOrigins    []string                        // such as https://console.example.com
 	TrustedProxies []netip.Prefix                  // whose X-Forwarded-For is believed
 	TimeLimit      time.Duration                   // per request; 30 seconds if zero
+	Streams        StreamLimits
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer
 	Now            func() time.Time
@@ -58,6 +59,8 @@ type Handler struct {
 	origins map[string]bool
 	rules   rules
 	run     run
+	stream  run // the same for streams
+	streams streams
 	metrics *web.Metrics
 }
 
@@ -110,7 +113,8 @@ func New(config Config) (*Handler, error) {
 	if h.metrics, err = web.NewMetrics(h.config.Metrics); err != nil {
 		return nil, err
 	}
-	h.run = h.chain()
+	h.run, h.stream = h.chain(), h.streamChain()
+	h.streams.begin(h.config.Streams)
 	return h, nil
 }
 
@@ -189,6 +193,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // begin makes the exchange a call of op.
 func (x *exchange) begin(op *operation, protocol string) {
 	x.op, x.known, x.protocol = op, op.procedure, protocol
+	if op.streams {
+		x.limit = 0 // it ends when somebody ends it
+	}
 	x.info.Procedure = op.procedure
 	if op.deprecation != "" {
 		x.w.Header().Set("Deprecation", op.deprecation)

@@ -21,7 +21,10 @@ import (
 //
 //	func (ctx context.Context, req *Request) (*Response, error)
 //
-// for each of the service's RPCs, as the generated handler interfaces of the "simple" flavour demand.
+// for each of the service's RPCs, as the generated handler interfaces of the "simple" flavour demand; or, where the answer
+// is a stream,
+//
+//	func (ctx context.Context, req *Request, send func(*Response) error) error
 type Service struct {
 	Name protoreflect.FullName // signet.v1.UserService
 	Impl any
@@ -39,6 +42,10 @@ type operation struct {
 	deprecation string                         // value of the header, or empty
 	successor   string                         // value of the link header, or empty
 	method      reflect.Value
+
+	streams bool
+	cursor  protoreflect.FieldDescriptor // of a stream's request: where to go on
+	place   protoreflect.FieldDescriptor // of a stream's messages: what to send as cursor to go on behind them
 }
 
 var (
@@ -74,10 +81,10 @@ func newOperations(s Service) ([]*operation, error) {
 }
 
 func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operation, error) {
-	if md.IsStreamingClient() || md.IsStreamingServer() {
-		return nil, errors.New("streams are not served")
+	if md.IsStreamingClient() {
+		return nil, errors.New("streams of requests are not served")
 	}
-	op := &operation{procedure: string(md.Parent().FullName()) + "/" + string(md.Name())}
+	op := &operation{procedure: string(md.Parent().FullName()) + "/" + string(md.Name()), streams: md.IsStreamingServer()}
 	var err error
 	if op.input, err = protoregistry.GlobalTypes.FindMessageByName(md.Input().FullName()); err != nil {
 		return nil, fmt.Errorf("request: %w", err)
@@ -91,6 +98,10 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 		return nil, fmt.Errorf("%s has no such method", impl.Type())
 	}
 	want := reflect.FuncOf([]reflect.Type{contextType, goType(op.input)}, []reflect.Type{goType(output), errorType}, false)
+	if op.streams {
+		send := reflect.FuncOf([]reflect.Type{goType(output)}, []reflect.Type{errorType}, false)
+		want = reflect.FuncOf([]reflect.Type{contextType, goType(op.input), send}, []reflect.Type{errorType}, false)
+	}
 	if op.method.Type() != want {
 		return nil, fmt.Errorf("the method of %s is a %s, not a %s", impl.Type(), op.method.Type(), want)
 	}
@@ -122,10 +133,29 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 		op.bindings = append(op.bindings, b)
 		op.ids = append(op.ids, b.params...)
 	}
+	if op.streams {
+		return op, op.findCursor(md)
+	}
 	if op.bindings[0].verb == "GET" {
 		op.details = findDetails(md.Output())
 	}
 	return op, nil
+}
+
+// findCursor finds what makes a stream resumable.
+func (op *operation) findCursor(md protoreflect.MethodDescriptor) error {
+	op.cursor, op.place = md.Input().Fields().ByName("cursor"), md.Output().Fields().ByName("cursor")
+	for _, fd := range []protoreflect.FieldDescriptor{op.cursor, op.place} {
+		if fd == nil || fd.Kind() != protoreflect.StringKind || fd.IsList() {
+			return errors.New("a stream needs a string cursor in its request and in its messages")
+		}
+	}
+	for _, b := range op.bindings {
+		if b.verb != "GET" {
+			return errors.New("a stream is read by GET")
+		}
+	}
+	return nil
 }
 
 func goType(mt protoreflect.MessageType) reflect.Type { return reflect.TypeOf(mt.Zero().Interface()) }
@@ -218,4 +248,17 @@ func (op *operation) invoke(ctx context.Context, req proto.Message) (proto.Messa
 		return nil, errors.New("the operation answered with neither a message nor an error")
 	}
 	return out[0].Interface().(proto.Message), nil
+}
+
+// follow calls the implementation of a stream.
+func (op *operation) follow(ctx context.Context, req proto.Message, send func(proto.Message) error) error {
+	typed := reflect.MakeFunc(op.method.Type().In(2), func(in []reflect.Value) []reflect.Value {
+		out := reflect.New(errorType).Elem()
+		if err := send(in[0].Interface().(proto.Message)); err != nil {
+			out.Set(reflect.ValueOf(err))
+		}
+		return []reflect.Value{out}
+	})
+	err, _ := op.method.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req), typed})[0].Interface().(error)
+	return err
 }

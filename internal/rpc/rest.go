@@ -83,6 +83,10 @@ func (b *binding) serve(x *exchange, values []string) {
 	x.decode = func(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
 		return b.decode(ctx, x, values, req)
 	}
+	if b.op.streams {
+		x.serveStream(&eventStream{x})
+		return
+	}
 	resp, err := x.perform()
 	if err == nil {
 		var body []byte
@@ -130,6 +134,9 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 			x.problem("", "this operation takes no body")
 		}
 		b.setQuery(x, m, query)
+		if b.op.streams {
+			x.setCursor(m)
+		}
 	}
 	for i, fd := range b.params {
 		if sent := m.Get(fd).String(); sent != "" && sent != values[i] {

@@ -24,6 +24,7 @@ import (
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/login"
 	"github.com/signet-idm/signet/internal/model"
@@ -66,7 +67,8 @@ type Server struct {
 	outbound *outbound.Client // the one way to addresses that others have chosen
 	keys     *signing.Keys
 
-	stopWork []func() // ends what runs beside the requests
+	stopWork   []func() // ends what runs beside the requests
+	endStreams func()
 
 	listener        net.Listener
 	metricsListener net.Listener // nil: no metrics
@@ -135,6 +137,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
+			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate:   sessions.Authenticate,
 		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
@@ -150,6 +153,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
+	s.endStreams = handler.EndStreams
 	if err := s.mount(handler, sessions, master); err != nil {
 		return nil, err
 	}
@@ -157,7 +161,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s.stopWork = append(s.stopWork, background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
+	s.stopWork = append(s.stopWork, handler.EndStreams, background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
 	return s, nil
 }
 
@@ -360,6 +364,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	case <-ctx.Done():
 	}
 	s.log.Info("stopping", "timeout", stopTimeout.String())
+	s.endStreams()
 	stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	for _, server := range servers {

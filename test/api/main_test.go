@@ -37,6 +37,7 @@ var tables = []struct {
 	{"whose credentials", whoseCredentialCases},
 	{"bounds of a policy", policyBoundCases},
 	{"applications refused", refusedAppCases},
+	{"events", eventCases},
 }
 
 // stories are told once per content type.
@@ -95,6 +96,9 @@ var stories = []struct {
 	{"second factor that is missing", missingFactorStory},
 	{"factors need a recent proof", recentStory},
 	{"factors removed by an administrator", factorAdminStory},
+	{"events are listed", eventStory},
+	{"events are followed", streamStory},
+	{"streams end with the right to them", streamEndStory},
 }
 
 // checks run once per engine.
@@ -140,6 +144,8 @@ var checks = []struct {
 	{"factors count once", factorsOnce},
 	{"passkeys of nobody", strangePasskeys},
 	{"throttle counts second factors", throttleFactors},
+	{"events of the installation", installationEvents},
+	{"a stream of a session that is restricted", restrictedStream},
 }
 
 func TestAPI(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
@@ -114,6 +115,12 @@ func pageTokens(t *testing.T, w *World) {
 				fd := m.Descriptor().Fields().Get(i)
 				switch {
 				case fd.Name() == "page_size" || fd.Name() == "page_token" || isParameter(op, fd.JSONName()):
+				case fd.IsList() && fd.Name() == "types":
+					refuse("of other types", here.reader, with(req, "types", []string{"user.*"}), nil)
+				case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Timestamp":
+					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), timestamppb.Now().ProtoReflect()), nil)
+				case fd.Kind() == protoreflect.BoolKind:
+					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), true), nil)
 				case fd.Kind() == protoreflect.StringKind:
 					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), "u"), nil)
 				case fd.Enum() != nil:

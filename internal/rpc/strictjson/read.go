@@ -168,7 +168,7 @@ func (d *decoder) message(m protoreflect.Message) bool {
 			problem = setWellKnown(m, s.form, b)
 		}
 		return ok && (problem == "" || d.add(problem))
-	case anyMessage, unsupported:
+	case anyMessage, anyJSON, unsupported:
 		return d.refuse("has a type that cannot be sent as JSON")
 	}
 	if d.peek() != '{' {

@@ -16,7 +16,7 @@
 //   - numbers in quotes are accepted for integers only, in plain decimal; "1e2" or a quoted double is refused;
 //   - a Timestamp is RFC 3339 to the letter, a Duration has digits on both sides of its dot and no plus sign;
 //   - Any, Struct, Value, ListValue, the wrapper types, and maps whose keys are not strings cannot be read, and of these
-//     only Any can be written; extensions are unknown fields.
+//     only the first four can be written; extensions are unknown fields.
 //
 // In one place it accepts more: an integer is judged by its value however it is written, so 0.0000001e22 is one.
 package strictjson
@@ -50,6 +50,7 @@ const (
 	duration
 	fieldMask
 	anyMessage
+	anyJSON // a Struct, a Value or a ListValue
 	unsupported
 )
 
@@ -59,9 +60,9 @@ var forms = map[protoreflect.FullName]form{
 	"google.protobuf.Duration":    duration,
 	"google.protobuf.FieldMask":   fieldMask,
 	"google.protobuf.Any":         anyMessage,
-	"google.protobuf.Struct":      unsupported,
-	"google.protobuf.Value":       unsupported,
-	"google.protobuf.ListValue":   unsupported,
+	"google.protobuf.Struct":      anyJSON,
+	"google.protobuf.Value":       anyJSON,
+	"google.protobuf.ListValue":   anyJSON,
 	"google.protobuf.BoolValue":   unsupported,
 	"google.protobuf.Int32Value":  unsupported,
 	"google.protobuf.Int64Value":  unsupported,

@@ -1,5 +1,6 @@
--- Events are listed by the organization they are of, and by who caused them.
+-- Events are listed by the organization they are of, and by who caused them, in one organization or in all of them.
 CREATE INDEX events_org ON events (org_id, position);
+CREATE INDEX events_org_actor ON events (org_id, actor, position);
 CREATE INDEX events_actor ON events (actor, position);
 
 -- Checkpoints seal the log: a row for every 1,000 positions, numbered from 1, and number 0, the head, for those behind the last of them. Each row
