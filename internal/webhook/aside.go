@@ -339,6 +339,7 @@ func (w *Webhooks) Attempts(ctx context.Context, permit access.Permit, id string
 		return nil, err
 	}
 	all := slices.Concat(h.Sent, h.Failed)
+	slices.Reverse(all) // of the same time, the last first
 	slices.SortStableFunc(all, func(a, b Attempt) int { return cmp.Compare(b.Time, a.Time) })
 	return all, nil
 }

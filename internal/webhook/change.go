@@ -19,7 +19,7 @@ import (
 )
 
 // maxWebhooks is how many an organization may have: each of them is work that does not end.
-const maxWebhooks = 50
+const maxWebhooks = 100
 
 // Webhooks is where webhooks are kept, and how messages reach their receivers.
 type Webhooks struct {

@@ -196,6 +196,33 @@ func (d *Dispatcher) look(ctx context.Context, id string) error {
 	return nil
 }
 
+// enter waits for a place, and gives back how to leave it; nil where ctx ends first. Who stays long moves over to the places of those
+// that do not answer, where there is one, so that many who stall at once do not keep the others out.
+func (d *Dispatcher) enter(ctx context.Context, places chan struct{}) (leave func()) {
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	var mu sync.Mutex
+	move := time.AfterFunc(slow, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		select {
+		case d.lame <- struct{}{}:
+			<-places
+			places = d.lame
+		default:
+		}
+	})
+	return func() {
+		move.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		<-places
+	}
+}
+
 // tail is the end of the log, read once for all webhooks of the node.
 type tail struct {
 	mu     sync.Mutex

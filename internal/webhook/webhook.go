@@ -73,7 +73,7 @@ var (
 	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no webhook with this identifier in that organization")
 	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the webhook is switched off already")
 	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the webhook is not switched off")
-	ErrTooMany     = errs.New(errs.FailedPrecondition, TooMany, "this organization has 50 webhooks already: remove one that is not needed any more")
+	ErrTooMany     = errs.New(errs.FailedPrecondition, TooMany, "this organization has 100 webhooks already: remove one that is not needed any more")
 	ErrNotDefault  = errs.New(errs.FailedPrecondition, NotDefault,
 		"a webhook for the events of other organizations has to belong to the default organization: name that one in x-service-orgid")
 	ErrEventNotFailed = errs.New(errs.NotFound, EventNotFailed,

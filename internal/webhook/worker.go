@@ -387,13 +387,12 @@ func (w *worker) send(e event.Event, try int) {
 	go func() {
 		r := result{event: e, try: try}
 		defer func() { w.results <- r }()
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-		case <-ctx.Done():
+		leave := w.d.enter(ctx, places)
+		if leave == nil {
 			r.err = ctx.Err()
 			return
 		}
+		defer leave()
 		u, err := hooks.use(ctx, w.id, w.known.Load())
 		if err == nil {
 			w.known.Store(u)

@@ -83,7 +83,7 @@ type WebhookServiceClient interface {
 	//
 	// Creates an active webhook in the context organization. It gets what happens
 	// from then on. The secret that its messages are signed with is in the answer,
-	// this once. An organization has at most 50 webhooks: FAILED_PRECONDITION.
+	// this once. An organization has at most 100 webhooks: FAILED_PRECONDITION.
 	AddWebhook(context.Context, *v1.AddWebhookRequest) (*v1.AddWebhookResponse, error)
 	// Get a webhook
 	//
@@ -398,7 +398,7 @@ type WebhookServiceHandler interface {
 	//
 	// Creates an active webhook in the context organization. It gets what happens
 	// from then on. The secret that its messages are signed with is in the answer,
-	// this once. An organization has at most 50 webhooks: FAILED_PRECONDITION.
+	// this once. An organization has at most 100 webhooks: FAILED_PRECONDITION.
 	AddWebhook(context.Context, *v1.AddWebhookRequest) (*v1.AddWebhookResponse, error)
 	// Get a webhook
 	//
