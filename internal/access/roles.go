@@ -35,6 +35,8 @@ const (
 	IDPWrite        Permission = "idp.write"
 	AppRead         Permission = "app.read"
 	AppWrite        Permission = "app.write"
+	WebhookRead     Permission = "webhook.read"
+	WebhookWrite    Permission = "webhook.write"
 	PolicyRead      Permission = "policy.read"
 	PolicyWrite     Permission = "policy.write"
 	APIAccessWrite  Permission = "app.api_access.write" // what an application may do here is for the whole installation to say
@@ -60,8 +62,8 @@ const (
 )
 
 var (
-	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, PolicyRead, EventRead}
-	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, UserWrite, CredentialWrite, IDPWrite, AppWrite, PolicyWrite}
+	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, WebhookRead, PolicyRead, EventRead}
+	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, UserWrite, CredentialWrite, IDPWrite, AppWrite, WebhookWrite, PolicyWrite}
 )
 
 var installationRoles = map[Role][]Permission{

@@ -41,6 +41,10 @@ func (c Checker) Check(req proto.Message) []errs.Violation {
 		return app.APIScopeViolations(r.GetScopes())
 	case *signetv1.AddApplicationKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
+	case *signetv1.AddWebhookRequest:
+		return checkWebhook(r)
+	case *signetv1.ModifyWebhookRequest:
+		return append(modifiableWebhook.check(r), checkWebhook(r)...)
 	case *signetv1.SetOrganizationMemberRequest:
 		return access.RoleViolations("", r.GetRoles())
 	case *signetv1.SetInstallationMemberRequest:

@@ -42,10 +42,11 @@ const (
 	Idempotency Shelf = "idempotency" // answers to repeat; key: a MAC of caller, method and idempotency key
 	Flows       Shelf = "flows"       // sign-ins and grants on their way: requests, codes, challenges, refresh tokens
 	Followers   Shelf = "followers"   // how far those who follow the log have come; key: the follower
+	Deliveries  Shelf = "deliveries"  // what webhooks have put aside, and their last attempts; key: webhook / what
 )
 
 // Shelves lists all of them.
-var Shelves = []Shelf{Secrets, Keys, Throttle, Idempotency, Flows, Followers}
+var Shelves = []Shelf{Secrets, Keys, Throttle, Idempotency, Flows, Followers, Deliveries}
 
 // RowKey finds a row on its shelf.
 type RowKey struct {

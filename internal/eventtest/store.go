@@ -383,6 +383,33 @@ func (s *Store) EventsWhere(_ context.Context, q event.EventQuery) (page event.E
 	return page, nil
 }
 
+// EventsOf implements event.Reader.
+func (s *Store) EventsOf(_ context.Context, objectID string, from uint64, limit int) ([]event.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []event.Event
+	for _, e := range s.log {
+		if e.ObjectID == objectID && e.Sequence >= from && len(found) < limit {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+// RowsOf implements event.Reader.
+func (s *Store) RowsOf(_ context.Context, shelf event.Shelf, prefix, after string, limit int) ([]event.Row, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []event.Row
+	for key, r := range s.rows {
+		if key.Shelf == shelf && strings.HasPrefix(key.Key, prefix) && key.Key > after {
+			found = append(found, *r)
+		}
+	}
+	slices.SortFunc(found, func(a, b event.Row) int { return strings.Compare(a.Key, b.Key) })
+	return found[:min(limit, len(found))], nil
+}
+
 // Position implements event.Log.
 func (s *Store) Position(context.Context) (int64, error) { return s.Mark(), nil }
 

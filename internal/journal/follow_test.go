@@ -14,7 +14,6 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/installation"
-	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/signing"
@@ -26,7 +25,7 @@ import (
 // node opens a store on a database, and its journal.
 func node(t *testing.T, db testdb.Database, master secret.MasterKey) (*store.Store, *Journal) {
 	t.Helper()
-	s, _, err := store.Open(t.Context(), store.Options{Database: db.URL, Kinds: model.Kinds, Master: master})
+	s, _, err := store.Open(t.Context(), store.Options{Database: db.URL, Kinds: []event.Definition{installation.Kind, session.Kind, signing.Kind, user.Kind}, Master: master})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/webhook"
 )
 
 // sample is an event as it was once written, and what it did. See testdata/events/README.md: payload and personal are
@@ -70,6 +71,7 @@ func TestEveryEventEverWrittenCanBeReadAndFolded(t *testing.T) {
 	checkSamples(t, all, app.Kind)
 	checkSamples(t, all, signing.Kind)
 	checkSamples(t, all, grant.Kind)
+	checkSamples(t, all, webhook.Kind)
 	for typ := range all {
 		t.Errorf("%s is in no schema any more: logs that hold it cannot be read. Bring its fact back", typ)
 	}
@@ -211,7 +213,7 @@ func TestEveryKindOfObjectIsKnownToTheStoreAndToThisTest(t *testing.T) {
 	if defined != len(model.Kinds) {
 		t.Errorf("%d kinds are defined, but model.Kinds lists %d", defined, len(model.Kinds))
 	}
-	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind}
+	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind}
 	for _, k := range model.Kinds {
 		found := false
 		for _, have := range tested {

@@ -39,6 +39,7 @@ import (
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/web"
+	"github.com/signet-idm/signet/internal/webhook"
 )
 
 // Limits of a connection. A request has 30 s (package rpc); these are for clients that are slow on purpose.
@@ -50,6 +51,8 @@ const (
 	maxHeaderBytes    = 32 << 10
 	maxStreams        = 250
 	stopTimeout       = 15 * time.Second
+
+	webhookConns = 128 // to one host, where many organizations may have their receivers: one that stalls leaves the others enough
 )
 
 // Server is Signet, opened and ready to serve.
@@ -65,6 +68,7 @@ type Server struct {
 
 	renewals session.Renewals
 	outbound *outbound.Client // the one way to addresses that others have chosen
+	webhooks *webhook.Webhooks
 	keys     *signing.Keys
 
 	stopWork   []func() // ends what runs beside the requests
@@ -113,6 +117,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s.outbound = outbound.New(outbound.Config{Allow: config.outbound})
+	s.webhooks = &webhook.Webhooks{Store: s.store, Root: master, Clock: time.Now,
+		Outbound: outbound.New(outbound.Config{Allow: config.outbound, Timeout: webhook.SendTime, MaxRedirects: -1, ConnsPerHost: webhookConns})}
 	s.keys = signing.New(s.store, master, time.Now)
 	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
 		log.Warn("looking after the signing keys", "error", err)
@@ -135,6 +141,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
+			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
@@ -161,7 +168,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s.stopWork = append(s.stopWork, handler.EndStreams, background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
+	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
+	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
 	return s, nil
 }
 
@@ -301,6 +309,7 @@ func (s *Server) Close() error {
 	}
 	if s.outbound != nil {
 		s.outbound.Close()
+		s.webhooks.Outbound.Close()
 	}
 	s.renewals.Stop()
 	var err error

@@ -110,6 +110,8 @@ func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 		return g.idp
 	case "app_id":
 		return g.app
+	case "webhook_id":
+		return g.webhook()
 	case "domain":
 		return g.domain
 	}
@@ -136,6 +138,10 @@ func (g *generator) text(fd protoreflect.FieldDescriptor) string {
 		return unique("sample")
 	case name == "public_key":
 		return publicKey()
+	case name == "url":
+		return "https://sample.example/" + name
+	case name == "event_id":
+		return g.app + ".1"
 	case name == "preferred_language":
 		return "de-CH"
 	case name == "password" || strings.HasSuffix(name, "_password") || strings.HasSuffix(name, "_secret"):
@@ -155,6 +161,10 @@ func (g *generator) elements(fd protoreflect.FieldDescriptor) []string {
 		return []string{userManager}
 	case strings.HasSuffix(string(fd.Name()), "_uris"):
 		return []string{"https://sample.example/" + string(fd.Name())}
+	case fd.Name() == "types":
+		return []string{"user.*", "org.renamed.v1"}
+	case fd.Name() == "organization_ids":
+		return []string{g.org}
 	case g.op.name() == "SetApplicationAPIAccess":
 		return []string{"signet.self"}
 	}

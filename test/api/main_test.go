@@ -38,6 +38,7 @@ var tables = []struct {
 	{"bounds of a policy", policyBoundCases},
 	{"applications refused", refusedAppCases},
 	{"events", eventCases},
+	{"webhooks refused", refusedWebhookCases},
 }
 
 // stories are told once per content type.
@@ -87,6 +88,7 @@ var stories = []struct {
 	{"secrets of an application", appSecretStory},
 	{"keys of an application", appKeyStory},
 	{"API access of an application", appAccessStory},
+	{"webhook", webhookStory},
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},
 	{"policy of an organization", organizationPolicyStory},
@@ -141,6 +143,7 @@ var checks = []struct {
 	{"sessions that are used live on", sessionsLiveOn},
 	{"throttle by policy", throttlePolicy},
 	{"signing keys", signingKeys},
+	{"webhooks are served", webhooksServed},
 	{"factors count once", factorsOnce},
 	{"passkeys of nobody", strangePasskeys},
 	{"throttle counts second factors", throttleFactors},

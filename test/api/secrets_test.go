@@ -84,7 +84,7 @@ func (w *World) unsealed(t *testing.T) []byte {
 			if err != nil || wrapped == nil {
 				t.Fatalf("the key of event %d: %v", e.Position, err)
 			}
-			key, err := w.master.UnwrapDataKey(wrapped.Value, e.KeyID)
+			key, err := w.server.Store().RootKey().UnwrapDataKey(wrapped.Value, e.KeyID)
 			if err != nil {
 				t.Fatal(err)
 			}
