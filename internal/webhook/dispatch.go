@@ -68,10 +68,13 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		err := error(nil)
 		if !begun {
 			err = d.begin(ctx)
-			begun = err == nil
 		}
-		if begun {
+		if err == nil && len(d.orgs) > 0 {
 			err = d.follow(ctx)
+			begun = true
+		}
+		if len(d.orgs) == 0 { // an installation without webhooks need not read its log for them
+			begun, written = false, nil
 		}
 		if ctx.Err() != nil {
 			return

@@ -120,7 +120,7 @@ func (w *world) node() *Webhooks {
 }
 
 func (w *world) webhooks(s *store.Store, c outbound.Config) *Webhooks {
-	c.MaxRedirects, c.ConnsPerHost = -1, 512
+	c.MaxRedirects, c.ConnsPerHost, c.Timeout = -1, 512, time.Minute // longer than any test waits
 	client := outbound.New(c)
 	w.t.Cleanup(client.Close)
 	return &Webhooks{Store: s, Root: s.RootKey(), Outbound: client, Clock: w.clock.read}
