@@ -14,6 +14,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"errors"
+	"hash"
 
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
@@ -68,18 +69,31 @@ func (c *checkpoint) tag(position int64) []byte {
 
 func number(n int64) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// tagOf binds an event to its position.
-func tagOf(root secret.MasterKey, position int64, hash []byte) []byte {
-	return root.MAC("log event", number(position), hash)[:tagSize]
+// tagger makes the tags of events. It is for one goroutine.
+type tagger struct{ mac hash.Hash }
+
+func newTagger(root secret.MasterKey) tagger {
+	return tagger{hmac.New(sha256.New, root.MAC("log event tags"))}
+}
+
+// tag binds an event to its position.
+func (t tagger) tag(position int64, hash []byte) []byte {
+	var b [8 + sha256.Size]byte
+	binary.BigEndian.PutUint64(b[:], uint64(position))
+	copy(b[8:], hash)
+	t.mac.Reset()
+	t.mac.Write(b[:])
+	return t.mac.Sum(nil)[:tagSize]
 }
 
 // chained is the digest of a log up to an event, made from the digest before it.
 func chained(digest []byte, position int64, hash []byte) []byte {
-	h := sha256.New()
-	h.Write(digest)
-	h.Write(number(position))
-	h.Write(hash)
-	return h.Sum(nil)
+	var b [2*sha256.Size + 8]byte
+	copy(b[:], digest)
+	binary.BigEndian.PutUint64(b[sha256.Size:], uint64(position))
+	copy(b[sha256.Size+8:], hash)
+	sum := sha256.Sum256(b[:])
+	return sum[:]
 }
 
 // noEvents is the digest of an empty log.

@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/signet-idm/signet/internal/progress"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
@@ -336,4 +338,42 @@ func TestMark(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
+}
+
+// Between the walk through the log and the look at the states others write.
+func TestStatesAreThoseOfTheLogWhateverIsWrittenMeanwhile(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newWorld(t, db)
+		s, _ := w.open(t, never)
+		fill(t, s, 60)
+		verify := func(meanwhile func()) *proof.Finding {
+			t.Helper()
+			r, err := s.Verify(t.Context(), proof.Options{Progress: func(what string, _ int64) *progress.Bar {
+				if what == "objects" {
+					meanwhile()
+				}
+				return nil
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r.Finding
+		}
+		write := func(id string) {
+			if err := add(s, id, 2); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if f := verify(func() { write("usr_0"); write("usr_new") }); f != nil {
+			t.Error(f)
+		}
+		// A new object does not make up for one that is gone.
+		f := verify(func() {
+			w.exec(t, "DELETE FROM users WHERE id = 'usr_3'")
+			write("usr_newer")
+		})
+		if f == nil || !strings.Contains(f.What, "1 objects have events but no state") {
+			t.Errorf("%v", f)
+		}
+	})
 }

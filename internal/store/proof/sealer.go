@@ -96,8 +96,9 @@ func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
 func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint) (full []checkpoint, events int, err error) {
 	var first, last int64
 	var e event.Event
+	row, tags := engine.ScanEvent(&e), newTagger(s.Root)
 	err = x.Query(ctx, selectEvents+" WHERE position > ? ORDER BY position LIMIT ?", []any{head.position, int64(page)}, func(scan engine.Scanner) error {
-		if err := scan(engine.ScanEvent(&e)...); err != nil {
+		if err := scan(row...); err != nil {
 			return err
 		}
 		if e.Position != head.position+1 {
@@ -109,7 +110,7 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 		last = e.Time
 		hash := e.Hash()
 		head.position, head.digest = e.Position, chained(head.digest, e.Position, hash)
-		head.tags = append(head.tags, tagOf(s.Root, e.Position, hash)...)
+		head.tags = append(head.tags, tags.tag(e.Position, hash)...)
 		if head.position%span == 0 {
 			full = append(full, checkpoint{number: head.position / span, position: head.position, digest: head.digest, tags: head.tags})
 			head.tags = []byte{}

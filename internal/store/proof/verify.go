@@ -18,7 +18,7 @@ import (
 // object's chain, the checkpoints, and that every object's state is that of the end of its chain. It stops at the first thing that does not fit.
 // The log is only ever added to, so it is read page by page, beside whoever writes.
 func Verify(ctx context.Context, e engine.Engine, root secret.MasterKey, kinds []event.Definition, o Options) (*Report, error) {
-	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), known: map[event.Kind]bool{}}
+	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), tags: newTagger(root), known: map[event.Kind]bool{}}
 	for _, k := range kinds {
 		v.known[k.Name()] = true
 	}
@@ -40,6 +40,7 @@ type verifier struct {
 	head   *checkpoint // nil: there is none
 	full   int64       // number of the last full checkpoint
 
+	tags    tagger
 	seed    maphash.Seed
 	ends    map[uint64]uint64 // where chains have come to: see link
 	objects int64             // that have a state to compare with
@@ -251,9 +252,10 @@ func (v *verifier) fits(ctx context.Context, e *event.Event, sealed *checkpoint,
 		f := *v.pending
 		f.Position, f.ObjectID, f.Sequence, f.Type = e.Position, e.ObjectID, e.Sequence, e.Type
 		return &f, nil
-	case tag != nil && !bytes.Equal(tag, tagOf(v.root, e.Position, hash)) && genuine:
-		return about(e, "this is not the event that was sealed at this position"), nil
-	case tag != nil && !bytes.Equal(tag, tagOf(v.root, e.Position, hash)):
+	case tag != nil && !bytes.Equal(tag, v.tags.tag(e.Position, hash)):
+		if genuine {
+			return about(e, "this is not the event that was sealed at this position"), nil
+		}
 		return about(e, "this is not the event that was sealed at this position, and the checkpoint was changed, too"), nil
 	case len(e.PrevHash) == 0 && e.PrevHash != nil, len(e.Sealed) == 0 && e.Sealed != nil:
 		return about(e, "a column is empty where nothing should be"), nil
