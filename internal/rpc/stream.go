@@ -227,8 +227,6 @@ func (s *stream) send(m proto.Message) error {
 // open begins the answer.
 func (s *stream) open() {
 	s.opened, s.x.answered = true, true
-	// The request has been read. On HTTP/1 its deadline would be taken for the client's leaving.
-	_ = s.control.SetReadDeadline(time.Time{})
 	h := s.x.w.Header()
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Accel-Buffering"] = []string{"no"} // proxies that know it do not hold messages back
