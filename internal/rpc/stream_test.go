@@ -562,7 +562,10 @@ func TestTheHeadOfAStreamHasAnEnd(t *testing.T) {
 			t.Errorf("%s: %d %v", token, o.http, o.header)
 		}
 	}
-	eventually(t, func() bool { return l.openStreams() == 0 })
+	eventually(t, func() bool { return strings.Count(l.logs(), "StreamEvents") == 2 })
+	if strings.Contains(l.logs(), "code=CANCELLED") || l.openStreams() != 0 {
+		t.Errorf("%d streams are open\n%s", l.openStreams(), l.logs())
+	}
 }
 
 func TestAStreamIsOneRequestInTheLog(t *testing.T) {
