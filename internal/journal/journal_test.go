@@ -37,3 +37,25 @@ func TestFilter(t *testing.T) {
 		t.Error(ID(e))
 	}
 }
+
+func TestWhatIsKeptWithAnOrganizationAndIsNotItsBusiness(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		e    event.Event
+		want bool
+	}{
+		{"the installation, which is kept in the default one", event.Event{Type: "installation.policy_set.v1", Payload: []byte("{}")}, false},
+		{"roles of its user in it", event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"org_a"}`)}, true},
+		{"roles of its user in another", event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"org_b"}`)}, false},
+		{"roles of its user in the installation", event.Event{Type: "user.membership_set.v1", Payload: []byte(`{"scope":"installation"}`)}, false},
+		{"anything else", event.Event{Type: "user.removed.v1", Payload: []byte("{}")}, true},
+	} {
+		c.e.Org = "org_a"
+		if got := (&Filter{OrgIDs: []string{"org_a"}}).Matches(&c.e); got != c.want {
+			t.Errorf("%s: %v", c.name, got)
+		}
+		if !(&Filter{}).Matches(&c.e) {
+			t.Errorf("%s: hidden from those who may see everything", c.name)
+		}
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"sync"
 	"time"
 
@@ -95,10 +96,12 @@ func (h *Handler) lasting(ctx context.Context, c *Call, req proto.Message, next 
 	_, err := next(call.With(ctx, &c.info), c, req)
 	_, bug := errors.AsType[*panicked](err)
 	switch {
-	case err == nil || bug || errors.Is(err, errTooSlow):
+	case err == nil || bug:
 		return nil, err
 	case h.streams.end.Err() != nil:
 		return nil, errStopping.Because(err)
+	case errors.Is(err, errTooSlow):
+		return nil, err
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, errDeadline.Because(err)
 	case ctx.Err() != nil:
@@ -218,7 +221,7 @@ func (s *stream) send(m proto.Message) error {
 	switch {
 	case err == nil:
 		return nil
-	case time.Since(started) >= s.x.h.streams.Patience:
+	case errors.Is(err, os.ErrDeadlineExceeded) || time.Since(started) >= s.x.h.streams.Patience:
 		return errTooSlow.Because(err)
 	}
 	return errCancelled.Because(err)
@@ -227,8 +230,6 @@ func (s *stream) send(m proto.Message) error {
 // open begins the answer.
 func (s *stream) open() {
 	s.opened, s.x.answered = true, true
-	// The request has been read. On HTTP/1 its deadline would be taken for the client's leaving.
-	_ = s.control.SetReadDeadline(time.Time{})
 	h := s.x.w.Header()
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Accel-Buffering"] = []string{"no"} // proxies that know it do not hold messages back

@@ -457,17 +457,18 @@ func TestStreamsAreBoundedInNumber(t *testing.T) {
 		}
 	}
 	open[2].stop()
-	left := func() bool {
-		l.handler.streams.mu.Lock()
-		defer l.handler.streams.mu.Unlock()
-		return l.handler.streams.open == 2
-	}
-	eventually(t, left)
+	eventually(t, func() bool { return l.openStreams() == 2 })
 	// There is room, but not for somebody who has enough of it already.
 	if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("owner")), "TOO_MANY_STREAMS"); !strings.HasPrefix(end.message, "you have") {
 		t.Errorf("%s", end.message)
 	}
 	expect(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("admin")), message(1))
+}
+
+func (l *lab) openStreams() int {
+	l.handler.streams.mu.Lock()
+	defer l.handler.streams.mu.Unlock()
+	return l.handler.streams.open
 }
 
 func eventually(t *testing.T, holds func() bool) {
@@ -560,6 +561,10 @@ func TestTheHeadOfAStreamHasAnEnd(t *testing.T) {
 		if o.http != want || want == 200 && o.header.Get("Content-Type") != "text/event-stream" {
 			t.Errorf("%s: %d %v", token, o.http, o.header)
 		}
+	}
+	eventually(t, func() bool { return strings.Count(l.logs(), "StreamEvents") == 2 })
+	if strings.Contains(l.logs(), "code=CANCELLED") || l.openStreams() != 0 {
+		t.Errorf("%d streams are open\n%s", l.openStreams(), l.logs())
 	}
 }
 
