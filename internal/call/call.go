@@ -6,7 +6,10 @@ import (
 	"context"
 	"net/netip"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 )
 
@@ -21,6 +24,10 @@ type Info struct {
 	OrgHeader      string         // x-service-orgid as sent
 	IfMatch        event.IfMatch
 	IdempotencyKey string // empty when not sent or not honoured
+
+	// Check lists what is wrong with an element of a list in the request by the field rules of the definition, where these
+	// are left to the operation. An error is a bug.
+	Check func(element proto.Message) ([]errs.Violation, error)
 }
 
 type key struct{}

@@ -91,7 +91,7 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 	buf := buffers.get()
 	defer buffers.put(buf)
 	end := x.interruptible(ctx)
-	err := readMessage(x.r.Body, buf, compressed)
+	err := readMessage(x.r.Body, buf, compressed, x.op.maxBody)
 	end()
 	if err != nil {
 		return nil, readError(ctx, err)

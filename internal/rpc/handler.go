@@ -20,7 +20,7 @@ import (
 
 // Limits that the API promises.
 const (
-	maxBody          = 1 << 20 // bytes of a request, also after decompression
+	maxBody          = 1 << 20 // bytes of a request, also after decompression, unless its operation has a limit of its own
 	defaultTimeLimit = 30 * time.Second
 )
 
@@ -57,6 +57,7 @@ type Handler struct {
 	root    *node
 	origins map[string]bool
 	rules   rules
+	check   func(part proto.Message) ([]errs.Violation, error) // by the rules
 	run     run
 	metrics *web.Metrics
 }
@@ -110,7 +111,7 @@ func New(config Config) (*Handler, error) {
 	if h.metrics, err = web.NewMetrics(h.config.Metrics); err != nil {
 		return nil, err
 	}
-	h.run = h.chain()
+	h.run, h.check = h.chain(), h.rules.check
 	return h, nil
 }
 
@@ -189,7 +190,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // begin makes the exchange a call of op.
 func (x *exchange) begin(op *operation, protocol string) {
 	x.op, x.known, x.protocol = op, op.procedure, protocol
-	x.info.Procedure = op.procedure
+	x.info.Procedure, x.info.Check = op.procedure, x.h.check
 	if op.deprecation != "" {
 		x.w.Header().Set("Deprecation", op.deprecation)
 	}

@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -36,6 +37,7 @@ type operation struct {
 	ids         []protoreflect.FieldDescriptor // fields of the request that a path can set: identifiers
 	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
+	maxBody     int64                          // bytes of a request
 	deprecation string                         // value of the header, or empty
 	successor   string                         // value of the link header, or empty
 	method      reflect.Value
@@ -102,6 +104,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	if err := op.checkRule(); err != nil {
 		return nil, err
 	}
+	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)
 	}
@@ -153,6 +156,9 @@ func (op *operation) checkRule() error {
 		}
 	default:
 		return errors.New("its rule names nobody")
+	}
+	if rule.GetMaxBytes() < 0 {
+		return errors.New("no request has less than no bytes")
 	}
 	switch rule.GetScope() {
 	case signetv1.Scope_SCOPE_SELF, signetv1.Scope_SCOPE_CONTEXT, signetv1.Scope_SCOPE_TARGET:

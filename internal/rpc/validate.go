@@ -23,6 +23,13 @@ func newRules(ops map[string]*operation) (rules, error) {
 	var inputs []protoreflect.MessageDescriptor
 	for _, op := range ops {
 		inputs = append(inputs, op.input.Descriptor())
+		// An operation may look at the elements of a list itself, see call.Info.Check.
+		fields := op.input.Descriptor().Fields()
+		for i := range fields.Len() {
+			if fd := fields.Get(i); fd.IsList() && fd.Message() != nil {
+				inputs = append(inputs, fd.Message())
+			}
+		}
 	}
 	v, err := protovalidate.New(protovalidate.WithMessageDescriptors(inputs...), protovalidate.WithDisableLazy())
 	if err != nil {
@@ -31,7 +38,7 @@ func newRules(ops map[string]*operation) (rules, error) {
 	return rules{v}, nil
 }
 
-// check lists the fields that break their rules. An error is a rule that cannot be evaluated: a bug.
+// check lists the fields that break their rules, of a request or of a part of it. An error is a rule that cannot be evaluated: a bug.
 func (r rules) check(req proto.Message) ([]errs.Violation, error) {
 	err := r.validator.Validate(req)
 	if err == nil {
