@@ -42,6 +42,9 @@ type cli struct {
 		List   listKeysCmd   `cmd:"" help:"Show the keys that tokens are signed with. May run beside a server."`
 		Rotate rotateKeysCmd `cmd:"" help:"Make new keys that tokens are signed with. On the embedded database the server must be stopped."`
 	} `cmd:"" help:"The keys that tokens are signed with."`
+	Import struct {
+		Users importUsersCmd `cmd:"" help:"Bring users from a file into a running server, with the hashes of their passwords. Goes on where it was when it is cut off."`
+	} `cmd:"" help:"Bring what another system has into a running server."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
