@@ -17,35 +17,26 @@ func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) 
 		return nil, err
 	}
 	info := call.From(ctx)
-	alone := r.GetMode() == signetv1.ImportMode_IMPORT_MODE_PER_ITEM
 	out := &signetv1.ImportUsersResponse{Results: make([]*signetv1.ImportUsersResponse_Result, len(r.GetUsers()))}
 	people := make(user.Import, 0, len(r.GetUsers()))
 	place := make([]int, 0, len(r.GetUsers())) // of people among the results
-	var all []errs.Violation
 	for i, u := range r.GetUsers() {
-		wrong, err := info.Check(u)
-		if err != nil {
-			return nil, err
-		}
-		person := importedOf(u)
-		wrong = append(wrong, person.Violations()...)
 		out.Results[i] = &signetv1.ImportUsersResponse_Result{Reference: u.GetReference()}
-		switch {
-		case len(wrong) == 0:
-			people, place = append(people, person), append(place, i)
-		case alone:
-			out.Results[i].Error = refusal(errs.Invalid(wrong...))
-		default:
-			for _, v := range wrong {
-				all = append(all, errs.Violation{Field: "users[" + strconv.Itoa(i) + "]." + v.Field, Message: v.Message})
+		person := importedOf(u)
+		if alone(r) {
+			wrong, err := info.Check(u)
+			if err != nil {
+				return nil, err
+			}
+			if wrong = append(wrong, person.Violations()...); len(wrong) > 0 {
+				out.Results[i].Error = refusal(errs.Invalid(wrong...))
+				continue
 			}
 		}
-	}
-	if len(all) > 0 {
-		return nil, errs.Invalid(all...)
+		people, place = append(people, person), append(place, i)
 	}
 	run := people.Together
-	if alone {
+	if alone(r) {
 		run = people.Each
 	}
 	added, err := run(ctx, s.Store, info.Permit, once)
@@ -63,6 +54,32 @@ func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) 
 	}
 	out.Refused = int32(len(out.Results)) - out.Imported
 	return out, nil
+}
+
+// alone tells whether what is wrong with one is the problem of that one alone.
+func alone(r *signetv1.ImportUsersRequest) bool {
+	return r.GetMode() == signetv1.ImportMode_IMPORT_MODE_PER_ITEM
+}
+
+// checkImport lists what is wrong with any of the people, where that keeps all of them out.
+func checkImport(r *signetv1.ImportUsersRequest, rules call.Rules) (all []errs.Violation, err error) {
+	if alone(r) {
+		return nil, nil
+	}
+	for i, u := range r.GetUsers() {
+		wrong, err := rules(u)
+		if err != nil {
+			return nil, err
+		}
+		person := importedOf(u)
+		for _, v := range append(wrong, person.Violations()...) {
+			all = append(all, errs.Violation{Field: "users[" + strconv.Itoa(i) + "]." + v.Field, Message: v.Message})
+		}
+		if len(all) >= errs.MaxViolations {
+			break // nobody is told more
+		}
+	}
+	return all, nil
 }
 
 func importedOf(u *signetv1.ImportUsersRequest_User) user.Imported {

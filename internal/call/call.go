@@ -25,10 +25,11 @@ type Info struct {
 	IfMatch        event.IfMatch
 	IdempotencyKey string // empty when not sent or not honoured
 
-	// Check lists what is wrong with an element of a list in the request by the field rules of the definition, where these
-	// are left to the operation. An error is a bug.
-	Check func(element proto.Message) ([]errs.Violation, error)
+	Check Rules // for elements of lists that the operation has to look at itself
 }
+
+// Rules lists what is wrong with an element of a list in a request by the field rules of the definition. An error is a bug.
+type Rules func(element proto.Message) ([]errs.Violation, error)
 
 type key struct{}
 

@@ -93,10 +93,13 @@ func (i Import) Run(ctx context.Context) (Summary, error) {
 	run.bar.Add(read.line)
 	err = run.all(ctx)
 	run.bar.End()
+	keep := notes.note
 	if err == nil {
 		notes.Done = true
+	} else if _, refused := errors.AsType[*refusal](err); refused {
+		keep = notes.forget
 	}
-	err = errors.Join(err, rejected.sync(), notes.note())
+	err = errors.Join(err, rejected.sync(), keep())
 	return Summary{Imported: notes.Imported, Rejected: notes.Rejected}, err
 }
 

@@ -33,8 +33,8 @@ const maxLine = 64 << 10
 
 // Reasons of lines that never reach the server, beside those of the API.
 const (
-	LineTooLong errs.Reason = "LINE_TOO_LONG"
-	LineInvalid errs.Reason = "LINE_INVALID"
+	lineTooLong = "LINE_TOO_LONG"
+	lineInvalid = "LINE_INVALID"
 )
 
 // person is one person to be imported.
@@ -129,7 +129,7 @@ func (r *reader) next() (*person, *rejection, error) {
 		case err != nil:
 			return nil, nil, err
 		case tooLong:
-			return nil, r.reject(LineTooLong, fmt.Sprintf("the line has more than %d bytes", maxLine)), nil
+			return nil, r.reject(lineTooLong, fmt.Sprintf("the line has more than %d bytes", maxLine)), nil
 		case len(bytes.TrimSpace(text)) == 0:
 			continue
 		}
@@ -138,7 +138,7 @@ func (r *reader) next() (*person, *rejection, error) {
 		if r.format == CSV {
 			var problem string
 			if wrong, problem = r.columns(p, string(text)); problem != "" {
-				return nil, r.reject(LineInvalid, problem), nil
+				return nil, r.reject(lineInvalid, problem), nil
 			}
 		} else {
 			wrong, _ = strictjson.Unmarshal(text, p)
@@ -150,14 +150,14 @@ func (r *reader) next() (*person, *rejection, error) {
 	}
 }
 
-func (r *reader) reject(reason errs.Reason, message string) *rejection {
-	return &rejection{Line: r.line, Reason: string(reason), Message: message}
+func (r *reader) reject(reason, message string) *rejection {
+	return &rejection{Line: r.line, Reason: reason, Message: message}
 }
 
 // invalid is what the server would have said.
 func (r *reader) invalid(p *person, wrong []errs.Violation) *rejection {
 	e := errs.Invalid(wrong...)
-	out := r.reject(e.Reason, strings.Replace(e.Message, "the request", "the line", 1))
+	out := r.reject(string(e.Reason), strings.Replace(e.Message, "the request", "the line", 1))
 	out.Reference = p.GetReference()
 	for _, f := range e.Fields {
 		out.Fields = append(out.Fields, violation{Field: f.Field, Description: f.Message})

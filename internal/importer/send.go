@@ -41,7 +41,7 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 		}
 		wait, again := judge(err, attempt)
 		if !again {
-			return answer{err: inWords(err)}
+			return answer{err: &refusal{inWords(err)}}
 		}
 		if failing.IsZero() {
 			failing = time.Now()
@@ -56,6 +56,11 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 		}
 	}
 }
+
+// refusal is an answer of the server that no repetition changes.
+type refusal struct{ error }
+
+func (r *refusal) Unwrap() error { return r.error }
 
 func (r *run) call(ctx context.Context, req *signetv1.ImportUsersRequest, key string) (*signetv1.ImportUsersResponse, error) {
 	ctx, info := connect.NewClientContext(ctx)
@@ -87,11 +92,11 @@ func judge(err error, attempt int) (wait time.Duration, again bool) {
 
 // details gives the reason of a refusal of Signet, empty where somebody else speaks, and how long it asks to wait.
 func details(err error) (reason string, wait time.Duration) {
-	var refusal *connect.Error
-	if !errors.As(err, &refusal) {
+	said, ok := errors.AsType[*connect.Error](err)
+	if !ok {
 		return "", 0
 	}
-	for _, d := range refusal.Details() {
+	for _, d := range said.Details() {
 		value, err := d.Value()
 		if err != nil {
 			continue
@@ -108,16 +113,16 @@ func details(err error) (reason string, wait time.Duration) {
 
 // inWords says what the server refuses, and that it is no Signet where it does not speak like one.
 func inWords(err error) error {
-	var refusal *connect.Error
-	if !errors.As(err, &refusal) {
+	said, ok := errors.AsType[*connect.Error](err)
+	if !ok {
 		return err
 	}
 	if reason, _ := details(err); reason != "" {
-		return fmt.Errorf("%s (%s)", refusal.Message(), reason)
+		return fmt.Errorf("%s (%s)", said.Message(), reason)
 	}
-	switch refusal.Code() {
+	switch said.Code() {
 	case connect.CodeUnavailable, connect.CodeUnknown, connect.CodeInternal, connect.CodeDeadlineExceeded, connect.CodeCanceled:
-		return errors.New(refusal.Message())
+		return errors.New(said.Message())
 	}
-	return fmt.Errorf("%s: is --server the address of a Signet server?", refusal.Message())
+	return fmt.Errorf("%s: is --server the address of a Signet server?", said.Message())
 }

@@ -32,6 +32,7 @@ type state struct {
 type notebook struct {
 	path string
 	state
+	begun bool // by this run
 	noted time.Time
 }
 
@@ -47,6 +48,7 @@ func openNotebook(path string, begin state) (*notebook, error) {
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
+		n.begun = true
 		return n, n.note() // where it cannot be written nothing should be sent
 	}
 	if err != nil {
@@ -90,6 +92,14 @@ func (n *notebook) note() error {
 	}
 	n.noted = time.Now()
 	return nil
+}
+
+// forget removes the state of an import that was refused before it has done anything: the next one may be another one.
+func (n *notebook) forget() error {
+	if !n.begun || n.Offset > 0 {
+		return n.note()
+	}
+	return os.Remove(n.path)
 }
 
 // rejects is the file with the rejected lines.

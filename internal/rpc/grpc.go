@@ -97,6 +97,9 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 		return nil, readError(ctx, err)
 	}
 	raw := buf.Bytes()
+	if found := tooMany(x.op.lists, raw); len(found) > 0 {
+		return found, nil
+	}
 	options := proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: 64}
 	if err := options.Unmarshal(raw, req); err != nil {
 		if found := badUTF8(req.ProtoReflect().Descriptor(), raw, "", nil); len(found) > 0 {

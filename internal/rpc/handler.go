@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/web"
 )
@@ -37,8 +38,8 @@ type Config struct {
 	Organization func(ctx context.Context, id string) error
 
 	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must not
-	// repeat secrets.
-	Check func(req proto.Message) []errs.Violation
+	// repeat secrets. rules judges by these field rules an element of a list that they are left out for.
+	Check func(req proto.Message, rules call.Rules) ([]errs.Violation, error)
 
 	OpenAPI        []byte                          // served at /openapi.json
 	Ready          func(ctx context.Context) error // decides about /readyz and the gRPC health service
@@ -57,7 +58,7 @@ type Handler struct {
 	root    *node
 	origins map[string]bool
 	rules   rules
-	check   func(part proto.Message) ([]errs.Violation, error) // by the rules
+	check   call.Rules
 	run     run
 	metrics *web.Metrics
 }

@@ -24,11 +24,8 @@ func newRules(ops map[string]*operation) (rules, error) {
 	for _, op := range ops {
 		inputs = append(inputs, op.input.Descriptor())
 		// An operation may look at the elements of a list itself, see call.Info.Check.
-		fields := op.input.Descriptor().Fields()
-		for i := range fields.Len() {
-			if fd := fields.Get(i); fd.IsList() && fd.Message() != nil {
-				inputs = append(inputs, fd.Message())
-			}
+		for _, fd := range op.lists {
+			inputs = append(inputs, fd.Message())
 		}
 	}
 	v, err := protovalidate.New(protovalidate.WithMessageDescriptors(inputs...), protovalidate.WithDisableLazy())
@@ -143,6 +140,30 @@ func nulValue(fd protoreflect.FieldDescriptor, v protoreflect.Value, name string
 		return nulStrings(v.Message(), name+".", found)
 	case fd.Kind() == protoreflect.StringKind && strings.IndexByte(v.String(), 0) >= 0:
 		return append(found, errs.Violation{Field: name, Message: problemNUL})
+	}
+	return found
+}
+
+// tooMany tells which of the lists of messages in an encoded message are too long to be decoded.
+func tooMany(lists []protoreflect.FieldDescriptor, b []byte) (found []errs.Violation) {
+	for _, fd := range lists {
+		most, count := strictjson.MaxElements(fd), 0
+		for rest := b; len(rest) > 0 && count <= most; {
+			number, kind, n := protowire.ConsumeTag(rest)
+			if n < 0 {
+				break // it cannot be decoded either
+			}
+			m := protowire.ConsumeFieldValue(number, kind, rest[n:])
+			if m < 0 {
+				break
+			}
+			if rest = rest[n+m:]; number == fd.Number() {
+				count++
+			}
+		}
+		if count > most {
+			found = append(found, errs.Violation{Field: fd.JSONName(), Message: strictjson.TooManyElements(most)})
+		}
 	}
 	return found
 }

@@ -36,8 +36,8 @@ const (
 
 // What can be wrong with an encoded hash, in words that read on after the name of a field and never quote the hash.
 const (
-	problemForm = "must be a hash in the PHC or modular crypt form: it begins with $argon2id$v=19$, $argon2i$v=19$, $2a$, $2b$, $2y$, $scrypt$ln=, $pbkdf2$ or $pbkdf2-sha256$ " +
-		"(or sha224, sha384, sha512), and salt and digest are in base64"
+	problemForm = "must be a hash of argon2id, argon2i (version 19), bcrypt, scrypt or PBKDF2 in the PHC or modular crypt form, such as $2b$12$…, " +
+		"with salt and digest in base64 and at most 512 characters"
 	problemArgon2 = "takes too much to verify, or is too weak: argon2 may use up to 256 MiB, 1 GiB over all passes and 16 lanes, and has a digest of 16 to 64 bytes"
 	problemBcrypt = "takes too much to verify, or is too weak: the cost of bcrypt may be 4 to 15"
 	problemScrypt = "takes too much to verify, or is too weak: scrypt may use up to 256 MiB (128 * r * N), 1 GiB over all p, and has a digest of 16 to 64 bytes"

@@ -75,15 +75,18 @@ func (p Import) Together(ctx context.Context, s event.Store, permit access.Permi
 		return nil, err
 	}
 	made, err := p.run(ctx, s, permit, once, func(taken []int) error {
-		wrong := make([]errs.Violation, len(taken))
-		for i, n := range taken {
-			wrong[i] = errs.Violation{Field: "users[" + strconv.Itoa(n) + "].userName", Message: "is taken in this organization, or by another one of the request"}
-		}
-		if len(wrong) == 0 {
+		if len(taken) == 0 {
 			return nil
 		}
-		return &errs.Error{Kind: ErrUserNameTaken.Kind, Reason: ErrUserNameTaken.Reason, Fields: errs.Invalid(wrong...).Fields,
-			Message: strconv.Itoa(len(wrong)) + " of the user names are taken, so that nobody was imported: choose others for them"}
+		const named = 20
+		message := "nobody was imported, since user names are taken in this organization or given twice: choose others for "
+		for i, n := range taken[:min(len(taken), named)] {
+			message += [...]string{"", ", "}[min(i, 1)] + "users[" + strconv.Itoa(n) + "]"
+		}
+		if more := len(taken) - named; more > 0 {
+			message += " and " + strconv.Itoa(more) + " more"
+		}
+		return errs.New(errs.AlreadyExists, UserNameTaken, message)
 	})
 	return made, err
 }
