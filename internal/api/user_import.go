@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"strconv"
+	"strings"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/call"
@@ -98,7 +99,7 @@ func importedOf(u *signetv1.ImportUsersRequest_User) user.Imported {
 
 // refusal shows why one of many was refused.
 func refusal(e *errs.Error) *signetv1.ImportUsersResponse_Error {
-	out := &signetv1.ImportUsersResponse_Error{Reason: string(e.Reason), Message: e.Message}
+	out := &signetv1.ImportUsersResponse_Error{Reason: string(e.Reason), Message: strings.Replace(e.Message, "the request is", "the user is", 1)}
 	for _, f := range e.Fields {
 		out.FieldViolations = append(out.FieldViolations, &signetv1.ImportUsersResponse_Error_Violation{Field: f.Field, Description: f.Message})
 	}

@@ -92,13 +92,6 @@ func importTogetherStory(t *testing.T, c *Client) {
 	same(t, "nobody is there", fmt.Sprint(c.listedUsers(t, as, &signetv1.ListUsersRequest{UserName: prefix})), "[]")
 	c.refused(t, invalid("users"), as, &importRequest{})
 	c.refused(t, invalid("mode"), as, &importRequest{Mode: 9, Users: []*importPerson{imported(prefix)}})
-
-	// A thousand, and not one more.
-	people, prefix := many(1001)
-	c.refused(t, invalid("users"), as, &importRequest{Users: people})
-	answer = done[*importAnswer](t, c, as, &importRequest{Users: people[:1000]})
-	same(t, "imported", answer.GetImported(), 1000)
-	same(t, "listed", len(c.listedUsers(t, as, &signetv1.ListUsersRequest{UserName: prefix, PageSize: 500})), 1000)
 }
 
 // importEachStory: each is imported or refused alone, and the answers are in the order of the request.
@@ -193,6 +186,14 @@ func importSize(t *testing.T, w *World) {
 		c.refused(t, tooLarge, s.owner, fits(most))
 		c.refused(t, empty, s.owner, fits(most-100))
 	}
+	// A thousand, and not one more.
+	people, prefix := many(1001)
+	c := &Client{w, w.grpc}
+	for _, wire := range w.wires {
+		(&Client{w, wire}).refused(t, invalid("users"), s.owner, &importRequest{Users: people})
+	}
+	same(t, "imported", done[*importAnswer](t, c, s.owner, &importRequest{Users: people[:1000]}).GetImported(), 1000)
+	same(t, "listed", len(c.listedUsers(t, s.owner, &signetv1.ListUsersRequest{UserName: prefix, PageSize: 500})), 1000)
 	// The smallest users there are would take a hundred times their size in memory: nobody decodes more than may be there.
 	w.raw(t, "POST", "/v1/users/_import", s.owner, nil, `{"users":[{}`+strings.Repeat(",{}", 1_000_000)+`]}`).mustBe(t, invalid("users"))
 	crowd := &importRequest{Users: slices.Repeat([]*importPerson{{}}, 1_000_000)}
