@@ -48,7 +48,10 @@ type cli struct {
 	MasterKey struct {
 		Rotate rotateMasterKeyCmd `cmd:"" help:"Make a new master key. On the embedded database the server must be stopped."`
 	} `cmd:"" help:"The key that everything in the database is sealed with."`
-	Move    moveCmd    `cmd:"" help:"Carry everything to another database: from the embedded one to PostgreSQL, or back. The server must be stopped."`
+	Move   moveCmd `cmd:"" help:"Carry everything to another database: from the embedded one to PostgreSQL, or back. The server must be stopped."`
+	Import struct {
+		Users importUsersCmd `cmd:"" help:"Bring users from a file into a running server, with the hashes of their passwords. Goes on where it was when it is cut off."`
+	} `cmd:"" help:"Bring what another system has into a running server."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -24,7 +24,14 @@ import (
 type Checker struct{ Clock func() time.Time }
 
 // Check lists what is wrong with a request beyond the field rules of the definition.
-func (c Checker) Check(req proto.Message) []errs.Violation {
+func (c Checker) Check(req proto.Message, rules call.Rules) ([]errs.Violation, error) {
+	if r, is := req.(*signetv1.ImportUsersRequest); is {
+		return checkImport(r, rules)
+	}
+	return c.check(req), nil
+}
+
+func (c Checker) check(req proto.Message) []errs.Violation {
 	switch r := req.(type) {
 	case *signetv1.SetupOrganizationRequest:
 		in := organizationOf(r)

@@ -26,7 +26,7 @@ const (
 	databaseFile   = "signet.db"
 	keyFile        = "master.key"
 	lockFile       = "lock"
-	firstAdminFile = "first-admin.json"
+	FirstAdminFile = "first-admin.json"
 )
 
 // Dir is a data directory.
@@ -223,7 +223,7 @@ type FirstAdmin struct {
 // FirstAdminPath is where the file goes: path where it is set, else in the directory.
 func (d *Dir) FirstAdminPath(path string) string {
 	if path == "" {
-		return filepath.Join(d.path, firstAdminFile)
+		return filepath.Join(d.path, FirstAdminFile)
 	}
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

@@ -12,7 +12,8 @@ import (
 // declared at hand. It does no I/O, and may run more than once when the store has lost a race, so it only assigns to what it captures.
 type Command struct {
 	Origin
-	Write  []Ref    // objects it creates or changes
+	Create []Ref    // objects it creates under identifiers that were made for it: nobody looks for them first
+	Write  []Ref    // objects it changes, or creates under names that may be there already
 	Read   []Ref    // objects its decision rests on, which must not move meanwhile
 	Claims []Claim  // names it asks for or takes; one that it gives up need not be here
 	Rows   []RowKey // rows beside the log that it reads

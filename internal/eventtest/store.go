@@ -86,7 +86,7 @@ func (s *Store) Do(ctx context.Context, c event.Command) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	loaded := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
-	for _, ref := range slices.Concat(c.Write, c.Read) {
+	for _, ref := range slices.Concat(c.Create, c.Write, c.Read) {
 		if s.kinds[ref.Kind] == nil {
 			return fmt.Errorf("eventtest: unknown kind %q", ref.Kind)
 		}

@@ -150,7 +150,11 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 			return nil, err
 		}
 		if h.config.Check != nil {
-			broken = append(broken, h.config.Check(req)...)
+			more, err := h.config.Check(req, h.check)
+			if err != nil {
+				return nil, err
+			}
+			broken = append(broken, more...)
 		}
 		wire := found
 		for _, v := range broken {

@@ -54,8 +54,6 @@ var (
 		"the body must not be encoded: leave the header content-encoding out")
 	errGRPCEncoding = errs.New(errs.Unimplemented, UnsupportedEncoding,
 		"messages must be sent as they are or compressed with gzip")
-	errBodyTooLarge = errs.New(errs.ResourceExhausted, BodyTooLarge,
-		"the request is too large: at most "+strconv.Itoa(maxBody)+" bytes are accepted")
 	errDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
 		"the request took too long and was given up: whether a change was made is not known, read before you try again")
 	errNotStarted = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
@@ -74,6 +72,10 @@ var (
 	errInternal = errs.New(errs.Internal, Internal,
 		"something went wrong inside the server: report the request id to its operator, who finds the cause in the log")
 )
+
+func errBodyTooLarge(limit int64) error {
+	return errs.New(errs.ResourceExhausted, BodyTooLarge, "the request is too large: at most "+strconv.FormatInt(limit, 10)+" bytes are accepted")
+}
 
 // A standing is what a refusal is called in gRPC and in HTTP.
 type standing struct {

@@ -96,12 +96,15 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 	buf := buffers.get()
 	defer buffers.put(buf)
 	end := x.interruptible(ctx)
-	err := readMessage(x.r.Body, buf, compressed)
+	err := readMessage(x.r.Body, buf, compressed, x.op.maxBody)
 	end()
 	if err != nil {
 		return nil, readError(ctx, err)
 	}
 	raw := buf.Bytes()
+	if found := tooMany(x.op.lists, raw); len(found) > 0 {
+		return found, nil
+	}
 	options := proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: 64}
 	if err := options.Unmarshal(raw, req); err != nil {
 		if found := badUTF8(req.ProtoReflect().Descriptor(), raw, "", nil); len(found) > 0 {

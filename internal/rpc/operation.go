@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/rpc/strictjson"
 )
 
 // Service is one proto service and what implements it: a value with a method
@@ -39,6 +41,8 @@ type operation struct {
 	ids         []protoreflect.FieldDescriptor // fields of the request that a path can set: identifiers
 	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
+	maxBody     int64                          // bytes of a request
+	lists       []protoreflect.FieldDescriptor // of messages in the request, that have a limit
 	deprecation string                         // value of the header, or empty
 	successor   string                         // value of the link header, or empty
 	method      reflect.Value
@@ -113,6 +117,12 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	if err := op.checkRule(); err != nil {
 		return nil, err
 	}
+	for i := range md.Input().Fields().Len() {
+		if fd := md.Input().Fields().Get(i); strictjson.MaxElements(fd) > 0 {
+			op.lists = append(op.lists, fd)
+		}
+	}
+	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)
 	}
@@ -183,6 +193,9 @@ func (op *operation) checkRule() error {
 		}
 	default:
 		return errors.New("its rule names nobody")
+	}
+	if rule.GetMaxBytes() < 0 {
+		return errors.New("no request has less than no bytes")
 	}
 	switch rule.GetScope() {
 	case signetv1.Scope_SCOPE_SELF, signetv1.Scope_SCOPE_CONTEXT, signetv1.Scope_SCOPE_TARGET:

@@ -236,7 +236,7 @@ func (s *Store) check(c *event.Command) error {
 	if s.queue == nil {
 		return errors.New("store: opened for reading only")
 	}
-	for _, refs := range [...][]event.Ref{c.Write, c.Read} {
+	for _, refs := range [...][]event.Ref{c.Create, c.Write, c.Read} {
 		for _, ref := range refs {
 			if _, known := s.byName[ref.Kind]; !known {
 				return fmt.Errorf("store: unknown kind %q", ref.Kind)

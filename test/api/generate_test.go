@@ -65,6 +65,8 @@ func (g *generator) fill(m protoreflect.Message) {
 			// A list without conditions is a valid request, and so is what leaves out what may be left out.
 		case fd.IsList() && fd.Kind() == protoreflect.EnumKind:
 			m.Mutable(fd).List().Append(protoreflect.ValueOfEnum(1))
+		case fd.IsList() && fd.Message() != nil:
+			g.fill(m.Mutable(fd).List().AppendMutable().Message())
 		case fd.IsList():
 			list := m.Mutable(fd).List()
 			for _, text := range g.elements(fd) {
@@ -128,9 +130,11 @@ func (op *operation) aboutServices() bool {
 func (g *generator) text(fd protoreflect.FieldDescriptor) string {
 	name := string(fd.Name())
 	switch {
-	case name == "email":
+	case name == "email", name == "address":
 		return unique("mail") + "@mail.example"
-	case name == "phone":
+	case name == "password_hash":
+		return "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
+	case name == "phone", name == "number":
 		return "+49-30-1234"
 	case name == "domain":
 		return unique("sample") + ".example"

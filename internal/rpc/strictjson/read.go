@@ -258,6 +258,10 @@ func (d *decoder) listField(l protoreflect.List, f *field) bool {
 		if !another {
 			return d.leave()
 		}
+		if f.most > 0 && i == f.most {
+			d.add(TooManyElements(f.most))
+			return false
+		}
 		d.push(step{kind: inList, index: i})
 		switch {
 		case d.peek() == 'n':

@@ -26,6 +26,7 @@ import (
 	"strings"
 	"sync"
 
+	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -89,6 +90,7 @@ type field struct {
 	list   bool
 	isMap  bool
 	always bool   // written even when empty
+	most   int    // elements that a list of messages may have; 0: no limit
 	oneof  int    // index of the oneof it is a member of, or -1
 	rivals string // all members of that oneof, for the violation
 	enum   map[string]protoreflect.EnumNumber
@@ -122,6 +124,7 @@ func newField(fd protoreflect.FieldDescriptor) *field {
 		always: !fd.HasPresence(), oneof: -1,
 	}
 	f.key = string(appendString(nil, f.name)) + ":"
+	f.most = MaxElements(fd)
 	if od := fd.ContainingOneof(); od != nil && !od.IsSynthetic() {
 		f.oneof = od.Index()
 		names := make([]string, od.Fields().Len())
@@ -142,6 +145,22 @@ func newField(fd protoreflect.FieldDescriptor) *field {
 	}
 	return f
 }
+
+// MaxElements is how many elements a list of messages may have by its field rules; 0: no limit, or no such list. Whoever
+// decodes one stops there: the smallest message takes a hundred times as much memory as it takes on the wire.
+func MaxElements(fd protoreflect.FieldDescriptor) int {
+	if !fd.IsList() || fd.Message() == nil {
+		return 0
+	}
+	rules, err := protovalidate.ResolveFieldRules(fd)
+	if err != nil {
+		return 0 // a rule that cannot be read keeps the program from starting
+	}
+	return int(rules.GetRepeated().GetMaxItems())
+}
+
+// TooManyElements says so of a list.
+func TooManyElements(most int) string { return "must have at most " + strconv.Itoa(most) + " elements" }
 
 func (f *field) isMessage() bool {
 	return f.kind == protoreflect.MessageKind || f.kind == protoreflect.GroupKind
