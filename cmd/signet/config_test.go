@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -28,6 +29,9 @@ func values(flag *kong.Flag, n int) (texts []string, want any) {
 	case flag.Enum != "":
 		allowed := flag.EnumSlice()
 		return []string{allowed[n%len(allowed)]}, allowed[n%len(allowed)]
+	}
+	if _, ok := flag.Target.Interface().(time.Duration); ok {
+		return []string{fmt.Sprint(n, "m")}, time.Duration(n) * time.Minute
 	}
 	return []string{fmt.Sprint("value", n)}, fmt.Sprint("value", n)
 }
