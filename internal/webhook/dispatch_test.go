@@ -364,6 +364,7 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 				}
 				if c.on != nil {
 					must(t, c.on(w, hook))
+					w.clock.advance(time.Second) // who met it switched off waits a moment
 					r.has("app_1.1", "app_2.1", "app_1.2", "app_1.3")
 					return
 				}
