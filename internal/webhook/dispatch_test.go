@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
@@ -460,6 +461,41 @@ func TestANodeThatDiedIsFollowedWhenItsLeaseIsOver(t *testing.T) {
 		}
 		w.clock.advance(2 * time.Second)
 		r.has("app_1.1")
+	})
+}
+
+// What a node has not heard of is sent again by the next one, if it dies.
+func TestWhatIsOnItsWayIsNotNotedAsDone(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newWorld(t, db)
+		r := newReceiver(t)
+		release := make(chan struct{})
+		r.says(func(id string, _ http.ResponseWriter) bool {
+			if id == "app_1.1" {
+				<-release
+			}
+			return true
+		})
+		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
+		before, err := w.hooks.Store.Position(t.Context())
+		must(t, err)
+		w.dispatch(w.hooks)
+		w.happen("org_a", 1, "app_1")
+		w.happen("org_a", 1, "app_2", "app_3")
+		noted := func() (p progress) {
+			row, err := w.hooks.Store.Row(t.Context(), progressRow(hook))
+			must(t, err)
+			must(t, json.Unmarshal(row.Value, &p))
+			return p
+		}
+		comesTrue(t, "the others have come", func() bool { return len(r.messages()) == 2 && r.came() == 3 })
+		w.clock.advance(defaultLease * 2 / 3)
+		comesTrue(t, "the lease is renewed", func() bool { return noted().Until > event.Micros(w.clock.read().Add(defaultLease/2)) })
+		if p := noted().Position; p != before {
+			t.Errorf("noted up to %d, and it is at %d", p, before)
+		}
+		close(release)
+		comesTrue(t, "it is noted", func() bool { return noted().Position == before+3 })
 	})
 }
 
