@@ -23,7 +23,7 @@ func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	const people, step = 3000, 50
+	const people, step = 2000, 100
 	names := make([]string, people)
 	do := func(text string, args ...any) {
 		t.Helper()
