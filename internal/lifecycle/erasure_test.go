@@ -3,6 +3,7 @@ package lifecycle_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -128,6 +129,10 @@ func TestARemovedUserIsErased(t *testing.T) {
 		eventtest.Fact{Object: session.IDFor("usr_a"), Type: "sign_in.erased.v1", Payload: `{}`},
 		eventtest.Fact{Object: grant.IDFor("usr_a"), Type: "consent.erased.v1", Payload: `{}`})
 	erased(t, s, s.Master, "usr_a")
+	person(t, s, "usr_c", "org_a", nil) // nothing stands beside it
+	_, err = lifecycle.RemoveUser(t.Context(), s, in(t, "org_a", iam), "usr_c", event.IfMatch{})
+	must(t, err)
+	erased(t, s, s.Master, "usr_c")
 	for _, chain := range history(t, s, "usr_b") { // somebody else is as before
 		for _, e := range chain {
 			if shown, err := journal.Show(t.Context(), s, s.Master, &e, true); err != nil || shown.Erased || (shown.Personal == nil) != (e.Sealed == nil) {
@@ -235,6 +240,79 @@ func (w *whileDeciding) Do(ctx context.Context, c event.Command) error {
 		return err
 	}
 	return w.Store.Do(ctx, c)
+}
+
+// SQLite moves rows from page to page while others come, go and change. Of some who are removed among many nothing stays
+// anywhere.
+func TestNothingStaysInTheFilesOfSomeAmongMany(t *testing.T) {
+	db := testdb.New(t, testdb.SQLite)
+	n := open(t, db)
+	const people, step = 600, 100
+	ids, words := make([]string, people), make([]string, people)
+	// inSteps does something for everybody, many in one command.
+	inSteps := func(each func(tx *event.Tx, i int) error) {
+		for from := 0; from < people; from += step {
+			c := event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
+				for i := from; i < from+step; i++ {
+					if err := each(tx, i); err != nil {
+						return err
+					}
+				}
+				return nil
+			}}
+			for i := from; i < from+step; i++ {
+				c.Write, c.Claims = append(c.Write, user.Kind.Ref(ids[i])), append(c.Claims, user.NameClaim("org_a", words[i]))
+			}
+			must(t, n.node(0).Do(t.Context(), c))
+		}
+	}
+	for i := range people {
+		ids[i], words[i] = user.Kind.NewID(), strings.ToLower(rand.Text())
+	}
+	inSteps(func(tx *event.Tx, i int) error {
+		who := human(words[i])
+		_, err := user.AddHuman(tx, ids[i], "org_a", &who)
+		return err
+	})
+	for round := range 2 {
+		inSteps(func(tx *event.Tx, i int) error {
+			u, err := user.Kind.Get(tx, ids[i])
+			if err != nil {
+				return err
+			}
+			nick := words[i] + strings.Repeat("n", (i*7919+round*104729)%900)
+			return u.Append(user.ProfileChanged{Personal: user.ProfileFacts{NickName: &nick}})
+		})
+	}
+	var gone []string
+	var all sync.WaitGroup
+	for i := 0; i < people; i += 5 {
+		gone = append(gone, words[i])
+		all.Go(func() {
+			if _, err := lifecycle.RemoveUser(context.Background(), n.node(0), in(t, "org_a", iam), ids[i], event.IfMatch{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	for _, name := range []string{db.URL, db.URL + "-wal"} {
+		content, err := os.ReadFile(name)
+		must(t, err)
+		content = bytes.ToLower(content)
+		if name == db.URL && !bytes.Contains(content, []byte(words[1])) {
+			t.Error("the search finds nothing at all")
+		}
+		found := 0
+		for _, word := range gone {
+			if bytes.Contains(content, []byte(word)) {
+				found++
+			}
+		}
+		if found > 0 {
+			t.Errorf("%d of %d are still in %s", found, len(gone), name)
+		}
+	}
+	n.equal(t)
 }
 
 // TestScaleOfErasingAnOrganization removes an organization of many people, and searches the files for every one of them.

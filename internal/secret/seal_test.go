@@ -156,3 +156,17 @@ func BenchmarkUnwrapDataKey(b *testing.B) {
 		}
 	}
 }
+
+func TestAKeyOfSomethingThatIsNotStoredNeedsAllOfIt(t *testing.T) {
+	m := NewMasterKey()
+	sealed := m.DataKeyOf("test", []byte("cookie")).Seal([]byte("text"), []byte("place"))
+	if plain, err := m.DataKeyOf("test", []byte("cookie")).Open(sealed, []byte("place")); err != nil || string(plain) != "text" {
+		t.Fatalf("%q, %v", plain, err)
+	}
+	for name, key := range map[string]DataKey{"another key": NewMasterKey().DataKeyOf("test", []byte("cookie")), "another purpose": m.DataKeyOf("tests", []byte("cookie")),
+		"another owner": m.DataKeyOf("test", []byte("cooky"))} {
+		if _, err := key.Open(sealed, []byte("place")); err == nil {
+			t.Errorf("%s opens it", name)
+		}
+	}
+}

@@ -28,7 +28,7 @@ var VFS = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("slack: SQLite does not start: %d", rc)
 	}
 	own = sqlite3.Xsqlite3_vfs_find(tls, 0)
-	vfs := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(sqlite3.Tsqlite3_vfs{})))
+	vfs := sqlite3.Xsqlite3_malloc(tls, int32(unsafe.Sizeof(sqlite3.Tsqlite3_vfs{})))
 	text, err := libc.CString(name)
 	if own == 0 || vfs == 0 || err != nil {
 		return "", fmt.Errorf("slack: SQLite has no file system, or no memory: %w", err)
@@ -70,7 +70,7 @@ func open(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) i
 	f := at[sqlite3.Tsqlite3_file](file)
 	table, made := tables.Load(f.FpMethods)
 	if !made {
-		address := libc.Xmalloc(tls, libc.Tsize_t(unsafe.Sizeof(methods{})))
+		address := sqlite3.Xsqlite3_malloc(tls, int32(unsafe.Sizeof(methods{})))
 		if address == 0 {
 			return sqlite3.SQLITE_NOMEM
 		}
