@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/alecthomas/kong"
 )
@@ -28,6 +29,9 @@ func values(flag *kong.Flag, n int) (texts []string, want any) {
 	case flag.Enum != "":
 		allowed := flag.EnumSlice()
 		return []string{allowed[n%len(allowed)]}, allowed[n%len(allowed)]
+	}
+	if flag.Target.Type() == reflect.TypeFor[time.Duration]() {
+		return []string{fmt.Sprint(n, "s")}, time.Duration(n) * time.Second
 	}
 	return []string{fmt.Sprint("value", n)}, fmt.Sprint("value", n)
 }
