@@ -51,6 +51,10 @@ fuzz: ## fuzz everything that parses, FUZZTIME (30s) each
 crash: ## 100 x kill -9 under load on each engine
 	SIGNET_CRASH_ROUNDS=100 scripts/with-postgres.sh go test -count=1 -timeout 60m -run 'Crash' -v ./test/...
 
+.PHONY: scale
+scale: ## the tests that have a full size at that size (a million events); takes up to an hour
+	SIGNET_SCALE=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 60m -run Scale -v ./...
+
 .PHONY: bench
 bench: ## measure the built binary on both engines; the table goes to bench/RESULTS.md
 	scripts/with-postgres.sh go run ./bench

@@ -39,7 +39,7 @@ func flagsOf(t *testing.T, command string) []*kong.Flag {
 		t.Fatal(err)
 	}
 	for _, node := range parser.Model.Leaves(true) {
-		if node.Path() == "signet "+command || node.Path() == command {
+		if path, _, _ := strings.Cut(node.Path(), " <"); path == "signet "+command || path == command {
 			var flags []*kong.Flag
 			for _, group := range node.AllFlags(true) {
 				for _, flag := range group {
@@ -57,11 +57,14 @@ func flagsOf(t *testing.T, command string) []*kong.Flag {
 
 func TestEverySettingComesFromFlagEnvironmentAndFile(t *testing.T) {
 	fromFile, fromEnv, fromFlag := source{"file", 1}, source{"environment", 2}, source{"flag", 3}
-	for _, command := range []string{"start", "rebuild", "admin recover", "keys list", "keys rotate"} {
+	for _, command := range []string{"start", "rebuild", "admin recover", "keys list", "keys rotate", "backup", "restore", "master-key rotate"} {
 		for _, flag := range flagsOf(t, command) {
 			for _, sources := range [][]source{{fromFile}, {fromEnv}, {fromFlag}, {fromFile, fromEnv}, {fromFile, fromFlag}, {fromEnv, fromFlag}, {fromFile, fromEnv, fromFlag}} {
 				t.Run(fmt.Sprint(command, " ", flag.Name, " ", sources), func(t *testing.T) {
 					args := strings.Fields(command)
+					if command == "backup" || command == "restore" {
+						args = append(args, "backup.db")
+					}
 					for _, s := range sources {
 						texts, _ := values(flag, s.n)
 						switch s {

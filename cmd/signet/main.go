@@ -35,6 +35,7 @@ type cli struct {
 
 	Start   startCmd   `cmd:"" help:"Run the server. The first start sets everything up."`
 	Rebuild rebuildCmd `cmd:"" help:"Fold the state tables anew from the log, or check that they are what it says."`
+	Verify  verifyCmd  `cmd:"" help:"Check that the log is as it was written. May run beside a server."`
 	Admin   struct {
 		Recover recoverCmd `cmd:"" help:"Make a new administrator token for whoever holds the data. The server must be stopped."`
 	} `cmd:"" help:"For whoever holds the data directory or the database."`
@@ -42,6 +43,15 @@ type cli struct {
 		List   listKeysCmd   `cmd:"" help:"Show the keys that tokens are signed with. May run beside a server."`
 		Rotate rotateKeysCmd `cmd:"" help:"Make new keys that tokens are signed with. On the embedded database the server must be stopped."`
 	} `cmd:"" help:"The keys that tokens are signed with."`
+	Backup    backupCmd  `cmd:"" help:"Copy the embedded database into a new file. May run beside a server."`
+	Restore   restoreCmd `cmd:"" help:"Make a backup the database of a data directory that has none."`
+	MasterKey struct {
+		Rotate rotateMasterKeyCmd `cmd:"" help:"Make a new master key. On the embedded database the server must be stopped."`
+	} `cmd:"" help:"The key that everything in the database is sealed with."`
+	Move   moveCmd `cmd:"" help:"Carry everything to another database: from the embedded one to PostgreSQL, or back. The server must be stopped."`
+	Import struct {
+		Users importUsersCmd `cmd:"" help:"Bring users from a file into a running server, with the hashes of their passwords. Goes on where it was when it is cut off."`
+	} `cmd:"" help:"Bring what another system has into a running server."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
@@ -84,6 +94,9 @@ type startCmd struct {
 	OutboundAllow  []string `help:"Addresses or networks that may be called although they are not public, and without TLS." placeholder:"NET"`
 	Development    bool     `help:"Write the codes that people ask for to the log, and call addresses on this machine; only for an external URL on this machine."`
 
+	WebhookLease time.Duration `help:"How long a node that has died keeps others from its webhooks. ${default} when left out." default:"30s" placeholder:"TIME"`
+	WebhookRetry time.Duration `help:"How long an event that a webhook did not take waits for its second try; the other pauses grow from it. ${default} when left out." default:"5s" placeholder:"TIME"`
+
 	SMTPURL          string `name:"smtp-url" help:"Mail server: smtps://user@host:465, or smtp://host:587 (STARTTLS). No mail is sent when left out." placeholder:"URL"`
 	SMTPFrom         string `name:"smtp-from" help:"Sender of mails, such as Signet <no-reply@id.example.org>." placeholder:"ADDRESS"`
 	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
@@ -97,6 +110,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
 	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
 	config.MetricsListen, config.OutboundAllow, config.Development = c.MetricsListen, c.OutboundAllow, c.Development
+	config.WebhookLease, config.WebhookRetry = c.WebhookLease, c.WebhookRetry
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	log := c.logger()
 	s, err := server.Open(ctx, config, log)
@@ -109,6 +123,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	}
 	defer s.Close()
 	return s.Serve(ctx, func() {
+		defer releaseStart()
 		ready := []any{"url", s.URL(), "listen", s.Addr().String()}
 		if metrics := s.MetricsAddr(); metrics != nil {
 			ready = append(ready, "metrics", metrics.String())
@@ -130,6 +145,12 @@ func tuneMemory() {
 	if os.Getenv("GOMEMLIMIT") == "" {
 		debug.SetMemoryLimit(128 << 20)
 	}
+}
+
+// releaseStart gives back the memory that only the start has needed.
+func releaseStart() {
+	debug.FreeOSMemory()
+	releaseProgram()
 }
 
 // greet shows the first administrator to a person at a terminal, once.

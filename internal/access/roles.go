@@ -35,6 +35,8 @@ const (
 	IDPWrite        Permission = "idp.write"
 	AppRead         Permission = "app.read"
 	AppWrite        Permission = "app.write"
+	WebhookRead     Permission = "webhook.read"
+	WebhookWrite    Permission = "webhook.write"
 	PolicyRead      Permission = "policy.read"
 	PolicyWrite     Permission = "policy.write"
 	APIAccessWrite  Permission = "app.api_access.write" // what an application may do here is for the whole installation to say
@@ -42,6 +44,7 @@ const (
 	SystemWrite     Permission = "installation.write"
 	SigningRead     Permission = "signing.read"
 	SigningWrite    Permission = "signing.write"
+	EventRead       Permission = "event.read"
 )
 
 // Role is a set of permissions with a name.
@@ -59,8 +62,8 @@ const (
 )
 
 var (
-	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, PolicyRead}
-	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, UserWrite, CredentialWrite, IDPWrite, AppWrite, PolicyWrite}
+	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, WebhookRead, PolicyRead, EventRead}
+	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, UserWrite, CredentialWrite, IDPWrite, AppWrite, WebhookWrite, PolicyWrite}
 )
 
 var installationRoles = map[Role][]Permission{

@@ -24,7 +24,14 @@ import (
 type Checker struct{ Clock func() time.Time }
 
 // Check lists what is wrong with a request beyond the field rules of the definition.
-func (c Checker) Check(req proto.Message) []errs.Violation {
+func (c Checker) Check(req proto.Message, rules call.Rules) ([]errs.Violation, error) {
+	if r, is := req.(*signetv1.ImportUsersRequest); is {
+		return checkImport(r, rules)
+	}
+	return c.check(req), nil
+}
+
+func (c Checker) check(req proto.Message) []errs.Violation {
 	switch r := req.(type) {
 	case *signetv1.SetupOrganizationRequest:
 		in := organizationOf(r)
@@ -41,6 +48,10 @@ func (c Checker) Check(req proto.Message) []errs.Violation {
 		return app.APIScopeViolations(r.GetScopes())
 	case *signetv1.AddApplicationKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
+	case *signetv1.AddWebhookRequest:
+		return checkWebhook(r)
+	case *signetv1.ModifyWebhookRequest:
+		return append(modifiableWebhook.check(r), checkWebhook(r)...)
 	case *signetv1.SetOrganizationMemberRequest:
 		return access.RoleViolations("", r.GetRoles())
 	case *signetv1.SetInstallationMemberRequest:
@@ -64,6 +75,10 @@ func (c Checker) Check(req proto.Message) []errs.Violation {
 		return append(notADate(r), newToken(r).Violations(c.Clock())...)
 	case *signetv1.CreateUserTokenRequest:
 		return append(notADate(r), newToken(r).Violations(c.Clock())...)
+	case *signetv1.ListEventsRequest:
+		return append(wrongEventQuery(r), wrongTime("to", r.GetTo())...)
+	case *signetv1.StreamEventsRequest:
+		return wrongEventQuery(r)
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}

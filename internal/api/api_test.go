@@ -161,7 +161,7 @@ func TestCheckNamesWhatTheFieldRulesCannot(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, v := range (Checker{Clock: time.Now}).Check(c.req) {
+			for _, v := range (Checker{Clock: time.Now}).check(c.req) {
 				got = append(got, v.Field)
 				if v.Message == "" {
 					t.Errorf("%s says nothing", v.Field)

@@ -99,7 +99,7 @@ func TestWhatIsWrongWithARequestAboutAnApplication(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, v := range (Checker{Clock: func() time.Time { return past }}).Check(c.req) {
+			for _, v := range (Checker{Clock: func() time.Time { return past }}).check(c.req) {
 				got = append(got, v.Field)
 			}
 			if !slices.Equal(got, c.want) {

@@ -36,7 +36,7 @@ func TestDatesAreJudgedByTheClock(t *testing.T) {
 			&signetv1.AddServiceKeyRequest{ExpirationDate: c.date, PublicKey: key}: c.key,
 		} {
 			var fields []string
-			for _, v := range check.Check(req) {
+			for _, v := range check.check(req) {
 				fields = append(fields, v.Field)
 			}
 			if len(fields) == 0 != taken || !taken && slices.Compact(fields)[0] != "expirationDate" {
@@ -44,10 +44,10 @@ func TestDatesAreJudgedByTheClock(t *testing.T) {
 			}
 		}
 	}
-	if found := check.Check(setupRequest(func(r *signetv1.SetupOrganizationRequest) { r.Org.Domain = "@" })); len(found) != 1 {
+	if found := check.check(setupRequest(func(r *signetv1.SetupOrganizationRequest) { r.Org.Domain = "@" })); len(found) != 1 {
 		t.Errorf("other requests are not checked: %v", found)
 	}
-	if found := check.Check(&signetv1.AddServiceKeyRequest{PublicKey: "x"}); len(found) != 1 || found[0].Field != "publicKey" {
+	if found := check.check(&signetv1.AddServiceKeyRequest{PublicKey: "x"}); len(found) != 1 || found[0].Field != "publicKey" {
 		t.Errorf("a key that is none: %v", found)
 	}
 }

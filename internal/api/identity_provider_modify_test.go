@@ -57,7 +57,7 @@ func TestAMaskAndTheValuesBesideItAgree(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got []string
-			for _, v := range (Checker{Clock: time.Now}).Check(c.req) {
+			for _, v := range (Checker{Clock: time.Now}).check(c.req) {
 				got = append(got, v.Field)
 				if v.Message == "" || strings.Contains(v.Message, "hush") {
 					t.Errorf("%s: %q", v.Field, v.Message)

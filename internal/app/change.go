@@ -157,6 +157,14 @@ type change struct {
 
 // do records a fact. What decide does to rows counts only if it is not refused.
 func (c change) do(ctx context.Context, s event.Store, decide func(*event.Tx, *App) (event.Fact[App], error)) (event.Details, error) {
+	return c.doAll(ctx, s, func(tx *event.Tx, a *App) ([]event.Fact[App], error) {
+		fact, err := decide(tx, a)
+		return []event.Fact[App]{fact}, err
+	})
+}
+
+// doAll is do for several facts.
+func (c change) doAll(ctx context.Context, s event.Store, decide func(*event.Tx, *App) ([]event.Fact[App], error)) (event.Details, error) {
 	var details event.Details
 	err := s.Do(ctx, event.Command{
 		Origin: c.permit.Origin(),
@@ -170,14 +178,14 @@ func (c change) do(ctx context.Context, s event.Store, decide func(*event.Tx, *A
 			if a, err = reachable(a, c.permit); err != nil {
 				return err
 			}
-			fact, err := decide(tx, &a.State)
+			facts, err := decide(tx, &a.State)
 			if err != nil {
 				return err
 			}
 			if err := c.match.Check(a.Sequence); err != nil {
 				return err
 			}
-			err = a.Append(fact)
+			err = a.Append(facts...)
 			details = a.Details()
 			return err
 		},

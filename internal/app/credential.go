@@ -16,7 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// MaxKeys is how many keys an application may have, those included that have expired.
+// MaxKeys is how many keys an application may have. Those that have expired go when another one comes.
 const MaxKeys = 20
 
 // SecretRow is where the hashes of an application's secrets live.
@@ -108,39 +108,49 @@ func SecretMatches(a *App, stored *event.Row, text string, now time.Time) bool {
 	return same && a != nil && a.State == Active && a.HasSecret && a.AuthMethod.BySecret()
 }
 
+func (k Key) counts(now int64) bool { return k.Expires == 0 || now < k.Expires }
+
 // KeysAt gives the keys that count at a moment.
 func (a *App) KeysAt(now time.Time) []Key {
 	var keys []Key
 	for _, k := range a.Keys {
-		if k.Expires == 0 || event.Micros(now) < k.Expires {
+		if k.counts(event.Micros(now)) {
 			keys = append(keys, k)
 		}
 	}
 	return keys
 }
 
-// AddKey adds a public key to an application. Errors: InvalidArgument with the violations of n; ErrNotFound;
+// AddKey adds a public key to an application, and takes away those that have expired. Errors: InvalidArgument with the violations of n; ErrNotFound;
 // ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n user.NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
-	details, err = change{permit: permit, id: id, match: match}.do(ctx, s, func(tx *event.Tx, a *App) (event.Fact[App], error) {
-		if wrong := n.Violations(event.Time(tx.Now())); len(wrong) > 0 {
+	details, err = change{permit: permit, id: id, match: match}.doAll(ctx, s, func(tx *event.Tx, a *App) ([]event.Fact[App], error) {
+		now := event.Time(tx.Now())
+		if wrong := n.Violations(now); len(wrong) > 0 {
 			return nil, errs.Invalid(wrong...)
 		}
+		live := a.KeysAt(now)
 		switch {
 		case !a.Type.KeepsSecret():
 			return nil, ErrKeepsNoSecret
-		case len(a.Keys) >= MaxKeys:
+		case len(live) >= MaxKeys:
 			return nil, ErrTooManyKeys
-		case slices.ContainsFunc(a.Keys, func(k Key) bool { return k.Public == form }):
+		case slices.ContainsFunc(live, func(k Key) bool { return k.Public == form }):
 			return nil, ErrKeyExists
+		}
+		var facts []event.Fact[App]
+		for _, k := range a.Keys {
+			if !k.counts(tx.Now()) {
+				facts = append(facts, KeyRemoved{KeyID: k.ID})
+			}
 		}
 		fact := KeyAdded{KeyID: keyID, Public: form, Created: tx.Now()}
 		if n.Expires != nil {
 			fact.Expires = event.Micros(*n.Expires)
 		}
-		return fact, nil
+		return append(facts, fact), nil
 	})
 	if err != nil {
 		return event.Details{}, "", err

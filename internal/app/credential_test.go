@@ -264,6 +264,32 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	}
 }
 
+func TestKeysThatHaveExpiredMakeRoom(t *testing.T) {
+	s := world(t)
+	soon := s.Now().Add(time.Hour)
+	var expiring []string
+	texts := map[string]user.NewKey{}
+	for range app.MaxKeys {
+		n := newKey(t)
+		n.Expires = &soon
+		_, id, err := app.AddKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, n)
+		must(t, err)
+		expiring, texts[id] = append(expiring, id), n
+	}
+	s.Advance(time.Hour - time.Microsecond)
+	_, _, err := app.AddKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, newKey(t))
+	eventtest.As(t, err, app.ErrTooManyKeys)
+	s.Advance(time.Microsecond)
+	// One that has expired may come again.
+	again := user.NewKey{PublicKey: texts[expiring[0]].PublicKey}
+	details, id, err := app.AddKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, again)
+	must(t, err)
+	a := eventtest.State(t, s, app.Kind, "app_active")
+	if len(a.State.Keys) != 1 || a.State.Keys[0].ID != id || details.Sequence != a.Sequence {
+		t.Errorf("keys %+v, answered %+v", a.State.Keys, details)
+	}
+}
+
 func TestProgramsThatEverybodyCanLookIntoKeepNothing(t *testing.T) {
 	s := world(t)
 	for _, id := range []string{"app_spa", "app_native"} {

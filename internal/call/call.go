@@ -6,7 +6,10 @@ import (
 	"context"
 	"net/netip"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 )
 
@@ -21,7 +24,12 @@ type Info struct {
 	OrgHeader      string         // x-service-orgid as sent
 	IfMatch        event.IfMatch
 	IdempotencyKey string // empty when not sent or not honoured
+
+	Check Rules // for elements of lists that the operation has to look at itself
 }
+
+// Rules lists what is wrong with an element of a list in a request by the field rules of the definition. An error is a bug.
+type Rules func(element proto.Message) ([]errs.Violation, error)
 
 type key struct{}
 

@@ -4,6 +4,7 @@ package datadir
 
 import (
 	"context"
+	"crypto/hmac"
 	"database/sql"
 	"encoding/json"
 	"errors"
@@ -25,7 +26,7 @@ const (
 	databaseFile   = "signet.db"
 	keyFile        = "master.key"
 	lockFile       = "lock"
-	firstAdminFile = "first-admin.json"
+	FirstAdminFile = "first-admin.json"
 )
 
 // Dir is a data directory.
@@ -154,26 +155,58 @@ func (d *Dir) MasterKey(text, file string, create bool) (secret.MasterKey, error
 		return makeKey(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return key, fmt.Errorf("the database holds an installation, but its master key is not in %s: put it back, or give it with --master-key-file or SIGNET_MASTER_KEY", path)
+		return key, fmt.Errorf("the data is that of an installation, but its master key is not in %s: put it there, or give it with --master-key-file or SIGNET_MASTER_KEY", path)
 	}
 	return key, err
 }
 
-// makeKey makes a key under a temporary name first: a crash must not leave half a key that is in the way of the next
+func makeKey(path string) (key secret.MasterKey, err error) {
+	err = writeKey(path, func(made string) (err error) {
+		key, _, err = secret.LoadOrCreateKeyFile(made, true)
+		return err
+	})
+	return key, err
+}
+
+// writeKey lets a key be written under a temporary name first: a crash must not leave half a key that is in the way of the next
 // start. The lock of the directory keeps others from doing the same.
-func makeKey(path string) (secret.MasterKey, error) {
+func writeKey(path string, write func(made string) error) error {
 	made := path + ".tmp"
 	if err := os.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return secret.MasterKey{}, fmt.Errorf("making the master key: %w", err)
+		return fmt.Errorf("making the master key: %w", err)
 	}
-	key, _, err := secret.LoadOrCreateKeyFile(made, true)
-	if err != nil {
-		return secret.MasterKey{}, err
+	if err := write(made); err != nil {
+		return err
 	}
 	if err := os.Rename(made, path); err != nil {
-		return secret.MasterKey{}, fmt.Errorf("making the master key: %w", err)
+		return fmt.Errorf("making the master key: %w", err)
 	}
-	return key, syncDirectory(path)
+	return syncDirectory(path)
+}
+
+// KeepMasterKey puts a key into the directory, for a database that is about to come there. One that is there already has to be the same.
+func (d *Dir) KeepMasterKey(key secret.MasterKey) error {
+	path := filepath.Join(d.path, keyFile)
+	have, _, err := secret.LoadOrCreateKeyFile(path, false)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return writeKey(path, func(made string) error { return secret.WriteKeyFile(made, key) })
+	case err != nil:
+		return err
+	case !hmac.Equal(have.CheckValue(), key.CheckValue()):
+		return fmt.Errorf("%s is another master key than that of the data: put it away first", path)
+	}
+	return nil
+}
+
+// Is tells whether a path leads to this directory.
+func (d *Dir) Is(path string) bool {
+	here, err := os.Stat(d.path)
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(path)
+	return err == nil && os.SameFile(here, there)
 }
 
 // FirstAdmin is the file the first start leaves for the operator.
@@ -190,7 +223,7 @@ type FirstAdmin struct {
 // FirstAdminPath is where the file goes: path where it is set, else in the directory.
 func (d *Dir) FirstAdminPath(path string) string {
 	if path == "" {
-		return filepath.Join(d.path, firstAdminFile)
+		return filepath.Join(d.path, FirstAdminFile)
 	}
 	if abs, err := filepath.Abs(path); err == nil {
 		return abs

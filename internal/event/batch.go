@@ -490,7 +490,7 @@ func (tx *Tx) draft(ref Ref) (*draft, error) {
 			return d, nil
 		}
 	}
-	writable := slices.Contains(tx.command.Write, ref)
+	writable := slices.Contains(tx.command.Create, ref) || slices.Contains(tx.command.Write, ref)
 	if !writable && !slices.Contains(tx.command.Read, ref) {
 		return nil, fmt.Errorf("event: %s was not declared", ref.Kind)
 	}

@@ -12,7 +12,8 @@ import (
 // declared at hand. It does no I/O, and may run more than once when the store has lost a race, so it only assigns to what it captures.
 type Command struct {
 	Origin
-	Write  []Ref    // objects it creates or changes
+	Create []Ref    // objects it creates under identifiers that were made for it: nobody looks for them first
+	Write  []Ref    // objects it changes, or creates under names that may be there already
 	Read   []Ref    // objects its decision rests on, which must not move meanwhile
 	Claims []Claim  // names it asks for or takes; one that it gives up need not be here
 	Rows   []RowKey // rows beside the log that it reads
@@ -42,10 +43,11 @@ const (
 	Idempotency Shelf = "idempotency" // answers to repeat; key: a MAC of caller, method and idempotency key
 	Flows       Shelf = "flows"       // sign-ins and grants on their way: requests, codes, challenges, refresh tokens
 	Followers   Shelf = "followers"   // how far those who follow the log have come; key: the follower
+	Deliveries  Shelf = "deliveries"  // what webhooks have put aside, and their last attempts; key: webhook / what
 )
 
 // Shelves lists all of them.
-var Shelves = []Shelf{Secrets, Keys, Throttle, Idempotency, Flows, Followers}
+var Shelves = []Shelf{Secrets, Keys, Throttle, Idempotency, Flows, Followers, Deliveries}
 
 // RowKey finds a row on its shelf.
 type RowKey struct {

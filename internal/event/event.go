@@ -52,29 +52,25 @@ type Event struct {
 
 // Hash covers every stored byte of the event but its position, and through PrevHash the whole history of the object.
 func (e *Event) Hash() []byte {
-	h := sha256.New()
-	var buf [8]byte
-	put := func(b []byte) {
-		binary.BigEndian.PutUint64(buf[:], uint64(len(b)))
-		h.Write(buf[:])
-		h.Write(b)
-	}
-	number := func(n uint64) {
-		binary.BigEndian.PutUint64(buf[:], n)
-		h.Write(buf[:])
-	}
-	put(e.PrevHash)
-	put([]byte(e.ObjectID))
-	number(e.Sequence)
-	put([]byte(e.Org))
-	put([]byte(e.Type))
-	put(e.Payload)
-	put(e.Sealed)
-	put([]byte(e.KeyID))
-	put([]byte(e.Actor))
-	put([]byte(e.RequestID))
-	number(uint64(e.Time))
-	return h.Sum(nil)
+	b := make([]byte, 0, 1024) // most events fit, and cost nothing but the hashing
+	b = appendPart(b, e.PrevHash)
+	b = appendPart(b, e.ObjectID)
+	b = binary.BigEndian.AppendUint64(b, e.Sequence)
+	b = appendPart(b, e.Org)
+	b = appendPart(b, e.Type)
+	b = appendPart(b, e.Payload)
+	b = appendPart(b, e.Sealed)
+	b = appendPart(b, e.KeyID)
+	b = appendPart(b, e.Actor)
+	b = appendPart(b, e.RequestID)
+	b = binary.BigEndian.AppendUint64(b, uint64(e.Time))
+	hash := sha256.Sum256(b)
+	return hash[:]
+}
+
+// appendPart puts the length in front, so that no two lists of parts look the same.
+func appendPart[T ~string | ~[]byte](b []byte, part T) []byte {
+	return append(binary.BigEndian.AppendUint64(b, uint64(len(part))), part...)
 }
 
 // sealContext binds sealed bytes to their place in the log, so that they open nowhere else.

@@ -3,6 +3,7 @@ package event
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/signet-idm/signet/internal/secret"
@@ -16,6 +17,38 @@ type Log interface {
 	// Written gives a channel that is closed when this node has written an event after the call. What other nodes write is
 	// for whoever follows the log to look for now and then.
 	Written() <-chan struct{}
+}
+
+// EventQuery asks for a page of events. What is left empty does not matter.
+type EventQuery struct {
+	Org      string
+	Objects  []string
+	Actor    string
+	Types    []Type // one of these,
+	Kinds    []Kind // or of one of these kinds
+	Except   Kind   // not of this kind
+	From, To int64  // microseconds; To is not included
+
+	OldestFirst bool  // else the newest first
+	After       int64 // behind this position, in that order; 0: from the beginning
+	Limit       int
+}
+
+// EventPage is a part of the events that a query is about, in its order. It may hold fewer than asked for, or none, and still
+// be followed by another: a query looks at a bounded number of events.
+type EventPage struct {
+	Events []Event
+	Next   int64 // what to go on after; 0: this was the last page
+}
+
+// Matches tells whether an event is one that the query is about, wherever it stands.
+func (q *EventQuery) Matches(e *Event) bool {
+	return (q.Org == "" || q.Org == e.Org) &&
+		(len(q.Objects) == 0 || slices.Contains(q.Objects, e.ObjectID)) &&
+		(q.Actor == "" || q.Actor == e.Actor) &&
+		(len(q.Types)+len(q.Kinds) == 0 || slices.Contains(q.Types, e.Type) || slices.Contains(q.Kinds, e.Type.Kind())) &&
+		(q.Except == "" || q.Except != e.Type.Kind()) &&
+		(q.From == 0 || e.Time >= q.From) && (q.To == 0 || e.Time < q.To)
 }
 
 // Personal opens the personal part of an event that was read from the log: nil where it has none, and where its key was

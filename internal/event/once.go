@@ -3,6 +3,7 @@ package event
 import (
 	"crypto/hmac"
 	"encoding/json"
+	"strconv"
 
 	"github.com/signet-idm/signet/internal/errs"
 )
@@ -16,6 +17,14 @@ type Once struct {
 	Key     string // a MAC of caller, method and key; empty: no idempotency asked for
 	Request []byte // a MAC of the request, which may hold passwords
 	Expires int64
+}
+
+// Part is for the n-th of several commands that carry out one request: each keeps its own part of the answer.
+func (o Once) Part(n int) Once {
+	if o.Key != "" {
+		o.Key += "/" + strconv.Itoa(n)
+	}
+	return o
 }
 
 // Wrap gives the command that replays result where it was kept, and otherwise keeps what c leaves in result. Whatever

@@ -42,6 +42,13 @@ type Reader interface {
 	TokensOf(ctx context.Context, userID, kind, afterID string, limit int) ([]Token, error)
 	// Events reads up to limit events after a position, in order.
 	Events(ctx context.Context, after int64, limit int) ([]Event, error)
+	// EventsWhere reads a page of the events that a query is about.
+	EventsWhere(ctx context.Context, q EventQuery) (EventPage, error)
+	// EventsOf reads up to limit events of an object from a sequence on, in order.
+	EventsOf(ctx context.Context, objectID string, from uint64, limit int) ([]Event, error)
+	// RowsOf reads up to limit rows of the shelf Deliveries whose keys begin with a prefix and come behind after, in the order
+	// of their keys' bytes. Other shelves have no such order.
+	RowsOf(ctx context.Context, shelf Shelf, prefix, after string, limit int) ([]Row, error)
 }
 
 // Bearer is what decides about a request's credential: the token, and the standing of its user and of that user's

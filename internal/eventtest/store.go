@@ -86,7 +86,7 @@ func (s *Store) Do(ctx context.Context, c event.Command) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	loaded := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
-	for _, ref := range slices.Concat(c.Write, c.Read) {
+	for _, ref := range slices.Concat(c.Create, c.Write, c.Read) {
 		if s.kinds[ref.Kind] == nil {
 			return fmt.Errorf("eventtest: unknown kind %q", ref.Kind)
 		}
@@ -360,6 +360,54 @@ func (s *Store) Events(_ context.Context, after int64, limit int) ([]event.Event
 	defer s.mu.Unlock()
 	rest := s.log[min(int(after), len(s.log)):]
 	return slices.Clone(rest[:min(limit, len(rest))]), nil
+}
+
+// EventsWhere implements event.Reader.
+func (s *Store) EventsWhere(_ context.Context, q event.EventQuery) (page event.EventPage, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.log {
+		e := s.log[i]
+		if !q.OldestFirst {
+			e = s.log[len(s.log)-1-i]
+		}
+		if !q.Matches(&e) || q.After != 0 && (e.Position == q.After || (e.Position > q.After) != q.OldestFirst) {
+			continue
+		}
+		if len(page.Events) == q.Limit {
+			page.Next = page.Events[q.Limit-1].Position
+			break
+		}
+		page.Events = append(page.Events, e)
+	}
+	return page, nil
+}
+
+// EventsOf implements event.Reader.
+func (s *Store) EventsOf(_ context.Context, objectID string, from uint64, limit int) ([]event.Event, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []event.Event
+	for _, e := range s.log {
+		if e.ObjectID == objectID && e.Sequence >= from && len(found) < limit {
+			found = append(found, e)
+		}
+	}
+	return found, nil
+}
+
+// RowsOf implements event.Reader.
+func (s *Store) RowsOf(_ context.Context, shelf event.Shelf, prefix, after string, limit int) ([]event.Row, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var found []event.Row
+	for key, r := range s.rows {
+		if key.Shelf == shelf && strings.HasPrefix(key.Key, prefix) && key.Key > after {
+			found = append(found, *r)
+		}
+	}
+	slices.SortFunc(found, func(a, b event.Row) int { return strings.Compare(a.Key, b.Key) })
+	return found[:min(limit, len(found))], nil
 }
 
 // Position implements event.Log.

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // Entry is an event as it is shown. Where it stands in the whole log is not told: that would tell how much others do.
@@ -20,7 +23,7 @@ type Entry struct {
 	ObjectID  string
 	Kind      event.Kind
 	Sequence  uint64
-	OrgID     string // empty: of the installation
+	OrgID     string // access.Installation: of none
 	Type      event.Type
 	Actor     string
 	RequestID string
@@ -37,6 +40,9 @@ func ID(e *event.Event) string { return e.ObjectID + "." + strconv.FormatUint(e.
 func Show(ctx context.Context, r event.Reader, root secret.MasterKey, e *event.Event, personal bool) (*Entry, error) {
 	shown := &Entry{ID: ID(e), ObjectID: e.ObjectID, Kind: e.Type.Kind(), Sequence: e.Sequence, OrgID: e.Org, Type: e.Type, Actor: e.Actor,
 		RequestID: e.RequestID, Time: event.Time(e.Time), Payload: json.RawMessage(e.Payload)}
+	if shown.Kind == installation.Kind.Name() {
+		shown.OrgID = access.Installation
+	}
 	opened, erased, err := event.Personal(ctx, r, root, e)
 	if err != nil {
 		return nil, err
@@ -50,20 +56,30 @@ func Show(ctx context.Context, r event.Reader, root secret.MasterKey, e *event.E
 
 // Filter says which events are meant. The zero value means all.
 type Filter struct {
-	OrgIDs   []string // empty: all, and those of the installation
-	ObjectID string
-	Actor    string
-	Types    []string // a type, or a kind with a star: user.*; empty: all
-	From, To int64    // microseconds, To not included; 0: no bound
+	OrgIDs    []string // empty: all, and the installation
+	ObjectIDs []string // empty: all
+	Actor     string
+	Types     []string // a type, or a kind with a star: user.*; empty: all
+	From, To  int64    // microseconds, To not included; 0: no bound
 }
 
 // Matches tells whether an event is meant.
 func (f *Filter) Matches(e *event.Event) bool {
-	return (len(f.OrgIDs) == 0 || slices.Contains(f.OrgIDs, e.Org)) &&
-		(f.ObjectID == "" || f.ObjectID == e.ObjectID) &&
+	return (len(f.OrgIDs) == 0 || slices.Contains(f.OrgIDs, e.Org) && !f.beyond(e)) &&
+		(len(f.ObjectIDs) == 0 || slices.Contains(f.ObjectIDs, e.ObjectID)) &&
 		(f.Actor == "" || f.Actor == e.Actor) &&
 		(f.From == 0 || e.Time >= f.From) && (f.To == 0 || e.Time < f.To) &&
 		(len(f.Types) == 0 || slices.ContainsFunc(f.Types, func(t string) bool { return matchesType(t, e.Type) }))
+}
+
+// beyond tells of events that are kept with the organizations of the filter, and are not their business: the installation is kept
+// in the default organization, and a user's roles in the installation or in other organizations with the user.
+func (f *Filter) beyond(e *event.Event) bool {
+	if e.Type.Kind() == installation.Kind.Name() {
+		return true
+	}
+	var set user.MembershipSet
+	return e.Type == set.EventType() && (json.Unmarshal(e.Payload, &set) != nil || !slices.Contains(f.OrgIDs, set.Scope))
 }
 
 func matchesType(pattern string, t event.Type) bool {
@@ -72,4 +88,20 @@ func matchesType(pattern string, t event.Type) bool {
 		return string(t.Kind()) == kind
 	}
 	return pattern == string(t)
+}
+
+// query is the same for the store, which can look in one organization or in all of them.
+func (f *Filter) query() event.EventQuery {
+	q := event.EventQuery{Objects: f.ObjectIDs, Actor: f.Actor, From: f.From, To: f.To}
+	if len(f.OrgIDs) > 0 {
+		q.Org, q.Except = f.OrgIDs[0], installation.Kind.Name()
+	}
+	for _, pattern := range f.Types {
+		if kind, all := strings.CutSuffix(pattern, ".*"); all {
+			q.Kinds = append(q.Kinds, event.Kind(kind))
+		} else {
+			q.Types = append(q.Types, event.Type(pattern))
+		}
+	}
+	return q
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/webhook"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 	cleanStep     = 100         // objects in one transaction: others wait for it
 )
 
-// Cleaner clears away what belonged to removed organizations: users, applications, identity providers, and roles that others
+// Cleaner clears away what belonged to removed organizations: users, applications, identity providers, webhooks, and roles that others
 // held in them. It goes on where it was stopped, and several nodes may run one each: what is gone already is skipped.
 type Cleaner struct {
 	store event.Store
@@ -85,7 +86,7 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 // empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an organization
 // reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
-	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.applications, c.providers, c.members} {
+	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.applications, c.providers, c.webhooks, c.members} {
 		for left := true; left; {
 			var err error
 			if left, err = step(ctx, id); err != nil {
@@ -151,6 +152,23 @@ func (c *Cleaner) providers(ctx context.Context, id string) (left bool, err erro
 		tx.DropRow(idp.SecretRow(p.ID))
 		return p.Append(idp.WasRemoved{})
 	})
+}
+
+// webhooks removes some of the organization's webhooks.
+func (c *Cleaner) webhooks(ctx context.Context, id string) (left bool, err error) {
+	hooks, _, err := webhook.Kind.List(ctx, c.store, event.Query{Org: id, Limit: cleanStep})
+	if err != nil {
+		return false, err
+	}
+	if left, err = discard(ctx, c, id, webhook.Kind, hooks, nil, webhook.End); err != nil {
+		return false, err
+	}
+	for _, h := range hooks {
+		if err := webhook.Clear(ctx, c.store, h.ID); err != nil {
+			return false, err
+		}
+	}
+	return left, nil
 }
 
 // members takes away some of the roles that users of other organizations hold in the organization.

@@ -25,9 +25,15 @@ import (
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/webhook"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
+
+// hookRows are all that a webhook has beside the log.
+func hookRows(id string) []event.RowKey {
+	return []event.RowKey{event.SecretOf(id), {Shelf: event.Followers, Key: "webhook/" + id}, {Shelf: event.Deliveries, Key: id + "/o/usr_x"}, {Shelf: event.Deliveries, Key: id + "/history"}}
+}
 
 func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	s := world(t)
@@ -38,6 +44,11 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	eventtest.Given(t, s, idp.Kind, "idp_b", "org_b", nil, idp.JWTAdded{General: idp.General{Name: "b"}})
 	eventtest.Given(t, s, app.Kind, "app_a", "org_a", nil, app.Added{Name: "a", Type: app.Web}, app.SecretSet{})
 	eventtest.Given(t, s, app.Kind, "app_b", "org_b", nil, app.Added{Name: "b", Type: app.Web})
+	eventtest.Given(t, s, webhook.Kind, "whk_a", "org_a", nil, webhook.Added{Name: "a"})
+	eventtest.Given(t, s, webhook.Kind, "whk_b", "org_b", nil, webhook.Added{Name: "b"})
+	for _, key := range hookRows("whk_a") {
+		s.GivenRow(event.Row{RowKey: key, Value: []byte("{}")})
+	}
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: app.SecretRow("app_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_a"), Value: []byte("sealed")})
@@ -59,6 +70,7 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 		eventtest.Fact{Object: installation.ID, Type: "installation.owner_removed.v1", Payload: `{"userId":"usr_o"}`},
 		eventtest.Fact{Object: "app_a", Type: "app.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "idp_a", Type: "idp.removed.v1", Payload: `{}`},
+		eventtest.Fact{Object: "whk_a", Type: "webhook.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "usr_guest", Type: "user.membership_set.v1", Payload: `{"scope":"org_a"}`},
 		eventtest.Fact{Object: "org_a", Type: "org.emptied.v1", Payload: `{}`})
 	gone(t, s, "usr_a")
@@ -67,6 +79,11 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	}
 	if row, err := s.Row(t.Context(), app.SecretRow("app_a")); err != nil || row != nil {
 		t.Errorf("the application's secret is still there (%v)", err)
+	}
+	for _, key := range hookRows("whk_a") {
+		if row, err := s.Row(t.Context(), key); err != nil || row != nil {
+			t.Errorf("the webhook's row %s is still there (%v)", key.Key, err)
+		}
 	}
 	if a := eventtest.State(t, s, app.Kind, "app_a"); a.State.Epoch != 1 {
 		t.Error("the application's tokens live on")

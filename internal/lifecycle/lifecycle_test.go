@@ -21,6 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/webhook"
 )
 
 func must(t testing.TB, err error) {
@@ -33,7 +34,7 @@ func must(t testing.TB, err error) {
 // world has an installation with the owner usr_root in the default organization org_d, and two more organizations.
 func world(t *testing.T) *eventtest.Store {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, grant.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, grant.Kind, webhook.Kind)
 	for _, id := range []string{"org_d", "org_a", "org_b"} {
 		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
 	}

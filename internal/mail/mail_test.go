@@ -369,3 +369,17 @@ func TestHostileNamesWriteNothingIntoAMail(t *testing.T) {
 		}
 	}
 }
+
+func TestNobodyIsToldOfAnImport(t *testing.T) {
+	p := newPost(t)
+	eventtest.Given(t, p.Store, user.Kind, "usr_jo", "org_a", []event.Claim{user.NameClaim("org_a", "jo")}, user.HumanImported{Password: true, ChangeRequired: true,
+		Personal: user.HumanFacts{UserName: "jo", UserNameKey: "jo", Profile: jo, Email: "jo@mail.test", EmailKey: "jo@mail.test"}})
+	must(t, p.deliver(t))
+	if len(p.sent) > 0 {
+		t.Errorf("sent %+v", p.sent)
+	}
+	p.happened(t, "jo", user.EmailVerified{}, user.PasswordChanged{}) // but of everything else
+	if len(p.sent) != 1 {
+		t.Errorf("sent %+v", p.sent)
+	}
+}

@@ -11,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/webhook"
 )
 
 // Kinds of objects.
-var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind}
+var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind}

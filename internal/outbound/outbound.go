@@ -1,5 +1,5 @@
 // Package outbound is the one way from Signet to an address that somebody else has chosen: key sets, back-channel logout,
-// discovery. It speaks https with the public internet and with nothing else, so that nobody can use the server to look
+// webhooks, discovery. It speaks https with the public internet and with nothing else, so that nobody can use the server to look
 // around in the network it stands in. What lies inside is reached only where the operator has said so.
 //
 // A name is resolved once for a connection. Every address it resolves to is judged, the connection is made to a judged
@@ -40,6 +40,7 @@ const (
 	maxIdlePerHost  = 2
 	maxConnsPerHost = 8
 	idleTimeout     = 30 * time.Second
+	maxDrained      = 4 << 10 // bytes of a body that nobody wants, read so that its connection can be used again
 )
 
 // Resolver finds the addresses of a name. *net.Resolver is one.
@@ -55,6 +56,8 @@ type Config struct {
 	Timeout time.Duration
 	// MaxRedirects that are followed for a GET; zero: three, negative: none.
 	MaxRedirects int
+	// ConnsPerHost at once, in use or not; zero: eight, two of them while they are not in use.
+	ConnsPerHost int
 	// Resolver of names; nil: as the machine resolves them.
 	Resolver Resolver
 	// Roots that certificates have to lead to; nil: those of the machine.
@@ -113,11 +116,15 @@ func (c *Client) transport(may func(netip.Addr) bool) *http.Transport {
 	d := &dialer{resolver: c.config.Resolver, may: may}
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
+	idle, most, all := maxIdlePerHost, maxConnsPerHost, maxIdle
+	if n := c.config.ConnsPerHost; n > 0 {
+		idle, most, all = n, n, max(n, maxIdle)
+	}
 	return &http.Transport{
 		Proxy: nil, DialContext: d.dial, Protocols: protocols, DisableCompression: true,
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: c.config.Roots},
 		TLSHandshakeTimeout:    c.config.Timeout,
-		MaxResponseHeaderBytes: maxHeader, MaxIdleConns: maxIdle, MaxIdleConnsPerHost: maxIdlePerHost, MaxConnsPerHost: maxConnsPerHost,
+		MaxResponseHeaderBytes: maxHeader, MaxIdleConns: all, MaxIdleConnsPerHost: idle, MaxConnsPerHost: most,
 		IdleConnTimeout: idleTimeout,
 	}
 }
@@ -131,16 +138,21 @@ func (c *Client) Close() {
 // Get fetches what is at an address, following redirects, with a body of at most limit bytes; 0: it is not read. Errors:
 // ErrRefused, ErrFailed.
 func (c *Client) Get(ctx context.Context, address string, limit int64) (*Response, error) {
-	return c.do(ctx, http.MethodGet, address, "", nil, limit)
+	return c.do(ctx, http.MethodGet, address, nil, nil, limit)
 }
 
 // Post sends something to an address. It follows no redirect: what was sent is meant for nobody else. The body of the
 // answer has at most limit bytes; 0: it is not read. Errors: ErrRefused, ErrFailed.
 func (c *Client) Post(ctx context.Context, address, contentType string, body []byte, limit int64) (*Response, error) {
-	return c.do(ctx, http.MethodPost, address, contentType, body, limit)
+	return c.PostWith(ctx, address, map[string]string{"Content-Type": contentType}, body, limit)
 }
 
-func (c *Client) do(ctx context.Context, method, address, contentType string, body []byte, limit int64) (*Response, error) {
+// PostWith is Post with headers.
+func (c *Client) PostWith(ctx context.Context, address string, header map[string]string, body []byte, limit int64) (*Response, error) {
+	return c.do(ctx, http.MethodPost, address, header, body, limit)
+}
+
+func (c *Client) do(ctx context.Context, method, address string, header map[string]string, body []byte, limit int64) (*Response, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
 	target, err := Check(address)
@@ -148,7 +160,7 @@ func (c *Client) do(ctx context.Context, method, address, contentType string, bo
 		return nil, err
 	}
 	for redirects := 0; ; redirects++ {
-		answer, err := c.send(ctx, method, target, contentType, body)
+		answer, err := c.send(ctx, method, target, header, body)
 		if err != nil {
 			return nil, refusedOrFailed(err)
 		}
@@ -207,16 +219,36 @@ func Check(address string) (*url.URL, error) {
 	return u, nil
 }
 
-func (c *Client) send(ctx context.Context, method string, target *url.URL, contentType string, body []byte) (*http.Response, error) {
+// Accepts tells whether an address could be called by this client, as far as that shows: an address in digits is judged as it will be
+// when it is called, and http is for networks that the operator allows. Errors: ErrRefused.
+func (c *Client) Accepts(address string) error {
+	u, err := Check(address)
+	if err != nil {
+		return err
+	}
+	if u.Scheme == "http" && len(c.config.Allow) == 0 {
+		return ErrRefused.Because(errors.New("http, and no network is allowed"))
+	}
+	addr, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		return nil // a name, which is judged when it is resolved
+	}
+	if within(c.config.Allow, addr) || u.Scheme == "https" && public(addr) {
+		return nil
+	}
+	return ErrRefused.Because(errors.New("an address that is not public"))
+}
+
+func (c *Client) send(ctx context.Context, method string, target *url.URL, header map[string]string, body []byte) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, ErrRefused.Because(errors.New("not a URL"))
 	}
+	for name, value := range header {
+		request.Header.Set(name, value)
+	}
 	request.Header.Set("User-Agent", userAgent)
 	request.Header.Set("Accept-Encoding", "identity")
-	if contentType != "" {
-		request.Header.Set("Content-Type", contentType)
-	}
 	if target.Scheme == "https" {
 		return c.secure.RoundTrip(request)
 	}
@@ -228,6 +260,9 @@ func read(answer *http.Response, limit int64) (*Response, error) {
 	defer answer.Body.Close()
 	out := &Response{Status: answer.StatusCode, Header: answer.Header}
 	if limit <= 0 {
+		if 0 < answer.ContentLength && answer.ContentLength <= maxDrained {
+			_, _ = io.CopyN(io.Discard, answer.Body, answer.ContentLength) // what it says, and whether it comes, does not matter
+		}
 		return out, nil
 	}
 	if encoding := answer.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {

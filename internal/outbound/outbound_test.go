@@ -377,3 +377,59 @@ func TestANameThatDoesNotExistFails(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatCouldBeCalled(t *testing.T) {
+	strict, open := New(Config{}), New(Config{Allow: prefixes("10.1.0.0/16", "fd00:1::/64")})
+	for _, c := range []struct {
+		address      string
+		strict, open bool // whether it is accepted
+	}{
+		{"https://example.org/hook", true, true},
+		{"https://8.8.8.8/", true, true},
+		{"http://example.org/hook", false, true}, // it may lie in what is allowed
+		{"http://8.8.8.8/", false, false},
+		{"https://10.1.2.3/", false, true},
+		{"http://10.1.2.3/", false, true},
+		{"https://10.2.2.3/", false, false},
+		{"https://127.0.0.1/", false, false},
+		{"https://[::1]/", false, false},
+		{"https://[::ffff:10.1.2.3]/", false, true},
+		{"https://[::ffff:127.0.0.1]/", false, false},
+		{"https://[fd00:1::5]/", false, true},
+		{"https://[fe80::1%25eth0]/", false, false},
+		{"https://ada@example.org/", false, false},
+		{"ftp://example.org/", false, false},
+		{"example.org", false, false},
+	} {
+		for client, want := range map[*Client]bool{strict: c.strict, open: c.open} {
+			if err := client.Accepts(c.address); (err == nil) != want || err != nil && !errors.Is(err, ErrRefused) {
+				t.Errorf("%s: %v, want %t", c.address, err, want)
+			}
+		}
+	}
+}
+
+func TestHeadersAreSentAndConnectionsUsedAgain(t *testing.T) {
+	var mu sync.Mutex
+	from := map[string]bool{}
+	s := newSide(t, func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		from[r.RemoteAddr] = true
+		if r.Header.Get("Webhook-Id") != "1" || r.UserAgent() != "signet" || r.Header.Get("Content-Type") != "application/json" {
+			t.Errorf("%v", r.Header)
+		}
+		fmt.Fprint(w, "an answer that nobody reads")
+	})
+	c := s.client(t, nil)
+	for range 5 {
+		header := map[string]string{"Webhook-Id": "1", "Content-Type": "application/json", "User-Agent": "another"}
+		if _, err := c.PostWith(t.Context(), s.at("example.com", "/"), header, []byte("{}"), 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if mu.Lock(); len(from) != 1 {
+		t.Errorf("%d connections for five messages", len(from))
+	}
+	mu.Unlock()
+}

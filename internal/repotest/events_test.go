@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/webhook"
 )
 
 // sample is an event as it was once written, and what it did. See testdata/events/README.md: payload and personal are
@@ -69,6 +71,7 @@ func TestEveryEventEverWrittenCanBeReadAndFolded(t *testing.T) {
 	checkSamples(t, all, app.Kind)
 	checkSamples(t, all, signing.Kind)
 	checkSamples(t, all, grant.Kind)
+	checkSamples(t, all, webhook.Kind)
 	for typ := range all {
 		t.Errorf("%s is in no schema any more: logs that hold it cannot be read. Bring its fact back", typ)
 	}
@@ -210,7 +213,7 @@ func TestEveryKindOfObjectIsKnownToTheStoreAndToThisTest(t *testing.T) {
 	if defined != len(model.Kinds) {
 		t.Errorf("%d kinds are defined, but model.Kinds lists %d", defined, len(model.Kinds))
 	}
-	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind}
+	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind}
 	for _, k := range model.Kinds {
 		found := false
 		for _, have := range tested {
@@ -229,6 +232,36 @@ func TestEventsAreNamedInThePastTenseWithAVersion(t *testing.T) {
 			if len(parts) != 3 || parts[0] != string(k.Name()) || !strings.HasPrefix(parts[2], "v") || strings.ToLower(string(typ)) != string(typ) {
 				t.Errorf("%s is not written like object.fact_happened.v1", typ)
 			}
+		}
+	}
+}
+
+// eventsFile names every type of event for those who read them.
+const eventsFile = "docs/api/events.md"
+
+func TestEveryTypeOfEventIsInTheDocumentation(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, eventsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, table, _ := strings.Cut(string(text), "## All types")
+	known := map[string]bool{}
+	for _, k := range model.Kinds {
+		row := "| `" + string(k.Name()) + "` | "
+		for _, typ := range k.Types() {
+			known[string(typ)] = true
+			found := false
+			for line := range strings.Lines(table) {
+				found = found || strings.HasPrefix(line, row) && strings.Contains(line, "`"+string(typ)+"`")
+			}
+			if !found {
+				t.Errorf("%s is not in the row of %s in %s", typ, k.Name(), eventsFile)
+			}
+		}
+	}
+	for _, named := range regexp.MustCompile("`([a-z_]+\\.[a-z_]+\\.v[0-9]+)`").FindAllStringSubmatch(string(text), -1) {
+		if !known[named[1]] {
+			t.Errorf("%s names %s, which is none", eventsFile, named[1])
 		}
 	}
 }

@@ -27,8 +27,10 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.CredentialService":       api.Credentials{},
 	"signet.v1.PolicyService":           api.Policies{},
 	"signet.v1.ApplicationService":      api.Applications{},
+	"signet.v1.WebhookService":          api.Webhooks{},
 	"signet.v1.SigningKeyService":       api.SigningKeys{},
 	"signet.v1.FactorService":           api.Factors{},
+	"signet.v1.EventService":            api.Events{},
 }
 
 // methods calls check for every RPC of the API.

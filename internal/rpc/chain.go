@@ -25,12 +25,15 @@ type Call struct {
 	op     *operation
 	info   call.Info
 	header http.Header   // as received; metadata, in gRPC
-	limit  time.Duration // how long it may take
+	limit  time.Duration // how long it may take; 0: for ever
 
 	// decode fills the request from the wire. Violations mean that nothing can be said about the rest of the message;
 	// where it can, what is wrong goes to problems, as do headers that the door has to read itself.
 	decode   func(ctx context.Context, req proto.Message) ([]errs.Violation, error)
 	problems []errs.Violation
+
+	send func(proto.Message) error // one message of a stream
+	bare bool                      // only the head of a stream is asked for
 }
 
 // run is the rest of the chain. The request it gets is empty until the step validate has passed.
@@ -147,7 +150,11 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 			return nil, err
 		}
 		if h.config.Check != nil {
-			broken = append(broken, h.config.Check(req)...)
+			more, err := h.config.Check(req, h.check)
+			if err != nil {
+				return nil, err
+			}
+			broken = append(broken, more...)
 		}
 		wire := found
 		for _, v := range broken {

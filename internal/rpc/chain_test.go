@@ -68,12 +68,12 @@ func TestRefusals(t *testing.T) {
 		invalid, denied, unauthenticated, notFound = 3, 7, 16, 5
 	)
 	l := newLab(t, func(c *Config) {
-		c.Check = func(req proto.Message) (found []errs.Violation) {
+		c.Check = func(req proto.Message, _ call.Rules) (found []errs.Violation, err error) {
 			if r, ok := req.(*signetv1.SetupOrganizationRequest); ok && slices.Contains(r.GetRoles(), "WRONG") {
 				found = append(found, errs.Violation{Field: "roles[1]", Message: "is not a role of an organization"},
 					errs.Violation{Field: "org", Message: "is complained about twice"})
 			}
-			return found
+			return found, nil
 		}
 	})
 	l.fake.err = errs.New(errs.NotFound, "USER_UNKNOWN", "there is no such user — check the id: 100 %")
@@ -322,7 +322,9 @@ func TestARefusalFitsIntoTrailers(t *testing.T) {
 				wrong = append(wrong, errs.Violation{Field: "roles[" + strconv.Itoa(i) + "]", Message: `"` + word + `" is not a role of organizations`})
 			}
 			wrong[0].Message += ": use one of ORG_OWNER, ORG_OWNER_VIEWER, ORG_SETTINGS_MANAGER, ORG_USER_MANAGER"
-			l := newLab(t, func(c *Config) { c.Check = func(proto.Message) []errs.Violation { return wrong } })
+			l := newLab(t, func(c *Config) {
+				c.Check = func(proto.Message, call.Rules) ([]errs.Violation, error) { return wrong, nil }
+			})
 			var first *outcome
 			l.everywhere(t, setupOrg.as("admin"), func(t *testing.T, o outcome) {
 				if first == nil {

@@ -19,6 +19,10 @@
 // not whether they would be allowed to (400 before 403); only then is permission decided. Decoding is therefore a step
 // of the chain, and the door only provides the function for it.
 //
+// A stream (stream.go) goes through the same hands and a chain of the same steps, and lasts: it has no time limit, is counted,
+// and ends when its caller leaves, when the server stops, when nobody reads, or when its operation finds that the caller may
+// no longer. outlets.go writes it: frames of gRPC, or server-sent events for REST.
+//
 // Errors have one model (package errs) and one rendering (errors.go): the same google.rpc.Status as a JSON body, and in
 // the trailers of gRPC and gRPC-Web. What is not an *errs.Error is a bug; its text goes to the log under the request
 // id and never to the caller.

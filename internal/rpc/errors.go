@@ -30,6 +30,9 @@ const (
 	NotReady             errs.Reason = "NOT_READY"
 	Cancelled            errs.Reason = "CANCELLED"
 	Internal             errs.Reason = "INTERNAL"
+	Stopping             errs.Reason = "STOPPING"
+	TooManyStreams       errs.Reason = "TOO_MANY_STREAMS"
+	ReaderTooSlow        errs.Reason = "READER_TOO_SLOW"
 )
 
 var (
@@ -51,8 +54,6 @@ var (
 		"the body must not be encoded: leave the header content-encoding out")
 	errGRPCEncoding = errs.New(errs.Unimplemented, UnsupportedEncoding,
 		"messages must be sent as they are or compressed with gzip")
-	errBodyTooLarge = errs.New(errs.ResourceExhausted, BodyTooLarge,
-		"the request is too large: at most "+strconv.Itoa(maxBody)+" bytes are accepted")
 	errDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
 		"the request took too long and was given up: whether a change was made is not known, read before you try again")
 	errNotStarted = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
@@ -60,9 +61,21 @@ var (
 	errCancelled = errs.New(errs.DeadlineExceeded, Cancelled, "the caller gave the request up")
 	errNotReady  = &errs.Error{Kind: errs.Unavailable, Reason: NotReady, RetryAfter: time.Second,
 		Message: "the server cannot serve requests at the moment"}
+	errStopping = &errs.Error{Kind: errs.Unavailable, Reason: Stopping, RetryAfter: time.Second,
+		Message: "the server is stopping: go on with the last cursor in a moment"}
+	errStreamsHere = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooManyStreams, RetryAfter: 10 * time.Second,
+		Message: "this server has as many streams open as it can serve: try again later, or on another node"}
+	errStreamsOfYours = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooManyStreams, RetryAfter: 10 * time.Second,
+		Message: "you have too many streams open on this server: end one of them first, or let one stream do for several by asking for more in it"}
+	errTooSlow = errs.New(errs.DeadlineExceeded, ReaderTooSlow,
+		"nothing of the stream was read for too long: go on with the last cursor, and read what comes without waiting")
 	errInternal = errs.New(errs.Internal, Internal,
 		"something went wrong inside the server: report the request id to its operator, who finds the cause in the log")
 )
+
+func errBodyTooLarge(limit int64) error {
+	return errs.New(errs.ResourceExhausted, BodyTooLarge, "the request is too large: at most "+strconv.FormatInt(limit, 10)+" bytes are accepted")
+}
 
 // A standing is what a refusal is called in gRPC and in HTTP.
 type standing struct {

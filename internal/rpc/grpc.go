@@ -2,6 +2,7 @@ package rpc
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"net/http"
@@ -48,10 +49,14 @@ func (x *exchange) serveGRPC(op *operation) {
 		if !ok {
 			x.problem(timeoutHeader, "must be at most eight digits and a unit, such as 500m")
 		} else {
-			x.limit = min(x.limit, timeout)
+			x.limit = cmp.Or(min(x.limit, timeout), timeout)
 		}
 	}
 	x.decode = x.decodeProto
+	if op.streams {
+		x.serveStream(&grpcStream{x, contentType})
+		return
+	}
 	resp, err := x.perform()
 	buf := buffers.get()
 	defer buffers.put(buf)
@@ -91,12 +96,15 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 	buf := buffers.get()
 	defer buffers.put(buf)
 	end := x.interruptible(ctx)
-	err := readMessage(x.r.Body, buf, compressed)
+	err := readMessage(x.r.Body, buf, compressed, x.op.maxBody)
 	end()
 	if err != nil {
 		return nil, readError(ctx, err)
 	}
 	raw := buf.Bytes()
+	if found := tooMany(x.op.lists, raw); len(found) > 0 {
+		return found, nil
+	}
 	options := proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: 64}
 	if err := options.Unmarshal(raw, req); err != nil {
 		if found := badUTF8(req.ProtoReflect().Descriptor(), raw, "", nil); len(found) > 0 {
@@ -118,10 +126,7 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 
 // endGRPC sends the answer and the status: gRPC has HTTP trailers for that, gRPC-Web a last frame.
 func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error) {
-	trailer := [][2]string{{"Grpc-Status", "0"}}
-	if err != nil {
-		trailer = statusTrailer(statusOf(x.settle(err), x.info.RequestID))
-	}
+	trailer := x.trailer(err)
 	h := x.w.Header()
 	h["Content-Type"] = []string{contentType}
 	h["Cache-Control"] = []string{"no-store"}
@@ -145,6 +150,14 @@ func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error)
 	for _, t := range trailer {
 		h[t[0]] = []string{t[1]}
 	}
+}
+
+// trailer says how the call ended.
+func (x *exchange) trailer(err error) [][2]string {
+	if err == nil {
+		return [][2]string{{"Grpc-Status", "0"}}
+	}
+	return statusTrailer(statusOf(x.settle(err), x.info.RequestID))
 }
 
 func statusTrailer(st *status.Status) [][2]string {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -249,7 +250,7 @@ func TestUnpackingStopsAtTheLimit(t *testing.T) {
 	}
 	w.Close()
 	var buf bytes.Buffer
-	if err := readMessage(bytes.NewReader(frameOf(1, packed.Bytes())), &buf, true); err != errBodyTooLarge {
+	if err := readMessage(bytes.NewReader(frameOf(1, packed.Bytes())), &buf, true, maxBody); !errors.Is(err, errBodyTooLarge(maxBody)) {
 		t.Fatal(err)
 	}
 	if buf.Len() > maxBody+1 {

@@ -14,13 +14,14 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/web"
 )
 
 // Limits that the API promises.
 const (
-	maxBody          = 1 << 20 // bytes of a request, also after decompression
+	maxBody          = 1 << 20 // bytes of a request, also after decompression, unless its operation has a limit of its own
 	defaultTimeLimit = 30 * time.Second
 )
 
@@ -37,8 +38,8 @@ type Config struct {
 	Organization func(ctx context.Context, id string) error
 
 	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must not
-	// repeat secrets.
-	Check func(req proto.Message) []errs.Violation
+	// repeat secrets. rules judges by these field rules an element of a list that they are left out for.
+	Check func(req proto.Message, rules call.Rules) ([]errs.Violation, error)
 
 	OpenAPI        []byte                          // served at /openapi.json
 	Ready          func(ctx context.Context) error // decides about /readyz and the gRPC health service
@@ -46,6 +47,7 @@ type Config struct {
 	CORSOrigins    []string                        // such as https://console.example.com
 	TrustedProxies []netip.Prefix                  // whose X-Forwarded-For is believed
 	TimeLimit      time.Duration                   // per request; 30 seconds if zero
+	Streams        StreamLimits
 	Log            *slog.Logger
 	Metrics        prometheus.Registerer
 	Now            func() time.Time
@@ -57,7 +59,10 @@ type Handler struct {
 	root    *node
 	origins map[string]bool
 	rules   rules
+	check   call.Rules
 	run     run
+	stream  run // the same for streams
+	streams streams
 	metrics *web.Metrics
 }
 
@@ -110,7 +115,8 @@ func New(config Config) (*Handler, error) {
 	if h.metrics, err = web.NewMetrics(h.config.Metrics); err != nil {
 		return nil, err
 	}
-	h.run = h.chain()
+	h.run, h.stream, h.check = h.chain(), h.streamChain(), h.rules.check
+	h.streams.begin(h.config.Streams)
 	return h, nil
 }
 
@@ -189,7 +195,10 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // begin makes the exchange a call of op.
 func (x *exchange) begin(op *operation, protocol string) {
 	x.op, x.known, x.protocol = op, op.procedure, protocol
-	x.info.Procedure = op.procedure
+	if op.streams {
+		x.limit = 0 // it ends when somebody ends it
+	}
+	x.info.Procedure, x.info.Check = op.procedure, x.h.check
 	if op.deprecation != "" {
 		x.w.Header().Set("Deprecation", op.deprecation)
 	}

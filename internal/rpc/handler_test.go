@@ -51,7 +51,7 @@ func TestNewRefuses(t *testing.T) {
 			[]string{"SetUserPassword", "has no such method", "GetUser: the method of rpc.half is a func", "UpdateMyProfile", "ChangeMyPassword"}},
 		{"the same service twice", Config{Authenticate: lookup, Services: append(f.services(), f.services()[0])}, []string{"GetUser is implemented twice"}},
 		{"a service without rules", Config{Authenticate: lookup, Services: []Service{{"grpc.health.v1.Health", &healthServer{}}}},
-			[]string{"Check: it has no rule", "Watch: streams are not served"}},
+			[]string{"Check: it has no rule", "Watch: the method of"}},
 		{"any origin", Config{Authenticate: lookup, Services: f.services(), CORSOrigins: []string{"*"}}, []string{"is not an origin"}},
 		{"an origin with a path", Config{Authenticate: lookup, Services: f.services(), CORSOrigins: []string{"https://a.example/"}}, []string{"is not an origin"}},
 	} {

@@ -18,6 +18,7 @@ const (
 	ifMatchHeader     = "if-match"
 	idempotencyHeader = "idempotency-key"
 	timeoutHeader     = "grpc-timeout"
+	lastEventHeader   = "last-event-id"
 )
 
 // The same as net/http stores them, so that looking them up costs no conversion.
@@ -27,6 +28,7 @@ const (
 	keyIfMatch        = "If-Match"
 	keyIdempotency    = "Idempotency-Key"
 	keyTimeout        = "Grpc-Timeout"
+	keyLastEvent      = "Last-Event-Id"
 	maxIdempotencyKey = 255
 )
 

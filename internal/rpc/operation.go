@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,13 +16,17 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/rpc/strictjson"
 )
 
 // Service is one proto service and what implements it: a value with a method
 //
 //	func (ctx context.Context, req *Request) (*Response, error)
 //
-// for each of the service's RPCs, as the generated handler interfaces of the "simple" flavour demand.
+// for each of the service's RPCs, as the generated handler interfaces of the "simple" flavour demand; or, where the answer
+// is a stream,
+//
+//	func (ctx context.Context, req *Request, send func(*Response) error) error
 type Service struct {
 	Name protoreflect.FullName // signet.v1.UserService
 	Impl any
@@ -36,9 +41,15 @@ type operation struct {
 	ids         []protoreflect.FieldDescriptor // fields of the request that a path can set: identifiers
 	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
+	maxBody     int64                          // bytes of a request
+	lists       []protoreflect.FieldDescriptor // of messages in the request, that have a limit
 	deprecation string                         // value of the header, or empty
 	successor   string                         // value of the link header, or empty
 	method      reflect.Value
+
+	streams bool
+	cursor  protoreflect.FieldDescriptor // of a stream's request: where to go on
+	place   protoreflect.FieldDescriptor // of a stream's messages: what to send as cursor to go on behind them
 }
 
 var (
@@ -74,10 +85,10 @@ func newOperations(s Service) ([]*operation, error) {
 }
 
 func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operation, error) {
-	if md.IsStreamingClient() || md.IsStreamingServer() {
-		return nil, errors.New("streams are not served")
+	if md.IsStreamingClient() {
+		return nil, errors.New("streams of requests are not served")
 	}
-	op := &operation{procedure: string(md.Parent().FullName()) + "/" + string(md.Name())}
+	op := &operation{procedure: string(md.Parent().FullName()) + "/" + string(md.Name()), streams: md.IsStreamingServer()}
 	var err error
 	if op.input, err = protoregistry.GlobalTypes.FindMessageByName(md.Input().FullName()); err != nil {
 		return nil, fmt.Errorf("request: %w", err)
@@ -91,6 +102,10 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 		return nil, fmt.Errorf("%s has no such method", impl.Type())
 	}
 	want := reflect.FuncOf([]reflect.Type{contextType, goType(op.input)}, []reflect.Type{goType(output), errorType}, false)
+	if op.streams {
+		send := reflect.FuncOf([]reflect.Type{goType(output)}, []reflect.Type{errorType}, false)
+		want = reflect.FuncOf([]reflect.Type{contextType, goType(op.input), send}, []reflect.Type{errorType}, false)
+	}
 	if op.method.Type() != want {
 		return nil, fmt.Errorf("the method of %s is a %s, not a %s", impl.Type(), op.method.Type(), want)
 	}
@@ -102,6 +117,12 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	if err := op.checkRule(); err != nil {
 		return nil, err
 	}
+	for i := range md.Input().Fields().Len() {
+		if fd := md.Input().Fields().Get(i); strictjson.MaxElements(fd) > 0 {
+			op.lists = append(op.lists, fd)
+		}
+	}
+	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)
 	}
@@ -122,10 +143,29 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 		op.bindings = append(op.bindings, b)
 		op.ids = append(op.ids, b.params...)
 	}
+	if op.streams {
+		return op, op.findCursor(md)
+	}
 	if op.bindings[0].verb == "GET" {
 		op.details = findDetails(md.Output())
 	}
 	return op, nil
+}
+
+// findCursor finds what makes a stream resumable.
+func (op *operation) findCursor(md protoreflect.MethodDescriptor) error {
+	op.cursor, op.place = md.Input().Fields().ByName("cursor"), md.Output().Fields().ByName("cursor")
+	for _, fd := range []protoreflect.FieldDescriptor{op.cursor, op.place} {
+		if fd == nil || fd.Kind() != protoreflect.StringKind || fd.IsList() {
+			return errors.New("a stream needs a string cursor in its request and in its messages")
+		}
+	}
+	for _, b := range op.bindings {
+		if b.verb != "GET" {
+			return errors.New("a stream is read by GET")
+		}
+	}
+	return nil
 }
 
 func goType(mt protoreflect.MessageType) reflect.Type { return reflect.TypeOf(mt.Zero().Interface()) }
@@ -153,6 +193,9 @@ func (op *operation) checkRule() error {
 		}
 	default:
 		return errors.New("its rule names nobody")
+	}
+	if rule.GetMaxBytes() < 0 {
+		return errors.New("no request has less than no bytes")
 	}
 	switch rule.GetScope() {
 	case signetv1.Scope_SCOPE_SELF, signetv1.Scope_SCOPE_CONTEXT, signetv1.Scope_SCOPE_TARGET:
@@ -218,4 +261,17 @@ func (op *operation) invoke(ctx context.Context, req proto.Message) (proto.Messa
 		return nil, errors.New("the operation answered with neither a message nor an error")
 	}
 	return out[0].Interface().(proto.Message), nil
+}
+
+// follow calls the implementation of a stream.
+func (op *operation) follow(ctx context.Context, req proto.Message, send func(proto.Message) error) error {
+	typed := reflect.MakeFunc(op.method.Type().In(2), func(in []reflect.Value) []reflect.Value {
+		out := reflect.New(errorType).Elem()
+		if err := send(in[0].Interface().(proto.Message)); err != nil {
+			out.Set(reflect.ValueOf(err))
+		}
+		return []reflect.Value{out}
+	})
+	err, _ := op.method.Call([]reflect.Value{reflect.ValueOf(ctx), reflect.ValueOf(req), typed})[0].Interface().(error)
+	return err
 }

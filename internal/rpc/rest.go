@@ -83,6 +83,10 @@ func (b *binding) serve(x *exchange, values []string) {
 	x.decode = func(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
 		return b.decode(ctx, x, values, req)
 	}
+	if b.op.streams {
+		x.serveStream(&eventStream{x})
+		return
+	}
 	resp, err := x.perform()
 	if err == nil {
 		var body []byte
@@ -130,6 +134,9 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 			x.problem("", "this operation takes no body")
 		}
 		b.setQuery(x, m, query)
+		if b.op.streams {
+			x.setCursor(m)
+		}
 	}
 	for i, fd := range b.params {
 		if sent := m.Get(fd).String(); sent != "" && sent != values[i] {
@@ -223,8 +230,8 @@ func (x *exchange) readBody(ctx context.Context, buf *bytes.Buffer) error {
 			return errEncoding
 		}
 	}
-	if x.r.ContentLength > maxBody {
-		return errBodyTooLarge
+	if x.r.ContentLength > x.op.maxBody {
+		return errBodyTooLarge(x.op.maxBody)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -233,7 +240,7 @@ func (x *exchange) readBody(ctx context.Context, buf *bytes.Buffer) error {
 		buf.Grow(int(n) + bytes.MinRead)
 	}
 	defer x.interruptible(ctx)()
-	_, err := buf.ReadFrom(http.MaxBytesReader(x.w, x.r.Body, maxBody))
+	_, err := buf.ReadFrom(http.MaxBytesReader(x.w, x.r.Body, x.op.maxBody))
 	return readError(ctx, err)
 }
 
@@ -265,8 +272,8 @@ func readError(ctx context.Context, err error) error {
 	if _, said := errors.AsType[*errs.Error](err); said {
 		return err
 	}
-	if _, tooLarge := errors.AsType[*http.MaxBytesError](err); tooLarge {
-		return errBodyTooLarge
+	if tooLarge, is := errors.AsType[*http.MaxBytesError](err); is {
+		return errBodyTooLarge(tooLarge.Limit)
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -23,6 +23,10 @@ func newRules(ops map[string]*operation) (rules, error) {
 	var inputs []protoreflect.MessageDescriptor
 	for _, op := range ops {
 		inputs = append(inputs, op.input.Descriptor())
+		// An operation may look at the elements of a list itself, see call.Info.Check.
+		for _, fd := range op.lists {
+			inputs = append(inputs, fd.Message())
+		}
 	}
 	v, err := protovalidate.New(protovalidate.WithMessageDescriptors(inputs...), protovalidate.WithDisableLazy())
 	if err != nil {
@@ -31,7 +35,7 @@ func newRules(ops map[string]*operation) (rules, error) {
 	return rules{v}, nil
 }
 
-// check lists the fields that break their rules. An error is a rule that cannot be evaluated: a bug.
+// check lists the fields that break their rules, of a request or of a part of it. An error is a rule that cannot be evaluated: a bug.
 func (r rules) check(req proto.Message) ([]errs.Violation, error) {
 	err := r.validator.Validate(req)
 	if err == nil {
@@ -136,6 +140,30 @@ func nulValue(fd protoreflect.FieldDescriptor, v protoreflect.Value, name string
 		return nulStrings(v.Message(), name+".", found)
 	case fd.Kind() == protoreflect.StringKind && strings.IndexByte(v.String(), 0) >= 0:
 		return append(found, errs.Violation{Field: name, Message: problemNUL})
+	}
+	return found
+}
+
+// tooMany tells which of the lists of messages in an encoded message are too long to be decoded.
+func tooMany(lists []protoreflect.FieldDescriptor, b []byte) (found []errs.Violation) {
+	for _, fd := range lists {
+		most, count := strictjson.MaxElements(fd), 0
+		for rest := b; len(rest) > 0 && count <= most; {
+			number, kind, n := protowire.ConsumeTag(rest)
+			if n < 0 {
+				break // it cannot be decoded either
+			}
+			m := protowire.ConsumeFieldValue(number, kind, rest[n:])
+			if m < 0 {
+				break
+			}
+			if rest = rest[n+m:]; number == fd.Number() {
+				count++
+			}
+		}
+		if count > most {
+			found = append(found, errs.Violation{Field: fd.JSONName(), Message: strictjson.TooManyElements(most)})
+		}
 	}
 	return found
 }

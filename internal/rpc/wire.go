@@ -22,8 +22,9 @@ const (
 
 func malformed(message string) error { return errs.Invalid(errs.Violation{Message: message}) }
 
-// readMessage reads the only message of a request into buf. It stops at the first byte that is too many.
-func readMessage(r io.Reader, buf *bytes.Buffer, compressed bool) error {
+// readMessage reads the only message of a request, of at most limit bytes, into buf. It stops at the first byte that is too
+// many.
+func readMessage(r io.Reader, buf *bytes.Buffer, compressed bool, limit int64) error {
 	var head [frameHead]byte
 	switch _, err := io.ReadFull(r, head[:]); err {
 	case nil:
@@ -32,21 +33,21 @@ func readMessage(r io.Reader, buf *bytes.Buffer, compressed bool) error {
 	default:
 		return err
 	}
-	size := binary.BigEndian.Uint32(head[1:])
+	size := int64(binary.BigEndian.Uint32(head[1:]))
 	flags := head[0]
 	switch {
-	case size > maxBody:
-		return errBodyTooLarge
+	case size > limit:
+		return errBodyTooLarge(limit)
 	case flags&^flagCompressed != 0:
 		return malformed("the frame of the message has unknown flags")
 	case flags == flagCompressed && !compressed:
 		return malformed("the message is compressed, but the header grpc-encoding does not say how")
 	}
 	if flags == 0 {
-		if err := readExactly(r, buf, int64(size)); err != nil {
+		if err := readExactly(r, buf, size); err != nil {
 			return err
 		}
-	} else if err := readCompressed(r, buf, int64(size)); err != nil {
+	} else if err := readCompressed(r, buf, size, limit); err != nil {
 		return err
 	}
 	switch _, err := io.ReadFull(r, head[:1]); err {
@@ -68,7 +69,7 @@ func readExactly(r io.Reader, buf *bytes.Buffer, size int64) error {
 	return err
 }
 
-func readCompressed(r io.Reader, buf *bytes.Buffer, size int64) error {
+func readCompressed(r io.Reader, buf *bytes.Buffer, size, limit int64) error {
 	packed := buffers.get()
 	defer buffers.put(packed)
 	if err := readExactly(r, packed, size); err != nil {
@@ -81,10 +82,10 @@ func readCompressed(r io.Reader, buf *bytes.Buffer, size int64) error {
 	if err != nil {
 		return malformed("the message is not compressed with gzip")
 	}
-	n, err := buf.ReadFrom(io.LimitReader(unpacked, maxBody+1))
+	n, err := buf.ReadFrom(io.LimitReader(unpacked, limit+1))
 	switch {
-	case n > maxBody:
-		return errBodyTooLarge
+	case n > limit:
+		return errBodyTooLarge(limit)
 	case err != nil:
 		return malformed("the compressed message is damaged")
 	}

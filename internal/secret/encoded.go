@@ -1,6 +1,7 @@
 package secret
 
 import (
+	"encoding/base64"
 	"strconv"
 	"strings"
 
@@ -27,30 +28,48 @@ const (
 	maxMemory        = 256 << 20 // bytes, argon2 and scrypt
 	maxMemoryWork    = 1 << 30   // bytes written over all passes
 	maxLanes         = 16
+	minBcryptCost    = 4
 	maxBcryptCost    = 15
 	maxScryptLogN    = 20
 	maxPBKDF2Rounds  = 4_000_000 // over all blocks of the digest
 )
 
+// What can be wrong with an encoded hash, in words that read on after the name of a field and never quote the hash.
+const (
+	problemForm = "must be a hash of argon2id, argon2i (version 19), bcrypt, scrypt or PBKDF2 in the PHC or modular crypt form, such as $2b$12$…, " +
+		"with salt and digest in base64 and at most 512 characters"
+	problemArgon2 = "takes too much to verify, or is too weak: argon2 may use up to 256 MiB, 1 GiB over all passes and 16 lanes, and has a digest of 16 to 64 bytes"
+	problemBcrypt = "takes too much to verify, or is too weak: the cost of bcrypt may be 4 to 15"
+	problemScrypt = "takes too much to verify, or is too weak: scrypt may use up to 256 MiB (128 * r * N), 1 GiB over all p, and has a digest of 16 to 64 bytes"
+	problemPBKDF2 = "takes too much to verify, or is too weak: PBKDF2 may have up to 4,000,000 rounds over all blocks of its digest, which has 16 to 64 bytes"
+)
+
+// HashProblem says why a hash that another system has made cannot be stored, in words that read on after the name of a field and
+// do not quote it. It is empty for what Verify can compute.
+func HashProblem(encoded string) string {
+	_, _, problem := inspect(encoded)
+	return problem
+}
+
 // inspect reads the algorithm and the cost of an encoded hash. current says that a hash made today would not be
-// stronger. ok is false for what is malformed, unknown or beyond the bounds.
+// stronger. There is a problem with what is malformed, unknown or beyond the bounds.
 //
 // It is stricter than the parsers that verify the hash, so that what it measured is what they compute.
-func inspect(encoded string) (alg algorithm, current, ok bool) {
+func inspect(encoded string) (alg algorithm, current bool, problem string) {
 	if len(encoded) > maxEncodedLength || !strings.HasPrefix(encoded, "$") {
-		return "", false, false
+		return "", false, problemForm
 	}
 	for i := range len(encoded) {
 		if encoded[i] <= ' ' || encoded[i] > '~' {
-			return "", false, false
+			return "", false, problemForm
 		}
 	}
 	id, rest, _ := strings.Cut(encoded[1:], "$")
 	fields := strings.Split(rest, "$")
 	switch id {
 	case "argon2id", "argon2i":
-		current, ok = inspectArgon2(fields)
-		return algorithmArgon2, current && id == "argon2id", ok
+		current, problem = inspectArgon2(fields)
+		return algorithmArgon2, current && id == "argon2id", problem
 	case "2a", "2b", "2y":
 		return algorithmBcrypt, false, inspectBcrypt(fields)
 	case "scrypt", "7":
@@ -66,67 +85,107 @@ func inspect(encoded string) (alg algorithm, current, ok bool) {
 	case "pbkdf2-sha512":
 		return algorithmPBKDF2, false, inspectPBKDF2(fields, 64)
 	}
-	return "", false, false
+	return "", false, problemForm
 }
 
 // inspectArgon2 reads v=19, m=19456,t=2,p=1, salt, digest.
-func inspectArgon2(fields []string) (current, ok bool) {
+func inspectArgon2(fields []string) (current bool, problem string) {
 	if len(fields) != 4 || fields[0] != "v=19" {
-		return false, false
+		return false, problemForm
 	}
 	n, ok := numbers(fields[1], "m", "t", "p")
-	if !ok {
-		return false, false
+	if !ok || !isBase64(fields[2]) || !isBase64(fields[3]) {
+		return false, problemForm
 	}
 	kib, passes, lanes := n[0], n[1], n[2]
 	salt, digest := decodedLength(fields[2]), decodedLength(fields[3])
 	if kib > maxMemory>>10 || passes < 1 || kib*passes > maxMemoryWork>>10 || lanes < 1 || lanes > maxLanes ||
 		!digestInBounds(digest) {
-		return false, false
+		return false, problemArgon2
 	}
 	// Fewer passes over more memory are as good: one pass over 64 MiB is not weaker than two over 19 MiB.
 	current = kib >= argon.MemoryKiB && kib*passes >= argon.MemoryKiB*argon.Passes && salt >= saltLength && digest >= argon.KeyLength
-	return current, true
+	return current, ""
 }
 
 // inspectBcrypt reads the cost, then salt and digest in one.
-func inspectBcrypt(fields []string) bool {
-	if len(fields) != 2 || len(fields[0]) != 2 || len(fields[1]) != 53 {
-		return false
+func inspectBcrypt(fields []string) string {
+	if len(fields) != 2 || len(fields[0]) != 2 || len(fields[1]) != 53 || !within(fields[1], "./") {
+		return problemForm
 	}
 	cost, err := strconv.ParseUint(fields[0], 10, 8)
-	return err == nil && cost <= maxBcryptCost
+	switch {
+	case err != nil:
+		return problemForm
+	case cost < minBcryptCost || cost > maxBcryptCost:
+		return problemBcrypt
+	}
+	return ""
 }
 
 // inspectScrypt reads ln=15,r=8,p=1, salt, digest.
-func inspectScrypt(fields []string) bool {
+func inspectScrypt(fields []string) string {
 	if len(fields) != 3 {
-		return false
+		return problemForm
 	}
 	n, ok := numbers(fields[0], "ln", "r", "p")
-	if !ok {
-		return false
+	if !ok || !isBase64(fields[1]) || !isBase64(fields[2]) {
+		return problemForm
 	}
 	logN, r, p := n[0], n[1], n[2]
 	if logN < 1 || logN > maxScryptLogN || r < 1 || r > maxMemory || p < 1 || p > maxLanes {
-		return false
+		return problemScrypt
 	}
 	memory := 128 * r << logN
-	return memory <= maxMemory && memory*p <= maxMemoryWork && digestInBounds(decodedLength(fields[2]))
+	if memory > maxMemory || memory*p > maxMemoryWork || !digestInBounds(decodedLength(fields[2])) {
+		return problemScrypt
+	}
+	return ""
 }
 
 // inspectPBKDF2 reads the rounds, salt, digest. Every block of the hash function's size takes all rounds again.
-func inspectPBKDF2(fields []string, blockSize int) bool {
+func inspectPBKDF2(fields []string, blockSize int) string {
 	if len(fields) != 3 {
-		return false
+		return problemForm
 	}
 	rounds, err := strconv.ParseUint(fields[0], 10, 32)
-	digest := decodedLength(fields[2])
-	if err != nil || rounds < 1 || !digestInBounds(digest) {
-		return false
+	if err != nil || !isLooseBase64(fields[1]) || !isLooseBase64(fields[2]) {
+		return problemForm
 	}
-	blocks := (digest + blockSize - 1) / blockSize
-	return rounds*uint64(blocks) <= maxPBKDF2Rounds
+	digest := decodedLength(fields[2])
+	if rounds < 1 || !digestInBounds(digest) {
+		return problemPBKDF2
+	}
+	if blocks := (digest + blockSize - 1) / blockSize; rounds*uint64(blocks) > maxPBKDF2Rounds {
+		return problemPBKDF2
+	}
+	return ""
+}
+
+// isBase64 tells whether text is the one form of some bytes in base64 without padding.
+func isBase64(text string) bool {
+	_, err := base64.RawStdEncoding.Strict().DecodeString(text)
+	return err == nil
+}
+
+// isLooseBase64 tells the same of the base64 of PBKDF2: with + or . for 62, perhaps padded, and with any bits at the end.
+func isLooseBase64(text string) bool {
+	text = strings.TrimRight(text, "=")
+	if !strings.Contains(text, "+") {
+		text = strings.ReplaceAll(text, ".", "+")
+	}
+	_, err := base64.RawStdEncoding.DecodeString(text)
+	return err == nil
+}
+
+// within tells whether text has letters, digits and these others only.
+func within(text, others string) bool {
+	for i := range len(text) {
+		if c := text[i]; !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || strings.IndexByte(others, c) >= 0) {
+			return false
+		}
+	}
+	return true
 }
 
 func digestInBounds(length int) bool { return length >= minDigestLength && length <= maxDigestLength }

@@ -35,6 +35,16 @@ func LoadOrCreateKeyFile(path string, create bool) (key MasterKey, created bool,
 	return key, true, nil
 }
 
+// CreateKeyFile makes a key and a file for it as LoadOrCreateKeyFile does. Errors wrap fs.ErrExist when there is a file already:
+// it is left as it is.
+func CreateKeyFile(path string) (MasterKey, error) {
+	key := NewMasterKey()
+	if err := createKeyFile(path, key); err != nil {
+		return MasterKey{}, err
+	}
+	return key, nil
+}
+
 func loadKeyFile(path string) (MasterKey, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -60,6 +70,10 @@ func loadKeyFile(path string) (MasterKey, error) {
 	}
 	return key, nil
 }
+
+// WriteKeyFile puts a key into a new file, which only its owner can read, and which is on disk when it returns. A file that is there already
+// is left alone: fs.ErrExist.
+func WriteKeyFile(path string, key MasterKey) error { return createKeyFile(path, key) }
 
 func createKeyFile(path string, key MasterKey) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)

@@ -142,8 +142,8 @@ func verifyArgon2(encoded, password string) (verifier.Result, error) {
 }
 
 func (h *Hasher) verify(encoded, password string) (ok bool, upgraded []byte, err error) {
-	alg, current, usable := inspect(encoded)
-	if !usable {
+	alg, current, problem := inspect(encoded)
+	if problem != "" {
 		h.spend(password)
 		return false, nil, ErrUnusableHash
 	}

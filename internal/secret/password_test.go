@@ -96,6 +96,9 @@ func TestImportedHashesVerifyAndAreReplacedWhenWeaker(t *testing.T) {
 					t.Errorf("wrong password %q: got %v, %s, %v", wrong, ok, upgraded, err)
 				}
 			}
+			if problem := HashProblem(test.encoded); problem != "" {
+				t.Errorf("it cannot be imported: it %s", problem)
+			}
 			ok, upgraded, err := h.Verify(t.Context(), []byte(test.encoded), horse)
 			if !ok || err != nil || (upgraded != nil) != test.upgrade {
 				t.Fatalf("right password: got %v, %s, %v", ok, upgraded, err)
@@ -169,17 +172,20 @@ func TestHashesBeyondTheBoundsAreNotComputed(t *testing.T) {
 		"a hash of a megabyte":                     importedArgon2Weak + strings.Repeat("A", 1<<20),
 		"bcrypt that takes hours":                  "$2b$31" + importedBcrypt[6:],
 		"bcrypt that is cut off":                   importedBcrypt[:59],
+		"bcrypt that is not base64":                importedBcrypt[:59] + "!",
 		"bcrypt with a cost below the least":       "$2b$03" + importedBcrypt[6:],
 		"scrypt with too much memory":              "$scrypt$ln=20,r=8,p=1" + salt + digest,
 		"scrypt with a shift beyond the word":      "$scrypt$ln=64,r=8,p=1" + salt + digest,
 		"scrypt with huge blocks":                  "$scrypt$ln=1,r=4294967295,p=1" + salt + digest,
 		"scrypt with too many lanes":               "$scrypt$ln=4,r=8,p=17" + salt + digest,
+		"scrypt with a salt that is not base64":    "$scrypt$ln=4,r=8,p=1$!!!!" + digest,
 		"scrypt with an empty digest":              "$scrypt$ln=4,r=8,p=1" + salt + "$",
 		"PBKDF2 with too many rounds":              "$pbkdf2-sha256$4000001" + salt + digest,
 		"PBKDF2 with too many rounds in all":       "$pbkdf2$2000001" + salt + digest,
 		"PBKDF2 with no rounds":                    "$pbkdf2-sha256$0" + salt + digest,
 		"PBKDF2 with an empty digest":              "$pbkdf2-sha256$1000" + salt + "$",
 		"PBKDF2 with a padded empty digest":        "$pbkdf2-sha256$1000" + salt + "$" + strings.Repeat("=", 44),
+		"PBKDF2 with two alphabets":                "$pbkdf2-sha256$1000$+.AA" + digest,
 		"PBKDF2 with MD5":                          "$pbkdf2-md5$1000" + salt + digest,
 	}
 	h := NewHasher(0, 0)
@@ -193,6 +199,12 @@ func TestHashesBeyondTheBoundsAreNotComputed(t *testing.T) {
 	})
 	for name, encoded := range tests {
 		t.Run(name, func(t *testing.T) {
+			switch problem := HashProblem(encoded); {
+			case problem == "":
+				t.Error("it could be imported")
+			case encoded != "" && strings.Contains(problem, encoded):
+				t.Errorf("the problem quotes the hash: %s", problem)
+			}
 			spent = 0
 			ok, upgraded, err := h.Verify(t.Context(), []byte(encoded), horse)
 			if ok || upgraded != nil || !errors.Is(err, ErrUnusableHash) {
@@ -209,7 +221,7 @@ func TestHashesBeyondTheBoundsAreNotComputed(t *testing.T) {
 }
 
 func TestVerifyNothingDoesTheWorkOfAWrongPassword(t *testing.T) {
-	if alg, current, ok := inspect(nothing); alg != algorithmArgon2 || !current || !ok {
+	if alg, current, problem := inspect(nothing); alg != algorithmArgon2 || !current || problem != "" {
 		t.Errorf("the hash it compares with is not of the current cost: %s", nothing)
 	}
 	h := NewHasher(0, 0)
@@ -237,8 +249,8 @@ func FuzzInspect(f *testing.F) {
 	}
 	h := NewHasher(0, 0)
 	f.Fuzz(func(t *testing.T, encoded string) {
-		alg, current, ok := inspect(encoded)
-		if !ok {
+		alg, current, problem := inspect(encoded)
+		if problem != "" {
 			return
 		}
 		if current && alg != algorithmArgon2 {

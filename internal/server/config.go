@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/org"
@@ -35,6 +36,8 @@ type Config struct {
 	MetricsListen  string
 	OutboundAllow  []string // networks that are called although they are not public
 	Development    bool
+	WebhookLease   time.Duration // how long a node that has died keeps its webhooks; zero: as package webhook has it
+	WebhookRetry   time.Duration // before the second try of an event; zero: likewise
 
 	SMTPURL          string // empty: no mail
 	SMTPFrom         string
@@ -102,6 +105,12 @@ func (c Config) settle() (*settled, error) {
 	}
 	if err := s.settleOutbound(); err != nil {
 		return nil, err
+	}
+	if c.WebhookLease != 0 && (c.WebhookLease < time.Second || c.WebhookLease > time.Hour) {
+		return nil, errors.New("--webhook-lease should be between 1s and 1h")
+	}
+	if c.WebhookRetry != 0 && (c.WebhookRetry < 100*time.Millisecond || c.WebhookRetry > time.Minute) {
+		return nil, errors.New("--webhook-retry should be between 100ms and 1m")
 	}
 	s.CORSOrigins = nil
 	for _, text := range c.CORSOrigins {

@@ -24,6 +24,7 @@ import (
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/login"
 	"github.com/signet-idm/signet/internal/model"
@@ -38,6 +39,7 @@ import (
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/web"
+	"github.com/signet-idm/signet/internal/webhook"
 )
 
 // Limits of a connection. A request has 30 s (package rpc); these are for clients that are slow on purpose.
@@ -49,6 +51,8 @@ const (
 	maxHeaderBytes    = 32 << 10
 	maxStreams        = 250
 	stopTimeout       = 15 * time.Second
+
+	webhookConns = 128 // to one host, where many organizations may have their receivers: one that stalls leaves the others enough
 )
 
 // Server is Signet, opened and ready to serve.
@@ -64,9 +68,11 @@ type Server struct {
 
 	renewals session.Renewals
 	outbound *outbound.Client // the one way to addresses that others have chosen
+	webhooks *webhook.Webhooks
 	keys     *signing.Keys
 
-	stopWork []func() // ends what runs beside the requests
+	stopWork   []func() // ends what runs beside the requests
+	endStreams func()
 
 	listener        net.Listener
 	metricsListener net.Listener // nil: no metrics
@@ -111,6 +117,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s.outbound = outbound.New(outbound.Config{Allow: config.outbound})
+	s.webhooks = &webhook.Webhooks{Store: s.store, Root: master, Clock: time.Now,
+		Outbound: outbound.New(outbound.Config{Allow: config.outbound, Timeout: webhook.SendTime, MaxRedirects: -1, ConnsPerHost: webhookConns})}
 	s.keys = signing.New(s.store, master, time.Now)
 	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
 		log.Warn("looking after the signing keys", "error", err)
@@ -133,8 +141,10 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
+			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
+			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate:   sessions.Authenticate,
 		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
@@ -150,6 +160,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
+	s.endStreams = handler.EndStreams
 	if err := s.mount(handler, sessions, master); err != nil {
 		return nil, err
 	}
@@ -157,7 +168,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s.stopWork = append(s.stopWork, background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
+	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
+	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
 	return s, nil
 }
 
@@ -242,7 +254,12 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	if !filled && !starting {
 		return none, errors.New("there is no installation here yet: signet start makes one")
 	}
-	master, err := s.dir.MasterKey(s.config.MasterKey, s.config.MasterKeyFile, !filled)
+	if !filled && s.config.Database == "" {
+		if err := s.dir.CutOff(); err != nil {
+			return none, err
+		}
+	}
+	master, err := s.masterKey(ctx, database, filled)
 	if err != nil {
 		return none, err
 	}
@@ -292,6 +309,7 @@ func (s *Server) Close() error {
 	}
 	if s.outbound != nil {
 		s.outbound.Close()
+		s.webhooks.Outbound.Close()
 	}
 	s.renewals.Stop()
 	var err error
@@ -355,6 +373,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	case <-ctx.Done():
 	}
 	s.log.Info("stopping", "timeout", stopTimeout.String())
+	s.endStreams()
 	stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
 	defer cancel()
 	for _, server := range servers {

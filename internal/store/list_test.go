@@ -65,6 +65,10 @@ func fill(t *testing.T, s *Store) {
 		"INSERT INTO groupings (name, object_id) SELECT 'members/org_' || i % 4, 'usr_' || " + digits + " FROM " + numbers,
 		"INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires) SELECT CAST('h' || " + digits + " AS BYTEA), 'pat_' || " + digits +
 			", CASE WHEN i % 2 = 0 THEN 'pat' ELSE 'ses' END, '', 'usr_' || i % 100, 1, 1, 1, 9000000000000000 FROM " + numbers,
+		// One organization and one actor were busy long ago, and are not any more: statistics mislead about them.
+		"INSERT INTO events (position, object_id, sequence, org_id, type, payload, key_id, actor, request_id, time) SELECT i + 1, 'usr_' || (i % 10), i / 10 + 1, " +
+			"CASE WHEN i < 20000 THEN 'org_0' ELSE 'org_' || (i % 3 + 1) END, CASE WHEN i % 2 = 0 THEN 'user.added.v1' ELSE 'org.added.v1' END, '{}', '', " +
+			"CASE WHEN i < 20000 THEN 'usr_0' ELSE 'usr_' || (i % 3 + 1) END, '', i * 1000 FROM " + numbers,
 	}
 	if s.cache == nil {
 		statements = append(statements, "ANALYZE") // as the server does by itself after so many rows
@@ -96,7 +100,7 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 			if !strings.Contains(steps, index) {
 				t.Errorf("without %s: %s\n%s", index, text, steps)
 			}
-			for _, bad := range []string{"Seq Scan", "SCAN s\n", "SCAN g\n", "SCAN t\n", "SCAN users\n", "SCAN orgs\n", "SCAN idps\n", "Sort", "TEMP B-TREE"} {
+			for _, bad := range []string{"Seq Scan", "SCAN s\n", "SCAN g\n", "SCAN t\n", "SCAN users\n", "SCAN events\n", "SCAN orgs\n", "SCAN idps\n", "Sort", "TEMP B-TREE"} {
 				if strings.Contains(steps+"\n", bad) {
 					t.Errorf("%s\n%s", text, steps)
 				}
@@ -149,6 +153,30 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 				good(index, l.Text(engine.AllColumns(s.byName[q.Kind])), l.Args(51))
 			}
 		}
+		for _, l := range []struct {
+			line  line
+			index string
+		}{
+			{line{[]string{"position"}, nil, 1, 39000}, "events_pkey"},
+			{line{[]string{"org_id", "position"}, []any{"org_0"}, 1, 39000}, "events_org"},
+			{line{[]string{"actor", "position"}, []any{"usr_0"}, 1, 39000}, "events_actor"},
+			{line{[]string{"org_id", "actor", "position"}, []any{"org_0", "usr_0"}, 1, 39000}, "events_org_actor"},
+			{line{[]string{"object_id", "sequence"}, []any{"usr_1"}, 1, 3000}, "events_object"},
+		} {
+			if s.cache != nil && l.index == "events_pkey" {
+				l.index = "INTEGER PRIMARY KEY"
+			}
+			for _, oldest := range []bool{true, false} {
+				q := &event.EventQuery{OldestFirst: oldest, Types: []event.Type{"org.added.v1"}, From: 5, To: 1e9}
+				good(l.index+" ", l.line.farthestText(q), append(l.line.bounds(), int64(maxLooked-1)))
+				chosen, values := choice(&l.line, q)
+				good(l.index+" ", l.line.text(q, chosen), append(append(l.line.bounds(), values...), int64(51)))
+				good(l.index+" ", l.line.text(q, ""), append(l.line.bounds(), int64(51)))
+			}
+		}
+		good("", timeAtText, []any{int64(20000)})
+		good("events_object", lastOfText, []any{"usr_1"})
+		good("events_object", positionOfText, []any{"usr_1", int64(2000)})
 		good("tokens_listed", tokensOfText, []any{"usr_1", "pat", "", int64(1), int64(50)})
 		for _, k := range s.kinds {
 			good(k.Table()+"_shape", outdatedText(k), []any{int64(1), "", int64(1)})

@@ -11,6 +11,15 @@ import (
 // migrate brings the schema up to date under the engine's lock. A database of a newer program is left alone when it is
 // one version ahead (nodes are replaced one by one) and refused beyond that.
 func (s *Store) migrate(ctx context.Context) error {
+	return s.engine.Transact(ctx, func(x engine.Executor) error {
+		if err := s.engine.LockSchema(ctx, x); err != nil {
+			return err
+		}
+		return s.migrateIn(ctx, x)
+	})
+}
+
+func (s *Store) migrateIn(ctx context.Context, x engine.Executor) error {
 	all, err := migrations.All()
 	if err != nil {
 		return err
@@ -18,31 +27,31 @@ func (s *Store) migrate(ctx context.Context) error {
 	if s.schema > 0 {
 		all = all[:s.schema]
 	}
-	return s.engine.Transact(ctx, func(x engine.Executor) error {
-		if err := s.engine.LockSchema(ctx, x); err != nil {
-			return err
-		}
-		if err := x.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY, name TEXT NOT NULL)"); err != nil {
-			return err
-		}
-		var current int64
-		err := x.Query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil, func(scan engine.Scanner) error { return scan(&current) })
-		if err != nil {
-			return err
-		}
-		if current > int64(len(all))+1 {
-			return fmt.Errorf("the database is at schema version %d, this program knows %d: use a newer program", current, len(all))
-		}
-		for _, m := range all[min(int(current), len(all)):] {
-			for _, statement := range m.Statements {
-				if err := x.Exec(ctx, s.engine.Dialect(statement)); err != nil {
-					return fmt.Errorf("migration %s: %w", m.Name, err)
-				}
-			}
-			if err := x.Exec(ctx, "INSERT INTO schema_version (version, name) VALUES (?, ?)", int64(m.Version), m.Name); err != nil {
-				return err
+	if err := x.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY, name TEXT NOT NULL)"); err != nil {
+		return err
+	}
+	current, err := schemaVersion(ctx, x)
+	if err != nil {
+		return err
+	}
+	if current > len(all)+1 {
+		return fmt.Errorf("the database is at schema version %d, this program knows %d: use a newer program", current, len(all))
+	}
+	for _, m := range all[min(current, len(all)):] {
+		for _, statement := range m.Statements {
+			if err := x.Exec(ctx, s.engine.Dialect(statement)); err != nil {
+				return fmt.Errorf("migration %s: %w", m.Name, err)
 			}
 		}
-		return nil
-	})
+		if err := x.Exec(ctx, "INSERT INTO schema_version (version, name) VALUES (?, ?)", int64(m.Version), m.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// schemaVersion is what the database has been migrated to.
+func schemaVersion(ctx context.Context, x engine.Executor) (version int, err error) {
+	err = x.Query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil, func(scan engine.Scanner) error { return scan(&version) })
+	return version, err
 }

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -117,6 +118,41 @@ func (s *Store) Events(ctx context.Context, after int64, limit int) ([]event.Eve
 	err := s.engine.Query(ctx, sql, []any{after, int64(limit)}, func(scan engine.Scanner) error {
 		found = append(found, event.Event{})
 		return scan(engine.ScanEvent(&found[len(found)-1])...)
+	})
+	return found, engine.Away(ctx, err)
+}
+
+// EventsOf implements event.Reader.
+func (s *Store) EventsOf(ctx context.Context, objectID string, from uint64, limit int) ([]event.Event, error) {
+	if !storable(objectID) || from > math.MaxInt64 {
+		return nil, nil
+	}
+	var found []event.Event
+	sql := "SELECT " + engine.EventColumns + " FROM events WHERE object_id = ? AND sequence >= ? ORDER BY sequence LIMIT ?"
+	err := s.engine.Query(ctx, sql, []any{objectID, int64(from), int64(limit)}, func(scan engine.Scanner) error {
+		found = append(found, event.Event{})
+		return scan(engine.ScanEvent(&found[len(found)-1])...)
+	})
+	return found, engine.Away(ctx, err)
+}
+
+// RowsOf implements event.Reader.
+func (s *Store) RowsOf(ctx context.Context, shelf event.Shelf, prefix, after string, limit int) ([]event.Row, error) {
+	if shelf != event.Deliveries {
+		return nil, fmt.Errorf("store: the rows of %q have no order", shelf)
+	}
+	if !storable(prefix) || !storable(after) {
+		return nil, nil
+	}
+	sql, args := "SELECT key, value, expires FROM "+string(shelf)+" WHERE key >= ? AND key > ?", []any{prefix, after}
+	if end, bounded := event.PrefixEnd(prefix); bounded {
+		sql, args = sql+" AND key < ?", append(args, end)
+	}
+	var found []event.Row
+	err := s.engine.Query(ctx, sql+" ORDER BY key LIMIT ?", append(args, int64(limit)), func(scan engine.Scanner) error {
+		found = append(found, event.Row{RowKey: event.RowKey{Shelf: shelf}})
+		r := &found[len(found)-1]
+		return scan(&r.Key, &r.Value, &r.Expires)
 	})
 	return found, engine.Away(ctx, err)
 }

@@ -18,6 +18,8 @@ type RebuildReport struct {
 	Events      int
 	Objects     int
 	Differences []string // at most maxDifferences of them
+
+	read func(events int64) // told of events as they are read; nil: nobody wants to know
 }
 
 const maxDifferences = 20
@@ -28,7 +30,11 @@ var errDifferent = errors.New("too many differences")
 // RebuildCheck folds the whole log and compares the result with the state tables and claims, byte for byte. A history
 // that is broken or unknown to this program is a difference, too. It changes nothing and may run beside a server.
 func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
-	report := &RebuildReport{}
+	return s.rebuildCheck(ctx, nil)
+}
+
+func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*RebuildReport, error) {
+	report := &RebuildReport{read: read}
 	differ := func(format string, args ...any) error {
 		report.Differences = append(report.Differences, fmt.Sprintf(format, args...))
 		if len(report.Differences) >= maxDifferences {
@@ -389,6 +395,9 @@ func (s *Store) foldHistory(ctx context.Context, x engine.Executor, report *Rebu
 				}
 			}
 			seq, prev = int64(e.Sequence), e.Hash()
+		}
+		if report.read != nil {
+			report.read(int64(len(events)))
 		}
 		if len(events) < page {
 			return finish()

@@ -141,14 +141,14 @@ func TestAReaderHoldsAnErasureUpForAWhileOnly(t *testing.T) {
 	comesTrue(t, "the log says so", func() bool { return said.has("out of the write-ahead log") })
 }
 
-// counting counts how often the files are scrubbed.
-type counting struct {
+// scrubCounting counts how often the files are scrubbed.
+type scrubCounting struct {
 	engine.Engine
 	scrubbed atomic.Int64
 	gate     chan struct{} // nil: open
 }
 
-func (c *counting) Scrub(ctx context.Context) (bool, error) {
+func (c *scrubCounting) Scrub(ctx context.Context) (bool, error) {
 	if c.scrubbed.Add(1) > 1 && c.gate != nil {
 		<-c.gate
 	}
@@ -157,7 +157,7 @@ func (c *counting) Scrub(ctx context.Context) (bool, error) {
 
 func TestOnlyErasuresScrubAndThoseThatComeTogetherShareIt(t *testing.T) {
 	db := testdb.New(t, testdb.SQLite)
-	count := &counting{gate: make(chan struct{})}
+	count := &scrubCounting{gate: make(chan struct{})}
 	options := Options{Database: db.URL, Master: secret.NewMasterKey(), wrap: func(e engine.Engine) engine.Engine {
 		count.Engine = e
 		return count

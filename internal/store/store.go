@@ -48,6 +48,7 @@ type Options struct {
 	ReadOnly bool             // never writes, runs beside a server
 
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
+	SealInterval  time.Duration // how long to wait for more events before the log is sealed up to them; a second when 0
 
 	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
 	scrub  scrubTimes
@@ -81,6 +82,7 @@ type Store struct {
 	stopping chan struct{}
 	stopped  chan struct{} // closed once the writer has answered everything it ever will
 	sweeping chan struct{} // closed once nobody deletes what has expired any more
+	sealing  chan struct{} // closed once the log is sealed for the last time
 	closing  sync.Once
 	closed   error
 }
@@ -91,7 +93,7 @@ var _ event.Log = (*Store)(nil)
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema, times: o.scrub.orUsual(),
-		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{})}
+		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -141,6 +143,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.records, s.provers = together.Add(reader, s.askRecords), together.Add(reader, s.askProvers)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
+		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
 	}
 	return s, created, nil
 }
@@ -151,82 +154,6 @@ var ErrInUse = engine.ErrInUse
 // IsPostgres tells whether a database address means PostgreSQL.
 func IsPostgres(database string) bool { return engine.IsPostgres(database) }
 
-// HasData tells whether a database holds an installation already, without a key and without changing anything.
-func HasData(ctx context.Context, database string) (bool, error) {
-	if !engine.IsPostgres(database) && !fileExists(database) {
-		return false, nil
-	}
-	e, err := engine.Open(ctx, engine.Options{Database: database, ReadOnly: true})
-	if err != nil {
-		return false, err
-	}
-	defer e.Close()
-	found := false
-	err = e.Query(ctx, "SELECT value FROM meta WHERE name = 'master_key_check'", nil, func(engine.Scanner) error {
-		found = true
-		return nil
-	})
-	if err != nil && e.IsMissingTable(err) {
-		return false, nil
-	}
-	return found, err
-}
-
-// ErrWrongKey says that the database belongs to another master key.
-var ErrWrongKey = errors.New("the master key is not the one this database was made with: give the right one with --master-key-file or SIGNET_MASTER_KEY")
-
-// Names of rows in meta.
-const (
-	keyCheck = "master_key_check" // tells whether a master key is the right one
-	rootKey  = "root_key"         // the key that everything is kept and counted with, wrapped by the master key
-)
-
-// bindMasterKey finds the root key. A database that is new is bound to the master key it is first opened with.
-func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool, err error) {
-	want := s.given.CheckValue()
-	err = s.engine.Transact(ctx, func(x engine.Executor) error {
-		if !readOnly {
-			// Two nodes that start on an empty database with different keys: the first wins, the other one stops.
-			if err := s.engine.LockSchema(ctx, x); err != nil {
-				return err
-			}
-		}
-		have := map[string][]byte{}
-		err := x.Query(ctx, "SELECT name, value FROM meta", nil, func(scan engine.Scanner) error {
-			var name string
-			var value []byte
-			err := scan(&name, &value)
-			have[name] = value
-			return err
-		})
-		switch {
-		case err != nil && !(readOnly && s.engine.IsMissingTable(err)):
-			return err
-		case have[keyCheck] == nil && readOnly:
-			return errors.New("the database is empty")
-		case have[keyCheck] == nil:
-			created, s.root = true, secret.NewMasterKey()
-			for name, value := range map[string][]byte{keyCheck: want, rootKey: s.given.WrapKey(s.root)} {
-				if err := x.Exec(ctx, "INSERT INTO meta (name, value) VALUES (?, ?)", name, value); err != nil {
-					return err
-				}
-			}
-			return nil
-		case !constantTimeEqual(have[keyCheck], want):
-			return ErrWrongKey
-		case have[rootKey] == nil: // from before there was one
-			s.root = s.given
-			return nil
-		}
-		s.root, err = s.given.UnwrapKey(have[rootKey])
-		return err
-	})
-	return created, err
-}
-
-// RootKey is what everything in the database is kept and counted with. The master key may change; this one stays.
-func (s *Store) RootKey() secret.MasterKey { return s.root }
-
 // Close stops the writer after what is queued and closes the database.
 func (s *Store) Close() error {
 	s.closing.Do(func() {
@@ -234,6 +161,7 @@ func (s *Store) Close() error {
 		if s.queue != nil {
 			<-s.stopped
 			<-s.sweeping
+			<-s.sealing
 		}
 		s.closed = s.engine.Close()
 	})
@@ -308,7 +236,7 @@ func (s *Store) check(c *event.Command) error {
 	if s.queue == nil {
 		return errors.New("store: opened for reading only")
 	}
-	for _, refs := range [...][]event.Ref{c.Write, c.Read} {
+	for _, refs := range [...][]event.Ref{c.Create, c.Write, c.Read} {
 		for _, ref := range refs {
 			if _, known := s.byName[ref.Kind]; !known {
 				return fmt.Errorf("store: unknown kind %q", ref.Kind)

@@ -13,7 +13,8 @@ import (
 
 const (
 	sweepInterval = time.Minute
-	sweepRows     = 1000        // at most so many in one transaction: on SQLite the writer waits for it
+	sweepRows     = 200         // at most so many in one transaction: on SQLite the writer waits for it
+	sweepPause    = 3           // times as long as a transaction took, before the next one: the writer's time
 	sweepTimeout  = time.Minute // for one sweep; what is left is there for the next one
 )
 
@@ -73,12 +74,17 @@ func (s *Store) sweep(ctx context.Context) error {
 		text := s.engine.Dialect("DELETE FROM " + t.table + " WHERE " + t.key + " IN (SELECT " + t.key + expired + "ORDER BY expires LIMIT ? /* FREE */) RETURNING 1")
 		for err == nil && found == sweepRows {
 			found = 0
+			began := time.Now()
 			err = s.engine.Transact(ctx, func(x engine.Executor) error {
 				return x.Query(ctx, text, []any{before, int64(sweepRows)}, func(engine.Scanner) error {
 					found++
 					return nil
 				})
 			})
+			select {
+			case <-time.After(sweepPause * time.Since(began)):
+			case <-ctx.Done():
+			}
 		}
 		if err != nil {
 			return err

@@ -100,12 +100,8 @@ func (MembershipSet) EventType() event.Type { return "user.membership_set.v1" }
 // Apply implements event.Fact.
 func (e MembershipSet) Apply(u *User) { u.Memberships = u.Memberships.With(e.Scope, e.Roles) }
 
-// AddHuman creates a person inside a command that declared the id for writing and the claim of the name. Errors:
-// ErrUserNameTaken; InvalidArgument with the violations of n.
-func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], error) {
-	if wrong := n.Violations(""); len(wrong) > 0 {
-		return nil, errs.Invalid(wrong...)
-	}
+// facts are what is recorded of it.
+func (n *NewHuman) facts() HumanFacts {
 	facts := HumanFacts{UserName: n.UserName, UserNameKey: syntax.NameKey(n.UserName), Profile: n.Profile, Email: n.Email, Phone: n.Phone}
 	if facts.Profile.DisplayName == "" {
 		facts.Profile.DisplayName = n.Profile.FirstName + " " + n.Profile.LastName
@@ -115,6 +111,16 @@ func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], e
 	if n.Phone != "" {
 		facts.PhoneNormal, _ = syntax.Phone(n.Phone)
 	}
+	return facts
+}
+
+// AddHuman creates a person inside a command that declared the id for writing and the claim of the name. Errors:
+// ErrUserNameTaken; InvalidArgument with the violations of n.
+func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], error) {
+	if wrong := n.Violations(""); len(wrong) > 0 {
+		return nil, errs.Invalid(wrong...)
+	}
+	facts := n.facts()
 	if err := nameFree(tx, org, facts.UserNameKey); err != nil {
 		return nil, err
 	}

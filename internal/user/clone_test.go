@@ -18,6 +18,7 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		ServiceChanged{Personal: ServiceChanges{Name: &text, NameKey: &text, Description: &text}}, UserNameChanged{Personal: UserNameFacts{UserName: &text, UserNameKey: &text}},
 		EmailChanged{Verified: &yes, Personal: EmailFacts{Email: &text, EmailKey: &text}}, EmailVerified{},
 		PhoneChanged{Verified: &yes, Personal: PhoneFacts{Phone: &text, PhoneNormal: &text}}, PhoneVerified{}, PhoneRemoved{},
+		HumanImported{Password: true, ChangeRequired: true, Personal: HumanFacts{UserName: "x", Phone: "+1"}},
 		PasswordSet{ChangeRequired: true}, PasswordChanged{}, MembershipSet{Scope: "org_1", Roles: []access.Role{access.OrgOwnerViewer}},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 		EmailCodeRequested{}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{KeyID: "pky_2"}, KeyRemoved{KeyID: "pky_1"},

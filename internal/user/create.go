@@ -93,7 +93,7 @@ func create(ctx context.Context, s event.Store, permit access.Permit, once event
 	var added Added
 	err := s.Do(ctx, once.Wrap(event.Command{
 		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(id)},
+		Create: []event.Ref{Kind.Ref(id)},
 		Read:   []event.Ref{org.Kind.Ref(owner)},
 		Claims: []event.Claim{NameClaim(owner, syntax.NameKey(userName))},
 		Decide: func(tx *event.Tx) error {

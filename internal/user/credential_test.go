@@ -177,6 +177,32 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	}
 }
 
+func TestKeysThatHaveExpiredMakeRoom(t *testing.T) {
+	s := withRobot(t)
+	p := permit(t, "org_a", manages)
+	soon := s.Now().Add(time.Hour)
+	first := newKey(t)
+	for i := range user.MaxKeys {
+		n := user.NewKey{PublicKey: first, Expires: &soon}
+		if i > 0 {
+			n.PublicKey = newKey(t)
+		}
+		_, _, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, n)
+		must(t, err)
+	}
+	s.Advance(time.Hour - time.Microsecond)
+	_, _, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: newKey(t)})
+	eventtest.As(t, err, user.ErrTooManyKeys)
+	s.Advance(time.Microsecond)
+	// One that has expired may come again.
+	details, id, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: first})
+	must(t, err)
+	u := eventtest.State(t, s, user.Kind, "usr_robot")
+	if keys := u.State.Service.Keys; len(keys) != 1 || keys[0].ID != id || details.Sequence != u.Sequence {
+		t.Errorf("keys %+v, answered %+v", keys, details)
+	}
+}
+
 func TestWhichKeysAreNotAdded(t *testing.T) {
 	s := withRobot(t)
 	must(t, service(t, s, "usr_full", "org_a", "full"))

@@ -11,7 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
-// MaxKeys is how many keys a service user may have, those included that have expired.
+// MaxKeys is how many keys a service user may have. Those that have expired go when another one comes.
 const MaxKeys = 20
 
 // Reasons of a service user's keys.
@@ -87,7 +87,7 @@ func (n NewKey) Violations(now time.Time) []errs.Violation {
 	return wrong
 }
 
-// AddKey adds a public key to a service user of the permit's organization. Errors: ErrNotFound;
+// AddKey adds a public key to a service user of the permit's organization, and takes away those that have expired. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotService; ErrTooManyKeys; Aborted when match does not hold; ErrKeyExists;
 // InvalidArgument with the violations of n.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n NewKey) (details event.Details, keyID string, err error) {
@@ -104,21 +104,29 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 			if err != nil {
 				return err
 			}
-			keys := u.State.Service.Keys
-			if len(keys) >= MaxKeys {
+			var facts []event.Fact[User]
+			var live []Key
+			for _, k := range u.State.Service.Keys {
+				if k.Expires == 0 || tx.Now() < k.Expires {
+					live = append(live, k)
+				} else {
+					facts = append(facts, KeyRemoved{KeyID: k.ID})
+				}
+			}
+			if len(live) >= MaxKeys {
 				return ErrTooManyKeys
 			}
 			if err := match.Check(u.Sequence); err != nil {
 				return err
 			}
-			if slices.ContainsFunc(keys, func(k Key) bool { return k.PublicKey == form }) {
+			if slices.ContainsFunc(live, func(k Key) bool { return k.PublicKey == form }) {
 				return ErrKeyExists
 			}
 			fact := KeyAdded{KeyID: keyID, PublicKey: form, Created: tx.Now()}
 			if n.Expires != nil {
 				fact.Expires = event.Micros(*n.Expires)
 			}
-			err = u.Append(fact)
+			err = u.Append(append(facts, fact)...)
 			details = u.Details()
 			return err
 		},

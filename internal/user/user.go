@@ -108,7 +108,7 @@ type Password struct {
 var Kind = event.Define(event.Schema[User]{
 	Name: "user", Table: "users", Prefix: "usr", Shape: 3,
 	Facts: []event.Fact[User]{
-		HumanAdded{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
+		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 		EmailCodeRequested{}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},

@@ -65,6 +65,8 @@ func (g *generator) fill(m protoreflect.Message) {
 			// A list without conditions is a valid request, and so is what leaves out what may be left out.
 		case fd.IsList() && fd.Kind() == protoreflect.EnumKind:
 			m.Mutable(fd).List().Append(protoreflect.ValueOfEnum(1))
+		case fd.IsList() && fd.Message() != nil:
+			g.fill(m.Mutable(fd).List().AppendMutable().Message())
 		case fd.IsList():
 			list := m.Mutable(fd).List()
 			for _, text := range g.elements(fd) {
@@ -110,6 +112,8 @@ func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 		return g.idp
 	case "app_id":
 		return g.app
+	case "webhook_id":
+		return g.webhook()
 	case "domain":
 		return g.domain
 	}
@@ -126,9 +130,11 @@ func (op *operation) aboutServices() bool {
 func (g *generator) text(fd protoreflect.FieldDescriptor) string {
 	name := string(fd.Name())
 	switch {
-	case name == "email":
+	case name == "email", name == "address":
 		return unique("mail") + "@mail.example"
-	case name == "phone":
+	case name == "password_hash":
+		return "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
+	case name == "phone", name == "number":
 		return "+49-30-1234"
 	case name == "domain":
 		return unique("sample") + ".example"
@@ -136,6 +142,10 @@ func (g *generator) text(fd protoreflect.FieldDescriptor) string {
 		return unique("sample")
 	case name == "public_key":
 		return publicKey()
+	case name == "url":
+		return "https://sample.example/" + name
+	case name == "event_id":
+		return g.app + ".1"
 	case name == "preferred_language":
 		return "de-CH"
 	case name == "password" || strings.HasSuffix(name, "_password") || strings.HasSuffix(name, "_secret"):
@@ -155,6 +165,10 @@ func (g *generator) elements(fd protoreflect.FieldDescriptor) []string {
 		return []string{userManager}
 	case strings.HasSuffix(string(fd.Name()), "_uris"):
 		return []string{"https://sample.example/" + string(fd.Name())}
+	case fd.Name() == "types":
+		return []string{"user.*", "org.renamed.v1"}
+	case fd.Name() == "organization_ids":
+		return []string{g.org}
 	case g.op.name() == "SetApplicationAPIAccess":
 		return []string{"signet.self"}
 	}

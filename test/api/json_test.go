@@ -74,6 +74,8 @@ type wrong struct{ json, suffix string }
 func wrongTypes(fd protoreflect.FieldDescriptor, g *generator) []wrong {
 	var values []string
 	switch {
+	case fd.IsList() && fd.Message() != nil:
+		return []wrong{{`"x"`, ""}, {`{}`, ""}, {`1`, ""}, {`true`, ""}, {`[null]`, "[0]"}, {`["x"]`, "[0]"}, {`[1]`, "[0]"}, {`[[]]`, "[0]"}}
 	case fd.IsList():
 		good, bad := g.elements(fd)[0], "1"
 		if fd.Enum() != nil {

@@ -37,6 +37,8 @@ var tables = []struct {
 	{"whose credentials", whoseCredentialCases},
 	{"bounds of a policy", policyBoundCases},
 	{"applications refused", refusedAppCases},
+	{"events", eventCases},
+	{"webhooks refused", refusedWebhookCases},
 }
 
 // stories are told once per content type.
@@ -71,6 +73,9 @@ var stories = []struct {
 	{"members of an organization", memberStory},
 	{"members of the installation", installationMemberStory},
 	{"new person", newPersonStory},
+	{"people imported together", importTogetherStory},
+	{"people imported each alone", importEachStory},
+	{"an import that is repeated", importAgainStory},
 	{"organization that is gone gets no users", goneOrgStory},
 	{"user changed by somebody else", changedUserStory},
 	{"list of users", listUsersStory},
@@ -86,6 +91,7 @@ var stories = []struct {
 	{"secrets of an application", appSecretStory},
 	{"keys of an application", appKeyStory},
 	{"API access of an application", appAccessStory},
+	{"webhook", webhookStory},
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},
 	{"policy of an organization", organizationPolicyStory},
@@ -95,6 +101,9 @@ var stories = []struct {
 	{"second factor that is missing", missingFactorStory},
 	{"factors need a recent proof", recentStory},
 	{"factors removed by an administrator", factorAdminStory},
+	{"events are listed", eventStory},
+	{"events are followed", streamStory},
+	{"streams end with the right to them", streamEndStory},
 }
 
 // checks run once per engine.
@@ -107,6 +116,8 @@ var checks = []struct {
 	{"HTTP", httpCases},
 	{"odd paths", oddPaths},
 	{"request size", requestSize},
+	{"size of an import", importSize},
+	{"imported hashes", importedHashes},
 	{"damaged messages", damagedMessages},
 	{"every operation is covered", everythingCovered},
 	{"page tokens", pageTokens},
@@ -137,9 +148,12 @@ var checks = []struct {
 	{"sessions that are used live on", sessionsLiveOn},
 	{"throttle by policy", throttlePolicy},
 	{"signing keys", signingKeys},
+	{"webhooks are served", webhooksServed},
 	{"factors count once", factorsOnce},
 	{"passkeys of nobody", strangePasskeys},
 	{"throttle counts second factors", throttleFactors},
+	{"events of the installation", installationEvents},
+	{"a stream of a session that is restricted", restrictedStream},
 }
 
 func TestAPI(t *testing.T) {

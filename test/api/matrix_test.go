@@ -127,6 +127,7 @@ func newMatrix(t *testing.T, w *World) *matrix {
 	}
 	guest := w.addUser(t, person{Org: mine.org, Elsewhere: map[string][]access.Role{m.theirs.org: {access.OrgOwner}, m.gone.org: {access.OrgOwner}}})
 	m.parties = append(m.parties, &party{Actor: guest, name: "a guest", home: mine, roles: map[string]string{m.theirs.org: orgOwner, m.gone.org: orgOwner}})
+	m.gone.webhook() // nothing can be made in it afterwards
 	w.removeOrg(t, m.gone)
 	return m
 }
@@ -180,7 +181,7 @@ func (op *operation) has(name string) bool { return isParameter(op, name) }
 
 // target is the parameter that names an object: a user, an identity provider, an application, or else an organization.
 func (op *operation) target() string {
-	for _, name := range []string{"userId", "idpId", "appId", "orgId"} {
+	for _, name := range []string{"userId", "idpId", "appId", "webhookId", "orgId"} {
 		if op.has(name) {
 			return name
 		}
@@ -199,6 +200,8 @@ func (op *operation) missing() Want {
 		return noIDP
 	case target == "appId":
 		return noApp
+	case target == "webhookId":
+		return noWebhook
 	}
 	return noOrg
 }
@@ -352,7 +355,7 @@ func (a *Answer) mustHavePassed(t *testing.T, op *operation) {
 	}
 	switch a.reason() {
 	case "UNAUTHENTICATED", "PERMISSION_DENIED", "TARGET_HOLDS_MORE", "PASSWORD_CHANGE_REQUIRED",
-		"USER_NOT_FOUND", "ORGANIZATION_NOT_FOUND", "IDENTITY_PROVIDER_NOT_FOUND", "APPLICATION_NOT_FOUND":
+		"USER_NOT_FOUND", "ORGANIZATION_NOT_FOUND", "IDENTITY_PROVIDER_NOT_FOUND", "APPLICATION_NOT_FOUND", "WEBHOOK_NOT_FOUND":
 		fail("is allowed")
 	case "INVALID_REQUEST":
 		if !slices.Equal(a.fields(), []string{"code"}) { // no sample knows a code that is right

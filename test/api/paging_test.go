@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
@@ -20,6 +21,7 @@ func (op *operation) lists() bool { return op.md.Input().Fields().ByName("page_t
 type library struct {
 	*scene
 	reader, other *Actor
+	second        string // another webhook
 }
 
 func (w *World) library(t *testing.T) *library {
@@ -35,6 +37,7 @@ func (w *World) library(t *testing.T) *library {
 		}
 	}
 	w.addUser(t, person{Org: l.org, Roles: []access.Role{access.OrgOwnerViewer}})
+	l.failures(t)
 	return l
 }
 
@@ -114,8 +117,16 @@ func pageTokens(t *testing.T, w *World) {
 				fd := m.Descriptor().Fields().Get(i)
 				switch {
 				case fd.Name() == "page_size" || fd.Name() == "page_token" || isParameter(op, fd.JSONName()):
+				case fd.IsList() && fd.Name() == "types":
+					refuse("of other types", here.reader, with(req, "types", []string{"user.*"}), nil)
+				case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Timestamp":
+					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), timestamppb.Now().ProtoReflect()), nil)
+				case fd.Kind() == protoreflect.BoolKind:
+					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), true), nil)
 				case fd.Kind() == protoreflect.StringKind:
 					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), "u"), nil)
+				case fd.Kind() == protoreflect.BoolKind:
+					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), true), nil)
 				case fd.Enum() != nil:
 					refuse("of another "+fd.JSONName(), here.reader, with(req, fd.JSONName(), 1), nil)
 				default:
@@ -127,6 +138,9 @@ func pageTokens(t *testing.T, w *World) {
 			}
 			if op.rule.GetScope() == signetv1.Scope_SCOPE_PATH {
 				refuse("of another organization", here.reader, page(there.sample(op), token), nil)
+			}
+			if op.has("webhookId") {
+				refuse("of another webhook", here.reader, with(req, "webhookId", here.second), nil)
 			}
 			if op.has("userId") {
 				refuse("of another user", here.reader, with(req, "userId", here.owner.UserID), nil)
@@ -144,6 +158,9 @@ func listsStayInside(t *testing.T, w *World) {
 		"ListUsers":               {here.owner.UserID, here.user.UserID, here.robot().UserID, here.reader.UserID},
 		"ListIdentityProviders":   {here.idp},
 		"ListApplications":        {here.app},
+		"ListWebhooks":            {here.webhook(), here.second},
+		"ListWebhookFailures":     {here.app + ".1"},
+		"ListWebhookHeldEvents":   {here.app + ".2"},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},
 	}
 	for _, op := range operations {

@@ -39,7 +39,7 @@ func (w *World) kept(t *testing.T, id string) string {
 	if row == nil {
 		return ""
 	}
-	plain, err := w.master.Unwrap("idp client secret", row.Value, []byte(id))
+	plain, err := w.server.Store().RootKey().Unwrap("idp client secret", row.Value, []byte(id))
 	if err != nil {
 		t.Fatal(err)
 	}

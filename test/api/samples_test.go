@@ -100,6 +100,8 @@ var samples = map[string]func(s *scene) proto.Message{
 	"CreateSessionWithPasskey": func(s *scene) proto.Message {
 		return &signetv1.CreateSessionWithPasskeyRequest{Assertion: s.assertion()}
 	},
+	// It can look into other organizations or not; who may is told in webhook_test.go.
+	"AddWebhook":        func(*scene) proto.Message { return addWebhook("Sample", "signing.*") },
 	"ProveSecondFactor": func(*scene) proto.Message { return &signetv1.ProveSecondFactorRequest{TotpCode: "000000"} },
 }
 

@@ -42,6 +42,9 @@ func (r restWire) call(ctx context.Context, op *operation, req proto.Message, h 
 	if body != nil {
 		h["content-type"] = []string{"application/json"}
 	}
+	if op.md.IsStreamingServer() {
+		return r.first(ctx, op, path, h)
+	}
 	a, err := r.do(ctx, op.verb, path, h, body)
 	if err != nil || a.status != nil {
 		return a, err
@@ -117,7 +120,7 @@ func errorShape(body []byte) error {
 
 // scalarsPresent checks that an answer carries all plain fields, also those that are empty.
 func scalarsPresent(md protoreflect.MessageDescriptor, object map[string]any, path string) error {
-	if md.FullName() == "google.protobuf.Timestamp" {
+	if md.ParentFile().Package() == "google.protobuf" {
 		return nil
 	}
 	for i := range md.Fields().Len() {
@@ -167,6 +170,15 @@ func asQuery(m protoreflect.Message) (query string, err error) {
 	values := url.Values{}
 	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		switch {
+		case fd.IsList() && fd.Kind() == protoreflect.StringKind:
+			for i := range v.List().Len() {
+				values.Add(fd.JSONName(), v.List().Get(i).String())
+			}
+		case fd.Message() != nil && fd.Message().FullName() == "google.protobuf.Timestamp":
+			var text []byte
+			if text, err = protojson.Marshal(v.Message().Interface()); err == nil {
+				values.Set(fd.JSONName(), strings.Trim(string(text), `"`))
+			}
 		case fd.Message() != nil || fd.IsList():
 			err = fmt.Errorf("%s has no place in a query", fd.FullName())
 		case fd.Enum() != nil:
@@ -199,12 +211,20 @@ func (g grpcWire) invoke(ctx context.Context, op *operation, req any, h Header, 
 	}
 	var head, trailer metadata.MD
 	message := op.output.New().Interface()
+	if op.md.IsStreamingServer() {
+		return g.first(ctx, op, req, md)
+	}
 	err := g.conn.Invoke(metadata.NewOutgoingContext(ctx, md), "/"+op.procedure(), req, message,
 		append(options, grpc.Header(&head), grpc.Trailer(&trailer))...)
 	a := &Answer{message: message, header: http.Header{}}
 	for k, values := range metadata.Join(head, trailer) {
 		a.header[textproto.CanonicalMIMEHeaderKey(k)] = values
 	}
+	return a.ended(err)
+}
+
+// ended makes the answer one that was refused, where err says so.
+func (a *Answer) ended(err error) (*Answer, error) {
 	if err == nil {
 		return a, nil
 	}
@@ -242,11 +262,19 @@ func (g webWire) call(ctx context.Context, op *operation, req proto.Message, h H
 			out.Header().Add(k, v)
 		}
 	}
+	if op.md.IsStreamingServer() {
+		return firstOf(ctx, client, op, out)
+	}
 	resp, err := client.CallUnary(ctx, out)
 	if err == nil {
 		a := &Answer{message: op.output.New().Interface(), header: resp.Header()}
 		return a, convert(resp.Msg, a.message)
 	}
+	return refusedWith(err)
+}
+
+// refusedWith is the answer that an error of connect's clients stands for.
+func refusedWith(err error) (*Answer, error) {
 	var refusal *connect.Error
 	if !errors.As(err, &refusal) || len(refusal.Details()) == 0 {
 		return nil, fmt.Errorf("no error of ours: %w", err)

@@ -166,6 +166,10 @@ func (w *World) remember(op *operation, a *Answer) {
 		}
 	case *signetv1.GenerateApplicationSecretResponse:
 		w.hide(shown.GetClientSecret())
+	case *signetv1.AddWebhookResponse:
+		w.hide(shown.GetSecret())
+	case *signetv1.RotateWebhookSecretResponse:
+		w.hide(shown.GetSecret())
 	case *signetv1.CreateEmailCodeResponse:
 		w.hide(shown.GetCode())
 	case *signetv1.CreatePhoneCodeResponse:
@@ -198,6 +202,8 @@ type scene struct {
 	robot  func() *Actor // a service user who holds nothing, made when somebody asks for it
 	idp    string
 	app    string // one that runs on a server
+
+	webhook func() string // one that never gets anything, made when somebody asks for it
 
 	assertion func() string // a passkey's answer that signs somebody in, once
 }
@@ -232,6 +238,9 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 	s.assertion = func() string { return w.passkeySignIn(t, w.rest, device()) }
 	s.idp = done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, s.owner, addJWT()).GetIdpId()
 	s.app = done[*signetv1.AddApplicationResponse](t, &Client{w, w.rest}, s.owner, addApp("Shop")).GetAppId()
+	s.webhook = sync.OnceValue(func() string {
+		return done[*signetv1.AddWebhookResponse](t, &Client{w, w.rest}, s.owner, addWebhook("Audit", "signing.*")).GetWebhookId()
+	})
 	return s
 }
 

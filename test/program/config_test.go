@@ -36,7 +36,7 @@ func TestHelpListsEverySetting(t *testing.T) {
 	t.Parallel()
 	help := run(t, nil, "start", "--help").fine(t).stdout
 	for _, name := range []string{"config", "listen", "external-url", "data-dir", "database", "master-key-file", "domain-suffix", "first-admin-file",
-		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "development"} {
+		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "development", "webhook-lease", "webhook-retry"} {
 		if !strings.Contains(help, "--"+name) || !strings.Contains(help, "($SIGNET_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) {
 			t.Errorf("the help does not speak of %s:\n%s", name, help)
 		}
@@ -47,7 +47,7 @@ func TestHelpListsEverySetting(t *testing.T) {
 		}
 	}
 	help = run(t, nil, "--help").fine(t).stdout
-	for _, command := range []string{"start", "rebuild", "admin recover", "keys list", "keys rotate", "version"} {
+	for _, command := range []string{"start", "rebuild", "verify", "admin recover", "keys list", "keys rotate", "import users", "move", "backup", "restore", "master-key rotate", "version"} {
 		if !strings.Contains(help, "\n  "+command) {
 			t.Errorf("the help does not speak of %s:\n%s", command, help)
 		}
@@ -90,6 +90,9 @@ func TestBadSettings(t *testing.T) {
 		{name: "any origin", args: []string{"--cors-origins", "*"}, says: `--cors-origins "*"`},
 		{name: "log level", args: []string{"--log-level", "loud"}, says: "--log-level must be one of"},
 		{name: "log format", args: []string{"--log-format", "xml"}, says: "--log-format must be one of"},
+		{name: "webhooks of a dead node for ever", args: []string{"--webhook-lease", "2h"}, says: "--webhook-lease should be between 1s and 1h"},
+		{name: "tries without a pause", args: []string{"--webhook-retry", "1ms"}, says: "--webhook-retry should be between 100ms and 1m"},
+		{name: "a time without a unit", args: []string{"--webhook-lease", "30"}, says: "--webhook-lease"},
 		{name: "unknown flag", args: []string{"--liste", "localhost:1"}, says: "unknown flag --liste"},
 		{name: "another database", args: []string{"--database", "mysql://signet:" + password + "@127.0.0.1/signet"}, says: "--database should look like postgres://"},
 		{name: "database by key and value", args: []string{"--database", "host=127.0.0.1 password=" + password}, says: "--database should look like postgres://"},

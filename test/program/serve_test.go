@@ -1,6 +1,7 @@
 package program
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/ecdsa"
@@ -448,4 +449,39 @@ func TestLimits(t *testing.T) {
 		}
 	})
 	c.want(t, 200, "GET", "/v1/users/me", nil)
+}
+
+func TestStopEndsStreams(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		p := s.start(t)
+		var streams []*bufio.Reader
+		for _, client := range []*http.Client{{Transport: &http.Transport{}}, {Transport: cleartext2()}} {
+			req := newRequest(t, "GET", p.url+"/v1/events/_stream")
+			req.Header.Set("authorization", "Bearer "+s.admin(t).Token)
+			resp, err := client.Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { resp.Body.Close() })
+			lines := bufio.NewReader(resp.Body)
+			if line, err := lines.ReadString('\n'); err != nil || !strings.HasPrefix(line, "retry:") {
+				t.Fatalf("%q, %v", line, err)
+			}
+			streams = append(streams, lines)
+		}
+		began := time.Now()
+		p.terminate(t)
+		for _, lines := range streams {
+			rest, err := io.ReadAll(lines)
+			if err != nil || !strings.Contains(string(rest), "\n\nevent: error\ndata: ") || !strings.Contains(string(rest), "STOPPING") {
+				t.Errorf("%v\n%s", err, rest)
+			}
+		}
+		if took := time.Since(began); took > 3*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if code := p.exit(t); code != 0 {
+			t.Errorf("exit code %d", code)
+		}
+	})
 }

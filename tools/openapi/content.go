@@ -38,6 +38,12 @@ func parameters() *object {
 			"schema", obj("type", "string", "pattern", `^(\*|"[0-9]+"|[0-9]+)$`),
 			"examples", obj("quoted", obj("value", `"7"`)),
 		),
+		"LastEventID", obj(
+			"name", "last-event-id",
+			"in", "header",
+			"description", "Another way to send `cursor`, which browsers use when they come again. It counts more than the parameter.",
+			"schema", obj("type", "string"),
+		),
 		"IdempotencyKey", obj(
 			"name", "idempotency-key",
 			"in", "header",

@@ -257,6 +257,15 @@ func completeOperation(op *object, method protoreflect.MethodDescriptor, all *ob
 	}
 
 	responses := op.object("responses")
+	if method.IsStreamingServer() {
+		op.set("parameters", append(op.list("parameters"), ref("parameters", "LastEventID")))
+		success := responses.object("200")
+		success.set("description", "Server-sent events. The data of each is a message in JSON and its id the cursor; "+
+			"an event named `error` with an error body as data is the last one.")
+		content := success.object("content")
+		content.set("text/event-stream", content.object("application/json"))
+		content.remove("application/json")
+	}
 	for _, status := range statuses[string(method.Name())] {
 		responses.set(status.code, obj(
 			"description", status.meaning,

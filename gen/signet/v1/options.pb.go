@@ -126,8 +126,11 @@ type Rule struct {
 	// Also open to a session that still has to prove a second factor. All other
 	// methods answer such a session PERMISSION_DENIED.
 	UnprovenSession bool `protobuf:"varint,10,opt,name=unproven_session,json=unprovenSession,proto3" json:"unproven_session,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// The largest request in bytes, also after decompression, where that is another
+	// limit than the usual one of 1 MiB.
+	MaxBytes      int32 `protobuf:"varint,11,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Rule) Reset() {
@@ -243,6 +246,13 @@ func (x *Rule) GetUnprovenSession() bool {
 	return false
 }
 
+func (x *Rule) GetMaxBytes() int32 {
+	if x != nil {
+		return x.MaxBytes
+	}
+	return 0
+}
+
 type isRule_Who interface {
 	isRule_Who()
 }
@@ -292,7 +302,7 @@ var File_signet_v1_options_proto protoreflect.FileDescriptor
 
 const file_signet_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\xf0\x02\n" +
+	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\x8d\x03\n" +
 	"\x04Rule\x12 \n" +
 	"\n" +
 	"permission\x18\x01 \x01(\tH\x00R\n" +
@@ -306,7 +316,8 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"\x10deprecated_since\x18\b \x01(\x03R\x0fdeprecatedSince\x12\x1c\n" +
 	"\tsuccessor\x18\t \x01(\tR\tsuccessor\x12)\n" +
 	"\x10unproven_session\x18\n" +
-	" \x01(\bR\x0funprovenSessionB\x05\n" +
+	" \x01(\bR\x0funprovenSession\x12\x1b\n" +
+	"\tmax_bytes\x18\v \x01(\x05R\bmaxBytesB\x05\n" +
 	"\x03who*v\n" +
 	"\x05Scope\x12\x15\n" +
 	"\x11SCOPE_UNSPECIFIED\x10\x00\x12\x0e\n" +

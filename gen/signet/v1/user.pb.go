@@ -24,6 +24,59 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// ImportMode says what becomes of the others when one of them cannot be imported.
+type ImportMode int32
+
+const (
+	// The same as IMPORT_MODE_ATOMIC.
+	ImportMode_IMPORT_MODE_UNSPECIFIED ImportMode = 0
+	// All or none.
+	ImportMode_IMPORT_MODE_ATOMIC ImportMode = 1
+	// Each alone.
+	ImportMode_IMPORT_MODE_PER_ITEM ImportMode = 2
+)
+
+// Enum value maps for ImportMode.
+var (
+	ImportMode_name = map[int32]string{
+		0: "IMPORT_MODE_UNSPECIFIED",
+		1: "IMPORT_MODE_ATOMIC",
+		2: "IMPORT_MODE_PER_ITEM",
+	}
+	ImportMode_value = map[string]int32{
+		"IMPORT_MODE_UNSPECIFIED": 0,
+		"IMPORT_MODE_ATOMIC":      1,
+		"IMPORT_MODE_PER_ITEM":    2,
+	}
+)
+
+func (x ImportMode) Enum() *ImportMode {
+	p := new(ImportMode)
+	*p = x
+	return p
+}
+
+func (x ImportMode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ImportMode) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_user_proto_enumTypes[0].Descriptor()
+}
+
+func (ImportMode) Type() protoreflect.EnumType {
+	return &file_signet_v1_user_proto_enumTypes[0]
+}
+
+func (x ImportMode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ImportMode.Descriptor instead.
+func (ImportMode) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{0}
+}
+
 // UserType tells people from programs.
 type UserType int32
 
@@ -61,11 +114,11 @@ func (x UserType) String() string {
 }
 
 func (UserType) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_user_proto_enumTypes[0].Descriptor()
+	return file_signet_v1_user_proto_enumTypes[1].Descriptor()
 }
 
 func (UserType) Type() protoreflect.EnumType {
-	return &file_signet_v1_user_proto_enumTypes[0]
+	return &file_signet_v1_user_proto_enumTypes[1]
 }
 
 func (x UserType) Number() protoreflect.EnumNumber {
@@ -74,7 +127,7 @@ func (x UserType) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use UserType.Descriptor instead.
 func (UserType) EnumDescriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{0}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{1}
 }
 
 // State of a user.
@@ -118,11 +171,11 @@ func (x User_State) String() string {
 }
 
 func (User_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_user_proto_enumTypes[1].Descriptor()
+	return file_signet_v1_user_proto_enumTypes[2].Descriptor()
 }
 
 func (User_State) Type() protoreflect.EnumType {
-	return &file_signet_v1_user_proto_enumTypes[1]
+	return &file_signet_v1_user_proto_enumTypes[2]
 }
 
 func (x User_State) Number() protoreflect.EnumNumber {
@@ -1148,6 +1201,125 @@ func (x *AddHumanUserResponse) GetUserId() string {
 	return ""
 }
 
+// The people to import.
+type ImportUsersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Whether one that cannot be imported keeps the others out.
+	Mode ImportMode `protobuf:"varint,1,opt,name=mode,proto3,enum=signet.v1.ImportMode" json:"mode,omitempty"`
+	// The people, 1 to 1,000.
+	Users         []*ImportUsersRequest_User `protobuf:"bytes,2,rep,name=users,proto3" json:"users,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportUsersRequest) Reset() {
+	*x = ImportUsersRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportUsersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportUsersRequest) ProtoMessage() {}
+
+func (x *ImportUsersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportUsersRequest.ProtoReflect.Descriptor instead.
+func (*ImportUsersRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *ImportUsersRequest) GetMode() ImportMode {
+	if x != nil {
+		return x.Mode
+	}
+	return ImportMode_IMPORT_MODE_UNSPECIFIED
+}
+
+func (x *ImportUsersRequest) GetUsers() []*ImportUsersRequest_User {
+	if x != nil {
+		return x.Users
+	}
+	return nil
+}
+
+// Answer to ImportUsers.
+type ImportUsersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// One for each user of the request, in the same order.
+	Results []*ImportUsersResponse_Result `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	// How many were imported.
+	Imported int32 `protobuf:"varint,2,opt,name=imported,proto3" json:"imported,omitempty"`
+	// How many were refused.
+	Refused       int32 `protobuf:"varint,3,opt,name=refused,proto3" json:"refused,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportUsersResponse) Reset() {
+	*x = ImportUsersResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportUsersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportUsersResponse) ProtoMessage() {}
+
+func (x *ImportUsersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportUsersResponse.ProtoReflect.Descriptor instead.
+func (*ImportUsersResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *ImportUsersResponse) GetResults() []*ImportUsersResponse_Result {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *ImportUsersResponse) GetImported() int32 {
+	if x != nil {
+		return x.Imported
+	}
+	return 0
+}
+
+func (x *ImportUsersResponse) GetRefused() int32 {
+	if x != nil {
+		return x.Refused
+	}
+	return 0
+}
+
 // The service user to create.
 type AddServiceUserRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1164,7 +1336,7 @@ type AddServiceUserRequest struct {
 
 func (x *AddServiceUserRequest) Reset() {
 	*x = AddServiceUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[17]
+	mi := &file_signet_v1_user_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1348,7 @@ func (x *AddServiceUserRequest) String() string {
 func (*AddServiceUserRequest) ProtoMessage() {}
 
 func (x *AddServiceUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[17]
+	mi := &file_signet_v1_user_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1361,7 @@ func (x *AddServiceUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServiceUserRequest.ProtoReflect.Descriptor instead.
 func (*AddServiceUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AddServiceUserRequest) GetUserName() string {
@@ -1226,7 +1398,7 @@ type AddServiceUserResponse struct {
 
 func (x *AddServiceUserResponse) Reset() {
 	*x = AddServiceUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[18]
+	mi := &file_signet_v1_user_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1238,7 +1410,7 @@ func (x *AddServiceUserResponse) String() string {
 func (*AddServiceUserResponse) ProtoMessage() {}
 
 func (x *AddServiceUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[18]
+	mi := &file_signet_v1_user_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1251,7 +1423,7 @@ func (x *AddServiceUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddServiceUserResponse.ProtoReflect.Descriptor instead.
 func (*AddServiceUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AddServiceUserResponse) GetDetails() *Details {
@@ -1292,7 +1464,7 @@ type ListUsersRequest struct {
 
 func (x *ListUsersRequest) Reset() {
 	*x = ListUsersRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[19]
+	mi := &file_signet_v1_user_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1304,7 +1476,7 @@ func (x *ListUsersRequest) String() string {
 func (*ListUsersRequest) ProtoMessage() {}
 
 func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[19]
+	mi := &file_signet_v1_user_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1317,7 +1489,7 @@ func (x *ListUsersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUsersRequest.ProtoReflect.Descriptor instead.
 func (*ListUsersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListUsersRequest) GetPageSize() int32 {
@@ -1383,7 +1555,7 @@ type ListUsersResponse struct {
 
 func (x *ListUsersResponse) Reset() {
 	*x = ListUsersResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[20]
+	mi := &file_signet_v1_user_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1395,7 +1567,7 @@ func (x *ListUsersResponse) String() string {
 func (*ListUsersResponse) ProtoMessage() {}
 
 func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[20]
+	mi := &file_signet_v1_user_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1408,7 +1580,7 @@ func (x *ListUsersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUsersResponse.ProtoReflect.Descriptor instead.
 func (*ListUsersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListUsersResponse) GetUsers() []*User {
@@ -1449,7 +1621,7 @@ type UpdateUserProfileRequest struct {
 
 func (x *UpdateUserProfileRequest) Reset() {
 	*x = UpdateUserProfileRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[21]
+	mi := &file_signet_v1_user_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1461,7 +1633,7 @@ func (x *UpdateUserProfileRequest) String() string {
 func (*UpdateUserProfileRequest) ProtoMessage() {}
 
 func (x *UpdateUserProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[21]
+	mi := &file_signet_v1_user_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1474,7 +1646,7 @@ func (x *UpdateUserProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserProfileRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserProfileRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *UpdateUserProfileRequest) GetUserId() string {
@@ -1537,7 +1709,7 @@ type UpdateUserProfileResponse struct {
 
 func (x *UpdateUserProfileResponse) Reset() {
 	*x = UpdateUserProfileResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[22]
+	mi := &file_signet_v1_user_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1549,7 +1721,7 @@ func (x *UpdateUserProfileResponse) String() string {
 func (*UpdateUserProfileResponse) ProtoMessage() {}
 
 func (x *UpdateUserProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[22]
+	mi := &file_signet_v1_user_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1562,7 +1734,7 @@ func (x *UpdateUserProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserProfileResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserProfileResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *UpdateUserProfileResponse) GetDetails() *Details {
@@ -1587,7 +1759,7 @@ type UpdateServiceUserRequest struct {
 
 func (x *UpdateServiceUserRequest) Reset() {
 	*x = UpdateServiceUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[23]
+	mi := &file_signet_v1_user_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1771,7 @@ func (x *UpdateServiceUserRequest) String() string {
 func (*UpdateServiceUserRequest) ProtoMessage() {}
 
 func (x *UpdateServiceUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[23]
+	mi := &file_signet_v1_user_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1784,7 @@ func (x *UpdateServiceUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateServiceUserRequest.ProtoReflect.Descriptor instead.
 func (*UpdateServiceUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UpdateServiceUserRequest) GetUserId() string {
@@ -1647,7 +1819,7 @@ type UpdateServiceUserResponse struct {
 
 func (x *UpdateServiceUserResponse) Reset() {
 	*x = UpdateServiceUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[24]
+	mi := &file_signet_v1_user_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1659,7 +1831,7 @@ func (x *UpdateServiceUserResponse) String() string {
 func (*UpdateServiceUserResponse) ProtoMessage() {}
 
 func (x *UpdateServiceUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[24]
+	mi := &file_signet_v1_user_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1672,7 +1844,7 @@ func (x *UpdateServiceUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateServiceUserResponse.ProtoReflect.Descriptor instead.
 func (*UpdateServiceUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UpdateServiceUserResponse) GetDetails() *Details {
@@ -1696,7 +1868,7 @@ type SetUserNameRequest struct {
 
 func (x *SetUserNameRequest) Reset() {
 	*x = SetUserNameRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[25]
+	mi := &file_signet_v1_user_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1880,7 @@ func (x *SetUserNameRequest) String() string {
 func (*SetUserNameRequest) ProtoMessage() {}
 
 func (x *SetUserNameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[25]
+	mi := &file_signet_v1_user_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1893,7 @@ func (x *SetUserNameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserNameRequest.ProtoReflect.Descriptor instead.
 func (*SetUserNameRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetUserNameRequest) GetUserId() string {
@@ -1749,7 +1921,7 @@ type SetUserNameResponse struct {
 
 func (x *SetUserNameResponse) Reset() {
 	*x = SetUserNameResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[26]
+	mi := &file_signet_v1_user_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1761,7 +1933,7 @@ func (x *SetUserNameResponse) String() string {
 func (*SetUserNameResponse) ProtoMessage() {}
 
 func (x *SetUserNameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[26]
+	mi := &file_signet_v1_user_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1774,7 +1946,7 @@ func (x *SetUserNameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserNameResponse.ProtoReflect.Descriptor instead.
 func (*SetUserNameResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetUserNameResponse) GetDetails() *Details {
@@ -1800,7 +1972,7 @@ type SetUserEmailRequest struct {
 
 func (x *SetUserEmailRequest) Reset() {
 	*x = SetUserEmailRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[27]
+	mi := &file_signet_v1_user_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1812,7 +1984,7 @@ func (x *SetUserEmailRequest) String() string {
 func (*SetUserEmailRequest) ProtoMessage() {}
 
 func (x *SetUserEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[27]
+	mi := &file_signet_v1_user_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1825,7 +1997,7 @@ func (x *SetUserEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserEmailRequest.ProtoReflect.Descriptor instead.
 func (*SetUserEmailRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetUserEmailRequest) GetUserId() string {
@@ -1860,7 +2032,7 @@ type SetUserEmailResponse struct {
 
 func (x *SetUserEmailResponse) Reset() {
 	*x = SetUserEmailResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[28]
+	mi := &file_signet_v1_user_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +2044,7 @@ func (x *SetUserEmailResponse) String() string {
 func (*SetUserEmailResponse) ProtoMessage() {}
 
 func (x *SetUserEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[28]
+	mi := &file_signet_v1_user_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +2057,7 @@ func (x *SetUserEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserEmailResponse.ProtoReflect.Descriptor instead.
 func (*SetUserEmailResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetUserEmailResponse) GetDetails() *Details {
@@ -1906,7 +2078,7 @@ type CreateEmailCodeRequest struct {
 
 func (x *CreateEmailCodeRequest) Reset() {
 	*x = CreateEmailCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[29]
+	mi := &file_signet_v1_user_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1918,7 +2090,7 @@ func (x *CreateEmailCodeRequest) String() string {
 func (*CreateEmailCodeRequest) ProtoMessage() {}
 
 func (x *CreateEmailCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[29]
+	mi := &file_signet_v1_user_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1931,7 +2103,7 @@ func (x *CreateEmailCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateEmailCodeRequest.ProtoReflect.Descriptor instead.
 func (*CreateEmailCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *CreateEmailCodeRequest) GetUserId() string {
@@ -1954,7 +2126,7 @@ type CreateEmailCodeResponse struct {
 
 func (x *CreateEmailCodeResponse) Reset() {
 	*x = CreateEmailCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[30]
+	mi := &file_signet_v1_user_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2138,7 @@ func (x *CreateEmailCodeResponse) String() string {
 func (*CreateEmailCodeResponse) ProtoMessage() {}
 
 func (x *CreateEmailCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[30]
+	mi := &file_signet_v1_user_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2151,7 @@ func (x *CreateEmailCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateEmailCodeResponse.ProtoReflect.Descriptor instead.
 func (*CreateEmailCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CreateEmailCodeResponse) GetCode() string {
@@ -2008,7 +2180,7 @@ type SetMyEmailRequest struct {
 
 func (x *SetMyEmailRequest) Reset() {
 	*x = SetMyEmailRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[31]
+	mi := &file_signet_v1_user_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2020,7 +2192,7 @@ func (x *SetMyEmailRequest) String() string {
 func (*SetMyEmailRequest) ProtoMessage() {}
 
 func (x *SetMyEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[31]
+	mi := &file_signet_v1_user_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2033,7 +2205,7 @@ func (x *SetMyEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyEmailRequest.ProtoReflect.Descriptor instead.
 func (*SetMyEmailRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SetMyEmailRequest) GetEmail() string {
@@ -2054,7 +2226,7 @@ type SetMyEmailResponse struct {
 
 func (x *SetMyEmailResponse) Reset() {
 	*x = SetMyEmailResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[32]
+	mi := &file_signet_v1_user_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2066,7 +2238,7 @@ func (x *SetMyEmailResponse) String() string {
 func (*SetMyEmailResponse) ProtoMessage() {}
 
 func (x *SetMyEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[32]
+	mi := &file_signet_v1_user_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2079,7 +2251,7 @@ func (x *SetMyEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyEmailResponse.ProtoReflect.Descriptor instead.
 func (*SetMyEmailResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{32}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SetMyEmailResponse) GetDetails() *Details {
@@ -2098,7 +2270,7 @@ type RequestMyEmailCodeRequest struct {
 
 func (x *RequestMyEmailCodeRequest) Reset() {
 	*x = RequestMyEmailCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[33]
+	mi := &file_signet_v1_user_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2282,7 @@ func (x *RequestMyEmailCodeRequest) String() string {
 func (*RequestMyEmailCodeRequest) ProtoMessage() {}
 
 func (x *RequestMyEmailCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[33]
+	mi := &file_signet_v1_user_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2295,7 @@ func (x *RequestMyEmailCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyEmailCodeRequest.ProtoReflect.Descriptor instead.
 func (*RequestMyEmailCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{33}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{35}
 }
 
 // Answer to RequestMyEmailCode.
@@ -2137,7 +2309,7 @@ type RequestMyEmailCodeResponse struct {
 
 func (x *RequestMyEmailCodeResponse) Reset() {
 	*x = RequestMyEmailCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[34]
+	mi := &file_signet_v1_user_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2149,7 +2321,7 @@ func (x *RequestMyEmailCodeResponse) String() string {
 func (*RequestMyEmailCodeResponse) ProtoMessage() {}
 
 func (x *RequestMyEmailCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[34]
+	mi := &file_signet_v1_user_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2162,7 +2334,7 @@ func (x *RequestMyEmailCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyEmailCodeResponse.ProtoReflect.Descriptor instead.
 func (*RequestMyEmailCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{34}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *RequestMyEmailCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
@@ -2183,7 +2355,7 @@ type VerifyMyEmailRequest struct {
 
 func (x *VerifyMyEmailRequest) Reset() {
 	*x = VerifyMyEmailRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[35]
+	mi := &file_signet_v1_user_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2367,7 @@ func (x *VerifyMyEmailRequest) String() string {
 func (*VerifyMyEmailRequest) ProtoMessage() {}
 
 func (x *VerifyMyEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[35]
+	mi := &file_signet_v1_user_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2380,7 @@ func (x *VerifyMyEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyEmailRequest.ProtoReflect.Descriptor instead.
 func (*VerifyMyEmailRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{35}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *VerifyMyEmailRequest) GetCode() string {
@@ -2229,7 +2401,7 @@ type VerifyMyEmailResponse struct {
 
 func (x *VerifyMyEmailResponse) Reset() {
 	*x = VerifyMyEmailResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[36]
+	mi := &file_signet_v1_user_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2241,7 +2413,7 @@ func (x *VerifyMyEmailResponse) String() string {
 func (*VerifyMyEmailResponse) ProtoMessage() {}
 
 func (x *VerifyMyEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[36]
+	mi := &file_signet_v1_user_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2254,7 +2426,7 @@ func (x *VerifyMyEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyEmailResponse.ProtoReflect.Descriptor instead.
 func (*VerifyMyEmailResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{36}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *VerifyMyEmailResponse) GetDetails() *Details {
@@ -2280,7 +2452,7 @@ type SetUserPhoneRequest struct {
 
 func (x *SetUserPhoneRequest) Reset() {
 	*x = SetUserPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[37]
+	mi := &file_signet_v1_user_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2292,7 +2464,7 @@ func (x *SetUserPhoneRequest) String() string {
 func (*SetUserPhoneRequest) ProtoMessage() {}
 
 func (x *SetUserPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[37]
+	mi := &file_signet_v1_user_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2305,7 +2477,7 @@ func (x *SetUserPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserPhoneRequest.ProtoReflect.Descriptor instead.
 func (*SetUserPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{37}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SetUserPhoneRequest) GetUserId() string {
@@ -2340,7 +2512,7 @@ type SetUserPhoneResponse struct {
 
 func (x *SetUserPhoneResponse) Reset() {
 	*x = SetUserPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[38]
+	mi := &file_signet_v1_user_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2352,7 +2524,7 @@ func (x *SetUserPhoneResponse) String() string {
 func (*SetUserPhoneResponse) ProtoMessage() {}
 
 func (x *SetUserPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[38]
+	mi := &file_signet_v1_user_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2365,7 +2537,7 @@ func (x *SetUserPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserPhoneResponse.ProtoReflect.Descriptor instead.
 func (*SetUserPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{38}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SetUserPhoneResponse) GetDetails() *Details {
@@ -2386,7 +2558,7 @@ type CreatePhoneCodeRequest struct {
 
 func (x *CreatePhoneCodeRequest) Reset() {
 	*x = CreatePhoneCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[39]
+	mi := &file_signet_v1_user_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2398,7 +2570,7 @@ func (x *CreatePhoneCodeRequest) String() string {
 func (*CreatePhoneCodeRequest) ProtoMessage() {}
 
 func (x *CreatePhoneCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[39]
+	mi := &file_signet_v1_user_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2411,7 +2583,7 @@ func (x *CreatePhoneCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePhoneCodeRequest.ProtoReflect.Descriptor instead.
 func (*CreatePhoneCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{39}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *CreatePhoneCodeRequest) GetUserId() string {
@@ -2434,7 +2606,7 @@ type CreatePhoneCodeResponse struct {
 
 func (x *CreatePhoneCodeResponse) Reset() {
 	*x = CreatePhoneCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[40]
+	mi := &file_signet_v1_user_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2446,7 +2618,7 @@ func (x *CreatePhoneCodeResponse) String() string {
 func (*CreatePhoneCodeResponse) ProtoMessage() {}
 
 func (x *CreatePhoneCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[40]
+	mi := &file_signet_v1_user_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2459,7 +2631,7 @@ func (x *CreatePhoneCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePhoneCodeResponse.ProtoReflect.Descriptor instead.
 func (*CreatePhoneCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{40}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CreatePhoneCodeResponse) GetCode() string {
@@ -2488,7 +2660,7 @@ type SetMyPhoneRequest struct {
 
 func (x *SetMyPhoneRequest) Reset() {
 	*x = SetMyPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[41]
+	mi := &file_signet_v1_user_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2500,7 +2672,7 @@ func (x *SetMyPhoneRequest) String() string {
 func (*SetMyPhoneRequest) ProtoMessage() {}
 
 func (x *SetMyPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[41]
+	mi := &file_signet_v1_user_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2513,7 +2685,7 @@ func (x *SetMyPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyPhoneRequest.ProtoReflect.Descriptor instead.
 func (*SetMyPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{41}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SetMyPhoneRequest) GetPhone() string {
@@ -2534,7 +2706,7 @@ type SetMyPhoneResponse struct {
 
 func (x *SetMyPhoneResponse) Reset() {
 	*x = SetMyPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[42]
+	mi := &file_signet_v1_user_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2546,7 +2718,7 @@ func (x *SetMyPhoneResponse) String() string {
 func (*SetMyPhoneResponse) ProtoMessage() {}
 
 func (x *SetMyPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[42]
+	mi := &file_signet_v1_user_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2559,7 +2731,7 @@ func (x *SetMyPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyPhoneResponse.ProtoReflect.Descriptor instead.
 func (*SetMyPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{42}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *SetMyPhoneResponse) GetDetails() *Details {
@@ -2578,7 +2750,7 @@ type RequestMyPhoneCodeRequest struct {
 
 func (x *RequestMyPhoneCodeRequest) Reset() {
 	*x = RequestMyPhoneCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[43]
+	mi := &file_signet_v1_user_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2762,7 @@ func (x *RequestMyPhoneCodeRequest) String() string {
 func (*RequestMyPhoneCodeRequest) ProtoMessage() {}
 
 func (x *RequestMyPhoneCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[43]
+	mi := &file_signet_v1_user_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2775,7 @@ func (x *RequestMyPhoneCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyPhoneCodeRequest.ProtoReflect.Descriptor instead.
 func (*RequestMyPhoneCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{43}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{45}
 }
 
 // Answer to RequestMyPhoneCode.
@@ -2617,7 +2789,7 @@ type RequestMyPhoneCodeResponse struct {
 
 func (x *RequestMyPhoneCodeResponse) Reset() {
 	*x = RequestMyPhoneCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[44]
+	mi := &file_signet_v1_user_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2629,7 +2801,7 @@ func (x *RequestMyPhoneCodeResponse) String() string {
 func (*RequestMyPhoneCodeResponse) ProtoMessage() {}
 
 func (x *RequestMyPhoneCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[44]
+	mi := &file_signet_v1_user_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2642,7 +2814,7 @@ func (x *RequestMyPhoneCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyPhoneCodeResponse.ProtoReflect.Descriptor instead.
 func (*RequestMyPhoneCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{44}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RequestMyPhoneCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
@@ -2663,7 +2835,7 @@ type VerifyMyPhoneRequest struct {
 
 func (x *VerifyMyPhoneRequest) Reset() {
 	*x = VerifyMyPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[45]
+	mi := &file_signet_v1_user_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2675,7 +2847,7 @@ func (x *VerifyMyPhoneRequest) String() string {
 func (*VerifyMyPhoneRequest) ProtoMessage() {}
 
 func (x *VerifyMyPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[45]
+	mi := &file_signet_v1_user_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2688,7 +2860,7 @@ func (x *VerifyMyPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyPhoneRequest.ProtoReflect.Descriptor instead.
 func (*VerifyMyPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{45}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *VerifyMyPhoneRequest) GetCode() string {
@@ -2709,7 +2881,7 @@ type VerifyMyPhoneResponse struct {
 
 func (x *VerifyMyPhoneResponse) Reset() {
 	*x = VerifyMyPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[46]
+	mi := &file_signet_v1_user_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2721,7 +2893,7 @@ func (x *VerifyMyPhoneResponse) String() string {
 func (*VerifyMyPhoneResponse) ProtoMessage() {}
 
 func (x *VerifyMyPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[46]
+	mi := &file_signet_v1_user_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2734,7 +2906,7 @@ func (x *VerifyMyPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyPhoneResponse.ProtoReflect.Descriptor instead.
 func (*VerifyMyPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{46}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *VerifyMyPhoneResponse) GetDetails() *Details {
@@ -2755,7 +2927,7 @@ type RemoveUserPhoneRequest struct {
 
 func (x *RemoveUserPhoneRequest) Reset() {
 	*x = RemoveUserPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[47]
+	mi := &file_signet_v1_user_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2767,7 +2939,7 @@ func (x *RemoveUserPhoneRequest) String() string {
 func (*RemoveUserPhoneRequest) ProtoMessage() {}
 
 func (x *RemoveUserPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[47]
+	mi := &file_signet_v1_user_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2780,7 +2952,7 @@ func (x *RemoveUserPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserPhoneRequest.ProtoReflect.Descriptor instead.
 func (*RemoveUserPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{47}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *RemoveUserPhoneRequest) GetUserId() string {
@@ -2801,7 +2973,7 @@ type RemoveUserPhoneResponse struct {
 
 func (x *RemoveUserPhoneResponse) Reset() {
 	*x = RemoveUserPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[48]
+	mi := &file_signet_v1_user_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2813,7 +2985,7 @@ func (x *RemoveUserPhoneResponse) String() string {
 func (*RemoveUserPhoneResponse) ProtoMessage() {}
 
 func (x *RemoveUserPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[48]
+	mi := &file_signet_v1_user_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2826,7 +2998,7 @@ func (x *RemoveUserPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserPhoneResponse.ProtoReflect.Descriptor instead.
 func (*RemoveUserPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{48}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *RemoveUserPhoneResponse) GetDetails() *Details {
@@ -2845,7 +3017,7 @@ type RemoveMyPhoneRequest struct {
 
 func (x *RemoveMyPhoneRequest) Reset() {
 	*x = RemoveMyPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[49]
+	mi := &file_signet_v1_user_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2857,7 +3029,7 @@ func (x *RemoveMyPhoneRequest) String() string {
 func (*RemoveMyPhoneRequest) ProtoMessage() {}
 
 func (x *RemoveMyPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[49]
+	mi := &file_signet_v1_user_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2870,7 +3042,7 @@ func (x *RemoveMyPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMyPhoneRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMyPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{49}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{51}
 }
 
 // Answer to RemoveMyPhone.
@@ -2884,7 +3056,7 @@ type RemoveMyPhoneResponse struct {
 
 func (x *RemoveMyPhoneResponse) Reset() {
 	*x = RemoveMyPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[50]
+	mi := &file_signet_v1_user_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2896,7 +3068,7 @@ func (x *RemoveMyPhoneResponse) String() string {
 func (*RemoveMyPhoneResponse) ProtoMessage() {}
 
 func (x *RemoveMyPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[50]
+	mi := &file_signet_v1_user_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2909,7 +3081,7 @@ func (x *RemoveMyPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMyPhoneResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMyPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{50}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RemoveMyPhoneResponse) GetDetails() *Details {
@@ -2930,7 +3102,7 @@ type DeactivateUserRequest struct {
 
 func (x *DeactivateUserRequest) Reset() {
 	*x = DeactivateUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[51]
+	mi := &file_signet_v1_user_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2942,7 +3114,7 @@ func (x *DeactivateUserRequest) String() string {
 func (*DeactivateUserRequest) ProtoMessage() {}
 
 func (x *DeactivateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[51]
+	mi := &file_signet_v1_user_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2955,7 +3127,7 @@ func (x *DeactivateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateUserRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{51}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *DeactivateUserRequest) GetUserId() string {
@@ -2976,7 +3148,7 @@ type DeactivateUserResponse struct {
 
 func (x *DeactivateUserResponse) Reset() {
 	*x = DeactivateUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[52]
+	mi := &file_signet_v1_user_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2988,7 +3160,7 @@ func (x *DeactivateUserResponse) String() string {
 func (*DeactivateUserResponse) ProtoMessage() {}
 
 func (x *DeactivateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[52]
+	mi := &file_signet_v1_user_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3001,7 +3173,7 @@ func (x *DeactivateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateUserResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{52}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *DeactivateUserResponse) GetDetails() *Details {
@@ -3022,7 +3194,7 @@ type ReactivateUserRequest struct {
 
 func (x *ReactivateUserRequest) Reset() {
 	*x = ReactivateUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[53]
+	mi := &file_signet_v1_user_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3034,7 +3206,7 @@ func (x *ReactivateUserRequest) String() string {
 func (*ReactivateUserRequest) ProtoMessage() {}
 
 func (x *ReactivateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[53]
+	mi := &file_signet_v1_user_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3047,7 +3219,7 @@ func (x *ReactivateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateUserRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{53}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ReactivateUserRequest) GetUserId() string {
@@ -3068,7 +3240,7 @@ type ReactivateUserResponse struct {
 
 func (x *ReactivateUserResponse) Reset() {
 	*x = ReactivateUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[54]
+	mi := &file_signet_v1_user_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3080,7 +3252,7 @@ func (x *ReactivateUserResponse) String() string {
 func (*ReactivateUserResponse) ProtoMessage() {}
 
 func (x *ReactivateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[54]
+	mi := &file_signet_v1_user_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3093,7 +3265,7 @@ func (x *ReactivateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateUserResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{54}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ReactivateUserResponse) GetDetails() *Details {
@@ -3114,7 +3286,7 @@ type LockUserRequest struct {
 
 func (x *LockUserRequest) Reset() {
 	*x = LockUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[55]
+	mi := &file_signet_v1_user_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3126,7 +3298,7 @@ func (x *LockUserRequest) String() string {
 func (*LockUserRequest) ProtoMessage() {}
 
 func (x *LockUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[55]
+	mi := &file_signet_v1_user_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3139,7 +3311,7 @@ func (x *LockUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockUserRequest.ProtoReflect.Descriptor instead.
 func (*LockUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{55}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *LockUserRequest) GetUserId() string {
@@ -3160,7 +3332,7 @@ type LockUserResponse struct {
 
 func (x *LockUserResponse) Reset() {
 	*x = LockUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[56]
+	mi := &file_signet_v1_user_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3172,7 +3344,7 @@ func (x *LockUserResponse) String() string {
 func (*LockUserResponse) ProtoMessage() {}
 
 func (x *LockUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[56]
+	mi := &file_signet_v1_user_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3185,7 +3357,7 @@ func (x *LockUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockUserResponse.ProtoReflect.Descriptor instead.
 func (*LockUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{56}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LockUserResponse) GetDetails() *Details {
@@ -3206,7 +3378,7 @@ type UnlockUserRequest struct {
 
 func (x *UnlockUserRequest) Reset() {
 	*x = UnlockUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[57]
+	mi := &file_signet_v1_user_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3218,7 +3390,7 @@ func (x *UnlockUserRequest) String() string {
 func (*UnlockUserRequest) ProtoMessage() {}
 
 func (x *UnlockUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[57]
+	mi := &file_signet_v1_user_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3231,7 +3403,7 @@ func (x *UnlockUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlockUserRequest.ProtoReflect.Descriptor instead.
 func (*UnlockUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{57}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *UnlockUserRequest) GetUserId() string {
@@ -3252,7 +3424,7 @@ type UnlockUserResponse struct {
 
 func (x *UnlockUserResponse) Reset() {
 	*x = UnlockUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[58]
+	mi := &file_signet_v1_user_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3264,7 +3436,7 @@ func (x *UnlockUserResponse) String() string {
 func (*UnlockUserResponse) ProtoMessage() {}
 
 func (x *UnlockUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[58]
+	mi := &file_signet_v1_user_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3277,7 +3449,7 @@ func (x *UnlockUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlockUserResponse.ProtoReflect.Descriptor instead.
 func (*UnlockUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{58}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *UnlockUserResponse) GetDetails() *Details {
@@ -3298,7 +3470,7 @@ type RemoveUserRequest struct {
 
 func (x *RemoveUserRequest) Reset() {
 	*x = RemoveUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[59]
+	mi := &file_signet_v1_user_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3482,7 @@ func (x *RemoveUserRequest) String() string {
 func (*RemoveUserRequest) ProtoMessage() {}
 
 func (x *RemoveUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[59]
+	mi := &file_signet_v1_user_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3495,7 @@ func (x *RemoveUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserRequest.ProtoReflect.Descriptor instead.
 func (*RemoveUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{59}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RemoveUserRequest) GetUserId() string {
@@ -3344,7 +3516,7 @@ type RemoveUserResponse struct {
 
 func (x *RemoveUserResponse) Reset() {
 	*x = RemoveUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[60]
+	mi := &file_signet_v1_user_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +3528,7 @@ func (x *RemoveUserResponse) String() string {
 func (*RemoveUserResponse) ProtoMessage() {}
 
 func (x *RemoveUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[60]
+	mi := &file_signet_v1_user_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +3541,7 @@ func (x *RemoveUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserResponse.ProtoReflect.Descriptor instead.
 func (*RemoveUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{60}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RemoveUserResponse) GetDetails() *Details {
@@ -3400,7 +3572,7 @@ type User_Profile struct {
 
 func (x *User_Profile) Reset() {
 	*x = User_Profile{}
-	mi := &file_signet_v1_user_proto_msgTypes[61]
+	mi := &file_signet_v1_user_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3412,7 +3584,7 @@ func (x *User_Profile) String() string {
 func (*User_Profile) ProtoMessage() {}
 
 func (x *User_Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[61]
+	mi := &file_signet_v1_user_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3491,7 +3663,7 @@ type User_Human struct {
 
 func (x *User_Human) Reset() {
 	*x = User_Human{}
-	mi := &file_signet_v1_user_proto_msgTypes[62]
+	mi := &file_signet_v1_user_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3503,7 +3675,7 @@ func (x *User_Human) String() string {
 func (*User_Human) ProtoMessage() {}
 
 func (x *User_Human) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[62]
+	mi := &file_signet_v1_user_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3574,7 +3746,7 @@ type User_Service struct {
 
 func (x *User_Service) Reset() {
 	*x = User_Service{}
-	mi := &file_signet_v1_user_proto_msgTypes[63]
+	mi := &file_signet_v1_user_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3586,7 +3758,7 @@ func (x *User_Service) String() string {
 func (*User_Service) ProtoMessage() {}
 
 func (x *User_Service) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[63]
+	mi := &file_signet_v1_user_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3610,6 +3782,417 @@ func (x *User_Service) GetName() string {
 }
 
 func (x *User_Service) GetDescription() string {
+	if x != nil {
+		return x.Description
+	}
+	return ""
+}
+
+// User is one person.
+type ImportUsersRequest_User struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the caller knows the person by, at most 200 characters. It comes back in
+	// the answer and is not stored.
+	Reference string `protobuf:"bytes,1,opt,name=reference,proto3" json:"reference,omitempty"`
+	// User name, 1 to 200 characters, unique within the organization regardless of
+	// case.
+	UserName string `protobuf:"bytes,2,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
+	// Profile of the person.
+	Profile *SetupOrganizationRequest_Human_Profile `protobuf:"bytes,3,opt,name=profile,proto3" json:"profile,omitempty"`
+	// E-mail address of the person.
+	Email *ImportUsersRequest_User_Email `protobuf:"bytes,4,opt,name=email,proto3" json:"email,omitempty"`
+	// Phone number of the person, if known.
+	Phone *ImportUsersRequest_User_Phone `protobuf:"bytes,5,opt,name=phone,proto3" json:"phone,omitempty"`
+	// Hash of the password, at most 512 characters: argon2id, argon2i, bcrypt,
+	// scrypt or PBKDF2 in the PHC or the modular crypt form, such as
+	// `$2b$12$…` or `$argon2id$v=19$m=19456,t=2,p=1$…`. A hash that would take
+	// too much time or memory to verify is refused. Left out or empty: none.
+	PasswordHash string `protobuf:"bytes,6,opt,name=password_hash,json=passwordHash,proto3" json:"password_hash,omitempty"`
+	// Set it to have the person choose a new password at the first sign-in. It
+	// means nothing without a hash.
+	PasswordChangeRequired bool `protobuf:"varint,7,opt,name=password_change_required,json=passwordChangeRequired,proto3" json:"password_change_required,omitempty"`
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *ImportUsersRequest_User) Reset() {
+	*x = ImportUsersRequest_User{}
+	mi := &file_signet_v1_user_proto_msgTypes[66]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportUsersRequest_User) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportUsersRequest_User) ProtoMessage() {}
+
+func (x *ImportUsersRequest_User) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[66]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportUsersRequest_User.ProtoReflect.Descriptor instead.
+func (*ImportUsersRequest_User) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{17, 0}
+}
+
+func (x *ImportUsersRequest_User) GetReference() string {
+	if x != nil {
+		return x.Reference
+	}
+	return ""
+}
+
+func (x *ImportUsersRequest_User) GetUserName() string {
+	if x != nil {
+		return x.UserName
+	}
+	return ""
+}
+
+func (x *ImportUsersRequest_User) GetProfile() *SetupOrganizationRequest_Human_Profile {
+	if x != nil {
+		return x.Profile
+	}
+	return nil
+}
+
+func (x *ImportUsersRequest_User) GetEmail() *ImportUsersRequest_User_Email {
+	if x != nil {
+		return x.Email
+	}
+	return nil
+}
+
+func (x *ImportUsersRequest_User) GetPhone() *ImportUsersRequest_User_Phone {
+	if x != nil {
+		return x.Phone
+	}
+	return nil
+}
+
+func (x *ImportUsersRequest_User) GetPasswordHash() string {
+	if x != nil {
+		return x.PasswordHash
+	}
+	return ""
+}
+
+func (x *ImportUsersRequest_User) GetPasswordChangeRequired() bool {
+	if x != nil {
+		return x.PasswordChangeRequired
+	}
+	return false
+}
+
+// Email is an e-mail address and what is known about it.
+type ImportUsersRequest_User_Email struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// A plain ASCII address such as `jo@example.com`: an addr-spec of RFC 2822
+	// section 3.4.1, without display name, angle brackets or comments.
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// Set it if the address is known to belong to the person. If not, no mail is
+	// sent to prove it: the person asks for one, see RequestMyEmailCode.
+	Verified      bool `protobuf:"varint,2,opt,name=verified,proto3" json:"verified,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportUsersRequest_User_Email) Reset() {
+	*x = ImportUsersRequest_User_Email{}
+	mi := &file_signet_v1_user_proto_msgTypes[67]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportUsersRequest_User_Email) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportUsersRequest_User_Email) ProtoMessage() {}
+
+func (x *ImportUsersRequest_User_Email) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[67]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportUsersRequest_User_Email.ProtoReflect.Descriptor instead.
+func (*ImportUsersRequest_User_Email) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{17, 0, 0}
+}
+
+func (x *ImportUsersRequest_User_Email) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *ImportUsersRequest_User_Email) GetVerified() bool {
+	if x != nil {
+		return x.Verified
+	}
+	return false
+}
+
+// Phone is a phone number and what is known about it.
+type ImportUsersRequest_User_Phone struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// International number such as `+41-44-555-01-23`, 1 to 50 characters: a
+	// global number of RFC 3966, which has no spaces.
+	Number string `protobuf:"bytes,1,opt,name=number,proto3" json:"number,omitempty"`
+	// Set it if the number is known to belong to the person.
+	Verified      bool `protobuf:"varint,2,opt,name=verified,proto3" json:"verified,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportUsersRequest_User_Phone) Reset() {
+	*x = ImportUsersRequest_User_Phone{}
+	mi := &file_signet_v1_user_proto_msgTypes[68]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportUsersRequest_User_Phone) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportUsersRequest_User_Phone) ProtoMessage() {}
+
+func (x *ImportUsersRequest_User_Phone) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[68]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportUsersRequest_User_Phone.ProtoReflect.Descriptor instead.
+func (*ImportUsersRequest_User_Phone) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{17, 0, 1}
+}
+
+func (x *ImportUsersRequest_User_Phone) GetNumber() string {
+	if x != nil {
+		return x.Number
+	}
+	return ""
+}
+
+func (x *ImportUsersRequest_User_Phone) GetVerified() bool {
+	if x != nil {
+		return x.Verified
+	}
+	return false
+}
+
+// Result is what became of one of them.
+type ImportUsersResponse_Result struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What the caller knows the person by, as sent.
+	Reference string `protobuf:"bytes,1,opt,name=reference,proto3" json:"reference,omitempty"`
+	// Identifier of the new user. Empty: there is none.
+	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// Details of the new user.
+	Details *Details `protobuf:"bytes,3,opt,name=details,proto3" json:"details,omitempty"`
+	// Why there is none. Without an error the user was created.
+	Error         *ImportUsersResponse_Error `protobuf:"bytes,4,opt,name=error,proto3" json:"error,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportUsersResponse_Result) Reset() {
+	*x = ImportUsersResponse_Result{}
+	mi := &file_signet_v1_user_proto_msgTypes[69]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportUsersResponse_Result) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportUsersResponse_Result) ProtoMessage() {}
+
+func (x *ImportUsersResponse_Result) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[69]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportUsersResponse_Result.ProtoReflect.Descriptor instead.
+func (*ImportUsersResponse_Result) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{18, 0}
+}
+
+func (x *ImportUsersResponse_Result) GetReference() string {
+	if x != nil {
+		return x.Reference
+	}
+	return ""
+}
+
+func (x *ImportUsersResponse_Result) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *ImportUsersResponse_Result) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *ImportUsersResponse_Result) GetError() *ImportUsersResponse_Error {
+	if x != nil {
+		return x.Error
+	}
+	return nil
+}
+
+// Error says why somebody was not imported, in the words of every other error.
+type ImportUsersResponse_Error struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Stable name of the cause, such as `USER_NAME_TAKEN` or `INVALID_REQUEST`.
+	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
+	// What to do about it.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// The fields that are wrong, where it is about fields.
+	FieldViolations []*ImportUsersResponse_Error_Violation `protobuf:"bytes,3,rep,name=field_violations,json=fieldViolations,proto3" json:"field_violations,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
+}
+
+func (x *ImportUsersResponse_Error) Reset() {
+	*x = ImportUsersResponse_Error{}
+	mi := &file_signet_v1_user_proto_msgTypes[70]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportUsersResponse_Error) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportUsersResponse_Error) ProtoMessage() {}
+
+func (x *ImportUsersResponse_Error) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[70]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportUsersResponse_Error.ProtoReflect.Descriptor instead.
+func (*ImportUsersResponse_Error) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{18, 1}
+}
+
+func (x *ImportUsersResponse_Error) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ImportUsersResponse_Error) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *ImportUsersResponse_Error) GetFieldViolations() []*ImportUsersResponse_Error_Violation {
+	if x != nil {
+		return x.FieldViolations
+	}
+	return nil
+}
+
+// Violation is a field that breaks its rule.
+type ImportUsersResponse_Error_Violation struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Path of the field within the user, such as `email.address`.
+	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
+	// What the field wants.
+	Description   string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImportUsersResponse_Error_Violation) Reset() {
+	*x = ImportUsersResponse_Error_Violation{}
+	mi := &file_signet_v1_user_proto_msgTypes[71]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImportUsersResponse_Error_Violation) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImportUsersResponse_Error_Violation) ProtoMessage() {}
+
+func (x *ImportUsersResponse_Error_Violation) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[71]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImportUsersResponse_Error_Violation.ProtoReflect.Descriptor instead.
+func (*ImportUsersResponse_Error_Violation) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{18, 1, 0}
+}
+
+func (x *ImportUsersResponse_Error_Violation) GetField() string {
+	if x != nil {
+		return x.Field
+	}
+	return ""
+}
+
+func (x *ImportUsersResponse_Error_Violation) GetDescription() string {
 	if x != nil {
 		return x.Description
 	}
@@ -3713,7 +4296,42 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x12no_change_required\x18\x06 \x01(\bR\x10noChangeRequired\"]\n" +
 	"\x14AddHumanUserResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\"\x8c\x01\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"\xc0\x05\n" +
+	"\x12ImportUsersRequest\x123\n" +
+	"\x04mode\x18\x01 \x01(\x0e2\x15.signet.v1.ImportModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\x12J\n" +
+	"\x05users\x18\x02 \x03(\v2\".signet.v1.ImportUsersRequest.UserB\x10\xbaH\r\x92\x01\n" +
+	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\x05users\x1a\xa8\x04\n" +
+	"\x04User\x12&\n" +
+	"\treference\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\treference\x12'\n" +
+	"\tuser_name\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12S\n" +
+	"\aprofile\x18\x03 \x01(\v21.signet.v1.SetupOrganizationRequest.Human.ProfileB\x06\xbaH\x03\xc8\x01\x01R\aprofile\x12F\n" +
+	"\x05email\x18\x04 \x01(\v2(.signet.v1.ImportUsersRequest.User.EmailB\x06\xbaH\x03\xc8\x01\x01R\x05email\x12>\n" +
+	"\x05phone\x18\x05 \x01(\v2(.signet.v1.ImportUsersRequest.User.PhoneR\x05phone\x12(\n" +
+	"\rpassword_hash\x18\x06 \x01(\tB\x03\x80\x01\x01R\fpasswordHash\x128\n" +
+	"\x18password_change_required\x18\a \x01(\bR\x16passwordChangeRequired\x1aF\n" +
+	"\x05Email\x12!\n" +
+	"\aaddress\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\aaddress\x12\x1a\n" +
+	"\bverified\x18\x02 \x01(\bR\bverified\x1aF\n" +
+	"\x05Phone\x12!\n" +
+	"\x06number\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\x06number\x12\x1a\n" +
+	"\bverified\x18\x02 \x01(\bR\bverified\"\x94\x04\n" +
+	"\x13ImportUsersResponse\x12?\n" +
+	"\aresults\x18\x01 \x03(\v2%.signet.v1.ImportUsersResponse.ResultR\aresults\x12\x1a\n" +
+	"\bimported\x18\x02 \x01(\x05R\bimported\x12\x18\n" +
+	"\arefused\x18\x03 \x01(\x05R\arefused\x1a\xa9\x01\n" +
+	"\x06Result\x12\x1c\n" +
+	"\treference\x18\x01 \x01(\tR\treference\x12\x17\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12,\n" +
+	"\adetails\x18\x03 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12:\n" +
+	"\x05error\x18\x04 \x01(\v2$.signet.v1.ImportUsersResponse.ErrorR\x05error\x1a\xd9\x01\n" +
+	"\x05Error\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12Y\n" +
+	"\x10field_violations\x18\x03 \x03(\v2..signet.v1.ImportUsersResponse.Error.ViolationR\x0ffieldViolations\x1aC\n" +
+	"\tViolation\x12\x14\n" +
+	"\x05field\x18\x01 \x01(\tR\x05field\x12 \n" +
+	"\vdescription\x18\x02 \x01(\tR\vdescription\"\x8c\x01\n" +
 	"\x15AddServiceUserRequest\x12'\n" +
 	"\tuser_name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12\x1e\n" +
@@ -3837,11 +4455,16 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x11RemoveUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"B\n" +
 	"\x12RemoveUserResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*Q\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*[\n" +
+	"\n" +
+	"ImportMode\x12\x1b\n" +
+	"\x17IMPORT_MODE_UNSPECIFIED\x10\x00\x12\x16\n" +
+	"\x12IMPORT_MODE_ATOMIC\x10\x01\x12\x18\n" +
+	"\x14IMPORT_MODE_PER_ITEM\x10\x02*Q\n" +
 	"\bUserType\x12\x19\n" +
 	"\x15USER_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fUSER_TYPE_HUMAN\x10\x01\x12\x15\n" +
-	"\x11USER_TYPE_SERVICE\x10\x022\xb6 \n" +
+	"\x11USER_TYPE_SERVICE\x10\x022\xbc!\n" +
 	"\vUserService\x12\x83\x01\n" +
 	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\")\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xa0\x01\n" +
 	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"F\xaa\xbb\x18\x1b \x020\x01\n" +
@@ -3854,7 +4477,10 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/{user_id}\x12\x7f\n" +
 	"\fAddHumanUser\x12\x1e.signet.v1.AddHumanUserRequest\x1a\x1f.signet.v1.AddHumanUserResponse\".\xaa\xbb\x18\x10 \x028\x01\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/users/human\x12\x87\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/users/human\x12\x83\x01\n" +
+	"\vImportUsers\x12\x1d.signet.v1.ImportUsersRequest\x1a\x1e.signet.v1.ImportUsersResponse\"5\xaa\xbb\x18\x15 \x028\x01X\x80\x80\x80\x02\n" +
+	"\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/_import\x12\x87\x01\n" +
 	"\x0eAddServiceUser\x12 .signet.v1.AddServiceUserRequest\x1a!.signet.v1.AddServiceUserResponse\"0\xaa\xbb\x18\x10 \x028\x01\n" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/service\x12j\n" +
@@ -3923,190 +4549,210 @@ func file_signet_v1_user_proto_rawDescGZIP() []byte {
 	return file_signet_v1_user_proto_rawDescData
 }
 
-var file_signet_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
+var file_signet_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
+var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
 var file_signet_v1_user_proto_goTypes = []any{
-	(UserType)(0),                                  // 0: signet.v1.UserType
-	(User_State)(0),                                // 1: signet.v1.User.State
-	(*User)(nil),                                   // 2: signet.v1.User
-	(*UpdateMyProfileRequest)(nil),                 // 3: signet.v1.UpdateMyProfileRequest
-	(*UpdateMyProfileResponse)(nil),                // 4: signet.v1.UpdateMyProfileResponse
-	(*SetUserPasswordRequest)(nil),                 // 5: signet.v1.SetUserPasswordRequest
-	(*SetUserPasswordResponse)(nil),                // 6: signet.v1.SetUserPasswordResponse
-	(*ChangeMyPasswordRequest)(nil),                // 7: signet.v1.ChangeMyPasswordRequest
-	(*ChangeMyPasswordResponse)(nil),               // 8: signet.v1.ChangeMyPasswordResponse
-	(*RequestPasswordResetRequest)(nil),            // 9: signet.v1.RequestPasswordResetRequest
-	(*RequestPasswordResetResponse)(nil),           // 10: signet.v1.RequestPasswordResetResponse
-	(*ResetPasswordRequest)(nil),                   // 11: signet.v1.ResetPasswordRequest
-	(*ResetPasswordResponse)(nil),                  // 12: signet.v1.ResetPasswordResponse
-	(*GetMyUserRequest)(nil),                       // 13: signet.v1.GetMyUserRequest
-	(*GetMyUserResponse)(nil),                      // 14: signet.v1.GetMyUserResponse
-	(*GetUserRequest)(nil),                         // 15: signet.v1.GetUserRequest
-	(*GetUserResponse)(nil),                        // 16: signet.v1.GetUserResponse
-	(*AddHumanUserRequest)(nil),                    // 17: signet.v1.AddHumanUserRequest
-	(*AddHumanUserResponse)(nil),                   // 18: signet.v1.AddHumanUserResponse
-	(*AddServiceUserRequest)(nil),                  // 19: signet.v1.AddServiceUserRequest
-	(*AddServiceUserResponse)(nil),                 // 20: signet.v1.AddServiceUserResponse
-	(*ListUsersRequest)(nil),                       // 21: signet.v1.ListUsersRequest
-	(*ListUsersResponse)(nil),                      // 22: signet.v1.ListUsersResponse
-	(*UpdateUserProfileRequest)(nil),               // 23: signet.v1.UpdateUserProfileRequest
-	(*UpdateUserProfileResponse)(nil),              // 24: signet.v1.UpdateUserProfileResponse
-	(*UpdateServiceUserRequest)(nil),               // 25: signet.v1.UpdateServiceUserRequest
-	(*UpdateServiceUserResponse)(nil),              // 26: signet.v1.UpdateServiceUserResponse
-	(*SetUserNameRequest)(nil),                     // 27: signet.v1.SetUserNameRequest
-	(*SetUserNameResponse)(nil),                    // 28: signet.v1.SetUserNameResponse
-	(*SetUserEmailRequest)(nil),                    // 29: signet.v1.SetUserEmailRequest
-	(*SetUserEmailResponse)(nil),                   // 30: signet.v1.SetUserEmailResponse
-	(*CreateEmailCodeRequest)(nil),                 // 31: signet.v1.CreateEmailCodeRequest
-	(*CreateEmailCodeResponse)(nil),                // 32: signet.v1.CreateEmailCodeResponse
-	(*SetMyEmailRequest)(nil),                      // 33: signet.v1.SetMyEmailRequest
-	(*SetMyEmailResponse)(nil),                     // 34: signet.v1.SetMyEmailResponse
-	(*RequestMyEmailCodeRequest)(nil),              // 35: signet.v1.RequestMyEmailCodeRequest
-	(*RequestMyEmailCodeResponse)(nil),             // 36: signet.v1.RequestMyEmailCodeResponse
-	(*VerifyMyEmailRequest)(nil),                   // 37: signet.v1.VerifyMyEmailRequest
-	(*VerifyMyEmailResponse)(nil),                  // 38: signet.v1.VerifyMyEmailResponse
-	(*SetUserPhoneRequest)(nil),                    // 39: signet.v1.SetUserPhoneRequest
-	(*SetUserPhoneResponse)(nil),                   // 40: signet.v1.SetUserPhoneResponse
-	(*CreatePhoneCodeRequest)(nil),                 // 41: signet.v1.CreatePhoneCodeRequest
-	(*CreatePhoneCodeResponse)(nil),                // 42: signet.v1.CreatePhoneCodeResponse
-	(*SetMyPhoneRequest)(nil),                      // 43: signet.v1.SetMyPhoneRequest
-	(*SetMyPhoneResponse)(nil),                     // 44: signet.v1.SetMyPhoneResponse
-	(*RequestMyPhoneCodeRequest)(nil),              // 45: signet.v1.RequestMyPhoneCodeRequest
-	(*RequestMyPhoneCodeResponse)(nil),             // 46: signet.v1.RequestMyPhoneCodeResponse
-	(*VerifyMyPhoneRequest)(nil),                   // 47: signet.v1.VerifyMyPhoneRequest
-	(*VerifyMyPhoneResponse)(nil),                  // 48: signet.v1.VerifyMyPhoneResponse
-	(*RemoveUserPhoneRequest)(nil),                 // 49: signet.v1.RemoveUserPhoneRequest
-	(*RemoveUserPhoneResponse)(nil),                // 50: signet.v1.RemoveUserPhoneResponse
-	(*RemoveMyPhoneRequest)(nil),                   // 51: signet.v1.RemoveMyPhoneRequest
-	(*RemoveMyPhoneResponse)(nil),                  // 52: signet.v1.RemoveMyPhoneResponse
-	(*DeactivateUserRequest)(nil),                  // 53: signet.v1.DeactivateUserRequest
-	(*DeactivateUserResponse)(nil),                 // 54: signet.v1.DeactivateUserResponse
-	(*ReactivateUserRequest)(nil),                  // 55: signet.v1.ReactivateUserRequest
-	(*ReactivateUserResponse)(nil),                 // 56: signet.v1.ReactivateUserResponse
-	(*LockUserRequest)(nil),                        // 57: signet.v1.LockUserRequest
-	(*LockUserResponse)(nil),                       // 58: signet.v1.LockUserResponse
-	(*UnlockUserRequest)(nil),                      // 59: signet.v1.UnlockUserRequest
-	(*UnlockUserResponse)(nil),                     // 60: signet.v1.UnlockUserResponse
-	(*RemoveUserRequest)(nil),                      // 61: signet.v1.RemoveUserRequest
-	(*RemoveUserResponse)(nil),                     // 62: signet.v1.RemoveUserResponse
-	(*User_Profile)(nil),                           // 63: signet.v1.User.Profile
-	(*User_Human)(nil),                             // 64: signet.v1.User.Human
-	(*User_Service)(nil),                           // 65: signet.v1.User.Service
-	(*Details)(nil),                                // 66: signet.v1.Details
-	(Gender)(0),                                    // 67: signet.v1.Gender
-	(*SetupOrganizationRequest_Human_Profile)(nil), // 68: signet.v1.SetupOrganizationRequest.Human.Profile
-	(*SetupOrganizationRequest_Human_Email)(nil),   // 69: signet.v1.SetupOrganizationRequest.Human.Email
-	(*SetupOrganizationRequest_Human_Phone)(nil),   // 70: signet.v1.SetupOrganizationRequest.Human.Phone
-	(*timestamppb.Timestamp)(nil),                  // 71: google.protobuf.Timestamp
+	(ImportMode)(0),                                // 0: signet.v1.ImportMode
+	(UserType)(0),                                  // 1: signet.v1.UserType
+	(User_State)(0),                                // 2: signet.v1.User.State
+	(*User)(nil),                                   // 3: signet.v1.User
+	(*UpdateMyProfileRequest)(nil),                 // 4: signet.v1.UpdateMyProfileRequest
+	(*UpdateMyProfileResponse)(nil),                // 5: signet.v1.UpdateMyProfileResponse
+	(*SetUserPasswordRequest)(nil),                 // 6: signet.v1.SetUserPasswordRequest
+	(*SetUserPasswordResponse)(nil),                // 7: signet.v1.SetUserPasswordResponse
+	(*ChangeMyPasswordRequest)(nil),                // 8: signet.v1.ChangeMyPasswordRequest
+	(*ChangeMyPasswordResponse)(nil),               // 9: signet.v1.ChangeMyPasswordResponse
+	(*RequestPasswordResetRequest)(nil),            // 10: signet.v1.RequestPasswordResetRequest
+	(*RequestPasswordResetResponse)(nil),           // 11: signet.v1.RequestPasswordResetResponse
+	(*ResetPasswordRequest)(nil),                   // 12: signet.v1.ResetPasswordRequest
+	(*ResetPasswordResponse)(nil),                  // 13: signet.v1.ResetPasswordResponse
+	(*GetMyUserRequest)(nil),                       // 14: signet.v1.GetMyUserRequest
+	(*GetMyUserResponse)(nil),                      // 15: signet.v1.GetMyUserResponse
+	(*GetUserRequest)(nil),                         // 16: signet.v1.GetUserRequest
+	(*GetUserResponse)(nil),                        // 17: signet.v1.GetUserResponse
+	(*AddHumanUserRequest)(nil),                    // 18: signet.v1.AddHumanUserRequest
+	(*AddHumanUserResponse)(nil),                   // 19: signet.v1.AddHumanUserResponse
+	(*ImportUsersRequest)(nil),                     // 20: signet.v1.ImportUsersRequest
+	(*ImportUsersResponse)(nil),                    // 21: signet.v1.ImportUsersResponse
+	(*AddServiceUserRequest)(nil),                  // 22: signet.v1.AddServiceUserRequest
+	(*AddServiceUserResponse)(nil),                 // 23: signet.v1.AddServiceUserResponse
+	(*ListUsersRequest)(nil),                       // 24: signet.v1.ListUsersRequest
+	(*ListUsersResponse)(nil),                      // 25: signet.v1.ListUsersResponse
+	(*UpdateUserProfileRequest)(nil),               // 26: signet.v1.UpdateUserProfileRequest
+	(*UpdateUserProfileResponse)(nil),              // 27: signet.v1.UpdateUserProfileResponse
+	(*UpdateServiceUserRequest)(nil),               // 28: signet.v1.UpdateServiceUserRequest
+	(*UpdateServiceUserResponse)(nil),              // 29: signet.v1.UpdateServiceUserResponse
+	(*SetUserNameRequest)(nil),                     // 30: signet.v1.SetUserNameRequest
+	(*SetUserNameResponse)(nil),                    // 31: signet.v1.SetUserNameResponse
+	(*SetUserEmailRequest)(nil),                    // 32: signet.v1.SetUserEmailRequest
+	(*SetUserEmailResponse)(nil),                   // 33: signet.v1.SetUserEmailResponse
+	(*CreateEmailCodeRequest)(nil),                 // 34: signet.v1.CreateEmailCodeRequest
+	(*CreateEmailCodeResponse)(nil),                // 35: signet.v1.CreateEmailCodeResponse
+	(*SetMyEmailRequest)(nil),                      // 36: signet.v1.SetMyEmailRequest
+	(*SetMyEmailResponse)(nil),                     // 37: signet.v1.SetMyEmailResponse
+	(*RequestMyEmailCodeRequest)(nil),              // 38: signet.v1.RequestMyEmailCodeRequest
+	(*RequestMyEmailCodeResponse)(nil),             // 39: signet.v1.RequestMyEmailCodeResponse
+	(*VerifyMyEmailRequest)(nil),                   // 40: signet.v1.VerifyMyEmailRequest
+	(*VerifyMyEmailResponse)(nil),                  // 41: signet.v1.VerifyMyEmailResponse
+	(*SetUserPhoneRequest)(nil),                    // 42: signet.v1.SetUserPhoneRequest
+	(*SetUserPhoneResponse)(nil),                   // 43: signet.v1.SetUserPhoneResponse
+	(*CreatePhoneCodeRequest)(nil),                 // 44: signet.v1.CreatePhoneCodeRequest
+	(*CreatePhoneCodeResponse)(nil),                // 45: signet.v1.CreatePhoneCodeResponse
+	(*SetMyPhoneRequest)(nil),                      // 46: signet.v1.SetMyPhoneRequest
+	(*SetMyPhoneResponse)(nil),                     // 47: signet.v1.SetMyPhoneResponse
+	(*RequestMyPhoneCodeRequest)(nil),              // 48: signet.v1.RequestMyPhoneCodeRequest
+	(*RequestMyPhoneCodeResponse)(nil),             // 49: signet.v1.RequestMyPhoneCodeResponse
+	(*VerifyMyPhoneRequest)(nil),                   // 50: signet.v1.VerifyMyPhoneRequest
+	(*VerifyMyPhoneResponse)(nil),                  // 51: signet.v1.VerifyMyPhoneResponse
+	(*RemoveUserPhoneRequest)(nil),                 // 52: signet.v1.RemoveUserPhoneRequest
+	(*RemoveUserPhoneResponse)(nil),                // 53: signet.v1.RemoveUserPhoneResponse
+	(*RemoveMyPhoneRequest)(nil),                   // 54: signet.v1.RemoveMyPhoneRequest
+	(*RemoveMyPhoneResponse)(nil),                  // 55: signet.v1.RemoveMyPhoneResponse
+	(*DeactivateUserRequest)(nil),                  // 56: signet.v1.DeactivateUserRequest
+	(*DeactivateUserResponse)(nil),                 // 57: signet.v1.DeactivateUserResponse
+	(*ReactivateUserRequest)(nil),                  // 58: signet.v1.ReactivateUserRequest
+	(*ReactivateUserResponse)(nil),                 // 59: signet.v1.ReactivateUserResponse
+	(*LockUserRequest)(nil),                        // 60: signet.v1.LockUserRequest
+	(*LockUserResponse)(nil),                       // 61: signet.v1.LockUserResponse
+	(*UnlockUserRequest)(nil),                      // 62: signet.v1.UnlockUserRequest
+	(*UnlockUserResponse)(nil),                     // 63: signet.v1.UnlockUserResponse
+	(*RemoveUserRequest)(nil),                      // 64: signet.v1.RemoveUserRequest
+	(*RemoveUserResponse)(nil),                     // 65: signet.v1.RemoveUserResponse
+	(*User_Profile)(nil),                           // 66: signet.v1.User.Profile
+	(*User_Human)(nil),                             // 67: signet.v1.User.Human
+	(*User_Service)(nil),                           // 68: signet.v1.User.Service
+	(*ImportUsersRequest_User)(nil),                // 69: signet.v1.ImportUsersRequest.User
+	(*ImportUsersRequest_User_Email)(nil),          // 70: signet.v1.ImportUsersRequest.User.Email
+	(*ImportUsersRequest_User_Phone)(nil),          // 71: signet.v1.ImportUsersRequest.User.Phone
+	(*ImportUsersResponse_Result)(nil),             // 72: signet.v1.ImportUsersResponse.Result
+	(*ImportUsersResponse_Error)(nil),              // 73: signet.v1.ImportUsersResponse.Error
+	(*ImportUsersResponse_Error_Violation)(nil),    // 74: signet.v1.ImportUsersResponse.Error.Violation
+	(*Details)(nil),                                // 75: signet.v1.Details
+	(Gender)(0),                                    // 76: signet.v1.Gender
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 77: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 78: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 79: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*timestamppb.Timestamp)(nil),                  // 80: google.protobuf.Timestamp
 }
 var file_signet_v1_user_proto_depIdxs = []int32{
-	66, // 0: signet.v1.User.details:type_name -> signet.v1.Details
-	1,  // 1: signet.v1.User.state:type_name -> signet.v1.User.State
-	64, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
-	65, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
-	67, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
-	66, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
-	66, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
-	66, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
-	66, // 8: signet.v1.ResetPasswordResponse.details:type_name -> signet.v1.Details
-	2,  // 9: signet.v1.GetMyUserResponse.user:type_name -> signet.v1.User
-	2,  // 10: signet.v1.GetUserResponse.user:type_name -> signet.v1.User
-	68, // 11: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	69, // 12: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
-	70, // 13: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
-	66, // 14: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
-	66, // 15: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
-	1,  // 16: signet.v1.ListUsersRequest.state:type_name -> signet.v1.User.State
-	0,  // 17: signet.v1.ListUsersRequest.type:type_name -> signet.v1.UserType
-	2,  // 18: signet.v1.ListUsersResponse.users:type_name -> signet.v1.User
-	67, // 19: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
-	66, // 20: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
-	66, // 21: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
-	66, // 22: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
-	66, // 23: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
-	71, // 24: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	66, // 25: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
-	71, // 26: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	66, // 27: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
-	66, // 28: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
-	71, // 29: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	66, // 30: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
-	71, // 31: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	66, // 32: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
-	66, // 33: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
-	66, // 34: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
-	66, // 35: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
-	66, // 36: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
-	66, // 37: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
-	66, // 38: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
-	66, // 39: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
-	67, // 40: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
-	63, // 41: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
-	3,  // 42: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
-	5,  // 43: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
-	7,  // 44: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
-	9,  // 45: signet.v1.UserService.RequestPasswordReset:input_type -> signet.v1.RequestPasswordResetRequest
-	11, // 46: signet.v1.UserService.ResetPassword:input_type -> signet.v1.ResetPasswordRequest
-	13, // 47: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
-	15, // 48: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
-	17, // 49: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
-	19, // 50: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
-	21, // 51: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
-	23, // 52: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
-	25, // 53: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
-	27, // 54: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
-	29, // 55: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
-	31, // 56: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
-	33, // 57: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
-	35, // 58: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
-	37, // 59: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
-	39, // 60: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
-	41, // 61: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
-	43, // 62: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
-	45, // 63: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
-	47, // 64: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
-	49, // 65: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
-	51, // 66: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
-	53, // 67: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
-	55, // 68: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
-	57, // 69: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
-	59, // 70: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
-	61, // 71: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
-	4,  // 72: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
-	6,  // 73: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
-	8,  // 74: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
-	10, // 75: signet.v1.UserService.RequestPasswordReset:output_type -> signet.v1.RequestPasswordResetResponse
-	12, // 76: signet.v1.UserService.ResetPassword:output_type -> signet.v1.ResetPasswordResponse
-	14, // 77: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
-	16, // 78: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
-	18, // 79: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
-	20, // 80: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
-	22, // 81: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
-	24, // 82: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
-	26, // 83: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
-	28, // 84: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
-	30, // 85: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
-	32, // 86: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
-	34, // 87: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
-	36, // 88: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
-	38, // 89: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
-	40, // 90: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
-	42, // 91: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
-	44, // 92: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
-	46, // 93: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
-	48, // 94: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
-	50, // 95: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
-	52, // 96: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
-	54, // 97: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
-	56, // 98: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
-	58, // 99: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
-	60, // 100: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
-	62, // 101: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
-	72, // [72:102] is the sub-list for method output_type
-	42, // [42:72] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	75, // 0: signet.v1.User.details:type_name -> signet.v1.Details
+	2,  // 1: signet.v1.User.state:type_name -> signet.v1.User.State
+	67, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
+	68, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
+	76, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
+	75, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
+	75, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
+	75, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
+	75, // 8: signet.v1.ResetPasswordResponse.details:type_name -> signet.v1.Details
+	3,  // 9: signet.v1.GetMyUserResponse.user:type_name -> signet.v1.User
+	3,  // 10: signet.v1.GetUserResponse.user:type_name -> signet.v1.User
+	77, // 11: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	78, // 12: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	79, // 13: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	75, // 14: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
+	0,  // 15: signet.v1.ImportUsersRequest.mode:type_name -> signet.v1.ImportMode
+	69, // 16: signet.v1.ImportUsersRequest.users:type_name -> signet.v1.ImportUsersRequest.User
+	72, // 17: signet.v1.ImportUsersResponse.results:type_name -> signet.v1.ImportUsersResponse.Result
+	75, // 18: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
+	2,  // 19: signet.v1.ListUsersRequest.state:type_name -> signet.v1.User.State
+	1,  // 20: signet.v1.ListUsersRequest.type:type_name -> signet.v1.UserType
+	3,  // 21: signet.v1.ListUsersResponse.users:type_name -> signet.v1.User
+	76, // 22: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
+	75, // 23: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
+	75, // 24: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
+	75, // 25: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
+	75, // 26: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
+	80, // 27: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	75, // 28: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
+	80, // 29: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	75, // 30: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
+	75, // 31: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
+	80, // 32: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	75, // 33: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
+	80, // 34: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	75, // 35: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
+	75, // 36: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
+	75, // 37: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
+	75, // 38: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
+	75, // 39: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
+	75, // 40: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
+	75, // 41: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
+	75, // 42: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
+	76, // 43: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
+	66, // 44: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
+	77, // 45: signet.v1.ImportUsersRequest.User.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	70, // 46: signet.v1.ImportUsersRequest.User.email:type_name -> signet.v1.ImportUsersRequest.User.Email
+	71, // 47: signet.v1.ImportUsersRequest.User.phone:type_name -> signet.v1.ImportUsersRequest.User.Phone
+	75, // 48: signet.v1.ImportUsersResponse.Result.details:type_name -> signet.v1.Details
+	73, // 49: signet.v1.ImportUsersResponse.Result.error:type_name -> signet.v1.ImportUsersResponse.Error
+	74, // 50: signet.v1.ImportUsersResponse.Error.field_violations:type_name -> signet.v1.ImportUsersResponse.Error.Violation
+	4,  // 51: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
+	6,  // 52: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
+	8,  // 53: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
+	10, // 54: signet.v1.UserService.RequestPasswordReset:input_type -> signet.v1.RequestPasswordResetRequest
+	12, // 55: signet.v1.UserService.ResetPassword:input_type -> signet.v1.ResetPasswordRequest
+	14, // 56: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
+	16, // 57: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
+	18, // 58: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
+	20, // 59: signet.v1.UserService.ImportUsers:input_type -> signet.v1.ImportUsersRequest
+	22, // 60: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
+	24, // 61: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
+	26, // 62: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
+	28, // 63: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
+	30, // 64: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
+	32, // 65: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
+	34, // 66: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
+	36, // 67: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
+	38, // 68: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
+	40, // 69: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
+	42, // 70: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
+	44, // 71: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
+	46, // 72: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
+	48, // 73: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
+	50, // 74: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
+	52, // 75: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
+	54, // 76: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
+	56, // 77: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
+	58, // 78: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
+	60, // 79: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
+	62, // 80: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
+	64, // 81: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
+	5,  // 82: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
+	7,  // 83: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
+	9,  // 84: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
+	11, // 85: signet.v1.UserService.RequestPasswordReset:output_type -> signet.v1.RequestPasswordResetResponse
+	13, // 86: signet.v1.UserService.ResetPassword:output_type -> signet.v1.ResetPasswordResponse
+	15, // 87: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
+	17, // 88: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
+	19, // 89: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
+	21, // 90: signet.v1.UserService.ImportUsers:output_type -> signet.v1.ImportUsersResponse
+	23, // 91: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
+	25, // 92: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
+	27, // 93: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
+	29, // 94: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
+	31, // 95: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
+	33, // 96: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
+	35, // 97: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
+	37, // 98: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
+	39, // 99: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
+	41, // 100: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
+	43, // 101: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
+	45, // 102: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
+	47, // 103: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
+	49, // 104: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
+	51, // 105: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
+	53, // 106: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
+	55, // 107: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
+	57, // 108: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
+	59, // 109: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
+	61, // 110: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
+	63, // 111: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
+	65, // 112: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
+	82, // [82:113] is the sub-list for method output_type
+	51, // [51:82] is the sub-list for method input_type
+	51, // [51:51] is the sub-list for extension type_name
+	51, // [51:51] is the sub-list for extension extendee
+	0,  // [0:51] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_user_proto_init() }
@@ -4122,14 +4768,14 @@ func file_signet_v1_user_proto_init() {
 		(*User_Service_)(nil),
 	}
 	file_signet_v1_user_proto_msgTypes[1].OneofWrappers = []any{}
-	file_signet_v1_user_proto_msgTypes[21].OneofWrappers = []any{}
+	file_signet_v1_user_proto_msgTypes[23].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_user_proto_rawDesc), len(file_signet_v1_user_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   64,
+			NumEnums:      3,
+			NumMessages:   72,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

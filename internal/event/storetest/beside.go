@@ -17,6 +17,7 @@ var besideChecks = []check{
 	{name: "rows are put, changed and dropped with the command", test: rowLife},
 	{name: "a row past its expiry counts as absent and can be put again", test: rowExpiry},
 	{name: "who proves to be somebody comes with the organization and the secret of this moment", test: provers},
+	{name: "deliveries are read in the order of their keys", test: rowsInOrder},
 	{name: "what cannot be stored keeps nobody else from an answer", test: unstorable},
 	{name: "tokens are put, advanced and dropped", test: tokenLife},
 	{name: "tokens are extended, and dropped by family and by application", test: tokenFamilies},
@@ -24,6 +25,46 @@ var besideChecks = []check{
 	{name: "a token that was dropped does not come back", test: droppedToken},
 	{name: "a bearer comes with the user and the organization", test: bearer},
 	{name: "bearers that are asked for together each get their own", test: manyBearers},
+}
+
+// rowsInOrder: in the order of bytes, whatever the database thinks of upper case and punctuation.
+func rowsInOrder(t *testing.T, e *env) {
+	n := e.open(t)
+	for _, key := range []string{"a/o/b", "a/o/B", "a/o/_", "a/o/b-c", "a/o/bc", "a/o", "a/o/", "a/o0", "b/o/a", "a/h"} {
+		must(t, n, event.Command{Decide: func(tx *event.Tx) error {
+			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Deliveries, Key: key}, Value: []byte("value of " + key), Expires: 0})
+			return nil
+		}})
+	}
+	for _, c := range []struct {
+		prefix, after string
+		limit         int
+		want          string
+	}{
+		{"a/o/", "", 10, "[a/o/ a/o/B a/o/_ a/o/b a/o/b-c a/o/bc]"},
+		{"a/o/", "a/o/_", 2, "[a/o/b a/o/b-c]"},
+		{"a/o/", "a/o/bc", 2, "[]"},
+		{"b", "", 10, "[b/o/a]"},
+		{"c", "", 10, "[]"},
+		{"", "a/o0", 10, "[b/o/a]"},
+	} {
+		rows, err := n.RowsOf(t.Context(), event.Deliveries, c.prefix, c.after, c.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []string{}
+		for _, r := range rows {
+			if got = append(got, r.Key); string(r.Value) != "value of "+r.Key || r.Shelf != event.Deliveries {
+				t.Errorf("%+v", r)
+			}
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%q behind %q: %v, want %s", c.prefix, c.after, got, c.want)
+		}
+	}
+	if _, err := n.RowsOf(t.Context(), event.Followers, "", "", 1); err == nil {
+		t.Error("a shelf without an order is read in order")
+	}
 }
 
 func rowLife(t *testing.T, e *env) {

@@ -18,6 +18,7 @@ var logChecks = []check{
 	{name: "a read on another node right after a write sees it", test: readAfterWriteElsewhere, nodes: true},
 	{name: "reads find nothing without an error", test: nothingFound},
 	{name: "objects are found by their lookup column", test: lookup},
+	{name: "the events of one object are read from any of them on", test: eventsOfOne},
 	{name: "an object counts its events from one and remembers when it began", test: sequenceAndTimes},
 	{name: "a clock that is set back does not turn history around", test: clockSetBack},
 	{name: "a follower sees every position once and in order while many write", test: follower},
@@ -130,6 +131,44 @@ func lookup(t *testing.T, e *env) {
 	must(t, n, remove("usr_0"))
 	if got := fmt.Sprint(find("org_1", 2)); got != "[usr_1 usr_2]" {
 		t.Errorf("after a removal found %s", got)
+	}
+}
+
+func eventsOfOne(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addUser("usr_1", "ada"))
+	must(t, n, addUser("usr_2", "bob"))
+	for range 4 {
+		must(t, n, count("usr_1"))
+		must(t, n, count("usr_2"))
+	}
+	for _, c := range []struct {
+		id    string
+		from  uint64
+		limit int
+		want  string
+	}{
+		{"usr_1", 0, 10, "[1 2 3 4 5]"},
+		{"usr_1", 2, 2, "[2 3]"},
+		{"usr_2", 5, 10, "[5]"},
+		{"usr_2", 6, 10, "[]"},
+		{"usr_2", 1 << 63, 10, "[]"},
+		{"usr_", 0, 10, "[]"},
+		{"usr_\x00", 0, 10, "[]"},
+	} {
+		events, err := n.EventsOf(t.Context(), c.id, c.from, c.limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := []uint64{}
+		for _, ev := range events {
+			if got = append(got, ev.Sequence); ev.ObjectID != c.id {
+				t.Errorf("%q from %d: an event of %s", c.id, c.from, ev.ObjectID)
+			}
+		}
+		if fmt.Sprint(got) != c.want {
+			t.Errorf("%q from %d: %v, want %s", c.id, c.from, got, c.want)
+		}
 	}
 }
 

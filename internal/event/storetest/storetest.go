@@ -75,7 +75,7 @@ type check struct {
 
 // Run runs the suite on every engine.
 func Run(t *testing.T, subject Subject) {
-	for _, checks := range [][]check{logChecks, batchChecks, claimChecks, raceChecks, besideChecks, lifeChecks, rebuildChecks} {
+	for _, checks := range [][]check{logChecks, eventChecks, batchChecks, claimChecks, raceChecks, besideChecks, lifeChecks, rebuildChecks} {
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
 				engines := testdb.Engines

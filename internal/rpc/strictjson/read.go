@@ -168,7 +168,7 @@ func (d *decoder) message(m protoreflect.Message) bool {
 			problem = setWellKnown(m, s.form, b)
 		}
 		return ok && (problem == "" || d.add(problem))
-	case anyMessage, unsupported:
+	case anyMessage, anyJSON, unsupported:
 		return d.refuse("has a type that cannot be sent as JSON")
 	}
 	if d.peek() != '{' {
@@ -257,6 +257,10 @@ func (d *decoder) listField(l protoreflect.List, f *field) bool {
 		}
 		if !another {
 			return d.leave()
+		}
+		if f.most > 0 && i == f.most {
+			d.add(TooManyElements(f.most))
+			return false
 		}
 		d.push(step{kind: inList, index: i})
 		switch {

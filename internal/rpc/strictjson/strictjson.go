@@ -16,7 +16,7 @@
 //   - numbers in quotes are accepted for integers only, in plain decimal; "1e2" or a quoted double is refused;
 //   - a Timestamp is RFC 3339 to the letter, a Duration has digits on both sides of its dot and no plus sign;
 //   - Any, Struct, Value, ListValue, the wrapper types, and maps whose keys are not strings cannot be read, and of these
-//     only Any can be written; extensions are unknown fields.
+//     only the first four can be written; extensions are unknown fields.
 //
 // In one place it accepts more: an integer is judged by its value however it is written, so 0.0000001e22 is one.
 package strictjson
@@ -26,6 +26,7 @@ import (
 	"strings"
 	"sync"
 
+	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -50,6 +51,7 @@ const (
 	duration
 	fieldMask
 	anyMessage
+	anyJSON // a Struct, a Value or a ListValue
 	unsupported
 )
 
@@ -59,9 +61,9 @@ var forms = map[protoreflect.FullName]form{
 	"google.protobuf.Duration":    duration,
 	"google.protobuf.FieldMask":   fieldMask,
 	"google.protobuf.Any":         anyMessage,
-	"google.protobuf.Struct":      unsupported,
-	"google.protobuf.Value":       unsupported,
-	"google.protobuf.ListValue":   unsupported,
+	"google.protobuf.Struct":      anyJSON,
+	"google.protobuf.Value":       anyJSON,
+	"google.protobuf.ListValue":   anyJSON,
 	"google.protobuf.BoolValue":   unsupported,
 	"google.protobuf.Int32Value":  unsupported,
 	"google.protobuf.Int64Value":  unsupported,
@@ -88,6 +90,7 @@ type field struct {
 	list   bool
 	isMap  bool
 	always bool   // written even when empty
+	most   int    // elements that a list of messages may have; 0: no limit
 	oneof  int    // index of the oneof it is a member of, or -1
 	rivals string // all members of that oneof, for the violation
 	enum   map[string]protoreflect.EnumNumber
@@ -121,6 +124,7 @@ func newField(fd protoreflect.FieldDescriptor) *field {
 		always: !fd.HasPresence(), oneof: -1,
 	}
 	f.key = string(appendString(nil, f.name)) + ":"
+	f.most = MaxElements(fd)
 	if od := fd.ContainingOneof(); od != nil && !od.IsSynthetic() {
 		f.oneof = od.Index()
 		names := make([]string, od.Fields().Len())
@@ -141,6 +145,22 @@ func newField(fd protoreflect.FieldDescriptor) *field {
 	}
 	return f
 }
+
+// MaxElements is how many elements a list of messages may have by its field rules; 0: no limit, or no such list. Whoever
+// decodes one stops there: the smallest message takes a hundred times as much memory as it takes on the wire.
+func MaxElements(fd protoreflect.FieldDescriptor) int {
+	if !fd.IsList() || fd.Message() == nil {
+		return 0
+	}
+	rules, err := protovalidate.ResolveFieldRules(fd)
+	if err != nil {
+		return 0 // a rule that cannot be read keeps the program from starting
+	}
+	return int(rules.GetRepeated().GetMaxItems())
+}
+
+// TooManyElements says so of a list.
+func TooManyElements(most int) string { return "must have at most " + strconv.Itoa(most) + " elements" }
 
 func (f *field) isMessage() bool {
 	return f.kind == protoreflect.MessageKind || f.kind == protoreflect.GroupKind

@@ -3,6 +3,7 @@ package strictjson_test
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/emptypb"
+	"google.golang.org/protobuf/types/known/structpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
@@ -338,6 +340,29 @@ func TestAMessageIsWrittenAfterWhatTheBufferHolds(t *testing.T) {
 	}
 }
 
+// deep is a list in a list, and so on.
+func deep(levels int) *structpb.Value {
+	v := structpb.NewNullValue()
+	for range levels {
+		v = structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{v}})
+	}
+	return v
+}
+
+func TestAnyJSONIsWrittenAsItIs(t *testing.T) {
+	const text = `{"a":[1,-2.5,1700000000000000,"x\"\n\u2028",true,false,null,[],{}],"b":{"c":{"d":""}},"é":0.000001}`
+	s := &structpb.Struct{}
+	if err := s.UnmarshalJSON([]byte(text)); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := strictjson.Marshal(s); string(got) != text || err != nil {
+		t.Errorf("got  %s, %v\nwant %s", got, err, text)
+	}
+	if got, err := strictjson.Marshal(deep(strictjson.MaxDepth - 1)); err != nil || !json.Valid(got) {
+		t.Errorf("got %s, %v", got, err)
+	}
+}
+
 func TestAMessageIsNotWritten(t *testing.T) {
 	for name, m := range map[string]proto.Message{
 		"when a string is not UTF-8":          &signetv1.EndSessionRequest{SessionId: "\xff"},
@@ -348,7 +373,10 @@ func TestAMessageIsNotWritten(t *testing.T) {
 		"when an Any has an unknown type":     &anypb.Any{TypeUrl: "example.com/nobody.Knows"},
 		"when an Any has broken content":      &anypb.Any{TypeUrl: "a/google.protobuf.Duration", Value: []byte{0xff}},
 		"when an Any has content but no type": &anypb.Any{Value: []byte{0xff}},
-		"when it holds a Struct":              kinds(t, `struct: {}`),
+		"when a Struct holds nothing":         &structpb.Struct{Fields: map[string]*structpb.Value{"a": {}}},
+		"when a Struct holds no number":       structpb.NewNumberValue(math.NaN()),
+		"when a Struct holds no UTF-8":        structpb.NewStringValue("\xff"),
+		"when a Struct nests too deep":        deep(strictjson.MaxDepth + 1),
 		"when it holds a wrapper":             kinds(t, `wrapped: {}`),
 		"when a mask has no JSON name":        kinds(t, `mask: {paths: "a__b"}`),
 		"when the keys of a map are numbers":  kinds(t, `numbered: {key: 1}`),

@@ -42,6 +42,8 @@ func (e *encoder) message(m protoreflect.Message) error {
 		return e.fieldMask(m)
 	case anyMessage:
 		return e.any(m)
+	case anyJSON:
+		return e.anyJSON(m, MaxDepth)
 	case unsupported:
 		return fmt.Errorf("%s is not supported", m.Descriptor().FullName())
 	}
@@ -302,4 +304,69 @@ func (e *encoder) any(m protoreflect.Message) error {
 	}
 	e.out = append(e.out, '}')
 	return err
+}
+
+// anyJSON writes a Struct, a Value or a ListValue as what it stands for.
+func (e *encoder) anyJSON(m protoreflect.Message, depth int) error {
+	if depth == 0 {
+		return errors.New("it nests too deep")
+	}
+	fields := m.Descriptor().Fields()
+	switch m.Descriptor().Name() {
+	case "Struct":
+		entries := m.Get(fields.ByNumber(1)).Map()
+		keys := make([]string, 0, entries.Len())
+		for k := range entries.Range {
+			keys = append(keys, k.String())
+		}
+		slices.Sort(keys)
+		e.out = append(e.out, '{')
+		for i, k := range keys {
+			if i > 0 {
+				e.out = append(e.out, ',')
+			}
+			if err := e.text(k); err != nil {
+				return err
+			}
+			e.out = append(e.out, ':')
+			if err := e.anyJSON(entries.Get(protoreflect.ValueOfString(k).MapKey()).Message(), depth-1); err != nil {
+				return err
+			}
+		}
+		e.out = append(e.out, '}')
+		return nil
+	case "ListValue":
+		list := m.Get(fields.ByNumber(1)).List()
+		e.out = append(e.out, '[')
+		for i := range list.Len() {
+			if i > 0 {
+				e.out = append(e.out, ',')
+			}
+			if err := e.anyJSON(list.Get(i).Message(), depth-1); err != nil {
+				return err
+			}
+		}
+		e.out = append(e.out, ']')
+		return nil
+	}
+	fd := m.WhichOneof(m.Descriptor().Oneofs().Get(0))
+	switch {
+	case fd == nil:
+		return errors.New("a Value holds nothing")
+	case fd.Message() != nil:
+		return e.anyJSON(m.Get(fd).Message(), depth)
+	case fd.Kind() == protoreflect.StringKind:
+		return e.text(m.Get(fd).String())
+	case fd.Kind() == protoreflect.BoolKind:
+		e.out = strconv.AppendBool(e.out, m.Get(fd).Bool())
+	case fd.Kind() == protoreflect.DoubleKind:
+		x := m.Get(fd).Float()
+		if math.IsNaN(x) || math.IsInf(x, 0) {
+			return errors.New("the number is not one of JSON's")
+		}
+		e.float(x, 64)
+	default:
+		e.out = append(e.out, "null"...)
+	}
+	return nil
 }

@@ -67,6 +67,9 @@ type Engine interface {
 	Ask(ctx context.Context, questions []together.Question) error
 	// Transact runs f in a transaction of its own that writes.
 	Transact(ctx context.Context, f func(Executor) error) error
+	// Aside is Transact for work in the background on tables that the writer does not touch. f reads first: on the embedded database what it
+	// writes is gathered and written when it returns, so that the writer does not wait for its reading, and becomes durable with the next batch.
+	Aside(ctx context.Context, f func(Executor) error) error
 	// Join makes the node one of those that Alone waits for. It fails while a rebuild is running.
 	Join(ctx context.Context) error
 	// Alone is Transact for as long as no other node writes, and keeps every node from it meanwhile. It fails with
@@ -76,6 +79,13 @@ type Engine interface {
 	Snapshot(ctx context.Context, f func(Executor) error) error
 	// LockSchema keeps other nodes from migrating until the transaction ends.
 	LockSchema(ctx context.Context, x Executor) error
+
+	// Tables are those of this database, in the order of their names.
+	Tables(ctx context.Context, x Executor) ([]Table, error)
+	// Fill writes the rows of whole tables, which have none. It is quick, and nobody else may use the database meanwhile. After an error
+	// some of it may be there: whoever calls it sees to it that nobody takes that for a database. Indexes come last: indexing is told
+	// how many there are, and gives what to call after each.
+	Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(total int64) (made func())) error
 
 	// Dialect turns a shared statement of the schema into this engine's.
 	Dialect(sql string) string

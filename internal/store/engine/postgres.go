@@ -563,9 +563,25 @@ func (e *pgEngine) Transact(ctx context.Context, f func(Executor) error) error {
 	return discreet(pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
 }
 
+func (e *pgEngine) Aside(ctx context.Context, f func(Executor) error) error {
+	return e.Transact(ctx, func(x Executor) error {
+		// A node that is stopped half way must not keep its locks: others pass them by, and nobody would do its work.
+		if err := x.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = '10s'"); err != nil {
+			return err
+		}
+		return f(x)
+	})
+}
+
 func (e *pgEngine) Snapshot(ctx context.Context, f func(Executor) error) error {
 	return discreet(pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
-		func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
+		func(tx pgx.Tx) error {
+			// Whoever reads so much may be busy for long with what it has read.
+			if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+				return err
+			}
+			return f(pgTx{e, tx})
+		}))
 }
 
 // schemaLock is any number that no other program on the same database uses.

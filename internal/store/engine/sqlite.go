@@ -466,6 +466,35 @@ func (e *sqliteEngine) Transact(ctx context.Context, f func(Executor) error) err
 	return e.Sync()
 }
 
+// asideTx reads as anybody does, and gathers what is to be written.
+type asideTx struct {
+	*sqliteEngine
+	writes []together.Question
+}
+
+func (x *asideTx) Exec(_ context.Context, text string, args ...any) error {
+	x.writes = append(x.writes, together.Question{SQL: text, Args: args})
+	return nil
+}
+
+func (e *sqliteEngine) Aside(ctx context.Context, f func(Executor) error) error {
+	x := &asideTx{sqliteEngine: e}
+	if err := f(x); err != nil || x.writes == nil {
+		return err
+	}
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	if err := e.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
+		return err
+	}
+	for _, w := range append(x.writes, together.Question{SQL: "COMMIT"}) {
+		if err := e.Exec(ctx, w.SQL, w.Args...); err != nil {
+			return errors.Join(err, e.Exec(ctx, "ROLLBACK"))
+		}
+	}
+	return nil
+}
+
 // sync makes what was committed durable. SQLite could do that in every COMMIT (synchronous=FULL), but then the writer
 // would stand still meanwhile; with NORMAL it syncs at checkpoints only, and the log of this database is synced
 // here, with the same promise to whoever waits.

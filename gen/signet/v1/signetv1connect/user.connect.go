@@ -55,6 +55,8 @@ const (
 	// UserServiceAddHumanUserProcedure is the fully-qualified name of the UserService's AddHumanUser
 	// RPC.
 	UserServiceAddHumanUserProcedure = "/signet.v1.UserService/AddHumanUser"
+	// UserServiceImportUsersProcedure is the fully-qualified name of the UserService's ImportUsers RPC.
+	UserServiceImportUsersProcedure = "/signet.v1.UserService/ImportUsers"
 	// UserServiceAddServiceUserProcedure is the fully-qualified name of the UserService's
 	// AddServiceUser RPC.
 	UserServiceAddServiceUserProcedure = "/signet.v1.UserService/AddServiceUser"
@@ -168,6 +170,20 @@ type UserServiceClient interface {
 	// Creates a person in the context organization. Without a password the user
 	// cannot sign in until one is set.
 	AddHumanUser(context.Context, *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error)
+	// Import people
+	//
+	// Creates up to 1,000 people in the context organization at once, with the
+	// hashes of the passwords they have elsewhere: they sign in with these, and the
+	// hash is replaced by one of ours at the next sign-in. A hash takes the
+	// permission to set passwords. Nobody is sent a mail about it.
+	//
+	// With IMPORT_MODE_ATOMIC either all are created or none; what is wrong with
+	// any of them is in the answer, under paths such as `users[3].email.address`.
+	// With IMPORT_MODE_PER_ITEM each of them is created or refused alone; a request
+	// that fails as a whole may have created some of them, and does not create them
+	// again when it is repeated with the same `idempotency-key`. The request may
+	// have 4 MiB.
+	ImportUsers(context.Context, *v1.ImportUsersRequest) (*v1.ImportUsersResponse, error)
 	// Create a service user
 	//
 	// Creates a user for a program in the context organization. It signs in with
@@ -353,6 +369,12 @@ func NewUserServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(userServiceMethods.ByName("AddHumanUser")),
 			connect.WithClientOptions(opts...),
 		),
+		importUsers: connect.NewClient[v1.ImportUsersRequest, v1.ImportUsersResponse](
+			httpClient,
+			baseURL+UserServiceImportUsersProcedure,
+			connect.WithSchema(userServiceMethods.ByName("ImportUsers")),
+			connect.WithClientOptions(opts...),
+		),
 		addServiceUser: connect.NewClient[v1.AddServiceUserRequest, v1.AddServiceUserResponse](
 			httpClient,
 			baseURL+UserServiceAddServiceUserProcedure,
@@ -498,6 +520,7 @@ type userServiceClient struct {
 	getMyUser            *connect.Client[v1.GetMyUserRequest, v1.GetMyUserResponse]
 	getUser              *connect.Client[v1.GetUserRequest, v1.GetUserResponse]
 	addHumanUser         *connect.Client[v1.AddHumanUserRequest, v1.AddHumanUserResponse]
+	importUsers          *connect.Client[v1.ImportUsersRequest, v1.ImportUsersResponse]
 	addServiceUser       *connect.Client[v1.AddServiceUserRequest, v1.AddServiceUserResponse]
 	listUsers            *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
 	updateUserProfile    *connect.Client[v1.UpdateUserProfileRequest, v1.UpdateUserProfileResponse]
@@ -588,6 +611,15 @@ func (c *userServiceClient) GetUser(ctx context.Context, req *v1.GetUserRequest)
 // AddHumanUser calls signet.v1.UserService.AddHumanUser.
 func (c *userServiceClient) AddHumanUser(ctx context.Context, req *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error) {
 	response, err := c.addHumanUser.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ImportUsers calls signet.v1.UserService.ImportUsers.
+func (c *userServiceClient) ImportUsers(ctx context.Context, req *v1.ImportUsersRequest) (*v1.ImportUsersResponse, error) {
+	response, err := c.importUsers.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -844,6 +876,20 @@ type UserServiceHandler interface {
 	// Creates a person in the context organization. Without a password the user
 	// cannot sign in until one is set.
 	AddHumanUser(context.Context, *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error)
+	// Import people
+	//
+	// Creates up to 1,000 people in the context organization at once, with the
+	// hashes of the passwords they have elsewhere: they sign in with these, and the
+	// hash is replaced by one of ours at the next sign-in. A hash takes the
+	// permission to set passwords. Nobody is sent a mail about it.
+	//
+	// With IMPORT_MODE_ATOMIC either all are created or none; what is wrong with
+	// any of them is in the answer, under paths such as `users[3].email.address`.
+	// With IMPORT_MODE_PER_ITEM each of them is created or refused alone; a request
+	// that fails as a whole may have created some of them, and does not create them
+	// again when it is repeated with the same `idempotency-key`. The request may
+	// have 4 MiB.
+	ImportUsers(context.Context, *v1.ImportUsersRequest) (*v1.ImportUsersResponse, error)
 	// Create a service user
 	//
 	// Creates a user for a program in the context organization. It signs in with
@@ -1025,6 +1071,12 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(userServiceMethods.ByName("AddHumanUser")),
 		connect.WithHandlerOptions(opts...),
 	)
+	userServiceImportUsersHandler := connect.NewUnaryHandlerSimple(
+		UserServiceImportUsersProcedure,
+		svc.ImportUsers,
+		connect.WithSchema(userServiceMethods.ByName("ImportUsers")),
+		connect.WithHandlerOptions(opts...),
+	)
 	userServiceAddServiceUserHandler := connect.NewUnaryHandlerSimple(
 		UserServiceAddServiceUserProcedure,
 		svc.AddServiceUser,
@@ -1175,6 +1227,8 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 			userServiceGetUserHandler.ServeHTTP(w, r)
 		case UserServiceAddHumanUserProcedure:
 			userServiceAddHumanUserHandler.ServeHTTP(w, r)
+		case UserServiceImportUsersProcedure:
+			userServiceImportUsersHandler.ServeHTTP(w, r)
 		case UserServiceAddServiceUserProcedure:
 			userServiceAddServiceUserHandler.ServeHTTP(w, r)
 		case UserServiceListUsersProcedure:
@@ -1258,6 +1312,10 @@ func (UnimplementedUserServiceHandler) GetUser(context.Context, *v1.GetUserReque
 
 func (UnimplementedUserServiceHandler) AddHumanUser(context.Context, *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.AddHumanUser is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) ImportUsers(context.Context, *v1.ImportUsersRequest) (*v1.ImportUsersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.ImportUsers is not implemented"))
 }
 
 func (UnimplementedUserServiceHandler) AddServiceUser(context.Context, *v1.AddServiceUserRequest) (*v1.AddServiceUserResponse, error) {

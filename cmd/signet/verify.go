@@ -1,0 +1,49 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/mattn/go-isatty"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/progress"
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/store/proof"
+)
+
+type verifyCmd struct {
+	dataFlags
+	Expect *proof.Mark `help:"Check too that the log still contains this: what the line head of an earlier run said." placeholder:"POSITION:DIGEST"`
+}
+
+// errAltered makes verify exit with 1 after it has said why.
+var errAltered = errors.New("the log is not as it was written")
+
+func (c *verifyCmd) Run(ctx context.Context) error {
+	return server.Maintain(ctx, c.config(), c.logger(), true, func(ctx context.Context, st *store.Store) error {
+		report, err := st.Verify(ctx, proof.Options{Expect: c.Expect, Progress: showProgress})
+		if err != nil {
+			return err
+		}
+		if report.Finding != nil {
+			fmt.Printf("%d events were looked at\n%s\n", report.Events, report.Finding)
+			return errAltered
+		}
+		fmt.Printf("%d events of %d objects, %d checkpoints\n%d events are not sealed yet", report.Events, report.Objects, report.Checkpoints, report.Unsealed)
+		if report.Unsealed > 0 {
+			fmt.Printf(", the first of %s", event.Time(report.Since).Format(time.RFC3339))
+		}
+		fmt.Printf("\nhead %d %x\n", report.Head.Position, report.Head.Digest)
+		return nil
+	})
+}
+
+// showProgress makes a bar beside what a command prints.
+func showProgress(what string, total int64) *progress.Bar {
+	return progress.New(os.Stderr, isatty.IsTerminal(os.Stderr.Fd()), what, total)
+}

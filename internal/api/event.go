@@ -1,0 +1,196 @@
+package api
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"google.golang.org/protobuf/types/known/structpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/journal"
+	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+)
+
+// Events implements EventService.
+type Events struct {
+	Journal *journal.Journal
+	Master  secret.MasterKey
+}
+
+// eventRequest is what both operations are asked.
+type eventRequest interface {
+	GetObjectId() string
+	GetUserId() string
+	GetActor() string
+	GetTypes() []string
+	GetFrom() *timestamppb.Timestamp
+	GetAllOrganizations() bool
+}
+
+// ListEvents reads a page of events.
+func (s Events) ListEvents(ctx context.Context, r *signetv1.ListEventsRequest) (*signetv1.ListEventsResponse, error) {
+	query := eventQuery(r)
+	query.Filter.To = micros(r.GetTo())
+	entries, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*journal.Entry, *event.Cursor, error) {
+		position, err := positionOf(after)
+		if err != nil {
+			return nil, nil, err
+		}
+		entries, next, err := s.Journal.List(ctx, call.From(ctx).Permit, query, r.GetOrder() == signetv1.EventOrder_EVENT_ORDER_OLDEST_FIRST, position, limit)
+		if err != nil || next == 0 {
+			return entries, nil, err
+		}
+		return entries, placeOf(next), nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListEventsResponse{NextPageToken: next}
+	for _, e := range entries {
+		shown, err := showEvent(e)
+		if err != nil {
+			return nil, err
+		}
+		out.Events = append(out.Events, shown)
+	}
+	return out, nil
+}
+
+// StreamEvents sends events as they happen.
+func (s Events) StreamEvents(ctx context.Context, r *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+	var after int64
+	switch {
+	case r.GetCursor() != "":
+		var err error
+		if after, err = s.openCursor(r.GetCursor()); err != nil {
+			return err
+		}
+	case r.GetFrom() == nil:
+		after = journal.Now
+	}
+	return s.Journal.Follow(ctx, call.From(ctx).Permit, eventQuery(r), after, func(e *journal.Entry, position int64) error {
+		out := &signetv1.StreamEventsResponse{Cursor: s.sealCursor(position)}
+		if e != nil {
+			var err error
+			if out.Event, err = showEvent(e); err != nil {
+				return err
+			}
+		}
+		return send(out)
+	})
+}
+
+// eventQuery is what a request asks for.
+func eventQuery(r eventRequest) journal.Query {
+	f := journal.Filter{Actor: r.GetActor(), Types: r.GetTypes(), From: micros(r.GetFrom())}
+	switch {
+	case r.GetObjectId() != "":
+		f.ObjectIDs = []string{r.GetObjectId()}
+	case r.GetUserId() != "":
+		// The companions of a user have no rights of their own: their organization is the user's.
+		f.ObjectIDs = []string{r.GetUserId(), session.IDFor(r.GetUserId()), grant.IDFor(r.GetUserId())}
+	}
+	return journal.Query{Everywhere: r.GetAllOrganizations(), Filter: f}
+}
+
+// micros is a time as the log keeps it; 0 for none.
+func micros(t *timestamppb.Timestamp) int64 {
+	if t == nil {
+		return 0
+	}
+	return event.Micros(t.AsTime())
+}
+
+// wrongEventQuery lists what is wrong with what both operations are asked.
+func wrongEventQuery(r eventRequest) (wrong []errs.Violation) {
+	if r.GetObjectId() != "" && r.GetUserId() != "" {
+		wrong = append(wrong, errs.Violation{Field: "userId", Message: "cannot be given together with objectId"})
+	}
+	for i, pattern := range r.GetTypes() {
+		if !knownTypes[pattern] {
+			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("types[%d]", i),
+				Message: "is no type of event: use a name such as user.human_added.v1, or all of a kind such as user.*; docs/api/events.md lists them"})
+		}
+	}
+	return append(wrong, wrongTime("from", r.GetFrom())...)
+}
+
+func wrongTime(field string, t *timestamppb.Timestamp) []errs.Violation {
+	if t == nil || t.IsValid() && t.AsTime().Unix() > 0 {
+		return nil
+	}
+	return []errs.Violation{{Field: field, Message: "must be a time after 1970"}}
+}
+
+// knownTypes are the types of events there are, and the patterns for all of a kind.
+var knownTypes = func() map[string]bool {
+	known := map[string]bool{}
+	for _, k := range model.Kinds {
+		known[string(k.Name())+".*"] = true
+		for _, t := range k.Types() {
+			known[string(t)] = true
+		}
+	}
+	return known
+}()
+
+func showEvent(e *journal.Entry) (*signetv1.Event, error) {
+	out := &signetv1.Event{EventId: e.ID, ObjectId: e.ObjectID, ObjectType: string(e.Kind), Sequence: e.Sequence, OrgId: e.OrgID, Type: string(e.Type),
+		Actor: e.Actor, RequestId: e.RequestID, Time: timestamppb.New(e.Time), Erased: e.Erased}
+	var err error
+	if out.Payload, err = structOf(e.Payload); err != nil {
+		return nil, err
+	}
+	if e.Personal != nil {
+		out.Personal, err = structOf(e.Personal)
+	}
+	return out, err
+}
+
+func structOf(text json.RawMessage) (*structpb.Struct, error) {
+	out := &structpb.Struct{}
+	if err := out.UnmarshalJSON(text); err != nil {
+		return nil, fmt.Errorf("an event's payload: %w", err)
+	}
+	return out, nil
+}
+
+// placeOf is a position as a page token holds it: always as long, for tokens to tell nothing about how long the log is.
+func placeOf(position int64) *event.Cursor { return &event.Cursor{ID: fmt.Sprintf("%016x", position)} }
+
+func positionOf(c event.Cursor) (int64, error) {
+	if c.ID == "" {
+		return 0, nil
+	}
+	return strconv.ParseInt(c.ID, 16, 64)
+}
+
+const streamCursors = "event stream cursor"
+
+// sealCursor makes a cursor of a position, which tells nobody how long the log is, or how much happens elsewhere.
+func (s Events) sealCursor(position int64) string {
+	return base64.RawURLEncoding.EncodeToString(s.Master.Wrap(streamCursors, binary.BigEndian.AppendUint64(nil, uint64(position)), nil))
+}
+
+func (s Events) openCursor(cursor string) (int64, error) {
+	sealed, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		var place []byte
+		if place, err = s.Master.Unwrap(streamCursors, sealed, nil); err == nil && len(place) == 8 {
+			return int64(binary.BigEndian.Uint64(place)), nil
+		}
+	}
+	return 0, errs.Invalid(errs.Violation{Field: "cursor",
+		Message: "is not one that a stream has sent: send the last one as it was, or leave it out to begin with what happens from now on"})
+}

@@ -1,0 +1,451 @@
+package journal
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/signing"
+	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// node opens a store on a database, and its journal.
+func node(t *testing.T, db testdb.Database, master secret.MasterKey) (*store.Store, *Journal) {
+	t.Helper()
+	s, _, err := store.Open(t.Context(), store.Options{Database: db.URL, Kinds: []event.Definition{installation.Kind, session.Kind, signing.Kind, user.Kind}, Master: master})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	j := New(s, s.RootKey())
+	j.pace.poll = 5 * time.Millisecond // other nodes are looked at often: nobody waits for time here
+	return s, j
+}
+
+// happen records something about an object of an organization, with a personal part.
+func happen(s event.Store, org, id, what string, decided ...func()) error {
+	return s.Do(context.Background(), event.Command{Origin: event.Origin{Actor: "usr_actor"}, Write: []event.Ref{session.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+		for _, f := range decided {
+			f()
+		}
+		fact := session.Succeeded{SessionID: what, Personal: session.Place{Address: "192.0.2.1"}}
+		o, err := session.Kind.Get(tx, id)
+		if err != nil {
+			return err
+		}
+		if o == nil {
+			_, err = session.Kind.Create(tx, id, org, fact)
+			return err
+		}
+		return o.Append(fact)
+	}})
+}
+
+// may is what somebody may who reads events in a scope.
+func may(t *testing.T, scope string) access.Permit {
+	t.Helper()
+	role := access.OrgOwnerViewer
+	if scope == access.Installation {
+		role = access.IAMOwnerViewer
+	}
+	permit, err := (&access.Caller{UserID: "usr_reader", Memberships: access.Memberships{scope: {role}}}).In(organization(scope), access.EventRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return permit
+}
+
+// organization gives an organization for those who may in all of them.
+func organization(scope string) string {
+	if scope == access.Installation {
+		return "org_a"
+	}
+	return scope
+}
+
+var errEnough = errors.New("enough")
+
+func TestAStreamThatBreaksOffGoesOnWithoutGapAndDouble(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		const writers, each = 4, 60
+		var writing sync.WaitGroup
+		for w := range writers {
+			writing.Go(func() {
+				for i := range each {
+					org := []string{"org_a", "org_b"}[w%2]
+					if err := happen(s, org, fmt.Sprintf("sgi_%d", w), fmt.Sprintf("%d.%d", w, i)); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		for _, reader := range []struct {
+			scope string
+			query Query
+			want  int
+		}{
+			{"org_a", Query{}, writers * each / 2},
+			{access.Installation, Query{Everywhere: true}, writers * each},
+			{"org_b", Query{Filter: Filter{ObjectIDs: []string{"sgi_1", "sgi_3", "sgi_0"}}}, writers * each / 2},
+			{access.Installation, Query{Everywhere: true, Filter: Filter{Types: []string{"sign_in.succeeded.v1"}, Actor: "usr_actor"}}, writers * each},
+		} {
+			var seen []string
+			var after int64
+			for len(seen) < reader.want {
+				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				left := rand.IntN(30)
+				err := j.Follow(ctx, may(t, reader.scope), reader.query, after, func(e *Entry, position int64) error {
+					if left--; left < 0 && e != nil {
+						return errEnough // the client is gone before it has got this one
+					}
+					if position < after {
+						t.Errorf("%d after %d", position, after)
+					}
+					if after = position; e != nil {
+						seen = append(seen, e.ID)
+					}
+					if len(seen) == reader.want {
+						return errEnough
+					}
+					return nil
+				})
+				cancel()
+				if !errors.Is(err, errEnough) {
+					t.Fatalf("%d of %d: %v", len(seen), reader.want, err)
+				}
+			}
+			last := map[string]int{}
+			for _, id := range seen {
+				var object, sequence int
+				if _, err := fmt.Sscanf(id, "sgi_%d.%d", &object, &sequence); err != nil {
+					t.Fatal(err)
+				}
+				key := fmt.Sprint(object)
+				if last[key]++; last[key] != sequence {
+					t.Fatalf("%s came where %d was next", id, last[key])
+				}
+			}
+		}
+		writing.Wait()
+	})
+}
+
+// A command that began early and commits late, on another node, is not skipped.
+func TestALateTransactionOfAnotherNodeIsNeverSkipped(t *testing.T) {
+	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
+		master := secret.NewMasterKey()
+		here, j := node(t, db, master)
+		there, _ := node(t, db, master)
+		reached, resume, done := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+		var once sync.Once
+		go func() {
+			done <- happen(there, "org_a", "sgi_late", "late", func() { once.Do(func() { close(reached); <-resume }) })
+		}()
+		<-reached
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		var seen []string
+		err := j.Follow(ctx, may(t, "org_a"), Query{}, 0, func(e *Entry, _ int64) error {
+			switch {
+			case e == nil:
+				if len(seen) == 0 {
+					return happen(here, "org_a", "sgi_early", "early")
+				}
+				return nil
+			case e.ObjectID == "sgi_early" && e.Sequence == 1:
+				if err := happen(here, "org_a", "sgi_early", "again"); err != nil {
+					return err
+				}
+			case e.ObjectID == "sgi_early":
+				close(resume)
+			}
+			if seen = append(seen, e.ID); len(seen) == 3 {
+				return errEnough
+			}
+			return nil
+		})
+		if !errors.Is(err, errEnough) || !slices.Equal(seen, []string{"sgi_early.1", "sgi_early.2", "sgi_late.1"}) {
+			t.Errorf("%v, %v", seen, err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhoIsFarBehindCatchesUp(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		add := func(n int) {
+			for range n / 50 {
+				err := s.Do(t.Context(), event.Command{Write: []event.Ref{session.Kind.Ref("sgi_1")}, Decide: func(tx *event.Tx) error {
+					facts := make([]event.Fact[session.SignIns], 50)
+					for i := range facts {
+						facts[i] = session.Ended{SessionID: "x"}
+					}
+					o, err := session.Kind.Get(tx, "sgi_1")
+					if err == nil && o == nil {
+						_, err = session.Kind.Create(tx, "sgi_1", "org_a", facts...)
+						return err
+					}
+					if err != nil {
+						return err
+					}
+					return o.Append(facts...)
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		add(keptEvents)
+		for _, query := range []Query{{}, {Filter: Filter{Types: []string{"sign_in.session_ended.v1"}}}, {Filter: Filter{ObjectIDs: []string{"sgi_1"}, From: 1}}} {
+			end, err := s.Position(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			var next, more int64 = 1, keptEvents + 150
+			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			err = j.Follow(ctx, may(t, "org_a"), query, 0, func(e *Entry, position int64) error {
+				if e == nil {
+					return nil
+				}
+				if position != next || e.Sequence != uint64(next) {
+					return fmt.Errorf("position %d where %d was next", position, next)
+				}
+				if position == 10 { // while it is behind, so much happens that the tail does not reach back to it
+					add(int(more))
+				}
+				if next++; next == end+more+1 {
+					return errEnough
+				}
+				return nil
+			})
+			cancel()
+			if !errors.Is(err, errEnough) {
+				t.Fatal(err)
+			}
+		}
+	})
+}
+
+func TestAFollowerIsJudgedAgainBeforeAnythingIsSent(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		var ended bool
+		permit := may(t, "org_a").Renewing(func(context.Context) (access.Permit, error) {
+			if ended {
+				return access.Permit{}, access.ErrUnauthenticated
+			}
+			return may(t, "org_a"), nil
+		})
+		var seen []string
+		err := j.Follow(t.Context(), permit, Query{}, Now, func(e *Entry, _ int64) error {
+			if e == nil {
+				return happen(s, "org_a", "sgi_1", "first")
+			}
+			seen = append(seen, e.ID)
+			ended = true
+			return happen(s, "org_a", "sgi_1", "second")
+		})
+		if !errors.Is(err, access.ErrUnauthenticated) || !slices.Equal(seen, []string{"sgi_1.1"}) {
+			t.Errorf("%v, %v", seen, err)
+		}
+
+		// Whoever no longer reads in the whole installation does not go on doing so, though an organization is left.
+		ended = false
+		permit = may(t, access.Installation).Renewing(func(context.Context) (access.Permit, error) {
+			if ended {
+				return may(t, "org_a"), nil
+			}
+			return may(t, access.Installation), nil
+		})
+		err = j.Follow(t.Context(), permit, Query{Everywhere: true}, Now, func(e *Entry, _ int64) error {
+			if e != nil {
+				t.Errorf("%s was sent", e.ID)
+			}
+			ended = true
+			return happen(s, "org_a", "sgi_1", "third")
+		})
+		if !errors.Is(err, access.ErrDenied) {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhereNothingHappensThereAreSignsOfLife(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		j.pace.heartbeat = 10 * time.Millisecond
+		var signs, judged int
+		var position int64
+		permit := may(t, "org_a").Renewing(func(context.Context) (access.Permit, error) {
+			if judged++; judged > 3 {
+				return access.Permit{}, access.ErrUnauthenticated
+			}
+			return may(t, "org_a"), nil
+		})
+		err := j.Follow(t.Context(), permit, Query{}, Now, func(e *Entry, at int64) error {
+			if e != nil || at < position {
+				t.Errorf("%v at %d after %d", e, at, position)
+			}
+			signs++
+			position = at
+			return happen(s, "org_b", "sgi_b", "elsewhere") // what others do moves the cursor, and nothing else
+		})
+		if !errors.Is(err, access.ErrUnauthenticated) || signs != 4 || position == 0 {
+			t.Errorf("%d signs of life up to %d, %v", signs, position, err)
+		}
+	})
+}
+
+func TestACursorAheadOfTheLogIsRefused(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		if err := happen(s, "org_a", "sgi_1", "x"); err != nil {
+			t.Fatal(err)
+		}
+		err := j.Follow(t.Context(), may(t, "org_a"), Query{}, 2, func(*Entry, int64) error { return errEnough })
+		if e, ours := errors.AsType[*errs.Error](err); !ours || e.Kind != errs.InvalidArgument || e.Fields[0].Field != "cursor" {
+			t.Error(err)
+		}
+	})
+}
+
+func TestWhatIsErasedIsNotShown(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		if err := happen(s, "org_a", "sgi_1", "x"); err != nil {
+			t.Fatal(err)
+		}
+		look := func(erased bool) {
+			t.Helper()
+			check := func(e *Entry) {
+				t.Helper()
+				if e.Erased != erased || (e.Personal == nil) != erased || string(e.Payload) != `{"sessionId":"x"}` {
+					t.Errorf("%+v", e)
+				}
+			}
+			entries, next, err := j.List(t.Context(), may(t, "org_a"), Query{}, false, 0, 10)
+			if err != nil || len(entries) != 1 || next != 0 {
+				t.Fatal(entries, next, err)
+			}
+			check(entries[0])
+			err = j.Follow(t.Context(), may(t, "org_a"), Query{}, 0, func(e *Entry, _ int64) error {
+				if e == nil {
+					return nil
+				}
+				check(e)
+				return errEnough
+			})
+			if !errors.Is(err, errEnough) {
+				t.Error(err)
+			}
+		}
+		look(false)
+		events, err := s.Events(t.Context(), 0, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := event.RowKey{Shelf: event.Keys, Key: events[0].KeyID}
+		if err := s.Do(t.Context(), event.Command{Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error { tx.DropRow(key); return nil }}); err != nil {
+			t.Fatal(err)
+		}
+		look(true)
+	})
+}
+
+// The installation and the roles of users in other places are kept with an organization, and are not its business.
+func TestAnOrganizationSeesItsOwnBusinessOnly(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		err := s.Do(t.Context(), event.Command{
+			Write:  []event.Ref{installation.Kind.Ref(installation.ID), user.Kind.Ref("usr_1"), signing.Kind.Ref(signing.ID)},
+			Claims: []event.Claim{user.NameClaim("org_a", "robot")},
+			Decide: func(tx *event.Tx) error {
+				if _, err := installation.Kind.Create(tx, installation.ID, "org_a", installation.Added{DefaultOrg: "org_a"}); err != nil {
+					return err
+				}
+				u, err := user.AddService(tx, "usr_1", "org_a", "robot", "Robot", "")
+				if err != nil {
+					return err
+				}
+				return u.Append(user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwner}}, user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwner}},
+					user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := happen(s, "org_b", "sgi_b", "x"); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []struct {
+			name  string
+			scope string
+			query Query
+			want  []string
+		}{
+			{"its own", "org_a", Query{}, []string{"usr_1.1", "usr_1.4"}},
+			{"another's", "org_b", Query{}, []string{"sgi_b.1"}},
+			{"another's object", "org_a", Query{Filter: Filter{ObjectIDs: []string{"sgi_b"}}}, nil},
+			{"the installation by its identifier", "org_a", Query{Filter: Filter{ObjectIDs: []string{installation.ID}}}, nil},
+			{"an organization that the query names itself", "org_a", Query{Filter: Filter{OrgIDs: []string{"org_b"}}}, []string{"usr_1.1", "usr_1.4"}},
+			{"everything, for those who may", access.Installation, Query{Everywhere: true},
+				[]string{installation.ID + ".1", "usr_1.1", "usr_1.2", "usr_1.3", "usr_1.4", "sgi_b.1"}},
+			{"one organization, for those who may everywhere", access.Installation, Query{}, []string{"usr_1.1", "usr_1.4"}},
+		} {
+			entries, _, err := j.List(t.Context(), may(t, c.scope), c.query, true, 0, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var listed, followed []string
+			for _, e := range entries {
+				listed = append(listed, e.ID)
+				if e.Kind == installation.Kind.Name() && e.OrgID != access.Installation {
+					t.Errorf("the installation is shown as one of %s", e.OrgID)
+				}
+			}
+			if !slices.Equal(listed, c.want) {
+				t.Errorf("%s: %v", c.name, listed)
+			}
+			if len(c.want) == 0 {
+				continue
+			}
+			err = j.Follow(t.Context(), may(t, c.scope), c.query, 0, func(e *Entry, _ int64) error {
+				if e != nil {
+					followed = append(followed, e.ID)
+				}
+				if len(followed) == len(c.want) {
+					return errEnough
+				}
+				return nil
+			})
+			if !errors.Is(err, errEnough) || !slices.Equal(followed, c.want) {
+				t.Errorf("%s, followed: %v, %v", c.name, followed, err)
+			}
+		}
+		for _, permit := range []access.Permit{may(t, "org_a"), {}} {
+			if _, _, err := j.List(t.Context(), permit, Query{Everywhere: true}, true, 0, 100); !errors.Is(err, access.ErrDenied) {
+				t.Errorf("everything, for those who may not: %v", err)
+			}
+		}
+		if _, _, err := j.List(t.Context(), access.Permit{}, Query{}, true, 0, 100); !errors.Is(err, access.ErrDenied) {
+			t.Errorf("without a permit: %v", err)
+		}
+	})
+}

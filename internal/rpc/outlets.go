@@ -1,0 +1,123 @@
+package rpc
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"unicode/utf8"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/signet-idm/signet/internal/rpc/strictjson"
+)
+
+// eventStream writes server-sent events: the stream of REST.
+type eventStream struct{ x *exchange }
+
+// retry is how many milliseconds a browser waits before it comes again.
+const retry = "2000"
+
+func (s *eventStream) open(h http.Header) {
+	h["Content-Type"] = []string{"text/event-stream"}
+	h["X-Content-Type-Options"] = []string{"nosniff"}
+}
+
+// write writes a message as an event that has its cursor for an id. One that holds nothing but a cursor is no event: it only moves
+// the id with which a browser comes again.
+func (s *eventStream) write(buf *bytes.Buffer, m proto.Message, first bool) error {
+	if first {
+		buf.WriteString("retry: " + retry + "\n\n")
+	}
+	r, place := m.ProtoReflect(), s.x.op.place
+	body, err := strictjson.Marshal(m)
+	if err != nil {
+		return err
+	}
+	empty := true
+	r.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		empty = fd == place
+		return empty
+	})
+	if empty {
+		buf.WriteString(": nothing happened\n")
+	} else {
+		buf.WriteString("data: ")
+		buf.Write(body)
+		buf.WriteString("\n")
+	}
+	_, err = io.WriteString(buf, "id: "+r.Get(place).String()+"\n\n")
+	return err
+}
+
+// end tells why: the name of the event is error, and its data is the error body.
+func (s *eventStream) end(buf *bytes.Buffer, err error) {
+	if err == nil {
+		return
+	}
+	body, err := strictjson.Marshal(statusOf(s.x.settle(err), s.x.info.RequestID))
+	if err != nil { // it cannot fail, see refuse
+		body = []byte("{}")
+	}
+	buf.WriteString("event: error\ndata: ")
+	buf.Write(body)
+	buf.WriteString("\n\n")
+}
+
+func (s *eventStream) refuse(err error) {
+	if err != nil {
+		s.x.refuse(err)
+		return
+	}
+	h := s.x.w.Header()
+	h["Cache-Control"] = []string{"no-store"}
+	s.open(h)
+	s.x.answered = true
+	s.x.w.WriteHeader(http.StatusOK)
+}
+
+// setCursor takes the header last-event-id for the cursor. It comes after the query: a browser that comes again sends the
+// address as it was, and how far it has come beside it.
+func (x *exchange) setCursor(m protoreflect.Message) {
+	values := x.r.Header[keyLastEvent]
+	switch {
+	case len(values) == 0 || len(values) == 1 && values[0] == "":
+	case len(values) > 1:
+		x.problem(lastEventHeader, "must be sent only once")
+	case !utf8.ValidString(values[0]):
+		x.problem(lastEventHeader, problemUTF8)
+	default:
+		m.Set(x.op.cursor, protoString(values[0]))
+	}
+}
+
+// grpcStream writes the frames of gRPC and gRPC-Web.
+type grpcStream struct {
+	x           *exchange
+	contentType string
+}
+
+func (s *grpcStream) open(h http.Header) {
+	h["Content-Type"] = []string{s.contentType}
+	h["Grpc-Accept-Encoding"] = []string{"gzip"}
+	if s.x.protocol == "grpc" {
+		h["Trailer"] = []string{"Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"}
+	}
+}
+
+func (s *grpcStream) write(buf *bytes.Buffer, m proto.Message, _ bool) error {
+	return appendMessage(buf, m)
+}
+
+func (s *grpcStream) end(buf *bytes.Buffer, err error) {
+	trailer := s.x.trailer(err)
+	if s.x.protocol == "grpc-web" {
+		appendTrailer(buf, trailer)
+		return
+	}
+	for _, t := range trailer {
+		s.x.w.Header()[t[0]] = []string{t[1]}
+	}
+}
+
+func (s *grpcStream) refuse(err error) { s.x.endGRPC(s.contentType, new(bytes.Buffer), err) }

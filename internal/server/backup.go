@@ -1,0 +1,323 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/proof"
+)
+
+// Progress is told how many bytes of about how many are done.
+type Progress func(done, total int64)
+
+// BackupReport says what is in a backup.
+type BackupReport struct {
+	Path     string
+	Size     int64
+	Events   int64
+	Position int64
+}
+
+// Backup writes a copy of the embedded database into a new file, beside a server that may be running. It needs no master
+// key, and the key is not in the copy. When it fails it leaves nothing behind.
+func Backup(ctx context.Context, c Config, target string, progress Progress) (*BackupReport, error) {
+	if c.Database != "" {
+		return nil, errors.New("signet backup is for the embedded database: use pg_dump for PostgreSQL, with all tables of the database, and keep a copy of the master key")
+	}
+	dir, err := datadir.Open(c.DataDir, false)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	database, err := dir.Database()
+	if err != nil {
+		return nil, err
+	}
+	if filled, err := store.HasData(ctx, database); err != nil {
+		return nil, err
+	} else if !filled {
+		return nil, errors.New("there is no installation here yet: signet start makes one")
+	}
+	if target, err = checkTarget(dir, target); err != nil {
+		return nil, err
+	}
+	report := &BackupReport{Path: target}
+	err = newFile(target, func(made string) error {
+		total, err := engine.FileSize(ctx, database)
+		if err != nil {
+			return err
+		}
+		stop := background(func(ctx context.Context) { watchSize(ctx, made, total, progress) })
+		err = engine.CopyFile(ctx, database, made)
+		stop()
+		if err != nil {
+			return err
+		}
+		if err := engine.CheckFile(ctx, made, false); err != nil {
+			return err
+		}
+		return report.count(ctx, made)
+	})
+	if ctx.Err() != nil {
+		return nil, errors.New("the backup was stopped, and nothing of it is left")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("writing the backup: %w", err)
+	}
+	return report, nil
+}
+
+// checkTarget finds what is wrong with the place of a backup before any work is done.
+func checkTarget(dir *datadir.Dir, target string) (string, error) {
+	abs, err := filepath.Abs(target)
+	if err != nil {
+		return "", err
+	}
+	parent := filepath.Dir(abs)
+	if info, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return "", fmt.Errorf("there is no directory %s for the backup: make it first", parent)
+	} else if err != nil {
+		return "", fmt.Errorf("the directory for the backup: %w", err)
+	}
+	inside, err := dir.Contains(abs)
+	if err != nil {
+		return "", err
+	}
+	if inside {
+		return "", errors.New("the backup would be in the data directory and be lost with it: choose a place elsewhere, on another disk at best")
+	}
+	if _, err := os.Lstat(abs); !errors.Is(err, fs.ErrNotExist) {
+		return "", alreadyThere(abs)
+	}
+	return abs, nil
+}
+
+func alreadyThere(path string) error {
+	return fmt.Errorf("%s is there already, and a backup never takes the place of another file: choose another name", path)
+}
+
+// newFile makes a file under a temporary name, for its owner alone, lets fill write it, and gives it its name when all of it is
+// on the disk.
+func newFile(path string, fill func(made string) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	made := f.Name()
+	defer func() {
+		f.Close()
+		if removed := os.Remove(made); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
+			err = errors.Join(err, removed)
+		}
+	}()
+	if err := fill(made); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	// A second name, unlike a new one, never takes the place of a file. Not every file system knows that.
+	if err := os.Link(made, path); errors.Is(err, fs.ErrExist) {
+		return alreadyThere(path)
+	} else if err != nil {
+		if err := os.Rename(made, path); err != nil {
+			return err
+		}
+	}
+	parent, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(parent.Sync(), parent.Close())
+}
+
+// watchSize tells how a file grows.
+func watchSize(ctx context.Context, path string, total int64, progress Progress) {
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for more := true; more; {
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			more = false
+		}
+		if info, err := os.Stat(path); err == nil && progress != nil {
+			progress(info.Size(), total)
+		}
+	}
+}
+
+// count looks into the copy: what it says is what is really there.
+func (r *BackupReport) count(ctx context.Context, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	r.Size = info.Size()
+	e, err := engine.Open(ctx, engine.Options{Database: path, ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer e.Close()
+	return e.Query(ctx, "SELECT count(*), coalesce(max(position), 0) FROM events", nil, func(scan engine.Scanner) error {
+		return scan(&r.Events, &r.Position)
+	})
+}
+
+// Restore makes a backup the database of a data directory that has none. It needs the master key that the installation had when
+// the backup was made. Until everything is checked there is no database in the directory, and when it fails there is none.
+func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progress Progress) (report *store.RebuildReport, err error) {
+	if c.Database != "" {
+		return nil, errors.New("signet restore is for the embedded database: use pg_restore or psql for PostgreSQL, into an empty database, and start with the master key")
+	}
+	elsewhere := c.MasterKey != "" || c.MasterKeyFile != ""
+	dir, err := datadir.Open(c.DataDir, false)
+	if missing := errors.Is(err, fs.ErrNotExist); missing && !elsewhere {
+		return nil, fmt.Errorf("a backup needs the master key of its installation: put it into %s, or give it with --master-key-file or SIGNET_MASTER_KEY",
+			filepath.Join(c.DataDir, "master.key"))
+	} else if err != nil && !missing {
+		return nil, err
+	}
+	if dir != nil {
+		defer func() { err = errors.Join(err, dir.Close()) }()
+		if err := dir.Vacant(); err != nil {
+			return nil, err
+		}
+	}
+	master, err := keyOf(ctx, dir, c, file)
+	if err != nil {
+		return nil, err
+	}
+	if dir == nil {
+		if dir, err = datadir.Open(c.DataDir, true); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, dir.Close()) }()
+	}
+	if err := dir.Lock(); err != nil {
+		return nil, err
+	}
+	path, err := dir.Restoring()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, dir.DropRestoring()) }() // nothing is left of it when it has its name
+	if err := copyFile(ctx, file, path, progress); err != nil {
+		return nil, fmt.Errorf("copying the backup: %w", err)
+	}
+	if err := engine.CheckFile(ctx, path, true); err != nil {
+		return nil, fmt.Errorf("the backup is not in order, and nothing was restored: %w", err)
+	}
+	if report, err = checkAll(ctx, path, master, log); err != nil {
+		return nil, err
+	}
+	return report, dir.AdoptRestored()
+}
+
+// keyOf finds the master key of a backup, and sees that it is a backup and that the key fits.
+func keyOf(ctx context.Context, dir *datadir.Dir, c Config, file string) (secret.MasterKey, error) {
+	var none secret.MasterKey
+	info, err := os.Stat(file)
+	if err != nil {
+		return none, fmt.Errorf("the backup: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return none, fmt.Errorf("the backup %s is not a file", file)
+	}
+	switch err := engine.IsWhole(file); {
+	case errors.Is(err, engine.ErrInWAL):
+		return none, fmt.Errorf("%s is not a backup: %w: make one with signet backup", file, err)
+	case errors.Is(err, engine.ErrNoDatabase):
+		return none, fmt.Errorf("%s is not a backup: %w", file, err)
+	case err != nil:
+		return none, fmt.Errorf("the backup: %w", err)
+	}
+	filled, err := store.HasData(ctx, file)
+	if err != nil {
+		return none, fmt.Errorf("%s cannot be read as a backup: %w", file, err)
+	}
+	if !filled {
+		return none, fmt.Errorf("%s is not a backup: there is no installation in it", file)
+	}
+	master, err := dir.MasterKey(c.MasterKey, c.MasterKeyFile, false)
+	if err != nil {
+		return none, err
+	}
+	fits, err := store.Fits(ctx, file, master)
+	if err != nil {
+		return none, err
+	}
+	if !fits {
+		return none, errors.New("the master key is not the one of this backup: it needs the key that the installation had when the backup was made, also if it was rotated since")
+	}
+	return master, nil
+}
+
+// copyFile copies a file into a new one that only its owner can read.
+func copyFile(ctx context.Context, from, to string, progress Progress) (err error) {
+	source, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	target, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, target.Close()) }()
+	const step = 1 << 20
+	for done := int64(0); ; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		n, err := io.CopyN(target, source, step)
+		if done += n; progress != nil {
+			progress(done, info.Size())
+		}
+		if errors.Is(err, io.EOF) {
+			return target.Sync()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// checkAll opens a restored database as a start would, which brings its schema up to date, and runs every check there is.
+func checkAll(ctx context.Context, path string, master secret.MasterKey, log *slog.Logger) (report *store.RebuildReport, err error) {
+	st, _, err := store.Open(ctx, store.Options{Database: path, Kinds: model.Kinds, Master: master, Log: log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, st.Close()) }() // which puts all of it into the one file
+	if report, err = st.RebuildCheck(ctx); err != nil {
+		return nil, err
+	}
+	if len(report.Differences) > 0 {
+		return nil, fmt.Errorf("the backup is not in order, and nothing was restored: %s", report.Differences[0])
+	}
+	proven, err := st.Verify(ctx, proof.Options{})
+	if err != nil {
+		return nil, err
+	}
+	if proven.Finding != nil {
+		return nil, fmt.Errorf("the log in the backup is not as it was written, and nothing was restored: %s", proven.Finding)
+	}
+	return report, nil
+}

@@ -1,0 +1,155 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/proof"
+)
+
+// ErrWrongKey says that the database belongs to another master key.
+var ErrWrongKey = errors.New("the master key is not the one this database was made with: give the right one with --master-key-file or SIGNET_MASTER_KEY; " +
+	"after a rotation that is the new one")
+
+// Names of rows in meta.
+const (
+	keyCheck = "master_key_check" // tells whether a master key is the right one
+	rootKey  = "root_key"         // the key that everything is kept and counted with, wrapped by the master key
+)
+
+// HasData tells whether a database holds an installation already, without a key and without changing anything.
+func HasData(ctx context.Context, database string) (bool, error) {
+	check, err := storedCheck(ctx, database)
+	return check != nil, err
+}
+
+// Fits tells whether a master key is the one of a database, without changing anything.
+func Fits(ctx context.Context, database string, key secret.MasterKey) (bool, error) {
+	check, err := storedCheck(ctx, database)
+	return err == nil && constantTimeEqual(check, key.CheckValue()), err
+}
+
+// storedCheck gives what a database knows its master key by; nil where it holds nothing.
+func storedCheck(ctx context.Context, database string) (check []byte, err error) {
+	if !engine.IsPostgres(database) && !fileExists(database) {
+		return nil, nil
+	}
+	e, err := engine.Open(ctx, engine.Options{Database: database, ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	have, err := readMeta(ctx, e)
+	if err != nil && e.IsMissingTable(err) {
+		return nil, nil
+	}
+	if err == nil && have[moving] != nil {
+		err = ErrHalfMoved
+	}
+	return have[keyCheck], err
+}
+
+// bindMasterKey finds the root key. A database that is new is bound to the master key it is first opened with.
+func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool, err error) {
+	want := s.given.CheckValue()
+	err = s.engine.Transact(ctx, func(x engine.Executor) error {
+		if !readOnly {
+			// Two nodes that start on an empty database with different keys: the first wins, the other one stops.
+			if err := s.engine.LockSchema(ctx, x); err != nil {
+				return err
+			}
+		}
+		have, err := readMeta(ctx, x)
+		switch {
+		case err != nil && !(readOnly && s.engine.IsMissingTable(err)):
+			return err
+		case have[moving] != nil:
+			return ErrHalfMoved
+		case have[keyCheck] == nil && readOnly:
+			return errors.New("the database is empty")
+		case have[keyCheck] == nil:
+			created = true
+			if !s.seals() {
+				s.root = s.given
+				return putMeta(ctx, x, keyCheck, want)
+			}
+			return s.bindRoot(ctx, x, secret.NewMasterKey())
+		case !constantTimeEqual(have[keyCheck], want):
+			return ErrWrongKey
+		case have[rootKey] == nil && (readOnly || !s.seals()):
+			s.root = s.given
+			return nil
+		case have[rootKey] == nil: // from before there was one
+			return s.bindRoot(ctx, x, s.given)
+		}
+		s.root, err = s.given.UnwrapKey(have[rootKey])
+		return err
+	})
+	return created, err
+}
+
+// bindRoot gives a database its root key. From then on its log is sealed: the first checkpoint is written with the key, once and for all.
+func (s *Store) bindRoot(ctx context.Context, x engine.Executor, root secret.MasterKey) error {
+	s.root = root
+	if err := putKeys(ctx, x, s.given, root); err != nil {
+		return err
+	}
+	return proof.Begin(ctx, x, root)
+}
+
+// reader is the part of an engine, and of a transaction, that reads.
+type reader interface {
+	Query(ctx context.Context, sql string, args []any, each func(engine.Scanner) error) error
+}
+
+func readMeta(ctx context.Context, x reader) (map[string][]byte, error) {
+	have := map[string][]byte{}
+	err := x.Query(ctx, "SELECT name, value FROM meta", nil, func(scan engine.Scanner) error {
+		var name string
+		var value []byte
+		err := scan(&name, &value)
+		have[name] = value
+		return err
+	})
+	return have, err
+}
+
+// putKeys binds the database to a master key, which keeps the root key from then on.
+func putKeys(ctx context.Context, x engine.Executor, master, root secret.MasterKey) error {
+	if err := putMeta(ctx, x, keyCheck, master.CheckValue()); err != nil {
+		return err
+	}
+	return putMeta(ctx, x, rootKey, master.WrapKey(root))
+}
+
+func putMeta(ctx context.Context, x engine.Executor, name string, value []byte) error {
+	return x.Exec(ctx, "INSERT INTO meta (name, value) VALUES (?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value", name, value)
+}
+
+// RootKey is what everything in the database is kept and counted with. The master key may change; this one stays.
+func (s *Store) RootKey() secret.MasterKey { return s.root }
+
+// RotateMasterKey binds the database to another master key. The root key stays, so nodes that are running go on; one that
+// starts needs the new key. When it fails, the outcome may be unknown: Fits tells. Errors: ErrWrongKey when another rotation
+// came first.
+func (s *Store) RotateMasterKey(ctx context.Context, next secret.MasterKey) error {
+	err := s.engine.Transact(ctx, func(x engine.Executor) error {
+		if err := s.engine.LockSchema(ctx, x); err != nil {
+			return err
+		}
+		have, err := readMeta(ctx, x)
+		if err != nil {
+			return err
+		}
+		if !constantTimeEqual(have[keyCheck], s.given.CheckValue()) {
+			return ErrWrongKey
+		}
+		return putKeys(ctx, x, next, s.root)
+	})
+	if err == nil {
+		s.given = next
+	}
+	return err
+}

@@ -1,0 +1,353 @@
+package store
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/progress"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/proof"
+)
+
+// A move carries an installation to another database: every row of every table as it is, so that positions, hashes, tokens and leases
+// are the same afterwards. Which tables and columns there are, the databases say themselves: nobody has to remember a new one.
+
+var (
+	// ErrHalfMoved says that a database holds part of an installation.
+	ErrHalfMoved = errors.New("a move into this database was begun and not finished: run signet move again, which starts anew, or give another database")
+	// ErrNotEmpty says that there is something already where an installation was to be moved.
+	ErrNotEmpty = errors.New("the target holds data already, and is left as it is: move into an empty database, or into a directory without one")
+)
+
+// moving is the name of a row in meta, for as long as a move into the database is not done.
+const moving = "moving"
+
+// Moved says what a move has carried and checked.
+type Moved struct {
+	Tables, Events, Objects int
+	Rows                    int64
+}
+
+// Show gives a bar for the next part of a long piece of work, or nil.
+type Show func(what string, total int64) *progress.Bar
+
+// ownTable is the one table that is not carried: the target has been brought to the same version by itself.
+const ownTable = "schema_version"
+
+// MasterKey is the one that the operator has given: whoever holds the data after a move needs it as well.
+func (s *Store) MasterKey() secret.MasterKey { return s.given }
+
+// MoveTo carries everything to an empty database, and checks that it has arrived. This store must not be written meanwhile: ErrInUse on
+// PostgreSQL where nodes run. It is left as it is. Until all is done the target is marked, and cannot be opened.
+func (s *Store) MoveTo(ctx context.Context, database string, show Show) (*Moved, error) {
+	e, err := engine.Open(ctx, engine.Options{Database: database, Kinds: s.kinds, Log: s.log})
+	if err != nil {
+		return nil, err
+	}
+	defer e.Close()
+	m := &move{from: s, show: show, mark: []byte(rand.Text()), sums: map[string]*tableSum{},
+		to: &Store{engine: e, kinds: s.kinds, byName: s.byName, sql: s.sql, given: s.given, root: s.root, clock: s.clock, log: s.log}}
+	err = s.engine.Alone(ctx, func(engine.Executor) error {
+		return s.engine.Snapshot(ctx, func(x engine.Executor) error {
+			if err := m.makeRoom(ctx, x); err != nil {
+				return err
+			}
+			return unfinished(m.carry(ctx, x))
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := m.finish(ctx); err != nil {
+		return nil, unfinished(err)
+	}
+	return &m.moved, nil
+}
+
+// unfinished adds what an operator wants to know first when a move breaks off.
+func unfinished(err error) error {
+	if err != nil {
+		err = fmt.Errorf("%w (the data is as it was where it comes from; run the same command again when the cause is gone: it starts anew)", err)
+	}
+	return err
+}
+
+type move struct {
+	from, to *Store
+	tables   []engine.Table
+	mark     []byte // of this move: two of them into one database must not take each other for themselves
+	sums     map[string]*tableSum
+	show     Show
+	moved    Moved
+}
+
+// makeRoom prepares the target: the same tables, empty, and the mark. Where it fails nothing has changed there.
+func (m *move) makeRoom(ctx context.Context, from engine.Executor) error {
+	tables, err := m.from.engine.Tables(ctx, from)
+	if err != nil {
+		return err
+	}
+	version, err := schemaVersion(ctx, from)
+	if err != nil {
+		return err
+	}
+	m.tables = slices.DeleteFunc(slices.Clone(tables), func(t engine.Table) bool { return t.Name == ownTable })
+	e := m.to.engine
+	return e.Alone(ctx, func(x engine.Executor) error {
+		if err := e.LockSchema(ctx, x); err != nil {
+			return err
+		}
+		there, err := e.Tables(ctx, x)
+		if err != nil {
+			return err
+		}
+		half, err := m.look(ctx, x, there)
+		if err != nil {
+			return err
+		}
+		if half {
+			for _, t := range tables {
+				if named(there, t.Name) != nil {
+					if err := x.Exec(ctx, "DROP TABLE "+t.Name); err != nil {
+						return err
+					}
+				}
+			}
+		}
+		if err := m.to.migrateIn(ctx, x); err != nil {
+			return fmt.Errorf("preparing the target: %w", err)
+		}
+		if have, err := schemaVersion(ctx, x); err != nil || have != version {
+			return errors.Join(err, fmt.Errorf("the data is at schema version %d, the target at %d: use the newest program for both", version, have))
+		}
+		if there, err = e.Tables(ctx, x); err != nil {
+			return err
+		}
+		for _, t := range m.tables {
+			if err := carriable(t, named(there, t.Name)); err != nil {
+				return err
+			}
+			if err := x.Exec(ctx, "DELETE FROM "+t.Name); err != nil { // what migrations put there
+				return err
+			}
+		}
+		return x.Exec(ctx, "INSERT INTO meta (name, value) VALUES (?, ?)", moving, m.mark)
+	})
+}
+
+// look tells whether the target holds part of a move that was not finished. Whatever else it may hold is an error.
+func (m *move) look(ctx context.Context, x engine.Executor, there []engine.Table) (half bool, err error) {
+	if named(there, "meta") != nil {
+		err := x.Query(ctx, "SELECT 1 FROM meta WHERE name = ?", []any{moving}, func(engine.Scanner) error {
+			half = true
+			return nil
+		})
+		if half || err != nil {
+			return half, err
+		}
+	}
+	for _, t := range m.tables {
+		if t.Name == "log_head" || named(there, t.Name) == nil {
+			continue
+		}
+		filled := false
+		err := x.Query(ctx, "SELECT 1 FROM "+t.Name+" LIMIT 1", nil, func(engine.Scanner) error {
+			filled = true
+			return nil
+		})
+		if err != nil {
+			return false, err
+		}
+		if filled {
+			return false, ErrNotEmpty
+		}
+	}
+	return false, nil
+}
+
+func named(tables []engine.Table, name string) *engine.Table {
+	i := slices.IndexFunc(tables, func(t engine.Table) bool { return t.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &tables[i]
+}
+
+// carriable tells whether a table can be carried: the target has the same, and there is no type in it that only one engine knows.
+func carriable(t engine.Table, target *engine.Table) error {
+	if target == nil {
+		return fmt.Errorf("there is a table %s beside the data that is not Signet's, and would be forgotten: put it into another database or schema first", t.Name)
+	}
+	for i, c := range t.Columns {
+		if c.Type != engine.Text && c.Type != engine.Integer && c.Type != engine.Bytes {
+			return fmt.Errorf("the column %s of the table %s is of the type %s, which cannot be carried", c.Name, t.Name, c.Type)
+		}
+		if i >= len(target.Columns) || target.Columns[i] != c {
+			return fmt.Errorf("the column %s of the table %s is not the same in the target", c.Name, t.Name)
+		}
+	}
+	if len(target.Columns) != len(t.Columns) || !slices.Equal(target.Key, t.Key) {
+		return fmt.Errorf("the table %s is not the same in the target", t.Name)
+	}
+	return nil
+}
+
+// carry fills the target, and then looks at nothing but the target to see that all is there.
+func (m *move) carry(ctx context.Context, from engine.Executor) error {
+	m.moved.Tables = len(m.tables)
+	for _, t := range m.tables {
+		n, err := count(ctx, from, t.Name)
+		if err != nil {
+			return err
+		}
+		m.moved.Rows += int64(n)
+		m.sums[t.Name] = newTableSum()
+	}
+	bar := m.show("rows carried", m.moved.Rows)
+	rows := func(t engine.Table) engine.Rows { return m.sums[t.Name].watch(engine.ReadTable(ctx, from, t), bar) }
+	err := m.to.engine.Fill(ctx, m.tables, rows, func(total int64) func() {
+		bar.End()
+		bar = m.show("indexes made", total)
+		return func() { bar.Add(1) }
+	})
+	bar.End()
+	if err != nil {
+		return err
+	}
+	if err := m.compare(ctx); err != nil {
+		return err
+	}
+	return m.check(ctx)
+}
+
+// compare reads every row of the target: PostgreSQL and SQLite have to agree on each byte.
+func (m *move) compare(ctx context.Context) error {
+	bar := m.show("rows compared", m.moved.Rows)
+	defer bar.End()
+	return m.to.engine.Snapshot(ctx, func(x engine.Executor) error {
+		for _, t := range m.tables {
+			sum := newTableSum()
+			for _, err := range sum.watch(unmarked(t, engine.ReadTable(ctx, x, t)), bar) {
+				if err != nil {
+					return err
+				}
+			}
+			if want := m.sums[t.Name]; sum.rows != want.rows || sum.total != want.total {
+				return fmt.Errorf("the table %s has not arrived as it was: %d rows, of %d", t.Name, sum.rows, want.rows)
+			}
+		}
+		return nil
+	})
+}
+
+// unmarked leaves the mark of the move out of the rows that have arrived.
+func unmarked(t engine.Table, rows engine.Rows) engine.Rows {
+	if t.Name != "meta" {
+		return rows
+	}
+	return func(yield func([]any, error) bool) {
+		for row, err := range rows {
+			if err == nil && slices.Contains(row, any(moving)) {
+				continue
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+// check holds the target to what holds of every installation.
+func (m *move) check(ctx context.Context) error {
+	events, err := m.to.Position(ctx)
+	if err != nil {
+		return err
+	}
+	bar := m.show("events folded", events)
+	report, err := m.to.rebuildCheck(ctx, bar.Add)
+	bar.End()
+	if err != nil {
+		return err
+	}
+	m.moved.Events, m.moved.Objects = report.Events, report.Objects
+	if len(report.Differences) > 0 {
+		return fmt.Errorf("the state is not what the log says, see signet rebuild --check: %s", report.Differences[0])
+	}
+	proven, err := m.to.Verify(ctx, proof.Options{Progress: m.show})
+	if err == nil && proven.Finding != nil {
+		err = fmt.Errorf("the log is not as it was written, see signet verify: %s", proven.Finding)
+	}
+	return err
+}
+
+// finish takes the mark away: from now on the target is an installation.
+func (m *move) finish(ctx context.Context) error {
+	return m.to.engine.Alone(ctx, func(x engine.Executor) error {
+		err := errors.New("another move into the same database has begun")
+		failed := x.Query(ctx, "DELETE FROM meta WHERE name = ? AND value = ? RETURNING 1", []any{moving, m.mark}, func(engine.Scanner) error {
+			err = nil
+			return nil
+		})
+		return errors.Join(failed, err)
+	})
+}
+
+// tableSum is what two tables with the same rows have in common, in whatever order they are read: engines sort text differently.
+type tableSum struct {
+	rows  int64
+	total [4]uint64
+	hash  hash.Hash
+	buf   []byte
+}
+
+func newTableSum() *tableSum { return &tableSum{hash: sha256.New()} }
+
+// watch adds up rows as they pass by.
+func (s *tableSum) watch(rows engine.Rows, bar *progress.Bar) engine.Rows {
+	const often = 1000
+	return func(yield func([]any, error) bool) {
+		defer func() { bar.Add(s.rows % often) }()
+		for row, err := range rows {
+			if err == nil {
+				s.add(row)
+				if s.rows%often == 0 {
+					bar.Add(often)
+				}
+			}
+			if !yield(row, err) {
+				return
+			}
+		}
+	}
+}
+
+func (s *tableSum) add(row []any) {
+	s.rows++
+	b := s.buf[:0]
+	for _, value := range row {
+		switch v := value.(type) {
+		case nil:
+			b = append(b, 0)
+		case int64:
+			b = binary.BigEndian.AppendUint64(append(b, 1), uint64(v))
+		case string:
+			b = append(binary.BigEndian.AppendUint64(append(b, 2), uint64(len(v))), v...)
+		case []byte:
+			b = append(binary.BigEndian.AppendUint64(append(b, 3), uint64(len(v))), v...)
+		}
+	}
+	s.buf = b
+	s.hash.Reset()
+	s.hash.Write(b)
+	digest := s.hash.Sum(b[:0])
+	for i := range s.total {
+		s.total[i] += binary.BigEndian.Uint64(digest[8*i:])
+	}
+}

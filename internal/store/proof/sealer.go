@@ -1,0 +1,187 @@
+package proof
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/engine"
+)
+
+// patience is how long after the first of some events all of them are sealed, at the latest, while a node runs. It takes a
+// second; the rest is for nodes that have much to do, or were killed and are replaced.
+const patience = time.Minute
+
+// page is how many events are sealed in one transaction.
+const page = span
+
+// Sealer seals the log of a database. Each node has one, and whichever comes first seals what all of them have written.
+type Sealer struct {
+	Engine engine.Engine
+	Root   secret.MasterKey
+	Log    *slog.Logger
+
+	known int64 // how far the log was sealed when this one last looked
+	begun bool
+}
+
+// Seal seals what is not sealed yet, in bounded steps. busy tells that another node was doing that: it may have missed the last events.
+func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
+	for more := true; more && err == nil && !busy && ctx.Err() == nil; {
+		var end int64
+		if end, err = logEnd(ctx, s.Engine); err != nil || s.begun && end == s.known {
+			return false, err // mostly, and without a transaction
+		}
+		more, busy, err = s.step(ctx)
+	}
+	return busy, err
+}
+
+func logEnd(ctx context.Context, x reader) (position int64, err error) {
+	err = x.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error { return scan(&position) })
+	return position, err
+}
+
+// step seals one page.
+func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
+	var sealed int64
+	err = s.Engine.Aside(ctx, func(x engine.Executor) error {
+		head, err := readCheckpoint(ctx, x, 0, s.Engine.Dialect(" /* FREE */"))
+		if err != nil {
+			return err
+		}
+		if head == nil {
+			if head, err = readCheckpoint(ctx, x, 0, ""); err == nil && head == nil {
+				err = errNoHead
+			}
+			busy = head != nil
+			return err
+		}
+		if !head.genuine(s.Root) {
+			return errForgedHead
+		}
+		if head.position < s.known {
+			if err := s.wentBack(ctx, x, head.position); err != nil {
+				return err
+			}
+		}
+		full, events, err := s.extend(ctx, x, head)
+		if err != nil {
+			return err
+		}
+		more, sealed = events == page, head.position
+		if events == 0 {
+			return nil
+		}
+		for _, c := range full {
+			err := x.Exec(ctx, "INSERT INTO checkpoints ("+checkpointColumns+") VALUES (?, ?, ?, ?, ?)", c.number, c.position, c.digest, c.tags, c.computeSeal(s.Root))
+			if err != nil {
+				return err
+			}
+		}
+		return x.Exec(ctx, "UPDATE checkpoints SET position = ?, digest = ?, tags = ?, seal = ? WHERE number = 0",
+			head.position, head.digest, head.tags, head.computeSeal(s.Root))
+	})
+	if err != nil || busy {
+		return false, busy, err
+	}
+	s.known, s.begun = sealed, true
+	return more, false, nil
+}
+
+// extend adds the next page of events to the head, and gives the checkpoints that became full by that.
+func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint) (full []checkpoint, events int, err error) {
+	var first, last int64
+	var e event.Event
+	row, tags := engine.ScanEvent(&e), newTagger(s.Root)
+	err = x.Query(ctx, selectEvents+" WHERE position > ? ORDER BY position LIMIT ?", []any{head.position, int64(page)}, func(scan engine.Scanner) error {
+		if err := scan(row...); err != nil {
+			return err
+		}
+		if e.Position != head.position+1 {
+			return fmt.Errorf("event %d is missing: run signet verify", head.position+1)
+		}
+		if events++; events == 1 {
+			first = e.Time
+		}
+		last = e.Time
+		hash := e.Hash()
+		head.position, head.digest = e.Position, chained(head.digest, e.Position, hash)
+		head.tags = append(head.tags, tags.tag(e.Position, hash)...)
+		if head.position%span == 0 {
+			full = append(full, checkpoint{number: head.position / span, position: head.position, digest: head.digest, tags: head.tags})
+			head.tags = []byte{}
+		}
+		return nil
+	})
+	if !s.begun && last-first > patience.Microseconds() {
+		// Nobody can tell any more whether these are as they were written.
+		s.Log.Warn("sealing events that were not sealed in time: expected once after an upgrade", "from", head.position-int64(events)+1, "since", event.Time(first))
+	}
+	return full, events, err
+}
+
+const selectEvents = "SELECT " + engine.EventColumns + " FROM events"
+
+// wentBack judges a head that is older than one that was there before. Somebody who wants changed events sealed would do that. Where the
+// whole log has gone back, the database has lost what it had answered, or an older copy was put in its place.
+func (s *Sealer) wentBack(ctx context.Context, x engine.Executor, position int64) error {
+	end, err := logEnd(ctx, x)
+	if err != nil {
+		return err
+	}
+	if end >= s.known {
+		return fmt.Errorf("the head of the checkpoints was put back from position %d to %d: run signet verify", s.known, position)
+	}
+	s.Log.Error("the log ends before what was sealed: the database has lost events, or is an older copy", "sealed", s.known, "end", end)
+	return nil
+}
+
+// Run seals at intervals, once something was written, until stopping closes, and then once more after everything was answered.
+func (s *Sealer) Run(interval time.Duration, written *event.Bell, stopping, answered <-chan struct{}) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	go func() {
+		<-stopping
+		cancel()
+	}()
+	pause := func(d time.Duration, wake <-chan struct{}) {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		select {
+		case <-wake:
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	for ctx.Err() == nil {
+		next := written.Next()
+		busy, err := s.Seal(ctx)
+		switch {
+		case ctx.Err() != nil:
+		case err != nil:
+			s.Log.Error("the log cannot be sealed", "error", err)
+			pause(10*interval, nil)
+		case busy:
+			pause(interval, nil)
+		default:
+			pause(10*interval, next) // in the end without a ring, to see what others have left
+			pause(interval, nil)     // for more that is about to come
+		}
+	}
+	<-answered
+	ctx, cancel = context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	for busy := true; busy && ctx.Err() == nil; {
+		var err error
+		if busy, err = s.Seal(ctx); err != nil {
+			s.Log.Error("the log cannot be sealed", "error", err)
+		}
+		if busy {
+			pause(10*time.Millisecond, nil)
+		}
+	}
+}

@@ -1,0 +1,450 @@
+package proof
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"hash/maphash"
+	"math"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/progress"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/engine"
+)
+
+// Verify walks the log up to where it ends now and tells whether it is as it was written: positions and sequences without gaps, every
+// object's chain, the checkpoints, and that every object's state is that of the end of its chain. It stops at the first thing that does not fit.
+// The log is only ever added to, so it is read page by page, beside whoever writes.
+func Verify(ctx context.Context, e engine.Engine, root secret.MasterKey, kinds []event.Definition, o Options) (*Report, error) {
+	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), tags: newTagger(root), known: map[event.Kind]bool{}}
+	for _, k := range kinds {
+		v.known[k.Name()] = true
+	}
+	err := v.run(ctx)
+	return v.report, err
+}
+
+type verifier struct {
+	engine  engine.Engine
+	root    secret.MasterKey
+	kinds   []event.Definition
+	known   map[event.Kind]bool
+	options Options
+	report  *Report
+
+	end    int64       // of the log when it began
+	lowest int64       // position that any event has
+	last   int64       // position that any event has
+	head   *checkpoint // nil: there is none
+	full   int64       // number of the last full checkpoint
+
+	tags    tagger
+	seed    maphash.Seed
+	ends    map[uint64]uint64 // where chains have come to: see link
+	objects int64             // that have a state to compare with
+	digest  []byte
+	latest  int64    // time of the last event that is not sealed
+	pending *Finding // about the checkpoints, from its position on
+}
+
+// maxEnds is how many chains are remembered, with about 40 bytes each. The ends of others are looked up.
+var maxEnds = 1 << 20
+
+func (v *verifier) run(ctx context.Context) error {
+	err := v.look(ctx)
+	if err != nil && v.engine.IsMissingTable(err) {
+		v.report.Finding = at(0, "the log has no checkpoints yet: start this version of the server once, and try again when it is ready")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	v.digest = noEvents
+	if v.report.Finding, err = v.walk(ctx); err != nil || v.report.Finding != nil {
+		return err
+	}
+	if v.report.Finding = v.judgeEnd(); v.report.Finding != nil {
+		return nil
+	}
+	v.report.Checkpoints, v.report.Head = v.full+1, Mark{Position: v.end, Digest: [32]byte(v.digest)}
+	v.report.Finding, err = v.states(ctx)
+	return err
+}
+
+// look sees in one moment how far the log goes and how far it is sealed.
+func (v *verifier) look(ctx context.Context) error {
+	return v.engine.Snapshot(ctx, func(x engine.Executor) (err error) {
+		if v.end, err = logEnd(ctx, x); err != nil {
+			return err
+		}
+		if v.head, err = readCheckpoint(ctx, x, 0, ""); err != nil {
+			return err
+		}
+		err = x.Query(ctx, "SELECT coalesce(min(position), 1), coalesce(max(position), 0) FROM events", nil, func(scan engine.Scanner) error {
+			return scan(&v.lowest, &v.last)
+		})
+		if err != nil {
+			return err
+		}
+		err = x.Query(ctx, "SELECT coalesce(max(number), 0) FROM checkpoints", nil, func(scan engine.Scanner) error { return scan(&v.full) })
+		v.full = min(v.full, math.MaxInt64/span)
+		return err
+	})
+}
+
+// judgeHead says from where on the log is not covered as it should be. What the tags say about events before that counts first.
+func (v *verifier) judgeHead() {
+	sealed := v.full * span
+	switch {
+	case v.head == nil:
+		v.pending = at(sealed+1, "the head of the checkpoints is missing: it was removed, and what stands here may have been changed since")
+	case !v.head.genuine(v.root):
+		v.pending = at(v.head.first(), "the head of the checkpoints was changed: its seal is not that of this installation")
+		if v.head.first() != sealed+1 {
+			v.head = nil // it covers nothing that can be told
+		}
+	case v.head.position < sealed:
+		v.pending = at(sealed+1, "the head of the checkpoints ends at position %d, before the last of the others: an older one was put in its place", v.head.position)
+		v.head = nil
+	default:
+		v.full = v.head.position / span // all of them must be there
+	}
+}
+
+// sheet is a range of positions with its events.
+type sheet struct {
+	events     []event.Event
+	unreadable error       // the event behind them
+	sealed     *checkpoint // that covers it; nil: none does
+	missing    bool        // one should
+}
+
+func (v *verifier) bar(what string, total int64) *progress.Bar {
+	if v.options.Progress == nil {
+		return nil
+	}
+	return v.options.Progress(what, total)
+}
+
+// walk goes through the log in order. One goroutine reads ahead while the other one computes.
+func (v *verifier) walk(ctx context.Context) (*Finding, error) {
+	if v.lowest < 1 {
+		return at(v.lowest, "there is an event before the beginning of the log"), nil
+	}
+	v.judgeHead()
+	bar := v.bar("events", v.end)
+	defer bar.End()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	sheets, failed := make(chan *sheet, 2), make(chan error, 1)
+	go func() {
+		defer close(sheets)
+		for number := int64(1); (number-1)*span < v.end; number++ {
+			s, err := v.read(ctx, number)
+			if err != nil {
+				failed <- err
+				return
+			}
+			select {
+			case sheets <- s:
+			case <-ctx.Done():
+				failed <- ctx.Err()
+				return
+			}
+		}
+	}()
+	position := int64(0)
+	for s := range sheets {
+		finding, err := v.check(ctx, s, position)
+		if err != nil || finding != nil {
+			return finding, err
+		}
+		position = v.report.Events
+		bar.Add(int64(len(s.events)))
+	}
+	select {
+	case err := <-failed:
+		return nil, err
+	default:
+		return nil, nil
+	}
+}
+
+// read gives the events of a range and the checkpoint that covers it.
+func (v *verifier) read(ctx context.Context, number int64) (*sheet, error) {
+	s := &sheet{events: make([]event.Event, 0, span)}
+	first, last := (number-1)*span+1, min(number*span, v.end)
+	err := v.engine.Query(ctx, selectEvents+" WHERE position >= ? AND position <= ? ORDER BY position", []any{first, last}, func(scan engine.Scanner) error {
+		if s.unreadable != nil {
+			return nil
+		}
+		s.events = append(s.events, event.Event{})
+		if s.unreadable = scan(engine.ScanEvent(&s.events[len(s.events)-1])...); s.unreadable != nil {
+			s.events = s.events[:len(s.events)-1]
+		}
+		return nil
+	})
+	if err != nil && s.unreadable == nil {
+		return nil, err
+	}
+	switch {
+	case number <= v.full:
+		s.sealed, err = readCheckpoint(ctx, v.engine, number, "")
+		s.missing = s.sealed == nil
+		return s, err
+	case v.head != nil && v.head.first() == first:
+		s.sealed = v.head
+	}
+	return s, nil
+}
+
+// check judges a range whose events follow a position.
+func (v *verifier) check(ctx context.Context, s *sheet, position int64) (*Finding, error) {
+	first, last := position+1, min(position+span, v.end)
+	genuine := s.sealed != nil && s.sealed.genuine(v.root)
+	switch {
+	case s.missing:
+		return at(first, "the checkpoint of positions %d to %d is missing: it was removed, and what stands there may have been changed since", first, position+span), nil
+	case genuine && s.sealed.number > 0:
+		genuine = s.sealed.position == position+span
+	}
+	for i := range s.events {
+		e := &s.events[i]
+		if e.Position != position+1 {
+			break
+		}
+		position++
+		v.report.Events++
+		if f, err := v.fits(ctx, e, s.sealed, genuine); err != nil || f != nil {
+			return f, err
+		}
+	}
+	switch {
+	case position < last:
+		return v.absent(position+1, s.unreadable), nil
+	case s.sealed == nil || genuine:
+		return nil, nil
+	case s.sealed.number == 0:
+		return v.pending, nil
+	}
+	return at(first, "the checkpoint of positions %d to %d was changed: its seal is not that of this installation, although the events are those that were sealed", first, position), nil
+}
+
+// absent is the finding at a position without an event that could be read.
+func (v *verifier) absent(position int64, unreadable error) *Finding {
+	if unreadable != nil {
+		return at(position, "the event cannot be read, so it was changed: %v", unreadable)
+	}
+	return at(position, "there is no event: it was removed, or has got another position")
+}
+
+// fits judges one event.
+func (v *verifier) fits(ctx context.Context, e *event.Event, sealed *checkpoint, genuine bool) (*Finding, error) {
+	hash := e.Hash()
+	var tag []byte
+	if sealed != nil {
+		tag = sealed.tag(e.Position)
+	}
+	switch {
+	case tag == nil && v.pending != nil && e.Position >= v.pending.Position:
+		f := *v.pending
+		f.Position, f.ObjectID, f.Sequence, f.Type = e.Position, e.ObjectID, e.Sequence, e.Type
+		return &f, nil
+	case tag != nil && !bytes.Equal(tag, v.tags.tag(e.Position, hash)):
+		if genuine {
+			return about(e, "this is not the event that was sealed at this position"), nil
+		}
+		return about(e, "this is not the event that was sealed at this position, and the checkpoint was changed, too"), nil
+	case len(e.PrevHash) == 0 && e.PrevHash != nil, len(e.Sealed) == 0 && e.Sealed != nil:
+		return about(e, "a column is empty where nothing should be"), nil
+	}
+	if f, err := v.follows(ctx, e, hash); err != nil || f != nil {
+		return f, err
+	}
+	v.digest = chained(v.digest, e.Position, hash)
+	switch {
+	case genuine && sealed.position == e.Position && !bytes.Equal(sealed.digest, v.digest):
+		return about(e, "the log up to here is not the one that was sealed"), nil
+	case tag == nil:
+		if v.report.Unsealed++; v.report.Unsealed == 1 {
+			v.report.Since = e.Time
+		}
+		v.latest = max(v.latest, e.Time)
+	}
+	if x := v.options.Expect; x != nil && x.Position == e.Position && !bytes.Equal(x.Digest[:], v.digest) {
+		return about(e, "the log up to here is not the one that was expected: it was changed and sealed anew, or is that of another installation"), nil
+	}
+	return nil, nil
+}
+
+// link tells where a chain has come to, in a number that nobody can foresee: the seed is another one each time. If two chains should share
+// one, the log itself is asked.
+func (v *verifier) link(sequence uint64, hash []byte) uint64 {
+	var h maphash.Hash
+	h.SetSeed(v.seed)
+	h.Write(number(int64(sequence)))
+	h.Write(hash)
+	return h.Sum64()
+}
+
+// follows tells whether an event goes on where its object's chain has come to.
+func (v *verifier) follows(ctx context.Context, e *event.Event, hash []byte) (*Finding, error) {
+	id := maphash.String(v.seed, e.ObjectID)
+	end, known := v.ends[id]
+	if known && end != v.link(e.Sequence-1, e.PrevHash) || !known && (e.Sequence != 1 || e.PrevHash != nil) {
+		if f, err := v.followsInLog(ctx, e); err != nil || f != nil {
+			return f, err
+		}
+	}
+	if e.Sequence == 1 {
+		v.report.Objects++
+		if v.known[e.Type.Kind()] {
+			v.objects++
+		}
+	}
+	if !known && len(v.ends) >= maxEnds {
+		for other := range v.ends { // any of them
+			delete(v.ends, other)
+			break
+		}
+	}
+	v.ends[id] = v.link(e.Sequence, hash)
+	return nil, nil
+}
+
+// followsInLog asks the log for the event before this one.
+func (v *verifier) followsInLog(ctx context.Context, e *event.Event) (*Finding, error) {
+	var before, twice *event.Event
+	query := selectEvents + " WHERE object_id = ? AND sequence >= ? AND sequence <= ? AND position < ?"
+	err := v.engine.Query(ctx, query, []any{e.ObjectID, int64(e.Sequence) - 1, int64(e.Sequence), e.Position}, func(scan engine.Scanner) error {
+		var other event.Event
+		err := scan(engine.ScanEvent(&other)...)
+		if other.Sequence == e.Sequence {
+			twice = &other
+		} else {
+			before = &other
+		}
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case twice != nil:
+		return about(e, "the event at position %d has the same number: one of them was inserted", twice.Position), nil
+	case e.Sequence == 1 && e.PrevHash != nil:
+		return about(e, "it is the first of its object, but was written behind another one"), nil
+	case e.Sequence == 1:
+		return nil, nil
+	case before == nil:
+		return about(e, "the event before it is missing: it was removed, or stands behind it now"), nil
+	case !bytes.Equal(before.Hash(), e.PrevHash):
+		return about(e, "it does not follow event %d of its object, at position %d: one of the two was changed", before.Sequence, before.Position), nil
+	}
+	return nil, nil
+}
+
+// judgeEnd is about what is behind the last event.
+func (v *verifier) judgeEnd() *Finding {
+	switch {
+	case v.full*span > v.end:
+		return at(v.end+1, "the log ends before this position, but is sealed up to position %d: the last events were removed", v.full*span)
+	case v.pending != nil:
+		return v.pending
+	case v.head.position > v.end:
+		return at(v.end+1, "the log ends before this position, but is sealed up to position %d: the last events were removed", v.head.position)
+	case v.last > v.end:
+		return at(v.end+1, "the log should end before this position, but there is an event at position %d", v.last)
+	case v.latest-v.report.Since > patience.Microseconds():
+		return at(v.head.position+1, "from here on %d events are not sealed, although they were written over more than a minute: an older head of the checkpoints was put in place, "+
+			"or no server of this version has run since. If it was started a moment ago for the first time, try again when it is done", v.report.Unsealed)
+	}
+	if x := v.options.Expect; x != nil && x.Position > v.end {
+		return at(v.end+1, "the log ends before this position, but was expected to go on to position %d: this is an older copy, or the last events were removed", x.Position)
+	}
+	return nil
+}
+
+// states compares the state of every object with the end of its chain.
+func (v *verifier) states(ctx context.Context) (*Finding, error) {
+	bar := v.bar("objects", v.objects)
+	defer bar.End()
+	seen := int64(0)
+	for _, k := range v.kinds {
+		for after, more := "", true; more; {
+			var f *Finding
+			err := v.engine.Snapshot(ctx, func(x engine.Executor) (err error) {
+				var rows []state
+				err = x.Query(ctx, "SELECT id, sequence, hash FROM "+k.Table()+" WHERE id > ? ORDER BY id LIMIT ?", []any{after, int64(span)}, func(scan engine.Scanner) error {
+					rows = append(rows, state{})
+					s := &rows[len(rows)-1]
+					return scan(&s.id, &s.sequence, &s.hash)
+				})
+				if err != nil {
+					return err
+				}
+				if more = len(rows) == span; len(rows) > 0 {
+					after = rows[len(rows)-1].id
+				}
+				counted := int64(0)
+				for _, s := range rows {
+					if v.ends[maphash.String(v.seed, s.id)] != v.link(uint64(s.sequence), s.hash) {
+						var older bool
+						if older, f, err = v.stateInLog(ctx, x, s); err != nil || f != nil {
+							return err
+						}
+						if !older {
+							continue
+						}
+					}
+					counted++
+				}
+				seen += counted
+				bar.Add(counted)
+				return nil
+			})
+			if err != nil || f != nil {
+				return f, err
+			}
+		}
+	}
+	if seen < v.objects {
+		return at(0, "%d objects have events but no state: signet rebuild --check names them", v.objects-seen), nil
+	}
+	return nil, nil
+}
+
+// state is what the row of an object says about its chain.
+type state struct {
+	id       string
+	sequence int64
+	hash     []byte
+}
+
+// stateInLog compares a state with the log as it is at the same moment: something may have been written since. older tells that the object was
+// there when the walk began.
+func (v *verifier) stateInLog(ctx context.Context, x engine.Executor, s state) (older bool, f *Finding, err error) {
+	var last event.Event
+	err = x.Query(ctx, selectEvents+" WHERE object_id = ? ORDER BY sequence DESC LIMIT 1", []any{s.id}, func(scan engine.Scanner) error {
+		return scan(engine.ScanEvent(&last)...)
+	})
+	if err != nil {
+		return false, nil, err
+	}
+	var first int64
+	err = x.Query(ctx, "SELECT position FROM events WHERE object_id = ? AND sequence = 1", []any{s.id}, func(scan engine.Scanner) error { return scan(&first) })
+	if err != nil {
+		return false, nil, err
+	}
+	missing := &Finding{ObjectID: s.id, Sequence: last.Sequence + 1, What: fmt.Sprintf("it is missing: the object's state was made from %d events, and the log has %d of them", s.sequence, last.Sequence)}
+	switch c := cmp.Compare(uint64(s.sequence), last.Sequence); {
+	case c > 0:
+		return false, missing, nil
+	case c < 0:
+		return false, about(&last, "the state of its object was made from %d events, without this one: it was inserted", s.sequence), nil
+	case !bytes.Equal(s.hash, last.Hash()):
+		return false, about(&last, "the state of its object was made from another event: this one was changed, or the state"), nil
+	}
+	return first <= v.end, nil, nil
+}

@@ -1,0 +1,27 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/signet-idm/signet/internal/store/proof"
+)
+
+// sealedSchema is the first version of the schema with a root key and checkpoints.
+const sealedSchema = 5
+
+func (s *Store) seals() bool { return s.schema == 0 || s.schema >= sealedSchema }
+
+// sealAll seals the log until the store closes.
+func (s *Store) sealAll(interval time.Duration) {
+	defer close(s.sealing)
+	if s.seals() {
+		sealer := proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log}
+		sealer.Run(interval, &s.written, s.stopping, s.stopped)
+	}
+}
+
+// Verify walks the whole log and tells whether it is as it was written. It changes nothing and may run beside a server.
+func (s *Store) Verify(ctx context.Context, o proof.Options) (*proof.Report, error) {
+	return proof.Verify(ctx, s.engine, s.root, s.kinds, o)
+}

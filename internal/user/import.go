@@ -1,0 +1,192 @@
+package user
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+// importPart is how many people are imported by one command. A command that holds the writer for longer would be in the way of
+// everybody else.
+const importPart = 100
+
+// Imported is a person who comes from another system, perhaps with the hash of a password.
+type Imported struct {
+	NewHuman
+	PasswordHash   string // empty: none
+	ChangeRequired bool   // whether the first sign-in has to replace the password
+}
+
+// Violations lists what is wrong with it, under the names that fields have in an import.
+func (p *Imported) Violations() (wrong []errs.Violation) {
+	// As with NewHuman: emptiness is a rule of the definition.
+	if _, problem := syntax.Email(p.Email); problem != "" && p.Email != "" {
+		wrong = append(wrong, errs.Violation{Field: "email.address", Message: problem})
+	}
+	if _, problem := syntax.Phone(p.Phone); problem != "" && p.Phone != "" {
+		wrong = append(wrong, errs.Violation{Field: "phone.number", Message: problem})
+	}
+	if problem := secret.HashProblem(p.PasswordHash); problem != "" && p.PasswordHash != "" {
+		wrong = append(wrong, errs.Violation{Field: "passwordHash", Message: problem})
+	}
+	return wrong
+}
+
+// HumanImported records a person who came from another system. The person is told nothing about it. The hash of the password
+// is a secret, not a fact.
+type HumanImported struct {
+	EmailVerified  bool       `json:"emailVerified,omitempty"`
+	PhoneVerified  bool       `json:"phoneVerified,omitempty"`
+	Password       bool       `json:"password,omitempty"` // the hash of one came along
+	ChangeRequired bool       `json:"changeRequired,omitempty"`
+	Personal       HumanFacts `json:"-"`
+}
+
+// EventType implements event.Fact.
+func (HumanImported) EventType() event.Type { return "user.human_imported.v1" }
+
+// Apply implements event.Fact.
+func (e HumanImported) Apply(u *User) {
+	HumanAdded{EmailVerified: e.EmailVerified, PhoneVerified: e.PhoneVerified, Personal: e.Personal}.Apply(u)
+	if e.Password {
+		u.Password = Password{Version: 1, ChangeRequired: e.ChangeRequired}
+	}
+}
+
+func (p *Imported) fact() HumanImported {
+	hash := p.PasswordHash != ""
+	return HumanImported{EmailVerified: p.EmailVerified, PhoneVerified: p.PhoneVerified && p.Phone != "",
+		Password: hash, ChangeRequired: hash && p.ChangeRequired, Personal: p.facts()}
+}
+
+// Import is people to be created in the permit's organization. They have no Violations.
+type Import []Imported
+
+// Together creates all of them, or none. Errors: access.ErrDenied when there are hashes and the caller may not set passwords;
+// org.ErrNotFound; ErrUserNameTaken with the names that are; those of once.
+func (p Import) Together(ctx context.Context, s event.Store, permit access.Permit, once event.Once) ([]Added, error) {
+	if err := p.allowed(permit); err != nil {
+		return nil, err
+	}
+	made, err := p.run(ctx, s, permit, once, func(taken []int) error {
+		if len(taken) == 0 {
+			return nil
+		}
+		const named = 20
+		message := "nobody was imported, since user names are taken in this organization or given twice: choose others for "
+		for i, n := range taken[:min(len(taken), named)] {
+			message += [...]string{"", ", "}[min(i, 1)] + "users[" + strconv.Itoa(n) + "]"
+		}
+		if more := len(taken) - named; more > 0 {
+			message += " and " + strconv.Itoa(more) + " more"
+		}
+		return errs.New(errs.AlreadyExists, UserNameTaken, message)
+	})
+	return made, err
+}
+
+// Each creates those whose name is free; who got none has no ID. When it fails some may have been created, and if it is repeated
+// under the same key these are not created again. Errors: as Together, but for names; those of permit.Renew when the caller may
+// no longer half way.
+func (p Import) Each(ctx context.Context, s event.Store, permit access.Permit, once event.Once) ([]Added, error) {
+	all := make([]Added, 0, len(p))
+	for part := 0; part*importPart < len(p); part++ {
+		if part > 0 {
+			var err error
+			if permit, err = permit.Renew(ctx); err != nil {
+				return nil, err
+			}
+		}
+		some := p[part*importPart : min((part+1)*importPart, len(p))]
+		if err := some.allowed(permit); err != nil {
+			return nil, err
+		}
+		made, err := some.run(ctx, s, permit, once.Part(part), func([]int) error { return nil })
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, made...)
+	}
+	return all, nil
+}
+
+// allowed: a hash is as good as a password, so it takes the permission to set one.
+func (p Import) allowed(permit access.Permit) error {
+	if permit.Holds(access.CredentialWrite, permit.Org()) {
+		return nil
+	}
+	for i := range p {
+		if p[i].PasswordHash != "" {
+			return access.ErrDenied
+		}
+	}
+	return nil
+}
+
+// run creates, by one command, those whose name is free, unless judge refuses because of the others.
+func (p Import) run(ctx context.Context, s event.Store, permit access.Permit, once event.Once, judge func(taken []int) error) ([]Added, error) {
+	owner := permit.Org()
+	c := event.Command{Origin: permit.Origin(), Read: []event.Ref{org.Kind.Ref(owner)}}
+	facts := make([]HumanImported, len(p))
+	for i := range p {
+		facts[i] = p[i].fact()
+		c.Create = append(c.Create, Kind.Ref(Kind.NewID()))
+		c.Claims = append(c.Claims, NameClaim(owner, facts[i].Personal.UserNameKey))
+	}
+	var made struct { // as it is kept for a repetition
+		At  int64    `json:"at"`
+		IDs []string `json:"ids"` // empty: the name was taken
+	}
+	c.Decide = func(tx *event.Tx) error {
+		if _, err := org.In(tx, owner); err != nil {
+			return err
+		}
+		made.At, made.IDs = tx.Now(), make([]string, len(p))
+		var taken []int
+		given := make(map[string]bool, len(p)) // names, by this very command
+		for i := range p {
+			holder, err := tx.Holder(c.Claims[i])
+			if err != nil {
+				return err
+			}
+			if key := c.Claims[i].Key; holder != "" || given[key] {
+				taken = append(taken, i)
+			} else {
+				given[key] = true
+				made.IDs[i] = c.Create[i].ID
+			}
+		}
+		if err := judge(taken); err != nil {
+			return err
+		}
+		for i, id := range made.IDs {
+			if id == "" {
+				continue
+			}
+			if _, err := Kind.Create(tx, id, owner, facts[i]); err != nil {
+				return err
+			}
+			if p[i].PasswordHash != "" {
+				tx.PutRow(event.Row{RowKey: PasswordRow(id), Value: []byte(p[i].PasswordHash)})
+			}
+		}
+		return nil
+	}
+	if err := s.Do(ctx, once.Wrap(c, &made)); err != nil {
+		return nil, err
+	}
+	at := event.Time(made.At)
+	all := make([]Added, len(made.IDs))
+	for i, id := range made.IDs {
+		if id != "" {
+			all[i] = Added{ID: id, Details: event.Details{Sequence: 1, Created: at, Changed: at, Org: owner}}
+		}
+	}
+	return all, nil
+}

@@ -1,0 +1,341 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/outbound"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
+)
+
+// maxWebhooks is how many an organization may have: each of them is work that does not end.
+const maxWebhooks = 100
+
+// Webhooks is where webhooks are kept, and how messages reach their receivers.
+type Webhooks struct {
+	Store    event.Log
+	Root     secret.MasterKey
+	Outbound *outbound.Client
+	Clock    func() time.Time // that of the store
+}
+
+// New is a webhook to create.
+type New struct {
+	Name string
+	Settings
+}
+
+// Created is what a creation answers. The secret is shown this once.
+type Created struct {
+	ID      string
+	Secret  string
+	Details event.Details
+}
+
+// Add creates a webhook in the permit's organization. It begins with what happens from then on. Errors: InvalidArgument with the violations
+// of the settings; access.ErrDenied and ErrNotDefault where it looks into other organizations; ErrTooMany; org.ErrNotFound.
+func (w *Webhooks) Add(ctx context.Context, permit access.Permit, n New) (Created, error) {
+	if wrong := n.Violations(); len(wrong) > 0 {
+		return Created{}, errs.Invalid(wrong...)
+	}
+	if err := w.callable(n.URL); err != nil {
+		return Created{}, err
+	}
+	if err := w.mayLook(ctx, permit, &n.Settings); err != nil {
+		return Created{}, err
+	}
+	have, _, err := Kind.List(ctx, w.Store, event.Query{Org: permit.Org(), Limit: maxWebhooks})
+	if err != nil {
+		return Created{}, err
+	}
+	if len(have) >= maxWebhooks {
+		return Created{}, ErrTooMany
+	}
+	begin, err := w.Store.Position(ctx)
+	if err != nil {
+		return Created{}, err
+	}
+	id, owner := Kind.NewID(), permit.Org()
+	raw, text := newSecret()
+	row, err := secrets{Current: raw}.row(w.Root, id)
+	if err != nil {
+		return Created{}, err
+	}
+	created := Created{ID: id, Secret: text}
+	err = w.Store.Do(ctx, event.Command{
+		Origin: permit.Origin(),
+		Write:  []event.Ref{Kind.Ref(id)},
+		Read:   []event.Ref{org.Kind.Ref(owner)},
+		Decide: func(tx *event.Tx) error {
+			if _, err := org.In(tx, owner); err != nil {
+				return err
+			}
+			o, err := Kind.Create(tx, id, owner, Added{Name: n.Name, NameKey: syntax.NameKey(n.Name), Settings: n.Settings})
+			if err != nil {
+				return err
+			}
+			tx.PutRow(row)
+			created.Details = o.Details()
+			return putProgress(tx, id, progress{Position: begin, Begins: true})
+		},
+	})
+	if err != nil {
+		return Created{}, err
+	}
+	return created, nil
+}
+
+// callable refuses an address that would never be called.
+func (w *Webhooks) callable(address string) error {
+	if err := w.Outbound.Accepts(address); err != nil {
+		return errs.Invalid(errs.Violation{Field: "url", Message: refusedURL})
+	}
+	return nil
+}
+
+// mayLook refuses settings that look into other organizations to who may not look there, and what is not there to look at.
+func (w *Webhooks) mayLook(ctx context.Context, permit access.Permit, s *Settings) error {
+	if !s.Wide() {
+		return nil
+	}
+	if !permit.Holds(access.WebhookWrite, access.Installation) {
+		return access.ErrDenied
+	}
+	i, err := installation.Read(ctx, w.Store)
+	if err != nil {
+		return err
+	}
+	if i == nil || i.State.DefaultOrg != permit.Org() {
+		return ErrNotDefault
+	}
+	for n, id := range s.OrganizationIDs {
+		err := org.Exists(ctx, w.Store, id)
+		if errors.Is(err, org.ErrNotFound) {
+			return errs.Invalid(errs.Violation{Field: fmt.Sprintf("organizationIds[%d]", n), Message: "is not an organization"})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Modify sets parts of a webhook: what is nil in m stays as it is. Errors: ErrNotFound; those of Add about settings; Aborted when match does not hold.
+func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, match event.IfMatch, m SettingsChanged) (event.Details, error) {
+	m.NameKey = nil
+	if m.Name != nil {
+		key := syntax.NameKey(*m.Name)
+		m.NameKey = &key
+	}
+	if m.URL != nil {
+		if problem := urlProblem(*m.URL); problem != "" {
+			return event.Details{}, errs.Invalid(errs.Violation{Field: "url", Message: problem})
+		}
+		if err := w.callable(*m.URL); err != nil {
+			return event.Details{}, err
+		}
+	}
+	if wanted := (Settings{}); m.AllOrganizations != nil || m.OrganizationIDs != nil {
+		event.Set(&wanted.AllOrganizations, m.AllOrganizations)
+		event.Set(&wanted.OrganizationIDs, m.OrganizationIDs)
+		if err := w.mayLook(ctx, permit, &wanted); err != nil {
+			return event.Details{}, err
+		}
+	}
+	return w.change(ctx, change{permit: permit, id: id, match: match}, func(_ *event.Tx, o *Webhook) (event.Fact[Webhook], error) {
+		to := *o
+		m.Apply(&to)
+		if wrong := to.Violations(); len(wrong) > 0 {
+			return nil, errs.Invalid(wrong...)
+		}
+		return difference(o, &to), nil
+	})
+}
+
+// Deactivate switches a webhook off: nothing is sent any more. Errors: ErrNotFound; ErrNotActive; Aborted when match does not hold.
+func (w *Webhooks) Deactivate(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return w.change(ctx, change{permit: permit, id: id, match: match}, func(_ *event.Tx, o *Webhook) (event.Fact[Webhook], error) {
+		if o.State != Active {
+			return nil, ErrNotActive
+		}
+		return Deactivated{}, nil
+	})
+}
+
+// Reactivate switches a webhook on again. It goes on where it stopped. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
+func (w *Webhooks) Reactivate(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	return w.change(ctx, change{permit: permit, id: id, match: match}, func(_ *event.Tx, o *Webhook) (event.Fact[Webhook], error) {
+		if o.State != Inactive {
+			return nil, ErrNotInactive
+		}
+		return Reactivated{}, nil
+	})
+}
+
+// RotateSecret makes a new secret, which is shown this once. The one before it signs, too, for keepOld. Errors: ErrNotFound;
+// Aborted when match does not hold.
+func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
+	raw, text := newSecret()
+	key := event.SecretOf(id)
+	details, err := w.change(ctx, change{permit: permit, id: id, match: match, rows: []event.RowKey{key}}, func(tx *event.Tx, _ *Webhook) (event.Fact[Webhook], error) {
+		stored, err := tx.Row(key)
+		if err != nil {
+			return nil, err
+		}
+		before, err := secretsIn(w.Root, id, stored)
+		if err != nil {
+			return nil, err
+		}
+		next, fact := secrets{Current: raw}, SecretSet{}
+		if keepOld > 0 {
+			fact.OldUntil = tx.Now() + keepOld.Microseconds()
+			next.Old, next.OldUntil = before.Current, fact.OldUntil
+		}
+		row, err := next.row(w.Root, id)
+		if err != nil {
+			return nil, err
+		}
+		tx.PutRow(row)
+		return fact, nil
+	})
+	if err != nil {
+		return event.Details{}, "", err
+	}
+	return details, text, nil
+}
+
+// Remove ends a webhook for good, with its secrets and what it has put aside. Errors: ErrNotFound; Aborted when match does not hold.
+func (w *Webhooks) Remove(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
+	details, err := w.change(ctx, change{permit: permit, id: id, match: match}, func(tx *event.Tx, _ *Webhook) (event.Fact[Webhook], error) {
+		dropRows(tx, id)
+		return WasRemoved{}, nil
+	})
+	if err != nil {
+		return details, err
+	}
+	return details, Clear(ctx, w.Store, id)
+}
+
+// End is Remove inside a command that declared the webhook for writing. Clear comes afterwards.
+func End(tx *event.Tx, o *event.Object[Webhook]) error {
+	if o.State.State == Removed {
+		return nil
+	}
+	dropRows(tx, o.ID)
+	return o.Append(WasRemoved{})
+}
+
+// dropRows removes the secrets, and the row without which no node notes anything about the webhook any more.
+func dropRows(tx *event.Tx, id string) {
+	tx.DropRow(event.SecretOf(id))
+	tx.DropRow(progressRow(id))
+}
+
+// Clear removes what a webhook that was removed has put aside.
+func Clear(ctx context.Context, s event.Store, id string) error {
+	const step = 200
+	for {
+		rows, err := s.RowsOf(ctx, event.Deliveries, id+"/", "", step)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		err = s.Do(ctx, event.Command{Origin: system, Decide: func(tx *event.Tx) error {
+			for _, r := range rows {
+				tx.DropRow(r.RowKey)
+			}
+			return nil
+		}})
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// switchOff is what a receiver gets that says that it is gone.
+func (w *Webhooks) switchOff(ctx context.Context, id string) error {
+	return w.Store.Do(ctx, event.Command{Origin: system, Write: []event.Ref{Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+		o, err := Kind.Get(tx, id)
+		if err != nil || o == nil || o.State.State != Active {
+			return err
+		}
+		return o.Append(Deactivated{Gone: true})
+	}})
+}
+
+var system = event.Origin{Actor: event.System}
+
+// change is a change to a webhook that the permit reaches.
+type change struct {
+	permit access.Permit
+	id     string
+	match  event.IfMatch
+	rows   []event.RowKey // that its decision reads
+}
+
+// change records a fact, where decide gives one. What decide does to rows counts only if it is not refused.
+func (w *Webhooks) change(ctx context.Context, c change, decide func(*event.Tx, *Webhook) (event.Fact[Webhook], error)) (event.Details, error) {
+	var details event.Details
+	err := w.Store.Do(ctx, event.Command{
+		Origin: c.permit.Origin(),
+		Write:  []event.Ref{Kind.Ref(c.id)},
+		Rows:   slices.Clone(c.rows),
+		Decide: func(tx *event.Tx) error {
+			o, err := Kind.Get(tx, c.id)
+			if err != nil {
+				return err
+			}
+			if o, err = reachable(o, c.permit, access.WebhookWrite); err != nil {
+				return err
+			}
+			fact, err := decide(tx, &o.State)
+			if err != nil {
+				return err
+			}
+			if err := c.match.Check(o.Sequence); err != nil {
+				return err
+			}
+			if fact != nil {
+				err = o.Append(fact)
+			}
+			details = o.Details()
+			return err
+		},
+	})
+	return details, err
+}
+
+// progress is what a webhook's row on the shelf Followers holds.
+type progress struct {
+	Position int64  `json:"position"`         // up to here everything was sent, or is put aside
+	Begins   bool   `json:"begins,omitempty"` // what comes before the webhook's own first event is not meant
+	Node     string `json:"node,omitempty"`   // whose turn it is
+	Until    int64  `json:"until,omitempty"`
+}
+
+// isAnothers tells whether it is the turn of another node.
+func (p *progress) isAnothers(node string, now int64) bool {
+	return p.Node != "" && p.Node != node && now < p.Until
+}
+
+func progressRow(id string) event.RowKey {
+	return event.RowKey{Shelf: event.Followers, Key: "webhook/" + id}
+}
+
+func putProgress(tx *event.Tx, id string, p progress) error {
+	value, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	tx.PutRow(event.Row{RowKey: progressRow(id), Value: value})
+	return nil
+}

@@ -1,0 +1,292 @@
+package webhook
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+const (
+	pollTime     = time.Second           // how often to look for what other nodes have written
+	gather       = 20 * time.Millisecond // how long to let events gather, so that a busy log is not read once for each
+	defaultLease = 30 * time.Second
+	defaultPause = 5 * time.Second // before the second try
+	stopTime     = 3 * time.Second // that messages on their way have when the node stops
+
+	perWebhook  = 8   // messages on their way to one receiver, and one where it has failed several times on end
+	perNode     = 256 // to all of those that answer
+	perNodeLame = 64  // to all others
+	lameAfter   = 3   // messages on end that failed or took long
+	slow        = 2 * time.Second
+
+	tailEvents = 2000 // of the end of the log that are kept in memory
+	tailBytes  = 4 << 20
+)
+
+// Dispatcher serves the webhooks of all organizations on one node, beside the Dispatchers of other nodes.
+type Dispatcher struct {
+	Webhooks *Webhooks
+	Log      *slog.Logger
+	// Lease is how long a node that has died keeps others from its webhooks; zero: 30 seconds.
+	Lease time.Duration
+	// FirstPause is how long an event that has failed waits for its second try; the other pauses follow from it, see pauses. Zero: 5 seconds.
+	FirstPause time.Duration
+
+	poll   time.Duration
+	tail   tail
+	usual  chan struct{}     // a place for each message on its way to a receiver that answers
+	lame   chan struct{}     // and to others
+	orgs   map[string]string // of all webhooks that are not removed
+	served map[string]*worker
+	ending map[string]<-chan struct{} // closed when the worker that served a webhook before has ended
+	doubts map[string]bool            // webhooks to look at
+	all    sync.WaitGroup
+}
+
+// Run serves until ctx ends. Messages on their way are waited for a little.
+func (d *Dispatcher) Run(ctx context.Context) {
+	if d.Lease == 0 {
+		d.Lease = defaultLease
+	}
+	if d.FirstPause == 0 {
+		d.FirstPause = defaultPause
+	}
+	if d.poll == 0 {
+		d.poll = min(pollTime, d.FirstPause, d.Lease/6)
+	}
+	d.usual, d.lame = make(chan struct{}, perNode), make(chan struct{}, perNodeLame)
+	d.orgs, d.served, d.ending, d.doubts = map[string]string{}, map[string]*worker{}, map[string]<-chan struct{}{}, map[string]bool{}
+	defer d.all.Wait()
+	ticker := time.NewTicker(d.poll)
+	defer ticker.Stop()
+	begun, failing := false, false
+	for {
+		written := d.Webhooks.Store.Written()
+		err := error(nil)
+		if !begun {
+			err = d.begin(ctx)
+		}
+		if err == nil && len(d.orgs) > 0 {
+			err = d.follow(ctx)
+			begun = true
+		}
+		if len(d.orgs) == 0 { // an installation without webhooks need not read its log for them
+			begun, written = false, nil
+		}
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !failing {
+			d.Log.Warn("webhooks: they go on when the store answers", "error", err)
+		}
+		failing = err != nil
+		select {
+		case <-written:
+		case <-ticker.C:
+			continue
+		case <-ctx.Done():
+			return
+		}
+		gathered := time.NewTimer(gather)
+		select {
+		case <-gathered.C:
+		case <-ctx.Done():
+			gathered.Stop()
+			return
+		}
+	}
+}
+
+// begin lists the webhooks there are. Those that change afterwards are seen in the log.
+func (d *Dispatcher) begin(ctx context.Context) error {
+	end, err := d.Webhooks.Store.Position(ctx)
+	if err != nil {
+		return err
+	}
+	d.tail.begin(end)
+	for after := (&event.Cursor{}); after != nil; {
+		var found []*event.Object[Webhook]
+		if found, after, err = Kind.List(ctx, d.Webhooks.Store, event.Query{After: *after, Limit: page}); err != nil {
+			return err
+		}
+		for _, o := range found {
+			d.orgs[o.ID], d.doubts[o.ID] = o.Org, true
+		}
+	}
+	return nil
+}
+
+// follow reads the end of the log, looks at the webhooks that have changed, and wakes those that may have something to do.
+func (d *Dispatcher) follow(ctx context.Context) error {
+	grown := false
+	for {
+		events, err := d.Webhooks.Store.Events(ctx, d.tail.end(), tailEvents/4)
+		if err != nil {
+			return err
+		}
+		for i := range events {
+			switch e := &events[i]; e.Type.Kind() {
+			case Kind.Name():
+				d.orgs[e.ObjectID], d.doubts[e.ObjectID] = e.Org, true
+			case "org":
+				for id, org := range d.orgs {
+					if org == e.ObjectID {
+						d.doubts[id] = true
+					}
+				}
+			}
+		}
+		d.tail.add(events)
+		grown = grown || len(events) > 0
+		if len(events) < tailEvents/4 {
+			break
+		}
+	}
+	if grown {
+		for _, w := range d.served {
+			w.wakeUp()
+		}
+	}
+	for id := range d.doubts {
+		if err := d.look(ctx, id); err != nil {
+			return err
+		}
+		delete(d.doubts, id)
+	}
+	return nil
+}
+
+// look starts to serve a webhook that is in use, and ends it where it is not any more.
+func (d *Dispatcher) look(ctx context.Context, id string) error {
+	_, err := d.Webhooks.use(ctx, id, nil)
+	serving := d.served[id]
+	switch {
+	case err == nil && serving == nil:
+		w, before := newWorker(d, id), d.ending[id]
+		d.served[id] = w
+		delete(d.ending, id)
+		within, cancel := context.WithCancel(ctx)
+		w.cancel = cancel
+		d.all.Go(func() {
+			if before != nil {
+				<-before
+			}
+			w.run(within)
+		})
+	case err == nil:
+		serving.changed.Store(true)
+		serving.wakeUp()
+	case err == errNotInUse:
+		if serving != nil {
+			serving.cancel()
+			delete(d.served, id)
+			d.ending[id] = serving.done
+		}
+		o, err := Kind.Read(ctx, d.Webhooks.Store, id)
+		if err != nil {
+			return err
+		}
+		if o == nil || o.State.State == Removed {
+			delete(d.orgs, id)
+			delete(d.ending, id)
+		}
+	default:
+		return err
+	}
+	return nil
+}
+
+// enter waits for a place, and gives back how to leave it; nil where ctx ends first. Who stays long moves over to the places of those
+// that do not answer, where there is one, so that many who stall at once do not keep the others out.
+func (d *Dispatcher) enter(ctx context.Context, places chan struct{}) (leave func()) {
+	select {
+	case places <- struct{}{}:
+	case <-ctx.Done():
+		return nil
+	}
+	var mu sync.Mutex
+	move := time.AfterFunc(slow, func() {
+		mu.Lock()
+		defer mu.Unlock()
+		select {
+		case d.lame <- struct{}{}:
+			<-places
+			places = d.lame
+		default:
+		}
+	})
+	return func() {
+		move.Stop()
+		mu.Lock()
+		defer mu.Unlock()
+		<-places
+	}
+}
+
+// tail is the end of the log, read once for all webhooks of the node.
+type tail struct {
+	mu     sync.Mutex
+	events []event.Event // without a gap
+	size   int
+	last   int64 // position of the last one
+}
+
+func (t *tail) begin(position int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.events, t.size, t.last = nil, 0, position
+}
+
+func (t *tail) end() int64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+func sizeOf(e *event.Event) int { return len(e.Payload) + len(e.Sealed) + 300 }
+
+func (t *tail) add(events []event.Event) {
+	if len(events) == 0 {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for i := range events {
+		t.size += sizeOf(&events[i])
+	}
+	t.events, t.last = append(t.events, events...), events[len(events)-1].Position
+	drop := 0
+	for len(t.events)-drop > tailEvents || t.size > tailBytes && drop < len(t.events) {
+		t.size -= sizeOf(&t.events[drop])
+		drop++
+	}
+	if drop > 0 { // into new memory: others may be reading the old
+		t.events = append(make([]event.Event, 0, len(t.events)-drop+tailEvents/4), t.events[drop:]...)
+	}
+}
+
+// after gives up to limit events behind a position; false where they are not in memory.
+func (t *tail) after(position int64, limit int) ([]event.Event, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	first := t.last - int64(len(t.events)) // position before the first one here
+	switch {
+	case position >= t.last:
+		return nil, true
+	case position < first:
+		return nil, false
+	}
+	found := t.events[position-first:]
+	return found[:min(limit, len(found)):min(limit, len(found))], true
+}
+
+// events gives up to limit events behind a position, from memory where they are there.
+func (d *Dispatcher) events(ctx context.Context, position int64, limit int) ([]event.Event, error) {
+	if found, here := d.tail.after(position, limit); here {
+		return found, nil
+	}
+	return d.Webhooks.Store.Events(ctx, position, limit)
+}
