@@ -27,6 +27,7 @@ import (
 	"github.com/signet-idm/signet/internal/mailtest"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/store/proof"
 	"github.com/signet-idm/signet/internal/testdb"
 )
 
@@ -243,6 +244,11 @@ func TestARemovedPersonIsNowhere(t *testing.T) {
 		must(t, err)
 		if len(report.Differences) > 0 {
 			t.Errorf("different: %q", report.Differences)
+		}
+		proven, err := s.Verify(t.Context(), proof.Options{})
+		must(t, err)
+		if proven.Finding != nil || proven.Events == 0 {
+			t.Errorf("%+v: %v", proven, proven.Finding)
 		}
 	})
 }
