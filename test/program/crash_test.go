@@ -57,6 +57,7 @@ func TestCrashUnderLoad(t *testing.T) {
 			load.check(t, p, admin.Token)
 			if round < 3 || round%10 == 0 || round == rounds-1 {
 				s.run(t, "rebuild", "--check").fine(t)
+				s.verified(t)
 			}
 			if t.Failed() {
 				t.Fatalf("in round %d", round)
@@ -64,6 +65,7 @@ func TestCrashUnderLoad(t *testing.T) {
 		}
 		p.stop(t)
 		s.run(t, "rebuild", "--check").fine(t)
+		s.verified(t)
 		t.Logf("%d crashes, %d acknowledged writes, %d events", rounds, load.acknowledged.Load(), s.events(t))
 	})
 }

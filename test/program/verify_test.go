@@ -8,6 +8,14 @@ import (
 
 var headLine = regexp.MustCompile(`(?m)^head (\d+) ([0-9a-f]{64})$`)
 
+// verified checks the log of a site.
+func (s *site) verified(t *testing.T) {
+	t.Helper()
+	if r := s.run(t, "verify"); r.code != 0 {
+		t.Errorf("exit code %d:\n%s%s", r.code, r.stdout, r.stderr)
+	}
+}
+
 func TestVerify(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		s.run(t, "verify").refused(t, "no such file or directory")
