@@ -127,8 +127,8 @@ func (b *belongings) stillWorks(t *testing.T, s *Server) {
 	if text, _ := json.Marshal(me); !strings.Contains(string(text), nickName) {
 		t.Errorf("personal data: %s", text)
 	}
+	session := s.signIn(t, b.org)
 	for _, proof := range []object{{"totpCode": factortest.Code(b.totp, b.begun.Add(30*time.Second))}, {"recoveryCode": b.codes[0]}} {
-		session := s.signIn(t, b.org)
 		s.call(t, 200, session, "POST", "/v1/sessions/_prove", proof)
 	}
 	if next := s.call(t, 200, b.session, "GET", "/v1/idps?pageSize=1&pageToken="+b.page, nil); len(next["idps"].([]any)) != 1 {
