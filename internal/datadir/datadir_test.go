@@ -274,3 +274,34 @@ func TestFirstAdmin(t *testing.T) {
 		}
 	}
 }
+
+func TestAKeyThatIsBroughtAlong(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "data")
+	d, err := Open(path, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := secret.NewMasterKey()
+	for range 2 { // the second time it is there
+		if err := d.KeepMasterKey(key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := filepath.Join(path, "master.key")
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := d.KeepMasterKey(secret.NewMasterKey()); err == nil || !strings.Contains(err.Error(), "another master key than that of the data") {
+		t.Errorf("another key: %v", err)
+	}
+	if got, err := d.MasterKey("", "", false); err != nil || string(got.Text()) != string(key.Text()) {
+		t.Errorf("the key is another one: %v", err)
+	}
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if !d.Is(link) || d.Is(t.TempDir()) || d.Is(filepath.Join(path, "none")) {
+		t.Error("it does not know itself")
+	}
+}

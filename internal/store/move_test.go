@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/model"
@@ -35,7 +36,7 @@ type place struct {
 // open opens the place; it is closed with the test at the latest.
 func (p place) open(t *testing.T) *store.Store {
 	t.Helper()
-	st, _, err := store.Open(t.Context(), store.Options{Database: p.URL, Kinds: model.Kinds, Master: p.master, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	st, _, err := store.Open(t.Context(), store.Options{Database: p.URL, SealInterval: time.Hour, Kinds: model.Kinds, Master: p.master, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
