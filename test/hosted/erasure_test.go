@@ -1,6 +1,7 @@
 package hosted
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"database/sql"
@@ -10,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -194,17 +196,25 @@ func rows(t *testing.T, db *sql.DB, query string, args ...any) []byte {
 func TestARemovedPersonIsNowhere(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		sink := mailtest.Start(t)
-		config := server.Config{Listen: "localhost:0", SMTPURL: sink.URL, SMTPFrom: "no-reply@id.test", TrustedProxies: []string{"127.0.0.1/32", "::1/128"}}
+		config := server.Config{Listen: "localhost:0", SMTPURL: sink.URL, SMTPFrom: "no-reply@id.test", TrustedProxies: []string{"127.0.0.1/32", "::1/128"},
+			OutboundAllow: []string{"127.0.0.1/32"}}
 		if db.Engine == testdb.Postgres {
 			config.Database = db.URL
 		}
 		w := open(t, config)
 		w.mail = sink
+		root := caller{world: w, token: w.server.FirstAdmin.Token}
+		hook := root.listen()
 		gone, stays := w.traces("Qwendoline", 1), w.traces("Ottokarlus", 2)
 		before := w.history(t, gone.userID)
-		caller{world: w, token: w.server.FirstAdmin.Token}.call("DELETE", "/v1/users/"+gone.userID, nil)
+		root.call("DELETE", "/v1/users/"+gone.userID, nil)
 
 		list := written(append(gone.values, gone.address)...)
+		for place, content := range map[string][]byte{"the events": root.listed(), "the stream": root.streamed(gone.userID), "the webhook": hook.receive(gone.userID)} {
+			stays.wouldFind(t, content)
+			holdsNone(t, place, content, list)
+		}
+		holdsNone(t, "the history of the webhook", root.read("/v1/webhooks/"+hook.id+"/deliveries"), written(append(append(gone.values, gone.address), stays.values...)...))
 		if db.Engine == testdb.SQLite {
 			searchSQLite(t, filepath.Join(w.dir, "signet.db"), stays, list)
 		} else {
@@ -213,7 +223,7 @@ func TestARemovedPersonIsNowhere(t *testing.T) {
 		holdsNone(t, "the log of the program", []byte(w.log.String()), written(gone.values...))
 
 		// The log is whole, and has everything but what was personal.
-		s, root := w.server.Store(), w.server.Store().RootKey()
+		s, key := w.server.Store(), w.server.Store().RootKey()
 		after := w.history(t, gone.userID)
 		for object, chain := range after {
 			if len(chain) != len(before[object])+1 {
@@ -225,7 +235,7 @@ func TestARemovedPersonIsNowhere(t *testing.T) {
 				}
 			}
 			for i := range chain {
-				shown, err := journal.Show(t.Context(), s, root, &chain[i], true)
+				shown, err := journal.Show(t.Context(), s, key, &chain[i], true)
 				must(t, err)
 				if shown.Personal != nil || shown.Erased != (chain[i].Sealed != nil) {
 					t.Errorf("%s is shown as %+v", shown.ID, shown)
@@ -235,7 +245,7 @@ func TestARemovedPersonIsNowhere(t *testing.T) {
 		}
 		for _, chain := range w.history(t, stays.userID) {
 			for i := range chain {
-				if shown, err := journal.Show(t.Context(), s, root, &chain[i], true); err != nil || shown.Erased {
+				if shown, err := journal.Show(t.Context(), s, key, &chain[i], true); err != nil || shown.Erased {
 					t.Errorf("%+v, %v", shown, err)
 				}
 			}
@@ -251,6 +261,102 @@ func TestARemovedPersonIsNowhere(t *testing.T) {
 			t.Errorf("%+v: %v", proven, proven.Finding)
 		}
 	})
+}
+
+// read asks for something, and gives the answer as it is.
+func (c caller) read(path string) []byte {
+	c.t.Helper()
+	resp := c.ask(path)
+	defer resp.Body.Close()
+	content, err := io.ReadAll(resp.Body)
+	must(c.t, err)
+	return content
+}
+
+func (c caller) ask(path string) *http.Response {
+	c.t.Helper()
+	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.url+path, nil)
+	must(c.t, err)
+	r.Header.Set("Authorization", "Bearer "+c.token)
+	resp, err := client.Do(r)
+	must(c.t, err)
+	if resp.StatusCode != http.StatusOK {
+		c.t.Fatalf("%s: %s", path, resp.Status)
+	}
+	return resp
+}
+
+// listed is all that the list of events has.
+func (c caller) listed() (all []byte) {
+	c.t.Helper()
+	for token := "-"; token != ""; {
+		page := c.read("/v1/events?allOrganizations=true&pageSize=100&pageToken=" + strings.TrimPrefix(token, "-"))
+		var next struct{ NextPageToken string }
+		must(c.t, json.Unmarshal(page, &next))
+		all, token = append(all, page...), next.NextPageToken
+	}
+	return all
+}
+
+// streamed is all that the stream has up to the end of a user.
+func (c caller) streamed(userID string) []byte {
+	c.t.Helper()
+	resp := c.ask("/v1/events/_stream?allOrganizations=true&from=2020-01-01T00:00:00Z")
+	defer resp.Body.Close()
+	var all bytes.Buffer
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		all.Write(lines.Bytes())
+		if isEndOf(lines.Bytes(), userID) {
+			return all.Bytes()
+		}
+	}
+	c.t.Fatalf("the stream has no end of the user: %v", lines.Err())
+	return nil
+}
+
+func isEndOf(text []byte, userID string) bool {
+	return bytes.Contains(text, []byte(`"user.removed.v1"`)) && bytes.Contains(text, []byte(userID))
+}
+
+// listener is a webhook that is switched off until somebody receives.
+type listener struct {
+	caller
+	id   string
+	sent chan []byte
+}
+
+func (c caller) listen() *listener {
+	c.t.Helper()
+	l := &listener{caller: c, sent: make(chan []byte, 10_000)}
+	at := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); err == nil {
+			l.sent <- body
+		}
+	}))
+	c.t.Cleanup(at.Close)
+	l.id = c.call("POST", "/v1/webhooks", map[string]any{"name": "Audit", "url": at.URL, "personalData": true, "types": []string{"user.*", "sign_in.*", "consent.*"}})["webhookId"].(string)
+	c.call("POST", "/v1/webhooks/"+l.id+"/_deactivate", nil)
+	return l
+}
+
+// receive switches the webhook on, and gives what it sends up to the end of a user.
+func (l *listener) receive(userID string) []byte {
+	l.t.Helper()
+	l.call("POST", "/v1/webhooks/"+l.id+"/_reactivate", nil)
+	var all bytes.Buffer
+	for {
+		select {
+		case body := <-l.sent:
+			all.Write(body)
+			if isEndOf(body, userID) {
+				return all.Bytes()
+			}
+		case <-time.After(time.Minute):
+			l.t.Fatal("the webhook does not tell of the end of the user")
+		}
+	}
 }
 
 // searchSQLite looks into the files of a running database, and into a copy of it.

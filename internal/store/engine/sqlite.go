@@ -527,7 +527,10 @@ func (e *sqliteEngine) Scrub(ctx context.Context) (done bool, err error) {
 		return false, err
 	}
 	var busy, frames, moved int64
-	err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved)
+	if err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err == nil {
+		// The pages in memory still have their unused middles: whoever writes to one next must take it from the file.
+		_, err = e.conn.ExecContext(ctx, "PRAGMA shrink_memory")
+	}
 	return err == nil && busy == 0, errors.Join(err, wait(patience))
 }
 

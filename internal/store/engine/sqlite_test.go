@@ -67,20 +67,32 @@ func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 	if done, err := e.Scrub(t.Context()); !done || err != nil {
 		t.Fatal(done, err)
 	}
-	file, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for i := 0; i < people; i += 4 {
-		if bytes.Contains(file, []byte(names[i])) {
-			found++
+	search := func(name string) {
+		t.Helper()
+		content, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for i := 0; i < people; i += 4 {
+			if bytes.Contains(content, []byte(names[i])) {
+				found++
+			}
+		}
+		if found > 0 || !bytes.Contains(content, []byte(names[1])) {
+			t.Errorf("%d of those who are gone are in %s", found, filepath.Base(name))
 		}
 	}
-	if found > 0 || !bytes.Contains(file, []byte(names[1])) {
-		t.Errorf("%d of those who are gone are in the file", found)
-	}
+	search(path)
 	if info, err := os.Stat(path + "-wal"); err != nil || info.Size() != 0 {
 		t.Errorf("the write-ahead log: %v, %v", info, err)
 	}
+	// The next one who writes to a page takes it from memory, where SQLite still has what it left there.
+	each(func(x Executor, i int) error {
+		if i%4 == 0 {
+			return nil
+		}
+		return x.Exec(ctx, "UPDATE people SET doc = 'short' WHERE id = ?", fmt.Sprint("person-", i))
+	})
+	search(path + "-wal")
 }
