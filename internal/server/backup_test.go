@@ -174,7 +174,7 @@ func TestWhatIsNotRestored(t *testing.T) {
 		{"nothing", file("empty", nil), key, "it is not a database file"},
 		{"a database in use", live, key, "make one with signet backup"},
 		{"half a backup", file("half", text[:len(text)/2]), key, "malformed"},
-		{"a damaged one", file("damaged", damaged), key, "malformed"},
+		{"a damaged one", file("damaged", damaged), key, "damaged"},
 		{"one with an index that is not the table's", misindexed(t, text), key, "damaged"},
 		{"one whose history was changed", file("changed", changed), key, "nothing was restored"},
 	} {
