@@ -105,12 +105,20 @@ func TestSettingsThatAreWrong(t *testing.T) {
 
 func TestWhichEventsAWebhookGets(t *testing.T) {
 	of := func(org string, typ event.Type) *event.Event { return &event.Event{Org: org, Type: typ, ObjectID: "x"} }
+	role := func(scope string) *event.Event {
+		e := of("org_d", "user.membership_set.v1")
+		e.Payload = []byte(`{"scope":"` + scope + `"}`)
+		return e
+	}
 	for _, c := range []struct {
 		name string
 		s    Settings
 		e    *event.Event
 		want bool
 	}{
+		{"a role here", Settings{}, role("org_d"), true},
+		{"a role of one of its users elsewhere", Settings{}, role("org_b"), false},
+		{"a role of one of its users in the installation", Settings{}, role(access.Installation), false},
 		{"its own", Settings{}, of("org_d", "user.removed.v1"), true},
 		{"another's", Settings{}, of("org_b", "user.removed.v1"), false},
 		{"the installation's, which stand with the default organization", Settings{}, of("org_d", "installation.owner_added.v1"), false},

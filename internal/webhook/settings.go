@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 
-	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/journal"
@@ -27,23 +26,14 @@ func (s *Settings) Wide() bool { return s.AllOrganizations || len(s.Organization
 // wants tells whether an event is one for a webhook of an organization.
 func (s *Settings) wants(org string, e *event.Event) bool {
 	filter := journal.Filter{Types: s.Types}
-	if !filter.Matches(e) {
-		return false
-	}
 	switch {
 	case s.AllOrganizations:
-		return true
-	case ofInstallation(e): // also where it is kept with the default organization
-		return false
 	case len(s.OrganizationIDs) > 0:
-		return slices.Contains(s.OrganizationIDs, e.Org)
+		filter.OrgIDs = s.OrganizationIDs
+	default:
+		filter.OrgIDs = []string{org}
 	}
-	return e.Org == org
-}
-
-// ofInstallation tells of events that are no organization's business.
-func ofInstallation(e *event.Event) bool {
-	return e.Org == "" || e.Org == access.Installation || e.Type.Kind() == "installation"
+	return filter.Matches(e)
 }
 
 // typePattern is what a wanted type looks like.
