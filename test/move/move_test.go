@@ -1,4 +1,5 @@
-package store_test
+// Package move holds what signet move promises of databases, whatever is in them: nothing is left out, nothing is half.
+package move
 
 import (
 	"context"
