@@ -19,7 +19,7 @@ const slack = 15 * time.Minute
 
 // EventsWhere implements event.Reader.
 //
-// What is found by an index (object, organization, actor, position) is a line of the log, and a page is a piece of it. Times are
+// What is found by an index (object, organization, position) is a line of the log, and a page is a piece of it. Times are
 // turned into positions first. Other conditions choose among a bounded number of events, and the next page goes on behind
 // those. So a page costs the same however long the log is.
 func (s *Store) EventsWhere(ctx context.Context, q event.EventQuery) (event.EventPage, error) {
@@ -159,12 +159,8 @@ func (s *Store) linesOf(ctx context.Context, q *event.EventQuery, first, last in
 			}
 		}
 		return lines, nil
-	case q.Org != "" && q.Actor != "":
-		return []line{{[]string{"org_id", "actor", "position"}, []any{q.Org, q.Actor}, first, last}}, nil
 	case q.Org != "":
 		return []line{{[]string{"org_id", "position"}, []any{q.Org}, first, last}}, nil
-	case q.Actor != "":
-		return []line{{[]string{"actor", "position"}, []any{q.Actor}, first, last}}, nil
 	}
 	return []line{{[]string{"position"}, nil, first, last}}, nil
 }
@@ -240,7 +236,7 @@ func choice(l *line, q *event.EventQuery) (condition string, values []any) {
 		return "substr(type, 1, " + strconv.Itoa(len(prefix)) + ") = ?"
 	}
 	var all []string
-	if q.Actor != "" && !slices.Contains(l.columns, "actor") {
+	if q.Actor != "" {
 		all, values = append(all, "actor = ?"), append(values, q.Actor)
 	}
 	var types []string

@@ -159,8 +159,6 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 		}{
 			{line{[]string{"position"}, nil, 1, 39000}, "events_pkey"},
 			{line{[]string{"org_id", "position"}, []any{"org_0"}, 1, 39000}, "events_org"},
-			{line{[]string{"actor", "position"}, []any{"usr_0"}, 1, 39000}, "events_actor"},
-			{line{[]string{"org_id", "actor", "position"}, []any{"org_0", "usr_0"}, 1, 39000}, "events_org_actor"},
 			{line{[]string{"object_id", "sequence"}, []any{"usr_1"}, 1, 3000}, "events_object"},
 		} {
 			if s.cache != nil && l.index == "events_pkey" {
