@@ -173,7 +173,11 @@ func TestNothingIsRecordedOfSomebodyWhoIsBeingRemoved(t *testing.T) {
 			do := func(i int, f func(s *store.Store) error) {
 				all.Go(func() {
 					<-start
-					if err := f(n.node(i)); err != nil && errs.KindOf(err) != errs.NotFound {
+					err := f(n.node(i))
+					for errs.KindOf(err) == errs.Aborted { // four nodes at one object: somebody loses too often, and tries again
+						err = f(n.node(i))
+					}
+					if err != nil && errs.KindOf(err) != errs.NotFound {
 						t.Error(err)
 					}
 				})

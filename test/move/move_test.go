@@ -15,6 +15,9 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/jackc/pgx/v5/stdlib" // to look at the tables without the store
+	_ "modernc.org/sqlite"
+
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/progress"
