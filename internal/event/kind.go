@@ -299,6 +299,19 @@ func (o *Object[S]) Erase() error {
 	return nil
 }
 
+// Erase ends an object with its key, see Object.Erase, by the fact that removes what is personal in its state. Where there is no such
+// object there is nothing to do, and another command cannot make one at the same moment.
+func (k *Objects[S]) Erase(tx *Tx, id string, last Fact[S]) error {
+	o, err := k.Get(tx, id)
+	if err != nil || o == nil {
+		return err
+	}
+	if err := o.Erase(); err != nil {
+		return err
+	}
+	return o.Append(last)
+}
+
 // finish writes the state back into the record after a command has decided.
 func (k *Objects[S]) finish(o *Object[S]) error {
 	doc, err := json.Marshal(&o.State)

@@ -88,16 +88,7 @@ func Companion(userID string) event.Ref { return Kind.Ref(IDFor(userID)) }
 
 // Erase forgets what a user who is being removed let applications have, inside a command that declared the Companion for
 // writing.
-func Erase(tx *event.Tx, userID string) error {
-	c, err := Kind.Get(tx, IDFor(userID))
-	if err != nil || c == nil {
-		return err
-	}
-	if err := c.Erase(); err != nil {
-		return err
-	}
-	return c.Append(Erased{})
-}
+func Erase(tx *event.Tx, userID string) error { return Kind.Erase(tx, IDFor(userID), Erased{}) }
 
 // covers tells whether the person was asked about all of these scopes.
 func (c Consent) covers(scopes []string) bool {

@@ -17,7 +17,7 @@ type pace struct {
 	gather    time.Duration // to let events gather, so that a busy log is not read once for each
 }
 
-var usual = pace{heartbeat: 10 * time.Second, poll: time.Second, gather: 20 * time.Millisecond}
+var usual = pace{heartbeat: 10 * time.Second, poll: time.Second, gather: event.Gather}
 
 // page is how many events are read at once by whoever is behind.
 const page = 100
@@ -140,13 +140,13 @@ func (f *follower) advance(ctx context.Context, after int64) (upTo int64, more b
 
 // read finds the events that are meant after a position: among those that all followers share, or else in the store.
 func (f *follower) read(ctx context.Context, after int64) (found []event.Event, upTo int64, more bool, err error) {
-	if recent, upTo, covered := f.tail.after(after); covered {
+	if recent, covered := f.tail.After(after, keptEvents); covered {
 		for i := range recent {
-			if f.query.Filter.Matches(&recent[i]) {
+			if after = recent[i].Position; f.query.Filter.Matches(&recent[i]) {
 				found = append(found, recent[i])
 			}
 		}
-		return found, upTo, false, nil
+		return found, after, false, nil
 	}
 	// Everything up to here can be seen by what is read afterwards.
 	end, err := f.store.Position(ctx)

@@ -34,7 +34,22 @@ type Entry struct {
 }
 
 // ID names an event for good.
-func ID(e *event.Event) string { return e.ObjectID + "." + strconv.FormatUint(e.Sequence, 10) }
+func ID(e *event.Event) string { return IDOf(e.ObjectID, e.Sequence) }
+
+// IDOf names the event of an object with a sequence.
+func IDOf(objectID string, sequence uint64) string {
+	return objectID + "." + strconv.FormatUint(sequence, 10)
+}
+
+// ParseID takes an ID apart.
+func ParseID(id string) (objectID string, sequence uint64, ok bool) {
+	dot := strings.LastIndexByte(id, '.')
+	if dot < 1 {
+		return "", 0, false
+	}
+	sequence, err := strconv.ParseUint(id[dot+1:], 10, 63)
+	return id[:dot], sequence, err == nil
+}
 
 // Show makes an entry of an event. The personal part is opened where personal is set.
 func Show(ctx context.Context, r event.Reader, root secret.MasterKey, e *event.Event, personal bool) (*Entry, error) {

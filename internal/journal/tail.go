@@ -29,7 +29,7 @@ func (t *tails) join(j *Journal) *tail {
 	defer t.mu.Unlock()
 	if t.followers++; t.followers == 1 {
 		ctx, cancel := context.WithCancel(context.Background())
-		t.current = &tail{cancel: cancel, done: make(chan struct{}), end: unknown}
+		t.current = &tail{Tail: event.Tail{MaxEvents: keptEvents, MaxBytes: keptBytes}, cancel: cancel, done: make(chan struct{})}
 		go t.current.run(ctx, j)
 	}
 	return t.current
@@ -47,19 +47,12 @@ func (t *tails) leave(left *tail) {
 	}
 }
 
-// unknown is where a tail ends that has not been read yet.
-const unknown = -1
-
-// tail is the last of the log.
+// tail is the last of the log, and rings when it has grown.
 type tail struct {
+	event.Tail
 	cancel context.CancelFunc
 	done   chan struct{}
-	bell   event.Bell // rings when it has grown
-
-	mu     sync.Mutex
-	end    int64         // up to here the log was read
-	recent []event.Event // the last of it, without a gap; elements are never changed
-	size   int           // of recent, about
+	bell   event.Bell
 }
 
 // run reads the log as it grows.
@@ -73,34 +66,19 @@ func (t *tail) run(ctx context.Context, j *Journal) {
 		if more && ctx.Err() == nil {
 			continue
 		}
-		select {
-		case <-ctx.Done():
+		if !event.Await(ctx, written, ticker.C, j.pace.gather) {
 			return
-		case <-ticker.C:
-			continue
-		case <-written:
-		}
-		gathered := time.NewTimer(j.pace.gather)
-		select {
-		case <-ctx.Done():
-			gathered.Stop()
-			return
-		case <-gathered.C:
 		}
 	}
 }
 
 // read takes what is new. Where the store is away it is tried again soon; followers learn of that when they are judged.
 func (t *tail) read(ctx context.Context, store event.Log) (more bool) {
-	t.mu.Lock()
-	end := t.end
-	t.mu.Unlock()
-	if end == unknown {
+	end, begun := t.End()
+	if !begun {
 		end, err := store.Position(ctx)
 		if err == nil {
-			t.mu.Lock()
-			t.end = end
-			t.mu.Unlock()
+			t.Begin(end)
 			t.bell.Ring()
 		}
 		return err == nil
@@ -109,37 +87,7 @@ func (t *tail) read(ctx context.Context, store event.Log) (more bool) {
 	if err != nil || len(events) == 0 {
 		return false
 	}
-	t.mu.Lock()
-	for i := range events {
-		t.size += weight(&events[i])
-	}
-	t.recent = append(t.recent, events...)
-	drop := 0
-	for len(t.recent)-drop > keptEvents || t.size > keptBytes && drop < len(t.recent)-1 {
-		t.size -= weight(&t.recent[drop])
-		drop++
-	}
-	// What is dropped must not be kept alive by what is not: a follower may hold on to a part of it.
-	if t.recent = t.recent[drop:]; drop > 0 {
-		t.recent = append(make([]event.Event, 0, len(t.recent)+len(events)), t.recent...)
-	}
-	t.end = t.recent[len(t.recent)-1].Position
-	t.mu.Unlock()
+	t.Add(events)
 	t.bell.Ring()
 	return len(events) == readEvents
-}
-
-func weight(e *event.Event) int { return len(e.Payload) + len(e.Sealed) + 500 }
-
-// after gives what is known behind a position, and up to where that is. Where that is not all there is, it is not covered.
-func (t *tail) after(position int64) (events []event.Event, upTo int64, covered bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.end == unknown || position >= t.end {
-		return nil, position, true // it rings when there is more
-	}
-	if len(t.recent) == 0 || t.recent[0].Position > position+1 {
-		return nil, 0, false
-	}
-	return t.recent[position+1-t.recent[0].Position:], t.end, true
 }

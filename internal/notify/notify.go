@@ -25,8 +25,7 @@ import (
 )
 
 const (
-	poll       = time.Second           // how often to look for what other nodes have written
-	gather     = 20 * time.Millisecond // how long to let events gather, so that a busy log is not read once for each
+	poll       = time.Second // how often to look for what other nodes have written
 	leaseLife  = 30 * time.Second
 	handleTime = 20 * time.Second // for one event: less than the lease, so that nobody else begins meanwhile
 	page       = 200              // events read at once
@@ -144,18 +143,7 @@ func (w *worker) run(ctx context.Context) {
 			w.runner.Log.Warn("following the log: it goes on when the store answers", "follower", w.Name, "error", err)
 		}
 		w.failing = err != nil
-		select {
-		case <-written:
-		case <-ticker.C:
-			continue
-		case <-ctx.Done():
-			return
-		}
-		gathered := time.NewTimer(gather)
-		select {
-		case <-gathered.C:
-		case <-ctx.Done():
-			gathered.Stop()
+		if !event.Await(ctx, written, ticker.C, event.Gather) {
 			return
 		}
 	}

@@ -173,16 +173,7 @@ func Companion(userID string) event.Ref { return Kind.Ref(IDFor(userID)) }
 
 // Erase forgets the sign-ins of a user who is being removed, inside a command that declared the Companion for writing. Where
 // there is none, another command cannot make one at the same moment.
-func Erase(tx *event.Tx, userID string) error {
-	c, err := Kind.Get(tx, IDFor(userID))
-	if err != nil || c == nil {
-		return err
-	}
-	if err := c.Erase(); err != nil {
-		return err
-	}
-	return c.Append(Erased{})
-}
+func Erase(tx *event.Tx, userID string) error { return Kind.Erase(tx, IDFor(userID), Erased{}) }
 
 // RecordReuse records a GrantReused inside a command that declared the user's companion for writing and the user for
 // reading.

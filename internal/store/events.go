@@ -204,7 +204,7 @@ func (s *Store) sequences(ctx context.Context, q *event.EventQuery, id string, f
 // walk reads the events of a query on a line, one more than a page holds, and tells the position up to which it looked; 0 where that
 // is the end.
 func (s *Store) walk(ctx context.Context, l *line, q *event.EventQuery) (found []event.Event, farthest int64, err error) {
-	chosen, values := choice(l, q)
+	chosen, values := choice(q)
 	if chosen != "" {
 		// How far this page looks is settled first, and is where the next one starts.
 		var place int64
@@ -220,16 +220,12 @@ func (s *Store) walk(ctx context.Context, l *line, q *event.EventQuery) (found [
 			l.first = place
 		}
 	}
-	args := append(append(l.bounds(), values...), int64(q.Limit+1))
-	err = s.engine.Query(ctx, l.text(q, chosen), args, func(scan engine.Scanner) error {
-		found = append(found, event.Event{})
-		return scan(engine.ScanEvent(&found[len(found)-1])...)
-	})
+	found, err = s.readEvents(ctx, l.text(q, chosen), append(append(l.bounds(), values...), int64(q.Limit+1))...)
 	return found, farthest, err
 }
 
 // choice is what no index answers, as a condition.
-func choice(l *line, q *event.EventQuery) (condition string, values []any) {
+func choice(q *event.EventQuery) (condition string, values []any) {
 	ofKind := func(kind event.Kind) string {
 		prefix := string(kind) + "."
 		values = append(values, prefix)
@@ -294,5 +290,5 @@ func (l *line) text(q *event.EventQuery, chosen string) string {
 	if chosen != "" {
 		condition += " AND " + chosen
 	}
-	return "SELECT " + engine.EventColumns + " FROM events WHERE " + condition + " ORDER BY " + order + " LIMIT ?"
+	return eventsWhere + condition + " ORDER BY " + order + " LIMIT ?"
 }

@@ -167,7 +167,7 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 			for _, oldest := range []bool{true, false} {
 				q := &event.EventQuery{OldestFirst: oldest, Types: []event.Type{"org.added.v1"}, From: 5, To: 1e9}
 				good(l.index+" ", l.line.farthestText(q), append(l.line.bounds(), int64(maxLooked-1)))
-				chosen, values := choice(&l.line, q)
+				chosen, values := choice(q)
 				good(l.index+" ", l.line.text(q, chosen), append(append(l.line.bounds(), values...), int64(51)))
 				good(l.index+" ", l.line.text(q, ""), append(l.line.bounds(), int64(51)))
 			}

@@ -113,13 +113,20 @@ func (s *Store) TokenByID(ctx context.Context, id string) (*event.Token, error) 
 
 // Events implements event.Reader.
 func (s *Store) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
-	var found []event.Event
-	sql := "SELECT " + engine.EventColumns + " FROM events WHERE position > ? ORDER BY position LIMIT ?"
-	err := s.engine.Query(ctx, sql, []any{after, int64(limit)}, func(scan engine.Scanner) error {
+	found, err := s.readEvents(ctx, eventsWhere+"position > ? ORDER BY position LIMIT ?", after, int64(limit))
+	return found, engine.Away(ctx, err)
+}
+
+// eventsWhere is how a text for readEvents begins.
+const eventsWhere = "SELECT " + engine.EventColumns + " FROM events WHERE "
+
+// readEvents reads whole events.
+func (s *Store) readEvents(ctx context.Context, text string, args ...any) (found []event.Event, err error) {
+	err = s.engine.Query(ctx, text, args, func(scan engine.Scanner) error {
 		found = append(found, event.Event{})
 		return scan(engine.ScanEvent(&found[len(found)-1])...)
 	})
-	return found, engine.Away(ctx, err)
+	return found, err
 }
 
 // EventsOf implements event.Reader.
@@ -127,12 +134,7 @@ func (s *Store) EventsOf(ctx context.Context, objectID string, from uint64, limi
 	if !storable(objectID) || from > math.MaxInt64 {
 		return nil, nil
 	}
-	var found []event.Event
-	sql := "SELECT " + engine.EventColumns + " FROM events WHERE object_id = ? AND sequence >= ? ORDER BY sequence LIMIT ?"
-	err := s.engine.Query(ctx, sql, []any{objectID, int64(from), int64(limit)}, func(scan engine.Scanner) error {
-		found = append(found, event.Event{})
-		return scan(engine.ScanEvent(&found[len(found)-1])...)
-	})
+	found, err := s.readEvents(ctx, eventsWhere+"object_id = ? AND sequence >= ? ORDER BY sequence LIMIT ?", objectID, int64(from), int64(limit))
 	return found, engine.Away(ctx, err)
 }
 

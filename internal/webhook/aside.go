@@ -11,6 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/journal"
 )
 
 const (
@@ -68,21 +69,6 @@ func asides(ctx context.Context, r event.Reader, id, after string, limit int) (o
 	return objects, found, nil
 }
 
-// eventID names an event, as package journal does.
-func eventID(objectID string, sequence uint64) string {
-	return objectID + "." + strconv.FormatUint(sequence, 10)
-}
-
-// parseEventID takes it apart.
-func parseEventID(id string) (objectID string, sequence uint64, ok bool) {
-	dot := strings.LastIndexByte(id, '.')
-	if dot < 1 {
-		return "", 0, false
-	}
-	sequence, err := strconv.ParseUint(id[dot+1:], 10, 63)
-	return id[:dot], sequence, err == nil
-}
-
 // Failure is an event that has failed.
 type Failure struct {
 	EventID     string
@@ -113,7 +99,7 @@ func (w *Webhooks) Failures(ctx context.Context, permit access.Permit, id string
 			if len(found) == limit {
 				return found, &event.Cursor{ID: behind}, nil
 			}
-			f := Failure{EventID: eventID(objects[i], a.Sequence), Type: a.Type, Tries: a.Tries, First: event.Time(a.Since), Last: event.Time(a.Last), Status: a.Status, Problem: a.Problem}
+			f := Failure{EventID: journal.IDOf(objects[i], a.Sequence), Type: a.Type, Tries: a.Tries, First: event.Time(a.Since), Last: event.Time(a.Last), Status: a.Status, Problem: a.Problem}
 			if !a.Failed {
 				f.Next = event.Time(a.Next)
 			}
@@ -155,7 +141,7 @@ func (w *Webhooks) HeldEvents(ctx context.Context, permit access.Permit, id stri
 					return &event.Cursor{Value: objectID, ID: strconv.FormatUint(e.Sequence, 10)}, nil
 				}
 				if o.State.wants(o.Org, e) {
-					found = append(found, Held{EventID: eventID(objectID, e.Sequence), Type: e.Type, Time: event.Time(e.Time), Behind: eventID(objectID, a.Sequence)})
+					found = append(found, Held{EventID: journal.IDOf(objectID, e.Sequence), Type: e.Type, Time: event.Time(e.Time), Behind: journal.IDOf(objectID, a.Sequence)})
 				}
 				from = e.Sequence + 1
 			}
@@ -243,7 +229,7 @@ func (w *Webhooks) Skip(ctx context.Context, permit access.Permit, id, eventID s
 }
 
 func (w *Webhooks) resume(ctx context.Context, permit access.Permit, id, eventID string, match event.IfMatch, fact event.Fact[Webhook], alter func(*aside)) (event.Details, error) {
-	objectID, sequence, ok := parseEventID(eventID)
+	objectID, sequence, ok := journal.ParseID(eventID)
 	key := asideRow(id, objectID)
 	c := change{permit: permit, id: id, match: match, rows: []event.RowKey{key}}
 	return w.change(ctx, c, func(tx *event.Tx, _ *Webhook) (event.Fact[Webhook], error) {

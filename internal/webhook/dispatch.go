@@ -10,8 +10,7 @@ import (
 )
 
 const (
-	pollTime     = time.Second           // how often to look for what other nodes have written
-	gather       = 20 * time.Millisecond // how long to let events gather, so that a busy log is not read once for each
+	pollTime     = time.Second // how often to look for what other nodes have written
 	defaultLease = 30 * time.Second
 	defaultPause = 5 * time.Second // before the second try
 	stopTime     = 3 * time.Second // that messages on their way have when the node stops
@@ -36,7 +35,7 @@ type Dispatcher struct {
 	FirstPause time.Duration
 
 	poll   time.Duration
-	tail   tail
+	tail   event.Tail
 	usual  chan struct{}     // a place for each message on its way to a receiver that answers
 	lame   chan struct{}     // and to others
 	orgs   map[string]string // of all webhooks that are not removed
@@ -57,6 +56,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 	if d.poll == 0 {
 		d.poll = min(pollTime, d.FirstPause, d.Lease/6)
 	}
+	d.tail.MaxEvents, d.tail.MaxBytes = tailEvents, tailBytes
 	d.usual, d.lame = make(chan struct{}, perNode), make(chan struct{}, perNodeLame)
 	d.orgs, d.served, d.ending, d.doubts = map[string]string{}, map[string]*worker{}, map[string]<-chan struct{}{}, map[string]bool{}
 	defer d.all.Wait()
@@ -83,18 +83,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 			d.Log.Warn("webhooks: they go on when the store answers", "error", err)
 		}
 		failing = err != nil
-		select {
-		case <-written:
-		case <-ticker.C:
-			continue
-		case <-ctx.Done():
-			return
-		}
-		gathered := time.NewTimer(gather)
-		select {
-		case <-gathered.C:
-		case <-ctx.Done():
-			gathered.Stop()
+		if !event.Await(ctx, written, ticker.C, event.Gather) {
 			return
 		}
 	}
@@ -106,7 +95,7 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.tail.begin(end)
+	d.tail.Begin(end)
 	for after := (&event.Cursor{}); after != nil; {
 		var found []*event.Object[Webhook]
 		if found, after, err = Kind.List(ctx, d.Webhooks.Store, event.Query{After: *after, Limit: page}); err != nil {
@@ -123,7 +112,8 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 func (d *Dispatcher) follow(ctx context.Context) error {
 	grown := false
 	for {
-		events, err := d.Webhooks.Store.Events(ctx, d.tail.end(), tailEvents/4)
+		end, _ := d.tail.End()
+		events, err := d.Webhooks.Store.Events(ctx, end, tailEvents/4)
 		if err != nil {
 			return err
 		}
@@ -139,7 +129,7 @@ func (d *Dispatcher) follow(ctx context.Context) error {
 				}
 			}
 		}
-		d.tail.add(events)
+		d.tail.Add(events)
 		grown = grown || len(events) > 0
 		if len(events) < tailEvents/4 {
 			break
@@ -226,66 +216,9 @@ func (d *Dispatcher) enter(ctx context.Context, places chan struct{}) (leave fun
 	}
 }
 
-// tail is the end of the log, read once for all webhooks of the node.
-type tail struct {
-	mu     sync.Mutex
-	events []event.Event // without a gap
-	size   int
-	last   int64 // position of the last one
-}
-
-func (t *tail) begin(position int64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.events, t.size, t.last = nil, 0, position
-}
-
-func (t *tail) end() int64 {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.last
-}
-
-func sizeOf(e *event.Event) int { return len(e.Payload) + len(e.Sealed) + 300 }
-
-func (t *tail) add(events []event.Event) {
-	if len(events) == 0 {
-		return
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for i := range events {
-		t.size += sizeOf(&events[i])
-	}
-	t.events, t.last = append(t.events, events...), events[len(events)-1].Position
-	drop := 0
-	for len(t.events)-drop > tailEvents || t.size > tailBytes && drop < len(t.events) {
-		t.size -= sizeOf(&t.events[drop])
-		drop++
-	}
-	if drop > 0 { // into new memory: others may be reading the old
-		t.events = append(make([]event.Event, 0, len(t.events)-drop+tailEvents/4), t.events[drop:]...)
-	}
-}
-
-// after gives up to limit events behind a position; false where they are not in memory.
-func (t *tail) after(position int64, limit int) ([]event.Event, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	first := t.last - int64(len(t.events)) // position before the first one here
-	switch {
-	case position >= t.last:
-		return nil, true
-	case position < first:
-		return nil, false
-	}
-	found := t.events[position-first:]
-	return found[:min(limit, len(found)):min(limit, len(found))], true
-}
-
 // events gives up to limit events behind a position, from memory where they are there.
 func (d *Dispatcher) events(ctx context.Context, position int64, limit int) ([]event.Event, error) {
-	if found, here := d.tail.after(position, limit); here {
+	if found, here := d.tail.After(position, limit); here {
 		return found, nil
 	}
 	return d.Webhooks.Store.Events(ctx, position, limit)

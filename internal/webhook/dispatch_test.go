@@ -13,6 +13,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/store"
@@ -141,7 +142,7 @@ func TestEventsOfAnObjectComeInOrderWhateverFails(t *testing.T) {
 		}
 		for _, id := range ids {
 			for n := range 20 {
-				want = append(want, eventID(id, uint64(n+1)))
+				want = append(want, journal.IDOf(id, uint64(n+1)))
 			}
 		}
 		comesTrue(t, "all have come", func() bool {
@@ -432,7 +433,7 @@ func TestNodesShareTheWebhooks(t *testing.T) {
 		}
 		all := []string{}
 		for n := range 11 {
-			all = append(all, eventID("app_1", uint64(n+1)))
+			all = append(all, journal.IDOf("app_1", uint64(n+1)))
 		}
 		r.has(all...)
 

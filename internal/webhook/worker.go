@@ -12,6 +12,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/journal"
 )
 
 const (
@@ -402,7 +403,7 @@ func (w *worker) send(e event.Event, try int) {
 		case ctx.Err() != nil && (err != nil || r.Problem != ""):
 			r.err = ctx.Err() // it may have arrived or not
 		case err != nil && err != errNotInUse && errs.KindOf(err) == errs.Internal:
-			w.d.Log.Error("webhook: an event cannot be read", "webhook", w.id, "event", eventID(e.ObjectID, e.Sequence), "error", err)
+			w.d.Log.Error("webhook: an event cannot be read", "webhook", w.id, "event", journal.IDOf(e.ObjectID, e.Sequence), "error", err)
 			r.Problem = "signet cannot read this event: its log says why"
 		default:
 			r.err = err
@@ -418,7 +419,7 @@ func (w *worker) settle(ctx context.Context, r result) {
 	if r.err == nil {
 		w.unsaved++
 		w.judge(&r)
-		w.history.add(Attempt{EventID: eventID(objectID, r.event.Sequence), Type: r.event.Type, Time: w.now(), Took: r.Took.Microseconds(), Try: r.try, Status: r.Status, Problem: r.Problem})
+		w.history.add(Attempt{EventID: journal.IDOf(objectID, r.event.Sequence), Type: r.event.Type, Time: w.now(), Took: r.Took.Microseconds(), Try: r.try, Status: r.Status, Problem: r.Problem})
 	}
 	if r.err != nil || r.gone {
 		switch {
@@ -476,7 +477,7 @@ func (w *worker) failed(objectID string, a *aside, r *result) {
 	if a.Tries > len(pauses) {
 		a.Failed, a.Next = true, 0
 		w.d.Log.Warn("webhook: an event has failed for good, those behind it wait until it is replayed or skipped", "webhook", w.id,
-			"event", eventID(objectID, a.Sequence), "tries", a.Tries, "problem", r.Problem)
+			"event", journal.IDOf(objectID, a.Sequence), "tries", a.Tries, "problem", r.Problem)
 		return
 	}
 	pause := time.Duration(pauses[a.Tries-1]) * w.d.FirstPause

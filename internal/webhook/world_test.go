@@ -25,6 +25,7 @@ import (
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/secret"
@@ -343,7 +344,7 @@ func (r *receiver) inOrder() {
 	r.t.Helper()
 	last := map[string]uint64{}
 	for _, g := range r.messages() {
-		if g.shown.Sequence > 1 && slices.Contains(r.skipped, eventID(g.shown.ObjectID, g.shown.Sequence-1)) {
+		if g.shown.Sequence > 1 && slices.Contains(r.skipped, journal.IDOf(g.shown.ObjectID, g.shown.Sequence-1)) {
 			last[g.shown.ObjectID] = g.shown.Sequence - 1
 		}
 		if g.shown.Sequence > last[g.shown.ObjectID]+1 {

@@ -99,6 +99,11 @@ func (e *encoder) mapField(entries protoreflect.Map, f *field) error {
 	if f.fd.MapKey().Kind() != protoreflect.StringKind && entries.Len() > 0 {
 		return fmt.Errorf("a map with keys of type %v is not supported", f.fd.MapKey().Kind())
 	}
+	return e.sorted(entries, func(v protoreflect.Value) error { return e.value(v, f.value) })
+}
+
+// sorted writes an object of the entries of a map, in the order of their keys, which are texts.
+func (e *encoder) sorted(entries protoreflect.Map, value func(protoreflect.Value) error) error {
 	keys := make([]string, 0, entries.Len())
 	for k := range entries.Range {
 		keys = append(keys, k.String())
@@ -113,7 +118,7 @@ func (e *encoder) mapField(entries protoreflect.Map, f *field) error {
 			return err
 		}
 		e.out = append(e.out, ':')
-		if err := e.value(entries.Get(protoreflect.ValueOfString(k).MapKey()), f.value); err != nil {
+		if err := value(entries.Get(protoreflect.ValueOfString(k).MapKey())); err != nil {
 			return err
 		}
 	}
@@ -314,27 +319,7 @@ func (e *encoder) anyJSON(m protoreflect.Message, depth int) error {
 	fields := m.Descriptor().Fields()
 	switch m.Descriptor().Name() {
 	case "Struct":
-		entries := m.Get(fields.ByNumber(1)).Map()
-		keys := make([]string, 0, entries.Len())
-		for k := range entries.Range {
-			keys = append(keys, k.String())
-		}
-		slices.Sort(keys)
-		e.out = append(e.out, '{')
-		for i, k := range keys {
-			if i > 0 {
-				e.out = append(e.out, ',')
-			}
-			if err := e.text(k); err != nil {
-				return err
-			}
-			e.out = append(e.out, ':')
-			if err := e.anyJSON(entries.Get(protoreflect.ValueOfString(k).MapKey()).Message(), depth-1); err != nil {
-				return err
-			}
-		}
-		e.out = append(e.out, '}')
-		return nil
+		return e.sorted(m.Get(fields.ByNumber(1)).Map(), func(v protoreflect.Value) error { return e.anyJSON(v.Message(), depth-1) })
 	case "ListValue":
 		list := m.Get(fields.ByNumber(1)).List()
 		e.out = append(e.out, '[')
