@@ -436,6 +436,7 @@ func (f *fold[S]) Record() (*Record, []Claim, []string, error) {
 type Definition interface {
 	Name() Kind
 	Table() string
+	Prefix() string
 	Columns() []string
 	Shape() int
 	Types() []Type
@@ -448,6 +449,9 @@ func (k *Objects[S]) Name() Kind { return k.schema.Name }
 
 // Table that holds the states.
 func (k *Objects[S]) Table() string { return k.schema.Table }
+
+// Prefix of identifiers: usr for usr_….
+func (k *Objects[S]) Prefix() string { return k.schema.Prefix }
 
 // Columns that find objects.
 func (k *Objects[S]) Columns() []string { return k.schema.Columns }

@@ -31,6 +31,7 @@ type Call struct {
 	// where it can, what is wrong goes to problems, as do headers that the door has to read itself.
 	decode   func(ctx context.Context, req proto.Message) ([]errs.Violation, error)
 	problems []errs.Violation
+	names    []string // identifiers of what a read is about, where they are known before it is decoded
 
 	send func(proto.Message) error // one message of a stream
 	bare bool                      // only the head of a stream is asked for
@@ -106,6 +107,9 @@ func limit(ctx context.Context, c *Call, req proto.Message, next run) (proto.Mes
 func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	if c.op.rule.GetPublic() {
 		return next(ctx, c, req)
+	}
+	if _, named := bearer(c.header); named && len(c.names) > 0 && h.config.Ahead != nil {
+		ctx = h.config.Ahead(ctx, c.names)
 	}
 	var err error
 	if c.info.Caller, err = h.identify(ctx, c); err != nil {

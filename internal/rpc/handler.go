@@ -33,6 +33,11 @@ type Config struct {
 	// another *errs.Error of kind Unauthenticated; any other error is the caller's answer too.
 	Authenticate func(ctx context.Context, token string) (*access.Caller, error)
 
+	// Ahead is told which objects a read will be about, before its credential is looked at, and may begin to find them: the rest of
+	// the call runs with the context it returns. Nothing of what it finds may be told to a caller who has not been judged. Nil: nobody
+	// wants to know.
+	Ahead func(ctx context.Context, ids []string) context.Context
+
 	// Organization is asked about calls that concern another organization than the caller's own. Where there is none, it
 	// returns an *errs.Error of kind NotFound. Nil: all exist.
 	Organization func(ctx context.Context, id string) error

@@ -87,6 +87,9 @@ func (b *binding) serve(x *exchange, values []string) {
 		x.serveStream(&eventStream{x})
 		return
 	}
+	if b.verb == http.MethodGet {
+		x.names = values
+	}
 	resp, err := x.perform()
 	if err == nil {
 		var body []byte

@@ -18,9 +18,9 @@ import (
 // mean few prepared statements.
 var lookupSizes = [...]int{1, 2, 4, 8, 16, 32, 64}
 
-// get asks for one key, together with whoever else asks.
-func get[K comparable, V any](ctx context.Context, l *together.Lookups[K, V], key K) (found V, err error) {
-	if found, err = l.Get(ctx, key); errors.Is(err, together.ErrStopped) {
+// await waits for what was asked for together with whatever others ask.
+func await[K comparable, V any](ctx context.Context, asked *together.Asked[K, V]) (found V, err error) {
+	if found, err = asked.Get(ctx); errors.Is(err, together.ErrStopped) {
 		return found, errStopping
 	}
 	return found, engine.Away(ctx, err)
@@ -80,7 +80,7 @@ func (s *Store) bearer(ctx context.Context, tokenHash []byte, asking *together.L
 		err := s.engine.Ask(ctx, ask([][32]byte{hash}, all))
 		return all[hash], engine.Away(ctx, err)
 	}
-	found, err = get(ctx, asking, hash)
+	found, err = await(ctx, asking.Ask(hash))
 	if s.cache == nil || found == nil || err != nil {
 		return found, err
 	}

@@ -39,7 +39,11 @@ func (s *Store) migrateIn(ctx context.Context, x engine.Executor) error {
 	}
 	for _, m := range all[min(current, len(all)):] {
 		for _, statement := range m.Statements {
-			if err := x.Exec(ctx, s.engine.Dialect(statement)); err != nil {
+			own := s.engine.Dialect(statement)
+			if own == "" {
+				continue
+			}
+			if err := x.Exec(ctx, own); err != nil {
 				return fmt.Errorf("migration %s: %w", m.Name, err)
 			}
 		}

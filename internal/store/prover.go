@@ -22,7 +22,7 @@ func (s *Store) Prover(ctx context.Context, ref event.Ref) (*event.Prover, error
 	if s.provers == nil { // what it takes is in memory, as a rule
 		return s.readProver(ctx, ref)
 	}
-	found, err := get(ctx, s.provers, ref)
+	found, err := await(ctx, s.provers.Ask(ref))
 	if err != nil || found == nil {
 		return nil, err
 	}

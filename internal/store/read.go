@@ -25,7 +25,7 @@ func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 		return nil, nil
 	}
 	if s.records != nil {
-		found, err := get(ctx, s.records, ref)
+		found, err := await(ctx, s.ask(ctx, ref))
 		if err != nil || found != moved {
 			return found, err
 		}

@@ -57,17 +57,18 @@ type Options struct {
 
 // Store implements event.Store.
 type Store struct {
-	engine engine.Engine
-	cache  *cache.Cache // of the embedded database; nil on PostgreSQL and when read-only
-	kinds  []event.Definition
-	byName map[event.Kind]event.Definition
-	sql    statements
-	given  secret.MasterKey // by the operator; all it does is keep the root key
-	root   secret.MasterKey
-	clock  func() time.Time
-	log    *slog.Logger
-	schema int // see Options
-	times  scrubTimes
+	engine   engine.Engine
+	cache    *cache.Cache // of the embedded database; nil on PostgreSQL and when read-only
+	kinds    []event.Definition
+	byName   map[event.Kind]event.Definition
+	byPrefix map[string]event.Kind // of identifiers
+	sql      statements
+	given    secret.MasterKey // by the operator; all it does is keep the root key
+	root     secret.MasterKey
+	clock    func() time.Time
+	log      *slog.Logger
+	schema   int // see Options
+	times    scrubTimes
 
 	queue    chan *pending // nil: read-only
 	seen     seen
@@ -92,7 +93,7 @@ var _ event.Log = (*Store)(nil)
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema, times: o.scrub.orUsual(),
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema, times: o.scrub.orUsual(),
 		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -101,7 +102,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.log = slog.Default()
 	}
 	for _, k := range o.Kinds {
-		s.byName[k.Name()] = k
+		s.byName[k.Name()], s.byPrefix[k.Prefix()] = k, k.Name()
 	}
 	s.sql = newStatements(s.byName)
 	if !o.ReadOnly && !engine.IsPostgres(o.Database) {

@@ -87,7 +87,7 @@ type Engine interface {
 	// how many there are, and gives what to call after each.
 	Fill(ctx context.Context, tables []Table, rows func(Table) Rows, indexing func(total int64) (made func())) error
 
-	// Dialect turns a shared statement of the schema into this engine's.
+	// Dialect turns a shared statement of the schema into this engine's; nothing where it is not for this engine.
 	Dialect(sql string) string
 	IsConflict(err error) bool
 	// IsLockTimeout tells of a conflict that somebody else kept a lock for too long.

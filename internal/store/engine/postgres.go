@@ -592,5 +592,5 @@ func (e *pgEngine) LockSchema(ctx context.Context, x Executor) error {
 }
 
 func (e *pgEngine) Dialect(sql string) string {
-	return strings.NewReplacer("/* KEYED */", "", "/* BYTES */", `COLLATE "C"`, "/* LOCKED */", "FOR NO KEY UPDATE", "/* FREE */", "FOR UPDATE SKIP LOCKED").Replace(sql)
+	return strings.NewReplacer("/* POSTGRES */", "", "/* KEYED */", "", " TEXT", ` TEXT COLLATE "C"`, "/* LOCKED */", "FOR NO KEY UPDATE", "/* FREE */", "FOR UPDATE SKIP LOCKED").Replace(sql)
 }

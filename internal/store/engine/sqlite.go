@@ -554,5 +554,8 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, f func(Executor) error) err
 func (e *sqliteEngine) LockSchema(context.Context, Executor) error { return nil } // BEGIN IMMEDIATE has done it
 
 func (e *sqliteEngine) Dialect(text string) string {
+	if strings.Contains(text, "/* POSTGRES */") {
+		return ""
+	}
 	return strings.NewReplacer("BIGINT PRIMARY KEY", "INTEGER PRIMARY KEY", "/* KEYED */", "WITHOUT ROWID", "BYTEA", "BLOB").Replace(text)
 }

@@ -1,23 +1,22 @@
 -- What lists are filtered and sorted by. Objects of before get their values when they are folded into their new shape.
--- "/* BYTES */" compares by bytes, whatever the database's own order of letters is.
 ALTER TABLE users ADD COLUMN state TEXT NOT NULL DEFAULT '';
 ALTER TABLE users ADD COLUMN type TEXT NOT NULL DEFAULT '';
-ALTER TABLE users ADD COLUMN user_name TEXT /* BYTES */ NOT NULL DEFAULT '';
-ALTER TABLE users ADD COLUMN name TEXT /* BYTES */ NOT NULL DEFAULT '';
-ALTER TABLE users ADD COLUMN email TEXT /* BYTES */ NOT NULL DEFAULT '';
+ALTER TABLE users ADD COLUMN user_name TEXT NOT NULL DEFAULT '';
+ALTER TABLE users ADD COLUMN name TEXT NOT NULL DEFAULT '';
+ALTER TABLE users ADD COLUMN email TEXT NOT NULL DEFAULT '';
 CREATE INDEX users_listed ON users (org_id, id) WHERE state <> 'removed';
 CREATE INDEX users_user_name ON users (org_id, user_name, id) WHERE state <> 'removed';
 CREATE INDEX users_name ON users (org_id, name, id) WHERE state <> 'removed';
 CREATE INDEX users_email ON users (org_id, email, id) WHERE state <> 'removed';
 
 ALTER TABLE orgs ADD COLUMN state TEXT NOT NULL DEFAULT '';
-ALTER TABLE orgs ADD COLUMN name TEXT /* BYTES */ NOT NULL DEFAULT '';
+ALTER TABLE orgs ADD COLUMN name TEXT NOT NULL DEFAULT '';
 CREATE INDEX orgs_listed ON orgs (id) WHERE state <> 'removed';
 CREATE INDEX orgs_name ON orgs (name, id) WHERE state <> 'removed';
 
 ALTER TABLE idps ADD COLUMN state TEXT NOT NULL DEFAULT '';
 ALTER TABLE idps ADD COLUMN type TEXT NOT NULL DEFAULT '';
-ALTER TABLE idps ADD COLUMN name TEXT /* BYTES */ NOT NULL DEFAULT '';
+ALTER TABLE idps ADD COLUMN name TEXT NOT NULL DEFAULT '';
 CREATE INDEX idps_listed ON idps (org_id, id) WHERE state <> 'removed';
 CREATE INDEX idps_name ON idps (org_id, name, id) WHERE state <> 'removed';
 

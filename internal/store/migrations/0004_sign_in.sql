@@ -2,7 +2,7 @@
 CREATE TABLE apps (
 	id TEXT PRIMARY KEY, org_id TEXT NOT NULL, sequence BIGINT NOT NULL, created BIGINT NOT NULL, changed BIGINT NOT NULL,
 	hash BYTEA NOT NULL, key_id TEXT NOT NULL, shape BIGINT NOT NULL, doc TEXT NOT NULL,
-	standing TEXT NOT NULL, state TEXT NOT NULL, type TEXT NOT NULL, name TEXT /* BYTES */ NOT NULL
+	standing TEXT NOT NULL, state TEXT NOT NULL, type TEXT NOT NULL, name TEXT NOT NULL
 ) /* KEYED */;
 CREATE INDEX apps_listed ON apps (org_id, id) WHERE state <> 'removed';
 CREATE INDEX apps_name ON apps (org_id, name, id) WHERE state <> 'removed';

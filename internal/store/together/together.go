@@ -113,15 +113,16 @@ func (r *Reader) answer(turns []turn) {
 type Lookups[K comparable, V any] struct {
 	reader  *Reader
 	ask     func(keys []K, found map[K]V) []Question
-	waiting []*waiting[K, V] // guarded by the reader's lock
+	waiting []*Asked[K, V] // guarded by the reader's lock
 }
 
-// waiting is somebody who waits for an answer.
-type waiting[K comparable, V any] struct {
-	key   K
-	found V
-	err   error
-	done  chan struct{}
+// Asked is a lookup that will be answered.
+type Asked[K comparable, V any] struct {
+	reader *Reader
+	key    K
+	found  V
+	err    error
+	done   chan struct{}
 }
 
 // Add adds a kind of lookups. ask gives the queries that put what there is into found.
@@ -133,22 +134,39 @@ func Add[K comparable, V any](r *Reader, ask func(keys []K, found map[K]V) []Que
 	return l
 }
 
-// Get waits for the answer about one key. Errors: what the queries failed with; that of ctx; ErrStopped.
-func (l *Lookups[K, V]) Get(ctx context.Context, key K) (found V, err error) {
-	w := &waiting[K, V]{key: key, done: make(chan struct{})}
+// Ask looks for one key, in the next round trip that anybody waits for.
+func (l *Lookups[K, V]) Ask(key K) *Asked[K, V] {
+	a := &Asked[K, V]{reader: l.reader, key: key, done: make(chan struct{})}
 	l.reader.mu.Lock()
-	l.waiting = append(l.waiting, w)
+	l.waiting = append(l.waiting, a)
+	full := len(l.waiting) >= Most
 	l.reader.mu.Unlock()
-	l.reader.call()
+	if full {
+		l.reader.call() // in case nobody ever waits
+	}
+	return a
+}
+
+// Get waits for the answer. Errors: what the queries failed with; that of ctx; ErrStopped.
+func (a *Asked[K, V]) Get(ctx context.Context) (found V, err error) {
 	select {
-	case <-w.done:
-		return w.found, w.err
+	case <-a.done: // by a round trip that others have waited for
+		return a.found, a.err
+	default:
+		a.reader.call()
+	}
+	select {
+	case <-a.done:
+		return a.found, a.err
 	case <-ctx.Done():
 		return found, ctx.Err()
-	case <-l.reader.stopped:
+	case <-a.reader.stopped:
 		return found, ErrStopped
 	}
 }
+
+// Get asks and waits.
+func (l *Lookups[K, V]) Get(ctx context.Context, key K) (V, error) { return l.Ask(key).Get(ctx) }
 
 func (l *Lookups[K, V]) take() (turn, bool) {
 	if len(l.waiting) == 0 {
@@ -165,7 +183,7 @@ func (l *Lookups[K, V]) take() (turn, bool) {
 // batch is one turn of Lookups.
 type batch[K comparable, V any] struct {
 	lookups *Lookups[K, V]
-	waiting []*waiting[K, V]
+	waiting []*Asked[K, V]
 	found   map[K]V
 }
 

@@ -138,3 +138,33 @@ func TestFailuresReachWhoeverAsked(t *testing.T) {
 	}
 	d.answer <- nil
 }
+
+func TestWhatNobodyWaitsForComesWithTheNextRoundTrip(t *testing.T) {
+	d, stopped := newDesk(), make(chan struct{})
+	defer close(stopped)
+	r := Start(stopped, d.ask)
+	left, right := Add(r, doubles("left")), Add(r, doubles("right"))
+	early := left.Ask(1)
+	got := make(chan string)
+	go func() {
+		found, _ := right.Get(t.Context(), 2)
+		got <- found
+	}()
+	if asked := <-d.asked; len(asked) != 2 || asked[0].SQL != "left" || asked[1].SQL != "right" {
+		t.Errorf("the round trip asks %v", asked)
+	}
+	d.answer <- nil
+	if found := <-got; found != "right4" {
+		t.Errorf("waited for: %q", found)
+	}
+	if found, err := early.Get(t.Context()); found != "left2" || err != nil { // there is no other round trip
+		t.Errorf("asked before: %q, %v", found, err)
+	}
+	for range Most { // who never waits does not fill the memory
+		left.Ask(3)
+	}
+	if asked := <-d.asked; len(asked[0].Args) != Most {
+		t.Errorf("the round trip asks %v", asked)
+	}
+	d.answer <- nil
+}
