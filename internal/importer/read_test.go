@@ -132,13 +132,26 @@ func TestALineThatIsWrongIsRejectedAlone(t *testing.T) {
 	}
 }
 
+// TestALineThatIsNoObjectIsCalledALine: what the server says of a body is said of the line.
+func TestALineThatIsNoObjectIsCalledALine(t *testing.T) {
+	r, err := newReader(strings.NewReader("[]\n"), NDJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rejected, err := r.next()
+	if err != nil || rejected.Message != "the line is not valid: the line must be a JSON object" || len(rejected.Fields) > 0 {
+		t.Errorf("%+v %v", rejected, err)
+	}
+}
+
 func TestColumnsThatAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	for _, c := range []struct{ name, header, says string }{
 		{"nothing", "", "the file is empty"},
 		{"an unknown one", header + ",name", `column 5 "name" is not known`},
 		{"one twice", header + ",userName", "two columns userName"},
 		{"a message", header + ",profile", `"profile" is not known`},
-		{"semicolons", strings.ReplaceAll(header, ",", ";"), "column 1 is not known"},
+		{"semicolons", strings.ReplaceAll(header, ",", ";"), "column 1 is not known: the first line has the names of the columns with commas between them"},
+		{"UTF-16", "\xff\xfeu\x00s\x00e\x00r\x00", "not UTF-8"},
 		{"a required one missing", "userName,profile.firstName,profile.lastName", "no column email.address"},
 		{"no names, but a user with a hash", bcryptHash + ",Ada,Lovelace,a@b.example", "column 1 is not known"},
 		{"quotes that do not end", `"userName`, "does not end"},

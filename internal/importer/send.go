@@ -2,6 +2,7 @@ package importer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +20,9 @@ const (
 	mostWait  = 10 * time.Second
 )
 
+// patience is how long to try again without a word.
+const patience = time.Second
+
 // send brings a chunk to the server. While that is away, or has too much to do, it tries again: the key of the chunk makes sure
 // that nobody is imported twice.
 func (r *run) send(ctx context.Context, c *chunk) answer {
@@ -34,6 +38,7 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 	for attempt := 0; ; attempt++ {
 		resp, err := r.call(ctx, req, key)
 		if err == nil {
+			r.back()
 			return answer{results: resp.GetResults()}
 		}
 		if ctx.Err() != nil {
@@ -49,12 +54,31 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 		if time.Since(failing)+wait > r.GiveUp {
 			return answer{err: fmt.Errorf("the server has not taken anything for %s: %w", time.Since(failing).Round(time.Second), inWords(err))}
 		}
+		if time.Since(failing) > patience {
+			r.tell(err)
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 			return answer{err: ctx.Err()}
 		}
 	}
+}
+
+// tell says, once until the server is back, that it is waited for: a person may know that it never will be.
+func (r *run) tell(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.away {
+		r.away = true
+		r.bar.Say(fmt.Sprintf("the server takes nothing (%v): trying again for up to %s", inWords(why), r.GiveUp))
+	}
+}
+
+func (r *run) back() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = false
 }
 
 // refusal is an answer of the server that no repetition changes.
@@ -77,6 +101,9 @@ func (r *run) call(ctx context.Context, req *signetv1.ImportUsersRequest, key st
 func judge(err error, attempt int) (wait time.Duration, again bool) {
 	wait = min(mostWait, leastWait<<min(attempt, 10))
 	wait += rand.N(wait / 4) // not all at the same moment
+	if _, forged := errors.AsType[*tls.CertificateVerificationError](err); forged {
+		return 0, false
+	}
 	reason, said := details(err)
 	switch code := connect.CodeOf(err); code {
 	case connect.CodeUnavailable, connect.CodeResourceExhausted, connect.CodeAborted, connect.CodeDeadlineExceeded:

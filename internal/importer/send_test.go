@@ -1,13 +1,22 @@
 package importer
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/types/known/durationpb"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/progress"
 )
 
 // said makes an error as Signet sends it; without a reason, as a proxy or a broken connection does.
@@ -68,6 +77,65 @@ func TestWhatIsTriedAgain(t *testing.T) {
 				}
 				before = wait
 			}
+		})
+	}
+}
+
+func TestACertificateThatIsNotTrustedEndsItAtOnce(t *testing.T) {
+	err := connect.NewError(connect.CodeUnavailable, &tls.CertificateVerificationError{Err: errors.New("signed by nobody")})
+	if _, again := judge(err, 0); again {
+		t.Error("it is tried again")
+	}
+}
+
+// network is one that is away at times.
+type network struct {
+	signetv1connect.UserServiceClient
+	away func() bool
+}
+
+func (n network) ImportUsers(_ context.Context, r *signetv1.ImportUsersRequest) (*signetv1.ImportUsersResponse, error) {
+	if n.away() {
+		return nil, connect.NewError(connect.CodeUnavailable, errors.New("connection refused"))
+	}
+	return &signetv1.ImportUsersResponse{Results: make([]*signetv1.ImportUsersResponse_Result, len(r.GetUsers()))}, nil
+}
+
+// TestAServerThatIsAwayIsTalkedAboutOnce: whoever sits there learns soon what is waited for, and not from every request again.
+func TestAServerThatIsAwayIsTalkedAboutOnce(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		outage []time.Duration // from when the sending began, each
+		lines  int
+	}{
+		{"never", []time.Duration{0}, 0},
+		{"for a moment", []time.Duration{500 * time.Millisecond}, 0},
+		{"for a minute", []time.Duration{time.Minute}, 1},
+		{"twice", []time.Duration{time.Minute, time.Minute}, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out strings.Builder
+				var until time.Time
+				r := &run{Import: Import{GiveUp: 5 * time.Minute}, notes: &notebook{}, bar: progress.New(&out, false, "lines", 0),
+					client: network{away: func() bool { return time.Now().Before(until) }}}
+				for _, outage := range c.outage {
+					until = time.Now().Add(outage)
+					var all sync.WaitGroup
+					for range inFlight {
+						all.Go(func() {
+							if a := r.send(t.Context(), &chunk{people: []*person{ada()}}); a.err != nil || len(a.results) != 1 {
+								t.Errorf("%+v", a)
+							}
+						})
+					}
+					all.Wait()
+				}
+				const line = "the server takes nothing (connection refused): trying again for up to 5m0s\n"
+				if out.String() != strings.Repeat(line, c.lines) {
+					t.Errorf("it says %q", out.String())
+				}
+			})
 		})
 	}
 }

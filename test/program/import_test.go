@@ -273,6 +273,7 @@ func TestImportsThatAreRefused(t *testing.T) {
 		{"columns that are not known", []string{file("users.csv", "name\nada\n"), "--data-dir", s.dir}, `column 1 "name" is not known`},
 		{"a file that has changed", []string{changed, "--server", p.url, "--token-file", token}, "when its import began"},
 		{"another organization", []string{other, "--server", p.url, "--token-file", token, "--org", "org_x"}, "began with another --org"},
+		{"rejected lines in place of the users", []string{users, "--data-dir", s.dir, "--rejected", users}, "give another one as --rejected"},
 		{"a state that is damaged", []string{filepath.Join(dir, "broken.ndjson"), "--data-dir", s.dir}, "remove it to start over"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
