@@ -275,7 +275,7 @@ func (r *run) settle(c *chunk, results []*signetv1.ImportUsersResponse_Result) e
 	slices.SortFunc(all, func(a, b *rejection) int { return int(a.Line - b.Line) })
 	n, err := r.rejected.add(all)
 	if err != nil {
-		return fmt.Errorf("writing down rejected lines: %w", err)
+		return fmt.Errorf("writing down rejected lines: %w: give --rejected a file that can be written", err)
 	}
 	s := &r.notes.state
 	s.Offset, s.Line, s.SHA256 = c.offset, c.line, c.digest

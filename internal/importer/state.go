@@ -48,7 +48,10 @@ func openNotebook(path string, begin state) (*notebook, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		n.begun = true
-		return n, n.note() // where it cannot be written nothing should be sent
+		if err := n.note(); err != nil { // where it cannot be written nothing should be sent
+			return nil, fmt.Errorf("%w: give --state and --rejected files that can be written", err)
+		}
+		return n, nil
 	}
 	if err != nil {
 		return nil, err
