@@ -45,8 +45,11 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 			return answer{err: ctx.Err()}
 		}
 		wait, again := judge(err, attempt)
-		if !again {
+		switch {
+		case !again && attempt == 0:
 			return answer{err: &refusal{inWords(err)}}
+		case !again:
+			return answer{err: inWords(err)} // an attempt before may have got through
 		}
 		if failing.IsZero() {
 			failing = time.Now()
@@ -81,7 +84,7 @@ func (r *run) back() {
 	r.away = false
 }
 
-// refusal is an answer of the server that no repetition changes.
+// refusal is the server's answer to the first attempt, which no repetition changes.
 type refusal struct{ error }
 
 func (r *refusal) Unwrap() error { return r.error }

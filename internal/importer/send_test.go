@@ -88,15 +88,19 @@ func TestACertificateThatIsNotTrustedEndsItAtOnce(t *testing.T) {
 	}
 }
 
-// network is one that is away at times.
+// network is one that is away at times, to a server that refuses or imports everybody.
 type network struct {
 	signetv1connect.UserServiceClient
-	away func() bool
+	away    func() bool
+	refuses error
 }
 
 func (n network) ImportUsers(_ context.Context, r *signetv1.ImportUsersRequest) (*signetv1.ImportUsersResponse, error) {
 	if n.away() {
 		return nil, connect.NewError(connect.CodeUnavailable, errors.New("connection refused"))
+	}
+	if n.refuses != nil {
+		return nil, n.refuses
 	}
 	return &signetv1.ImportUsersResponse{Results: make([]*signetv1.ImportUsersResponse_Result, len(r.GetUsers()))}, nil
 }
@@ -136,6 +140,21 @@ func TestAServerThatIsAwayIsTalkedAboutOnce(t *testing.T) {
 					t.Errorf("it says %q", out.String())
 				}
 			})
+		})
+	}
+}
+
+// TestARefusalAfterABrokenConnectionIsNotForgotten: the state of an import is, when the server refuses it at once.
+func TestARefusalAfterABrokenConnectionIsNotForgotten(t *testing.T) {
+	for outage, want := range map[time.Duration]bool{0: true, time.Second: false} {
+		synctest.Test(t, func(t *testing.T) {
+			until := time.Now().Add(outage)
+			r := &run{Import: Import{GiveUp: time.Minute}, notes: &notebook{}, client: network{away: func() bool { return time.Now().Before(until) },
+				refuses: said(t, connect.CodeUnauthenticated, "UNAUTHENTICATED", 0)}}
+			a := r.send(t.Context(), &chunk{people: []*person{ada()}})
+			if _, refused := errors.AsType[*refusal](a.err); a.err == nil || refused != want {
+				t.Errorf("after %s: %v, a refusal %t", outage, a.err, refused)
+			}
 		})
 	}
 }

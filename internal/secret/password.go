@@ -178,6 +178,9 @@ func (h *Hasher) verify(m measured, encoded, password string) (ok bool, upgraded
 		h.spend(password)
 		return false, nil, ErrUnusableHash
 	case result != verifier.OK || !allBytesCount(m.algorithm, password):
+		if !m.current {
+			h.spend(password) // or a hash that is cheaper than ours would tell by its time that there is a user
+		}
 		return false, nil, nil
 	case m.current:
 		return true, nil, nil

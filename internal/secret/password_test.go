@@ -116,6 +116,28 @@ func TestImportedHashesVerifyAndAreReplacedWhenWeaker(t *testing.T) {
 	}
 }
 
+// TestACheapHashTakesTheWorkOfOursToo: a wrong password for somebody who was imported takes no less than one for nobody.
+func TestACheapHashTakesTheWorkOfOursToo(t *testing.T) {
+	h := NewHasher(0, 0)
+	var spent int
+	argon2 := h.verifiers[algorithmArgon2]
+	h.verifiers[algorithmArgon2] = verifier.VerifyFunc(func(encoded, password string) (verifier.Result, error) {
+		if encoded == nothing {
+			spent++
+		}
+		return argon2.Verify(encoded, password)
+	})
+	for encoded, want := range map[string]int{importedArgon2Weak: 1, importedBcrypt: 1, importedScrypt: 1, importedPBKDF2SHA1: 1, importedArgon2Current: 0} {
+		spent = 0
+		if ok, _, err := h.Verify(t.Context(), []byte(encoded), "wrong"); ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if spent != want {
+			t.Errorf("%s: the work of ours was done %d times, want %d", encoded, spent, want)
+		}
+	}
+}
+
 func TestBcryptDoesNotAcceptWhatItCutsOff(t *testing.T) {
 	h := NewHasher(0, 0)
 	password := strings.Repeat("x", 72)
