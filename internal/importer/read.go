@@ -242,7 +242,11 @@ func (r *reader) columns(p *person, text string) (wrong []errs.Violation, proble
 		for _, fd := range path[:len(path)-1] {
 			m = m.Mutable(fd).Message()
 		}
-		if problem := strictjson.SetField(m, path[len(path)-1], cell); problem != "" {
+		field := path[len(path)-1]
+		if field.Kind() == protoreflect.BoolKind {
+			cell = strings.ToLower(cell) // spreadsheets write TRUE
+		}
+		if problem := strictjson.SetField(m, field, cell); problem != "" {
 			wrong = append(wrong, errs.Violation{Field: r.names[i], Message: problem})
 		}
 	}

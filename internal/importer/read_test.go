@@ -71,7 +71,7 @@ func TestBothFormatsGiveTheSamePeople(t *testing.T) {
 `,
 		CSV: `email.address,reference,userName,profile.firstName,profile.lastName,profile.nickName,profile.displayName,profile.preferredLanguage,profile.gender,email.verified,phone.number,phone.verified,passwordHash,passwordChangeRequired
 ada@example.org,,ada,Ada,"Lovelace, Countess",,,,,,,,,
-ada@example.org,17,ada,"Ada","Lovelace, Countess","A ""the"" L",Ada L.,en,GENDER_FEMALE,true,+44-20-1234,true,` + bcryptHash + `,true
+ada@example.org,17,ada,"Ada","Lovelace, Countess","A ""the"" L",Ada L.,en,GENDER_FEMALE,TRUE,+44-20-1234,True,` + bcryptHash + `,true
 `,
 	}
 	for format, text := range files {
