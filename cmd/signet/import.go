@@ -70,7 +70,7 @@ func (c *importUsersCmd) format() (importer.Format, error) {
 	switch strings.ToLower(filepath.Ext(c.File)) {
 	case ".csv":
 		return importer.CSV, nil
-	case ".ndjson", ".jsonl", ".json":
+	case ".ndjson", ".jsonl":
 		return importer.NDJSON, nil
 	}
 	return "", errors.New("the name of the file does not tell its format: give --format ndjson or --format csv")
