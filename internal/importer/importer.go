@@ -56,10 +56,12 @@ func (i Import) Run(ctx context.Context) (Summary, error) {
 	if err := i.checkFiles(); err != nil {
 		return Summary{}, err
 	}
-	in := io.Reader(os.Stdin)
+	var in io.Reader
 	begin := state{Org: i.Org, Format: i.Format}
 	var lines int64 // 0: nobody knows
-	if i.Path != "-" {
+	if i.Path == "-" {
+		in = stoppable(ctx, os.Stdin)
+	} else {
 		file, err := open(i.Path)
 		if err != nil {
 			return Summary{}, err
@@ -149,6 +151,17 @@ func open(path string) (*os.File, error) {
 		return nil, fmt.Errorf("another import of %s is running: wait for it to end", path)
 	}
 	return file, nil
+}
+
+// stoppable reads what comes in until ctx ends, which does not end a read that waits for a pipe or a person.
+func stoppable(ctx context.Context, in io.Reader) io.Reader {
+	out, feed := io.Pipe()
+	go func() {
+		_, err := io.Copy(feed, in)
+		feed.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { feed.CloseWithError(ctx.Err()) })
+	return out
 }
 
 // end notes how far it has come, and whether that is the end.

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -247,6 +248,25 @@ func TestAFileThatHasChangedIsNotGoneOnWith(t *testing.T) {
 		if same, err := r.skip(c.offset, c.line, c.digest); same || err != nil {
 			t.Errorf("%s: %t, %v", name, same, err)
 		}
+	}
+}
+
+// TestAnImportThatWaitsForItsInputCanBeStopped: somebody who has forgotten the file presses Ctrl-C once.
+func TestAnImportThatWaitsForItsInputCanBeStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	in, feed := io.Pipe()
+	defer in.Close()
+	go func() { _, _ = feed.Write([]byte("{}\n")) }()
+	r, err := newReader(stoppable(ctx, in), NDJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.next(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if _, _, err := r.next(); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
 
