@@ -115,7 +115,7 @@ func (i Import) checkFiles() error {
 		info, err := os.Stat(one.path)
 		switch {
 		case err == nil && info.IsDir():
-			return fmt.Errorf("%s is a directory: %s", one.path, one.what)
+			return fmt.Errorf("%s is a directory: give a file as %s", one.path, one.what)
 		case err == nil && !info.Mode().IsRegular() && n == 0:
 			return fmt.Errorf("%s cannot be read twice: send it to the standard input, and give - as the file", one.path)
 		case err == nil && !info.Mode().IsRegular():
@@ -166,10 +166,10 @@ func stoppable(ctx context.Context, in io.Reader) io.Reader {
 
 // end notes how far it has come, and whether that is the end.
 func (r *run) end(err error) error {
-	if err == nil {
-		err = r.rejected.sync()
-		r.notes.Done = err == nil
+	if problem := r.rejected.sync(); err == nil {
+		err = problem
 	}
+	r.notes.Done = err == nil
 	keep := r.notes.note
 	if _, refused := errors.AsType[*refusal](err); refused {
 		keep = r.notes.forget
