@@ -49,10 +49,14 @@ func (c *importUsersCmd) Run(ctx context.Context) error {
 		err = errors.New("stopped")
 		fallthrough
 	case err != nil:
-		if again := "run the same command again to go on"; c.File != "-" && summary.Imported+summary.Rejected > 0 {
-			return fmt.Errorf("%w (%d users were imported and %d lines rejected: %s)", err, summary.Imported, summary.Rejected, again)
+		if summary.Imported+summary.Rejected == 0 {
+			return err
 		}
-		return err
+		again := ": run the same command again to go on"
+		if c.File == "-" {
+			again = ""
+		}
+		return fmt.Errorf("%w (%d users were imported and %d lines rejected%s)", err, summary.Imported, summary.Rejected, again)
 	case summary.Before:
 		fmt.Printf("%s was imported before: nothing to do. Remove %s to import it again.\n", c.File, i.State)
 	}
@@ -70,7 +74,7 @@ func (c *importUsersCmd) format() (importer.Format, error) {
 	switch strings.ToLower(filepath.Ext(c.File)) {
 	case ".csv":
 		return importer.CSV, nil
-	case ".ndjson", ".jsonl", ".json":
+	case ".ndjson", ".jsonl":
 		return importer.NDJSON, nil
 	}
 	return "", errors.New("the name of the file does not tell its format: give --format ndjson or --format csv")

@@ -10,7 +10,10 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path/filepath"
 	"slices"
+	"sync"
+	"syscall"
 	"time"
 
 	"connectrpc.com/connect"
@@ -47,17 +50,23 @@ const inFlight = 4
 
 // Run imports what is not imported yet. When it fails or ctx ends, the next run goes on.
 func (i Import) Run(ctx context.Context) (Summary, error) {
-	in := io.Reader(os.Stdin)
+	if i.Path == "-" {
+		i.State = ""
+	}
+	if err := i.checkFiles(); err != nil {
+		return Summary{}, err
+	}
+	var in io.Reader
 	begin := state{Org: i.Org, Format: i.Format}
 	var lines int64 // 0: nobody knows
 	if i.Path == "-" {
-		i.State = ""
+		in = stoppable(ctx, os.Stdin)
 	} else {
-		file, err := os.Open(i.Path)
+		file, err := open(i.Path)
 		if err != nil {
 			return Summary{}, err
 		}
-		defer file.Close()
+		defer file.Close() // and with it the lock
 		if lines, begin.Size, err = count(file); err != nil {
 			return Summary{}, fmt.Errorf("reading the file: %w", err)
 		}
@@ -90,17 +99,85 @@ func (i Import) Run(ctx context.Context) (Summary, error) {
 	defer rejected.close()
 	run := &run{Import: i, read: read, notes: notes, rejected: rejected, bar: progress.New(i.Progress, i.Terminal, "lines", lines)}
 	run.client = signetv1connect.NewUserServiceClient(newHTTPClient(), i.Server, connect.WithGRPCWeb(), connect.WithReadMaxBytes(16<<20))
-	run.bar.Add(read.line)
+	run.bar.Before(read.line)
 	err = run.all(ctx)
 	run.bar.End()
-	keep := notes.note
-	if err == nil {
-		notes.Done = true
-	} else if _, refused := errors.AsType[*refusal](err); refused {
-		keep = notes.forget
+	return Summary{Imported: notes.Imported, Rejected: notes.Rejected}, run.end(err)
+}
+
+// checkFiles refuses files that are in each other's way, before one of them is overwritten.
+func (i Import) checkFiles() error {
+	files := []struct{ what, path string }{{"the file to import", i.Path}, {"--state", i.State}, {"--rejected", i.Rejected}}
+	for n, one := range files {
+		if one.path == "-" || one.path == "" {
+			continue
+		}
+		info, err := os.Stat(one.path)
+		switch {
+		case err == nil && info.IsDir():
+			return fmt.Errorf("%s is a directory: give a file as %s", one.path, one.what)
+		case err == nil && !info.Mode().IsRegular() && n == 0:
+			return fmt.Errorf("%s cannot be read twice: send it to the standard input, and give - as the file", one.path)
+		case err == nil && !info.Mode().IsRegular():
+			return fmt.Errorf("%s is no ordinary file: give another one as %s", one.path, one.what)
+		}
+		for _, other := range files[:n] {
+			if sameFile(one.path, other.path) {
+				return fmt.Errorf("%s is both %s and %s: give another one as %s", one.path, other.what, one.what, one.what)
+			}
+		}
 	}
-	err = errors.Join(err, rejected.sync(), keep())
-	return Summary{Imported: notes.Imported, Rejected: notes.Rejected}, err
+	return nil
+}
+
+func sameFile(a, b string) bool {
+	one, oneErr := os.Stat(a)
+	two, twoErr := os.Stat(b)
+	if oneErr == nil && twoErr == nil {
+		return os.SameFile(one, two)
+	}
+	return filepath.Clean(a) == filepath.Clean(b)
+}
+
+// open opens the file and keeps other imports away from it: two of them would write the same notes.
+func open(path string) (*os.File, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	// Not every file system has locks.
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+		file.Close()
+		return nil, fmt.Errorf("another import of %s is running: wait for it to end", path)
+	}
+	return file, nil
+}
+
+// stoppable reads what comes in until ctx ends, which does not end a read that waits for a pipe or a person.
+func stoppable(ctx context.Context, in io.Reader) io.Reader {
+	out, feed := io.Pipe()
+	go func() {
+		_, err := io.Copy(feed, in)
+		feed.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { feed.CloseWithError(ctx.Err()) })
+	return out
+}
+
+// end notes how far it has come, and whether that is the end.
+func (r *run) end(err error) error {
+	if problem := r.rejected.sync(); err == nil {
+		err = problem
+	}
+	r.notes.Done = err == nil
+	keep := r.notes.note
+	if _, refused := errors.AsType[*refusal](err); refused {
+		keep = r.notes.forget
+	}
+	if problem := keep(); err == nil {
+		err = problem
+	}
+	return err
 }
 
 // newHTTPClient makes one that goes where it was sent and nowhere else: the token is for that server.
@@ -143,6 +220,9 @@ type run struct {
 	notes    *notebook
 	rejected *rejects
 	bar      *progress.Bar
+
+	mu   sync.Mutex
+	away bool // it was said that the server is
 }
 
 // answer is what the server said about a chunk.
@@ -208,7 +288,7 @@ func (r *run) settle(c *chunk, results []*signetv1.ImportUsersResponse_Result) e
 	slices.SortFunc(all, func(a, b *rejection) int { return int(a.Line - b.Line) })
 	n, err := r.rejected.add(all)
 	if err != nil {
-		return fmt.Errorf("writing down rejected lines: %w", err)
+		return fmt.Errorf("writing down rejected lines: %w: give --rejected a file that can be written", err)
 	}
 	s := &r.notes.state
 	s.Offset, s.Line, s.SHA256 = c.offset, c.line, c.digest

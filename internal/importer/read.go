@@ -10,6 +10,7 @@ import (
 	"hash"
 	"io"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -154,19 +155,25 @@ func (r *reader) reject(reason, message string) *rejection {
 	return &rejection{Line: r.line, Reason: reason, Message: message}
 }
 
-// invalid is what the server would have said.
+// invalid is what the server would have said about a request.
 func (r *reader) invalid(p *person, wrong []errs.Violation) *rejection {
 	e := errs.Invalid(wrong...)
-	out := r.reject(string(e.Reason), strings.Replace(e.Message, "the request", "the line", 1))
+	ofLine := strings.NewReplacer("the request is", "the line is", "the body", "the line")
+	out := r.reject(string(e.Reason), ofLine.Replace(e.Message))
 	out.Reference = p.GetReference()
 	for _, f := range e.Fields {
-		out.Fields = append(out.Fields, violation{Field: f.Field, Description: f.Message})
+		if f.Field != "" { // else it is about the whole line, and the message says it
+			out.Fields = append(out.Fields, violation{Field: f.Field, Description: f.Message})
+		}
 	}
 	return out
 }
 
 // header understands the names of the columns: those of the fields in JSON, with dots between them.
 func (r *reader) header(text string) error {
+	if !utf8.ValidString(text) {
+		return errors.New("the first line is not UTF-8: save the file as that")
+	}
 	names, problem := split(text)
 	if problem != "" {
 		return errors.New("the first line, which has the names of the columns, " + problem)
@@ -178,7 +185,7 @@ func (r *reader) header(text string) error {
 		path := known[name]
 		switch {
 		case path == nil:
-			return fmt.Errorf("column %d%s is not known: the first line has the names of the columns, such as userName, profile.firstName, email.address", i+1, shown(name))
+			return fmt.Errorf("column %d%s is not known: the first line has the names of the columns with commas between them, such as userName,profile.firstName,email.address", i+1, shown(name))
 		case seen[name]:
 			return fmt.Errorf("there are two columns %s", name)
 		}
@@ -235,7 +242,11 @@ func (r *reader) columns(p *person, text string) (wrong []errs.Violation, proble
 		for _, fd := range path[:len(path)-1] {
 			m = m.Mutable(fd).Message()
 		}
-		if problem := strictjson.SetField(m, path[len(path)-1], cell); problem != "" {
+		field := path[len(path)-1]
+		if field.Kind() == protoreflect.BoolKind {
+			cell = strings.ToLower(cell) // spreadsheets write TRUE
+		}
+		if problem := strictjson.SetField(m, field, cell); problem != "" {
 			wrong = append(wrong, errs.Violation{Field: r.names[i], Message: problem})
 		}
 	}

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"bytes"
+	"context"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -71,7 +72,7 @@ func TestBothFormatsGiveTheSamePeople(t *testing.T) {
 `,
 		CSV: `email.address,reference,userName,profile.firstName,profile.lastName,profile.nickName,profile.displayName,profile.preferredLanguage,profile.gender,email.verified,phone.number,phone.verified,passwordHash,passwordChangeRequired
 ada@example.org,,ada,Ada,"Lovelace, Countess",,,,,,,,,
-ada@example.org,17,ada,"Ada","Lovelace, Countess","A ""the"" L",Ada L.,en,GENDER_FEMALE,true,+44-20-1234,true,` + bcryptHash + `,true
+ada@example.org,17,ada,"Ada","Lovelace, Countess","A ""the"" L",Ada L.,en,GENDER_FEMALE,TRUE,+44-20-1234,True,` + bcryptHash + `,true
 `,
 	}
 	for format, text := range files {
@@ -132,13 +133,26 @@ func TestALineThatIsWrongIsRejectedAlone(t *testing.T) {
 	}
 }
 
+// TestALineThatIsNoObjectIsCalledALine: what the server says of a body is said of the line.
+func TestALineThatIsNoObjectIsCalledALine(t *testing.T) {
+	r, err := newReader(strings.NewReader("[]\n"), NDJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rejected, err := r.next()
+	if err != nil || rejected.Message != "the line is not valid: the line must be a JSON object" || len(rejected.Fields) > 0 {
+		t.Errorf("%+v %v", rejected, err)
+	}
+}
+
 func TestColumnsThatAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	for _, c := range []struct{ name, header, says string }{
 		{"nothing", "", "the file is empty"},
 		{"an unknown one", header + ",name", `column 5 "name" is not known`},
 		{"one twice", header + ",userName", "two columns userName"},
 		{"a message", header + ",profile", `"profile" is not known`},
-		{"semicolons", strings.ReplaceAll(header, ",", ";"), "column 1 is not known"},
+		{"semicolons", strings.ReplaceAll(header, ",", ";"), "column 1 is not known: the first line has the names of the columns with commas between them"},
+		{"UTF-16", "\xff\xfeu\x00s\x00e\x00r\x00", "not UTF-8"},
 		{"a required one missing", "userName,profile.firstName,profile.lastName", "no column email.address"},
 		{"no names, but a user with a hash", bcryptHash + ",Ada,Lovelace,a@b.example", "column 1 is not known"},
 		{"quotes that do not end", `"userName`, "does not end"},
@@ -234,6 +248,25 @@ func TestAFileThatHasChangedIsNotGoneOnWith(t *testing.T) {
 		if same, err := r.skip(c.offset, c.line, c.digest); same || err != nil {
 			t.Errorf("%s: %t, %v", name, same, err)
 		}
+	}
+}
+
+// TestAnImportThatWaitsForItsInputCanBeStopped: somebody who has forgotten the file presses Ctrl-C once.
+func TestAnImportThatWaitsForItsInputCanBeStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	in, feed := io.Pipe()
+	defer in.Close()
+	go func() { _, _ = feed.Write([]byte("{}\n")) }()
+	r, err := newReader(stoppable(ctx, in), NDJSON)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.next(); err != nil {
+		t.Fatal(err)
+	}
+	stop()
+	if _, _, err := r.next(); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -19,6 +20,9 @@ const (
 	mostWait  = 10 * time.Second
 )
 
+// patience is how long to try again without a word.
+const patience = time.Second
+
 // send brings a chunk to the server. While that is away, or has too much to do, it tries again: the key of the chunk makes sure
 // that nobody is imported twice.
 func (r *run) send(ctx context.Context, c *chunk) answer {
@@ -34,20 +38,27 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 	for attempt := 0; ; attempt++ {
 		resp, err := r.call(ctx, req, key)
 		if err == nil {
+			r.back()
 			return answer{results: resp.GetResults()}
 		}
 		if ctx.Err() != nil {
 			return answer{err: ctx.Err()}
 		}
 		wait, again := judge(err, attempt)
-		if !again {
+		switch {
+		case !again && attempt == 0:
 			return answer{err: &refusal{inWords(err)}}
+		case !again:
+			return answer{err: inWords(err)} // an attempt before may have got through
 		}
 		if failing.IsZero() {
 			failing = time.Now()
 		}
 		if time.Since(failing)+wait > r.GiveUp {
 			return answer{err: fmt.Errorf("the server has not taken anything for %s: %w", time.Since(failing).Round(time.Second), inWords(err))}
+		}
+		if time.Since(failing) > patience {
+			r.tell(err)
 		}
 		select {
 		case <-time.After(wait):
@@ -57,7 +68,23 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 	}
 }
 
-// refusal is an answer of the server that no repetition changes.
+// tell says, once until the server is back, that it is waited for: a person may know that it never will be.
+func (r *run) tell(why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.away {
+		r.away = true
+		r.bar.Say(fmt.Sprintf("the server takes nothing (%v): trying again for up to %s", inWords(why), r.GiveUp))
+	}
+}
+
+func (r *run) back() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.away = false
+}
+
+// refusal is the server's answer to the first attempt, which no repetition changes.
 type refusal struct{ error }
 
 func (r *refusal) Unwrap() error { return r.error }
@@ -77,6 +104,9 @@ func (r *run) call(ctx context.Context, req *signetv1.ImportUsersRequest, key st
 func judge(err error, attempt int) (wait time.Duration, again bool) {
 	wait = min(mostWait, leastWait<<min(attempt, 10))
 	wait += rand.N(wait / 4) // not all at the same moment
+	if _, forged := errors.AsType[*tls.CertificateVerificationError](err); forged {
+		return 0, false
+	}
 	reason, said := details(err)
 	switch code := connect.CodeOf(err); code {
 	case connect.CodeUnavailable, connect.CodeResourceExhausted, connect.CodeAborted, connect.CodeDeadlineExceeded:

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 )
 
@@ -49,7 +48,10 @@ func openNotebook(path string, begin state) (*notebook, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		n.begun = true
-		return n, n.note() // where it cannot be written nothing should be sent
+		if err := n.note(); err != nil { // where it cannot be written nothing should be sent
+			return nil, fmt.Errorf("%w: give --state and --rejected files that can be written", err)
+		}
+		return n, nil
 	}
 	if err != nil {
 		return nil, err
@@ -119,13 +121,13 @@ func openRejects(path string, keep int64) (*rejects, error) {
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.Size() < keep {
-		err = errors.New("it has less in it than before")
+		err = fmt.Errorf("%s has less in it than before", path)
 	}
 	if err == nil {
 		err = os.Truncate(path, keep)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("going on with %s: %w", filepath.Base(path), err)
+		return nil, fmt.Errorf("going on with the rejected lines (put the file back, or remove that of --state to start over): %w", err)
 	}
 	return r, nil
 }

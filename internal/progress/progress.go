@@ -24,6 +24,7 @@ type Bar struct {
 
 	mu          sync.Mutex
 	done, total int64 // total 0: nobody knows
+	before      int64 // of done
 	began, last time.Time
 	drawn       bool
 }
@@ -34,6 +35,31 @@ func New(out io.Writer, terminal bool, what string, total int64) *Bar {
 	b.began = b.clock()
 	b.last = b.began
 	return b
+}
+
+// Before says that so much was done before this began, which tells nothing about how fast it is.
+func (b *Bar) Before(n int64) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.done, b.before = b.done+n, b.before+n
+}
+
+// Say writes a line that stays.
+func (b *Bar) Say(line string) {
+	if b == nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.terminal {
+		fmt.Fprintln(b.out, line)
+		return
+	}
+	fmt.Fprintf(b.out, "\r\x1b[K%s\n", line)
+	b.draw(b.clock())
 }
 
 // Add says that so much more is done.
@@ -75,10 +101,10 @@ func (b *Bar) draw(now time.Time) {
 		full := int(part * width)
 		line = fmt.Sprintf("[%s%s] %3.0f %%  %d of %d %s", strings.Repeat("#", full), strings.Repeat("-", width-full), 100*part, b.done, b.total, b.what)
 	}
-	if seconds := took.Seconds(); seconds > 0 {
-		line += fmt.Sprintf("  %.0f/s", float64(b.done)/seconds)
-		if left := b.total - b.done; left > 0 && b.done > 0 {
-			line += "  " + time.Duration(float64(took)*float64(left)/float64(b.done)).Round(time.Second).String() + " left"
+	if seconds, here := took.Seconds(), b.done-b.before; seconds > 0 {
+		line += fmt.Sprintf("  %.0f/s", float64(here)/seconds)
+		if left := b.total - b.done; left > 0 && here > 0 {
+			line += "  " + time.Duration(float64(took)*float64(left)/float64(here)).Round(time.Second).String() + " left"
 		}
 	}
 	if b.terminal {

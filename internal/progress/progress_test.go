@@ -46,7 +46,27 @@ func TestBar(t *testing.T) {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 
+	b.Say("the server is away")
+	if want := "10 events  1/s\nthe server is away\n"; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+
+	b = bar(true, 1000)
+	b.Before(800)
+	now = now.Add(time.Second)
+	b.Add(100)
+	const drawn = "\r\x1b[K[###########################---]  90 %  900 of 1000 events  100/s  1s left"
+	if out.String() != drawn {
+		t.Errorf("what was done before counts as done now: %q, want %q", out.String(), drawn)
+	}
+	b.Say("the server is away")
+	if want := drawn + "\r\x1b[Kthe server is away\n" + drawn; out.String() != want {
+		t.Errorf("%q, want %q", out.String(), want)
+	}
+
 	var none *Bar
 	none.Add(1)
+	none.Before(1)
+	none.Say("nothing")
 	none.End()
 }

@@ -171,6 +171,54 @@ func TestAllHashWorkSharesTheSlots(t *testing.T) {
 	})
 }
 
+// TestCostlyHashesOfOthersLeaveHalfOfTheSlots: somebody who imports hashes that take seconds, and signs in with many of
+// them, delays those who have such ones.
+func TestCostlyHashesOfOthersLeaveHalfOfTheSlots(t *testing.T) {
+	const salt, digest = "$MDEyMzQ1Njc4OWFiY2RlZg", "$rk2Mi3E4dgRMg0fHaYaptWVZRKqs//6b6k3/nntqGJk"
+	for _, c := range []struct {
+		name, encoded string
+		slots, most   int
+	}{
+		{"bcrypt of the usual cost", "$2b$12" + importedBcrypt[6:], 4, 4},
+		{"bcrypt of more", "$2b$13" + importedBcrypt[6:], 4, 2},
+		{"bcrypt where there is one slot", "$2b$13" + importedBcrypt[6:], 1, 1},
+		{"argon2 of the usual memory", "$argon2id$v=19$m=65536,t=4,p=4" + salt + digest, 4, 4},
+		{"argon2 of more memory", "$argon2id$v=19$m=65540,t=1,p=4" + salt + digest, 4, 2},
+		{"argon2 of more passes", "$argon2id$v=19$m=65536,t=5,p=4" + salt + digest, 4, 2},
+		{"scrypt of the usual memory", "$scrypt$ln=16,r=8,p=4" + salt + digest, 4, 4},
+		{"scrypt of more memory", "$scrypt$ln=17,r=8,p=1" + salt + digest, 4, 2},
+		{"scrypt of more lanes", "$scrypt$ln=16,r=8,p=5" + salt + digest, 4, 2},
+		{"PBKDF2 of the usual rounds", "$pbkdf2-sha256$1000000" + salt + digest, 4, 4},
+		{"PBKDF2 of more", "$pbkdf2-sha256$1000001" + salt + digest, 4, 2},
+		{"PBKDF2 of more in all", "$pbkdf2$600000" + salt + digest, 4, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := &meter{release: make(chan struct{})}
+				h := NewHasher(c.slots, 40)
+				for alg := range h.verifiers {
+					h.verifiers[alg] = m
+				}
+				h.hash = func(string) []byte { return []byte("hash") }
+				var all sync.WaitGroup
+				for range 10 {
+					all.Go(func() {
+						if _, _, err := h.Public(0).Verify(t.Context(), []byte(c.encoded), "password"); err != nil {
+							t.Error(err)
+						}
+					})
+				}
+				synctest.Wait()
+				if n := int(m.running.Load()); n != c.most {
+					t.Errorf("%d of %d slots are taken, want %d", n, c.slots, c.most)
+				}
+				close(m.release)
+				all.Wait()
+			})
+		})
+	}
+}
+
 func TestNewHasherFillsInDefaults(t *testing.T) {
 	for _, c := range []struct{ slots, queue, wantSlots, wantQueue, wantPublic int }{
 		{0, 0, runtime.GOMAXPROCS(0), 1024, 256},

@@ -41,9 +41,13 @@ const bcryptLength = 72
 // are authorised and, see Public, in another for everybody else; a free slot goes to the authorised first. Who finds the
 // queue full, or 8 MiB waiting in it, gets ErrBusy at once. A caller whose ctx ends while it waits gets ctx.Err().
 //
+// A hash of another system may take a hundred times as long, and more memory. Those that do get half of the slots at most, and
+// wait for these in queues of their own: whoever can import users cannot keep everybody else from signing in.
+//
 // Passwords may have any length and hold any bytes; all of them count. A Hasher is safe for concurrent use.
 type Hasher struct {
 	limit     *limiter
+	costly    *limiter // in front of limit
 	class     class
 	held      int // bytes that a caller keeps in memory besides the password
 	hash      func(password string) []byte
@@ -59,14 +63,16 @@ func NewHasher(slots, queue int) *Hasher {
 	if queue < 1 {
 		queue = 1024
 	}
+	waiting := [classes]int{authorised: queue, public: max(1, queue/4)}
 	return &Hasher{
-		limit: newLimiter(slots, [classes]int{authorised: queue, public: max(1, queue/4)}),
-		hash:  hash,
+		limit:  newLimiter(slots, waiting),
+		costly: newLimiter(max(1, slots/2), waiting),
+		hash:   hash,
 		verifiers: map[algorithm]verifier.Verifier{
 			algorithmArgon2: verifier.VerifyFunc(verifyArgon2),
 			algorithmBcrypt: bcrypt.Verifier,
 			algorithmScrypt: scrypt.Verifier,
-			algorithmPBKDF2: pbkdf2.Verifier,
+			algorithmPBKDF2: verifier.VerifyFunc(verifyPBKDF2),
 		},
 	}
 }
@@ -101,10 +107,24 @@ func (h *Hasher) Hash(ctx context.Context, password string) ([]byte, error) {
 //
 // ErrUnusableHash comes after the work of a wrong password, so that a caller may answer as for one.
 func (h *Hasher) Verify(ctx context.Context, encoded []byte, password string) (ok bool, upgraded []byte, err error) {
-	err = h.do(ctx, password, func() (err error) {
-		ok, upgraded, err = h.verify(string(encoded), password)
-		return err
-	})
+	m, problem := inspect(string(encoded))
+	if problem != "" {
+		if err := h.VerifyNothing(ctx, password); err != nil {
+			return false, nil, err
+		}
+		return false, nil, ErrUnusableHash
+	}
+	work := func() error {
+		return h.do(ctx, password, func() (err error) {
+			ok, upgraded, err = h.verify(m, string(encoded), password)
+			return err
+		})
+	}
+	if m.costly {
+		err = h.costly.do(ctx, h.class, h.held+len(password), work)
+	} else {
+		err = work()
+	}
 	return ok, upgraded, err
 }
 
@@ -141,21 +161,28 @@ func verifyArgon2(encoded, password string) (verifier.Result, error) {
 	return argon2.Verifier.Verify(encoded, password)
 }
 
-func (h *Hasher) verify(encoded, password string) (ok bool, upgraded []byte, err error) {
-	alg, current, problem := inspect(encoded)
-	if problem != "" {
-		h.spend(password)
-		return false, nil, ErrUnusableHash
-	}
+// verifyPBKDF2 gives the library, which knows the modular crypt form only, both forms.
+func verifyPBKDF2(encoded, password string) (verifier.Result, error) {
+	fields := strings.Split(encoded, "$") // the first one is empty
+	rounds, _, _ := strings.Cut(strings.TrimPrefix(fields[2], "i="), ",")
+	fields[2] = rounds
+	return pbkdf2.Verify(strings.Join(fields, "$"), password)
+}
+
+// verify checks a password against a hash that inspect has nothing against.
+func (h *Hasher) verify(m measured, encoded, password string) (ok bool, upgraded []byte, err error) {
 	// The verifier's error is dropped because it may quote the hash.
-	result, err := h.verifiers[alg].Verify(encoded, password)
+	result, err := h.verifiers[m.algorithm].Verify(encoded, password)
 	switch {
 	case err != nil:
 		h.spend(password)
 		return false, nil, ErrUnusableHash
-	case result != verifier.OK || !allBytesCount(alg, password):
+	case result != verifier.OK || !allBytesCount(m.algorithm, password):
+		if !m.current {
+			h.spend(password) // or a hash that is cheaper than ours would tell by its time that there is a user
+		}
 		return false, nil, nil
-	case current:
+	case m.current:
 		return true, nil, nil
 	}
 	return true, h.hash(password), nil

@@ -85,6 +85,8 @@ func TestImportedHashesVerifyAndAreReplacedWhenWeaker(t *testing.T) {
 		"PBKDF2 with SHA-256":                    {importedPBKDF2SHA256, true},
 		"PBKDF2 with SHA-256, padded":            {importedPBKDF2Padded, true},
 		"PBKDF2 with SHA-512":                    {importedPBKDF2SHA512, true},
+		"PBKDF2 in the PHC form":                 {strings.Replace(importedPBKDF2SHA256, "$1000$", "$i=1000,l=32$", 1), true},
+		"PBKDF2 in the PHC form without length":  {strings.Replace(importedPBKDF2SHA256, "$1000$", "$i=1000$", 1), true},
 		"bcrypt under the name that PHP uses":    {"$2y" + importedBcrypt[3:], true},
 		"bcrypt under the name that OpenBSD had": {"$2a" + importedBcrypt[3:], true},
 	}
@@ -111,6 +113,28 @@ func TestImportedHashesVerifyAndAreReplacedWhenWeaker(t *testing.T) {
 				t.Errorf("the new hash: got %v, %s, %v", ok, again, err)
 			}
 		})
+	}
+}
+
+// TestACheapHashTakesTheWorkOfOursToo: a wrong password for somebody who was imported takes no less than one for nobody.
+func TestACheapHashTakesTheWorkOfOursToo(t *testing.T) {
+	h := NewHasher(0, 0)
+	var spent int
+	argon2 := h.verifiers[algorithmArgon2]
+	h.verifiers[algorithmArgon2] = verifier.VerifyFunc(func(encoded, password string) (verifier.Result, error) {
+		if encoded == nothing {
+			spent++
+		}
+		return argon2.Verify(encoded, password)
+	})
+	for encoded, want := range map[string]int{importedArgon2Weak: 1, importedBcrypt: 1, importedScrypt: 1, importedPBKDF2SHA1: 1, importedArgon2Current: 0} {
+		spent = 0
+		if ok, _, err := h.Verify(t.Context(), []byte(encoded), "wrong"); ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		if spent != want {
+			t.Errorf("%s: the work of ours was done %d times, want %d", encoded, spent, want)
+		}
 	}
 }
 
@@ -178,6 +202,7 @@ func TestHashesBeyondTheBoundsAreNotComputed(t *testing.T) {
 		"scrypt with a shift beyond the word":      "$scrypt$ln=64,r=8,p=1" + salt + digest,
 		"scrypt with huge blocks":                  "$scrypt$ln=1,r=4294967295,p=1" + salt + digest,
 		"scrypt with too many lanes":               "$scrypt$ln=4,r=8,p=17" + salt + digest,
+		"scrypt with large blocks for a few lanes": "$scrypt$ln=1,r=524288,p=8" + salt + digest, // 128 MiB, and 768 MiB beside them
 		"scrypt with a salt that is not base64":    "$scrypt$ln=4,r=8,p=1$!!!!" + digest,
 		"scrypt with an empty digest":              "$scrypt$ln=4,r=8,p=1" + salt + "$",
 		"PBKDF2 with too many rounds":              "$pbkdf2-sha256$4000001" + salt + digest,
@@ -186,6 +211,12 @@ func TestHashesBeyondTheBoundsAreNotComputed(t *testing.T) {
 		"PBKDF2 with an empty digest":              "$pbkdf2-sha256$1000" + salt + "$",
 		"PBKDF2 with a padded empty digest":        "$pbkdf2-sha256$1000" + salt + "$" + strings.Repeat("=", 44),
 		"PBKDF2 with two alphabets":                "$pbkdf2-sha256$1000$+.AA" + digest,
+		"argon2 without a salt":                    "$argon2id$v=19$m=64,t=2,p=1$" + digest,
+		"scrypt without a salt":                    "$scrypt$ln=4,r=8,p=1$" + digest,
+		"PBKDF2 without a salt":                    "$pbkdf2-sha256$1000$" + digest,
+		"PBKDF2 with a padded empty salt":          "$pbkdf2-sha256$1000$==" + digest,
+		"PBKDF2 that names another length":         "$pbkdf2-sha256$i=1000,l=31" + salt + digest,
+		"PBKDF2 with too many named rounds":        "$pbkdf2-sha256$i=4000001" + salt + digest,
 		"PBKDF2 with MD5":                          "$pbkdf2-md5$1000" + salt + digest,
 	}
 	h := NewHasher(0, 0)
@@ -221,7 +252,7 @@ func TestHashesBeyondTheBoundsAreNotComputed(t *testing.T) {
 }
 
 func TestVerifyNothingDoesTheWorkOfAWrongPassword(t *testing.T) {
-	if alg, current, problem := inspect(nothing); alg != algorithmArgon2 || !current || problem != "" {
+	if m, problem := inspect(nothing); m != (measured{algorithm: algorithmArgon2, current: true}) || problem != "" {
 		t.Errorf("the hash it compares with is not of the current cost: %s", nothing)
 	}
 	h := NewHasher(0, 0)
@@ -244,20 +275,26 @@ func TestVerifyNothingDoesTheWorkOfAWrongPassword(t *testing.T) {
 }
 
 func FuzzInspect(f *testing.F) {
-	for _, encoded := range []string{importedArgon2Weak, importedBcrypt, importedScrypt, importedPBKDF2SHA1, ""} {
+	for _, encoded := range []string{importedArgon2Weak, importedBcrypt, importedScrypt, importedPBKDF2SHA1, "$pbkdf2-sha256$i=1,l=32$A$rk2Mi3E4dgRMg0fHaYaptWVZRKqs//6b6k3/nntqGJk", ""} {
 		f.Add(encoded)
 	}
 	h := NewHasher(0, 0)
 	f.Fuzz(func(t *testing.T, encoded string) {
-		alg, current, problem := inspect(encoded)
+		m, problem := inspect(encoded)
 		if problem != "" {
 			return
 		}
-		if current && alg != algorithmArgon2 {
-			t.Errorf("%s is called current", alg)
+		if m.current && m.algorithm != algorithmArgon2 {
+			t.Errorf("%s is called current", m.algorithm)
 		}
-		if h.verifiers[alg] == nil {
-			t.Errorf("nothing verifies %s", alg)
+		if h.verifiers[m.algorithm] == nil {
+			t.Fatalf("nothing verifies %s", m.algorithm)
+		}
+		if m.costly {
+			return
+		}
+		if _, _, err := h.Verify(t.Context(), []byte(encoded), horse); err != nil {
+			t.Errorf("%s passes as a hash, and nothing could ever match it", encoded)
 		}
 	})
 }

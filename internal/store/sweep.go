@@ -15,7 +15,7 @@ const (
 	sweepInterval = time.Minute
 	sweepRows     = 200         // at most so many in one transaction: on SQLite the writer waits for it
 	sweepPause    = 3           // times as long as a transaction took, before the next one: the writer's time
-	sweepTimeout  = time.Minute // for one sweep; what is left is there for the next one
+	sweepTime     = time.Minute // for one sweep; what is left is there for the next one
 )
 
 // swept are the tables with rows that expire, and for how long these are kept beyond that. Tokens are kept for a while:
@@ -51,16 +51,18 @@ func (s *Store) sweepAll(interval time.Duration) {
 		case <-ctx.Done():
 			return
 		}
-		if err := s.sweep(ctx); err != nil && ctx.Err() == nil {
+		if err := s.sweep(ctx, sweepTime); err != nil && ctx.Err() == nil {
 			s.log.Warn("deleting what has expired", "error", err)
 		}
 	}
 }
 
-func (s *Store) sweep(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+// sweep deletes what has expired, but begins nothing more when so much time is over. A database that hangs for longer still is
+// not waited for.
+func (s *Store) sweep(ctx context.Context, enough time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, enough+time.Minute)
 	defer cancel()
-	now := s.clock()
+	start, now := time.Now(), s.clock()
 	for _, t := range swept {
 		before := event.Micros(now.Add(-t.keep))
 		expired := " FROM " + t.table + " WHERE expires > 0 AND expires < ? "
@@ -73,6 +75,9 @@ func (s *Store) sweep(ctx context.Context) error {
 		// What another node is deleting, or is about to put anew, is left to it.
 		text := s.engine.Dialect("DELETE FROM " + t.table + " WHERE " + t.key + " IN (SELECT " + t.key + expired + "ORDER BY expires LIMIT ? /* FREE */) RETURNING 1")
 		for err == nil && found == sweepRows {
+			if time.Since(start) > enough {
+				return nil
+			}
 			found = 0
 			began := time.Now()
 			err = s.engine.Transact(ctx, func(x engine.Executor) error {

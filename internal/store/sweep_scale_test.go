@@ -110,7 +110,7 @@ func TestScaleManyExpiredRowsGoWhileOthersWrite(t *testing.T) {
 		counted.most, counted.took = 0, 0 // what the start did does not count
 		began := time.Now()
 		done := make(chan error, 1)
-		go func() { done <- s.sweep(context.WithoutCancel(t.Context())) }()
+		go func() { done <- s.sweep(context.WithoutCancel(t.Context()), time.Minute) }()
 		for n, running := 200, true; running; n++ {
 			busy = append(busy, write(n))
 			select {

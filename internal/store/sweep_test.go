@@ -99,7 +99,7 @@ func TestWhatHasExpiredIsDeletedAndNothingElse(t *testing.T) {
 			{25*time.Hour + time.Microsecond, afterADay},
 		} {
 			e.late.Store(int64(c.late))
-			if err := s.sweep(t.Context()); err != nil {
+			if err := s.sweep(t.Context(), time.Minute); err != nil {
 				t.Fatal(err)
 			}
 			if got := rows(t, s); !maps.Equal(got, c.want) {
@@ -110,6 +110,20 @@ func TestWhatHasExpiredIsDeletedAndNothingElse(t *testing.T) {
 			if got, err := s.TokenByID(t.Context(), id); err != nil || (got != nil) != there {
 				t.Errorf("%s: %v, %v", id, got, err)
 			}
+		}
+	})
+}
+
+// TestASweepLeavesTheRestToTheNextOne: where much has expired at once, that is no failure.
+func TestASweepLeavesTheRestToTheNextOne(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		e, s := newExpiring(t, db)
+		e.late.Store(int64(26 * time.Hour))
+		if err := s.sweep(t.Context(), 0); err != nil || !maps.Equal(rows(t, s), allThere) {
+			t.Errorf("a sweep without time: %v, %v", rows(t, s), err)
+		}
+		if err := s.sweep(t.Context(), time.Minute); err != nil || !maps.Equal(rows(t, s), afterADay) {
+			t.Errorf("the next one: %v, %v", rows(t, s), err)
 		}
 	})
 }
@@ -146,7 +160,7 @@ func TestNodesThatDeleteAtOnceLeaveEachOthersRowsAlone(t *testing.T) {
 	var all sync.WaitGroup
 	for _, n := range nodes {
 		all.Go(func() {
-			if err := n.sweep(t.Context()); err != nil {
+			if err := n.sweep(t.Context(), time.Minute); err != nil {
 				t.Error(err)
 			}
 		})
@@ -159,7 +173,7 @@ func TestNodesThatDeleteAtOnceLeaveEachOthersRowsAlone(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		return nodes[1].sweep(t.Context())
+		return nodes[1].sweep(t.Context(), time.Minute)
 	})
 	if err != nil {
 		t.Fatal(err)

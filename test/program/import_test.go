@@ -270,9 +270,11 @@ func TestImportsThatAreRefused(t *testing.T) {
 		{"no first administrator", []string{users, "--data-dir", dir}, "give --server and --token-file"},
 		{"no file", []string{filepath.Join(dir, "nothing.csv"), "--data-dir", s.dir}, "no such file"},
 		{"a file of any kind", []string{file("users.txt", one), "--data-dir", s.dir}, "--format"},
+		{"JSON that may be one list", []string{file("users.json", one), "--data-dir", s.dir}, "--format"},
 		{"columns that are not known", []string{file("users.csv", "name\nada\n"), "--data-dir", s.dir}, `column 1 "name" is not known`},
 		{"a file that has changed", []string{changed, "--server", p.url, "--token-file", token}, "when its import began"},
 		{"another organization", []string{other, "--server", p.url, "--token-file", token, "--org", "org_x"}, "began with another --org"},
+		{"rejected lines in place of the users", []string{users, "--data-dir", s.dir, "--rejected", users}, "give another one as --rejected"},
 		{"a state that is damaged", []string{filepath.Join(dir, "broken.ndjson"), "--data-dir", s.dir}, "remove it to start over"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
