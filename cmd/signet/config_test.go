@@ -118,6 +118,49 @@ func parse(t *testing.T, name string, args ...string) any {
 	return nil
 }
 
+func TestTheManualHasEveryCommandAndEverySettingOfTheServer(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual := string(text)
+	for _, flag := range flagsOf(t, "start") {
+		if !strings.Contains(manual, "`--"+flag.Name+"`") {
+			t.Errorf("--%s is not there", flag.Name)
+		}
+	}
+	_, commands, _ := strings.Cut(manual, "\n## Commands\n")
+	parser, err := newParser(&cli{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range parser.Model.Leaves(true) {
+		command, _, _ := strings.Cut(node.FullPath(), " <")
+		if command != "signet start" && !strings.Contains(commands, "`"+command) {
+			t.Errorf("%s is not there", command)
+		}
+	}
+}
+
+func TestUsageErrorsSayWhereToRead(t *testing.T) {
+	for line, want := range map[string]string{
+		"begin":              "unexpected argument begin (see signet --help)",
+		"start now":          "unexpected argument now (see signet start --help)",
+		"keys":               `expected one of "list", "rotate" (see signet keys --help)`,
+		"import users":       `expected "<file>" (see signet import users --help)`,
+		"backup a b":         "unexpected argument b (see signet backup --help)",
+		"keys list --config": "--config needs a value (see signet keys list --help)",
+	} {
+		parser, err := newParser(&cli{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = parser.Parse(strings.Fields(line)); err == nil || explainUsage(err).Error() != want {
+			t.Errorf("signet %s: %v, want %s", line, explainUsage(err), want)
+		}
+	}
+}
+
 func TestDefaults(t *testing.T) {
 	for name, want := range map[string]any{"listen": "localhost:8080", "data-dir": "./signet-data", "database": "", "log-level": "info",
 		"log-format": "text", "metrics-listen": "", "development": false, "trusted-proxies": []string(nil)} {
