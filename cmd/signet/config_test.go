@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/signet-idm/signet/internal/store/proof"
 )
 
 // source says the same setting in one of the ways an operator can. n tells values apart.
@@ -30,8 +32,12 @@ func values(flag *kong.Flag, n int) (texts []string, want any) {
 		allowed := flag.EnumSlice()
 		return []string{allowed[n%len(allowed)]}, allowed[n%len(allowed)]
 	}
-	if _, ok := flag.Target.Interface().(time.Duration); ok {
+	switch flag.Target.Interface().(type) {
+	case time.Duration:
 		return []string{fmt.Sprint(n, "m")}, time.Duration(n) * time.Minute
+	case *proof.Mark:
+		mark := &proof.Mark{Position: int64(n), Digest: [32]byte{byte(n)}}
+		return []string{mark.String()}, mark
 	}
 	return []string{fmt.Sprint("value", n)}, fmt.Sprint("value", n)
 }
@@ -61,13 +67,14 @@ func flagsOf(t *testing.T, command string) []*kong.Flag {
 
 func TestEverySettingComesFromFlagEnvironmentAndFile(t *testing.T) {
 	fromFile, fromEnv, fromFlag := source{"file", 1}, source{"environment", 2}, source{"flag", 3}
-	for _, command := range []string{"start", "rebuild", "admin recover", "keys list", "keys rotate", "backup", "restore", "master-key rotate"} {
+	for command, required := range map[string][]string{"start": nil, "rebuild": nil, "verify": nil, "admin recover": nil, "keys list": nil, "keys rotate": nil,
+		"backup": {"backup.db"}, "restore": {"backup.db"}, "master-key rotate": nil, "import users": {"users.csv"}, "move": nil} {
 		for _, flag := range flagsOf(t, command) {
 			for _, sources := range [][]source{{fromFile}, {fromEnv}, {fromFlag}, {fromFile, fromEnv}, {fromFile, fromFlag}, {fromEnv, fromFlag}, {fromFile, fromEnv, fromFlag}} {
 				t.Run(fmt.Sprint(command, " ", flag.Name, " ", sources), func(t *testing.T) {
-					args := strings.Fields(command)
-					if command == "backup" || command == "restore" {
-						args = append(args, "backup.db")
+					args := append(strings.Fields(command), required...)
+					if command == "move" && flag.Name != "to" {
+						args = append(args, "--to", "elsewhere")
 					}
 					for _, s := range sources {
 						texts, _ := values(flag, s.n)
