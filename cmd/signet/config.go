@@ -26,6 +26,20 @@ func newParser(c *cli) (*kong.Kong, error) {
 		kong.DefaultEnvars("SIGNET"), kong.Configuration(readFile), kong.ConfigureHelp(kong.HelpOptions{Compact: true}))
 }
 
+// configFile is the name of the configuration file.
+type configFile string
+
+// BeforeResolve lets kong read the file once the command line is known.
+func (configFile) BeforeResolve(parser *kong.Kong, ctx *kong.Context, path *kong.Path) error {
+	name, _ := ctx.FlagValue(path.Flag).(configFile)
+	resolver, err := parser.LoadConfig(string(name))
+	if err != nil {
+		return fmt.Errorf("--config %s: %w", name, err)
+	}
+	ctx.AddResolver(resolver)
+	return nil
+}
+
 // file is the configuration file: a key per flag.
 type file map[string]yaml.Node
 

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/signet-idm/signet/internal/store/proof"
 )
 
 // source says the same setting in one of the ways an operator can. n tells values apart.
@@ -30,8 +32,12 @@ func values(flag *kong.Flag, n int) (texts []string, want any) {
 		allowed := flag.EnumSlice()
 		return []string{allowed[n%len(allowed)]}, allowed[n%len(allowed)]
 	}
-	if _, ok := flag.Target.Interface().(time.Duration); ok {
+	switch flag.Target.Interface().(type) {
+	case time.Duration:
 		return []string{fmt.Sprint(n, "m")}, time.Duration(n) * time.Minute
+	case *proof.Mark:
+		mark := &proof.Mark{Position: int64(n), Digest: [32]byte{byte(n)}}
+		return []string{mark.String()}, mark
 	}
 	return []string{fmt.Sprint("value", n)}, fmt.Sprint("value", n)
 }
@@ -61,13 +67,14 @@ func flagsOf(t *testing.T, command string) []*kong.Flag {
 
 func TestEverySettingComesFromFlagEnvironmentAndFile(t *testing.T) {
 	fromFile, fromEnv, fromFlag := source{"file", 1}, source{"environment", 2}, source{"flag", 3}
-	for _, command := range []string{"start", "rebuild", "admin recover", "keys list", "keys rotate", "backup", "restore", "master-key rotate"} {
+	for command, required := range map[string][]string{"start": nil, "rebuild": nil, "verify": nil, "admin recover": nil, "keys list": nil, "keys rotate": nil,
+		"backup": {"backup.db"}, "restore": {"backup.db"}, "master-key rotate": nil, "import users": {"users.csv"}, "move": nil} {
 		for _, flag := range flagsOf(t, command) {
 			for _, sources := range [][]source{{fromFile}, {fromEnv}, {fromFlag}, {fromFile, fromEnv}, {fromFile, fromFlag}, {fromEnv, fromFlag}, {fromFile, fromEnv, fromFlag}} {
 				t.Run(fmt.Sprint(command, " ", flag.Name, " ", sources), func(t *testing.T) {
-					args := strings.Fields(command)
-					if command == "backup" || command == "restore" {
-						args = append(args, "backup.db")
+					args := append(strings.Fields(command), required...)
+					if command == "move" && flag.Name != "to" {
+						args = append(args, "--to", "elsewhere")
 					}
 					for _, s := range sources {
 						texts, _ := values(flag, s.n)
@@ -116,6 +123,49 @@ func parse(t *testing.T, name string, args ...string) any {
 	}
 	t.Fatalf("there is no flag %s", name)
 	return nil
+}
+
+func TestTheManualHasEveryCommandAndEverySettingOfTheServer(t *testing.T) {
+	text, err := os.ReadFile("../../docs/operations/README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	manual := string(text)
+	for _, flag := range flagsOf(t, "start") {
+		if !strings.Contains(manual, "`--"+flag.Name+"`") {
+			t.Errorf("--%s is not there", flag.Name)
+		}
+	}
+	_, commands, _ := strings.Cut(manual, "\n## Commands\n")
+	parser, err := newParser(&cli{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, node := range parser.Model.Leaves(true) {
+		command, _, _ := strings.Cut(node.FullPath(), " <")
+		if command != "signet start" && !strings.Contains(commands, "`"+command) {
+			t.Errorf("%s is not there", command)
+		}
+	}
+}
+
+func TestUsageErrorsSayWhereToRead(t *testing.T) {
+	for line, want := range map[string]string{
+		"begin":              "unexpected argument begin (see signet --help)",
+		"start now":          "unexpected argument now (see signet start --help)",
+		"keys":               `expected one of "list", "rotate" (see signet keys --help)`,
+		"import users":       `expected "<file>" (see signet import users --help)`,
+		"backup a b":         "unexpected argument b (see signet backup --help)",
+		"keys list --config": "--config needs a value (see signet keys list --help)",
+	} {
+		parser, err := newParser(&cli{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = parser.Parse(strings.Fields(line)); err == nil || explainUsage(err).Error() != want {
+			t.Errorf("signet %s: %v, want %s", line, explainUsage(err), want)
+		}
+	}
 }
 
 func TestDefaults(t *testing.T) {

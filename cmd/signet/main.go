@@ -31,7 +31,7 @@ import (
 var version = "development"
 
 type cli struct {
-	Config kong.ConfigFlag `help:"YAML file with the same settings: a key per flag, without the dashes in front." placeholder:"FILE"`
+	Config configFile `help:"YAML file with the same settings: a key per flag, without the dashes in front." placeholder:"FILE"`
 
 	Start   startCmd   `cmd:"" help:"Run the server. The first start sets everything up."`
 	Rebuild rebuildCmd `cmd:"" help:"Fold the state tables anew from the log, or check that they are what it says."`
@@ -159,7 +159,7 @@ func greet(s *server.Server) {
 		return
 	}
 	f := s.FirstAdmin
-	fmt.Printf("\nSignet is ready at %s\n\n  login name  %s\n  password    %s\n  token       %s (90 days)\n\nThis is shown once. It is also in %s\n\n",
+	fmt.Printf("\nSignet is ready: sign in at %s\n\n  login name  %s\n  password    %s\n  token       %s (90 days)\n\nThis is shown once. It is also in %s\n\n",
 		f.URL, f.LoginName, f.Password, f.Token, s.FirstAdminPath)
 }
 
@@ -289,13 +289,31 @@ func run(args []string) int {
 	}
 	parsed, err := parser.Parse(args)
 	if err != nil {
-		return complain(err, exitUsage)
+		return complain(explainUsage(err), exitUsage)
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	if err := parsed.Run(); err != nil {
 		return complain(err, exitFailed)
 	}
 	return 0
+}
+
+// explainUsage adds to what is wrong with a command line where to read what would be right.
+func explainUsage(err error) error {
+	command := "signet"
+	if parse, ok := errors.AsType[*kong.ParseError](err); ok && parse.Context != nil {
+		if selected := parse.Context.Selected(); selected != nil {
+			command, _, _ = strings.Cut(selected.FullPath(), " <")
+		}
+	}
+	said := err.Error()
+	if flag, rest, found := strings.Cut(said, ": expected "); found && strings.HasSuffix(rest, "(<EOL>)") {
+		said = flag + " needs a value" // the parser would speak of the end of its input
+	}
+	if strings.Contains(said, "--help") {
+		return errors.New(said)
+	}
+	return fmt.Errorf("%s (see %s --help)", said, command)
 }
 
 // complain says in one line what went wrong.

@@ -141,7 +141,7 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no application with this identifier in that organization")
+	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no application with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
 	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the application is switched off already")
 	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the application is not switched off")
 

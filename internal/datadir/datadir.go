@@ -37,6 +37,9 @@ type Dir struct {
 
 // Open gives the directory, making it (for its owner alone) where it is missing and create is set.
 func Open(path string, create bool) (*Dir, error) {
+	if path == "" { // an empty variable in a script: files must not end up wherever it runs
+		return nil, errors.New("--data-dir is empty: name a directory, or leave it out for ./signet-data")
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -47,6 +50,9 @@ func Open(path string, create bool) (*Dir, error) {
 		}
 	}
 	info, err := os.Stat(abs)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("the data directory %s: %w; say with --data-dir where it is", abs, fs.ErrNotExist)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("the data directory: %w", err)
 	}

@@ -47,8 +47,11 @@ func names(t *testing.T, dir string) (names []string) {
 
 func TestOpen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a", "b")
-	if _, err := Open(path, false); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(path, false); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "--data-dir") {
 		t.Errorf("a directory that is not there: %v", err)
+	}
+	if _, err := Open("", true); err == nil || !strings.Contains(err.Error(), "--data-dir is empty") {
+		t.Errorf("a directory without a name: %v", err)
 	}
 	open(t, path)
 	if info, err := os.Stat(path); err != nil || info.Mode() != fs.ModeDir|0o700 {

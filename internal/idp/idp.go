@@ -105,7 +105,7 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound = errs.New(errs.NotFound, NotFound, "there is no identity provider with this identifier in that organization")
+	ErrNotFound = errs.New(errs.NotFound, NotFound, "there is no identity provider with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
 	ErrNotJWT   = errs.New(errs.FailedPrecondition, NotJWT, "this identity provider is of another type: it has no JWT configuration")
 	ErrNotOIDC  = errs.New(errs.FailedPrecondition, NotOIDC, "this identity provider is of another type: it has no OpenID Connect configuration")
 

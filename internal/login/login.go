@@ -56,6 +56,7 @@ type Login struct {
 func (l *Login) Mount(site *web.Site) {
 	for path, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
 		Path: l.signIn, PathForgot: l.forgot, mail.ResetPath: l.reset, mail.VerifyPath: l.verify, PathDevice: l.device, pages.PathSignOut: l.signOut,
+		"/": wayIn,
 	} {
 		site.Handle(path, l.Pages.SameOrigin(l.page(serve)))
 	}
@@ -93,6 +94,12 @@ func (l *Login) page(serve func(http.ResponseWriter, *http.Request) error) http.
 			l.refuse(w, r, err)
 		}
 	})
+}
+
+// wayIn leads people who open the bare address of the installation, which may be all that they were told, to their account.
+func wayIn(w http.ResponseWriter, _ *http.Request) error {
+	redirect(w, pages.PathAccount)
+	return nil
 }
 
 // signIn shows what is to be done next, or takes what was done.

@@ -80,7 +80,7 @@ func NewSMTP(s Settings) (*SMTP, error) {
 	}
 	name := u.User.Username()
 	if (name == "") != (out.password == "") || plain && out.password != "" {
-		return nil, errors.New("--smtp-url needs a user and a password, or neither: smtps://user@host with --smtp-password-file, or smtps://user:password@host")
+		return nil, errors.New("--smtp-url needs a user and a password, or neither: smtps://user@host with --smtp-password-file, or the password in the URL, behind the user and a colon")
 	}
 	if name != "" {
 		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(name), gomail.WithPassword(out.password))

@@ -31,6 +31,9 @@ var (
 		"nobody else could act as an owner of the installation afterwards: give IAM_OWNER to another active user first")
 )
 
+// errNobody is user.ErrNotFound where no header could name the user's organization.
+var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or it is one that you may not see")
+
 // Members are those of an organization or of the installation, in the hands of somebody who may see or change them.
 type Members struct{ permit access.Permit }
 
@@ -142,7 +145,7 @@ func (c change) nobody() error {
 	if len(c.roles) == 0 {
 		return ErrNotFound
 	}
-	return user.ErrNotFound
+	return errNobody
 }
 
 // target gives the user, if the caller may change what the user holds in the scope.

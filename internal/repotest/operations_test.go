@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -48,10 +49,10 @@ func operationsPage(t *testing.T) string {
 			notes = append(notes, "`idempotency-key`")
 		}
 		name := string(m.Parent().Name())
-		services[name] = append(services[name], fmt.Sprintf("| `%s` | `%s` | %s | %s |", m.Name(), pathOf(binding), whoMay(rule), strings.Join(notes, ", ")))
+		services[name] = append(services[name], fmt.Sprintf("| `%s` | `%s` | %s | %s |", m.Name(), parameters.ReplaceAllStringFunc(pathOf(binding), jsonName), whoMay(rule), strings.Join(notes, ", ")))
 	})
 	var b strings.Builder
-	b.WriteString("# All operations\n\nMade by `make generate` from [proto/signet/v1](../../proto/signet/v1), where each of them is described; so does `/openapi.json`. " +
+	b.WriteString("# All operations\n\nMade by `make generate` from [proto/signet/v1](../../proto/signet/v1), where each of them is described; `/openapi.json` describes them, too. " +
 		"What holds for all of them\nis in [README.md](README.md).\n")
 	names := make([]string, 0, len(services))
 	for name := range services {
@@ -62,6 +63,13 @@ func operationsPage(t *testing.T) string {
 		fmt.Fprintf(&b, "\n## %s\n\n| RPC | REST | who may | honours |\n|---|---|---|---|\n%s\n", name, strings.Join(services[name], "\n"))
 	}
 	return b.String()
+}
+
+var parameters = regexp.MustCompile(`\{[a-z_]+\}`)
+
+// jsonName is a parameter of a path as it is called in JSON and in all other pages: {userId} for {user_id}.
+func jsonName(parameter string) string {
+	return regexp.MustCompile(`_[a-z]`).ReplaceAllStringFunc(parameter, func(s string) string { return strings.ToUpper(s[1:]) })
 }
 
 func pathOf(rule *annotations.HttpRule) string {

@@ -5,10 +5,14 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
+	"buf.build/go/protovalidate"
+
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
 )
 
@@ -46,5 +50,17 @@ func TestListsAreNotDecodedBeyondTheirLimit(t *testing.T) {
 		if complete != want || len(req.GetUsers()) > 1000 || !want && (len(found) != 1 || found[0].Field != "users" || found[0].Message != "must have at most 1000 elements") {
 			t.Errorf("%d elements: %v, %d are read", n, found, len(req.GetUsers()))
 		}
+	}
+}
+
+func TestARangeIsSaidInFewWords(t *testing.T) {
+	validator, err := protovalidate.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := rules{validator}.check(&signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{PasswordMinLength: 73, NetworkWaitSeconds: 59, SessionSeconds: 300}})
+	want := []errs.Violation{{Field: "policy.passwordMinLength", Message: "must be from 0 to 72"}, {Field: "policy.networkWaitSeconds", Message: "must be from 60 to 3600"}}
+	if err != nil || !slices.Equal(found, want) {
+		t.Errorf("got %v, %v", found, err)
 	}
 }

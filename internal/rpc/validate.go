@@ -80,6 +80,10 @@ func inWords(v *protovalidate.Violation) string {
 		return count("at most", "characters")
 	case "repeated.max_items":
 		return count("at most", "elements")
+	case "int32.gte_lte":
+		if r, err := protovalidate.ResolveFieldRules(v.FieldDescriptor); err == nil {
+			return fmt.Sprintf("must be from %d to %d", r.GetInt32().GetGte(), r.GetInt32().GetLte())
+		}
 	case "enum.defined_only":
 		if v.FieldDescriptor != nil && v.FieldDescriptor.Enum() != nil {
 			values := v.FieldDescriptor.Enum().Values()

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -220,16 +221,24 @@ func background(work func(ctx context.Context)) (stop func()) {
 
 func (s *Server) listen() (err error) {
 	if s.listener, err = net.Listen("tcp", s.config.Listen); err != nil {
-		return fmt.Errorf("listening on %s: %w", s.config.Listen, err)
+		return fmt.Errorf("--listen %s: %w", s.config.Listen, explainListen(err))
 	}
 	s.config.listening(s.listener.Addr())
 	if s.config.MetricsListen == "" {
 		return nil
 	}
 	if s.metricsListener, err = net.Listen("tcp", s.config.MetricsListen); err != nil {
-		return fmt.Errorf("listening for metrics on %s: %w", s.config.MetricsListen, err)
+		return fmt.Errorf("--metrics-listen %s: %w", s.config.MetricsListen, explainListen(err))
 	}
 	return nil
+}
+
+// explainListen says what to do about an address that cannot be had.
+func explainListen(err error) error {
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return errors.New("another program listens there: stop it, or choose another address")
+	}
+	return err
 }
 
 // openStore finds the master key and opens the database with it, and gives the root key. Only a start may find the database empty.

@@ -208,7 +208,7 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound      = errs.New(errs.NotFound, NotFound, "there is no user with this identifier in that organization")
+	ErrNotFound      = errs.New(errs.NotFound, NotFound, "there is no user with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
 	ErrNotHuman      = errs.New(errs.FailedPrecondition, NotHuman, "this is a service user: only a person has a profile, an e-mail address, a phone number and a password")
 	ErrNotService    = errs.New(errs.FailedPrecondition, NotService, "this is a person: only a service user has a description, a secret, keys, and tokens that others make")
 	ErrUserNameTaken = errs.New(errs.AlreadyExists, UserNameTaken, "the user name is taken in this organization: choose another one")

@@ -64,7 +64,8 @@ func New(config Config) (*Site, error) {
 	return &Site{config: config, handlers: map[string]http.Handler{}, metrics: metrics}, err
 }
 
-// Handle serves a path. One that ends with a slash stands for everything below it, down to the next slash.
+// Handle serves a path. One that ends with a slash stands for everything below it, down to the next slash; but / is
+// the way in and nothing else.
 func (s *Site) Handle(path string, handler http.Handler) { s.handlers[path] = handler }
 
 // Paths are those that are registered, in order.
@@ -74,8 +75,8 @@ func (s *Site) Paths() []string { return slices.Sorted(maps.Keys(s.handlers)) }
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path := r.URL.EscapedPath()
 	handler, known := s.handlers[path]
-	if !known {
-		path = path[:strings.LastIndexByte(path, '/')+1]
+	if end := strings.LastIndexByte(path, '/'); !known && end > 0 {
+		path = path[:end+1]
 		handler, known = s.handlers[path]
 	}
 	if !known {

@@ -62,10 +62,16 @@ func TestWhatNobodyHandlesIsLeftToTheAPI(t *testing.T) {
 	l := newLab(t, nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
 	for path, want := range map[string]int{
 		"/here": 200, "/here?x=1": 200, "/assets/a.css": 200, "/assets/": 200,
-		"/": 418, "/here/": 418, "//here": 418, "/HERE": 418, "/%68ere": 418, "/here/x": 418, "/assets": 418, "/assets/a/b": 418, "/assets/../here": 418,
+		"/": 418, "/nobody": 418, "/here/": 418, "//here": 418, "/HERE": 418, "/%68ere": 418, "/here/x": 418, "/assets": 418, "/assets/a/b": 418, "/assets/../here": 418,
 	} {
 		if got := l.get(path).Code; got != want {
 			t.Errorf("%s: %d", path, got)
+		}
+	}
+	l.Handle("/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	for path, want := range map[string]int{"/": 200, "/?x=1": 200, "/here": 200, "/nobody": 418, "/here/": 418, "//": 418} {
+		if got := l.get(path).Code; got != want {
+			t.Errorf("where / is handled, %s: %d", path, got)
 		}
 	}
 }

@@ -70,7 +70,7 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no webhook with this identifier in that organization")
+	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no webhook with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
 	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the webhook is switched off already")
 	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the webhook is not switched off")
 	ErrTooMany     = errs.New(errs.FailedPrecondition, TooMany, "this organization has 100 webhooks already: remove one that is not needed any more")

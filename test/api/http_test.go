@@ -37,7 +37,7 @@ func httpCases(t *testing.T, w *World) {
 	}{
 		{"unknown path", "GET", "/v1/nothing", s.user, nil, "", unknownPath, 404, ""},
 		{"unknown path without credential", "GET", "/v1/nothing", nil, nil, "", unknownPath, 404, ""},
-		{"no path", "GET", "/", s.user, nil, "", unknownPath, 404, ""},
+		{"nothing behind the version", "GET", "/v1", s.user, nil, "", unknownPath, 404, ""},
 		{"a version there is not", "GET", "/v2/users/me", s.user, nil, "", unknownPath, 404, ""},
 		{"wrong method", "PATCH", "/v1/users/me/profile", s.user, nil, profileBody, methodNotAllowed, 405, "PUT"},
 		{"wrong method without credential", "DELETE", "/v1/orgs", nil, nil, "", methodNotAllowed, 405, "GET"},

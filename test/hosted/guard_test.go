@@ -95,6 +95,15 @@ func TestEveryPathIsSafeForBrowsers(t *testing.T) {
 	b.authorize(shop, "redirect_uri", "https://evil.test").shows(400).safe()
 }
 
+func TestTheBareAddressLeadsToTheAccount(t *testing.T) {
+	w := open(t, server.Config{})
+	jo := w.person(w.org, true)
+	w.browser().get("/").shows(200, "Sign in").post("loginName", jo.name).post("loginName", jo.name, "password", password).shows(200, "Your profile")
+	if got := w.browser().send(http.MethodGet, "/nothing", nil); got.status != http.StatusNotFound {
+		t.Errorf("what is beside it answers %d", got.status)
+	}
+}
+
 func TestEveryFormOfAnotherSiteIsRefused(t *testing.T) {
 	w := open(t, server.Config{})
 	jo := w.person(w.org, true)

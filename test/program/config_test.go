@@ -1,6 +1,7 @@
 package program
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -36,7 +37,8 @@ func TestHelpListsEverySetting(t *testing.T) {
 	t.Parallel()
 	help := run(t, nil, "start", "--help").fine(t).stdout
 	for _, name := range []string{"config", "listen", "external-url", "data-dir", "database", "master-key-file", "domain-suffix", "first-admin-file",
-		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "development", "webhook-lease", "webhook-retry"} {
+		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "outbound-allow", "development", "webhook-lease",
+		"webhook-retry", "smtp-url", "smtp-from", "smtp-password-file"} {
 		if !strings.Contains(help, "--"+name) || !strings.Contains(help, "($SIGNET_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) {
 			t.Errorf("the help does not speak of %s:\n%s", name, help)
 		}
@@ -65,6 +67,11 @@ func TestBadSettings(t *testing.T) {
 	const password = "opensesame"
 	address := "postgres://signet:" + password + "@127.0.0.1:1/signet"
 	key := newKey()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
 	for _, c := range []struct {
 		name string
 		args []string
@@ -74,7 +81,8 @@ func TestBadSettings(t *testing.T) {
 	}{
 		{name: "listen without a port", args: []string{"--listen", "localhost"}, says: `--listen "localhost" should look like localhost:8080`},
 		{name: "listen on a port that cannot be", args: []string{"--listen", "localhost:70000"}, says: `--listen "localhost:70000"`},
-		{name: "listen without a value", args: []string{"--listen"}, says: "--listen"},
+		{name: "listen without a value", args: []string{"--listen"}, says: "--listen needs a value (see signet start --help)"},
+		{name: "listen where somebody listens", args: []string{"--listen", taken.Addr().String()}, says: "another program listens there: stop it, or choose another address"},
 		{name: "metrics on nothing", args: []string{"--metrics-listen", "here"}, says: `--metrics-listen "here"`},
 		{name: "external URL of another scheme", args: []string{"--external-url", "ftp://id.example.org"}, says: `--external-url "ftp://id.example.org" should look like https://id.example.org`},
 		{name: "external URL with a path", args: []string{"--external-url", "https://id.example.org/signet"}, says: "--external-url"},
@@ -93,13 +101,14 @@ func TestBadSettings(t *testing.T) {
 		{name: "webhooks of a dead node for ever", args: []string{"--webhook-lease", "2h"}, says: "--webhook-lease should be between 1s and 1h"},
 		{name: "tries without a pause", args: []string{"--webhook-retry", "1ms"}, says: "--webhook-retry should be between 100ms and 1m"},
 		{name: "a time without a unit", args: []string{"--webhook-lease", "30"}, says: "--webhook-lease"},
+		{name: "data directory without a name", args: []string{"--data-dir", ""}, says: "--data-dir is empty"},
 		{name: "unknown flag", args: []string{"--liste", "localhost:1"}, says: "unknown flag --liste"},
 		{name: "another database", args: []string{"--database", "mysql://signet:" + password + "@127.0.0.1/signet"}, says: "--database should look like postgres://"},
 		{name: "database by key and value", args: []string{"--database", "host=127.0.0.1 password=" + password}, says: "--database should look like postgres://"},
 		{name: "database address that cannot be read", args: []string{"--database", "postgres://signet:" + password + "@127.0.0.1:port/signet"}, says: "the database address is not valid"},
 		{name: "database that is not there", args: []string{"--database", address}, says: "PostgreSQL at 127.0.0.1:1 does not answer"},
 		{name: "database from the environment", env: []string{"SIGNET_DATABASE=" + address}, says: "PostgreSQL at 127.0.0.1:1 does not answer"},
-		{name: "database as an argument", args: []string{address}, says: "unexpected argument"},
+		{name: "database as an argument", args: []string{address}, says: "unexpected argument postgres://…@127.0.0.1:1/signet (see signet start --help)"},
 		{name: "database under a mistyped flag", args: []string{"--databse", address}, says: "unknown flag --databse"},
 		{name: "key as the name of a file", args: []string{"--master-key-file", key}, says: "takes the name of a file, not the key"},
 		{name: "key under a flag", args: []string{"--master-key", key}, says: "unknown flag --master-key"},
@@ -115,8 +124,9 @@ func TestBadSettings(t *testing.T) {
 		{name: "no settings at all", file: address + "\n", says: "one setting a line"},
 		{name: "several documents", file: "log-level: info\n---\nlog-level: warn\n", says: "more than one document"},
 		{name: "no YAML", file: "listen: [\n", says: "the configuration file: yaml:"},
-		{name: "no file", args: []string{"--config", "missing.yaml"}, says: "missing.yaml: no such file"},
+		{name: "no file", args: []string{"--config", "missing.yaml"}, says: "--config missing.yaml: open"},
 		{name: "mail server of another kind", args: []string{"--smtp-url", strings.Replace(address, "postgres:", "imap:", 1)}, says: "--smtp-url should look like"},
+		{name: "mail server with half a credential", args: []string{"--smtp-url", "smtps://me@127.0.0.1:1", "--smtp-from", "a@example.org"}, says: "or the password in the URL, behind the user and a colon"},
 		{name: "mail server without a sender", env: []string{"SIGNET_SMTP_URL=" + strings.Replace(address, "postgres:", "smtps:", 1)}, says: "--smtp-"},
 		{name: "bad value in a list from the environment", env: []string{"SIGNET_TRUSTED_PROXIES=10.0.0.0/8, proxy"}, says: `--trusted-proxies " proxy"`},
 		{name: "bad value in a list from the file", file: "cors-origins: [https://app.example.org, nothing]\n", says: `--cors-origins "nothing"`},
