@@ -59,25 +59,26 @@ func (j *Journal) Follow(ctx context.Context, permit access.Permit, q Query, aft
 			return err
 		}
 		after = upTo
-		if f.sent {
-			alive.Reset(j.pace.heartbeat)
-			f.sent = false
+		if !more {
+			alive.Reset(time.Until(f.said.Add(j.pace.heartbeat)))
+			select {
+			case <-ctx.Done():
+			case <-next:
+			case <-alive.C:
+			}
 		}
-		if more {
+		// Also on the way: whoever finds nothing in a long log is told how far that has come, and may leave.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Since(f.said) < j.pace.heartbeat {
 			continue
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-next:
-		case <-alive.C:
-			if err := f.judge(ctx); err != nil {
-				return err
-			}
-			if err := f.sign(nil, after); err != nil {
-				return err
-			}
-			alive.Reset(j.pace.heartbeat)
+		if err := f.judge(ctx); err != nil {
+			return err
+		}
+		if err := f.sign(nil, after); err != nil {
+			return err
 		}
 	}
 }
@@ -90,7 +91,7 @@ type follower struct {
 	send   func(e *Entry, position int64) error
 	tail   *tail
 	judged time.Time // when it was last clear that the follower may
-	sent   bool      // something, since this was last looked at
+	said   time.Time // when something was last sent
 }
 
 // judge asks again whether the follower may.
@@ -104,8 +105,9 @@ func (f *follower) judge(ctx context.Context) error {
 }
 
 func (f *follower) sign(e *Entry, position int64) error {
-	f.sent = true
-	return f.send(e, position)
+	err := f.send(e, position)
+	f.said = time.Now()
+	return err
 }
 
 // advance sends what there is after a position, up to a bounded number of events, and tells up to where that was and whether there

@@ -54,6 +54,31 @@ func happen(s event.Store, org, id, what string, decided ...func()) error {
 	}})
 }
 
+// happenOften records so many events, which is a multiple of 50, about an object of org_a.
+func happenOften(t *testing.T, s event.Store, n int, what string) {
+	t.Helper()
+	for range n / 50 {
+		err := s.Do(t.Context(), event.Command{Write: []event.Ref{session.Kind.Ref("sgi_1")}, Decide: func(tx *event.Tx) error {
+			facts := make([]event.Fact[session.SignIns], 50)
+			for i := range facts {
+				facts[i] = session.Ended{SessionID: what}
+			}
+			o, err := session.Kind.Get(tx, "sgi_1")
+			if err == nil && o == nil {
+				_, err = session.Kind.Create(tx, "sgi_1", "org_a", facts...)
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			return o.Append(facts...)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // may is what somebody may who reads events in a scope.
 func may(t *testing.T, scope string) access.Permit {
 	t.Helper()
@@ -190,29 +215,7 @@ func TestALateTransactionOfAnotherNodeIsNeverSkipped(t *testing.T) {
 func TestWhoIsFarBehindCatchesUp(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s, j := node(t, db, secret.NewMasterKey())
-		add := func(n int) {
-			for range n / 50 {
-				err := s.Do(t.Context(), event.Command{Write: []event.Ref{session.Kind.Ref("sgi_1")}, Decide: func(tx *event.Tx) error {
-					facts := make([]event.Fact[session.SignIns], 50)
-					for i := range facts {
-						facts[i] = session.Ended{SessionID: "x"}
-					}
-					o, err := session.Kind.Get(tx, "sgi_1")
-					if err == nil && o == nil {
-						_, err = session.Kind.Create(tx, "sgi_1", "org_a", facts...)
-						return err
-					}
-					if err != nil {
-						return err
-					}
-					return o.Append(facts...)
-				}})
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		add(keptEvents)
+		happenOften(t, s, keptEvents, "x")
 		for _, query := range []Query{{}, {Filter: Filter{Types: []string{"sign_in.session_ended.v1"}}}, {Filter: Filter{ObjectIDs: []string{"sgi_1"}, From: 1}}} {
 			end, err := s.Position(t.Context())
 			if err != nil {
@@ -228,7 +231,7 @@ func TestWhoIsFarBehindCatchesUp(t *testing.T) {
 					return fmt.Errorf("position %d where %d was next", position, next)
 				}
 				if position == 10 { // while it is behind, so much happens that the tail does not reach back to it
-					add(int(more))
+					happenOften(t, s, int(more), "x")
 				}
 				if next++; next == end+more+1 {
 					return errEnough
@@ -239,6 +242,49 @@ func TestWhoIsFarBehindCatchesUp(t *testing.T) {
 			if !errors.Is(err, errEnough) {
 				t.Fatal(err)
 			}
+		}
+	})
+}
+
+// Who looks for something rare in a long log gets nothing for long. It is told how far that has come, is judged, and can leave.
+func TestWhoCatchesUpWithNothingIsToldHowFarThatIs(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		const looked, end = 2000, 4000 // looked at for a page, and in all
+		happenOften(t, s, end, "x")
+		j.pace.heartbeat = time.Nanosecond
+		nobody := Query{Filter: Filter{Actor: "usr_nobody"}}
+
+		var judged int
+		permit := may(t, "org_a").Renewing(func(context.Context) (access.Permit, error) {
+			judged++
+			return may(t, "org_a"), nil
+		})
+		var positions []int64
+		err := j.Follow(t.Context(), permit, nobody, 0, func(_ *Entry, position int64) error {
+			if positions = append(positions, position); position == end {
+				return errEnough
+			}
+			return nil
+		})
+		if judged != len(positions)-1 {
+			t.Errorf("judged %d times for %v", judged, positions)
+		}
+		if got := slices.Compact(positions); !errors.Is(err, errEnough) || !slices.Equal(got, []int64{0, looked, end}) {
+			t.Errorf("%v, %v", got, err)
+		}
+
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		positions = nil
+		err = j.Follow(ctx, may(t, "org_a"), nobody, 0, func(_ *Entry, position int64) error {
+			if positions = append(positions, position); position >= looked {
+				leave()
+			}
+			return nil
+		})
+		if got := slices.Compact(positions); !errors.Is(err, context.Canceled) || !slices.Equal(got, []int64{0, looked}) {
+			t.Errorf("%v, though it left at %d, %v", got, looked, err)
 		}
 	})
 }
