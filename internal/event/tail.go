@@ -85,7 +85,7 @@ func (t *Tail) After(position int64, limit int) (events []Event, covered bool) {
 	defer t.mu.Unlock()
 	first := t.end - int64(len(t.events)) // position before the first one here
 	switch {
-	case !t.begun || position >= t.end:
+	case position >= t.end: // which is 0 before Begin
 		return nil, true
 	case position < first:
 		return nil, false
