@@ -150,7 +150,7 @@ func (f *follower) read(ctx context.Context, after int64) (found []event.Event, 
 		}
 		return found, after, false, nil
 	}
-	// Everything up to here can be seen by what is read afterwards.
+	// Everything up to here can be seen by what is read afterwards; what is behind it may yet be lost with the power.
 	end, err := f.store.Position(ctx)
 	if err != nil {
 		return nil, 0, false, err
@@ -161,11 +161,8 @@ func (f *follower) read(ctx context.Context, after int64) (found []event.Event, 
 	if err != nil {
 		return nil, 0, false, err
 	}
-	if n := len(got.Events); n > 0 {
-		end = max(end, got.Events[n-1].Position)
-	}
 	if upTo = max(end, after); got.Next != 0 {
-		upTo = got.Next
+		upTo = min(upTo, got.Next)
 	}
-	return slices.DeleteFunc(got.Events, func(e event.Event) bool { return !f.query.Filter.Matches(&e) }), upTo, true, nil
+	return slices.DeleteFunc(got.Events, func(e event.Event) bool { return e.Position > upTo || !f.query.Filter.Matches(&e) }), upTo, true, nil
 }

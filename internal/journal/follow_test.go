@@ -289,6 +289,38 @@ func TestWhoCatchesUpWithNothingIsToldHowFarThatIs(t *testing.T) {
 	})
 }
 
+// behind is a log whose last event is not on the disk yet.
+type behind struct{ event.Log }
+
+func (b behind) Position(ctx context.Context) (int64, error) {
+	end, err := b.Log.Position(ctx)
+	return end - 1, err
+}
+
+func TestWhatMayYetBeLostIsNotSent(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		j.store = behind{s}
+		for _, c := range []struct {
+			name           string
+			events, atOnce int
+			query          Query
+		}{
+			{"less than a page", 50, 50, Query{}},
+			{"of several objects", 0, 50, Query{Filter: Filter{ObjectIDs: []string{"sgi_1", "sgi_2"}}}},
+			{"a page, and one more", 50, page, Query{}},
+		} {
+			happenOften(t, s, c.events, "x")
+			f := follower{Journal: j, query: c.query, tail: &tail{}}
+			f.tail.Begin(1) // what it needs is not there
+			found, upTo, _, err := f.read(t.Context(), 0)
+			if want := c.atOnce - 1; err != nil || len(found) != want || upTo != int64(want) {
+				t.Errorf("%s: %d events up to %d, %v", c.name, len(found), upTo, err)
+			}
+		}
+	})
+}
+
 func TestAFollowerIsJudgedAgainBeforeAnythingIsSent(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s, j := node(t, db, secret.NewMasterKey())
