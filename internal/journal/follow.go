@@ -19,8 +19,10 @@ type pace struct {
 
 var usual = pace{heartbeat: 10 * time.Second, poll: time.Second, gather: event.Gather}
 
-// page is how many events are read at once by whoever is behind.
-const page = 100
+const (
+	page      = 100       // how many events are read at once by whoever is behind
+	heldBytes = 256 << 10 // of events that are held while they are sent, about: there may be many slow readers
+)
 
 // Now is the place to follow from where only what happens from now on matters.
 const Now = -1
@@ -117,6 +119,9 @@ func (f *follower) advance(ctx context.Context, after int64) (upTo int64, more b
 	if err != nil || len(events) == 0 {
 		return upTo, more, err
 	}
+	if n := holdable(events); n < len(events) {
+		events, upTo, more = slices.Clone(events[:n]), events[n-1].Position, true
+	}
 	// Now, not before: whatever the follower loses its right by is either judged here or not among what was read.
 	if err := f.judge(ctx); err != nil {
 		return 0, false, err
@@ -138,6 +143,17 @@ func (f *follower) advance(ctx context.Context, after int64) (upTo int64, more b
 		}
 	}
 	return upTo, more, nil
+}
+
+// holdable is how many of the events may be held while they are sent: at least one.
+func holdable(events []event.Event) int {
+	size := 0
+	for i := range events {
+		if size += events[i].Size(); size > heldBytes {
+			return max(i, 1)
+		}
+	}
+	return len(events)
 }
 
 // read finds the events that are meant after a position: among those that all followers share, or else in the store.

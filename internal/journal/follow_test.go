@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -285,6 +286,48 @@ func TestWhoCatchesUpWithNothingIsToldHowFarThatIs(t *testing.T) {
 		})
 		if got := slices.Compact(positions); !errors.Is(err, context.Canceled) || !slices.Equal(got, []int64{0, looked}) {
 			t.Errorf("%v, though it left at %d, %v", got, looked, err)
+		}
+	})
+}
+
+// However large events are, whoever reads them slowly holds few of them in memory.
+func TestLargeEventsAreSentInSmallParts(t *testing.T) {
+	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		const all, size = 50, heldBytes / 3
+		happenOften(t, s, all, strings.Repeat("x", size))
+		events, err := s.Events(t.Context(), 0, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, prepare := range map[string]func(f *follower){
+			"from the shared end of the log": func(f *follower) { f.tail.Begin(0); f.tail.Add(events) },
+			"from the store":                 func(f *follower) { f.tail.Begin(all) },
+		} {
+			var sent int64
+			f := follower{Journal: j, permit: may(t, "org_a"), tail: &tail{Tail: event.Tail{MaxEvents: all, MaxBytes: 1 << 30}}}
+			f.send = func(e *Entry, position int64) error {
+				if sent++; position != sent || e.Sequence != uint64(sent) {
+					t.Errorf("%s: position %d where %d was next", name, position, sent)
+				}
+				return nil
+			}
+			prepare(&f)
+			for upTo, more := int64(0), true; more && upTo < all; {
+				before := sent
+				if upTo, more, err = f.advance(t.Context(), upTo); err != nil || upTo != sent || sent-before > 2 {
+					t.Fatalf("%s: %d at once, up to %d, %v", name, sent-before, upTo, err)
+				}
+			}
+			if sent != all {
+				t.Errorf("%s: %d were sent", name, sent)
+			}
+		}
+		if n := holdable(events[:1]); n != 1 {
+			t.Errorf("%d of one", n)
+		}
+		if n := holdable([]event.Event{{Payload: make([]byte, 2*heldBytes)}, {}}); n != 1 {
+			t.Errorf("%d, one of them larger than all may be", n)
 		}
 	})
 }
