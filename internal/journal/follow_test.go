@@ -132,7 +132,7 @@ func TestAStreamThatBreaksOffGoesOnWithoutGapAndDouble(t *testing.T) {
 			var seen []string
 			var after int64
 			for len(seen) < reader.want {
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				left := rand.IntN(30)
 				err := j.Follow(ctx, may(t, reader.scope), reader.query, after, func(e *Entry, position int64) error {
 					if left--; left < 0 && e != nil {
@@ -182,7 +182,7 @@ func TestALateTransactionOfAnotherNodeIsNeverSkipped(t *testing.T) {
 			done <- happen(there, "org_a", "sgi_late", "late", func() { once.Do(func() { close(reached); <-resume }) })
 		}()
 		<-reached
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		var seen []string
 		err := j.Follow(ctx, may(t, "org_a"), Query{}, 0, func(e *Entry, _ int64) error {
@@ -223,7 +223,7 @@ func TestWhoIsFarBehindCatchesUp(t *testing.T) {
 				t.Fatal(err)
 			}
 			var next, more int64 = 1, keptEvents + 150
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			err = j.Follow(ctx, may(t, "org_a"), query, 0, func(e *Entry, position int64) error {
 				if e == nil {
 					return nil
