@@ -76,7 +76,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.CreateUserTokenRequest:
 		return append(notADate(r), newToken(r).Violations(c.Clock())...)
 	case *signetv1.ListEventsRequest:
-		return append(wrongEventQuery(r), wrongTime("to", r.GetTo())...)
+		return append(wrongEventQuery(r), wrongEnd(r.GetFrom(), r.GetTo())...)
 	case *signetv1.StreamEventsRequest:
 		return wrongEventQuery(r)
 	case *signetv1.AddServiceKeyRequest:

@@ -133,6 +133,15 @@ func wrongTime(field string, t *timestamppb.Timestamp) []errs.Violation {
 	return []errs.Violation{{Field: field, Message: "must be a time after 1970"}}
 }
 
+// wrongEnd refuses a time that nothing can be before. Nothing would be found, and nobody told why.
+func wrongEnd(from, to *timestamppb.Timestamp) []errs.Violation {
+	wrong := wrongTime("to", to)
+	if wrong == nil && from.IsValid() && to != nil && !to.AsTime().After(from.AsTime()) {
+		wrong = []errs.Violation{{Field: "to", Message: "must be later than from"}}
+	}
+	return wrong
+}
+
 // knownTypes are the types of events there are, and the patterns for all of a kind.
 var knownTypes = func() map[string]bool {
 	known := map[string]bool{}

@@ -12,7 +12,7 @@ import (
 // Log is a store whose events others follow as they come.
 type Log interface {
 	Store
-	// Position is that of the last event; 0 when there is none.
+	// Position is that of the last event that is on the disk; 0 when there is none. Events gives none behind it.
 	Position(ctx context.Context) (int64, error)
 	// Written gives a channel that is closed when this node has written an event after the call. What other nodes write is
 	// for whoever follows the log to look for now and then.

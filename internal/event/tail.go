@@ -63,12 +63,12 @@ func (t *Tail) Add(events []Event) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for i := range events {
-		t.size += weight(&events[i])
+		t.size += events[i].Size()
 	}
 	t.events, t.end = append(t.events, events...), events[len(events)-1].Position
 	drop := 0
 	for len(t.events)-drop > t.MaxEvents || t.size > t.MaxBytes && drop < len(t.events) {
-		t.size -= weight(&t.events[drop])
+		t.size -= t.events[drop].Size()
 		drop++
 	}
 	if drop > 0 { // into new memory: others may be reading the old, and would keep all of it alive
@@ -76,7 +76,8 @@ func (t *Tail) Add(events []Event) {
 	}
 }
 
-func weight(e *Event) int { return len(e.Payload) + len(e.Sealed) + 500 }
+// Size is how much memory an event takes, about.
+func (e *Event) Size() int { return len(e.Payload) + len(e.Sealed) + 500 }
 
 // After gives up to limit events behind a position; false where there are some that are not here. Before Begin nothing is known to be
 // there.
@@ -85,7 +86,7 @@ func (t *Tail) After(position int64, limit int) (events []Event, covered bool) {
 	defer t.mu.Unlock()
 	first := t.end - int64(len(t.events)) // position before the first one here
 	switch {
-	case !t.begun || position >= t.end:
+	case position >= t.end: // which is 0 before Begin
 		return nil, true
 	case position < first:
 		return nil, false

@@ -19,8 +19,10 @@ type pace struct {
 
 var usual = pace{heartbeat: 10 * time.Second, poll: time.Second, gather: event.Gather}
 
-// page is how many events are read at once by whoever is behind.
-const page = 100
+const (
+	page      = 100       // how many events are read at once by whoever is behind
+	heldBytes = 256 << 10 // of events that are held while they are sent, about: there may be many slow readers
+)
 
 // Now is the place to follow from where only what happens from now on matters.
 const Now = -1
@@ -59,25 +61,26 @@ func (j *Journal) Follow(ctx context.Context, permit access.Permit, q Query, aft
 			return err
 		}
 		after = upTo
-		if f.sent {
-			alive.Reset(j.pace.heartbeat)
-			f.sent = false
+		if !more {
+			alive.Reset(time.Until(f.said.Add(j.pace.heartbeat)))
+			select {
+			case <-ctx.Done():
+			case <-next:
+			case <-alive.C:
+			}
 		}
-		if more {
+		// Also on the way: whoever finds nothing in a long log is told how far that has come, and may leave.
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if time.Since(f.said) < j.pace.heartbeat {
 			continue
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-next:
-		case <-alive.C:
-			if err := f.judge(ctx); err != nil {
-				return err
-			}
-			if err := f.sign(nil, after); err != nil {
-				return err
-			}
-			alive.Reset(j.pace.heartbeat)
+		if err := f.judge(ctx); err != nil {
+			return err
+		}
+		if err := f.sign(nil, after); err != nil {
+			return err
 		}
 	}
 }
@@ -90,7 +93,7 @@ type follower struct {
 	send   func(e *Entry, position int64) error
 	tail   *tail
 	judged time.Time // when it was last clear that the follower may
-	sent   bool      // something, since this was last looked at
+	said   time.Time // when something was last sent
 }
 
 // judge asks again whether the follower may.
@@ -104,8 +107,9 @@ func (f *follower) judge(ctx context.Context) error {
 }
 
 func (f *follower) sign(e *Entry, position int64) error {
-	f.sent = true
-	return f.send(e, position)
+	err := f.send(e, position)
+	f.said = time.Now()
+	return err
 }
 
 // advance sends what there is after a position, up to a bounded number of events, and tells up to where that was and whether there
@@ -114,6 +118,9 @@ func (f *follower) advance(ctx context.Context, after int64) (upTo int64, more b
 	events, upTo, more, err := f.read(ctx, after)
 	if err != nil || len(events) == 0 {
 		return upTo, more, err
+	}
+	if n := holdable(events); n < len(events) {
+		events, upTo, more = slices.Clone(events[:n]), events[n-1].Position, true
 	}
 	// Now, not before: whatever the follower loses its right by is either judged here or not among what was read.
 	if err := f.judge(ctx); err != nil {
@@ -138,6 +145,17 @@ func (f *follower) advance(ctx context.Context, after int64) (upTo int64, more b
 	return upTo, more, nil
 }
 
+// holdable is how many of the events may be held while they are sent: at least one.
+func holdable(events []event.Event) int {
+	size := 0
+	for i := range events {
+		if size += events[i].Size(); size > heldBytes {
+			return max(i, 1)
+		}
+	}
+	return len(events)
+}
+
 // read finds the events that are meant after a position: among those that all followers share, or else in the store.
 func (f *follower) read(ctx context.Context, after int64) (found []event.Event, upTo int64, more bool, err error) {
 	if recent, covered := f.tail.After(after, keptEvents); covered {
@@ -148,7 +166,7 @@ func (f *follower) read(ctx context.Context, after int64) (found []event.Event, 
 		}
 		return found, after, false, nil
 	}
-	// Everything up to here can be seen by what is read afterwards.
+	// Everything up to here can be seen by what is read afterwards; what is behind it may yet be lost with the power.
 	end, err := f.store.Position(ctx)
 	if err != nil {
 		return nil, 0, false, err
@@ -159,11 +177,8 @@ func (f *follower) read(ctx context.Context, after int64) (found []event.Event, 
 	if err != nil {
 		return nil, 0, false, err
 	}
-	if n := len(got.Events); n > 0 {
-		end = max(end, got.Events[n-1].Position)
-	}
 	if upTo = max(end, after); got.Next != 0 {
-		upTo = got.Next
+		upTo = min(upTo, got.Next)
 	}
-	return slices.DeleteFunc(got.Events, func(e event.Event) bool { return !f.query.Filter.Matches(&e) }), upTo, true, nil
+	return slices.DeleteFunc(got.Events, func(e event.Event) bool { return e.Position > upTo || !f.query.Filter.Matches(&e) }), upTo, true, nil
 }

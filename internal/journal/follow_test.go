@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -52,6 +53,31 @@ func happen(s event.Store, org, id, what string, decided ...func()) error {
 		}
 		return o.Append(fact)
 	}})
+}
+
+// happenOften records so many events, which is a multiple of 50, about an object of org_a.
+func happenOften(t *testing.T, s event.Store, n int, what string) {
+	t.Helper()
+	for range n / 50 {
+		err := s.Do(t.Context(), event.Command{Write: []event.Ref{session.Kind.Ref("sgi_1")}, Decide: func(tx *event.Tx) error {
+			facts := make([]event.Fact[session.SignIns], 50)
+			for i := range facts {
+				facts[i] = session.Ended{SessionID: what}
+			}
+			o, err := session.Kind.Get(tx, "sgi_1")
+			if err == nil && o == nil {
+				_, err = session.Kind.Create(tx, "sgi_1", "org_a", facts...)
+				return err
+			}
+			if err != nil {
+				return err
+			}
+			return o.Append(facts...)
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // may is what somebody may who reads events in a scope.
@@ -106,7 +132,7 @@ func TestAStreamThatBreaksOffGoesOnWithoutGapAndDouble(t *testing.T) {
 			var seen []string
 			var after int64
 			for len(seen) < reader.want {
-				ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 				left := rand.IntN(30)
 				err := j.Follow(ctx, may(t, reader.scope), reader.query, after, func(e *Entry, position int64) error {
 					if left--; left < 0 && e != nil {
@@ -156,7 +182,7 @@ func TestALateTransactionOfAnotherNodeIsNeverSkipped(t *testing.T) {
 			done <- happen(there, "org_a", "sgi_late", "late", func() { once.Do(func() { close(reached); <-resume }) })
 		}()
 		<-reached
-		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 		defer cancel()
 		var seen []string
 		err := j.Follow(ctx, may(t, "org_a"), Query{}, 0, func(e *Entry, _ int64) error {
@@ -190,36 +216,14 @@ func TestALateTransactionOfAnotherNodeIsNeverSkipped(t *testing.T) {
 func TestWhoIsFarBehindCatchesUp(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s, j := node(t, db, secret.NewMasterKey())
-		add := func(n int) {
-			for range n / 50 {
-				err := s.Do(t.Context(), event.Command{Write: []event.Ref{session.Kind.Ref("sgi_1")}, Decide: func(tx *event.Tx) error {
-					facts := make([]event.Fact[session.SignIns], 50)
-					for i := range facts {
-						facts[i] = session.Ended{SessionID: "x"}
-					}
-					o, err := session.Kind.Get(tx, "sgi_1")
-					if err == nil && o == nil {
-						_, err = session.Kind.Create(tx, "sgi_1", "org_a", facts...)
-						return err
-					}
-					if err != nil {
-						return err
-					}
-					return o.Append(facts...)
-				}})
-				if err != nil {
-					t.Fatal(err)
-				}
-			}
-		}
-		add(keptEvents)
+		happenOften(t, s, keptEvents, "x")
 		for _, query := range []Query{{}, {Filter: Filter{Types: []string{"sign_in.session_ended.v1"}}}, {Filter: Filter{ObjectIDs: []string{"sgi_1"}, From: 1}}} {
 			end, err := s.Position(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
 			var next, more int64 = 1, keptEvents + 150
-			ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			err = j.Follow(ctx, may(t, "org_a"), query, 0, func(e *Entry, position int64) error {
 				if e == nil {
 					return nil
@@ -228,7 +232,7 @@ func TestWhoIsFarBehindCatchesUp(t *testing.T) {
 					return fmt.Errorf("position %d where %d was next", position, next)
 				}
 				if position == 10 { // while it is behind, so much happens that the tail does not reach back to it
-					add(int(more))
+					happenOften(t, s, int(more), "x")
 				}
 				if next++; next == end+more+1 {
 					return errEnough
@@ -238,6 +242,123 @@ func TestWhoIsFarBehindCatchesUp(t *testing.T) {
 			cancel()
 			if !errors.Is(err, errEnough) {
 				t.Fatal(err)
+			}
+		}
+	})
+}
+
+// Who looks for something rare in a long log gets nothing for long. It is told how far that has come, is judged, and can leave.
+func TestWhoCatchesUpWithNothingIsToldHowFarThatIs(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		const looked, end = 2000, 4000 // looked at for a page, and in all
+		happenOften(t, s, end, "x")
+		j.pace.heartbeat = time.Nanosecond
+		nobody := Query{Filter: Filter{Actor: "usr_nobody"}}
+
+		var judged int
+		permit := may(t, "org_a").Renewing(func(context.Context) (access.Permit, error) {
+			judged++
+			return may(t, "org_a"), nil
+		})
+		var positions []int64
+		err := j.Follow(t.Context(), permit, nobody, 0, func(_ *Entry, position int64) error {
+			if positions = append(positions, position); position == end {
+				return errEnough
+			}
+			return nil
+		})
+		if judged != len(positions)-1 {
+			t.Errorf("judged %d times for %v", judged, positions)
+		}
+		if got := slices.Compact(positions); !errors.Is(err, errEnough) || !slices.Equal(got, []int64{0, looked, end}) {
+			t.Errorf("%v, %v", got, err)
+		}
+
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		positions = nil
+		err = j.Follow(ctx, may(t, "org_a"), nobody, 0, func(_ *Entry, position int64) error {
+			if positions = append(positions, position); position >= looked {
+				leave()
+			}
+			return nil
+		})
+		if got := slices.Compact(positions); !errors.Is(err, context.Canceled) || !slices.Equal(got, []int64{0, looked}) {
+			t.Errorf("%v, though it left at %d, %v", got, looked, err)
+		}
+	})
+}
+
+// However large events are, whoever reads them slowly holds few of them in memory.
+func TestLargeEventsAreSentInSmallParts(t *testing.T) {
+	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		const all, size = 50, heldBytes / 3
+		happenOften(t, s, all, strings.Repeat("x", size))
+		events, err := s.Events(t.Context(), 0, all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, prepare := range map[string]func(f *follower){
+			"from the shared end of the log": func(f *follower) { f.tail.Begin(0); f.tail.Add(events) },
+			"from the store":                 func(f *follower) { f.tail.Begin(all) },
+		} {
+			var sent int64
+			f := follower{Journal: j, permit: may(t, "org_a"), tail: &tail{Tail: event.Tail{MaxEvents: all, MaxBytes: 1 << 30}}}
+			f.send = func(e *Entry, position int64) error {
+				if sent++; position != sent || e.Sequence != uint64(sent) {
+					t.Errorf("%s: position %d where %d was next", name, position, sent)
+				}
+				return nil
+			}
+			prepare(&f)
+			for upTo, more := int64(0), true; more && upTo < all; {
+				before := sent
+				if upTo, more, err = f.advance(t.Context(), upTo); err != nil || upTo != sent || sent-before > 2 {
+					t.Fatalf("%s: %d at once, up to %d, %v", name, sent-before, upTo, err)
+				}
+			}
+			if sent != all {
+				t.Errorf("%s: %d were sent", name, sent)
+			}
+		}
+		if n := holdable(events[:1]); n != 1 {
+			t.Errorf("%d of one", n)
+		}
+		if n := holdable([]event.Event{{Payload: make([]byte, 2*heldBytes)}, {}}); n != 1 {
+			t.Errorf("%d, one of them larger than all may be", n)
+		}
+	})
+}
+
+// behind is a log whose last event is not on the disk yet.
+type behind struct{ event.Log }
+
+func (b behind) Position(ctx context.Context) (int64, error) {
+	end, err := b.Log.Position(ctx)
+	return end - 1, err
+}
+
+func TestWhatMayYetBeLostIsNotSent(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s, j := node(t, db, secret.NewMasterKey())
+		j.store = behind{s}
+		for _, c := range []struct {
+			name           string
+			events, atOnce int
+			query          Query
+		}{
+			{"less than a page", 50, 50, Query{}},
+			{"of several objects", 0, 50, Query{Filter: Filter{ObjectIDs: []string{"sgi_1", "sgi_2"}}}},
+			{"a page, and one more", 50, page, Query{}},
+		} {
+			happenOften(t, s, c.events, "x")
+			f := follower{Journal: j, query: c.query, tail: &tail{}}
+			f.tail.Begin(1) // what it needs is not there
+			found, upTo, _, err := f.read(t.Context(), 0)
+			if want := c.atOnce - 1; err != nil || len(found) != want || upTo != int64(want) {
+				t.Errorf("%s: %d events up to %d, %v", c.name, len(found), upTo, err)
 			}
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/errs"
 )
 
@@ -258,32 +260,79 @@ func TestMetrics(t *testing.T) {
 	l.rest(t, l.h1, "GET", "/healthz", "", nil)
 	l.frame(t, l.h2, "application/grpc", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner"))
 	l.frame(t, l.h2, "application/grpc", "Some/Thing", frameOf(0, nil), nil)
-	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := map[string]bool{}
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			series := family.GetName()
-			for _, label := range m.GetLabel() {
-				series += " " + label.GetValue()
-			}
-			got[series] = true
-		}
-	}
+	got := gather(t, registry)
 	for _, want := range []string{
 		"signet_requests_total OK signet.v1.UserService/GetMyUser rest", "signet_requests_total UNAUTHENTICATED signet.v1.UserService/GetUser rest",
 		"signet_requests_total NOT_FOUND unknown http", "signet_requests_total OK signet.v1.UserService/GetMyUser grpc",
 		"signet_requests_total UNIMPLEMENTED unknown grpc", "signet_request_duration_seconds signet.v1.UserService/GetMyUser rest",
 	} {
-		if !got[want] {
+		if got[want] == 0 {
 			t.Errorf("%q is not among %v", want, got)
 		}
 	}
 	if len(got) != 10 {
 		t.Errorf("there are %d series: %v", len(got), got)
 	}
+}
+
+// gather reads all series: name and values of the labels, and what they have come to.
+func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
+	t.Helper()
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			series := family.GetName()
+			for _, label := range m.GetLabel() {
+				series += " " + label.GetValue()
+			}
+			got[series] = m.GetCounter().GetValue() + m.GetGauge().GetValue() + float64(m.GetHistogram().GetSampleCount())
+		}
+	}
+	return got
+}
+
+// A stream counts while it is open, for it is a request only when it ends. Signs of life are no events, and who is refused has no stream.
+func TestStreamsAreMeasured(t *testing.T) {
+	registry, r := prometheus.NewPedanticRegistry(), &radio{}
+	l := newLab(t, func(c *Config) {
+		c.Services, c.Metrics = append(c.Services, Service{signetv1connect.EventServiceName, r}), registry
+	})
+	t.Cleanup(l.handler.EndStreams)
+	r.play = func(ctx context.Context, req *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
+		if err := errors.Join(send(message(1)), send(&signetv1.StreamEventsResponse{Cursor: "quiet"}), send(message(2))); err != nil {
+			return err
+		}
+		return forever(ctx, req, send)
+	}
+	want := map[string]float64{}
+	for name, protocol := range map[string]string{"server-sent events over HTTP/1.1": "rest", "gRPC": "grpc", "gRPC-Web over HTTP/2": "grpc-web"} {
+		expectEnd(t, doors[name](t, l, &signetv1.StreamEventsRequest{}, bearerOf("nobody")), "PERMISSION_DENIED")
+		in := doors[name](t, l, &signetv1.StreamEventsRequest{}, bearerOf("owner"))
+		expect(t, in, message(1), &signetv1.StreamEventsResponse{Cursor: "quiet"}, message(2), message(1))
+		labels := " signet.v1.EventService/StreamEvents " + protocol
+		want["signet_streams_open"+labels], want["signet_stream_events_total"+labels] = 1, 3
+	}
+	holds := func() bool {
+		got := gather(t, registry)
+		for series := range got {
+			if !strings.HasPrefix(series, "signet_stream") {
+				delete(got, series)
+			}
+		}
+		return maps.Equal(got, want)
+	}
+	eventually(t, holds)
+	l.handler.EndStreams()
+	for series := range want {
+		if strings.HasPrefix(series, "signet_streams_open") {
+			want[series] = 0
+		}
+	}
+	eventually(t, holds)
 }
 
 // TestDoorPanics covers a mistake outside the chain, such as a writer that fails in an unforeseen way.

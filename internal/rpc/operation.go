@@ -168,6 +168,16 @@ func (op *operation) findCursor(md protoreflect.MethodDescriptor) error {
 	return nil
 }
 
+// isSign tells whether a message of a stream is a sign of life: it holds nothing but its place.
+func (op *operation) isSign(m protoreflect.Message) bool {
+	sign := true
+	m.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		sign = fd == op.place
+		return sign
+	})
+	return sign
+}
+
 func goType(mt protoreflect.MessageType) reflect.Type { return reflect.TypeOf(mt.Zero().Interface()) }
 
 // checkRule refuses a rule that the chain could not enforce.

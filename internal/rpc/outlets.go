@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"bytes"
-	"io"
 	"net/http"
 	"unicode/utf8"
 
@@ -29,25 +28,20 @@ func (s *eventStream) write(buf *bytes.Buffer, m proto.Message, first bool) erro
 	if first {
 		buf.WriteString("retry: " + retry + "\n\n")
 	}
-	r, place := m.ProtoReflect(), s.x.op.place
-	body, err := strictjson.Marshal(m)
-	if err != nil {
-		return err
-	}
-	empty := true
-	r.Range(func(fd protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
-		empty = fd == place
-		return empty
-	})
-	if empty {
+	r := m.ProtoReflect()
+	if s.x.op.isSign(r) {
 		buf.WriteString(": nothing happened\n")
 	} else {
+		body, err := strictjson.Marshal(m)
+		if err != nil {
+			return err
+		}
 		buf.WriteString("data: ")
 		buf.Write(body)
 		buf.WriteString("\n")
 	}
-	_, err = io.WriteString(buf, "id: "+r.Get(place).String()+"\n\n")
-	return err
+	buf.WriteString("id: " + r.Get(s.x.op.place).String() + "\n\n")
+	return nil
 }
 
 // end tells why: the name of the event is error, and its data is the error body.

@@ -176,6 +176,7 @@ func (x *exchange) serveStream(out outlet) {
 		out.refuse(err)
 		return
 	}
+	defer x.h.metrics.StreamEnds(x.known, x.protocol)
 	s.hurry()
 	buf := buffers.get()
 	defer buffers.put(buf)
@@ -220,6 +221,9 @@ func (s *stream) send(m proto.Message) error {
 	}
 	switch {
 	case err == nil:
+		if !s.x.op.isSign(m.ProtoReflect()) {
+			s.x.h.metrics.StreamSent(s.x.known, s.x.protocol)
+		}
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded) || time.Since(started) >= s.x.h.streams.Patience:
 		return errTooSlow.Because(err)
@@ -230,6 +234,7 @@ func (s *stream) send(m proto.Message) error {
 // open begins the answer.
 func (s *stream) open() {
 	s.opened, s.x.answered = true, true
+	s.x.h.metrics.StreamBegins(s.x.known, s.x.protocol)
 	h := s.x.w.Header()
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Accel-Buffering"] = []string{"no"} // proxies that know it do not hold messages back

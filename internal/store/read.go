@@ -113,7 +113,7 @@ func (s *Store) TokenByID(ctx context.Context, id string) (*event.Token, error) 
 
 // Events implements event.Reader.
 func (s *Store) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
-	found, err := s.readEvents(ctx, eventsWhere+"position > ? ORDER BY position LIMIT ?", after, int64(limit))
+	found, err := s.readEvents(ctx, eventsWhere+"position > ? AND position <= ? ORDER BY position LIMIT ?", after, s.onDisk(), int64(limit))
 	return found, engine.Away(ctx, err)
 }
 
@@ -162,7 +162,16 @@ func (s *Store) RowsOf(ctx context.Context, shelf event.Shelf, prefix, after str
 // Position implements event.Log.
 func (s *Store) Position(ctx context.Context) (position int64, err error) {
 	err = s.engine.Query(ctx, "SELECT position FROM log_head", nil, func(scan engine.Scanner) error { return scan(&position) })
-	return position, engine.Away(ctx, err)
+	return min(position, s.onDisk()), engine.Away(ctx, err)
+}
+
+// onDisk is the position up to which the log cannot be lost. On the embedded database a batch can be read before the disk has it; PostgreSQL
+// shows nothing that could be lost, and where nobody writes there is nothing to wait for.
+func (s *Store) onDisk() int64 {
+	if s.cache == nil || s.queue == nil {
+		return math.MaxInt64
+	}
+	return s.durable.Load()
 }
 
 // Written implements event.Log.

@@ -79,7 +79,8 @@ type Store struct {
 	decided  chan decision
 	erasing  chan *pending // decided and durable, but not answered before the files are scrubbed
 	written  event.Bell
-	broken   atomic.Bool // the disk failed: nothing is written any more
+	durable  atomic.Int64 // see onDisk
+	broken   atomic.Bool  // the disk failed: nothing is written any more
 	stopping chan struct{}
 	stopped  chan struct{} // closed once the writer has answered everything it ever will
 	sweeping chan struct{} // closed once nobody deletes what has expired any more
@@ -132,6 +133,14 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		if err := s.refold(ctx); err != nil {
 			s.engine.Close()
 			return nil, false, err
+		}
+		if s.cache != nil {
+			end, err := s.Position(ctx)
+			if err != nil {
+				s.engine.Close()
+				return nil, false, err
+			}
+			s.durable.Store(end)
 		}
 		s.queue = make(chan *pending, maxQueue)
 		go s.write()
@@ -362,7 +371,11 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 	}
 	s.seen.records.Forget(changes.Erased)
 	// Refusals too wait until what they may rest on is durable.
-	s.decided <- decision{commands: slices.Clone(taken), answers: answers, wrote: !changes.Empty(), events: len(changes.Events) > 0}
+	d := decision{commands: slices.Clone(taken), answers: answers, wrote: !changes.Empty()}
+	if n := len(changes.Events); n > 0 {
+		d.events, d.end = true, changes.Events[n-1].Position
+	}
+	s.decided <- d
 	return taken, rest, nil
 }
 
@@ -371,7 +384,8 @@ type decision struct {
 	commands []*pending
 	answers  []error
 	wrote    bool
-	events   bool // some of what it wrote is in the log
+	events   bool  // some of what it wrote is in the log
+	end      int64 // position of the last of it, on the embedded database
 }
 
 // answerDurable answers batches once they are durable. While it waits for the disk the writer goes on with the next
@@ -397,6 +411,11 @@ func (s *Store) answerDurable() {
 				// What has been written since is built on what may be lost: nothing more can be promised.
 				s.broken.Store(true)
 				s.log.Error("the disk does not keep what is written: restart when it does", "error", failed)
+			}
+		}
+		for _, d := range all {
+			if d.end > 0 && !s.broken.Load() {
+				s.durable.Store(d.end)
 			}
 		}
 		if slices.ContainsFunc(all, func(d decision) bool { return d.events }) {

@@ -8,11 +8,13 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts requests per procedure, protocol and code, all from closed sets. The API and everything else share them.
-// Nil counts nothing.
+// Metrics counts requests per procedure, protocol and code, all from closed sets, and streams while they are open, for those are
+// requests only when they end. The API and everything else share them. Nil counts nothing.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
+	streams  *prometheus.GaugeVec
+	sent     *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics, or finds those that are registered there already. Without a registerer it gives nil.
@@ -28,8 +30,14 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Namespace: "signet", Name: "request_duration_seconds", Help: "Time from the first byte of a request's handling to its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"procedure", "protocol"}),
+		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Namespace: "signet", Name: "streams_open", Help: "Streams that are being sent.",
+		}, []string{"procedure", "protocol"}),
+		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "signet", Name: "stream_events_total", Help: "Events sent on streams, without signs of life.",
+		}, []string{"procedure", "protocol"}),
 	}
-	err := errors.Join(register(registerer, &m.requests), register(registerer, &m.duration))
+	err := errors.Join(register(registerer, &m.requests), register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))
 	return m, err
 }
 
@@ -54,4 +62,25 @@ func (m *Metrics) Count(procedure, protocol, code string, took time.Duration) {
 	}
 	m.requests.WithLabelValues(procedure, protocol, code).Inc()
 	m.duration.WithLabelValues(procedure, protocol).Observe(took.Seconds())
+}
+
+// StreamBegins notes a stream whose first message goes out.
+func (m *Metrics) StreamBegins(procedure, protocol string) {
+	if m != nil {
+		m.streams.WithLabelValues(procedure, protocol).Inc()
+	}
+}
+
+// StreamEnds notes that it has ended.
+func (m *Metrics) StreamEnds(procedure, protocol string) {
+	if m != nil {
+		m.streams.WithLabelValues(procedure, protocol).Dec()
+	}
+}
+
+// StreamSent notes an event that was sent on it.
+func (m *Metrics) StreamSent(procedure, protocol string) {
+	if m != nil {
+		m.sent.WithLabelValues(procedure, protocol).Inc()
+	}
 }

@@ -27,6 +27,7 @@ func eventCases(t *testing.T, w *World) []Case {
 		{Name: "stream/types that are none", As: s.owner, Req: with(stream, "types", []string{""}), Want: invalid("types[0]")},
 		{Name: "list/too many types", As: s.owner, Req: with(list, "types", slices.Repeat([]string{"user.*"}, 21)), Want: invalid("types")},
 		{Name: "list/times before there was any", As: s.owner, Req: with(with(list, "from", old.ProtoReflect()), "to", old.ProtoReflect()), Want: invalid("from", "to")},
+		{Name: "list/times in the wrong order", As: s.owner, Req: with(with(list, "from", timestamppb.New(time.Unix(5, 0)).ProtoReflect()), "to", timestamppb.New(time.Unix(5, 0)).ProtoReflect()), Want: invalid("to")},
 		{Name: "list/an order that is none", As: s.owner, Req: with(list, "order", 9), Want: invalid("order")},
 		{Name: "list/a page that is too large", As: s.owner, Req: with(list, "pageSize", int32(501)), Want: invalid("pageSize")},
 		{Name: "stream/a cursor that is none", As: s.owner, Req: with(stream, "cursor", "AAAA"), Want: invalid("cursor")},

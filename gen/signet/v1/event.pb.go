@@ -241,7 +241,7 @@ type ListEventsRequest struct {
 	Types []string `protobuf:"bytes,4,rep,name=types,proto3" json:"types,omitempty"`
 	// Only from this time on.
 	From *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`
-	// Only before this time.
+	// Only before this time, which must be later than `from`.
 	To *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=to,proto3" json:"to,omitempty"`
 	// In which order.
 	Order EventOrder `protobuf:"varint,7,opt,name=order,proto3,enum=signet.v1.EventOrder" json:"order,omitempty"`
