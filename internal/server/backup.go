@@ -118,8 +118,10 @@ func newFile(path string, fill func(made string) error) (err error) {
 	made := f.Name()
 	defer func() {
 		f.Close()
-		if removed := os.Remove(made); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
-			err = errors.Join(err, removed)
+		for _, name := range []string{made, made + "-journal"} { // SQLite leaves its journal where the disk is full
+			if removed := os.Remove(name); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
+				err = errors.Join(err, removed)
+			}
 		}
 	}()
 	if err := fill(made); err != nil {

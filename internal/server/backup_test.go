@@ -258,6 +258,21 @@ func TestARestoreThatIsStoppedBlamesNobody(t *testing.T) {
 	}
 }
 
+func TestABackupThatFailsLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	full := errors.New("the disk is full")
+	err := newFile(filepath.Join(dir, "backup.db"), func(made string) error {
+		must(t, os.WriteFile(made+"-journal", nil, 0o600)) // as SQLite does then
+		return full
+	})
+	if !errors.Is(err, full) {
+		t.Error(err)
+	}
+	if got := entries(dir); len(got) > 0 {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
 // onceThere is a context that ends when a file is there.
 type onceThere struct {
 	context.Context
