@@ -54,7 +54,7 @@ func Open(path string, create bool) (*Dir, error) {
 		return nil, fmt.Errorf("the data directory %s: %w; say with --data-dir where it is", abs, fs.ErrNotExist)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the data directory: %w", err)
+		return nil, fmt.Errorf("the data directory: %w: name the right one with --data-dir, or let signet start make one", err)
 	}
 	if !info.IsDir() {
 		return nil, fmt.Errorf("the data directory %s is not a directory", abs)

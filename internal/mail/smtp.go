@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -107,17 +108,28 @@ func isLoopback(host string) bool {
 // Server is where mails go, without anything secret.
 func (s *SMTP) Server() string { return s.server }
 
-// Send delivers one mail. Its errors hold neither the password nor the receiver's address, which mail servers repeat.
+// Send delivers one mail. Its errors hold neither the password nor the receiver's address, which mail servers repeat: they go to the log.
 func (s *SMTP) Send(ctx context.Context, m Mail) error {
 	err := s.send(ctx, m)
 	if err == nil {
 		return nil
 	}
-	text := strings.ReplaceAll(err.Error(), m.To, "…")
+	text := withoutReceiver(err.Error(), m.To)
 	if s.password != "" {
 		text = strings.ReplaceAll(text, s.password, "…")
 	}
 	return errors.New(text)
+}
+
+// withoutReceiver takes an address out of what a mail server says, and what stands before the @ where that is a word of its own, in
+// whatever case.
+func withoutReceiver(text, address string) string {
+	at := strings.LastIndexByte(address, '@')
+	if at < 1 {
+		return text
+	}
+	text = regexp.MustCompile("(?i)"+regexp.QuoteMeta(address)).ReplaceAllLiteralString(text, "…")
+	return regexp.MustCompile(`(?i)(^|[^\pL\pN])`+regexp.QuoteMeta(address[:at])+`($|[^\pL\pN])`).ReplaceAllString(text, "${1}…${2}")
 }
 
 func (s *SMTP) send(ctx context.Context, m Mail) error {

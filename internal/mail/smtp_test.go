@@ -156,6 +156,22 @@ func TestWhatAMailServerSaysIsNotRepeatedWithTheAddress(t *testing.T) {
 	}
 }
 
+func TestAReceiverIsTakenOutOfWhatAMailServerSays(t *testing.T) {
+	for _, c := range []struct{ says, to, left string }{
+		{"550 5.1.1 <Jo.Ek@Mail.test>: user unknown", "Jo.Ek@Mail.test", "550 5.1.1 <…>: user unknown"},
+		{"550 jo.ek@mail.test is not known, jo.ek@mail.test", "Jo.Ek@Mail.test", "550 … is not known, …"},
+		{"550 no mailbox JO.EK at mail.test", "jo.ek@mail.test", "550 no mailbox … at mail.test"},
+		{"550 zoë?", "Zoë@mail.test", "550 …?"},
+		{"450 joint relay, jo", "jo@mail.test", "450 joint relay, …"},
+		{"421 closing", "jo+a(b@mail.test", "421 closing"},
+		{"421 closing", "", "421 closing"},
+	} {
+		if got := withoutReceiver(c.says, c.to); got != c.left {
+			t.Errorf("%q becomes %q", c.says, got)
+		}
+	}
+}
+
 func TestAMailServerThatStallsIsGivenUpInTime(t *testing.T) {
 	sink := mailtest.Start(t)
 	_, resume := sink.Stall()

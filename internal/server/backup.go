@@ -70,7 +70,7 @@ func Backup(ctx context.Context, c Config, target string, progress Progress) (*B
 		}
 		return report.count(ctx, made)
 	})
-	if ctx.Err() != nil {
+	if err != nil && ctx.Err() != nil {
 		return nil, errors.New("the backup was stopped, and nothing of it is left")
 	}
 	if err != nil {
@@ -118,8 +118,10 @@ func newFile(path string, fill func(made string) error) (err error) {
 	made := f.Name()
 	defer func() {
 		f.Close()
-		if removed := os.Remove(made); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
-			err = errors.Join(err, removed)
+		for _, name := range []string{made, made + "-journal"} { // SQLite leaves its journal where the disk is full
+			if removed := os.Remove(name); removed != nil && !errors.Is(removed, fs.ErrNotExist) {
+				err = errors.Join(err, removed)
+			}
 		}
 	}()
 	if err := fill(made); err != nil {
@@ -213,7 +215,12 @@ func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progr
 	if err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, dir.DropRestoring()) }() // nothing is left of it when it has its name
+	defer func() {
+		if err != nil && ctx.Err() != nil { // whatever it broke off, nothing was found wrong with the backup
+			err = errors.New("the restore was stopped, and nothing of it is left")
+		}
+		err = errors.Join(err, dir.DropRestoring()) // there is nothing when it has its name
+	}()
 	if err := copyFile(ctx, file, path, progress); err != nil {
 		return nil, fmt.Errorf("copying the backup: %w", err)
 	}

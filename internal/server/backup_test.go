@@ -241,6 +241,59 @@ func misindexed(t *testing.T, backup []byte) string {
 	return path
 }
 
+func TestARestoreThatIsStoppedBlamesNobody(t *testing.T) {
+	c, _, _ := furnished(t)
+	ctx, stop := context.WithCancel(t.Context())
+	to := Config{DataDir: t.TempDir(), MasterKeyFile: filepath.Join(c.DataDir, "master.key")}
+	_, err := Restore(ctx, to, quiet, backedUp(t, c), func(done, total int64) {
+		if done == total {
+			stop()
+		}
+	})
+	if err == nil || err.Error() != "the restore was stopped, and nothing of it is left" {
+		t.Errorf("it says: %v", err)
+	}
+	if got := entries(to.DataDir); strings.Join(got, " ") != "lock" {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+func TestABackupThatFailsLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	full := errors.New("the disk is full")
+	err := newFile(filepath.Join(dir, "backup.db"), func(made string) error {
+		must(t, os.WriteFile(made+"-journal", nil, 0o600)) // as SQLite does then
+		return full
+	})
+	if !errors.Is(err, full) {
+		t.Error(err)
+	}
+	if got := entries(dir); len(got) > 0 {
+		t.Errorf("left behind: %q", got)
+	}
+}
+
+// onceThere is a context that ends when a file is there.
+type onceThere struct {
+	context.Context
+	path string
+}
+
+func (c onceThere) Err() error {
+	if _, err := os.Stat(c.path); err == nil {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestABackupThatIsThereIsNotSaidToBeStopped(t *testing.T) {
+	c, _, _ := furnished(t)
+	target := filepath.Join(t.TempDir(), "backup.db")
+	if _, err := Backup(onceThere{context.Background(), target}, c, target, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARestoreThatWasCutOffIsNoInstallation(t *testing.T) {
 	c, _, had := furnished(t)
 	backup := backedUp(t, c)

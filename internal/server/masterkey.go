@@ -79,7 +79,7 @@ func rotateIn(ctx context.Context, st *store.Store, dir *datadir.Dir) error {
 		return err
 	}
 	if err := st.RotateMasterKey(ctx, next); err != nil {
-		return err
+		return fmt.Errorf("the rotation failed: try it again, or start the server: of the two keys in the directory the one that fits the database counts: %w", err)
 	}
 	return dir.AdoptNewKey()
 }

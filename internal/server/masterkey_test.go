@@ -305,6 +305,24 @@ func TestNodesRunOnWhileTheMasterKeyIsRotated(t *testing.T) {
 	late.stillWorks(t, b)
 }
 
+func TestARotationThatFailsMayBeTriedAgain(t *testing.T) {
+	c := home(t, testdb.New(t, testdb.SQLite))
+	must(t, opened(t, c).Close())
+	must(t, maintain(t.Context(), c, quiet, false, true, func(ctx context.Context, st *store.Store, _ secret.MasterKey) error {
+		dir, err := datadir.Open(c.DataDir, false)
+		must(t, err)
+		stopped, stop := context.WithCancel(ctx)
+		stop()
+		if err := rotateIn(stopped, st, dir); err == nil || !strings.Contains(err.Error(), "try it again") {
+			t.Errorf("it says: %v", err)
+		}
+		return nil
+	}))
+	_, err := RotateMasterKey(t.Context(), c, quiet, "")
+	must(t, err)
+	must(t, opened(t, c).Close())
+}
+
 func TestTheNewKeyIsNeverLost(t *testing.T) {
 	c := home(t, testdb.New(t, testdb.SQLite))
 	given := secret.NewMasterKey()

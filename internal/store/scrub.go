@@ -7,8 +7,8 @@ import (
 )
 
 // A command that erases somebody is answered once the files of the database hold nothing of the person any more. Somebody who
-// reads for long, such as a backup or a check, may be in the way: then it is answered all the same after a while, and scrubbing goes on
-// until it is done. A node that is stopped in between scrubs when it starts.
+// reads for long, such as a backup or a check, may be in the way: then it is answered all the same after a while, or at once where the disk
+// fails, and scrubbing goes on until it is done. A node that is stopped in between scrubs when it starts.
 type scrubTimes struct {
 	patience time.Duration // that an erasure waits
 	pause    time.Duration // between tries while one waits
@@ -22,7 +22,7 @@ func (t scrubTimes) orUsual() scrubTimes {
 // answerErased answers the commands that erased somebody. Those that come together share one scrubbing.
 func (s *Store) answerErased() {
 	defer close(s.stopped)
-	owed := !s.scrub() // what the last run may have left
+	owed, _ := s.scrub() // what the last run may have left
 	said := false
 	for open := true; open; {
 		var again <-chan time.Time
@@ -38,14 +38,15 @@ func (s *Store) answerErased() {
 			}
 		case <-again:
 		}
+		failed := false
 		for deadline := time.Now().Add(s.times.patience); owed; {
-			if owed = !s.scrub(); !owed || len(waiting) == 0 || time.Now().After(deadline) || !open {
+			if owed, failed = s.scrub(); !owed || failed || len(waiting) == 0 || time.Now().After(deadline) || !open {
 				break
 			}
 			<-time.After(s.times.pause)
 		}
 		answer(waiting, nil)
-		if owed && !said {
+		if owed && !said && !failed {
 			s.log.Warn("somebody reads the database for long: what was erased may be in the write-ahead log until that is over. It is tried again")
 		}
 		if !owed && said {
@@ -71,11 +72,11 @@ func (s *Store) together(first *pending) []*pending {
 	}
 }
 
-// scrub tries once.
-func (s *Store) scrub() (done bool) {
+// scrub tries once, and tells whether it is still owed.
+func (s *Store) scrub() (owed, failed bool) {
 	done, err := s.engine.Scrub(context.Background())
 	if err != nil {
 		s.log.Warn("taking what was erased out of the write-ahead log: it is tried again", "error", err)
 	}
-	return done
+	return !done, err != nil
 }

@@ -141,6 +141,43 @@ func TestAReaderHoldsAnErasureUpForAWhileOnly(t *testing.T) {
 	comesTrue(t, "the log says so", func() bool { return said.has("out of the write-ahead log") })
 }
 
+// scrubFailing fails to scrub while it is told to.
+type scrubFailing struct {
+	engine.Engine
+	fails atomic.Bool
+}
+
+func (f *scrubFailing) Scrub(ctx context.Context) (bool, error) {
+	if f.fails.Load() {
+		return false, errors.New("the disk is full")
+	}
+	return f.Engine.Scrub(ctx)
+}
+
+func TestADiskThatFailsHoldsNoErasureUp(t *testing.T) {
+	db := testdb.New(t, testdb.SQLite)
+	disk, said := &scrubFailing{}, &log{}
+	s, _, err := Open(t.Context(), Options{Database: db.URL, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(said, nil)),
+		scrub: scrubTimes{patience: time.Hour, interval: time.Millisecond}, wrap: func(e engine.Engine) engine.Engine {
+			disk.Engine = e
+			return disk
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	put(t, s, "key", "key-of-somebody")
+	disk.fails.Store(true)
+	if err := erase(s, "key"); err != nil {
+		t.Fatal(err)
+	}
+	if !inFiles(t, db.URL, "key-of-somebody") || !said.has("the disk is full") || said.has("somebody reads") {
+		t.Error("the files are clean already, or the log does not say what is in the way")
+	}
+	disk.fails.Store(false)
+	comesTrue(t, "it is gone by itself", func() bool { return !inFiles(t, db.URL, "key-of-somebody") })
+}
+
 // scrubCounting counts how often the files are scrubbed.
 type scrubCounting struct {
 	engine.Engine

@@ -19,7 +19,6 @@ import (
 	"time"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // to look at the tables without the store
-	_ "modernc.org/sqlite"
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
@@ -216,7 +215,7 @@ func TestARemovedPersonIsNowhere(t *testing.T) {
 		}
 		holdsNone(t, "the history of the webhook", root.read("/v1/webhooks/"+hook.id+"/deliveries"), written(append(append(gone.values, gone.address), stays.values...)...))
 		if db.Engine == testdb.SQLite {
-			searchSQLite(t, filepath.Join(w.dir, "signet.db"), stays, list)
+			searchSQLite(t, w.dir, stays, list)
 		} else {
 			searchPostgres(t, db.URL, stays, list)
 		}
@@ -359,18 +358,15 @@ func (l *listener) receive(userID string) []byte {
 	}
 }
 
-// searchSQLite looks into the files of a running database, and into a copy of it.
-func searchSQLite(t *testing.T, path string, stays trace, list []string) {
-	all := files(t, path)
+// searchSQLite looks into the files of a running database, and into a backup of it.
+func searchSQLite(t *testing.T, dir string, stays trace, list []string) {
+	all := files(t, filepath.Join(dir, "signet.db"))
 	stays.wouldFind(t, all["signet.db"])
 	for name, content := range all {
 		holdsNone(t, name, content, list)
 	}
-	db, err := sql.Open("sqlite", "file:"+path+"?mode=ro")
-	must(t, err)
-	defer db.Close()
 	backup := filepath.Join(t.TempDir(), "backup.db")
-	_, err = db.ExecContext(t.Context(), "VACUUM INTO ?", backup)
+	_, err := server.Backup(t.Context(), server.Config{DataDir: dir}, backup, nil)
 	must(t, err)
 	all = files(t, backup)
 	stays.wouldFind(t, all["backup.db"])

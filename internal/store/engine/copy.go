@@ -11,13 +11,14 @@ import (
 	"path/filepath"
 )
 
-// openFile opens a database file by itself, for what is done to whole files. It changes nothing in it.
+// openFile opens a database file by itself, for what is done to whole files. It changes nothing in it. Where a copy is made of it, what SQLite
+// moves while it writes is deleted where it was (secure_delete): else whoever is erased after a restore could still be found there.
 func openFile(path string) (*sql.DB, error) {
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	address := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: "mode=ro&_pragma=busy_timeout(10000)"}
+	address := url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: "mode=ro&_pragma=busy_timeout(10000)&_pragma=secure_delete(1)"}
 	db, err := sql.Open("sqlite", address.String())
 	if err != nil {
 		return nil, err
