@@ -41,7 +41,12 @@ func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
 }
 
 func logEnd(ctx context.Context, x reader) (position int64, err error) {
-	err = x.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error { return scan(&position) })
+	err = x.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error {
+		if err := scan(engine.Exactly([]any{&position})...); err != nil {
+			return fmt.Errorf("%w: %w", errForgedEnd, err)
+		}
+		return nil
+	})
 	return position, err
 }
 
@@ -96,10 +101,10 @@ func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
 func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint) (full []checkpoint, events int, err error) {
 	var first, last int64
 	var e event.Event
-	row, tags := engine.ScanEvent(&e), newTagger(s.Root)
+	row, tags := scanEvent(&e), newTagger(s.Root)
 	err = x.Query(ctx, selectEvents+" WHERE position > ? ORDER BY position LIMIT ?", []any{head.position, int64(page)}, func(scan engine.Scanner) error {
 		if err := scan(row...); err != nil {
-			return err
+			return fmt.Errorf("event %d cannot be read: run signet verify: %w", head.position+1, err)
 		}
 		if e.Position != head.position+1 {
 			return fmt.Errorf("event %d is missing: run signet verify", head.position+1)
@@ -125,6 +130,8 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 }
 
 const selectEvents = "SELECT " + engine.EventColumns + " FROM events"
+
+func scanEvent(e *event.Event) []any { return engine.Exactly(engine.ScanEvent(e)) }
 
 // wentBack judges a head that is older than one that was there before. Somebody who wants changed events sealed would do that. Where the
 // whole log has gone back, the database has lost what it had answered, or an older copy was put in its place.
