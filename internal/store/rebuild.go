@@ -427,12 +427,16 @@ func (s *Store) keyOpener(ctx context.Context, x engine.Executor) event.KeyOpene
 	}
 }
 
+// storedRecord gives the state of an object; nil where there is none. One that cannot be read is empty, and equals no other.
 func (s *Store) storedRecord(ctx context.Context, x engine.Executor, k event.Definition, id string) (*event.Record, error) {
 	var found *event.Record
 	err := x.Query(ctx, s.sql.record[k.Name()][0], []any{id}, func(scan engine.Scanner) error {
 		var dest []any
 		found, dest = engine.ScanRecord(k, false)
-		return scan(dest...)
+		if unreadable := scan(engine.Exactly(dest)...); unreadable != nil {
+			found = &event.Record{}
+		}
+		return nil
 	})
 	return found, err
 }
@@ -440,8 +444,10 @@ func (s *Store) storedRecord(ctx context.Context, x engine.Executor, k event.Def
 func (s *Store) sameClaims(ctx context.Context, x engine.Executor, id string, held []event.Claim) (bool, error) {
 	var have, want [][]byte
 	err := x.Query(ctx, "SELECT digest FROM claims WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
-		have = append(have, nil)
-		return scan(&have[len(have)-1])
+		var digest []byte
+		_ = scan(engine.Exactly([]any{&digest})...) // empty where it cannot be read, as none is
+		have = append(have, digest)
+		return nil
 	})
 	for _, c := range held {
 		digest := c.Digest()
@@ -455,8 +461,10 @@ func (s *Store) sameClaims(ctx context.Context, x engine.Executor, id string, he
 func (s *Store) sameGroups(ctx context.Context, x engine.Executor, id string, in []string) (bool, error) {
 	var have []string
 	err := x.Query(ctx, "SELECT name FROM groupings WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
-		have = append(have, "")
-		return scan(&have[len(have)-1])
+		var name string
+		_ = scan(engine.Exactly([]any{&name})...) // likewise
+		have = append(have, name)
+		return nil
 	})
 	slices.Sort(have)
 	return slices.Equal(have, slices.Sorted(slices.Values(in))), err
