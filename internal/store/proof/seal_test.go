@@ -377,3 +377,26 @@ func TestStatesAreThoseOfTheLogWhateverIsWrittenMeanwhile(t *testing.T) {
 		}
 	})
 }
+
+// A database from before there was a root key gets the master key for one, and its log is sealed as it is. Whoever wants a changed log sealed would have it
+// look like that.
+func TestARemovedRootKeyIsNotReplaced(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		for _, statements := range [][]string{
+			{"DELETE FROM meta WHERE name = 'root_key'"},
+			{"DELETE FROM meta WHERE name = 'root_key'", "DELETE FROM checkpoints"},
+			{"UPDATE meta SET value = 'x' WHERE name = 'root_key'"},
+		} {
+			w := newWorld(t, testdb.New(t, db.Engine))
+			w.sealed(t, 20)
+			for _, statement := range statements {
+				w.exec(t, statement)
+			}
+			before := w.checkpoints(t)
+			w.refused(t, "the root key of this database was removed or changed")
+			if w.checkpoints(t) != before {
+				t.Errorf("%q: sealed anew: %s", statements, w.checkpoints(t))
+			}
+		}
+	})
+}

@@ -2,11 +2,14 @@ package proof_test
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
 	"github.com/signet-idm/signet/internal/testdb"
 )
@@ -143,14 +146,14 @@ func (w *world) insert(t *testing.T, e event.Event) {
 // reseal writes all checkpoints anew with another key: what somebody can do who does not have the right one.
 func (w *world) reseal(t *testing.T) {
 	t.Helper()
-	w.exec(t, "CREATE TABLE right_meta AS SELECT * FROM meta")
 	w.exec(t, "DELETE FROM checkpoints")
-	w.exec(t, "DELETE FROM meta WHERE name = 'root_key'")
-	s, _ := w.open(t, never) // as if it were from before there was a root key
-	s.Close()
-	w.exec(t, "DELETE FROM meta")
-	w.exec(t, "INSERT INTO meta SELECT * FROM right_meta")
-	if _, err := w.sql.Exec("DROP TABLE right_meta"); err != nil {
+	e, key := w.engine(t), secret.NewMasterKey()
+	defer e.Close()
+	if err := e.Transact(t.Context(), func(x engine.Executor) error { return proof.Begin(t.Context(), x, key) }); err != nil {
+		t.Fatal(err)
+	}
+	sealer := proof.Sealer{Engine: e, Root: key, Log: slog.New(slog.DiscardHandler)}
+	if _, err := sealer.Seal(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
