@@ -99,7 +99,7 @@ func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
 
 // extend adds the next page of events to the head, and gives the checkpoints that became full by that.
 func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint) (full []checkpoint, events int, err error) {
-	var first, last int64
+	var earliest, latest int64 // of their times, which need not be in order
 	var e event.Event
 	row, tags := scanEvent(&e), newTagger(s.Root)
 	err = x.Query(ctx, selectEvents+" WHERE position > ? ORDER BY position LIMIT ?", []any{head.position, int64(page)}, func(scan engine.Scanner) error {
@@ -110,9 +110,9 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 			return fmt.Errorf("event %d is missing: run signet verify", head.position+1)
 		}
 		if events++; events == 1 {
-			first = e.Time
+			earliest, latest = e.Time, e.Time
 		}
-		last = e.Time
+		earliest, latest = min(earliest, e.Time), max(latest, e.Time)
 		hash := e.Hash()
 		head.position, head.digest = e.Position, chained(head.digest, e.Position, hash)
 		head.tags = append(head.tags, tags.tag(e.Position, hash)...)
@@ -122,9 +122,9 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 		}
 		return nil
 	})
-	if !s.begun && last-first > patience.Microseconds() {
+	if !s.begun && latest > earliest+patience.Microseconds() {
 		// Nobody can tell any more whether these are as they were written.
-		s.Log.Warn("sealing events that were not sealed in time: expected once after an upgrade", "from", head.position-int64(events)+1, "since", event.Time(first))
+		s.Log.Warn("sealing events that were not sealed in time: expected once after an upgrade", "from", head.position-int64(events)+1, "since", event.Time(earliest))
 	}
 	return full, events, err
 }

@@ -3,6 +3,7 @@ package proof_test
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"strings"
 	"testing"
 
@@ -324,8 +325,22 @@ func TestAnOlderHeadIsFound(t *testing.T) {
 		w.wantClean(t, 40, 0)
 		w.recompute(t, events, 25)
 		w.restore(t, "older", "checkpoints")
-		if f := w.verify(t, nil).Finding; f == nil || f.Position != 21 || !strings.Contains(f.What, "an older head of the checkpoints was put in place") {
-			t.Errorf("%v", f)
+		found := func(what string) {
+			t.Helper()
+			if f := w.verify(t, nil).Finding; f == nil || f.Position != 21 || !strings.Contains(f.What, "an older head of the checkpoints was put in place") {
+				t.Errorf("%s: %v", what, f)
+			}
+		}
+		found("an older head")
+		for _, when := range []int64{events[39].Time, math.MinInt64, math.MaxInt64} {
+			events[20].Time = when
+			w.exec(t, "UPDATE events SET time = ? WHERE position = 21", when)
+			w.recompute(t, events, 21)
+			found(fmt.Sprint("the first of the events is said to be of ", when))
+		}
+		s, log := w.open(t, never)
+		if s.Close(); !log.has("not sealed in time") {
+			t.Errorf("sealed without a word: %s", log.String())
 		}
 	})
 }

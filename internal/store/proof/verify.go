@@ -46,7 +46,7 @@ type verifier struct {
 	ends    map[uint64]uint64 // where chains have come to: see link
 	objects int64             // that have a state to compare with
 	digest  []byte
-	latest  int64    // time of the last event that is not sealed
+	latest  int64    // of the times of events that are not sealed
 	pending *Finding // about the checkpoints, from its position on
 }
 
@@ -274,9 +274,9 @@ func (v *verifier) fits(ctx context.Context, e *event.Event, sealed *checkpoint,
 		return about(e, "the log up to here is not the one that was sealed"), nil
 	case tag == nil:
 		if v.report.Unsealed++; v.report.Unsealed == 1 {
-			v.report.Since = e.Time
+			v.report.Since, v.latest = e.Time, e.Time
 		}
-		v.latest = max(v.latest, e.Time)
+		v.report.Since, v.latest = min(v.report.Since, e.Time), max(v.latest, e.Time)
 	}
 	if x := v.options.Expect; x != nil && x.Position == e.Position && !bytes.Equal(x.Digest[:], v.digest) {
 		return about(e, "the log up to here is not the one that was expected: it was changed and sealed anew, or is that of another installation"), nil
@@ -361,7 +361,7 @@ func (v *verifier) judgeEnd() *Finding {
 		return at(v.end+1, "the log ends before this position, but is sealed up to position %d: the last events were removed", v.head.position)
 	case v.last > v.end:
 		return at(v.end+1, "the log should end before this position, but there is an event at position %d", v.last)
-	case v.latest-v.report.Since > patience.Microseconds():
+	case v.latest > v.report.Since+patience.Microseconds():
 		return at(v.head.position+1, "from here on %d events are not sealed, although they were written over more than a minute: an older head of the checkpoints was put in place, "+
 			"or no server of this version has run since. If it was started a moment ago for the first time, try again when it is done", v.report.Unsealed)
 	}
