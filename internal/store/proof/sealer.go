@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -24,12 +25,16 @@ type Sealer struct {
 	Root   secret.MasterKey
 	Log    *slog.Logger
 
-	known int64 // how far the log was sealed when this one last looked
+	mu    sync.Mutex // held by Seal
+	known int64      // how far the log was sealed when this one last looked
 	begun bool
 }
 
 // Seal seals what is not sealed yet, in bounded steps. busy tells that another node was doing that: it may have missed the last events.
+// Safe for concurrent use, beside Run as well.
 func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for more := true; more && err == nil && !busy && ctx.Err() == nil; {
 		var end int64
 		if end, err = logEnd(ctx, s.Engine); err != nil || s.begun && end == s.known {
