@@ -372,7 +372,7 @@ func TestStatesAreThoseOfTheLogWhateverIsWrittenMeanwhile(t *testing.T) {
 			w.exec(t, "DELETE FROM users WHERE id = 'usr_3'")
 			write("usr_newer")
 		})
-		if f == nil || !strings.Contains(f.What, "1 objects have events but no state") {
+		if f == nil || !strings.Contains(f.What, "1 objects of the table users have events but no state") {
 			t.Errorf("%v", f)
 		}
 	})

@@ -285,7 +285,18 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 				w.exec(t, "INSERT INTO checkpoints SELECT 9000000000000000000, position, digest, tags, seal FROM checkpoints WHERE number = 1")
 			}, 1001, "is missing"},
 			{"a state is that of an event less", func(t *testing.T) { w.setBack(t, last) }, 0, ""},
-			{"a state is gone", func(t *testing.T) { w.exec(t, "DELETE FROM users WHERE id = 'usr_3'") }, 0, "1 objects have events but no state"},
+			{"a state is gone", func(t *testing.T) { w.exec(t, "DELETE FROM users WHERE id = 'usr_3'") }, 0, "1 objects of the table users have events but no state"},
+			{"a state stands in the table of another kind", func(t *testing.T) {
+				w.exec(t, "INSERT INTO sign_ins SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc FROM users WHERE id = 'usr_3'")
+				w.exec(t, "DELETE FROM users WHERE id = 'usr_3'")
+			}, 0, "1 objects of the table users have events but no state"},
+			{"a state stands in two tables, and another is gone", func(t *testing.T) {
+				w.exec(t, "INSERT INTO sign_ins SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc FROM users WHERE id = 'usr_4'")
+				w.exec(t, "DELETE FROM users WHERE id = 'usr_3'")
+			}, 0, "1 objects of the table users have events but no state"},
+			{"a state stands in two tables", func(t *testing.T) {
+				w.exec(t, "INSERT INTO sign_ins SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc FROM users WHERE id = 'usr_4'")
+			}, 0, "1 states in the table sign_ins are of objects of another kind"},
 			{"a state has no events", func(t *testing.T) { w.exec(t, "UPDATE users SET id = 'usr_x' WHERE id = 'usr_3'") }, 0, "the log has 0 of them"},
 			{"the hash of a state is spoilt", func(t *testing.T) {
 				w.exec(t, "UPDATE users SET hash = ? WHERE id = ?", make([]byte, 32), events[0].ObjectID)

@@ -19,9 +19,9 @@ import (
 // object's chain, the checkpoints, and that every object's state is that of the end of its chain. It stops at the first thing that does not fit.
 // The log is only ever added to, so it is read page by page, beside whoever writes.
 func Verify(ctx context.Context, e engine.Engine, root secret.MasterKey, kinds []event.Definition, o Options) (*Report, error) {
-	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), tags: newTagger(root), known: map[event.Kind]bool{}}
+	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), tags: newTagger(root), objects: map[event.Kind]int64{}}
 	for _, k := range kinds {
-		v.known[k.Name()] = true
+		v.objects[k.Name()] = 0
 	}
 	err := v.run(ctx)
 	return v.report, err
@@ -31,7 +31,6 @@ type verifier struct {
 	engine  engine.Engine
 	root    secret.MasterKey
 	kinds   []event.Definition
-	known   map[event.Kind]bool
 	options Options
 	report  *Report
 
@@ -43,8 +42,8 @@ type verifier struct {
 
 	tags    tagger
 	seed    maphash.Seed
-	ends    map[uint64]uint64 // where chains have come to: see link
-	objects int64             // that have a state to compare with
+	ends    map[uint64]uint64    // where chains have come to: see link
+	objects map[event.Kind]int64 // of each kind that has states to compare with
 	digest  []byte
 	latest  int64    // of the times of events that are not sealed
 	pending *Finding // about the checkpoints, from its position on
@@ -305,8 +304,8 @@ func (v *verifier) follows(ctx context.Context, e *event.Event, hash []byte) (*F
 	}
 	if e.Sequence == 1 {
 		v.report.Objects++
-		if v.known[e.Type.Kind()] {
-			v.objects++
+		if _, known := v.objects[e.Type.Kind()]; known {
+			v.objects[e.Type.Kind()]++
 		}
 	}
 	if !known && len(v.ends) >= maxEnds {
@@ -373,58 +372,75 @@ func (v *verifier) judgeEnd() *Finding {
 
 // states compares the state of every object with the end of its chain.
 func (v *verifier) states(ctx context.Context) (*Finding, error) {
-	bar := v.bar("objects", v.objects)
+	total := int64(0)
+	for _, n := range v.objects {
+		total += n
+	}
+	bar := v.bar("objects", total)
 	defer bar.End()
-	seen := int64(0)
 	for _, k := range v.kinds {
+		seen := int64(0)
 		for after, more := "", true; more; {
 			var f *Finding
 			err := v.engine.Snapshot(ctx, func(x engine.Executor) (err error) {
 				var rows []state
-				err = x.Query(ctx, "SELECT id, sequence, hash FROM "+k.Table()+" WHERE id > ? ORDER BY id LIMIT ?", []any{after, int64(span)}, func(scan engine.Scanner) error {
-					var s state
-					if err := scan(engine.Exactly([]any{&s.id, &s.sequence, &s.hash})...); err != nil {
-						f = at(0, "the state of %q in the table %s cannot be read, so it was changed: %v", s.id, k.Table(), err)
-						return err
-					}
-					rows = append(rows, s)
-					return nil
-				})
-				if f != nil {
-					return nil
-				}
-				if err != nil {
+				if rows, f, err = readStates(ctx, x, k, after); err != nil || f != nil {
 					return err
 				}
 				if more = len(rows) == span; len(rows) > 0 {
 					after = rows[len(rows)-1].id
 				}
-				counted := int64(0)
-				for _, s := range rows {
-					if v.ends[maphash.String(v.seed, s.id)] != v.link(uint64(s.sequence), s.hash) {
-						var older bool
-						if older, f, err = v.stateInLog(ctx, x, s); err != nil || f != nil {
-							return err
-						}
-						if !older {
-							continue
-						}
-					}
-					counted++
-				}
+				var counted int64
+				counted, f, err = v.compare(ctx, x, rows)
 				seen += counted
 				bar.Add(counted)
-				return nil
+				return err
 			})
 			if err != nil || f != nil {
 				return f, err
 			}
 		}
-	}
-	if seen < v.objects {
-		return at(0, "%d objects have events but no state: signet rebuild --check names them", v.objects-seen), nil
+		switch have := v.objects[k.Name()]; {
+		case seen < have:
+			return at(0, "%d objects of the table %s have events but no state: signet rebuild --check names them", have-seen, k.Table()), nil
+		case seen > have:
+			return at(0, "%d states in the table %s are of objects of another kind: signet rebuild --check says more", seen-have, k.Table()), nil
+		}
 	}
 	return nil, nil
+}
+
+// readStates gives the next states of a kind.
+func readStates(ctx context.Context, x engine.Executor, k event.Definition, after string) (rows []state, f *Finding, err error) {
+	err = x.Query(ctx, "SELECT id, sequence, hash FROM "+k.Table()+" WHERE id > ? ORDER BY id LIMIT ?", []any{after, int64(span)}, func(scan engine.Scanner) error {
+		var s state
+		unreadable := scan(engine.Exactly([]any{&s.id, &s.sequence, &s.hash})...)
+		if unreadable != nil {
+			f = at(0, "the state of %q in the table %s cannot be read, so it was changed: %v", s.id, k.Table(), unreadable)
+		}
+		rows = append(rows, s)
+		return unreadable
+	})
+	if f != nil {
+		err = nil
+	}
+	return rows, f, err
+}
+
+// compare holds states against the ends of their chains, and counts those of objects that were there when the walk began.
+func (v *verifier) compare(ctx context.Context, x engine.Executor, rows []state) (counted int64, f *Finding, err error) {
+	for _, s := range rows {
+		older := true
+		if v.ends[maphash.String(v.seed, s.id)] != v.link(uint64(s.sequence), s.hash) {
+			if older, f, err = v.stateInLog(ctx, x, s); err != nil || f != nil {
+				return counted, f, err
+			}
+		}
+		if older {
+			counted++
+		}
+	}
+	return counted, nil, nil
 }
 
 // state is what the row of an object says about its chain.
