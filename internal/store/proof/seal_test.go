@@ -382,20 +382,18 @@ func TestStatesAreThoseOfTheLogWhateverIsWrittenMeanwhile(t *testing.T) {
 // look like that.
 func TestARemovedRootKeyIsNotReplaced(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		for _, statements := range [][]string{
-			{"DELETE FROM meta WHERE name = 'root_key'"},
-			{"DELETE FROM meta WHERE name = 'root_key'", "DELETE FROM checkpoints"},
-			{"UPDATE meta SET value = 'x' WHERE name = 'root_key'"},
+		w := newWorld(t, db)
+		w.sealed(t, 20)
+		for _, statement := range []string{ // one after the other
+			"UPDATE meta SET value = 'x' WHERE name = 'root_key'",
+			"DELETE FROM meta WHERE name = 'root_key'",
+			"DELETE FROM checkpoints",
 		} {
-			w := newWorld(t, testdb.New(t, db.Engine))
-			w.sealed(t, 20)
-			for _, statement := range statements {
-				w.exec(t, statement)
-			}
+			w.exec(t, statement)
 			before := w.checkpoints(t)
 			w.refused(t, "the root key of this database was removed or changed")
 			if w.checkpoints(t) != before {
-				t.Errorf("%q: sealed anew: %s", statements, w.checkpoints(t))
+				t.Errorf("after %s it is sealed anew: %s", statement, w.checkpoints(t))
 			}
 		}
 	})
