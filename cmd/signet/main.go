@@ -293,9 +293,17 @@ func run(args []string) int {
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	if err := parsed.Run(); err != nil {
-		return complain(err, exitFailed)
+		return complain(stopped(ctx, err), exitFailed)
 	}
 	return 0
+}
+
+// stopped puts an error that a signal has brought about into words.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return errors.New("stopped before it was done")
+	}
+	return err
 }
 
 // complain says in one line what went wrong.
@@ -307,10 +315,12 @@ func complain(err error, code int) int {
 var (
 	breaks   = regexp.MustCompile(`\s*\n\s*`)
 	password = regexp.MustCompile(`://[^\s:@/]*:\S*@`)
+	named    = regexp.MustCompile(`(?i)(password=)('[^']*'|[^\s&]*)`)
 )
 
 // oneLine takes the breaks out of a message, and passwords out of addresses in it: parts of a mistyped command line
 // come back in messages.
 func oneLine(message string) string {
-	return password.ReplaceAllString(breaks.ReplaceAllString(strings.TrimSpace(message), " "), "://…@")
+	message = breaks.ReplaceAllString(strings.TrimSpace(message), " ")
+	return named.ReplaceAllString(password.ReplaceAllString(message, "://…@"), "$1…")
 }

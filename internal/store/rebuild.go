@@ -433,22 +433,23 @@ func (s *Store) storedRecord(ctx context.Context, x engine.Executor, k event.Def
 	err := x.Query(ctx, s.sql.record[k.Name()][0], []any{id}, func(scan engine.Scanner) error {
 		var dest []any
 		found, dest = engine.ScanRecord(k, false)
-		if unreadable := scan(engine.Exactly(dest)...); unreadable != nil {
-			found = &event.Record{}
-		}
-		return nil
+		return scan(engine.Exactly(dest)...)
 	})
+	if errors.Is(err, engine.ErrOtherType) {
+		return &event.Record{}, nil
+	}
 	return found, err
 }
 
 func (s *Store) sameClaims(ctx context.Context, x engine.Executor, id string, held []event.Claim) (bool, error) {
 	var have, want [][]byte
 	err := x.Query(ctx, "SELECT digest FROM claims WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
-		var digest []byte
-		_ = scan(engine.Exactly([]any{&digest})...) // empty where it cannot be read, as none is
-		have = append(have, digest)
-		return nil
+		have = append(have, nil)
+		return scan(engine.Exactly([]any{&have[len(have)-1]})...)
 	})
+	if errors.Is(err, engine.ErrOtherType) {
+		return false, nil
+	}
 	for _, c := range held {
 		digest := c.Digest()
 		want = append(want, digest[:])
@@ -461,11 +462,12 @@ func (s *Store) sameClaims(ctx context.Context, x engine.Executor, id string, he
 func (s *Store) sameGroups(ctx context.Context, x engine.Executor, id string, in []string) (bool, error) {
 	var have []string
 	err := x.Query(ctx, "SELECT name FROM groupings WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
-		var name string
-		_ = scan(engine.Exactly([]any{&name})...) // likewise
-		have = append(have, name)
-		return nil
+		have = append(have, "")
+		return scan(engine.Exactly([]any{&have[len(have)-1]})...)
 	})
+	if errors.Is(err, engine.ErrOtherType) {
+		return false, nil
+	}
 	slices.Sort(have)
 	return slices.Equal(have, slices.Sorted(slices.Values(in))), err
 }

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -82,7 +83,10 @@ func (t *text) Scan(v any) error {
 	return nil
 }
 
-// Exactly makes a scan refuse what is not of its column's type. SQLite keeps any value in any column, and the driver turns one into
+// ErrOtherType says that a value is not of its column's type.
+var ErrOtherType = errors.New("it is of another type than its column")
+
+// Exactly makes a scan refuse what is not of its column's type, with ErrOtherType. SQLite keeps any value in any column, and the driver turns one into
 // the other; but bytes in the place of the same text are not found by whoever looks for the text.
 func Exactly(dest []any) []any {
 	columns, exact := make([]exactly, len(dest)), make([]any, len(dest))
@@ -125,7 +129,7 @@ func (c *exactly) Scan(value any) error {
 		*dest, fits = uint64(n), fits && n >= 0
 	}
 	if !fits {
-		return fmt.Errorf("it is of another type than its column: %T", value)
+		return fmt.Errorf("%w: %T", ErrOtherType, value)
 	}
 	return nil
 }

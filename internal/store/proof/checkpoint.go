@@ -115,13 +115,11 @@ var (
 // readCheckpoint gives a row; nil where there is none. Of one that cannot be read it gives the number alone, which is not genuine.
 func readCheckpoint(ctx context.Context, x reader, n int64, locked string) (*checkpoint, error) {
 	var found *checkpoint
-	var unreadable error
 	err := x.Query(ctx, "SELECT "+checkpointColumns+" FROM checkpoints WHERE number = ?"+locked, []any{n}, func(scan engine.Scanner) error {
 		found = &checkpoint{}
-		unreadable = scan(found.dest()...)
-		return unreadable
+		return scan(found.dest()...)
 	})
-	if unreadable != nil {
+	if errors.Is(err, engine.ErrOtherType) {
 		return &checkpoint{number: n}, nil
 	}
 	return found, err

@@ -1,6 +1,8 @@
 package proof_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -394,6 +396,26 @@ func TestARemovedRootKeyIsNotReplaced(t *testing.T) {
 			w.refused(t, "the root key of this database was removed or changed")
 			if w.checkpoints(t) != before {
 				t.Errorf("after %s it is sealed anew: %s", statement, w.checkpoints(t))
+			}
+		}
+	})
+}
+
+func TestAVerificationThatIsStoppedFindsNothing(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newWorld(t, db)
+		w.sealed(t, 20)
+		s, _ := w.open(t, never)
+		for _, part := range []string{"events", "objects"} {
+			ctx, cancel := context.WithCancel(t.Context())
+			r, err := s.Verify(ctx, proof.Options{Progress: func(what string, _ int64) *progress.Bar {
+				if what == part {
+					cancel()
+				}
+				return nil
+			}})
+			if cancel(); !errors.Is(err, context.Canceled) || r.Finding != nil {
+				t.Errorf("stopped before the %s: %v, %v", part, r.Finding, err)
 			}
 		}
 	})

@@ -2,6 +2,7 @@ package proof
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -47,11 +48,11 @@ func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
 
 func logEnd(ctx context.Context, x reader) (position int64, err error) {
 	err = x.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error {
-		if err := scan(engine.Exactly([]any{&position})...); err != nil {
-			return fmt.Errorf("%w: %w", errForgedEnd, err)
-		}
-		return nil
+		return scan(engine.Exactly([]any{&position})...)
 	})
+	if errors.Is(err, engine.ErrOtherType) {
+		err = fmt.Errorf("%w: %w", errForgedEnd, err)
+	}
 	return position, err
 }
 

@@ -181,16 +181,17 @@ func (v *verifier) read(ctx context.Context, number int64) (*sheet, error) {
 	s := &sheet{events: make([]event.Event, 0, span)}
 	first, last := (number-1)*span+1, min(number*span, v.end)
 	err := v.engine.Query(ctx, selectEvents+" WHERE position >= ? AND position <= ? ORDER BY position", []any{first, last}, func(scan engine.Scanner) error {
-		if s.unreadable != nil {
-			return nil
-		}
 		s.events = append(s.events, event.Event{})
-		if s.unreadable = scan(scanEvent(&s.events[len(s.events)-1])...); s.unreadable != nil {
+		err := scan(scanEvent(&s.events[len(s.events)-1])...)
+		if err != nil {
 			s.events = s.events[:len(s.events)-1]
 		}
-		return nil
+		return err
 	})
-	if err != nil && s.unreadable == nil {
+	if errors.Is(err, engine.ErrOtherType) {
+		s.unreadable, err = err, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	switch {
@@ -413,18 +414,14 @@ func (v *verifier) states(ctx context.Context) (*Finding, error) {
 // readStates gives the next states of a kind.
 func readStates(ctx context.Context, x engine.Executor, k event.Definition, after string) (rows []state, f *Finding, err error) {
 	err = x.Query(ctx, "SELECT id, sequence, hash FROM "+k.Table()+" WHERE id > ? ORDER BY id LIMIT ?", []any{after, int64(span)}, func(scan engine.Scanner) error {
-		var s state
-		unreadable := scan(engine.Exactly([]any{&s.id, &s.sequence, &s.hash})...)
-		if unreadable != nil {
-			f = at(0, "the state of %q in the table %s cannot be read, so it was changed: %v", s.id, k.Table(), unreadable)
-		}
-		rows = append(rows, s)
-		return unreadable
+		rows = append(rows, state{})
+		s := &rows[len(rows)-1]
+		return scan(engine.Exactly([]any{&s.id, &s.sequence, &s.hash})...)
 	})
-	if f != nil {
-		err = nil
+	if errors.Is(err, engine.ErrOtherType) {
+		return nil, at(0, "the state of %q in the table %s cannot be read, so it was changed: %v", rows[len(rows)-1].id, k.Table(), err), nil
 	}
-	return rows, f, err
+	return rows, nil, err
 }
 
 // compare holds states against the ends of their chains, and counts those of objects that were there when the walk began.
