@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -212,11 +214,28 @@ func TestOneLine(t *testing.T) {
 		"one\n\ttwo\n": "one two",
 		"unexpected argument postgres://u:p@ss/w@host/db":                 "unexpected argument postgres://…@host/db",
 		"a postgresql://:secret@host:1/db b":                              "a postgresql://…@host:1/db b",
+		"unexpected argument postgres://h/db?user=u&password=s3cret&x=y":  "unexpected argument postgres://h/db?user=u&password=…&x=y",
+		"unexpected argument host=h sslPassword='a b' user=u":             "unexpected argument host=h sslPassword=… user=u",
 		"it should look like postgres://user@host:5432/name":              "it should look like postgres://user@host:5432/name",
 		"https://id.example.org:8443/ is not user@example.org's: goodbye": "https://id.example.org:8443/ is not user@example.org's: goodbye",
 	} {
 		if got := oneLine(in); got != want {
 			t.Errorf("%q becomes %q, want %q", in, got, want)
 		}
+	}
+}
+
+func TestACommandThatIsStoppedSaysSo(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	canceled, broken := fmt.Errorf("reading events: %w", context.Canceled), errors.New("the disk is full")
+	if got := stopped(ctx, canceled); got != canceled {
+		t.Errorf("while nobody has stopped it: %v", got)
+	}
+	stop()
+	if got := stopped(ctx, canceled); got.Error() != "stopped before it was done" {
+		t.Errorf("once it was stopped: %v", got)
+	}
+	if got := stopped(ctx, broken); got != broken {
+		t.Errorf("what else has happened: %v", got)
 	}
 }

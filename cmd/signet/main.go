@@ -293,7 +293,7 @@ func run(args []string) int {
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
 	if err := parsed.Run(); err != nil {
-		return complain(err, exitFailed)
+		return complain(stopped(ctx, err), exitFailed)
 	}
 	return 0
 }
@@ -316,6 +316,14 @@ func explainUsage(err error) error {
 	return fmt.Errorf("%s (see %s --help)", said, command)
 }
 
+// stopped puts an error that a signal has brought about into words.
+func stopped(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return errors.New("stopped before it was done")
+	}
+	return err
+}
+
 // complain says in one line what went wrong.
 func complain(err error, code int) int {
 	fmt.Fprintln(os.Stderr, "signet: "+oneLine(err.Error()))
@@ -325,10 +333,12 @@ func complain(err error, code int) int {
 var (
 	breaks   = regexp.MustCompile(`\s*\n\s*`)
 	password = regexp.MustCompile(`://[^\s:@/]*:\S*@`)
+	named    = regexp.MustCompile(`(?i)(password=)('[^']*'|[^\s&]*)`)
 )
 
 // oneLine takes the breaks out of a message, and passwords out of addresses in it: parts of a mistyped command line
 // come back in messages.
 func oneLine(message string) string {
-	return password.ReplaceAllString(breaks.ReplaceAllString(strings.TrimSpace(message), " "), "://…@")
+	message = breaks.ReplaceAllString(strings.TrimSpace(message), " ")
+	return named.ReplaceAllString(password.ReplaceAllString(message, "://…@"), "$1…")
 }

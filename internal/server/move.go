@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"strings"
 
@@ -59,8 +60,10 @@ func vacant(ctx context.Context, database string) error {
 	switch {
 	case errors.Is(err, store.ErrHalfMoved):
 		return nil
-	case err == nil && filled:
+	case err != nil:
+		return fmt.Errorf("looking at the target: %w", err)
+	case filled:
 		return store.ErrNotEmpty
 	}
-	return err
+	return nil
 }

@@ -429,7 +429,10 @@ func maintain(ctx context.Context, c Config, log *slog.Logger, readOnly, lock bo
 	}
 	s := &Server{config: &settled{Config: c}, log: log}
 	s.dir, err = datadir.Open(c.DataDir, false)
-	if err != nil && !(errors.Is(err, fs.ErrNotExist) && c.Database != "" && (c.MasterKey != "" || c.MasterKeyFile != "")) {
+	switch absent := errors.Is(err, fs.ErrNotExist) && c.Database != ""; {
+	case absent && c.MasterKey == "" && c.MasterKeyFile == "":
+		return fmt.Errorf("give the master key with --master-key-file or SIGNET_MASTER_KEY, or the directory that holds it with --data-dir: %w", err)
+	case err != nil && !absent:
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()

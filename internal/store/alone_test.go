@@ -73,3 +73,41 @@ func TestARebuildIsAlone(t *testing.T) {
 		t.Fatalf("beside a new node: %v", err)
 	}
 }
+
+// Moves, rebuilds and checks take as long as the data is large, whatever a database or a role allows to requests.
+func TestWorkOnEverythingHasNoTimeLimit(t *testing.T) {
+	address := testdb.New(t, testdb.Postgres).URL
+	conn, err := pgx.Connect(t.Context(), address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(context.Background())
+	limits := []string{"statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"}
+	for _, limit := range limits {
+		if _, err := conn.Exec(t.Context(), "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET "+limit+" = ''20s''', current_database()); END $$"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	e, err := engine.Open(t.Context(), engine.Options{Database: address})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for name, transaction := range map[string]func(context.Context, func(engine.Executor) error) error{"alone": e.Alone, "snapshot": e.Snapshot} {
+		err := transaction(t.Context(), func(x engine.Executor) error {
+			for _, limit := range limits {
+				var value string
+				if err := x.Query(t.Context(), "SELECT current_setting(?)", []any{limit}, func(scan engine.Scanner) error { return scan(&value) }); err != nil {
+					return err
+				}
+				if value != "0" {
+					t.Errorf("%s: %s is %s", name, limit, value)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}

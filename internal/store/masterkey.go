@@ -13,6 +13,10 @@ import (
 var ErrWrongKey = errors.New("the master key is not the one this database was made with: give the right one with --master-key-file or SIGNET_MASTER_KEY; " +
 	"after a rotation that is the new one")
 
+// errRootKey says that the database was tampered with, or is damaged.
+var errRootKey = errors.New("the root key of this database was removed or changed (the row root_key of the table meta), and without it nothing can be read: " +
+	"put it back from a backup")
+
 // Names of rows in meta.
 const (
 	keyCheck = "master_key_check" // tells whether a master key is the right one
@@ -78,16 +82,38 @@ func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool,
 			return s.bindRoot(ctx, x, secret.NewMasterKey())
 		case !constantTimeEqual(have[keyCheck], want):
 			return ErrWrongKey
-		case have[rootKey] == nil && (readOnly || !s.seals()):
-			s.root = s.given
-			return nil
 		case have[rootKey] == nil: // from before there was one
+			if err := s.keptByMaster(ctx, x); err != nil {
+				return err
+			}
+			if readOnly || !s.seals() {
+				s.root = s.given
+				return nil
+			}
 			return s.bindRoot(ctx, x, s.given)
 		}
-		s.root, err = s.given.UnwrapKey(have[rootKey])
-		return err
+		if s.root, err = s.given.UnwrapKey(have[rootKey]); err != nil {
+			return errRootKey
+		}
+		return nil
 	})
 	return created, err
+}
+
+// keptByMaster tells whether the master key is what a database without a root key is kept with. Where it is not, there was a root key: with
+// another in its place nothing could be read, and the log would be sealed as it is now.
+func (s *Store) keptByMaster(ctx context.Context, x engine.Executor) error {
+	return x.Query(ctx, "SELECT key, value FROM keys ORDER BY key LIMIT 1", nil, func(scan engine.Scanner) error {
+		var id string
+		var wrapped []byte
+		if err := scan(&id, &wrapped); err != nil {
+			return err
+		}
+		if _, err := s.given.UnwrapDataKey(wrapped, id); err != nil {
+			return errRootKey
+		}
+		return nil
+	})
 }
 
 // bindRoot gives a database its root key. From then on its log is sealed: the first checkpoint is written with the key, once and for all.

@@ -45,7 +45,7 @@ const ownTable = "schema_version"
 func (s *Store) MasterKey() secret.MasterKey { return s.given }
 
 // MoveTo carries everything to an empty database, and checks that it has arrived. This store must not be written meanwhile: ErrInUse on
-// PostgreSQL where nodes run. It is left as it is. Until all is done the target is marked, and cannot be opened.
+// PostgreSQL where nodes run. It is left as it is, but sealed up to its end. Until all is done the target is marked, and cannot be opened.
 func (s *Store) MoveTo(ctx context.Context, database string, show Show) (*Moved, error) {
 	e, err := engine.Open(ctx, engine.Options{Database: database, Kinds: s.kinds, Log: s.log})
 	if err != nil {
@@ -54,6 +54,10 @@ func (s *Store) MoveTo(ctx context.Context, database string, show Show) (*Moved,
 	defer e.Close()
 	m := &move{from: s, show: show, mark: []byte(rand.Text()), sums: map[string]*tableSum{},
 		to: &Store{engine: e, kinds: s.kinds, byName: s.byName, sql: s.sql, given: s.given, root: s.root, clock: s.clock, log: s.log}}
+	// What a version without checkpoints or a killed server has left is sealed here and not there: it may be of years.
+	if _, err := s.sealer.Seal(ctx); err != nil {
+		return nil, fmt.Errorf("sealing what is not sealed yet: %w", err)
+	}
 	err = s.engine.Alone(ctx, func(engine.Executor) error {
 		return s.engine.Snapshot(ctx, func(x engine.Executor) error {
 			if err := m.makeRoom(ctx, x); err != nil {

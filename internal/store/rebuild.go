@@ -427,13 +427,17 @@ func (s *Store) keyOpener(ctx context.Context, x engine.Executor) event.KeyOpene
 	}
 }
 
+// storedRecord gives the state of an object; nil where there is none. One that cannot be read is empty, and equals no other.
 func (s *Store) storedRecord(ctx context.Context, x engine.Executor, k event.Definition, id string) (*event.Record, error) {
 	var found *event.Record
 	err := x.Query(ctx, s.sql.record[k.Name()][0], []any{id}, func(scan engine.Scanner) error {
 		var dest []any
 		found, dest = engine.ScanRecord(k, false)
-		return scan(dest...)
+		return scan(engine.Exactly(dest)...)
 	})
+	if errors.Is(err, engine.ErrOtherType) {
+		return &event.Record{}, nil
+	}
 	return found, err
 }
 
@@ -441,8 +445,11 @@ func (s *Store) sameClaims(ctx context.Context, x engine.Executor, id string, he
 	var have, want [][]byte
 	err := x.Query(ctx, "SELECT digest FROM claims WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
 		have = append(have, nil)
-		return scan(&have[len(have)-1])
+		return scan(engine.Exactly([]any{&have[len(have)-1]})...)
 	})
+	if errors.Is(err, engine.ErrOtherType) {
+		return false, nil
+	}
 	for _, c := range held {
 		digest := c.Digest()
 		want = append(want, digest[:])
@@ -456,8 +463,11 @@ func (s *Store) sameGroups(ctx context.Context, x engine.Executor, id string, in
 	var have []string
 	err := x.Query(ctx, "SELECT name FROM groupings WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
 		have = append(have, "")
-		return scan(&have[len(have)-1])
+		return scan(engine.Exactly([]any{&have[len(have)-1]})...)
 	})
+	if errors.Is(err, engine.ErrOtherType) {
+		return false, nil
+	}
 	slices.Sort(have)
 	return slices.Equal(have, slices.Sorted(slices.Values(in))), err
 }

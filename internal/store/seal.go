@@ -16,8 +16,7 @@ func (s *Store) seals() bool { return s.schema == 0 || s.schema >= sealedSchema 
 func (s *Store) sealAll(interval time.Duration) {
 	defer close(s.sealing)
 	if s.seals() {
-		sealer := proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log}
-		sealer.Run(interval, &s.written, s.stopping, s.stopped)
+		s.sealer.Run(interval, &s.written, s.stopping, s.stopped)
 	}
 }
 

@@ -27,6 +27,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/cache"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/proof"
 	"github.com/signet-idm/signet/internal/store/together"
 )
 
@@ -85,6 +86,7 @@ type Store struct {
 	stopped  chan struct{} // closed once the writer has answered everything it ever will
 	sweeping chan struct{} // closed once nobody deletes what has expired any more
 	sealing  chan struct{} // closed once the log is sealed for the last time
+	sealer   *proof.Sealer // nil when read-only
 	closing  sync.Once
 	closed   error
 }
@@ -153,6 +155,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.records, s.provers = together.Add(reader, s.askRecords), together.Add(reader, s.askProvers)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
+		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log}
 		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
 	}
 	return s, created, nil

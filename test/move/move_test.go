@@ -166,6 +166,17 @@ func crowd(t *testing.T, st *store.Store, from, users, changes int) {
 	}
 }
 
+// peopled opens the place with users in it, as a server leaves it that was stopped in order: all of its log is sealed.
+func (p place) peopled(t *testing.T, users, changes int) *store.Store {
+	t.Helper()
+	st := p.open(t)
+	crowd(t, st, 0, users, changes)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return p.open(t)
+}
+
 // ways runs a test for every way a move can go.
 func ways(t *testing.T, test func(t *testing.T, from, to place)) {
 	for _, way := range [][2]string{{testdb.SQLite, testdb.Postgres}, {testdb.Postgres, testdb.SQLite}} {
@@ -192,8 +203,7 @@ func wantSame(t *testing.T, got, want []string) {
 
 func TestAMoveCarriesEverythingAndBack(t *testing.T) {
 	ways(t, func(t *testing.T, from, to place) {
-		source := from.open(t)
-		crowd(t, source, 0, 60, 3)
+		source := from.peopled(t, 60, 3)
 		before := from.content(t)
 		moved, err := source.MoveTo(t.Context(), to.URL, silent)
 		if err != nil {
@@ -214,12 +224,11 @@ func TestAMoveCarriesEverythingAndBack(t *testing.T) {
 		if report, err := target.RebuildCheck(t.Context()); err != nil || len(report.Differences) > 0 {
 			t.Errorf("%v, %v", report.Differences, err)
 		}
-		after := to.content(t)
 		back := place{testdb.New(t, from.Engine), from.master}
 		if _, err := target.MoveTo(t.Context(), back.URL, silent); err != nil {
 			t.Fatal(err)
 		}
-		wantSame(t, back.content(t), after)
+		wantSame(t, back.content(t), to.content(t))
 		back.open(t)
 		wantSame(t, schema(t, back), schema(t, from))
 		wantSame(t, schema(t, to), schema(t, place{fresh(t, to), to.master}))
@@ -298,8 +307,7 @@ func TestAMoveIsRefused(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ways(t, func(t *testing.T, from, to place) {
-				source := from.open(t)
-				crowd(t, source, 0, 2, 0)
+				source := from.peopled(t, 2, 0)
 				c.prepare(t, from, to)
 				before, there := from.content(t), to.content(t)
 				_, err := source.MoveTo(t.Context(), to.URL, silent)
@@ -329,8 +337,7 @@ func TestAMoveNamesWhatCannotBeKept(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			from, to := place{testdb.New(t, testdb.SQLite), master}, place{testdb.New(t, testdb.Postgres), master}
-			source := from.open(t)
-			crowd(t, source, 0, 2, 0)
+			source := from.peopled(t, 2, 0)
 			from.exec(t, "INSERT INTO groupings (name, object_id) VALUES ('group', 'usr_000001')", c.statement)
 			if _, err := source.MoveTo(t.Context(), to.URL, silent); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
@@ -345,8 +352,7 @@ func TestAMoveNamesWhatCannotBeKept(t *testing.T) {
 // TestAMoveThatIsCutOffStartsAnew: half an installation is nobody's, and in nobody's way.
 func TestAMoveThatIsCutOffStartsAnew(t *testing.T) {
 	ways(t, func(t *testing.T, from, to place) {
-		source := from.open(t)
-		crowd(t, source, 0, 40, 2)
+		source := from.peopled(t, 40, 2)
 		before := from.content(t)
 		for _, part := range []string{"rows carried", "rows compared", "events folded"} {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -400,8 +406,7 @@ func refused(t *testing.T, p place) {
 func TestAMoveThatBreaksInTheMidst(t *testing.T) {
 	master := secret.NewMasterKey()
 	from, to := place{testdb.New(t, testdb.SQLite), master}, place{testdb.New(t, testdb.SQLite), master}
-	source := from.open(t)
-	crowd(t, source, 0, 30, 400)
+	source := from.peopled(t, 30, 400)
 	before := from.content(t)
 	from.exec(t, "UPDATE events SET request_id = request_id || char(0) WHERE position = 11000")
 	if _, err := source.MoveTo(t.Context(), to.URL, silent); err == nil {
@@ -428,8 +433,7 @@ func TestAMoveThatBreaksInTheMidst(t *testing.T) {
 func TestAMoveIsAlone(t *testing.T) {
 	master := secret.NewMasterKey()
 	from, to := place{testdb.New(t, testdb.Postgres), master}, place{testdb.New(t, testdb.Postgres), master}
-	source := from.open(t)
-	crowd(t, source, 0, 5, 0)
+	source := from.peopled(t, 5, 0)
 	node := from.open(t)
 	if _, err := source.MoveTo(t.Context(), to.URL, silent); !errors.Is(err, store.ErrInUse) {
 		t.Fatalf("beside a node: %v", err)
@@ -467,8 +471,7 @@ func TestAMoveLooksAtWhatHasArrived(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ways(t, func(t *testing.T, from, to place) {
-				source := from.open(t)
-				crowd(t, source, 0, 20, 0)
+				source := from.peopled(t, 20, 0)
 				_, err := source.MoveTo(t.Context(), to.URL, func(what string, _ int64) *progress.Bar {
 					if what == c.part {
 						to.exec(t, c.statement)
@@ -488,8 +491,7 @@ func TestAMoveLooksAtWhatHasArrived(t *testing.T) {
 func TestAMoveCarriesOneMoment(t *testing.T) {
 	master := secret.NewMasterKey()
 	from, to := place{testdb.New(t, testdb.Postgres), master}, place{testdb.New(t, testdb.SQLite), master}
-	source := from.open(t)
-	crowd(t, source, 0, 20, 0)
+	source := from.peopled(t, 20, 0)
 	before := from.content(t)
 	_, err := source.MoveTo(t.Context(), to.URL, func(what string, _ int64) *progress.Bar {
 		if what == "rows carried" {

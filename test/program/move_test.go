@@ -409,6 +409,10 @@ func TestMoveMistakes(t *testing.T) {
 	s.run(t, "move", "--to", "postgres://signet:geheim@localhost:1/db").refused(t, "PostgreSQL at localhost:1 does not answer")
 	s.run(t, "move", "--to", s.dir).refused(t, "the target holds data already")
 	s.run(t, "move", "--to", s.path("master.key")).refused(t, "not a directory")
+	damaged := t.TempDir()
+	writeFile(t, filepath.Join(damaged, "signet.db"), strings.Repeat("no database ", 100), 0o600)
+	s.run(t, "move", "--to", damaged).refused(t, "looking at the target: file is not a database")
+	run(t, nil, newSite(t, target).args("move", "--to", damaged)...).refused(t, "give the master key with --master-key-file or SIGNET_MASTER_KEY, or the directory that holds it with --data-dir")
 
 	s.run(t, "move", "--to", target.URL).fine(t)
 	s.run(t, "move", "--to", target.URL).refused(t, "the target holds data already, and is left as it is")

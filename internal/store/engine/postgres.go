@@ -181,6 +181,9 @@ func (e *pgEngine) Join(ctx context.Context) error {
 	return e.connect(ctx)
 }
 
+// noLimits is for transactions over everything: nobody waits for them but on purpose, and they take as long as the data is large.
+const noLimits = "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"
+
 // alone runs on the writer's connection: the lock and the transaction cannot outlive each other.
 func (e *pgEngine) Alone(ctx context.Context, f func(Executor) error) error {
 	e.writing.Lock()
@@ -201,8 +204,7 @@ func (e *pgEngine) Alone(ctx context.Context, f func(Executor) error) error {
 		}
 	}()
 	return discreet(pgx.BeginFunc(ctx, e.conn, func(tx pgx.Tx) error {
-		// Nobody waits for this transaction but on purpose.
-		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+		if _, err := tx.Exec(ctx, noLimits); err != nil {
 			return err
 		}
 		return f(pgTx{e, tx})
@@ -576,8 +578,7 @@ func (e *pgEngine) Aside(ctx context.Context, f func(Executor) error) error {
 func (e *pgEngine) Snapshot(ctx context.Context, f func(Executor) error) error {
 	return discreet(pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly},
 		func(tx pgx.Tx) error {
-			// Whoever reads so much may be busy for long with what it has read.
-			if _, err := tx.Exec(ctx, "SET LOCAL idle_in_transaction_session_timeout = 0"); err != nil {
+			if _, err := tx.Exec(ctx, noLimits); err != nil {
 				return err
 			}
 			return f(pgTx{e, tx})

@@ -1,6 +1,8 @@
 package engine
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -77,6 +79,57 @@ func (t *text) Scan(v any) error {
 		*t = append(text(nil), v...)
 	default:
 		return fmt.Errorf("store: %T is not text", v)
+	}
+	return nil
+}
+
+// ErrOtherType says that a value is not of its column's type.
+var ErrOtherType = errors.New("it is of another type than its column")
+
+// Exactly makes a scan refuse what is not of its column's type, with ErrOtherType. SQLite keeps any value in any column, and the driver turns one into
+// the other; but bytes in the place of the same text are not found by whoever looks for the text.
+func Exactly(dest []any) []any {
+	columns, exact := make([]exactly, len(dest)), make([]any, len(dest))
+	for i := range dest {
+		columns[i].dest = dest[i]
+		exact[i] = &columns[i]
+	}
+	return exact
+}
+
+type exactly struct{ dest any }
+
+// Scan implements sql.Scanner.
+func (c *exactly) Scan(value any) error {
+	fits := false
+	switch dest := c.dest.(type) {
+	case *string:
+		*dest, fits = value.(string)
+	case *event.Type:
+		var name string
+		name, fits = value.(string)
+		*dest = event.Type(name)
+	case *text:
+		var content string
+		content, fits = value.(string)
+		*dest = text(content)
+	case *[]byte:
+		var content []byte
+		content, fits = value.([]byte)
+		*dest, fits = bytes.Clone(content), fits || value == nil
+	case *int64:
+		*dest, fits = value.(int64)
+	case *int:
+		var n int64
+		n, fits = value.(int64)
+		*dest = int(n)
+	case *uint64:
+		var n int64
+		n, fits = value.(int64)
+		*dest, fits = uint64(n), fits && n >= 0
+	}
+	if !fits {
+		return fmt.Errorf("%w: %T", ErrOtherType, value)
 	}
 	return nil
 }

@@ -459,7 +459,7 @@ func (e *sqliteEngine) Transact(ctx context.Context, f func(Executor) error) err
 	defer e.cache.Clear()
 	defer tx.Rollback()
 	if err := f(sqliteTx{tx, map[string]*sql.Stmt{}}); err != nil {
-		return err
+		return cutShort(ctx, err)
 	}
 	if err := tx.Commit(); err != nil {
 		return err
@@ -548,7 +548,15 @@ func (e *sqliteEngine) Snapshot(ctx context.Context, f func(Executor) error) err
 		return err
 	}
 	defer tx.Rollback()
-	return f(sqliteTx{tx, map[string]*sql.Stmt{}})
+	return cutShort(ctx, f(sqliteTx{tx, map[string]*sql.Stmt{}}))
+}
+
+// cutShort says of an error that it comes from the end of the context. The driver may say something else, such as that a statement is closed.
+func cutShort(ctx context.Context, err error) error {
+	if ended := ctx.Err(); err != nil && ended != nil && !errors.Is(err, ended) {
+		return fmt.Errorf("%w: %w", ended, err)
+	}
+	return err
 }
 
 func (e *sqliteEngine) LockSchema(context.Context, Executor) error { return nil } // BEGIN IMMEDIATE has done it

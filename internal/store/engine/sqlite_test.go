@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -95,4 +96,27 @@ func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 		return x.Exec(ctx, "UPDATE people SET doc = 'short' WHERE id = ?", fmt.Sprint("person-", i))
 	})
 	search(path + "-wal")
+}
+
+// Whatever the driver says then, whoever ended the context is told that it has ended.
+func TestAnErrorAfterTheEndOfTheContextSaysSo(t *testing.T) {
+	e, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	for name, transaction := range map[string]func(context.Context, func(Executor) error) error{"transact": e.Transact, "snapshot": e.Snapshot} {
+		ctx, cancel := context.WithCancel(t.Context())
+		closed := errors.New("the statement is closed")
+		if err := transaction(ctx, func(Executor) error { return closed }); err != closed {
+			t.Errorf("%s: %v", name, err)
+		}
+		err := transaction(ctx, func(Executor) error {
+			cancel()
+			return closed
+		})
+		if !errors.Is(err, context.Canceled) || !errors.Is(err, closed) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }

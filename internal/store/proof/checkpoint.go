@@ -8,7 +8,6 @@
 package proof
 
 import (
-	"bytes"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -37,7 +36,7 @@ type checkpoint struct {
 const checkpointColumns = "number, position, digest, tags, seal"
 
 func (c *checkpoint) dest() []any {
-	return []any{&c.number, &c.position, &c.digest, &c.tags, &c.seal}
+	return engine.Exactly([]any{&c.number, &c.position, &c.digest, &c.tags, &c.seal})
 }
 
 // first is the position its range begins with.
@@ -106,21 +105,22 @@ func Begin(ctx context.Context, x engine.Executor, root secret.MasterKey) error 
 		head.number, head.position, head.digest, head.tags, head.computeSeal(root))
 }
 
-// errNoHead and errForgedHead keep the sealer from sealing what somebody may have changed.
+// Errors that keep the sealer from sealing what somebody may have changed.
 var (
 	errNoHead     = errors.New("the head of the checkpoints is missing: run signet verify")
 	errForgedHead = errors.New("the head of the checkpoints was changed: run signet verify")
+	errForgedEnd  = errors.New("the end of the log cannot be read, so it was changed")
 )
 
-// readCheckpoint gives a row; nil where there is none.
+// readCheckpoint gives a row; nil where there is none. Of one that cannot be read it gives the number alone, which is not genuine.
 func readCheckpoint(ctx context.Context, x reader, n int64, locked string) (*checkpoint, error) {
 	var found *checkpoint
 	err := x.Query(ctx, "SELECT "+checkpointColumns+" FROM checkpoints WHERE number = ?"+locked, []any{n}, func(scan engine.Scanner) error {
 		found = &checkpoint{}
 		return scan(found.dest()...)
 	})
-	if found != nil {
-		found.tags = bytes.Clone(found.tags) // the sealer appends to it
+	if errors.Is(err, engine.ErrOtherType) {
+		return &checkpoint{number: n}, nil
 	}
 	return found, err
 }

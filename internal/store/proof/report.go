@@ -19,7 +19,7 @@ type Report struct {
 	Objects     int64
 	Checkpoints int64
 	Unsealed    int64 // events that no checkpoint covers yet
-	Since       int64 // when the first of them was written, in microseconds
+	Since       int64 // the earliest of the times they were written, in microseconds
 	Head        Mark  // the end of the log
 	Finding     *Finding
 }

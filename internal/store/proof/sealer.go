@@ -2,8 +2,10 @@ package proof
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -24,12 +26,16 @@ type Sealer struct {
 	Root   secret.MasterKey
 	Log    *slog.Logger
 
-	known int64 // how far the log was sealed when this one last looked
+	mu    sync.Mutex // held by Seal
+	known int64      // how far the log was sealed when this one last looked
 	begun bool
 }
 
 // Seal seals what is not sealed yet, in bounded steps. busy tells that another node was doing that: it may have missed the last events.
+// Safe for concurrent use, beside Run as well.
 func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for more := true; more && err == nil && !busy && ctx.Err() == nil; {
 		var end int64
 		if end, err = logEnd(ctx, s.Engine); err != nil || s.begun && end == s.known {
@@ -41,7 +47,12 @@ func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
 }
 
 func logEnd(ctx context.Context, x reader) (position int64, err error) {
-	err = x.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error { return scan(&position) })
+	err = x.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error {
+		return scan(engine.Exactly([]any{&position})...)
+	})
+	if errors.Is(err, engine.ErrOtherType) {
+		err = fmt.Errorf("%w: %w", errForgedEnd, err)
+	}
 	return position, err
 }
 
@@ -94,20 +105,20 @@ func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
 
 // extend adds the next page of events to the head, and gives the checkpoints that became full by that.
 func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint) (full []checkpoint, events int, err error) {
-	var first, last int64
+	var earliest, latest int64 // of their times, which need not be in order
 	var e event.Event
-	row, tags := engine.ScanEvent(&e), newTagger(s.Root)
+	row, tags := scanEvent(&e), newTagger(s.Root)
 	err = x.Query(ctx, selectEvents+" WHERE position > ? ORDER BY position LIMIT ?", []any{head.position, int64(page)}, func(scan engine.Scanner) error {
 		if err := scan(row...); err != nil {
-			return err
+			return fmt.Errorf("event %d cannot be read: run signet verify: %w", head.position+1, err)
 		}
 		if e.Position != head.position+1 {
 			return fmt.Errorf("event %d is missing: run signet verify", head.position+1)
 		}
 		if events++; events == 1 {
-			first = e.Time
+			earliest, latest = e.Time, e.Time
 		}
-		last = e.Time
+		earliest, latest = min(earliest, e.Time), max(latest, e.Time)
 		hash := e.Hash()
 		head.position, head.digest = e.Position, chained(head.digest, e.Position, hash)
 		head.tags = append(head.tags, tags.tag(e.Position, hash)...)
@@ -117,14 +128,16 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 		}
 		return nil
 	})
-	if !s.begun && last-first > patience.Microseconds() {
+	if !s.begun && latest > earliest+patience.Microseconds() {
 		// Nobody can tell any more whether these are as they were written.
-		s.Log.Warn("sealing events that were not sealed in time: expected once after an upgrade", "from", head.position-int64(events)+1, "since", event.Time(first))
+		s.Log.Warn("sealing events that were not sealed in time: expected once after an upgrade", "from", head.position-int64(events)+1, "since", event.Time(earliest))
 	}
 	return full, events, err
 }
 
 const selectEvents = "SELECT " + engine.EventColumns + " FROM events"
+
+func scanEvent(e *event.Event) []any { return engine.Exactly(engine.ScanEvent(e)) }
 
 // wentBack judges a head that is older than one that was there before. Somebody who wants changed events sealed would do that. Where the
 // whole log has gone back, the database has lost what it had answered, or an older copy was put in its place.

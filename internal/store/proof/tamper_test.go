@@ -2,11 +2,15 @@ package proof_test
 
 import (
 	"fmt"
+	"log/slog"
+	"math"
 	"strings"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
 	"github.com/signet-idm/signet/internal/testdb"
 )
@@ -143,14 +147,14 @@ func (w *world) insert(t *testing.T, e event.Event) {
 // reseal writes all checkpoints anew with another key: what somebody can do who does not have the right one.
 func (w *world) reseal(t *testing.T) {
 	t.Helper()
-	w.exec(t, "CREATE TABLE right_meta AS SELECT * FROM meta")
 	w.exec(t, "DELETE FROM checkpoints")
-	w.exec(t, "DELETE FROM meta WHERE name = 'root_key'")
-	s, _ := w.open(t, never) // as if it were from before there was a root key
-	s.Close()
-	w.exec(t, "DELETE FROM meta")
-	w.exec(t, "INSERT INTO meta SELECT * FROM right_meta")
-	if _, err := w.sql.Exec("DROP TABLE right_meta"); err != nil {
+	e, key := w.engine(t), secret.NewMasterKey()
+	defer e.Close()
+	if err := e.Transact(t.Context(), func(x engine.Executor) error { return proof.Begin(t.Context(), x, key) }); err != nil {
+		t.Fatal(err)
+	}
+	sealer := proof.Sealer{Engine: e, Root: key, Log: slog.New(slog.DiscardHandler)}
+	if _, err := sealer.Seal(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -281,7 +285,18 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 				w.exec(t, "INSERT INTO checkpoints SELECT 9000000000000000000, position, digest, tags, seal FROM checkpoints WHERE number = 1")
 			}, 1001, "is missing"},
 			{"a state is that of an event less", func(t *testing.T) { w.setBack(t, last) }, 0, ""},
-			{"a state is gone", func(t *testing.T) { w.exec(t, "DELETE FROM users WHERE id = 'usr_3'") }, 0, "1 objects have events but no state"},
+			{"a state is gone", func(t *testing.T) { w.exec(t, "DELETE FROM users WHERE id = 'usr_3'") }, 0, "1 objects of the table users have events but no state"},
+			{"a state stands in the table of another kind", func(t *testing.T) {
+				w.exec(t, "INSERT INTO sign_ins SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc FROM users WHERE id = 'usr_3'")
+				w.exec(t, "DELETE FROM users WHERE id = 'usr_3'")
+			}, 0, "1 objects of the table users have events but no state"},
+			{"a state stands in two tables, and another is gone", func(t *testing.T) {
+				w.exec(t, "INSERT INTO sign_ins SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc FROM users WHERE id = 'usr_4'")
+				w.exec(t, "DELETE FROM users WHERE id = 'usr_3'")
+			}, 0, "1 objects of the table users have events but no state"},
+			{"a state stands in two tables", func(t *testing.T) {
+				w.exec(t, "INSERT INTO sign_ins SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc FROM users WHERE id = 'usr_4'")
+			}, 0, "1 states in the table sign_ins are of objects of another kind"},
 			{"a state has no events", func(t *testing.T) { w.exec(t, "UPDATE users SET id = 'usr_x' WHERE id = 'usr_3'") }, 0, "the log has 0 of them"},
 			{"the hash of a state is spoilt", func(t *testing.T) {
 				w.exec(t, "UPDATE users SET hash = ? WHERE id = ?", make([]byte, 32), events[0].ObjectID)
@@ -321,8 +336,22 @@ func TestAnOlderHeadIsFound(t *testing.T) {
 		w.wantClean(t, 40, 0)
 		w.recompute(t, events, 25)
 		w.restore(t, "older", "checkpoints")
-		if f := w.verify(t, nil).Finding; f == nil || f.Position != 21 || !strings.Contains(f.What, "an older head of the checkpoints was put in place") {
-			t.Errorf("%v", f)
+		found := func(what string) {
+			t.Helper()
+			if f := w.verify(t, nil).Finding; f == nil || f.Position != 21 || !strings.Contains(f.What, "an older head of the checkpoints was put in place") {
+				t.Errorf("%s: %v", what, f)
+			}
+		}
+		found("an older head")
+		for _, when := range []int64{events[39].Time, math.MinInt64, math.MaxInt64} {
+			events[20].Time = when
+			w.exec(t, "UPDATE events SET time = ? WHERE position = 21", when)
+			w.recompute(t, events, 21)
+			found(fmt.Sprint("the first of the events is said to be of ", when))
+		}
+		s, log := w.open(t, never)
+		if s.Close(); !log.has("not sealed in time") {
+			t.Errorf("sealed without a word: %s", log.String())
 		}
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -18,9 +19,9 @@ import (
 // object's chain, the checkpoints, and that every object's state is that of the end of its chain. It stops at the first thing that does not fit.
 // The log is only ever added to, so it is read page by page, beside whoever writes.
 func Verify(ctx context.Context, e engine.Engine, root secret.MasterKey, kinds []event.Definition, o Options) (*Report, error) {
-	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), tags: newTagger(root), known: map[event.Kind]bool{}}
+	v := &verifier{engine: e, root: root, kinds: kinds, options: o, report: &Report{}, ends: map[uint64]uint64{}, seed: maphash.MakeSeed(), tags: newTagger(root), objects: map[event.Kind]int64{}}
 	for _, k := range kinds {
-		v.known[k.Name()] = true
+		v.objects[k.Name()] = 0
 	}
 	err := v.run(ctx)
 	return v.report, err
@@ -30,7 +31,6 @@ type verifier struct {
 	engine  engine.Engine
 	root    secret.MasterKey
 	kinds   []event.Definition
-	known   map[event.Kind]bool
 	options Options
 	report  *Report
 
@@ -42,10 +42,10 @@ type verifier struct {
 
 	tags    tagger
 	seed    maphash.Seed
-	ends    map[uint64]uint64 // where chains have come to: see link
-	objects int64             // that have a state to compare with
+	ends    map[uint64]uint64    // where chains have come to: see link
+	objects map[event.Kind]int64 // of each kind that has states to compare with
 	digest  []byte
-	latest  int64    // time of the last event that is not sealed
+	latest  int64    // of the times of events that are not sealed
 	pending *Finding // about the checkpoints, from its position on
 }
 
@@ -56,6 +56,10 @@ func (v *verifier) run(ctx context.Context) error {
 	err := v.look(ctx)
 	if err != nil && v.engine.IsMissingTable(err) {
 		v.report.Finding = at(0, "the log has no checkpoints yet: start this version of the server once, and try again when it is ready")
+		return nil
+	}
+	if errors.Is(err, errForgedEnd) {
+		v.report.Finding = at(0, "%v", err)
 		return nil
 	}
 	if err != nil {
@@ -177,16 +181,17 @@ func (v *verifier) read(ctx context.Context, number int64) (*sheet, error) {
 	s := &sheet{events: make([]event.Event, 0, span)}
 	first, last := (number-1)*span+1, min(number*span, v.end)
 	err := v.engine.Query(ctx, selectEvents+" WHERE position >= ? AND position <= ? ORDER BY position", []any{first, last}, func(scan engine.Scanner) error {
-		if s.unreadable != nil {
-			return nil
-		}
 		s.events = append(s.events, event.Event{})
-		if s.unreadable = scan(engine.ScanEvent(&s.events[len(s.events)-1])...); s.unreadable != nil {
+		err := scan(scanEvent(&s.events[len(s.events)-1])...)
+		if err != nil {
 			s.events = s.events[:len(s.events)-1]
 		}
-		return nil
+		return err
 	})
-	if err != nil && s.unreadable == nil {
+	if errors.Is(err, engine.ErrOtherType) {
+		s.unreadable, err = err, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	switch {
@@ -269,9 +274,9 @@ func (v *verifier) fits(ctx context.Context, e *event.Event, sealed *checkpoint,
 		return about(e, "the log up to here is not the one that was sealed"), nil
 	case tag == nil:
 		if v.report.Unsealed++; v.report.Unsealed == 1 {
-			v.report.Since = e.Time
+			v.report.Since, v.latest = e.Time, e.Time
 		}
-		v.latest = max(v.latest, e.Time)
+		v.report.Since, v.latest = min(v.report.Since, e.Time), max(v.latest, e.Time)
 	}
 	if x := v.options.Expect; x != nil && x.Position == e.Position && !bytes.Equal(x.Digest[:], v.digest) {
 		return about(e, "the log up to here is not the one that was expected: it was changed and sealed anew, or is that of another installation"), nil
@@ -300,8 +305,8 @@ func (v *verifier) follows(ctx context.Context, e *event.Event, hash []byte) (*F
 	}
 	if e.Sequence == 1 {
 		v.report.Objects++
-		if v.known[e.Type.Kind()] {
-			v.objects++
+		if _, known := v.objects[e.Type.Kind()]; known {
+			v.objects[e.Type.Kind()]++
 		}
 	}
 	if !known && len(v.ends) >= maxEnds {
@@ -320,7 +325,7 @@ func (v *verifier) followsInLog(ctx context.Context, e *event.Event) (*Finding, 
 	query := selectEvents + " WHERE object_id = ? AND sequence >= ? AND sequence <= ? AND position < ?"
 	err := v.engine.Query(ctx, query, []any{e.ObjectID, int64(e.Sequence) - 1, int64(e.Sequence), e.Position}, func(scan engine.Scanner) error {
 		var other event.Event
-		err := scan(engine.ScanEvent(&other)...)
+		err := scan(scanEvent(&other)...)
 		if other.Sequence == e.Sequence {
 			twice = &other
 		} else {
@@ -356,7 +361,7 @@ func (v *verifier) judgeEnd() *Finding {
 		return at(v.end+1, "the log ends before this position, but is sealed up to position %d: the last events were removed", v.head.position)
 	case v.last > v.end:
 		return at(v.end+1, "the log should end before this position, but there is an event at position %d", v.last)
-	case v.latest-v.report.Since > patience.Microseconds():
+	case v.latest > v.report.Since+patience.Microseconds():
 		return at(v.head.position+1, "from here on %d events are not sealed, although they were written over more than a minute: an older head of the checkpoints was put in place, "+
 			"or no server of this version has run since. If it was started a moment ago for the first time, try again when it is done", v.report.Unsealed)
 	}
@@ -368,51 +373,71 @@ func (v *verifier) judgeEnd() *Finding {
 
 // states compares the state of every object with the end of its chain.
 func (v *verifier) states(ctx context.Context) (*Finding, error) {
-	bar := v.bar("objects", v.objects)
+	total := int64(0)
+	for _, n := range v.objects {
+		total += n
+	}
+	bar := v.bar("objects", total)
 	defer bar.End()
-	seen := int64(0)
 	for _, k := range v.kinds {
+		seen := int64(0)
 		for after, more := "", true; more; {
 			var f *Finding
 			err := v.engine.Snapshot(ctx, func(x engine.Executor) (err error) {
 				var rows []state
-				err = x.Query(ctx, "SELECT id, sequence, hash FROM "+k.Table()+" WHERE id > ? ORDER BY id LIMIT ?", []any{after, int64(span)}, func(scan engine.Scanner) error {
-					rows = append(rows, state{})
-					s := &rows[len(rows)-1]
-					return scan(&s.id, &s.sequence, &s.hash)
-				})
-				if err != nil {
+				if rows, f, err = readStates(ctx, x, k, after); err != nil || f != nil {
 					return err
 				}
 				if more = len(rows) == span; len(rows) > 0 {
 					after = rows[len(rows)-1].id
 				}
-				counted := int64(0)
-				for _, s := range rows {
-					if v.ends[maphash.String(v.seed, s.id)] != v.link(uint64(s.sequence), s.hash) {
-						var older bool
-						if older, f, err = v.stateInLog(ctx, x, s); err != nil || f != nil {
-							return err
-						}
-						if !older {
-							continue
-						}
-					}
-					counted++
-				}
+				var counted int64
+				counted, f, err = v.compare(ctx, x, rows)
 				seen += counted
 				bar.Add(counted)
-				return nil
+				return err
 			})
 			if err != nil || f != nil {
 				return f, err
 			}
 		}
-	}
-	if seen < v.objects {
-		return at(0, "%d objects have events but no state: signet rebuild --check names them", v.objects-seen), nil
+		switch have := v.objects[k.Name()]; {
+		case seen < have:
+			return at(0, "%d objects of the table %s have events but no state: signet rebuild --check names them", have-seen, k.Table()), nil
+		case seen > have:
+			return at(0, "%d states in the table %s are of objects of another kind: signet rebuild --check says more", seen-have, k.Table()), nil
+		}
 	}
 	return nil, nil
+}
+
+// readStates gives the next states of a kind.
+func readStates(ctx context.Context, x engine.Executor, k event.Definition, after string) (rows []state, f *Finding, err error) {
+	err = x.Query(ctx, "SELECT id, sequence, hash FROM "+k.Table()+" WHERE id > ? ORDER BY id LIMIT ?", []any{after, int64(span)}, func(scan engine.Scanner) error {
+		rows = append(rows, state{})
+		s := &rows[len(rows)-1]
+		return scan(engine.Exactly([]any{&s.id, &s.sequence, &s.hash})...)
+	})
+	if errors.Is(err, engine.ErrOtherType) {
+		return nil, at(0, "the state of %q in the table %s cannot be read, so it was changed: %v", rows[len(rows)-1].id, k.Table(), err), nil
+	}
+	return rows, nil, err
+}
+
+// compare holds states against the ends of their chains, and counts those of objects that were there when the walk began.
+func (v *verifier) compare(ctx context.Context, x engine.Executor, rows []state) (counted int64, f *Finding, err error) {
+	for _, s := range rows {
+		older := true
+		if v.ends[maphash.String(v.seed, s.id)] != v.link(uint64(s.sequence), s.hash) {
+			if older, f, err = v.stateInLog(ctx, x, s); err != nil || f != nil {
+				return counted, f, err
+			}
+		}
+		if older {
+			counted++
+		}
+	}
+	return counted, nil, nil
 }
 
 // state is what the row of an object says about its chain.
@@ -427,7 +452,7 @@ type state struct {
 func (v *verifier) stateInLog(ctx context.Context, x engine.Executor, s state) (older bool, f *Finding, err error) {
 	var last event.Event
 	err = x.Query(ctx, selectEvents+" WHERE object_id = ? ORDER BY sequence DESC LIMIT 1", []any{s.id}, func(scan engine.Scanner) error {
-		return scan(engine.ScanEvent(&last)...)
+		return scan(scanEvent(&last)...)
 	})
 	if err != nil {
 		return false, nil, err

@@ -183,6 +183,20 @@ func (w *world) sealed(t *testing.T, n int) []event.Event {
 	return events
 }
 
+// refused checks that the database is not opened, for the reason that the error says.
+func (w *world) refused(t *testing.T, says string) {
+	t.Helper()
+	for _, readOnly := range []bool{true, false} {
+		s, _, err := store.Open(t.Context(), store.Options{Database: w.URL, Kinds: kinds, Master: w.master, Clock: w.clock, ReadOnly: readOnly})
+		if err == nil {
+			s.Close()
+		}
+		if err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("opened, read-only %v: %v", readOnly, err)
+		}
+	}
+}
+
 // unsealed has a node write something, and leaves the database as if it had been killed before it sealed any of that.
 func (w *world) unsealed(t *testing.T, write func(s *store.Store)) {
 	t.Helper()
