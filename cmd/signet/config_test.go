@@ -30,8 +30,11 @@ func values(flag *kong.Flag, n int) (texts []string, want any) {
 		allowed := flag.EnumSlice()
 		return []string{allowed[n%len(allowed)]}, allowed[n%len(allowed)]
 	}
-	if _, ok := flag.Target.Interface().(time.Duration); ok {
+	switch flag.Target.Interface().(type) {
+	case time.Duration:
 		return []string{fmt.Sprint(n, "m")}, time.Duration(n) * time.Minute
+	case int:
+		return []string{fmt.Sprint(n)}, n
 	}
 	return []string{fmt.Sprint("value", n)}, fmt.Sprint("value", n)
 }

@@ -74,6 +74,7 @@ const (
 	maxNonce   = 500
 	maxHint    = 500
 	maxLocales = 20
+	maxLocale  = 35 // characters of a language tag
 )
 
 // Began is what became of an authorization request: the id under which the pages find it, or the address to send the
@@ -87,7 +88,8 @@ type Began struct {
 func requestRow(id string) event.RowKey { return flow("request", id) }
 
 // Begin takes an authorization request. Errors, for a page of ours because the address to go back to cannot be trusted:
-// ErrUnknownClient, ErrRedirectRefused. All other refusals go back to the application.
+// ErrUnknownClient, ErrRedirectRefused; ResourceExhausted where too much was begun from the network. All other refusals go back to the
+// application.
 func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	client, err := g.active(ctx, a.ClientID)
 	if err != nil {
@@ -104,6 +106,9 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 		return Began{Refused: g.answer(a.RedirectURI, clip(a.State), oauthError(refused)...), Because: err}, nil
 	}
 	if err != nil {
+		return Began{}, err
+	}
+	if err := g.strangers(ctx); err != nil {
 		return Began{}, err
 	}
 	r.ID = rand.Text()
@@ -170,9 +175,8 @@ func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask)
 		}
 		r.MaxAge = &age
 	}
-	if r.UILocales = strings.Fields(a.UILocales); len(r.UILocales) > maxLocales {
-		r.UILocales = r.UILocales[:maxLocales]
-	}
+	r.Prompt = slices.Compact(slices.Sorted(slices.Values(r.Prompt)))
+	r.UILocales = locales(strings.Fields(a.UILocales))
 	asked := strings.Fields(a.Scope)
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
@@ -181,6 +185,12 @@ func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask)
 	var err error
 	r.Org, err = g.boundTo(ctx, r.Scopes)
 	return r, err
+}
+
+// locales leaves out what is no language, and more of them than anybody speaks: what is stored for strangers is bounded.
+func locales(asked []string) []string {
+	asked = slices.DeleteFunc(slices.Clone(asked), func(tag string) bool { return len(tag) > maxLocale })
+	return asked[:min(len(asked), maxLocales)]
 }
 
 // readChallenge judges PKCE: only S256, and never without where a client cannot keep a secret.

@@ -85,6 +85,8 @@ func (p *Provider) errorPage(w http.ResponseWriter, r *http.Request, err error) 
 			status = http.StatusBadRequest
 		case errs.Unavailable, errs.DeadlineExceeded, errs.Aborted:
 			status = http.StatusServiceUnavailable
+		case errs.ResourceExhausted:
+			status = http.StatusTooManyRequests
 		}
 	}
 	p.config.ErrorPage(w, r, status, err)

@@ -223,13 +223,19 @@ type PasskeyAttempt struct {
 
 // StartPasskeySignIn begins a sign-in without a login name, and gives what the browser needs. Nothing is stored for it. Errors:
 // factor.ErrPasskeysUnavailable.
-func (s *Sessions) StartPasskeySignIn() (options string, err error) { return s.Factors.StartSignIn(s.Clock()) }
+func (s *Sessions) StartPasskeySignIn() (options string, err error) {
+	return s.Factors.StartSignIn(s.Clock())
+}
 
 // SignInWithPasskey opens a session for the owner of a passkey, who has proven both factors by it. Errors: InvalidArgument
-// where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when slowed down.
+// where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when slowed down, or where too much was
+// begun from the network.
 func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (SignedIn, error) {
 	assertion, err := factor.ReadAssertion("assertion", a.Assertion)
 	if err != nil {
+		return SignedIn{}, err
+	}
+	if err := s.Starts.Take(a.Peer, 1); err != nil {
 		return SignedIn{}, err
 	}
 	u, err := user.Kind.Read(ctx, s.Store, assertion.UserID())
