@@ -204,6 +204,15 @@ func (v *visit) stepped(s session.Stepped) error {
 	return v.on(v.bearer.Token.ID)
 }
 
+// somebodyElse is there than the application means: it is told so.
+type somebodyElse struct{}
+
+func (somebodyElse) silently() *errs.Error { return grant.ErrLoginRequired }
+
+func (s somebodyElse) show(v *visit, _ pages.Frame) error { return v.sayNo(s.silently()) }
+
+func (s somebodyElse) take(v *visit) error { return s.show(v, pages.Frame{}) }
+
 // newPassword asks for another password, because somebody else chose the one there is.
 type newPassword struct{}
 
