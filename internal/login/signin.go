@@ -268,7 +268,7 @@ func (consent) show(v *visit, with pages.Frame) error {
 func (c consent) take(v *visit) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoAllow:
-		return v.approve(v.pending.Scopes)
+		return v.approve(append([]string{}, v.pending.Scopes...)) // also where there are none, the person was asked
 	case pages.DoDeny:
 		return v.sayNo(grant.ErrAccessDenied)
 	}

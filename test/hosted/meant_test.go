@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/server"
 )
 
@@ -60,4 +61,12 @@ func TestASignInThatHasToBeNewIsAskedForOnce(t *testing.T) {
 	if got := b.authorize(shop, "max_age", "0", "prompt", "none").arrival(callback); got.Get("error") != "login_required" {
 		t.Errorf("got %v", got)
 	}
+}
+
+func TestAnApplicationThatAsksForNothingIsAllowedToo(t *testing.T) {
+	w := open(t, server.Config{})
+	shop := w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true })
+	b := w.signedIn(w.person(w.org, true))
+	b.authorize(shop, "scope", "").post("do", "allow").tokens(shop)
+	b.authorize(shop, "scope", "", "prompt", "none").tokens(shop) // it was asked for once
 }
