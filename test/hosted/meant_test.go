@@ -25,7 +25,9 @@ func TestOnlyThePersonThatAnApplicationMeansGetsThrough(t *testing.T) {
 	jo, ann, shop := w.person(w.org, true), w.person(w.org, true), w.application("Shop")
 	here, there := w.signedIn(jo), w.signedIn(ann)
 	hint := here.authorize(shop).tokens(shop)["id_token"].(string)
-	meant := func(b *browser, more ...string) *page { return b.authorize(shop, append(more, "id_token_hint", hint)...) }
+	meant := func(b *browser, more ...string) *page {
+		return b.authorize(shop, append(more, "id_token_hint", hint)...)
+	}
 	refused := func(p *page, what string) {
 		t.Helper()
 		if got := p.arrival(callback); got.Get("error") != "login_required" {
