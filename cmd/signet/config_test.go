@@ -40,6 +40,8 @@ func values(flag *kong.Flag, n int) (texts []string, want any) {
 	case *proof.Mark:
 		mark := &proof.Mark{Position: int64(n), Digest: [32]byte{byte(n)}}
 		return []string{mark.String()}, mark
+	case int:
+		return []string{fmt.Sprint(n)}, n
 	}
 	return []string{fmt.Sprint("value", n)}, fmt.Sprint("value", n)
 }

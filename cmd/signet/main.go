@@ -97,6 +97,8 @@ type startCmd struct {
 	WebhookLease time.Duration `help:"How long a node that has died keeps others from its webhooks. ${default} when left out." default:"30s" placeholder:"TIME"`
 	WebhookRetry time.Duration `help:"How long an event that a webhook did not take waits for its second try; the other pauses grow from it. ${default} when left out." default:"5s" placeholder:"TIME"`
 
+	StartsPerMinute int `help:"How many sign-ins, devices, resets and sign-outs one network can begin within a minute. ${default} when left out." default:"600" placeholder:"NUMBER"`
+
 	SMTPURL          string `name:"smtp-url" help:"Mail server: smtps://user@host:465, or smtp://host:587 (STARTTLS). No mail is sent when left out." placeholder:"URL"`
 	SMTPFrom         string `name:"smtp-from" help:"Sender of mails, such as Signet <no-reply@id.example.org>." placeholder:"ADDRESS"`
 	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
@@ -110,7 +112,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
 	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
 	config.MetricsListen, config.OutboundAllow, config.Development = c.MetricsListen, c.OutboundAllow, c.Development
-	config.WebhookLease, config.WebhookRetry = c.WebhookLease, c.WebhookRetry
+	config.WebhookLease, config.WebhookRetry, config.StartsPerMinute = c.WebhookLease, c.WebhookRetry, c.StartsPerMinute
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	log := c.logger()
 	s, err := server.Open(ctx, config, log)

@@ -38,8 +38,8 @@ func (s Sessions) CreateSession(ctx context.Context, r *signetv1.CreateSessionRe
 }
 
 // StartPasskeySignIn makes a challenge for whoever has a passkey.
-func (s Sessions) StartPasskeySignIn(ctx context.Context, _ *signetv1.StartPasskeySignInRequest) (*signetv1.StartPasskeySignInResponse, error) {
-	options, err := s.Sessions.StartPasskeySignIn(ctx, call.From(ctx).RequestID)
+func (s Sessions) StartPasskeySignIn(_ context.Context, _ *signetv1.StartPasskeySignInRequest) (*signetv1.StartPasskeySignInResponse, error) {
+	options, err := s.Sessions.StartPasskeySignIn()
 	if err != nil {
 		return nil, err
 	}

@@ -75,7 +75,7 @@ func New(master secret.MasterKey, externalURL string) (*Factors, error) {
 		AuthenticatorSelection: protocol.AuthenticatorSelection{ // so that no login name is needed, and the passkey can be the only factor
 			RequireResidentKey: &yes, ResidentKey: protocol.ResidentKeyRequirementRequired, UserVerification: protocol.VerificationRequired,
 		},
-		Timeouts: webauthn.TimeoutsConfig{ // only told to the browser: what holds is the life of the challenge's row
+		Timeouts: webauthn.TimeoutsConfig{ // only told to the browser: what holds is the life of the challenge
 			Login:        webauthn.TimeoutConfig{Timeout: startLife, TimeoutUVD: startLife},
 			Registration: webauthn.TimeoutConfig{Timeout: startLife, TimeoutUVD: startLife},
 		},

@@ -3,11 +3,16 @@ package factor
 import (
 	"bytes"
 	"context"
+	"crypto/hmac"
+	"crypto/rand"
 	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/go-webauthn/webauthn/protocol"
 	"github.com/go-webauthn/webauthn/webauthn"
@@ -70,12 +75,13 @@ const (
 	toSignIn use = "sign in" // without anything else
 )
 
-// challenge is what the row of one holds. A row is used up by the first answer.
+// challenge is what the row of one holds. A row is used up by the first answer. One for signing in has no row before it was
+// used, see sealedChallenge.
 type challenge struct {
 	Use     use                   `json:"use"`
 	UserID  string                `json:"userId,omitempty"`
 	Session string                `json:"session,omitempty"`
-	Data    *webauthn.SessionData `json:"data"`
+	Data    *webauthn.SessionData `json:"data,omitempty"`
 }
 
 // challengeRow is found by what comes back with the answer. The challenge itself is not stored as a key.
@@ -153,17 +159,49 @@ func (f *Factors) StartProof(u *event.Object[user.User], row *event.Row, session
 	return started(options.Response, challenge{Use: toProve, UserID: u.ID, Session: sessionID, Data: data})
 }
 
-// StartSignIn begins a sign-in with nothing but a passkey, which has to have made sure that its owner uses it. Errors:
-// ErrPasskeysUnavailable.
-func (f *Factors) StartSignIn() (*Started, error) {
+// StartSignIn begins a sign-in with nothing but a passkey, which has to have made sure that its owner uses it. Nothing has to be
+// remembered. Errors: ErrPasskeysUnavailable.
+func (f *Factors) StartSignIn(now time.Time) (options string, err error) {
 	if f.party == nil {
-		return nil, ErrPasskeysUnavailable
+		return "", ErrPasskeysUnavailable
 	}
-	options, data, err := f.party.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired))
+	shown, _, err := f.party.BeginDiscoverableLogin(webauthn.WithUserVerification(protocol.VerificationRequired), webauthn.WithChallenge(f.sealedChallenge(now)))
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return started(options.Response, challenge{Use: toSignIn, Data: data})
+	text, err := json.Marshal(shown.Response)
+	return string(text), err
+}
+
+// Lengths of the parts of a challenge for signing in.
+const (
+	nonceLength = 32
+	untilLength = 8
+)
+
+// sealedChallenge makes a challenge for signing in: a number that is used once, until when it counts, and a MAC over both. Everybody
+// who looks at the page gets one, so a row for each would let strangers fill the database. What is stored instead is that it was
+// used, once somebody has proven a passkey with it.
+func (f *Factors) sealedChallenge(now time.Time) []byte {
+	c := make([]byte, nonceLength, nonceLength+untilLength+sha256.Size)
+	_, _ = rand.Read(c) // it never fails: crypto/rand ends the program instead
+	c = binary.BigEndian.AppendUint64(c, uint64(event.Micros(now.Add(startLife))))
+	return append(c, f.challengeMAC(c)...)
+}
+
+func (f *Factors) challengeMAC(c []byte) []byte { return f.master.MAC("sign-in challenge", c) }
+
+// until tells until when a challenge for signing in counts; zero for what is none of ours. There is one way to write each.
+func (f *Factors) until(text string) int64 {
+	c, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil || len(c) != nonceLength+untilLength+sha256.Size || base64.RawURLEncoding.EncodeToString(c) != text {
+		return 0
+	}
+	c, mac := c[:nonceLength+untilLength], c[nonceLength+untilLength:]
+	if !hmac.Equal(mac, f.challengeMAC(c)) {
+		return 0
+	}
+	return int64(binary.BigEndian.Uint64(c[nonceLength:]))
 }
 
 // find reads the challenge that an answer is to; nil where there is none for this use.
@@ -265,6 +303,25 @@ type Assertion struct {
 	parsed   *protocol.ParsedCredentialAssertionData
 	Row      event.RowKey // of the challenge; to be declared
 	verified []byte       // the public key that the signature belongs to
+	until    int64        // of a challenge for signing in; else zero
+}
+
+// useUp takes the challenge of an assertion, if nobody else has.
+func (a *Assertion) useUp(tx *event.Tx) (bool, error) {
+	if a.until == 0 {
+		return useUp(tx, a.Row)
+	}
+	used, err := tx.Row(a.Row)
+	if err != nil || used != nil || tx.Now() >= a.until {
+		return false, err
+	}
+	value, err := json.Marshal(challenge{Use: toSignIn})
+	if err != nil {
+		return false, err
+	}
+	// It is remembered for longer than the challenge counts: the clock of another node may be behind.
+	tx.PutRow(event.Row{RowKey: a.Row, Value: value, Expires: a.until + startLife.Microseconds()})
+	return true, nil
 }
 
 // ReadAssertion reads what a browser answers (AuthenticationResponseJSON). Errors: InvalidArgument on field.
@@ -289,22 +346,32 @@ func (a *Assertion) UserID() string {
 // VerifyProof tells whether an assertion proves a passkey of the user in a session, before the command that accepts it: the
 // signature is work that should not hold up others.
 func (f *Factors) VerifyProof(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User], sessionID string) (right bool, err error) {
-	return f.verify(ctx, r, a, u, toProve, u.ID, sessionID)
+	if f.party == nil {
+		return false, nil
+	}
+	c, err := f.find(ctx, r, a.Row, toProve, u.ID, sessionID)
+	if err != nil || c == nil {
+		return false, err
+	}
+	return f.verify(ctx, r, a, u, func(p *person) (*webauthn.Credential, error) { return f.party.ValidateLogin(p, *c.Data, a.parsed) })
 }
 
 // VerifySignIn tells the same of an assertion that is to sign the user in.
 func (f *Factors) VerifySignIn(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User]) (right bool, err error) {
-	return f.verify(ctx, r, a, u, toSignIn, "", "")
-}
-
-func (f *Factors) verify(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User], what use, userID, sessionID string) (right bool, err error) {
 	if f.party == nil {
 		return false, nil
 	}
-	c, err := f.find(ctx, r, a.Row, what, userID, sessionID)
-	if err != nil || c == nil {
-		return false, err
+	text := a.parsed.Response.CollectedClientData.Challenge
+	if a.until = f.until(text); a.until == 0 {
+		return false, nil
 	}
+	begun := webauthn.SessionData{Challenge: text, UserVerification: protocol.VerificationRequired}
+	return f.verify(ctx, r, a, u, func(p *person) (*webauthn.Credential, error) {
+		return f.party.ValidateDiscoverableLogin(func(_, _ []byte) (webauthn.User, error) { return p, nil }, begun, a.parsed)
+	})
+}
+
+func (f *Factors) verify(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User], validate func(*person) (*webauthn.Credential, error)) (right bool, err error) {
 	row, err := r.Row(ctx, user.FactorsRow(u.ID))
 	if err != nil {
 		return false, err
@@ -313,12 +380,7 @@ func (f *Factors) verify(ctx context.Context, r event.Reader, a *Assertion, u *e
 	if err != nil {
 		return false, err
 	}
-	var used *webauthn.Credential
-	if what == toSignIn {
-		used, err = f.party.ValidateDiscoverableLogin(func(_, _ []byte) (webauthn.User, error) { return p, nil }, *c.Data, a.parsed)
-	} else {
-		used, err = f.party.ValidateLogin(p, *c.Data, a.parsed)
-	}
+	used, err := validate(p)
 	if err != nil { // whatever is wrong with it
 		return false, nil
 	}
@@ -326,14 +388,11 @@ func (f *Factors) verify(ctx context.Context, r event.Reader, a *Assertion, u *e
 	return true, nil
 }
 
-// Refuse uses up the challenge of an assertion that does not count.
-func (a *Assertion) Refuse(tx *event.Tx) { tx.DropRow(a.Row) }
-
 // Accept takes an assertion that was verified. The challenge is used up in any case. A passkey that was removed meanwhile is
 // refused, and so is one that counts no further than before: there is a copy of it. The command declared a.Row and
 // user.FactorsRow.
 func (f *Factors) Accept(tx *event.Tx, a *Assertion, userID string) (right bool, err error) {
-	if used, err := useUp(tx, a.Row); err != nil || !used {
+	if used, err := a.useUp(tx); err != nil || !used {
 		return false, err
 	}
 	k, err := load(tx, userID)

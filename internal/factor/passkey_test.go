@@ -1,7 +1,9 @@
 package factor_test
 
 import (
+	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -45,6 +47,14 @@ func toAdd(t *testing.T, s *eventtest.Store, f *factor.Factors) (options string)
 	must(t, err)
 	must(t, put(t, s, started))
 	return started.Options
+}
+
+// toSignIn makes a challenge for signing in, for which nothing is put into the store.
+func toSignIn(t *testing.T, s *eventtest.Store, f *factor.Factors) (options string) {
+	t.Helper()
+	options, err := f.StartSignIn(s.Now())
+	must(t, err)
+	return options
 }
 
 // withPasskey gives jo a device with a passkey.
@@ -114,10 +124,8 @@ func TestAPasskeyIsAddedAndUsed(t *testing.T) {
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "usr_jo", Type: "user.passkey_added.v1", Payload: `{"factorId":"` + id + `","created":` + micros(s) + `}`, Personal: `{"name":"laptop"}`})
 			for range 3 {
-				started, err := f.StartSignIn()
-				must(t, err)
-				must(t, put(t, s, started))
-				answer, err := device.Get(started.Options)
+				options := toSignIn(t, s, f)
+				answer, err := device.Get(options)
 				must(t, err)
 				if !signsIn(t, s, f, answer) {
 					t.Error("it does not sign in")
@@ -125,9 +133,8 @@ func TestAPasskeyIsAddedAndUsed(t *testing.T) {
 				if signsIn(t, s, f, answer) {
 					t.Error("it signs in twice")
 				}
-				if started, err = f.StartProof(jo(t, s), row(t, s), ses); err != nil {
-					t.Fatal(err)
-				}
+				started, err := f.StartProof(jo(t, s), row(t, s), ses)
+				must(t, err)
 				must(t, put(t, s, started))
 				if answer, err = device.Get(started.Options); err != nil {
 					t.Fatal(err)
@@ -200,10 +207,10 @@ func TestAPasskeyIsAddedOnce(t *testing.T) {
 }
 
 func TestAssertionsThatAreRefused(t *testing.T) {
-	signIn := func(s *eventtest.Store, f *factor.Factors) (*factor.Started, error) { return f.StartSignIn() }
+	signIn := toSignIn
 	for _, c := range []struct {
 		name  string
-		start func(s *eventtest.Store, f *factor.Factors) (*factor.Started, error)
+		start func(t *testing.T, s *eventtest.Store, f *factor.Factors) (options string)
 		bend  func(t *testing.T, s *eventtest.Store, device *factortest.Authenticator)
 	}{
 		{"from another page", signIn, func(_ *testing.T, _ *eventtest.Store, d *factortest.Authenticator) { d.Origin = "https://evil.test" }},
@@ -221,28 +228,27 @@ func TestAssertionsThatAreRefused(t *testing.T) {
 			must(t, err)
 			d.Passkeys[1].ID, d.Passkeys[1].Handle, d.Passkeys[1].Count = d.Passkeys[0].ID, d.Passkeys[0].Handle, 99
 		}},
-		{"for another use", func(s *eventtest.Store, f *factor.Factors) (*factor.Started, error) {
-			return f.StartProof(eventtest.State(t, s, user.Kind, "usr_jo"), row(t, s), ses)
+		{"for another use", func(t *testing.T, s *eventtest.Store, f *factor.Factors) string {
+			started, err := f.StartProof(jo(t, s), row(t, s), ses)
+			must(t, err)
+			must(t, put(t, s, started))
+			return started.Options
 		}, func(*testing.T, *eventtest.Store, *factortest.Authenticator) {}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, f := world(t)
 			device := withPasskey(t, s, f)
 			for range 2 { // it has counted to two
-				started, err := f.StartSignIn()
-				must(t, err)
-				must(t, put(t, s, started))
-				answer, err := device.Get(started.Options)
+				options := toSignIn(t, s, f)
+				answer, err := device.Get(options)
 				must(t, err)
 				if !signsIn(t, s, f, answer) {
 					t.Fatal("it never worked")
 				}
 			}
-			started, err := c.start(s, f)
-			must(t, err)
-			must(t, put(t, s, started))
+			options := c.start(t, s, f)
 			c.bend(t, s, device)
-			answer, err := device.Get(started.Options)
+			answer, err := device.Get(options)
 			must(t, err)
 			if signsIn(t, s, f, answer) {
 				t.Error("it signs in")
@@ -265,12 +271,9 @@ func TestAProofIsBoundToItsSessionAndNeedsNoVerification(t *testing.T) {
 	if proves(t, s, f, "ses_2", answer) {
 		t.Error("it counts in another session")
 	}
-	signIn, err := f.StartSignIn()
+	forSignIn, err := device.Get(toSignIn(t, s, f))
 	must(t, err)
-	must(t, put(t, s, signIn))
-	forSignIn, err := device.Get(signIn.Options)
-	must(t, err)
-	if proves(t, s, f, ses, forSignIn) {
+	if proves(t, s, f, ses, forSignIn) || !signsIn(t, s, f, forSignIn) || proves(t, s, f, ses, forSignIn) {
 		t.Error("an assertion for a sign-in proves a second factor")
 	}
 	var adding struct{ Challenge string }
@@ -288,10 +291,8 @@ func TestAPasskeyThatWasRemovedMeanwhileIsRefused(t *testing.T) {
 	s, f := world(t)
 	device := withPasskey(t, s, f)
 	withTOTP(t, s, f)
-	started, err := f.StartSignIn()
-	must(t, err)
-	must(t, put(t, s, started))
-	answer, err := device.Get(started.Options)
+	options := toSignIn(t, s, f)
+	answer, err := device.Get(options)
 	must(t, err)
 	a, err := factor.ReadAssertion("assertion", answer)
 	must(t, err)
@@ -313,11 +314,9 @@ func TestACopyIsFoundAlsoWhereBothAreUsedAtOnce(t *testing.T) {
 	s, f := world(t)
 	device := withPasskey(t, s, f)
 	verified := func() *factor.Assertion {
-		started, err := f.StartSignIn()
-		must(t, err)
-		must(t, put(t, s, started))
+		options := toSignIn(t, s, f)
 		device.Passkeys[0].Count = 5 // and the next is six, for both
-		answer, err := device.Get(started.Options)
+		answer, err := device.Get(options)
 		must(t, err)
 		a, err := factor.ReadAssertion("assertion", answer)
 		must(t, err)
@@ -342,10 +341,8 @@ func TestACopyIsFoundAlsoWhereBothAreUsedAtOnce(t *testing.T) {
 func TestAssertionsWithoutAVerifiedSignatureAreNotAccepted(t *testing.T) {
 	s, f := world(t)
 	device := withPasskey(t, s, f)
-	started, err := f.StartSignIn()
-	must(t, err)
-	must(t, put(t, s, started))
-	answer, err := device.Get(started.Options)
+	options := toSignIn(t, s, f)
+	answer, err := device.Get(options)
 	must(t, err)
 	a, err := factor.ReadAssertion("assertion", answer)
 	must(t, err)
@@ -356,8 +353,65 @@ func TestAssertionsWithoutAVerifiedSignatureAreNotAccepted(t *testing.T) {
 		}
 		return err
 	}))
-	if signsIn(t, s, f, answer) {
-		t.Error("the challenge is not used up")
+	if !signsIn(t, s, f, answer) {
+		t.Error("an answer that nobody verified uses up the challenge")
+	}
+}
+
+func TestAChallengeForSigningInIsStoredOnlyOnceItWasUsed(t *testing.T) {
+	s, f := world(t)
+	device := withPasskey(t, s, f)
+	kept := func(a *factor.Assertion) *event.Row {
+		row, err := s.Row(t.Context(), a.Row)
+		must(t, err)
+		return row
+	}
+	answer, err := device.Get(toSignIn(t, s, f))
+	must(t, err)
+	a, err := factor.ReadAssertion("assertion", answer)
+	must(t, err)
+	if kept(a) != nil {
+		t.Error("it is stored before anybody has proven anything")
+	}
+	s.Advance(5*time.Minute - time.Microsecond)
+	if !signsIn(t, s, f, answer) {
+		t.Error("it does not count until its end")
+	}
+	if row := kept(a); row == nil || row.Expires < event.Micros(s.Now().Add(5*time.Minute)) {
+		t.Errorf("that it was used is kept as %+v", row)
+	}
+}
+
+func TestOnlyOurOwnChallengesSignIn(t *testing.T) {
+	s, f := world(t)
+	device := withPasskey(t, s, f)
+	var ours struct{ Challenge string }
+	must(t, json.Unmarshal([]byte(toSignIn(t, s, f)), &ours))
+	raw, err := base64.RawURLEncoding.DecodeString(ours.Challenge)
+	must(t, err)
+	bent := func(i int) string {
+		c := slices.Clone(raw)
+		c[i] ^= 1
+		return base64.RawURLEncoding.EncodeToString(c)
+	}
+	elsewhere, err := factor.New(secret.NewMasterKey(), external)
+	must(t, err)
+	var theirs struct{ Challenge string }
+	must(t, json.Unmarshal([]byte(toSignIn(t, s, elsewhere)), &theirs))
+	for name, challenge := range map[string]string{
+		"another number": bent(0), "another end": bent(39), "another MAC": bent(71), "cut off": ours.Challenge[:92], "one more": ours.Challenge + "AAAA",
+		"written otherwise": ours.Challenge[:4] + "\n" + ours.Challenge[4:], "of another installation": theirs.Challenge, "invented": strings.Repeat("A", 96),
+	} {
+		answer, err := device.Assert(device.Passkeys[0], challenge)
+		must(t, err)
+		if signsIn(t, s, f, answer) {
+			t.Errorf("%s: it signs in", name)
+		}
+	}
+	answer, err := device.Assert(device.Passkeys[0], ours.Challenge)
+	must(t, err)
+	if !signsIn(t, s, f, answer) {
+		t.Error("ours does not sign in")
 	}
 }
 
@@ -373,7 +427,7 @@ func TestPasskeysNeedAHostName(t *testing.T) {
 			started, err := f.StartPasskey(jo(t, s), nil, ses)
 			if want == "" {
 				eventtest.As(t, err, factor.ErrPasskeysUnavailable)
-				_, err = f.StartSignIn()
+				_, err = f.StartSignIn(s.Now())
 				eventtest.As(t, err, factor.ErrPasskeysUnavailable)
 				_, err = f.StartProof(jo(t, s), nil, ses)
 				eventtest.As(t, err, factor.ErrPasskeysUnavailable)

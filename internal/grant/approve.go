@@ -212,14 +212,14 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	if c != nil {
 		given = c.State.Apps[a.client]
 	}
-	need, err := a.need(client, caller.OrgID, proof, given, tx.Now())
+	need, err := a.need(client, caller, proof, given, tx.Now())
 	if err != nil {
 		return terms{}, err
 	}
 	switch need {
 	case NeedsOtherAccount:
 		return terms{}, ErrWrongOrg
-	case NeedsSignIn:
+	case NeedsOtherPerson, NeedsSignIn:
 		return terms{}, ErrLoginRequired
 	case NeedsConsent:
 		return terms{}, ErrConsentRequired

@@ -58,7 +58,8 @@ type Device struct {
 	Interval   time.Duration
 }
 
-// BeginDevice starts the way of a device. Errors: ErrUnauthorizedClient; ErrInvalidScope.
+// BeginDevice starts the way of a device. Errors: ErrUnauthorizedClient; ErrInvalidScope; ResourceExhausted where too much was begun from the
+// network.
 func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string) (*Device, error) {
 	if err := client.may(app.DeviceCode); err != nil {
 		return nil, err
@@ -69,6 +70,9 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 	scopes := appScopes(&client.App.State, asked)
 	bound, err := g.boundTo(ctx, scopes)
 	if err != nil {
+		return nil, err
+	}
+	if err := g.strangers(ctx); err != nil {
 		return nil, err
 	}
 	text, hash := secret.NewToken(secret.Code)
@@ -133,17 +137,17 @@ type PendingDevice struct {
 // DeviceByUserCode finds the device that shows a code. Whoever guesses is slowed down. Errors: NotFound
 // (USER_CODE_NOT_FOUND); ResourceExhausted (USER_CODE_THROTTLED).
 func (g *Grants) DeviceByUserCode(ctx context.Context, peer netip.Addr, typed string) (*PendingDevice, error) {
-	if err := g.throttled(ctx, peer); err != nil {
+	if err := g.guess(ctx, peer); err != nil {
 		return nil, err
 	}
 	p, err := g.deviceBy(ctx, canonical(typed))
-	if err != nil || p != nil {
-		return p, err
-	}
-	if err := g.missed(ctx, peer); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	return nil, errUserCode
+	if p == nil {
+		return nil, errUserCode
+	}
+	return p, g.guessedRight(ctx, peer)
 }
 
 func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, error) {
@@ -170,7 +174,7 @@ func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, err
 
 func (d *device) answered() bool { return d.Refused || d.Approved != nil }
 
-// misses counts wrong user codes from one network.
+// misses counts user codes from one network that were wrong, or are still being looked at.
 type misses struct {
 	Count int64 `json:"count"`
 	Until int64 `json:"until"`
@@ -185,17 +189,30 @@ func (g *Grants) missRow(peer netip.Addr) event.RowKey {
 	return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(network.String())))}
 }
 
-func (g *Grants) throttled(ctx context.Context, peer netip.Addr) error {
-	m, err := decode[misses](g.Store.Row(ctx, g.missRow(peer)))
-	if err != nil || m == nil || m.Count < maxMisses {
-		return err
-	}
-	refused := errUserCodeThrottled
-	refused.RetryAfter = event.Time(m.Until).Sub(g.Clock())
-	return &refused
+// guess counts a user code before it is looked at, so that parallel guesses count each other. Errors: ResourceExhausted
+// (USER_CODE_THROTTLED).
+func (g *Grants) guess(ctx context.Context, peer netip.Addr) error {
+	return g.miss(ctx, peer, func(m *misses, now int64) error {
+		if m.Count >= maxMisses {
+			refused := errUserCodeThrottled
+			refused.RetryAfter = time.Duration(m.Until-now) * time.Microsecond
+			return &refused
+		}
+		m.Count++
+		return nil
+	})
 }
 
-func (g *Grants) missed(ctx context.Context, peer netip.Addr) error {
+// guessedRight takes a guess back that was none.
+func (g *Grants) guessedRight(ctx context.Context, peer netip.Addr) error {
+	return g.miss(ctx, peer, func(m *misses, _ int64) error {
+		m.Count = max(0, m.Count-1)
+		return nil
+	})
+}
+
+// miss changes the count of a network, which begins anew when its time is over.
+func (g *Grants) miss(ctx context.Context, peer netip.Addr, change func(m *misses, now int64) error) error {
 	row := g.missRow(peer)
 	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
 		m, err := decode[misses](tx.Row(row))
@@ -205,7 +222,13 @@ func (g *Grants) missed(ctx context.Context, peer netip.Addr) error {
 		if m == nil {
 			m = &misses{Until: tx.Now() + missWindow.Microseconds()}
 		}
-		m.Count++
+		if err := change(m, tx.Now()); err != nil {
+			return err
+		}
+		if m.Count == 0 {
+			tx.DropRow(row)
+			return nil
+		}
 		put(tx, row, m, time.Duration(m.Until-tx.Now())*time.Microsecond)
 		return nil
 	}})

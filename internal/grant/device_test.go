@@ -1,10 +1,13 @@
 package grant
 
 import (
+	"context"
 	"errors"
 	"net/netip"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +115,28 @@ func TestWhoeverGuessesUserCodesIsSlowedDown(t *testing.T) {
 	w.store.Advance(missWindow)
 	_, err = w.DeviceByUserCode(t.Context(), home, "BBBB-BBBB")
 	wants(t, err, errUserCode)
+}
+
+func TestParallelGuessesAtUserCodesCountEachOther(t *testing.T) {
+	w := newWorld(t)
+	d, err := w.BeginDevice(t.Context(), w.client("app_tv"), nil)
+	must(t, err)
+	for range 2 * maxMisses { // right ones are no guesses
+		_, err := w.DeviceByUserCode(t.Context(), home, d.UserCode)
+		must(t, err)
+	}
+	var heard atomic.Int64
+	var wait sync.WaitGroup
+	for range 5 * maxMisses {
+		wait.Go(func() {
+			if _, err := w.DeviceByUserCode(context.Background(), home, "BBBB-BBBB"); errors.Is(err, errUserCode) {
+				heard.Add(1)
+			}
+		})
+	}
+	if wait.Wait(); heard.Load() != maxMisses {
+		t.Errorf("%d guesses were heard", heard.Load())
+	}
 }
 
 func TestUserCodes(t *testing.T) {

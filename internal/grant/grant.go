@@ -31,6 +31,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
@@ -123,6 +124,11 @@ type Grants struct {
 func (g *Grants) TokenEndpoint() string { return g.Issuer + "/oauth/token" }
 
 func (g *Grants) now() int64 { return event.Micros(g.Clock()) }
+
+// strangers bounds what those who have not signed in can have stored, see session.Starts.
+func (g *Grants) strangers(ctx context.Context) error {
+	return g.Sessions.Starts.Take(call.From(ctx).Peer, 1)
+}
 
 // digest is what is stored of a secret that cannot be guessed.
 func digest(text string) string {

@@ -21,7 +21,7 @@ type Logout struct {
 func logoutRow(id string) event.RowKey { return flow("logout", id) }
 
 // BeginLogout keeps the wish of an application for the pages. redirectURI has to be one that is registered with it, and
-// needs a client. Errors: ErrUnknownClient; ErrRedirectRefused.
+// needs a client. Errors: ErrUnknownClient; ErrRedirectRefused; ResourceExhausted where too much was begun from the network.
 func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI, state string) (id string, err error) {
 	if l.Client != "" {
 		client, err := g.active(ctx, l.Client)
@@ -39,6 +39,10 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 	}
 	if l.Redirect, err = withState(redirectURI, clip(state)); err != nil {
 		return "", ErrRedirectRefused.Because(err)
+	}
+	l.UILocales = locales(l.UILocales)
+	if err := g.strangers(ctx); err != nil {
+		return "", err
 	}
 	id = rand.Text()
 	return id, g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {

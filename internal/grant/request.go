@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -37,6 +37,9 @@ type Ask struct {
 	Request             string // request objects are not supported
 	RequestURI          string
 
+	Subject string // whom the application means, by an ID token of theirs (id_token_hint); empty: whoever sits there
+	Unknown bool   // it means somebody, but nobody knows whom: the ID token cannot be read any more
+
 	Browser string // the secret that tells the browser from others, see Pending
 }
 
@@ -53,7 +56,8 @@ type Request struct {
 	MaxAge      *int64   `json:"maxAge,omitempty"` // seconds
 	LoginHint   string   `json:"loginHint,omitempty"`
 	UILocales   []string `json:"uiLocales,omitempty"`
-	Org         string   `json:"org,omitempty"` // the organization that the sign-in is bound to; empty: any
+	Subject     string   `json:"subject,omitempty"` // whom the application means; empty: whoever sits there
+	Org         string   `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
 	Created     int64    `json:"created"`
 }
 
@@ -74,6 +78,7 @@ const (
 	maxNonce   = 500
 	maxHint    = 500
 	maxLocales = 20
+	maxLocale  = 35 // characters of a language tag
 )
 
 // Began is what became of an authorization request: the id under which the pages find it, or the address to send the
@@ -87,7 +92,8 @@ type Began struct {
 func requestRow(id string) event.RowKey { return flow("request", id) }
 
 // Begin takes an authorization request. Errors, for a page of ours because the address to go back to cannot be trusted:
-// ErrUnknownClient, ErrRedirectRefused. All other refusals go back to the application.
+// ErrUnknownClient, ErrRedirectRefused; ResourceExhausted where too much was begun from the network. All other refusals go back to the
+// application.
 func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	client, err := g.active(ctx, a.ClientID)
 	if err != nil {
@@ -104,6 +110,9 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 		return Began{Refused: g.answer(a.RedirectURI, clip(a.State), oauthError(refused)...), Because: err}, nil
 	}
 	if err != nil {
+		return Began{}, err
+	}
+	if err := g.strangers(ctx); err != nil {
 		return Began{}, err
 	}
 	r.ID = rand.Text()
@@ -154,7 +163,7 @@ func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask)
 		return nil, wrong("login_hint", "is too long")
 	}
 	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
-		Prompt: strings.Fields(a.Prompt), LoginHint: a.LoginHint}
+		Prompt: strings.Fields(a.Prompt), LoginHint: a.LoginHint, Subject: a.Subject}
 	if err := readChallenge(&client.State, a); err != nil {
 		return nil, err
 	}
@@ -170,9 +179,11 @@ func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask)
 		}
 		r.MaxAge = &age
 	}
-	if r.UILocales = strings.Fields(a.UILocales); len(r.UILocales) > maxLocales {
-		r.UILocales = r.UILocales[:maxLocales]
+	if a.Unknown && r.Silent() {
+		return nil, ErrLoginRequired
 	}
+	r.Prompt = slices.Compact(slices.Sorted(slices.Values(r.Prompt)))
+	r.UILocales = locales(strings.Fields(a.UILocales))
 	asked := strings.Fields(a.Scope)
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
@@ -181,6 +192,12 @@ func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask)
 	var err error
 	r.Org, err = g.boundTo(ctx, r.Scopes)
 	return r, err
+}
+
+// locales leaves out what is no language, and more of them than anybody speaks: what is stored for strangers is bounded.
+func locales(asked []string) []string {
+	asked = slices.DeleteFunc(slices.Clone(asked), func(tag string) bool { return len(tag) > maxLocale })
+	return asked[:min(len(asked), maxLocales)]
 }
 
 // readChallenge judges PKCE: only S256, and never without where a client cannot keep a secret.
@@ -239,6 +256,7 @@ type Need string
 const (
 	NeedsNothing      Need = ""
 	NeedsOtherAccount Need = "other_account" // the person is not of the organization that the sign-in is bound to
+	NeedsOtherPerson  Need = "other_person"  // the application means somebody else
 	NeedsSignIn       Need = "sign_in"       // the person has to prove again who they are
 	NeedsConsent      Need = "consent"       // the person has to be asked
 )
@@ -261,7 +279,7 @@ func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) 
 	if c != nil {
 		given = c.State.Apps[p.Client]
 	}
-	return p.agreement(nil).need(p.App, bearer.Caller.OrgID, proof, given, g.now())
+	return p.agreement(nil).need(p.App, bearer.Caller, proof, given, g.now())
 }
 
 // agreement is what somebody is about to let an application have.
@@ -269,15 +287,17 @@ type agreement struct {
 	client    string
 	scopes    []string // asked for
 	org       string   // that the person has to be of; empty: any
+	subject   string   // who the person has to be; empty: anybody
 	since     int64    // the person must have proven to be who they are at that time or later
-	maxAge    *int64   // or at most so many seconds ago
+	begun     int64    // when the application asked
+	maxAge    *int64   // the person must have proven it since then, or at most so many seconds ago
 	ask       bool     // the person has to be asked, whatever was given before
 	asked     bool     // the person has been asked
 	consented []string // what they agreed to, if they were
 }
 
 func (r *Request) agreement(consented []string) agreement {
-	a := agreement{client: r.Client, scopes: r.Scopes, org: r.Org, maxAge: r.MaxAge, ask: slices.Contains(r.Prompt, promptConsent),
+	a := agreement{client: r.Client, scopes: r.Scopes, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, ask: slices.Contains(r.Prompt, promptConsent),
 		asked: consented != nil, consented: consented}
 	if slices.Contains(r.Prompt, promptLogin) {
 		a.since = r.Created
@@ -285,17 +305,25 @@ func (r *Request) agreement(consented []string) agreement {
 	return a
 }
 
-// need judges an agreement for a person of an organization, with what is known of them at a moment.
-func (a agreement) need(client *event.Object[app.App], userOrg string, proof session.Proof, given Consent, now int64) (Need, error) {
+// tooOld tells whether a proof is older than the application takes. One that was given since it asked never is, or nobody could ever
+// be young enough for max_age=0.
+func (a agreement) tooOld(proof session.Proof, now int64) bool {
+	return proof.At < a.since || a.maxAge != nil && proof.At < a.begun && now-proof.At > seconds(*a.maxAge).Microseconds()
+}
+
+// need judges an agreement for a person, with what is known of them at a moment.
+func (a agreement) need(client *event.Object[app.App], who *access.Caller, proof session.Proof, given Consent, now int64) (Need, error) {
 	if client == nil || client.State.State != app.Active {
 		return "", ErrUnknownClient
 	}
 	switch {
-	case a.org != "" && a.org != userOrg:
+	case a.subject != "" && a.subject != who.UserID:
+		return NeedsOtherPerson, nil
+	case a.org != "" && a.org != who.OrgID:
 		return NeedsOtherAccount, nil
-	case !mayUse(client, userOrg):
+	case !mayUse(client, who.OrgID):
 		return "", ErrAccessDenied
-	case proof.At < a.since, a.maxAge != nil && now-proof.At > time.Duration(*a.maxAge*int64(time.Second)).Microseconds():
+	case a.tooOld(proof, now):
 		return NeedsSignIn, nil
 	case !a.asked && (a.ask || client.State.ConsentRequired && !given.covers(a.scopes)):
 		return NeedsConsent, nil

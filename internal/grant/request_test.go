@@ -134,6 +134,10 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 		{"signing in anew", "usr_a", func(a *Ask) { a.Prompt = "login" }, func(w *world) { w.store.Advance(time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
 		{"a sign-in that is too old", "usr_a", func(a *Ask) { a.MaxAge = "60" }, func(w *world) { w.store.Advance(61 * time.Second) }, NeedsSignIn, nil, ErrLoginRequired},
 		{"a sign-in that is young enough", "usr_a", func(a *Ask) { a.MaxAge = "60" }, func(w *world) { w.store.Advance(60 * time.Second) }, NeedsNothing, nil, nil},
+		{"a sign-in before one that has to be new", "usr_a", func(a *Ask) { a.MaxAge = "0" }, func(w *world) { w.store.Advance(time.Microsecond) }, NeedsSignIn, nil, ErrLoginRequired},
+		{"the person that is meant", "usr_a", func(a *Ask) { a.Subject = "usr_a" }, always, NeedsNothing, nil, nil},
+		{"somebody else than is meant", "usr_a", func(a *Ask) { a.Subject = "usr_b" }, always, NeedsOtherPerson, nil, ErrLoginRequired},
+		{"somebody who is not known any more", "usr_a", func(a *Ask) { a.Unknown = true }, always, NeedsNothing, nil, nil},
 		{"consent", "usr_a", func(a *Ask) { a.ClientID = "app_asks" }, always, NeedsConsent, nil, ErrConsentRequired},
 		{"consent on request", "usr_a", func(a *Ask) { a.Prompt = "consent" }, always, NeedsConsent, nil, ErrConsentRequired},
 	} {
@@ -155,6 +159,24 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 				t.Errorf("approved: %q, %v", to, err)
 			}
 		})
+	}
+}
+
+func TestAProofThatWasGivenSinceTheRequestIsYoungEnough(t *testing.T) {
+	for _, age := range []string{"0", "1", "60"} {
+		w := newWorld(t)
+		a := ask("app_spa", "openid")
+		a.MaxAge = age
+		id := w.begin(a)
+		in := w.signIn("usr_a")
+		w.store.Advance(5 * time.Minute) // on the other pages
+		p, err := w.Pending(t.Context(), id, browser)
+		must(t, err)
+		if need, err := w.Needs(t.Context(), p, in); err != nil || need != NeedsNothing {
+			t.Errorf("max_age=%s: it needs %q, %v", age, need, err)
+		}
+		_, err = w.Approve(t.Context(), id, browser, in, nil)
+		must(t, err)
 	}
 }
 

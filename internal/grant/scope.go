@@ -80,7 +80,7 @@ func appScopes(a *app.App, asked []string) []string {
 func audienceOf(scope string) string {
 	rest, starts := strings.CutPrefix(scope, audience)
 	id, ends := strings.CutSuffix(rest, ":aud")
-	if !starts || !ends {
+	if !starts || !ends || len(id) > maxID {
 		return ""
 	}
 	return id
@@ -106,7 +106,7 @@ func (g *Grants) boundTo(ctx context.Context, scopes []string) (string, error) {
 		if !ok {
 			continue
 		}
-		if id == "" || bound != "" && bound != id {
+		if id == "" || len(id) > maxID || bound != "" && bound != id {
 			return "", ErrInvalidScope
 		}
 		bound = id

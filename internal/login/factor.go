@@ -15,7 +15,7 @@ import (
 
 // passkeyToSignIn gives what the browser needs for a sign-in with nothing but a passkey; nothing where there are none.
 func (v *visit) passkeyToSignIn() ([]byte, error) {
-	options, err := v.Sessions.StartPasskeySignIn(v.r.Context(), call.From(v.r.Context()).RequestID)
+	options, err := v.Sessions.StartPasskeySignIn()
 	if is(err, factor.PasskeysUnavailable) {
 		return nil, nil
 	}

@@ -204,6 +204,15 @@ func (v *visit) stepped(s session.Stepped) error {
 	return v.on(v.bearer.Token.ID)
 }
 
+// somebodyElse is there than the application means: it is told so.
+type somebodyElse struct{}
+
+func (somebodyElse) silently() *errs.Error { return grant.ErrLoginRequired }
+
+func (s somebodyElse) show(v *visit, _ pages.Frame) error { return v.sayNo(s.silently()) }
+
+func (s somebodyElse) take(v *visit) error { return s.show(v, pages.Frame{}) }
+
 // newPassword asks for another password, because somebody else chose the one there is.
 type newPassword struct{}
 
@@ -259,7 +268,7 @@ func (consent) show(v *visit, with pages.Frame) error {
 func (c consent) take(v *visit) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoAllow:
-		return v.approve(v.pending.Scopes)
+		return v.approve(append([]string{}, v.pending.Scopes...)) // also where there are none, the person was asked
 	case pages.DoDeny:
 		return v.sayNo(grant.ErrAccessDenied)
 	}

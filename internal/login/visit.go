@@ -110,7 +110,8 @@ func (v *visit) mustChoose() bool {
 func (v *visit) able() []*session.Bearer {
 	var able []*session.Bearer
 	for _, has := range v.accounts.all {
-		if v.pending == nil || v.pending.Request.Org == "" || v.pending.Request.Org == has.bearer.Caller.OrgID {
+		caller := has.bearer.Caller
+		if p := v.pending; p == nil || (p.Request.Org == "" || p.Request.Org == caller.OrgID) && (p.Subject == "" || p.Subject == caller.UserID) {
 			able = append(able, has.bearer)
 		}
 	}
@@ -172,6 +173,8 @@ func (v *visit) next() (step, error) {
 		return nil, err
 	}
 	switch need {
+	case grant.NeedsOtherPerson:
+		return somebodyElse{}, nil
 	case grant.NeedsOtherAccount:
 		return loginName{}, nil
 	case grant.NeedsSignIn:

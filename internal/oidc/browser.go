@@ -1,6 +1,7 @@
 package oidc
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -20,11 +21,16 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	get := form.Get
+	meant, known, err := p.meant(r.Context(), get("id_token_hint"), get("client_id"))
+	if err != nil {
+		p.errorPage(w, r, err)
+		return
+	}
 	began, err := p.grants.Begin(r.Context(), grant.Ask{
 		ClientID: get("client_id"), RedirectURI: get("redirect_uri"), ResponseType: get("response_type"), ResponseMode: get("response_mode"), Scope: get("scope"),
 		State: get("state"), Nonce: get("nonce"), CodeChallenge: get("code_challenge"), CodeChallengeMethod: get("code_challenge_method"), Prompt: get("prompt"),
 		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"), Request: get("request"), RequestURI: get("request_uri"),
-		Browser: web.Browser(w, r),
+		Subject: meant.Subject, Unknown: !known, Browser: web.Browser(w, r),
 	})
 	switch {
 	case err != nil:
@@ -85,6 +91,8 @@ func (p *Provider) errorPage(w http.ResponseWriter, r *http.Request, err error) 
 			status = http.StatusBadRequest
 		case errs.Unavailable, errs.DeadlineExceeded, errs.Aborted:
 			status = http.StatusServiceUnavailable
+		case errs.ResourceExhausted:
+			status = http.StatusTooManyRequests
 		}
 	}
 	p.config.ErrorPage(w, r, status, err)
@@ -98,6 +106,22 @@ type hint struct {
 	Session  string `json:"sid"`
 }
 
+// meant reads an id_token_hint; the zero value where there is none. known is false where it is not a token of ours for this client, or
+// its key is gone; without a client any does. Errors: where the keys cannot be read.
+func (p *Provider) meant(ctx context.Context, text, client string) (h hint, known bool, err error) {
+	if text == "" {
+		return hint{}, true, nil
+	}
+	err = p.config.Keys.Verify(ctx, idTokenType, text, &h)
+	if kind := errs.KindOf(err); kind == errs.Unavailable || kind == errs.DeadlineExceeded {
+		return hint{}, false, err
+	}
+	if err != nil || h.Issuer != p.issuer || h.Audience == "" || client != "" && client != h.Audience {
+		return hint{}, false, nil
+	}
+	return h, true, nil
+}
+
 var errHint = errs.Invalid(errs.Violation{Message: "the id_token_hint is not a token of this server for this client"})
 
 // logout takes the wish of an application that somebody be signed out, and sends the browser to the page that asks.
@@ -107,17 +131,15 @@ func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l := grant.Logout{Client: form.Get("client_id"), UILocales: strings.Fields(form.Get("ui_locales"))}
-	if text := form.Get("id_token_hint"); text != "" {
-		var h hint
-		err := p.config.Keys.Verify(r.Context(), idTokenType, text, &h)
-		if kind := errs.KindOf(err); kind == errs.Unavailable || kind == errs.DeadlineExceeded {
-			p.errorPage(w, r, err)
-			return
-		}
-		if err != nil || h.Issuer != p.issuer || h.Audience == "" || l.Client != "" && l.Client != h.Audience {
-			p.errorPage(w, r, errHint)
-			return
-		}
+	h, known, err := p.meant(r.Context(), form.Get("id_token_hint"), l.Client)
+	if err == nil && !known {
+		err = errHint
+	}
+	if err != nil {
+		p.errorPage(w, r, err)
+		return
+	}
+	if h.Audience != "" {
 		l.Client, l.UserID, l.SessionID = h.Audience, h.Subject, h.Session
 	}
 	id, err := p.grants.BeginLogout(r.Context(), l, web.Browser(w, r), form.Get("post_logout_redirect_uri"), form.Get("state"))

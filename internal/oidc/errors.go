@@ -33,6 +33,8 @@ func oauth(err error) (status int, code, description string) {
 		switch e.Kind {
 		case errs.Unavailable, errs.DeadlineExceeded, errs.Aborted:
 			return http.StatusServiceUnavailable, "temporarily_unavailable", "the server cannot answer at the moment: try again shortly"
+		case errs.ResourceExhausted:
+			return http.StatusTooManyRequests, "temporarily_unavailable", e.Message
 		}
 	}
 	return http.StatusInternalServerError, "server_error", "something went wrong inside the server: report the request id to its operator"

@@ -16,6 +16,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // Reasons of this package.
@@ -156,8 +157,5 @@ func setErrorHeaders(h http.Header, e *errs.Error) {
 	if e.Kind == errs.Unauthenticated {
 		h.Set("Www-Authenticate", "Bearer")
 	}
-	if e.RetryAfter > 0 {
-		seconds := (e.RetryAfter + time.Second - 1) / time.Second
-		h.Set("Retry-After", strconv.FormatInt(int64(seconds), 10))
-	}
+	web.RetryAfter(h, e)
 }

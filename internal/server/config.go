@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -15,29 +16,31 @@ import (
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
+	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // Config is what the operator can set. Its zero value with Listen and DataDir works.
 type Config struct {
-	Listen         string
-	ExternalURL    string // empty: made from Listen
-	DataDir        string
-	Database       string // a postgres:// address; empty: the embedded database in DataDir
-	MasterKey      string // the key itself, from the environment
-	MasterKeyFile  string
-	DomainSuffix   string // empty: the external host name
-	FirstAdminFile string
-	TLSCert        string
-	TLSKey         string
-	TrustedProxies []string
-	CORSOrigins    []string
-	MetricsListen  string
-	OutboundAllow  []string // networks that are called although they are not public
-	Development    bool
-	WebhookLease   time.Duration // how long a node that has died keeps its webhooks; zero: as package webhook has it
-	WebhookRetry   time.Duration // before the second try of an event; zero: likewise
+	Listen          string
+	ExternalURL     string // empty: made from Listen
+	DataDir         string
+	Database        string // a postgres:// address; empty: the embedded database in DataDir
+	MasterKey       string // the key itself, from the environment
+	MasterKeyFile   string
+	DomainSuffix    string // empty: the external host name
+	FirstAdminFile  string
+	TLSCert         string
+	TLSKey          string
+	TrustedProxies  []string
+	CORSOrigins     []string
+	MetricsListen   string
+	OutboundAllow   []string // networks that are called although they are not public
+	Development     bool
+	WebhookLease    time.Duration // how long a node that has died keeps its webhooks; zero: as package webhook has it
+	WebhookRetry    time.Duration // before the second try of an event; zero: likewise
+	StartsPerMinute int           // that a network can begin without having signed in; zero: session.DefaultStarts
 
 	SMTPURL          string // empty: no mail
 	SMTPFrom         string
@@ -59,6 +62,12 @@ type settled struct {
 
 // maxSuffix leaves room for a label in front of it: a domain has at most 200 characters.
 const maxSuffix = 140
+
+// Bounds of StartsPerMinute: with less nobody could sign in after some typing errors, with more nothing is held up.
+const (
+	minStarts = 10
+	maxStarts = 1_000_000
+)
 
 func (c Config) settle() (*settled, error) {
 	s := &settled{Config: c}
@@ -112,6 +121,10 @@ func (c Config) settle() (*settled, error) {
 	if c.WebhookRetry != 0 && (c.WebhookRetry < 100*time.Millisecond || c.WebhookRetry > time.Minute) {
 		return nil, errors.New("--webhook-retry should be between 100ms and 1m")
 	}
+	if c.StartsPerMinute < 0 || c.StartsPerMinute > maxStarts || c.StartsPerMinute != 0 && c.StartsPerMinute < minStarts {
+		return nil, fmt.Errorf("--starts-per-minute should be between %d and %d", minStarts, maxStarts)
+	}
+	s.StartsPerMinute = cmp.Or(c.StartsPerMinute, session.DefaultStarts)
 	s.CORSOrigins = nil
 	for _, text := range c.CORSOrigins {
 		origin := strings.TrimSpace(text)

@@ -129,7 +129,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg,
-		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL}
+		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, Starts: &session.Starts{PerMinute: config.StartsPerMinute, Clock: time.Now}}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	handler, err := rpc.New(rpc.Config{

@@ -221,25 +221,21 @@ type PasskeyAttempt struct {
 	RequestID string
 }
 
-// StartPasskeySignIn begins a sign-in without a login name, and gives what the browser needs. Errors:
+// StartPasskeySignIn begins a sign-in without a login name, and gives what the browser needs. Nothing is stored for it. Errors:
 // factor.ErrPasskeysUnavailable.
-func (s *Sessions) StartPasskeySignIn(ctx context.Context, requestID string) (options string, err error) {
-	started, err := s.Factors.StartSignIn()
-	if err != nil {
-		return "", err
-	}
-	err = s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System, RequestID: requestID}, Decide: func(tx *event.Tx) error {
-		started.Put(tx)
-		return nil
-	}})
-	return started.Options, err
+func (s *Sessions) StartPasskeySignIn() (options string, err error) {
+	return s.Factors.StartSignIn(s.Clock())
 }
 
 // SignInWithPasskey opens a session for the owner of a passkey, who has proven both factors by it. Errors: InvalidArgument
-// where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when slowed down.
+// where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when slowed down, or where too much was
+// begun from the network.
 func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (SignedIn, error) {
 	assertion, err := factor.ReadAssertion("assertion", a.Assertion)
 	if err != nil {
+		return SignedIn{}, err
+	}
+	if err := s.Starts.Take(a.Peer, 1); err != nil {
 		return SignedIn{}, err
 	}
 	u, err := user.Kind.Read(ctx, s.Store, assertion.UserID())
@@ -270,11 +266,7 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (Sig
 		}
 	}
 	if !right {
-		err := s.settle(ctx, t, origin, func(tx *event.Tx) error {
-			assertion.Refuse(tx)
-			return t.failed(tx)
-		})
-		if err != nil {
+		if err := s.settle(ctx, t, origin, t.failed); err != nil {
 			return SignedIn{}, err
 		}
 		return SignedIn{}, errPasskeyFailed

@@ -520,7 +520,7 @@ func TestOnlySessionsAreRecent(t *testing.T) {
 // signInByPasskey lets jo in without anything else.
 func (a *armed) signInByPasskey(t *testing.T, bend func(*PasskeyAttempt)) (SignedIn, error) {
 	t.Helper()
-	options, err := a.sessions.StartPasskeySignIn(t.Context(), "req_1")
+	options, err := a.sessions.StartPasskeySignIn()
 	must(t, err)
 	assertion, err := a.device.Get(options)
 	must(t, err)
@@ -618,7 +618,7 @@ func TestFailedSignInsWithAPasskeyAreAuditedAndSlowedDown(t *testing.T) {
 
 func TestOfManySignInsWithOneAssertionOneSucceeds(t *testing.T) {
 	a := arm(t)
-	options, err := a.sessions.StartPasskeySignIn(t.Context(), "")
+	options, err := a.sessions.StartPasskeySignIn()
 	must(t, err)
 	assertion, err := a.device.Get(options)
 	must(t, err)

@@ -22,6 +22,9 @@ func (PasswordResetRequested) EventType() event.Type { return "sign_in.password_
 // Apply implements event.Fact.
 func (PasswordResetRequested) Apply(*SignIns) {}
 
+// resetCounts is how many starts asking for a reset counts as: what it leaves behind stays for a day.
+const resetCounts = 10
+
 // ResetRequest is somebody who says to have forgotten the password.
 type ResetRequest struct {
 	LoginName string
@@ -33,8 +36,12 @@ type ResetRequest struct {
 
 // RequestReset notes that a mail shall go to the user of a login name. Nobody learns from it whether there is one, or whether a
 // mail goes out: not by the answer, and not by the work that is done before it, which is one command either way. The mail goes
-// to a verified address of an active person only, and not more often than user.MailCount allows.
+// to a verified address of an active person only, and not more often than user.MailCount allows. Errors: ResourceExhausted where too much
+// was begun from the network, whoever is named.
 func (s *Sessions) RequestReset(ctx context.Context, r ResetRequest) error {
+	if err := s.Starts.Take(r.Peer, resetCounts); err != nil {
+		return err
+	}
 	u, account, err := s.find(ctx, r.LoginName, r.OrgID)
 	if err != nil {
 		return err
@@ -78,9 +85,12 @@ type Reset struct {
 
 // Reset replaces a password and ends all sessions and tokens of the user. A second factor is needed after it as before.
 // Errors: InvalidArgument on code, whatever is wrong with it, the user or the organization; ResourceExhausted when slowed
-// down, before the code is looked at; InvalidArgument on newPassword where a policy asks for more, which leaves the code as it
-// is; Unavailable when too many passwords are being hashed.
+// down, before the code is looked at, or where too much was begun from the network; InvalidArgument on newPassword where a policy asks for
+// more, which leaves the code as it is; Unavailable when too many passwords are being hashed.
 func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
+	if err := s.Starts.Take(r.Peer, 1); err != nil {
+		return event.Details{}, err
+	}
 	rules, err := org.Settings(ctx, s.Store, s.DefaultOrg) // whoever the user is, if it is one
 	if err != nil {
 		return event.Details{}, err

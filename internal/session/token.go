@@ -38,6 +38,8 @@ type Sessions struct {
 	Renewals *Renewals
 	// Factors checks second factors.
 	Factors *factor.Factors
+	// Starts bounds what those who have not signed in can begin from one network. Nil: it is not bounded.
+	Starts *Starts
 }
 
 // Method is a way in which a person proves to be who they are, in the words of RFC 8176.

@@ -96,10 +96,19 @@ type exchange struct {
 
 type exchangeKey struct{}
 
-// Failed notes why the request of ctx is refused, for the log. What is shown to the caller is the handler's business.
+// Failed notes why the request of ctx is refused, for the log. What is shown to the caller is the handler's business, but for the header
+// that says when to come again.
 func Failed(ctx context.Context, err error) {
 	if x, ok := ctx.Value(exchangeKey{}).(*exchange); ok {
 		x.failure = err
+		RetryAfter(x.Header(), err)
+	}
+}
+
+// RetryAfter sets the header that says when to come again, where an error does.
+func RetryAfter(h http.Header, err error) {
+	if e, ours := errors.AsType[*errs.Error](err); ours && e.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))
 	}
 }
 

@@ -109,6 +109,20 @@ func TestEveryRequestGetsOneLineThatRepeatsNothingSent(t *testing.T) {
 	}
 }
 
+func TestARefusalSaysWhenToComeAgain(t *testing.T) {
+	for want, err := range map[string]error{
+		"2": &errs.Error{Kind: errs.ResourceExhausted, Reason: "WAIT", RetryAfter: 1200 * time.Millisecond}, "": errs.New(errs.NotFound, "THING_NOT_FOUND", "hush"),
+	} {
+		got := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+			Failed(r.Context(), err)
+			w.WriteHeader(http.StatusTooManyRequests)
+		}).get("/here")
+		if after := got.Header().Get("Retry-After"); after != want {
+			t.Errorf("%v: after %q", err, after)
+		}
+	}
+}
+
 func TestTheHandlerKnowsTheRequestAndHasLimits(t *testing.T) {
 	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
 		info := call.From(r.Context())

@@ -71,10 +71,14 @@ func (l *lines) String() string {
 	return l.all.String()
 }
 
-func withMail(t *testing.T) *world {
+func withMail(t *testing.T, change ...func(*server.Config)) *world {
 	t.Helper()
 	sink := mailtest.Start(t)
-	w := open(t, server.Config{SMTPURL: sink.URL, SMTPFrom: "no-reply@id.test"})
+	config := server.Config{SMTPURL: sink.URL, SMTPFrom: "no-reply@id.test"}
+	for _, c := range change {
+		c(&config)
+	}
+	w := open(t, config)
 	w.mail = sink
 	return w
 }

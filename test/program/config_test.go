@@ -38,7 +38,7 @@ func TestHelpListsEverySetting(t *testing.T) {
 	help := run(t, nil, "start", "--help").fine(t).stdout
 	for _, name := range []string{"config", "listen", "external-url", "data-dir", "database", "master-key-file", "domain-suffix", "first-admin-file",
 		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "outbound-allow", "development", "webhook-lease",
-		"webhook-retry", "smtp-url", "smtp-from", "smtp-password-file"} {
+		"webhook-retry", "starts-per-minute", "smtp-url", "smtp-from", "smtp-password-file"} {
 		if !strings.Contains(help, "--"+name) || !strings.Contains(help, "($SIGNET_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) {
 			t.Errorf("the help does not speak of %s:\n%s", name, help)
 		}
@@ -100,6 +100,8 @@ func TestBadSettings(t *testing.T) {
 		{name: "log format", args: []string{"--log-format", "xml"}, says: "--log-format must be one of"},
 		{name: "webhooks of a dead node for ever", args: []string{"--webhook-lease", "2h"}, says: "--webhook-lease should be between 1s and 1h"},
 		{name: "tries without a pause", args: []string{"--webhook-retry", "1ms"}, says: "--webhook-retry should be between 100ms and 1m"},
+		{name: "hardly any sign-ins", args: []string{"--starts-per-minute", "9"}, says: "--starts-per-minute should be between 10 and 1000000"},
+		{name: "less than none", args: []string{"--starts-per-minute=-1"}, says: "--starts-per-minute should be between 10 and 1000000"},
 		{name: "a time without a unit", args: []string{"--webhook-lease", "30"}, says: "--webhook-lease"},
 		{name: "data directory without a name", args: []string{"--data-dir", ""}, says: "--data-dir is empty"},
 		{name: "unknown flag", args: []string{"--liste", "localhost:1"}, says: "unknown flag --liste"},

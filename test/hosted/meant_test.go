@@ -1,0 +1,74 @@
+package hosted
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/server"
+)
+
+// subject is whom the ID token beside others is about.
+func subject(t *testing.T, tokens map[string]any) string {
+	t.Helper()
+	payload, err := base64.RawURLEncoding.DecodeString(strings.Split(tokens["id_token"].(string), ".")[1])
+	must(t, err)
+	var claims struct{ Sub string }
+	must(t, json.Unmarshal(payload, &claims))
+	return claims.Sub
+}
+
+func TestOnlyThePersonThatAnApplicationMeansGetsThrough(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, ann, shop := w.person(w.org, true), w.person(w.org, true), w.application("Shop")
+	here, there := w.signedIn(jo), w.signedIn(ann)
+	hint := here.authorize(shop).tokens(shop)["id_token"].(string)
+	meant := func(b *browser, more ...string) *page {
+		return b.authorize(shop, append(more, "id_token_hint", hint)...)
+	}
+	refused := func(p *page, what string) {
+		t.Helper()
+		if got := p.arrival(callback); got.Get("error") != "login_required" {
+			t.Errorf("%s: got %v", what, got)
+		}
+	}
+	both := w.signedIn(jo, ann)
+	if got := subject(t, meant(both).tokens(shop)); got != jo.id {
+		t.Errorf("of two accounts, %s was taken", got)
+	}
+	if got := subject(t, meant(both, "prompt", "none").tokens(shop)); got != jo.id {
+		t.Errorf("of two accounts, %s was taken without asking", got)
+	}
+	refused(meant(there, "prompt", "none"), "silently, with somebody else there")
+	refused(meant(w.browser(), "prompt", "none"), "silently, with nobody there")
+	refused(meant(there).shows(200, "loginName").signIn(ann.name, password), "somebody else who signs in")
+	if got := subject(t, meant(there).signIn(jo.name, password).tokens(shop)); got != jo.id {
+		t.Errorf("after a sign-in, %s was taken", got)
+	}
+	// What cannot be read says nothing, but nobody gets through by it unasked.
+	other := w.application("Other")
+	refused(here.authorize(other, "id_token_hint", hint, "prompt", "none"), "an ID token of another application")
+	refused(here.authorize(shop, "id_token_hint", "nonsense", "prompt", "none"), "no ID token at all")
+	here.authorize(shop, "id_token_hint", "nonsense").tokens(shop)
+}
+
+func TestASignInThatHasToBeNewIsAskedForOnce(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, shop := w.person(w.org, true), w.application("Shop")
+	b := w.signedIn(jo)
+	b.authorize(shop, "max_age", "0").shows(200, "Confirm that it is you").post("password", password).tokens(shop)
+	w.browser().authorize(shop, "max_age", "0").signIn(jo.name, password).tokens(shop)
+	if got := b.authorize(shop, "max_age", "0", "prompt", "none").arrival(callback); got.Get("error") != "login_required" {
+		t.Errorf("got %v", got)
+	}
+}
+
+func TestAnApplicationThatAsksForNothingIsAllowedToo(t *testing.T) {
+	w := open(t, server.Config{})
+	shop := w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true })
+	b := w.signedIn(w.person(w.org, true))
+	b.authorize(shop, "scope", "").post("do", "allow").tokens(shop)
+	b.authorize(shop, "scope", "", "prompt", "none").tokens(shop) // it was asked for once
+}
