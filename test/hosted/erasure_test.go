@@ -209,7 +209,7 @@ func TestARemovedPersonIsNowhere(t *testing.T) {
 		root.call("DELETE", "/v1/users/"+gone.userID, nil)
 
 		list := written(append(gone.values, gone.address)...)
-		for place, content := range map[string][]byte{"the events": root.listed(), "the stream": root.streamed(gone.userID), "the webhook": hook.receive(gone.userID)} {
+		for place, content := range map[string][]byte{"the events": root.listed(), "the stream": root.streamed(gone.userID), "the webhook": hook.receive(gone.userID, stays.word)} {
 			stays.wouldFind(t, content)
 			holdsNone(t, place, content, list)
 		}
@@ -340,22 +340,22 @@ func (c caller) listen() *listener {
 	return l
 }
 
-// receive switches the webhook on, and gives what it sends up to the end of a user.
-func (l *listener) receive(userID string) []byte {
+// receive switches the webhook on, and gives what it sends until it has told of the end of a user, and something with a word: those are of
+// different objects, and come in any order.
+func (l *listener) receive(userID, word string) []byte {
 	l.t.Helper()
 	l.call("POST", "/v1/webhooks/"+l.id+"/_reactivate", nil)
 	var all bytes.Buffer
-	for {
+	for ended, said := false, false; !ended || !said; {
 		select {
 		case body := <-l.sent:
 			all.Write(body)
-			if isEndOf(body, userID) {
-				return all.Bytes()
-			}
+			ended, said = ended || isEndOf(body, userID), said || bytes.Contains(body, []byte(word))
 		case <-time.After(time.Minute):
-			l.t.Fatal("the webhook does not tell of the end of the user")
+			l.t.Fatalf("the webhook does not tell of both: the end of the user %v, %s %v", ended, word, said)
 		}
 	}
+	return all.Bytes()
 }
 
 // searchSQLite looks into the files of a running database, and into a backup of it.
