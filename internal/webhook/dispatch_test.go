@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -130,8 +131,8 @@ func TestEventsOfAnObjectComeInOrderWhateverFails(t *testing.T) {
 			return dice.IntN(10) == 0
 		}
 		r.Config.ErrorLog = quiet
-		w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
-		stop := w.dispatch(w.hooks)
+		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
+		w.dispatch(w.hooks)
 		var want []string
 		var ids []string
 		for i := range 12 {
@@ -153,13 +154,13 @@ func TestEventsOfAnObjectComeInOrderWhateverFails(t *testing.T) {
 			}
 			return len(got) == len(want)
 		})
+		comesTrue(t, "nothing is put aside any more", func() bool {
+			w.clock.advance(2 * time.Second) // what came without its answer is tried again
+			_, left, err := asides(t.Context(), w.hooks.Store, hook, "", 1)
+			must(t, err)
+			return len(left) == 0
+		})
 		r.inOrder()
-		stop()
-		_, left, err := asides(t.Context(), w.hooks.Store, "", "", 10)
-		must(t, err)
-		if len(left) > 0 {
-			t.Errorf("%d objects are still put aside", len(left))
-		}
 	})
 }
 
@@ -528,6 +529,42 @@ func TestANodeThatLostItsTurnStops(t *testing.T) {
 			t.Errorf("the other's note is gone: %s", row.Value)
 		}
 	})
+}
+
+// slowLog takes its time for every page of the log that a worker reads.
+type slowLog struct {
+	event.Log
+	before func() // each page
+}
+
+func (s slowLog) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
+	if limit == page {
+		s.before()
+	}
+	return s.Log.Events(ctx, after, limit)
+}
+
+// Or another node would begin with the same, and another after it: none would ever come to the end.
+func TestALongWayThroughTheLogKeepsItsLease(t *testing.T) {
+	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	r := newReceiver(t)
+	hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.added.v1"} })
+	var ids []string
+	for i := range 100 {
+		ids = append(ids, fmt.Sprintf("app_b%02d", i))
+	}
+	w.happen("org_b", 3*maxPages*page/len(ids), ids...) // another organization's, so nothing to send
+	w.happen("org_a", 1, "app_1")
+	w.hooks.Store = slowLog{w.hooks.Store, func() {
+		w.clock.advance(defaultLease / (2*maxPages + 1))
+		row, err := w.hooks.Store.Row(t.Context(), progressRow(hook))
+		var p progress
+		if err != nil || row == nil || json.Unmarshal(row.Value, &p) != nil || p.Until <= event.Micros(w.clock.read()) {
+			t.Errorf("the lease is over while the log is read: %+v at %s, %v", p, w.clock.read(), err)
+		}
+	}}
+	w.dispatch(w.hooks)
+	r.has("app_1.1")
 }
 
 func TestWithTooMuchPutAsideAWebhookWaits(t *testing.T) {

@@ -20,6 +20,7 @@ const (
 	saveAfter = 64                     // messages between two notes of how far it has come, while there is more to do
 	saveTime  = 500 * time.Millisecond // or so long
 	readAhead = 20                     // events of an object that was put aside
+	maxPages  = 10                     // of the log read at a stretch: meanwhile answers wait, and the lease runs
 )
 
 // pauses between the tries of an event, in first pauses: with 5 seconds these are 5 s, 30 s, 2, 10 and 30 minutes, 1, 2, 4 and 8
@@ -253,11 +254,15 @@ func (w *worker) reload(ctx context.Context) error {
 	return nil
 }
 
-// read hands out the next events of the log, as long as there is room for what may fail.
+// read hands out the next events of the log, as long as there is room for what may fail. On a long way it comes back after each part.
 func (w *worker) read(ctx context.Context) error {
 	w.warnFull()
 	u := w.known.Load()
-	for len(w.window) < maxWindow && len(w.asides)+len(w.lanes) < maxAside {
+	for pages := 0; len(w.window) < maxWindow && len(w.asides)+len(w.lanes) < maxAside; pages++ {
+		if pages == maxPages {
+			w.wakeUp()
+			return nil
+		}
 		events, err := w.d.events(ctx, w.scanned, page)
 		if err != nil {
 			return err
@@ -305,7 +310,7 @@ func (w *worker) most() int {
 	return perWebhook
 }
 
-// free tells whether another message may be sent. Shortly before the lease is over none is: another node may begin.
+// free tells whether another message may be sent. When the lease is over none is: another node may have begun.
 func (w *worker) free() bool {
 	now := w.now()
 	return w.onWay < w.most() && now >= w.waitTil && now < w.state.Until
