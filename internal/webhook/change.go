@@ -316,15 +316,9 @@ func (w *Webhooks) change(ctx context.Context, c change, decide func(*event.Tx, 
 
 // progress is what a webhook's row on the shelf Followers holds.
 type progress struct {
-	Position int64  `json:"position"`         // up to here everything was sent, or is put aside
-	Begins   bool   `json:"begins,omitempty"` // what comes before the webhook's own first event is not meant
-	Node     string `json:"node,omitempty"`   // whose turn it is
-	Until    int64  `json:"until,omitempty"`
-}
-
-// isAnothers tells whether it is the turn of another node.
-func (p *progress) isAnothers(node string, now int64) bool {
-	return p.Node != "" && p.Node != node && now < p.Until
+	Position int64 `json:"position"`         // up to here everything was sent, or is put aside
+	Begins   bool  `json:"begins,omitempty"` // what comes before the webhook's own first event is not meant
+	event.Lease
 }
 
 func progressRow(id string) event.RowKey {

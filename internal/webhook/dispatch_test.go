@@ -452,7 +452,7 @@ func TestANodeThatDiedIsFollowedWhenItsLeaseIsOver(t *testing.T) {
 		r := newReceiver(t)
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Rows: []event.RowKey{progressRow(hook)}, Decide: func(tx *event.Tx) error {
-			return putProgress(tx, hook, progress{Position: 0, Begins: true, Node: "nod_dead", Until: tx.Now() + defaultLease.Microseconds()})
+			return putProgress(tx, hook, progress{Begins: true, Lease: event.Lease{Node: "nod_dead", Until: tx.Now() + defaultLease.Microseconds()}})
 		}}))
 		w.happen("org_a", 1, "app_1")
 		w.dispatch(w.hooks)
@@ -514,7 +514,7 @@ func TestANodeThatLostItsTurnStops(t *testing.T) {
 		w.happen("org_a", 1, "app_1")
 		r.has("app_1.1")
 		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Rows: []event.RowKey{progressRow(hook)}, Decide: func(tx *event.Tx) error {
-			return putProgress(tx, hook, progress{Position: 1 << 40, Node: "nod_other", Until: tx.Now() + 10*defaultLease.Microseconds()})
+			return putProgress(tx, hook, progress{Position: 1 << 40, Lease: event.Lease{Node: "nod_other", Until: tx.Now() + 10*defaultLease.Microseconds()}})
 		}}))
 		w.clock.advance(defaultLease)
 		w.happen("org_a", 1, "app_1")

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -31,7 +30,7 @@ var pauses = []int{1, 6, 24, 120, 360, 720, 1440, 2880, 5760}
 type worker struct {
 	d       *Dispatcher
 	id      string
-	node    string
+	turn    event.Turn[progress, *progress]
 	wake    chan struct{}
 	changed atomic.Bool // set by the dispatcher: the webhook, or what it has put aside, is to be read again
 	cancel  context.CancelFunc
@@ -77,7 +76,8 @@ type result struct {
 }
 
 func newWorker(d *Dispatcher, id string) *worker {
-	w := &worker{d: d, id: id, node: event.NewID("nod"), wake: make(chan struct{}, 1), done: make(chan struct{}), results: make(chan result, perWebhook)}
+	w := &worker{d: d, id: id, wake: make(chan struct{}, 1), done: make(chan struct{}), results: make(chan result, perWebhook),
+		turn: event.Turn[progress, *progress]{Store: d.Webhooks.Store, Row: progressRow(id), Node: event.NewID("nod"), Life: d.Lease}}
 	w.reset()
 	return w
 }
@@ -168,21 +168,14 @@ func (w *worker) take(ctx context.Context) error {
 	if w.now() < w.lookAt {
 		return nil
 	}
-	store, key := w.d.Webhooks.Store, progressRow(w.id)
-	row, err := store.Row(ctx, key)
+	now := w.now()
+	until, err := w.turn.Look(ctx, now)
 	if err != nil {
 		return err
 	}
-	w.lookAt = w.now() + (w.d.Lease / 6).Microseconds() // a node that stops gives its turn away before its time is over
-	var p progress
-	if row == nil {
-		return nil
-	}
-	if err := json.Unmarshal(row.Value, &p); err != nil {
-		return fmt.Errorf("the row of webhook %s: %w", w.id, err)
-	}
-	if p.isAnothers(w.node, w.now()) {
-		w.lookAt = min(w.lookAt, p.Until)
+	w.lookAt = now + (w.d.Lease / 6).Microseconds() // a node that stops gives its turn away before its time is over
+	if until != 0 {
+		w.lookAt = min(w.lookAt, until)
 		return nil
 	}
 	u, err := w.d.Webhooks.use(ctx, w.id, nil)
@@ -193,27 +186,11 @@ func (w *worker) take(ctx context.Context) error {
 		return err
 	}
 	w.known.Store(u)
-	taken := false
-	err = store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
-		taken = false
-		row, err := tx.Row(key)
-		if err != nil || row == nil {
-			return err
-		}
-		p = progress{}
-		if err := json.Unmarshal(row.Value, &p); err != nil {
-			return err
-		}
-		if p.isAnothers(w.node, tx.Now()) {
-			return nil
-		}
-		taken, p.Node, p.Until = true, w.node, tx.Now()+w.d.Lease.Microseconds()
-		return putProgress(tx, w.id, p)
-	}})
-	if err != nil || !taken {
+	p, err := w.turn.Take(ctx)
+	if err != nil || p == nil {
 		return err
 	}
-	return w.load(ctx, p)
+	return w.load(ctx, *p)
 }
 
 // load reads what the node before has left.
@@ -507,7 +484,7 @@ func (w *worker) judge(r *result) {
 
 // save notes what has been done, and renews the lease or gives it away. Where another node has taken over, this one stops.
 func (w *worker) save(ctx context.Context, release bool) error {
-	next := progress{Position: w.scanned, Begins: w.state.Begins, Node: w.node}
+	next := progress{Position: w.scanned, Begins: w.state.Begins}
 	if len(w.window) > 0 {
 		next.Position = w.window[0].event.Position - 1
 	}
@@ -532,34 +509,22 @@ func (w *worker) save(ctx context.Context, release bool) error {
 		}
 		put = append(put, event.Row{RowKey: historyRow(w.id), Value: value})
 	}
-	key := progressRow(w.id)
-	lost := false
-	err := w.d.Webhooks.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
-		lost = true
-		row, err := tx.Row(key)
-		if err != nil || row == nil {
-			return err
-		}
-		var p progress
-		if err := json.Unmarshal(row.Value, &p); err != nil || p.Node != w.node {
-			return err
-		}
-		lost, next.Until = false, tx.Now()+w.d.Lease.Microseconds()
-		if release {
-			next.Node, next.Until = "", 0
-		}
+	note := w.turn.Keep
+	if release {
+		note = w.turn.Leave
+	}
+	kept, err := note(ctx, &next, func(tx *event.Tx) {
 		for _, r := range put {
 			tx.PutRow(r)
 		}
 		for _, k := range drop {
 			tx.DropRow(k)
 		}
-		return putProgress(tx, w.id, next)
-	}})
+	})
 	if err != nil {
 		return err
 	}
-	if lost {
+	if !kept {
 		w.lose()
 		return nil
 	}
