@@ -29,6 +29,7 @@ const (
 type Dispatcher struct {
 	Webhooks *Webhooks
 	Log      *slog.Logger
+	Metrics  *Metrics
 	// Lease is how long a node that has died keeps others from its webhooks; zero: 30 seconds.
 	Lease time.Duration
 	// FirstPause is how long an event that has failed waits for its second try; the other pauses follow from it, see pauses. Zero: 5 seconds.

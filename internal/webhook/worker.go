@@ -49,6 +49,7 @@ type worker struct {
 	lanes   map[string][]*pending // of each object, in order; the first may be on its way
 	ready   []string              // objects whose first event can be sent
 	asides  map[string]*aside
+	counted map[bool]int    // of them, in the metrics
 	nextTry int64           // none of them is due before that
 	dirty   map[string]bool // objects whose rows are to be written, or dropped where they are no longer aside
 	history history
@@ -87,8 +88,12 @@ func (w *worker) reset() {
 	w.holds, w.state, w.scanned, w.window, w.ready = false, progress{}, 0, nil, nil
 	w.lanes, w.asides, w.dirty = map[string][]*pending{}, map[string]*aside{}, map[string]bool{}
 	w.nextTry, w.history, w.unsaved, w.bad = 0, history{}, 0, 0
+	w.count()
 	w.sending, w.stopSending = context.WithCancel(context.Background())
 }
+
+// count shows what is put aside in the metrics.
+func (w *worker) count() { w.counted = w.d.Metrics.put(w.asides, w.counted) }
 
 func (w *worker) wakeUp() {
 	select {
@@ -206,6 +211,7 @@ func (w *worker) load(ctx context.Context, p progress) error {
 		w.asides[objects[i]] = a
 	}
 	w.holds, w.state, w.scanned, w.savedAt = true, p, p.Position, w.now()
+	w.count()
 	return nil
 }
 
@@ -401,6 +407,7 @@ func (w *worker) settle(ctx context.Context, r result) {
 	if r.err == nil {
 		w.unsaved++
 		w.judge(&r)
+		w.d.Metrics.sent(r.Problem == "")
 		w.history.add(Attempt{EventID: journal.IDOf(objectID, r.event.Sequence), Type: r.event.Type, Time: w.now(), Took: r.Took.Microseconds(), Try: r.try, Status: r.Status, Problem: r.Problem})
 	}
 	if r.err != nil || r.gone {
@@ -530,6 +537,7 @@ func (w *worker) save(ctx context.Context, release bool) error {
 	}
 	w.state, w.unsaved, w.savedAt = next, 0, w.now()
 	clear(w.dirty)
+	w.count()
 	return nil
 }
 
@@ -548,6 +556,7 @@ func (w *worker) stop() {
 	if !w.holds {
 		return
 	}
+	defer w.reset() // what waits, waits elsewhere
 	ctx, cancel := context.WithTimeout(context.Background(), 2*stopTime)
 	defer cancel()
 	patience := time.NewTimer(stopTime)
