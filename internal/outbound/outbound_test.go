@@ -274,6 +274,15 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 		"as large as may be":        {func(w http.ResponseWriter, r *http.Request) { flood(w, r, limit) }, "?chunked", nil},
 		"too large":                 {func(w http.ResponseWriter, r *http.Request) { flood(w, r, limit+100) }, "", ErrFailed},
 		"too large, piece by piece": {func(w http.ResponseWriter, r *http.Request) { flood(w, r, 100*limit) }, "?chunked", ErrFailed},
+		"too large, and without an end": {func(w http.ResponseWriter, r *http.Request) {
+			flood(w, r, limit+100)
+			<-r.Context().Done()
+		}, "?chunked", ErrFailed},
+		"too large as it says itself": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000000")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, "", ErrFailed},
 		"compressed": {func(w http.ResponseWriter, _ *http.Request) {
 			var bomb bytes.Buffer
 			z := gzip.NewWriter(&bomb)
@@ -305,7 +314,7 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, c.want) {
+			if !errors.Is(err, c.want) || errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("got %v", err)
 			}
 			if e, _ := errors.AsType[*errs.Error](err); strings.Contains(err.Error(), "secret") || e.Message != c.want.(*errs.Error).Message {
