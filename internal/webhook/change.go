@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -284,34 +283,17 @@ type change struct {
 
 // change records a fact, where decide gives one. What decide does to rows counts only if it is not refused.
 func (w *Webhooks) change(ctx context.Context, c change, decide func(*event.Tx, *Webhook) (event.Fact[Webhook], error)) (event.Details, error) {
-	var details event.Details
-	err := w.Store.Do(ctx, event.Command{
-		Origin: c.permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(c.id)},
-		Rows:   slices.Clone(c.rows),
-		Decide: func(tx *event.Tx) error {
-			o, err := Kind.Get(tx, c.id)
-			if err != nil {
-				return err
+	reach := func(o *event.Object[Webhook]) (*event.Object[Webhook], error) {
+		return reachable(o, c.permit, access.WebhookWrite)
+	}
+	return Kind.Change(ctx, w.Store, event.Change[Webhook]{Origin: c.permit.Origin(), ID: c.id, Match: c.match, Rows: c.rows, Reach: reach},
+		func(tx *event.Tx, o *Webhook) ([]event.Fact[Webhook], error) {
+			fact, err := decide(tx, o)
+			if err != nil || fact == nil {
+				return nil, err
 			}
-			if o, err = reachable(o, c.permit, access.WebhookWrite); err != nil {
-				return err
-			}
-			fact, err := decide(tx, &o.State)
-			if err != nil {
-				return err
-			}
-			if err := c.match.Check(o.Sequence); err != nil {
-				return err
-			}
-			if fact != nil {
-				err = o.Append(fact)
-			}
-			details = o.Details()
-			return err
-		},
-	})
-	return details, err
+			return []event.Fact[Webhook]{fact}, nil
+		})
 }
 
 // progress is what a webhook's row on the shelf Followers holds.
