@@ -136,14 +136,6 @@ func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, 
 		key := syntax.NameKey(*m.Name)
 		m.NameKey = &key
 	}
-	if m.URL != nil {
-		if problem := urlProblem(*m.URL); problem != "" {
-			return event.Details{}, errs.Invalid(errs.Violation{Field: "url", Message: problem})
-		}
-		if err := w.callable(*m.URL); err != nil {
-			return event.Details{}, err
-		}
-	}
 	if wanted := (Settings{}); m.AllOrganizations != nil || m.OrganizationIDs != nil {
 		event.Set(&wanted.AllOrganizations, m.AllOrganizations)
 		event.Set(&wanted.OrganizationIDs, m.OrganizationIDs)
@@ -156,6 +148,11 @@ func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, 
 		m.Apply(&to)
 		if wrong := to.Violations(); len(wrong) > 0 {
 			return nil, errs.Invalid(wrong...)
+		}
+		if m.URL != nil {
+			if err := w.callable(*m.URL); err != nil {
+				return nil, err
+			}
 		}
 		return difference(o, &to), nil
 	})
@@ -219,10 +216,10 @@ func (w *Webhooks) Remove(ctx context.Context, permit access.Permit, id string, 
 		dropRows(tx, id)
 		return WasRemoved{}, nil
 	})
-	if err != nil {
-		return details, err
+	if err == nil {
+		_ = Clear(ctx, w.Store, id) // where it fails, the dispatchers do it
 	}
-	return details, Clear(ctx, w.Store, id)
+	return details, err
 }
 
 // End is Remove inside a command that declared the webhook for writing. Clear comes afterwards.

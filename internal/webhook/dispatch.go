@@ -181,6 +181,9 @@ func (d *Dispatcher) look(ctx context.Context, id string) error {
 			return err
 		}
 		if o == nil || o.State.State == Removed {
+			if err := Clear(ctx, d.Webhooks.Store, id); err != nil {
+				return err
+			}
 			delete(d.orgs, id)
 			delete(d.ending, id)
 		}

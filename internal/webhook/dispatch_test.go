@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/org"
@@ -383,6 +384,36 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// brokenRows cannot list rows.
+type brokenRows struct{ event.Log }
+
+func (brokenRows) RowsOf(context.Context, event.Shelf, string, string, int) ([]event.Row, error) {
+	return nil, errs.New(errs.Unavailable, event.StorageAway, "the database is away")
+}
+
+// Whoever removes a webhook may leave, or lose the database, right after.
+func TestWhatARemovedWebhookLeavesIsClearedAwayAfterwards(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newWorld(t, db)
+		r := newReceiver(t)
+		r.says(status(500))
+		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
+		w.dispatch(w.hooks)
+		w.happen("org_a", 1, "app_1")
+		left := func() int {
+			rows, err := w.hooks.Store.RowsOf(t.Context(), event.Deliveries, hook, "", 10)
+			must(t, err)
+			return len(rows)
+		}
+		comesTrue(t, "something is put aside", func() bool { return left() > 0 })
+		broken := *w.hooks
+		broken.Store = brokenRows{w.hooks.Store}
+		_, err := broken.Remove(t.Context(), w.owner("org_a"), hook, event.IfMatch{})
+		must(t, err)
+		comesTrue(t, "nothing is left", func() bool { return left() == 0 })
+	})
 }
 
 func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
