@@ -136,10 +136,12 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"a user":                               "https://me@example.com:" + port,
 		"nothing":                              "",
 		"no URL":                               "https://exa mple.com/\x7f",
+		"a user with a password":               "https://me:secret@example.com:" + port,
+		"one in what is no URL":                "https://me:secret@exa mple.com/",
 		"too long":                             s.at("example.com", "/"+strings.Repeat("a", maxURL)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := c.Get(t.Context(), address, 100); !errors.Is(err, ErrRefused) {
+			if _, err := c.Get(t.Context(), address, 100); !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("GET: %v", err)
 			}
 			if _, err := c.Post(t.Context(), address, "text/plain", nil, 100); !errors.Is(err, ErrRefused) {
