@@ -81,7 +81,7 @@ func TestPersonalDataIsSentWhereThatIsWantedUntilItIsErased(t *testing.T) {
 		if text := string(without.messages()[0].body); strings.Contains(text, "Ada") || !strings.HasSuffix(text, `"erased":false}}`) {
 			t.Errorf("personal data that nobody asked for: %s", text)
 		}
-		comesTrue(t, "it has failed", func() bool { return with.came() == 1 })
+		w.isPutAside(hook)
 		record, err := w.hooks.Store.Record(t.Context(), user.Kind.Ref("usr_1"))
 		must(t, err)
 		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Decide: func(tx *event.Tx) error {
@@ -200,6 +200,8 @@ func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T
 		if got := failures(false); got != nil {
 			t.Errorf("failed for good already: %+v", got)
 		}
+		_, _, early := w.hooks.Replay(t.Context(), me, hook, "app_1.2", event.IfMatch{})
+		refused(t, early, ErrEventNotFailed)
 		tries := 0
 		comesTrue(t, "both have failed for good", func() bool {
 			before := failures(true)
@@ -354,7 +356,7 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 				r.has("app_1.1")
 				r.says(status(500))
 				w.happen("org_a", 1, "app_2")
-				comesTrue(t, "something is put aside", func() bool { return r.came() == 2 })
+				w.isPutAside(hook)
 				r.says(nil)
 
 				// Nobody has told the dispatcher when the next events are written: each message is looked at before it goes.
@@ -402,17 +404,16 @@ func TestWhatARemovedWebhookLeavesIsClearedAwayAfterwards(t *testing.T) {
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		w.dispatch(w.hooks)
 		w.happen("org_a", 1, "app_1")
-		left := func() int {
-			rows, err := w.hooks.Store.RowsOf(t.Context(), event.Deliveries, hook, "", 10)
-			must(t, err)
-			return len(rows)
-		}
-		comesTrue(t, "something is put aside", func() bool { return left() > 0 })
+		w.isPutAside(hook)
 		broken := *w.hooks
 		broken.Store = brokenRows{w.hooks.Store}
 		_, err := broken.Remove(t.Context(), w.owner("org_a"), hook, event.IfMatch{})
 		must(t, err)
-		comesTrue(t, "nothing is left", func() bool { return left() == 0 })
+		comesTrue(t, "nothing is left", func() bool {
+			rows, err := w.hooks.Store.RowsOf(t.Context(), event.Deliveries, hook, "", 10)
+			must(t, err)
+			return len(rows) == 0
+		})
 	})
 }
 
