@@ -40,5 +40,8 @@ func (k *Objects[S]) Change(ctx context.Context, s Store, c Change[S], decide fu
 			return err
 		},
 	})
-	return details, err
+	if err != nil { // where ctx has ended, it may still be decided at this moment
+		return Details{}, err
+	}
+	return details, nil
 }

@@ -65,6 +65,7 @@ func (t *Turn[P, D]) Leave(ctx context.Context, document D, also ...func(*Tx)) (
 }
 
 func (t *Turn[P, D]) note(ctx context.Context, document D, lease func(*Tx) Lease, also []func(*Tx)) (kept bool, err error) {
+	next := *document // a command that ctx ends may still be decided, while the caller goes on
 	noted, err := t.write(ctx, func(tx *Tx, stored D) D {
 		if stored.lease().Node != t.Node {
 			return nil
@@ -72,7 +73,7 @@ func (t *Turn[P, D]) note(ctx context.Context, document D, lease func(*Tx) Lease
 		for _, write := range also {
 			write(tx)
 		}
-		*stored = *document
+		*stored = next
 		*stored.lease() = lease(tx)
 		return stored
 	})
@@ -102,8 +103,9 @@ func (t *Turn[P, D]) read(row *Row) (D, error) {
 }
 
 // write replaces the document by what decide makes of it, and gives that; nil where decide does, or there is no row.
-func (t *Turn[P, D]) write(ctx context.Context, decide func(*Tx, D) D) (written D, err error) {
-	err = t.Store.Do(ctx, Command{Origin: Origin{Actor: System}, Rows: []RowKey{t.Row}, Decide: func(tx *Tx) error {
+func (t *Turn[P, D]) write(ctx context.Context, decide func(*Tx, D) D) (D, error) {
+	var written D
+	err := t.Store.Do(ctx, Command{Origin: Origin{Actor: System}, Rows: []RowKey{t.Row}, Decide: func(tx *Tx) error {
 		written = nil
 		row, err := tx.Row(t.Row)
 		if err != nil || row == nil {
