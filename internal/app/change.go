@@ -165,30 +165,6 @@ func (c change) do(ctx context.Context, s event.Store, decide func(*event.Tx, *A
 
 // doAll is do for several facts.
 func (c change) doAll(ctx context.Context, s event.Store, decide func(*event.Tx, *App) ([]event.Fact[App], error)) (event.Details, error) {
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: c.permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(c.id)},
-		Rows:   c.rows,
-		Decide: func(tx *event.Tx) error {
-			a, err := Kind.Get(tx, c.id)
-			if err != nil {
-				return err
-			}
-			if a, err = reachable(a, c.permit); err != nil {
-				return err
-			}
-			facts, err := decide(tx, &a.State)
-			if err != nil {
-				return err
-			}
-			if err := c.match.Check(a.Sequence); err != nil {
-				return err
-			}
-			err = a.Append(facts...)
-			details = a.Details()
-			return err
-		},
-	})
-	return details, err
+	reach := func(a *event.Object[App]) (*event.Object[App], error) { return reachable(a, c.permit) }
+	return Kind.Change(ctx, s, event.Change[App]{Origin: c.permit.Origin(), ID: c.id, Match: c.match, Rows: c.rows, Reach: reach}, decide)
 }

@@ -71,9 +71,9 @@ func difference(old, to *App) SettingsChanged {
 		Name:                 event.Changed(old.Name, to.Name),
 		NameKey:              event.Changed(old.NameKey, to.NameKey),
 		AuthMethod:           event.Changed(old.AuthMethod, to.AuthMethod),
-		GrantTypes:           changedList(old.GrantTypes, to.GrantTypes),
-		RedirectURIs:         changedList(old.RedirectURIs, to.RedirectURIs),
-		PostLogoutURIs:       changedList(old.PostLogoutURIs, to.PostLogoutURIs),
+		GrantTypes:           event.ChangedList(old.GrantTypes, to.GrantTypes),
+		RedirectURIs:         event.ChangedList(old.RedirectURIs, to.RedirectURIs),
+		PostLogoutURIs:       event.ChangedList(old.PostLogoutURIs, to.PostLogoutURIs),
 		BackChannelLogoutURI: event.Changed(old.BackChannelLogoutURI, to.BackChannelLogoutURI),
 		KeySetURI:            event.Changed(old.KeySetURI, to.KeySetURI),
 		TokenFormat:          event.Changed(old.TokenFormat, to.TokenFormat),
@@ -83,14 +83,6 @@ func difference(old, to *App) SettingsChanged {
 		ConsentRequired:      event.Changed(old.ConsentRequired, to.ConsentRequired),
 		AllOrganizations:     event.Changed(old.AllOrganizations, to.AllOrganizations),
 	}
-}
-
-func changedList[T comparable](old, to []T) *[]T {
-	if slices.Equal(old, to) {
-		return nil
-	}
-	list := append([]T{}, to...) // none is an empty list: null would read as no change
-	return &list
 }
 
 // SecretSet records that the application got a new secret. The hash itself is a secret, not a fact.

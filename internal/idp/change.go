@@ -180,29 +180,6 @@ func facts(f ...event.Fact[Provider]) []event.Fact[Provider] { return f }
 // change records facts about a provider the permit reaches. What decide does to rows counts only if it is not refused.
 func change(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
 	decide func(*event.Tx, *Provider) ([]event.Fact[Provider], error)) (event.Details, error) {
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(id)},
-		Decide: func(tx *event.Tx) error {
-			p, err := Kind.Get(tx, id)
-			if err != nil {
-				return err
-			}
-			if p, err = reachable(p, permit); err != nil {
-				return err
-			}
-			found, err := decide(tx, &p.State)
-			if err != nil {
-				return err
-			}
-			if err := match.Check(p.Sequence); err != nil {
-				return err
-			}
-			err = p.Append(found...)
-			details = p.Details()
-			return err
-		},
-	})
-	return details, err
+	reach := func(p *event.Object[Provider]) (*event.Object[Provider], error) { return reachable(p, permit) }
+	return Kind.Change(ctx, s, event.Change[Provider]{Origin: permit.Origin(), ID: id, Match: match, Reach: reach}, decide)
 }

@@ -59,8 +59,7 @@ type Runner struct {
 type progress struct {
 	Position int64  `json:"position"`       // up to here everything was handled, or is held
 	Held     []held `json:"held,omitempty"` // what failed, to be tried again
-	Node     string `json:"node,omitempty"` // whose turn it is
-	Until    int64  `json:"until,omitempty"`
+	event.Lease
 }
 
 // held is an event that is put aside.
@@ -79,28 +78,22 @@ func (r *Runner) Begin(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		err = r.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{rowOf(f.Name)}, Decide: func(tx *event.Tx) error {
+		err = r.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{rowOf(f.Name)}, Decide: func(tx *event.Tx) error {
 			row, err := tx.Row(rowOf(f.Name))
 			if err != nil || row != nil {
 				return err
 			}
-			return put(tx, f.Name, progress{Position: end})
+			value, err := json.Marshal(progress{Position: end})
+			if err != nil {
+				return err
+			}
+			tx.PutRow(event.Row{RowKey: rowOf(f.Name), Value: value})
+			return nil
 		}})
 		if err != nil {
 			return err
 		}
 	}
-	return nil
-}
-
-var system = event.Origin{Actor: event.System}
-
-func put(tx *event.Tx, name string, p progress) error {
-	value, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	tx.PutRow(event.Row{RowKey: rowOf(name), Value: value})
 	return nil
 }
 
@@ -114,14 +107,14 @@ func (r *Runner) Run(ctx context.Context) {
 }
 
 func (r *Runner) worker(f Follower) *worker {
-	return &worker{Follower: f, runner: r, node: event.NewID("nod")}
+	return &worker{Follower: f, runner: r, turn: event.Turn[progress, *progress]{Store: r.Store, Row: rowOf(f.Name), Node: event.NewID("nod"), Life: leaseLife}}
 }
 
 // worker is one follower on one node.
 type worker struct {
 	Follower
 	runner *Runner
-	node   string
+	turn   event.Turn[progress, *progress]
 
 	holds   bool     // as far as this node knows, it is its turn
 	state   progress // while it holds: what has been done, noted or not
@@ -197,94 +190,33 @@ func (w *worker) work(ctx context.Context) error {
 
 // take makes it this node's turn, unless it is another's.
 func (w *worker) take(ctx context.Context) error {
-	key := rowOf(w.Name)
-	row, err := w.runner.Store.Row(ctx, key)
-	if err != nil || row == nil {
+	if until, err := w.turn.Look(ctx, w.now()); err != nil || until != 0 {
 		return err
 	}
-	var p progress
-	if err := json.Unmarshal(row.Value, &p); err != nil {
-		return fmt.Errorf("the row of the follower %s: %w", w.Name, err)
-	}
-	if p.Node != "" && w.now() < p.Until {
-		return nil // a look costs less than a command
-	}
-	var taken bool
-	err = w.runner.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
-		taken = false
-		row, err := tx.Row(key)
-		if err != nil || row == nil {
-			return err
-		}
-		p = progress{}
-		if err := json.Unmarshal(row.Value, &p); err != nil {
-			return err
-		}
-		if p.Node != "" && tx.Now() < p.Until {
-			return nil
-		}
-		taken, p.Node, p.Until = true, w.node, tx.Now()+leaseLife.Microseconds()
-		return put(tx, w.Name, p)
-	}})
-	if err == nil && taken {
-		w.holds, w.state, w.scanned = true, p, p.Position
+	p, err := w.turn.Take(ctx)
+	if p != nil {
+		w.holds, w.state, w.scanned = true, *p, p.Position
 	}
 	return err
 }
 
 // save notes what has been done and renews the lease. Where another node has taken over, this one stops.
 func (w *worker) save(ctx context.Context) error {
-	var lost bool
-	var until int64
-	key := rowOf(w.Name)
-	err := w.runner.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
-		lost = true
-		row, err := tx.Row(key)
-		if err != nil || row == nil {
-			return err
-		}
-		var p progress
-		if err := json.Unmarshal(row.Value, &p); err != nil {
-			return err
-		}
-		if p.Node != w.node {
-			return nil
-		}
-		lost, until = false, tx.Now()+leaseLife.Microseconds()
-		p = w.state
-		p.Until = until
-		return put(tx, w.Name, p)
-	}})
-	if err != nil {
-		return err
+	kept, err := w.turn.Keep(ctx, &w.state)
+	if err == nil {
+		w.holds = kept
 	}
-	w.state.Until = until
-	w.holds = !lost
-	return nil
+	return err
 }
 
-// release gives the turn away, for others not to wait for the end of the lease.
+// release gives the turn away.
 func (w *worker) release(ctx context.Context) {
 	if !w.holds {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
-	key := rowOf(w.Name)
-	err := w.runner.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
-		row, err := tx.Row(key)
-		if err != nil || row == nil {
-			return err
-		}
-		var p progress
-		if err := json.Unmarshal(row.Value, &p); err != nil || p.Node != w.node {
-			return err
-		}
-		p = w.state
-		p.Node, p.Until = "", 0
-		return put(tx, w.Name, p)
-	}})
-	if err != nil {
+	if _, err := w.turn.Leave(ctx, &w.state); err != nil {
 		w.runner.Log.Warn("following the log: another node goes on when the lease is over", "follower", w.Name, "error", err)
 	}
 	w.holds = false

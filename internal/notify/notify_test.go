@@ -308,6 +308,23 @@ func TestOneNodeWorksAtATimeAndAnotherGoesOnWhenItIsKilled(t *testing.T) {
 	})
 }
 
+// The database went away when it had taken the turn and before it could say so.
+func TestANodeThatDidNotHearThatItIsItsTurnDoesNotWaitForItself(t *testing.T) {
+	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
+		w := newWorld(db)
+		s := w.open(t)
+		saw := newSeen()
+		r := w.runner(s, saw.follower())
+		must(t, r.Begin(t.Context()))
+		worker := r.worker(r.Followers[0])
+		_, err := worker.turn.Take(t.Context())
+		must(t, err)
+		happen(t, s, "a")
+		must(t, worker.work(t.Context()))
+		saw.was(t, "a")
+	})
+}
+
 func TestTheLeaseIsRenewedBeforeWorkThatMayTakeLong(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := newWorld(db)

@@ -24,6 +24,8 @@ func TestOnlyAddressesOfThePublicInternetArePublic(t *testing.T) {
 		"benchmarks":                {[]string{"198.18.0.1", "198.19.255.255", "2001:2::1"}, false},
 		"documentation":             {[]string{"192.0.2.1", "198.51.100.1", "203.0.113.1", "2001:db8::1", "3fff::1"}, false},
 		"protocol assignments":      {[]string{"192.0.0.8", "192.88.99.1"}, false},
+		"answers for private ones":  {[]string{"192.31.196.1", "192.175.48.1", "2620:4f:8000::1"}, false},
+		"multicast tunnels":         {[]string{"192.52.193.1"}, false},
 		"6to4, whatever is inside":  {[]string{"2002:7f00:1::", "2002:808:808::"}, false},
 		"NAT64, whatever is inside": {[]string{"64:ff9b::7f00:1", "64:ff9b::808:808", "64:ff9b:1::1"}, false},
 		"Teredo":                    {[]string{"2001:0:4136:e378:8000:63bf:3fff:fdd2"}, false},

@@ -136,10 +136,12 @@ func TestAddressesThatAreRefused(t *testing.T) {
 		"a user":                               "https://me@example.com:" + port,
 		"nothing":                              "",
 		"no URL":                               "https://exa mple.com/\x7f",
+		"a user with a password":               "https://me:secret@example.com:" + port,
+		"one in what is no URL":                "https://me:secret@exa mple.com/",
 		"too long":                             s.at("example.com", "/"+strings.Repeat("a", maxURL)),
 	} {
 		t.Run(name, func(t *testing.T) {
-			if _, err := c.Get(t.Context(), address, 100); !errors.Is(err, ErrRefused) {
+			if _, err := c.Get(t.Context(), address, 100); !errors.Is(err, ErrRefused) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("GET: %v", err)
 			}
 			if _, err := c.Post(t.Context(), address, "text/plain", nil, 100); !errors.Is(err, ErrRefused) {
@@ -274,6 +276,15 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 		"as large as may be":        {func(w http.ResponseWriter, r *http.Request) { flood(w, r, limit) }, "?chunked", nil},
 		"too large":                 {func(w http.ResponseWriter, r *http.Request) { flood(w, r, limit+100) }, "", ErrFailed},
 		"too large, piece by piece": {func(w http.ResponseWriter, r *http.Request) { flood(w, r, 100*limit) }, "?chunked", ErrFailed},
+		"too large, and without an end": {func(w http.ResponseWriter, r *http.Request) {
+			flood(w, r, limit+100)
+			<-r.Context().Done()
+		}, "?chunked", ErrFailed},
+		"too large as it says itself": {func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Length", "1000000")
+			w.(http.Flusher).Flush()
+			<-r.Context().Done()
+		}, "", ErrFailed},
 		"compressed": {func(w http.ResponseWriter, _ *http.Request) {
 			var bomb bytes.Buffer
 			z := gzip.NewWriter(&bomb)
@@ -305,7 +316,7 @@ func TestAnswersThatAreNotTaken(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(err, c.want) {
+			if !errors.Is(err, c.want) || errors.Is(err, context.DeadlineExceeded) {
 				t.Fatalf("got %v", err)
 			}
 			if e, _ := errors.AsType[*errs.Error](err); strings.Contains(err.Error(), "secret") || e.Message != c.want.(*errs.Error).Message {

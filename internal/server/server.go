@@ -170,7 +170,11 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
+	counts, err := webhook.NewMetrics(s.metrics)
+	if err != nil {
+		return nil, err
+	}
+	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Metrics: counts, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
 	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
 	return s, nil
 }

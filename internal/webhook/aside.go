@@ -220,7 +220,10 @@ func (w *Webhooks) Replay(ctx context.Context, permit access.Permit, id, eventID
 		}
 		return Replayed{}, nil
 	})
-	return details, replayed, err
+	if err != nil {
+		return event.Details{}, 0, err
+	}
+	return details, replayed, nil
 }
 
 // Skip lets the events behind one that has failed be sent without it. Errors: ErrNotFound; ErrEventNotFailed; Aborted when match does not hold.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -137,14 +136,6 @@ func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, 
 		key := syntax.NameKey(*m.Name)
 		m.NameKey = &key
 	}
-	if m.URL != nil {
-		if problem := urlProblem(*m.URL); problem != "" {
-			return event.Details{}, errs.Invalid(errs.Violation{Field: "url", Message: problem})
-		}
-		if err := w.callable(*m.URL); err != nil {
-			return event.Details{}, err
-		}
-	}
 	if wanted := (Settings{}); m.AllOrganizations != nil || m.OrganizationIDs != nil {
 		event.Set(&wanted.AllOrganizations, m.AllOrganizations)
 		event.Set(&wanted.OrganizationIDs, m.OrganizationIDs)
@@ -157,6 +148,11 @@ func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, 
 		m.Apply(&to)
 		if wrong := to.Violations(); len(wrong) > 0 {
 			return nil, errs.Invalid(wrong...)
+		}
+		if m.URL != nil {
+			if err := w.callable(*m.URL); err != nil {
+				return nil, err
+			}
 		}
 		return difference(o, &to), nil
 	})
@@ -220,10 +216,10 @@ func (w *Webhooks) Remove(ctx context.Context, permit access.Permit, id string, 
 		dropRows(tx, id)
 		return WasRemoved{}, nil
 	})
-	if err != nil {
-		return details, err
+	if err == nil {
+		_ = Clear(ctx, w.Store, id) // where it fails, the dispatchers do it
 	}
-	return details, Clear(ctx, w.Store, id)
+	return details, err
 }
 
 // End is Remove inside a command that declared the webhook for writing. Clear comes afterwards.
@@ -284,47 +280,24 @@ type change struct {
 
 // change records a fact, where decide gives one. What decide does to rows counts only if it is not refused.
 func (w *Webhooks) change(ctx context.Context, c change, decide func(*event.Tx, *Webhook) (event.Fact[Webhook], error)) (event.Details, error) {
-	var details event.Details
-	err := w.Store.Do(ctx, event.Command{
-		Origin: c.permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(c.id)},
-		Rows:   slices.Clone(c.rows),
-		Decide: func(tx *event.Tx) error {
-			o, err := Kind.Get(tx, c.id)
-			if err != nil {
-				return err
+	reach := func(o *event.Object[Webhook]) (*event.Object[Webhook], error) {
+		return reachable(o, c.permit, access.WebhookWrite)
+	}
+	return Kind.Change(ctx, w.Store, event.Change[Webhook]{Origin: c.permit.Origin(), ID: c.id, Match: c.match, Rows: c.rows, Reach: reach},
+		func(tx *event.Tx, o *Webhook) ([]event.Fact[Webhook], error) {
+			fact, err := decide(tx, o)
+			if err != nil || fact == nil {
+				return nil, err
 			}
-			if o, err = reachable(o, c.permit, access.WebhookWrite); err != nil {
-				return err
-			}
-			fact, err := decide(tx, &o.State)
-			if err != nil {
-				return err
-			}
-			if err := c.match.Check(o.Sequence); err != nil {
-				return err
-			}
-			if fact != nil {
-				err = o.Append(fact)
-			}
-			details = o.Details()
-			return err
-		},
-	})
-	return details, err
+			return []event.Fact[Webhook]{fact}, nil
+		})
 }
 
 // progress is what a webhook's row on the shelf Followers holds.
 type progress struct {
-	Position int64  `json:"position"`         // up to here everything was sent, or is put aside
-	Begins   bool   `json:"begins,omitempty"` // what comes before the webhook's own first event is not meant
-	Node     string `json:"node,omitempty"`   // whose turn it is
-	Until    int64  `json:"until,omitempty"`
-}
-
-// isAnothers tells whether it is the turn of another node.
-func (p *progress) isAnothers(node string, now int64) bool {
-	return p.Node != "" && p.Node != node && now < p.Until
+	Position int64 `json:"position"`         // up to here everything was sent, or is put aside
+	Begins   bool  `json:"begins,omitempty"` // what comes before the webhook's own first event is not meant
+	event.Lease
 }
 
 func progressRow(id string) event.RowKey {

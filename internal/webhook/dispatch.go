@@ -29,6 +29,7 @@ const (
 type Dispatcher struct {
 	Webhooks *Webhooks
 	Log      *slog.Logger
+	Metrics  *Metrics
 	// Lease is how long a node that has died keeps others from its webhooks; zero: 30 seconds.
 	Lease time.Duration
 	// FirstPause is how long an event that has failed waits for its second try; the other pauses follow from it, see pauses. Zero: 5 seconds.
@@ -180,6 +181,9 @@ func (d *Dispatcher) look(ctx context.Context, id string) error {
 			return err
 		}
 		if o == nil || o.State.State == Removed {
+			if err := Clear(ctx, d.Webhooks.Store, id); err != nil {
+				return err
+			}
 			delete(d.orgs, id)
 			delete(d.ending, id)
 		}

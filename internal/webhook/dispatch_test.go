@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/org"
@@ -79,7 +81,7 @@ func TestPersonalDataIsSentWhereThatIsWantedUntilItIsErased(t *testing.T) {
 		if text := string(without.messages()[0].body); strings.Contains(text, "Ada") || !strings.HasSuffix(text, `"erased":false}}`) {
 			t.Errorf("personal data that nobody asked for: %s", text)
 		}
-		comesTrue(t, "it has failed", func() bool { return with.came() == 1 })
+		w.isPutAside(hook)
 		record, err := w.hooks.Store.Record(t.Context(), user.Kind.Ref("usr_1"))
 		must(t, err)
 		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Decide: func(tx *event.Tx) error {
@@ -130,8 +132,8 @@ func TestEventsOfAnObjectComeInOrderWhateverFails(t *testing.T) {
 			return dice.IntN(10) == 0
 		}
 		r.Config.ErrorLog = quiet
-		w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
-		stop := w.dispatch(w.hooks)
+		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
+		w.dispatch(w.hooks)
 		var want []string
 		var ids []string
 		for i := range 12 {
@@ -153,13 +155,13 @@ func TestEventsOfAnObjectComeInOrderWhateverFails(t *testing.T) {
 			}
 			return len(got) == len(want)
 		})
+		comesTrue(t, "nothing is put aside any more", func() bool {
+			w.clock.advance(2 * time.Second) // what came without its answer is tried again
+			_, left, err := asides(t.Context(), w.hooks.Store, hook, "", 1)
+			must(t, err)
+			return len(left) == 0
+		})
 		r.inOrder()
-		stop()
-		_, left, err := asides(t.Context(), w.hooks.Store, "", "", 10)
-		must(t, err)
-		if len(left) > 0 {
-			t.Errorf("%d objects are still put aside", len(left))
-		}
 	})
 }
 
@@ -198,6 +200,8 @@ func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T
 		if got := failures(false); got != nil {
 			t.Errorf("failed for good already: %+v", got)
 		}
+		_, _, early := w.hooks.Replay(t.Context(), me, hook, "app_1.2", event.IfMatch{})
+		refused(t, early, ErrEventNotFailed)
 		tries := 0
 		comesTrue(t, "both have failed for good", func() bool {
 			before := failures(true)
@@ -352,7 +356,7 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 				r.has("app_1.1")
 				r.says(status(500))
 				w.happen("org_a", 1, "app_2")
-				comesTrue(t, "something is put aside", func() bool { return r.came() == 2 })
+				w.isPutAside(hook)
 				r.says(nil)
 
 				// Nobody has told the dispatcher when the next events are written: each message is looked at before it goes.
@@ -382,6 +386,35 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// brokenRows cannot list rows.
+type brokenRows struct{ event.Log }
+
+func (brokenRows) RowsOf(context.Context, event.Shelf, string, string, int) ([]event.Row, error) {
+	return nil, errs.New(errs.Unavailable, event.StorageAway, "the database is away")
+}
+
+// Whoever removes a webhook may leave, or lose the database, right after.
+func TestWhatARemovedWebhookLeavesIsClearedAwayAfterwards(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newWorld(t, db)
+		r := newReceiver(t)
+		r.says(status(500))
+		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
+		w.dispatch(w.hooks)
+		w.happen("org_a", 1, "app_1")
+		w.isPutAside(hook)
+		broken := *w.hooks
+		broken.Store = brokenRows{w.hooks.Store}
+		_, err := broken.Remove(t.Context(), w.owner("org_a"), hook, event.IfMatch{})
+		must(t, err)
+		comesTrue(t, "nothing is left", func() bool {
+			rows, err := w.hooks.Store.RowsOf(t.Context(), event.Deliveries, hook, "", 10)
+			must(t, err)
+			return len(rows) == 0
+		})
+	})
 }
 
 func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
@@ -451,7 +484,7 @@ func TestANodeThatDiedIsFollowedWhenItsLeaseIsOver(t *testing.T) {
 		r := newReceiver(t)
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Rows: []event.RowKey{progressRow(hook)}, Decide: func(tx *event.Tx) error {
-			return putProgress(tx, hook, progress{Position: 0, Begins: true, Node: "nod_dead", Until: tx.Now() + defaultLease.Microseconds()})
+			return putProgress(tx, hook, progress{Begins: true, Lease: event.Lease{Node: "nod_dead", Until: tx.Now() + defaultLease.Microseconds()}})
 		}}))
 		w.happen("org_a", 1, "app_1")
 		w.dispatch(w.hooks)
@@ -513,7 +546,7 @@ func TestANodeThatLostItsTurnStops(t *testing.T) {
 		w.happen("org_a", 1, "app_1")
 		r.has("app_1.1")
 		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Rows: []event.RowKey{progressRow(hook)}, Decide: func(tx *event.Tx) error {
-			return putProgress(tx, hook, progress{Position: 1 << 40, Node: "nod_other", Until: tx.Now() + 10*defaultLease.Microseconds()})
+			return putProgress(tx, hook, progress{Position: 1 << 40, Lease: event.Lease{Node: "nod_other", Until: tx.Now() + 10*defaultLease.Microseconds()}})
 		}}))
 		w.clock.advance(defaultLease)
 		w.happen("org_a", 1, "app_1")
@@ -528,6 +561,42 @@ func TestANodeThatLostItsTurnStops(t *testing.T) {
 			t.Errorf("the other's note is gone: %s", row.Value)
 		}
 	})
+}
+
+// slowLog takes its time for every page of the log that a worker reads.
+type slowLog struct {
+	event.Log
+	before func() // each page
+}
+
+func (s slowLog) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
+	if limit == page {
+		s.before()
+	}
+	return s.Log.Events(ctx, after, limit)
+}
+
+// Or another node would begin with the same, and another after it: none would ever come to the end.
+func TestALongWayThroughTheLogKeepsItsLease(t *testing.T) {
+	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	r := newReceiver(t)
+	hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.added.v1"} })
+	var ids []string
+	for i := range 100 {
+		ids = append(ids, fmt.Sprintf("app_b%02d", i))
+	}
+	w.happen("org_b", 3*maxPages*page/len(ids), ids...) // another organization's, so nothing to send
+	w.happen("org_a", 1, "app_1")
+	w.hooks.Store = slowLog{w.hooks.Store, func() {
+		w.clock.advance(defaultLease / (2*maxPages + 1))
+		row, err := w.hooks.Store.Row(t.Context(), progressRow(hook))
+		var p progress
+		if err != nil || row == nil || json.Unmarshal(row.Value, &p) != nil || p.Until <= event.Micros(w.clock.read()) {
+			t.Errorf("the lease is over while the log is read: %+v at %s, %v", p, w.clock.read(), err)
+		}
+	}}
+	w.dispatch(w.hooks)
+	r.has("app_1.1")
 }
 
 func TestWithTooMuchPutAsideAWebhookWaits(t *testing.T) {

@@ -1,10 +1,6 @@
 package webhook
 
-import (
-	"slices"
-
-	"github.com/signet-idm/signet/internal/event"
-)
+import "github.com/signet-idm/signet/internal/event"
 
 // Added records a new webhook.
 type Added struct {
@@ -52,19 +48,11 @@ func difference(old, to *Webhook) SettingsChanged {
 		Name:             event.Changed(old.Name, to.Name),
 		NameKey:          event.Changed(old.NameKey, to.NameKey),
 		URL:              event.Changed(old.URL, to.URL),
-		Types:            changedList(old.Types, to.Types),
+		Types:            event.ChangedList(old.Types, to.Types),
 		AllOrganizations: event.Changed(old.AllOrganizations, to.AllOrganizations),
-		OrganizationIDs:  changedList(old.OrganizationIDs, to.OrganizationIDs),
+		OrganizationIDs:  event.ChangedList(old.OrganizationIDs, to.OrganizationIDs),
 		PersonalData:     event.Changed(old.PersonalData, to.PersonalData),
 	}
-}
-
-func changedList(old, to []string) *[]string {
-	if slices.Equal(old, to) {
-		return nil
-	}
-	list := append([]string{}, to...) // none is an empty list: null would read as no change
-	return &list
 }
 
 // SecretSet records that messages are signed with a new secret. The secret itself is no fact.

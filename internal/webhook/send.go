@@ -178,7 +178,7 @@ func problemOf(err error) string {
 	timeout, isNet := errors.AsType[net.Error](err)
 	switch {
 	case errors.Is(err, outbound.ErrRefused):
-		return "signet does not call this address: it has to be an https:// URL of a public host, or lie in a network that the operator allows with --outbound-allow"
+		return "signet does not call this address: " + needed
 	case errors.Is(err, context.DeadlineExceeded), isNet && timeout.Timeout():
 		return "the receiver did not answer in time"
 	case unknown:

@@ -74,7 +74,8 @@ const (
 	hasUser    = "must not have a user name or password: the signature tells the receiver who sends"
 	hasTag     = "must not have a fragment (#)"
 	longURL    = "must not have more than 2000 characters"
-	refusedURL = "is not an address that signet calls: it has to be an https:// URL of a public host, or lie in a network that the operator allows with --outbound-allow"
+	needed     = "it has to be an https:// URL of a public host, or lie in a network that the operator allows with --outbound-allow"
+	refusedURL = "is not an address that signet calls: " + needed
 )
 
 // urlProblem says what is wrong with an address. It does not repeat it: there may be a password in it. Which networks may be

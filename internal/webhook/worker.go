@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync/atomic"
@@ -20,6 +19,7 @@ const (
 	saveAfter = 64                     // messages between two notes of how far it has come, while there is more to do
 	saveTime  = 500 * time.Millisecond // or so long
 	readAhead = 20                     // events of an object that was put aside
+	maxPages  = 10                     // of the log read at a stretch: meanwhile answers wait, and the lease runs
 )
 
 // pauses between the tries of an event, in first pauses: with 5 seconds these are 5 s, 30 s, 2, 10 and 30 minutes, 1, 2, 4 and 8
@@ -30,7 +30,7 @@ var pauses = []int{1, 6, 24, 120, 360, 720, 1440, 2880, 5760}
 type worker struct {
 	d       *Dispatcher
 	id      string
-	node    string
+	turn    event.Turn[progress, *progress]
 	wake    chan struct{}
 	changed atomic.Bool // set by the dispatcher: the webhook, or what it has put aside, is to be read again
 	cancel  context.CancelFunc
@@ -49,6 +49,7 @@ type worker struct {
 	lanes   map[string][]*pending // of each object, in order; the first may be on its way
 	ready   []string              // objects whose first event can be sent
 	asides  map[string]*aside
+	counted map[bool]int    // of them, in the metrics
 	nextTry int64           // none of them is due before that
 	dirty   map[string]bool // objects whose rows are to be written, or dropped where they are no longer aside
 	history history
@@ -76,7 +77,8 @@ type result struct {
 }
 
 func newWorker(d *Dispatcher, id string) *worker {
-	w := &worker{d: d, id: id, node: event.NewID("nod"), wake: make(chan struct{}, 1), done: make(chan struct{}), results: make(chan result, perWebhook)}
+	w := &worker{d: d, id: id, wake: make(chan struct{}, 1), done: make(chan struct{}), results: make(chan result, perWebhook),
+		turn: event.Turn[progress, *progress]{Store: d.Webhooks.Store, Row: progressRow(id), Node: event.NewID("nod"), Life: d.Lease}}
 	w.reset()
 	return w
 }
@@ -86,8 +88,12 @@ func (w *worker) reset() {
 	w.holds, w.state, w.scanned, w.window, w.ready = false, progress{}, 0, nil, nil
 	w.lanes, w.asides, w.dirty = map[string][]*pending{}, map[string]*aside{}, map[string]bool{}
 	w.nextTry, w.history, w.unsaved, w.bad = 0, history{}, 0, 0
+	w.count()
 	w.sending, w.stopSending = context.WithCancel(context.Background())
 }
+
+// count shows what is put aside in the metrics.
+func (w *worker) count() { w.counted = w.d.Metrics.put(w.asides, w.counted) }
 
 func (w *worker) wakeUp() {
 	select {
@@ -167,21 +173,14 @@ func (w *worker) take(ctx context.Context) error {
 	if w.now() < w.lookAt {
 		return nil
 	}
-	store, key := w.d.Webhooks.Store, progressRow(w.id)
-	row, err := store.Row(ctx, key)
+	now := w.now()
+	until, err := w.turn.Look(ctx, now)
 	if err != nil {
 		return err
 	}
-	w.lookAt = w.now() + (w.d.Lease / 6).Microseconds() // a node that stops gives its turn away before its time is over
-	var p progress
-	if row == nil {
-		return nil
-	}
-	if err := json.Unmarshal(row.Value, &p); err != nil {
-		return fmt.Errorf("the row of webhook %s: %w", w.id, err)
-	}
-	if p.isAnothers(w.node, w.now()) {
-		w.lookAt = min(w.lookAt, p.Until)
+	w.lookAt = now + (w.d.Lease / 6).Microseconds() // a node that stops gives its turn away before its time is over
+	if until != 0 {
+		w.lookAt = min(w.lookAt, until)
 		return nil
 	}
 	u, err := w.d.Webhooks.use(ctx, w.id, nil)
@@ -192,27 +191,11 @@ func (w *worker) take(ctx context.Context) error {
 		return err
 	}
 	w.known.Store(u)
-	taken := false
-	err = store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
-		taken = false
-		row, err := tx.Row(key)
-		if err != nil || row == nil {
-			return err
-		}
-		p = progress{}
-		if err := json.Unmarshal(row.Value, &p); err != nil {
-			return err
-		}
-		if p.isAnothers(w.node, tx.Now()) {
-			return nil
-		}
-		taken, p.Node, p.Until = true, w.node, tx.Now()+w.d.Lease.Microseconds()
-		return putProgress(tx, w.id, p)
-	}})
-	if err != nil || !taken {
+	p, err := w.turn.Take(ctx)
+	if err != nil || p == nil {
 		return err
 	}
-	return w.load(ctx, p)
+	return w.load(ctx, *p)
 }
 
 // load reads what the node before has left.
@@ -228,6 +211,7 @@ func (w *worker) load(ctx context.Context, p progress) error {
 		w.asides[objects[i]] = a
 	}
 	w.holds, w.state, w.scanned, w.savedAt = true, p, p.Position, w.now()
+	w.count()
 	return nil
 }
 
@@ -253,11 +237,15 @@ func (w *worker) reload(ctx context.Context) error {
 	return nil
 }
 
-// read hands out the next events of the log, as long as there is room for what may fail.
+// read hands out the next events of the log, as long as there is room for what may fail. On a long way it comes back after each part.
 func (w *worker) read(ctx context.Context) error {
 	w.warnFull()
 	u := w.known.Load()
-	for len(w.window) < maxWindow && len(w.asides)+len(w.lanes) < maxAside {
+	for pages := 0; len(w.window) < maxWindow && len(w.asides)+len(w.lanes) < maxAside; pages++ {
+		if pages == maxPages {
+			w.wakeUp()
+			return nil
+		}
 		events, err := w.d.events(ctx, w.scanned, page)
 		if err != nil {
 			return err
@@ -305,7 +293,7 @@ func (w *worker) most() int {
 	return perWebhook
 }
 
-// free tells whether another message may be sent. Shortly before the lease is over none is: another node may begin.
+// free tells whether another message may be sent. When the lease is over none is: another node may have begun.
 func (w *worker) free() bool {
 	now := w.now()
 	return w.onWay < w.most() && now >= w.waitTil && now < w.state.Until
@@ -419,6 +407,7 @@ func (w *worker) settle(ctx context.Context, r result) {
 	if r.err == nil {
 		w.unsaved++
 		w.judge(&r)
+		w.d.Metrics.sent(r.Problem == "")
 		w.history.add(Attempt{EventID: journal.IDOf(objectID, r.event.Sequence), Type: r.event.Type, Time: w.now(), Took: r.Took.Microseconds(), Try: r.try, Status: r.Status, Problem: r.Problem})
 	}
 	if r.err != nil || r.gone {
@@ -502,7 +491,7 @@ func (w *worker) judge(r *result) {
 
 // save notes what has been done, and renews the lease or gives it away. Where another node has taken over, this one stops.
 func (w *worker) save(ctx context.Context, release bool) error {
-	next := progress{Position: w.scanned, Begins: w.state.Begins, Node: w.node}
+	next := progress{Position: w.scanned, Begins: w.state.Begins}
 	if len(w.window) > 0 {
 		next.Position = w.window[0].event.Position - 1
 	}
@@ -527,39 +516,28 @@ func (w *worker) save(ctx context.Context, release bool) error {
 		}
 		put = append(put, event.Row{RowKey: historyRow(w.id), Value: value})
 	}
-	key := progressRow(w.id)
-	lost := false
-	err := w.d.Webhooks.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
-		lost = true
-		row, err := tx.Row(key)
-		if err != nil || row == nil {
-			return err
-		}
-		var p progress
-		if err := json.Unmarshal(row.Value, &p); err != nil || p.Node != w.node {
-			return err
-		}
-		lost, next.Until = false, tx.Now()+w.d.Lease.Microseconds()
-		if release {
-			next.Node, next.Until = "", 0
-		}
+	note := w.turn.Keep
+	if release {
+		note = w.turn.Leave
+	}
+	kept, err := note(ctx, &next, func(tx *event.Tx) {
 		for _, r := range put {
 			tx.PutRow(r)
 		}
 		for _, k := range drop {
 			tx.DropRow(k)
 		}
-		return putProgress(tx, w.id, next)
-	}})
+	})
 	if err != nil {
 		return err
 	}
-	if lost {
+	if !kept {
 		w.lose()
 		return nil
 	}
 	w.state, w.unsaved, w.savedAt = next, 0, w.now()
 	clear(w.dirty)
+	w.count()
 	return nil
 }
 
@@ -578,6 +556,7 @@ func (w *worker) stop() {
 	if !w.holds {
 		return
 	}
+	defer w.reset() // what waits, waits elsewhere
 	ctx, cancel := context.WithTimeout(context.Background(), 2*stopTime)
 	defer cancel()
 	patience := time.NewTimer(stopTime)

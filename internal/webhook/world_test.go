@@ -218,6 +218,16 @@ func (w *world) happenOn(s event.Store, org string, n int, ids ...string) {
 	}
 }
 
+// isPutAside waits until something is put aside for a webhook, and noted: from then on the clock can go on.
+func (w *world) isPutAside(hook string) {
+	w.t.Helper()
+	comesTrue(w.t, "something is put aside", func() bool {
+		objects, _, err := asides(w.t.Context(), w.hooks.Store, hook, "", 1)
+		must(w.t, err)
+		return len(objects) > 0
+	})
+}
+
 // comesTrue waits for something that other goroutines bring about.
 func comesTrue(t testing.TB, what string, is func() bool) {
 	t.Helper()

@@ -385,15 +385,6 @@ func private(t *testing.T, dir string) {
 	}
 }
 
-// tablesOf is sums where there may be no database yet.
-func tablesOf(t *testing.T, s *site) map[string]string {
-	t.Helper()
-	if _, err := os.Stat(s.path("signet.db")); s.Engine == testdb.SQLite && err != nil {
-		return nil
-	}
-	return s.sums(t)
-}
-
 // TestMoveMistakes: what an operator can get wrong is said in one line, and changes nothing.
 func TestMoveMistakes(t *testing.T) {
 	t.Parallel()
