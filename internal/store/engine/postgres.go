@@ -76,9 +76,10 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 		e.kinds = append(e.kinds, newPgKind(k))
 	}
 	// Our statements are few and each has one good plan, by primary key or along one index, whatever the values are: planning
-	// anew each time costs more than running them.
+	// anew each time costs more than running them. The plan is made while there are few rows, which seem quickest to be read as a whole: with
+	// sixty keys to compare each with, they are not, and they will not stay few.
 	for _, c := range []*pgx.ConnConfig{e.config, config.ConnConfig} {
-		c.RuntimeParams["plan_cache_mode"] = "force_generic_plan"
+		c.RuntimeParams["plan_cache_mode"], c.RuntimeParams["enable_seqscan"], c.RuntimeParams["jit"] = "force_generic_plan", "off", "off"
 	}
 	// A node that is stopped or cut off between its two pipelines keeps its locks. Others wait for them only so long,
 	// and PostgreSQL ends such a transaction.
