@@ -50,9 +50,6 @@ func Open(path string, create bool) (*Dir, error) {
 		}
 	}
 	info, err := os.Stat(abs)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("the data directory %s: %w; say with --data-dir where it is", abs, fs.ErrNotExist)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("the data directory: %w: name the right one with --data-dir, or let signet start make one", err)
 	}
