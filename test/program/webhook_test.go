@@ -242,7 +242,8 @@ func TestScaleWebhooksOverTwoNodes(t *testing.T) {
 		}
 	}
 	t.Logf("%d events of %d objects in %s, %d doubles, %d stalls; the first node was killed after %d", r.taken, len(apps.ids), took.Round(time.Millisecond), r.doubles, stalls.Load(), killed)
-	if r.doubles > r.taken/5 {
+	// A few after every failure, and what was on its way or not noted yet when the receiver and the node were killed.
+	if r.doubles > r.taken/10+150 {
 		t.Errorf("%d doubles", r.doubles)
 	}
 	r.mu.Unlock()
