@@ -1,5 +1,5 @@
--- Texts are compared by bytes in every column: for identifiers, the rules of a language cost more than the lookup. Tables are made like that
--- today; these are older ones. SQLite compares by bytes anyway: "/* POSTGRES */" is for the other engine alone.
+-- Texts are compared by bytes in every column: by the rules of a language, finding an identifier takes longer, and orders differ between
+-- databases. Tables are made like that today; these are older ones. SQLite compares by bytes anyway: "/* POSTGRES */" is for the other engine alone.
 /* POSTGRES */ DO $$
 DECLARE t RECORD; BEGIN
 FOR t IN SELECT table_name AS name, string_agg(format('ALTER COLUMN %I TYPE text COLLATE "C"', column_name), ', ') AS columns FROM information_schema.columns
