@@ -28,6 +28,7 @@ const (
 	poll       = time.Second // how often to look for what other nodes have written
 	leaseLife  = 30 * time.Second
 	handleTime = 20 * time.Second // for one event: less than the lease, so that nobody else begins meanwhile
+	stopTime   = 2 * time.Second  // of that, for an event that is on its way when the node stops
 	page       = 200              // events read at once
 	lag        = 2000             // events that mean nothing to a follower are noted when there are so many
 	maxHeld    = 1000             // put aside; with more, the follower waits
@@ -289,8 +290,10 @@ func (w *worker) handle(ctx context.Context, e *event.Event) (failed, err error)
 			return nil, err
 		}
 	}
-	within, cancel := context.WithTimeout(ctx, handleTime)
+	// Whoever is cut off right behind the last word of a mail server does not know that the mail is sent, and another node sends it again.
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), handleTime)
 	defer cancel()
+	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, cancel) })()
 	failed = guarded(within, w.Handle, e)
 	if failed != nil && ctx.Err() != nil {
 		return nil, ctx.Err()

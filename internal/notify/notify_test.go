@@ -435,10 +435,10 @@ func TestWhatWasDoneIsNotedAlsoWhenTheNodeStopsRightThen(t *testing.T) {
 		s := w.open(t)
 		ctx, stop := context.WithCancel(t.Context())
 		handled := 0
-		f := Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(context.Context, *event.Event) error {
+		f := Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(ctx context.Context, _ *event.Event) error {
 			handled++
 			stop()
-			return nil
+			return ctx.Err() // what is on its way may come to its end
 		}}
 		r := w.runner(s, f)
 		must(t, r.Begin(t.Context()))
@@ -446,6 +446,35 @@ func TestWhatWasDoneIsNotedAlsoWhenTheNodeStopsRightThen(t *testing.T) {
 		r.Run(ctx)
 		must(t, r.worker(f).work(t.Context()))
 		if handled != 1 {
+			t.Errorf("handled %d times", handled)
+		}
+	})
+}
+
+func TestANodeThatStopsDoesNotWaitForLong(t *testing.T) {
+	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
+		w := newWorld(db)
+		s := w.open(t)
+		ctx, stop := context.WithCancel(t.Context())
+		handled := 0
+		f := Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(ctx context.Context, _ *event.Event) error {
+			if handled++; handled > 1 {
+				return nil
+			}
+			stop()
+			<-ctx.Done()
+			return ctx.Err()
+		}}
+		r := w.runner(s, f)
+		must(t, r.Begin(t.Context()))
+		happen(t, s, "a")
+		began := time.Now()
+		r.Run(ctx)
+		if took := time.Since(began); took > handleTime/2 {
+			t.Errorf("it took %v", took)
+		}
+		must(t, r.worker(f).work(t.Context())) // nobody knows what came of it, so it is tried again
+		if handled != 2 {
 			t.Errorf("handled %d times", handled)
 		}
 	})
