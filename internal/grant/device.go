@@ -181,12 +181,7 @@ type misses struct {
 }
 
 func (g *Grants) missRow(peer netip.Addr) event.RowKey {
-	bits := 64
-	if peer.Is4() {
-		bits = 32
-	}
-	network, _ := peer.Prefix(bits) // an invalid address is a network, too
-	return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(network.String())))}
+	return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(session.Network(peer))))}
 }
 
 // guess counts a user code before it is looked at, so that parallel guesses count each other. Errors: ResourceExhausted

@@ -42,7 +42,7 @@ func (s *Starts) Take(peer netip.Addr, as int) error {
 		return nil
 	}
 	minute := time.Minute.Microseconds()
-	now, from := event.Micros(s.Clock()), network(peer)
+	now, from := event.Micros(s.Clock()), Network(peer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// What lies further ahead than a minute is of a clock that was set back since.

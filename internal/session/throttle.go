@@ -127,13 +127,13 @@ func (s *Sessions) throttle(rules policy.Settings, account []string, userID stri
 	key := func(parts ...[]byte) event.RowKey {
 		return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(s.Master.MAC("throttle", parts...))}
 	}
-	return &throttle{account: key(parts...), pair: key(append(parts, []byte(network(peer)))...), userID: userID, place: place,
+	return &throttle{account: key(parts...), pair: key(append(parts, []byte(Network(peer)))...), userID: userID, place: place,
 		pairLimits:    limits{rules.NetworkAttempts, rules.NetworkWait()},
 		accountLimits: limits{rules.AccountAttempts, rules.AccountWait()}}
 }
 
-// network of an address: hosts on IPv6 have a whole /64 to themselves.
-func network(a netip.Addr) string {
+// Network of an address, by which what strangers do is counted: hosts on IPv6 have a whole /64 to themselves.
+func Network(a netip.Addr) string {
 	a = a.Unmap()
 	if a.Is6() {
 		p, _ := a.Prefix(64)

@@ -67,7 +67,7 @@ func TestWhatCountsAsOneNetwork(t *testing.T) {
 		{"2001:db8:0:1::1", "2001:db8:0:2::1", false},
 		{"fe80::1%eth0", "fe80::2%eth1", true},
 	} {
-		if got := network(netip.MustParseAddr(c.a)) == network(netip.MustParseAddr(c.b)); got != c.same {
+		if got := Network(netip.MustParseAddr(c.a)) == Network(netip.MustParseAddr(c.b)); got != c.same {
 			t.Errorf("%s and %s: %t", c.a, c.b, got)
 		}
 	}
