@@ -26,6 +26,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Proof tells by which credential people may change how they sign in.
+type Proof int32
+
+const (
+	// Every token that reaches the method will do.
+	Proof_PROOF_UNSPECIFIED Proof = 0
+	// A session of the person's own: no personal access token, and no application.
+	Proof_PROOF_SESSION Proof = 1
+	// Such a session with a proof of who the person is that is at most 15 minutes
+	// old.
+	Proof_PROOF_RECENT Proof = 2
+)
+
+// Enum value maps for Proof.
+var (
+	Proof_name = map[int32]string{
+		0: "PROOF_UNSPECIFIED",
+		1: "PROOF_SESSION",
+		2: "PROOF_RECENT",
+	}
+	Proof_value = map[string]int32{
+		"PROOF_UNSPECIFIED": 0,
+		"PROOF_SESSION":     1,
+		"PROOF_RECENT":      2,
+	}
+)
+
+func (x Proof) Enum() *Proof {
+	p := new(Proof)
+	*p = x
+	return p
+}
+
+func (x Proof) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Proof) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_options_proto_enumTypes[0].Descriptor()
+}
+
+func (Proof) Type() protoreflect.EnumType {
+	return &file_signet_v1_options_proto_enumTypes[0]
+}
+
+func (x Proof) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Proof.Descriptor instead.
+func (Proof) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_options_proto_rawDescGZIP(), []int{0}
+}
+
 // Scope tells how a call relates to an organization.
 type Scope int32
 
@@ -80,11 +134,11 @@ func (x Scope) String() string {
 }
 
 func (Scope) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_options_proto_enumTypes[0].Descriptor()
+	return file_signet_v1_options_proto_enumTypes[1].Descriptor()
 }
 
 func (Scope) Type() protoreflect.EnumType {
-	return &file_signet_v1_options_proto_enumTypes[0]
+	return &file_signet_v1_options_proto_enumTypes[1]
 }
 
 func (x Scope) Number() protoreflect.EnumNumber {
@@ -93,7 +147,7 @@ func (x Scope) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Scope.Descriptor instead.
 func (Scope) EnumDescriptor() ([]byte, []int) {
-	return file_signet_v1_options_proto_rawDescGZIP(), []int{0}
+	return file_signet_v1_options_proto_rawDescGZIP(), []int{1}
 }
 
 // Rule is what the server enforces before a method's own code runs.
@@ -128,7 +182,14 @@ type Rule struct {
 	UnprovenSession bool `protobuf:"varint,10,opt,name=unproven_session,json=unprovenSession,proto3" json:"unproven_session,omitempty"`
 	// The largest request in bytes, also after decompression, where that is another
 	// limit than the usual one of 1 MiB.
-	MaxBytes      int32 `protobuf:"varint,11,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	MaxBytes int32 `protobuf:"varint,11,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
+	// The scopes of this API that an application needs to call the method on behalf
+	// of a user: all of them. None: it is not for applications.
+	ApiScopes []string `protobuf:"bytes,12,rep,name=api_scopes,json=apiScopes,proto3" json:"api_scopes,omitempty"`
+	// What people have to bring who call the method about themselves: always where
+	// it is about the caller, and where the field `user_id` names the caller.
+	// Service users need no more than their token.
+	Proof         Proof `protobuf:"varint,13,opt,name=proof,proto3,enum=signet.v1.Proof" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -253,6 +314,20 @@ func (x *Rule) GetMaxBytes() int32 {
 	return 0
 }
 
+func (x *Rule) GetApiScopes() []string {
+	if x != nil {
+		return x.ApiScopes
+	}
+	return nil
+}
+
+func (x *Rule) GetProof() Proof {
+	if x != nil {
+		return x.Proof
+	}
+	return Proof_PROOF_UNSPECIFIED
+}
+
 type isRule_Who interface {
 	isRule_Who()
 }
@@ -288,6 +363,14 @@ var file_signet_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,50101,opt,name=rule",
 		Filename:      "signet/v1/options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*string)(nil),
+		Field:         50102,
+		Name:          "signet.v1.needs_scope",
+		Tag:           "bytes,50102,opt,name=needs_scope",
+		Filename:      "signet/v1/options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.MethodOptions.
@@ -298,11 +381,20 @@ var (
 	E_Rule = &file_signet_v1_options_proto_extTypes[0]
 )
 
+// Extension fields to descriptorpb.FieldOptions.
+var (
+	// The scope of this API that an application needs besides those of the method
+	// to send a request in which the field is set.
+	//
+	// optional string needs_scope = 50102;
+	E_NeedsScope = &file_signet_v1_options_proto_extTypes[1]
+)
+
 var File_signet_v1_options_proto protoreflect.FileDescriptor
 
 const file_signet_v1_options_proto_rawDesc = "" +
 	"\n" +
-	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\x8d\x03\n" +
+	"\x17signet/v1/options.proto\x12\tsignet.v1\x1a google/protobuf/descriptor.proto\"\xd4\x03\n" +
 	"\x04Rule\x12 \n" +
 	"\n" +
 	"permission\x18\x01 \x01(\tH\x00R\n" +
@@ -317,8 +409,15 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"\tsuccessor\x18\t \x01(\tR\tsuccessor\x12)\n" +
 	"\x10unproven_session\x18\n" +
 	" \x01(\bR\x0funprovenSession\x12\x1b\n" +
-	"\tmax_bytes\x18\v \x01(\x05R\bmaxBytesB\x05\n" +
-	"\x03who*v\n" +
+	"\tmax_bytes\x18\v \x01(\x05R\bmaxBytes\x12\x1d\n" +
+	"\n" +
+	"api_scopes\x18\f \x03(\tR\tapiScopes\x12&\n" +
+	"\x05proof\x18\r \x01(\x0e2\x10.signet.v1.ProofR\x05proofB\x05\n" +
+	"\x03who*C\n" +
+	"\x05Proof\x12\x15\n" +
+	"\x11PROOF_UNSPECIFIED\x10\x00\x12\x11\n" +
+	"\rPROOF_SESSION\x10\x01\x12\x10\n" +
+	"\fPROOF_RECENT\x10\x02*v\n" +
 	"\x05Scope\x12\x15\n" +
 	"\x11SCOPE_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
@@ -328,7 +427,9 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"\n" +
 	"SCOPE_PATH\x10\x04\x12\x11\n" +
 	"\rSCOPE_REQUEST\x10\x05:E\n" +
-	"\x04rule\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x01(\v2\x0f.signet.v1.RuleR\x04ruleB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\x04rule\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x01(\v2\x0f.signet.v1.RuleR\x04rule:@\n" +
+	"\vneeds_scope\x12\x1d.google.protobuf.FieldOptions\x18\xb6\x87\x03 \x01(\tR\n" +
+	"needsScopeB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_options_proto_rawDescOnce sync.Once
@@ -342,22 +443,26 @@ func file_signet_v1_options_proto_rawDescGZIP() []byte {
 	return file_signet_v1_options_proto_rawDescData
 }
 
-var file_signet_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_signet_v1_options_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_signet_v1_options_proto_msgTypes = make([]protoimpl.MessageInfo, 1)
 var file_signet_v1_options_proto_goTypes = []any{
-	(Scope)(0),                         // 0: signet.v1.Scope
-	(*Rule)(nil),                       // 1: signet.v1.Rule
-	(*descriptorpb.MethodOptions)(nil), // 2: google.protobuf.MethodOptions
+	(Proof)(0),                         // 0: signet.v1.Proof
+	(Scope)(0),                         // 1: signet.v1.Scope
+	(*Rule)(nil),                       // 2: signet.v1.Rule
+	(*descriptorpb.MethodOptions)(nil), // 3: google.protobuf.MethodOptions
+	(*descriptorpb.FieldOptions)(nil),  // 4: google.protobuf.FieldOptions
 }
 var file_signet_v1_options_proto_depIdxs = []int32{
-	0, // 0: signet.v1.Rule.scope:type_name -> signet.v1.Scope
-	2, // 1: signet.v1.rule:extendee -> google.protobuf.MethodOptions
-	1, // 2: signet.v1.rule:type_name -> signet.v1.Rule
-	3, // [3:3] is the sub-list for method output_type
-	3, // [3:3] is the sub-list for method input_type
-	2, // [2:3] is the sub-list for extension type_name
-	1, // [1:2] is the sub-list for extension extendee
-	0, // [0:1] is the sub-list for field type_name
+	1, // 0: signet.v1.Rule.scope:type_name -> signet.v1.Scope
+	0, // 1: signet.v1.Rule.proof:type_name -> signet.v1.Proof
+	3, // 2: signet.v1.rule:extendee -> google.protobuf.MethodOptions
+	4, // 3: signet.v1.needs_scope:extendee -> google.protobuf.FieldOptions
+	2, // 4: signet.v1.rule:type_name -> signet.v1.Rule
+	5, // [5:5] is the sub-list for method output_type
+	5, // [5:5] is the sub-list for method input_type
+	4, // [4:5] is the sub-list for extension type_name
+	2, // [2:4] is the sub-list for extension extendee
+	0, // [0:2] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_options_proto_init() }
@@ -375,9 +480,9 @@ func file_signet_v1_options_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_options_proto_rawDesc), len(file_signet_v1_options_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   1,
-			NumExtensions: 1,
+			NumExtensions: 2,
 			NumServices:   0,
 		},
 		GoTypes:           file_signet_v1_options_proto_goTypes,
