@@ -40,6 +40,7 @@ const (
 	PolicyRead      Permission = "policy.read"
 	PolicyWrite     Permission = "policy.write"
 	APIAccessWrite  Permission = "app.api_access.write" // what an application may do here is for the whole installation to say
+	AllOrgsWrite    Permission = "app.all_organizations.write"
 	SystemRead      Permission = "installation.read"
 	SystemWrite     Permission = "installation.write"
 	SigningRead     Permission = "signing.read"
@@ -67,7 +68,7 @@ var (
 )
 
 var installationRoles = map[Role][]Permission{
-	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, SigningRead, SigningWrite, APIAccessWrite}, orgReads, orgWrites),
+	IAMOwner:       slices.Concat([]Permission{OrgSetup, SystemRead, SystemWrite, SigningRead, SigningWrite, APIAccessWrite, AllOrgsWrite}, orgReads, orgWrites),
 	IAMOwnerViewer: slices.Concat([]Permission{SystemRead, SigningRead}, orgReads),
 	IAMOrgManager:  {OrgSetup, OrgRead, OrgWrite, MemberRead, MemberWrite, DomainRead, DomainWrite},
 }

@@ -138,6 +138,21 @@ func (s Applications) SetApplicationAPIAccess(ctx context.Context, r *signetv1.S
 	return &signetv1.SetApplicationAPIAccessResponse{Details: changed(d)}, nil
 }
 
+// ListAllOrganizationsApplications reads a page of the applications for all organizations.
+func (s Applications) ListAllOrganizationsApplications(ctx context.Context, r *signetv1.ListAllOrganizationsApplicationsRequest) (*signetv1.ListAllOrganizationsApplicationsResponse, error) {
+	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
+		return app.ListOpen(ctx, s.Store, call.From(ctx).Permit, after, limit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListAllOrganizationsApplicationsResponse{NextPageToken: next}
+	for _, a := range found {
+		out.Apps = append(out.Apps, s.show(a))
+	}
+	return out, nil
+}
+
 func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 	st := &a.State
 	out := &signetv1.Application{AppId: a.ID, Details: complete(a.Details()), State: appStates.number(st.State), Type: appTypes.number(st.Type), Name: st.Name,

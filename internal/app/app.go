@@ -75,6 +75,8 @@ type App struct {
 	OldSecretUntil int64    `json:"oldSecretUntil,omitempty"` // when the secret before it stops working; 0: there is none
 	Keys           []Key    `json:"keys,omitempty"`           // for PrivateKeyJWT, the oldest first
 	APIScopes      []string `json:"apiScopes,omitempty"`      // of Signet's own API, allowed by an owner of the installation
+	// Approvals are the clients of other organizations that may have tokens for this application, the oldest first.
+	Approvals []Approval `json:"approvals,omitempty"`
 }
 
 // Standing is the part of an application's state that decides about its tokens. Every request with such a token reads it.
@@ -109,18 +111,20 @@ type Key struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[App]{
-	Name: "app", Table: "apps", Prefix: "app", Shape: 1,
+	Name: "app", Table: "apps", Prefix: "app", Shape: 2,
 	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{}, APIAccessSet{},
+		AudienceApproved{}, AudienceWithdrawn{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Columns: []string{event.Standing, event.State, "type", "name"},
 	Lookup: func(o *event.Object[App]) []string {
 		a := &o.State
 		return []string{event.StandingOf(&a.Standing), string(a.State), string(a.Type), event.LookupText(cmp.Or(a.NameKey, syntax.PlainKey(a.Name)))}
 	},
+	Groups: groups,
 	Copy: func(a *App) App {
 		c := *a
 		c.GrantTypes, c.RedirectURIs, c.PostLogoutURIs = copied(a.GrantTypes), copied(a.RedirectURIs), copied(a.PostLogoutURIs)
-		c.Keys, c.APIScopes = copied(a.Keys), copied(a.APIScopes)
+		c.Keys, c.APIScopes, c.Approvals = copied(a.Keys), copied(a.APIScopes), copied(a.Approvals)
 		return c
 	},
 })
@@ -137,6 +141,12 @@ const (
 	KeyNotFound    errs.Reason = "APPLICATION_KEY_NOT_FOUND"
 	KeyExists      errs.Reason = "APPLICATION_KEY_EXISTS"
 	TooManyKeys    errs.Reason = "APPLICATION_HAS_TOO_MANY_KEYS"
+
+	ClientNotFound    errs.Reason = "CLIENT_NOT_FOUND"
+	ApprovalNotFound  errs.Reason = "AUDIENCE_APPROVAL_NOT_FOUND"
+	ApprovalExists    errs.Reason = "AUDIENCE_APPROVAL_EXISTS"
+	ApprovalNotNeeded errs.Reason = "AUDIENCE_APPROVAL_NOT_NEEDED"
+	TooManyApprovals  errs.Reason = "APPLICATION_HAS_TOO_MANY_APPROVALS"
 )
 
 // Errors that the rules of this package refuse with.
@@ -151,6 +161,14 @@ var (
 	ErrKeyNotFound    = errs.New(errs.NotFound, KeyNotFound, "this application has no key with this identifier")
 	ErrKeyExists      = errs.New(errs.AlreadyExists, KeyExists, "this application has this key already: remove it first to give it another expiry")
 	ErrTooManyKeys    = errs.New(errs.FailedPrecondition, TooManyKeys, "this application has 20 keys already: remove one that is not needed any more")
+
+	ErrInstallationDecides = errs.New(errs.PermissionDenied, access.PermissionDenied,
+		"only an owner of the installation (IAM_OWNER) can open an application to all organizations: ask one to do it, or leave allOrganizations out")
+	ErrClientNotFound    = errs.New(errs.NotFound, ClientNotFound, "there is no application or service user with this client id")
+	ErrApprovalNotFound  = errs.New(errs.NotFound, ApprovalNotFound, "this client has not been approved for this application")
+	ErrApprovalExists    = errs.New(errs.AlreadyExists, ApprovalExists, "this client has been approved for this application already")
+	ErrApprovalNotNeeded = errs.New(errs.FailedPrecondition, ApprovalNotNeeded, "this client belongs to the organization of the application: it needs no approval")
+	ErrTooManyApprovals  = errs.New(errs.FailedPrecondition, TooManyApprovals, "this application has 100 approved clients already: withdraw one that is not needed any more")
 )
 
 func reachable(a *event.Object[App], permit access.Permit) (*event.Object[App], error) {

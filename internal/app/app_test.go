@@ -277,6 +277,12 @@ func changes(t *testing.T, s *eventtest.Store) map[string]func(access.Permit, st
 		"set API access": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
 			return app.SetAPIAccess(t.Context(), s, p, id, m, []string{app.ScopeSelf})
 		},
+		"approve a client": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
+			return app.ApproveAudience(t.Context(), s, p, id, m, "app_off")
+		},
+		"withdraw an approval": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
+			return app.WithdrawAudience(t.Context(), s, p, id, m, "app_1")
+		},
 		"generate a secret": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
 			d, text, err := app.GenerateSecret(t.Context(), s, p, id, m, 0)
 			if (text == "") != (err != nil) {
@@ -305,7 +311,7 @@ func TestWhichApplicationsCanBeChanged(t *testing.T) {
 		match   event.IfMatch
 		refusal *errs.Error
 	}{
-		{"one at the sequence last seen", ownerA, "app_active", event.IfMatch{Set: true, Sequence: 3}, nil},
+		{"one at the sequence last seen", ownerA, "app_active", event.IfMatch{Set: true, Sequence: 4}, nil},
 		{"not at another sequence", ownerA, "app_active", stale, moved},
 		{"not a removed one", ownerA, "app_gone", event.IfMatch{}, app.ErrNotFound},
 		{"not one of another organization", ownerA, "app_foreign", event.IfMatch{}, app.ErrNotFound},
@@ -317,12 +323,12 @@ func TestWhichApplicationsCanBeChanged(t *testing.T) {
 			t.Run(c.name+"/"+what, func(t *testing.T) {
 				s := world(t)
 				for _, id := range []string{"app_active", "app_foreign"} {
-					eventtest.Given(t, s, app.Kind, id, "", nil, app.SecretSet{}, app.KeyAdded{KeyID: "pky_1", Public: "x"})
+					eventtest.Given(t, s, app.Kind, id, "", nil, app.SecretSet{}, app.KeyAdded{KeyID: "pky_1", Public: "x"}, app.AudienceApproved{ClientID: "app_1", ClientOrg: "org_b"})
 				}
 				match := c.match
 				if what == "reactivate" {
 					eventtest.Given(t, s, app.Kind, "app_active", "", nil, app.Deactivated{})
-					if match.Sequence == 3 {
+					if match.Sequence == 4 {
 						match.Sequence++
 					}
 				}

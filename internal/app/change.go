@@ -29,10 +29,15 @@ type Created struct {
 }
 
 // Add creates an application in the permit's organization, with a secret where its method needs one. Errors:
-// InvalidArgument with the violations of the settings; org.ErrNotFound.
+// InvalidArgument with the violations of the settings; ErrInstallationDecides; org.ErrNotFound.
 func Add(ctx context.Context, s event.Store, permit access.Permit, n New) (Created, error) {
 	if wrong := n.Violations(n.Type); len(wrong) > 0 {
 		return Created{}, errs.Invalid(wrong...)
+	}
+	if n.AllOrganizations {
+		if err := mayOpen(permit); err != nil {
+			return Created{}, err
+		}
 	}
 	fact := Added{Name: n.Name, NameKey: syntax.NameKey(n.Name), Type: n.Type, Settings: n.completed(n.Type)}
 	id, owner := Kind.NewID(), permit.Org()
@@ -68,8 +73,17 @@ func Add(ctx context.Context, s event.Store, permit access.Permit, n New) (Creat
 	return created, nil
 }
 
+// mayOpen refuses to open an application to all organizations for whoever answers for one of them only.
+func mayOpen(permit access.Permit) error {
+	if !permit.Holds(access.AllOrgsWrite, access.Installation) {
+		return ErrInstallationDecides
+	}
+	return nil
+}
+
 // Modify sets parts of an application: what is nil in m stays as it is, what is empty goes back to its default. Errors:
-// ErrNotFound; InvalidArgument with the violations that the settings would have; Aborted when match does not hold.
+// ErrNotFound; InvalidArgument with the violations that the settings would have; ErrInstallationDecides where it would be open to all
+// organizations from now on; Aborted when match does not hold.
 func Modify(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, m SettingsChanged) (event.Details, error) {
 	m.NameKey = nil
 	if m.Name != nil {
@@ -81,6 +95,11 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 		m.Apply(&to)
 		if wrong := to.Violations(a.Type); len(wrong) > 0 {
 			return nil, errs.Invalid(wrong...)
+		}
+		if to.AllOrganizations && !a.AllOrganizations {
+			if err := mayOpen(permit); err != nil {
+				return nil, err
+			}
 		}
 		to.Settings = to.completed(a.Type)
 		return difference(a, &to), nil

@@ -12,7 +12,8 @@ import (
 func TestWhatHappensToACopyLeavesTheOriginalAlone(t *testing.T) {
 	s := eventtest.New(t, Kind)
 	eventtest.Given(t, s, Kind, "app_1", "org_1", nil, Added{Name: "Shop", Type: Web, Settings: Settings{GrantTypes: []GrantType{AuthorizationCode},
-		RedirectURIs: []string{"https://a.test"}, PostLogoutURIs: []string{"https://b.test"}}}, KeyAdded{KeyID: "key_1"}, APIAccessSet{Scopes: []string{"signet.self"}})
+		RedirectURIs: []string{"https://a.test"}, PostLogoutURIs: []string{"https://b.test"}}}, KeyAdded{KeyID: "key_1"}, APIAccessSet{Scopes: []string{"signet.self"}},
+		AudienceApproved{ClientID: "app_2", ClientOrg: "org_2"})
 	record, err := s.Record(t.Context(), Kind.Ref("app_1"))
 	if err != nil {
 		t.Fatal(err)
@@ -29,7 +30,7 @@ func TestWhatHappensToACopyLeavesTheOriginalAlone(t *testing.T) {
 	}
 	before, _ := json.Marshal(read().State)
 	a := &read().State
-	a.GrantTypes[0], a.RedirectURIs[0], a.PostLogoutURIs[0], a.Keys[0].ID, a.APIScopes[0], a.Name = "x", "x", "x", "x", "x", "x"
+	a.GrantTypes[0], a.RedirectURIs[0], a.PostLogoutURIs[0], a.Keys[0].ID, a.APIScopes[0], a.Approvals[0].Client, a.Name = "x", "x", "x", "x", "x", "x", "x"
 	if after, _ := json.Marshal(read().State); string(after) != string(before) {
 		t.Errorf("it shows in the original: %s", after)
 	}

@@ -150,6 +150,34 @@ func (e APIAccessSet) Apply(a *App) {
 	a.APIScopes = e.Scopes
 }
 
+// AudienceApproved records that a client of another organization may have tokens for the application.
+type AudienceApproved struct {
+	ClientID  string `json:"clientId"`
+	ClientOrg string `json:"clientOrg"`
+	At        int64  `json:"at"`
+}
+
+// EventType implements event.Fact.
+func (AudienceApproved) EventType() event.Type { return "app.audience_approved.v1" }
+
+// Apply implements event.Fact.
+func (e AudienceApproved) Apply(a *App) {
+	a.Approvals = append(slices.Clip(a.Approvals), Approval{Client: e.ClientID, Org: e.ClientOrg, At: e.At})
+}
+
+// AudienceWithdrawn records that a client of another organization may have no more tokens for the application.
+type AudienceWithdrawn struct {
+	ClientID string `json:"clientId"`
+}
+
+// EventType implements event.Fact.
+func (AudienceWithdrawn) EventType() event.Type { return "app.audience_withdrawn.v1" }
+
+// Apply implements event.Fact.
+func (e AudienceWithdrawn) Apply(a *App) {
+	a.Approvals = slices.DeleteFunc(slices.Clone(a.Approvals), func(given Approval) bool { return given.Client == e.ClientID })
+}
+
 // Deactivated records that nobody may sign in to the application, and that its tokens have ended.
 type Deactivated struct{}
 

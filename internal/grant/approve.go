@@ -75,8 +75,15 @@ func (t *terms) holds(tx *event.Tx) error {
 		c == nil || c.State.Apps[t.Client].Since != t.Consent || !mayUse(client, t.OrgID) {
 		return ErrInvalidGrant
 	}
+	if client.Org != o.ID && !c.State.Apps[t.Client].covers(t.Scopes) {
+		return ErrInvalidGrant.Because(errUnasked)
+	}
 	return nil
 }
+
+// errUnasked is why terms do not hold that an application of another organization was given without asking the person, as it could be before
+// that was a rule. They never hold again.
+var errUnasked = errors.New("the person was never asked, and the application belongs to another organization")
 
 // Approve lets the application of a request have what it asked for, on behalf of the person of a session, and gives the
 // address to send the browser to, with a code. It works once. consented are the scopes that the person agreed to; nil
@@ -158,7 +165,7 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 	if a.asked {
 		wanted = both(a.scopes, a.consented) // agreeing to more than was asked for gives no more
 	}
-	aud, scopes, err := g.meantFor(ctx, a.client, caller.OrgID, client.Org, wanted)
+	aud, scopes, err := g.meantFor(ctx, a.client, client.Org, wanted)
 	if err != nil {
 		return err
 	}

@@ -56,8 +56,9 @@ func AddProof(claims map[string]any, p session.Proof) {
 	claims["amr"], claims["auth_time"] = methods, unix(p.At)
 }
 
-// AddOrganization adds the claims about a user's organization and roles, as far as the scopes allow.
-func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event.Object[org.Org], scopes []string) {
+// AddOrganization adds the claims about a user's organization and roles, as far as the scopes allow. A client of another organization is told of the roles in
+// that organization and in the user's: who looks after the installation, or a third organization, is not its business.
+func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event.Object[org.Org], clientOrg string, scopes []string) {
 	if slices.Contains(scopes, OrgScope) {
 		of := map[string]any{"id": o.ID, "name": o.State.Name}
 		if len(o.State.Domains) > 0 {
@@ -68,19 +69,21 @@ func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event
 	if slices.Contains(scopes, RolesScope) {
 		roles := map[string][]access.Role{}
 		for scope, held := range u.State.Memberships {
-			roles[scope] = held
+			if clientOrg == o.ID || scope == o.ID || scope == clientOrg {
+				roles[scope] = held
+			}
 		}
 		claims[RolesScope] = roles
 	}
 }
 
-// Claims are what is told about a user with these scopes.
-func (g *Grants) Claims(ctx context.Context, userID string, scopes []string) (map[string]any, error) {
+// Claims are what a client of an organization is told about a user with these scopes.
+func (g *Grants) Claims(ctx context.Context, userID, clientOrg string, scopes []string) (map[string]any, error) {
 	u, o, err := g.whose(ctx, userID)
 	if err != nil {
 		return nil, err
 	}
-	return about(u, o, scopes), nil
+	return about(u, o, clientOrg, scopes), nil
 }
 
 // ClaimsOf are what is told to the holder of an access token. The user and the organization come with the token where they
@@ -94,12 +97,12 @@ func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer) (map[string]an
 	if err != nil {
 		return nil, err
 	}
-	return about(u, o, b.Given.Scopes), nil
+	return about(u, o, b.ClientOrg, b.Given.Scopes), nil
 }
 
-func about(u *event.Object[user.User], o *event.Object[org.Org], scopes []string) map[string]any {
+func about(u *event.Object[user.User], o *event.Object[org.Org], clientOrg string, scopes []string) map[string]any {
 	claims := map[string]any{"sub": u.ID}
-	AddOrganization(claims, u, o, scopes)
+	AddOrganization(claims, u, o, clientOrg, scopes)
 	set := func(name, value string) {
 		if value != "" {
 			claims[name] = value

@@ -343,7 +343,7 @@ func TestClaims(t *testing.T) {
 		"urn:signet:org":   `{"sub":"usr_a","urn:signet:org":{"id":"org_a","name":"a","primary_domain":"a.test"}}`,
 		"urn:signet:roles": `{"sub":"usr_a","urn:signet:roles":{}}`,
 	} {
-		claims, err := w.Claims(t.Context(), "usr_a", []string{scope})
+		claims, err := w.Claims(t.Context(), "usr_a", "org_a", []string{scope})
 		must(t, err)
 		if got, _ := json.Marshal(claims); string(got) != want {
 			t.Errorf("%s: got %s", scope, got)

@@ -75,6 +75,9 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 	if err := g.strangers(ctx); err != nil {
 		return nil, err
 	}
+	if _, scopes, err = g.meantFor(ctx, client.ID(), client.App.Org, scopes); err != nil { // as in Begin
+		return nil, err
+	}
 	text, hash := secret.NewToken(secret.Code)
 	d := &device{Client: client.ID(), Scopes: scopes, Org: bound, Interval: int64(deviceInterval / time.Second)}
 	const tries = 5

@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"slices"
 	"time"
 
@@ -43,7 +44,8 @@ func (r *refresh) put(tx *event.Tx, t *terms) {
 	put(tx, refreshRow(r.digest), t.Family, r.life)
 }
 
-// Refresh gives new tokens for a refresh token, which is replaced. One that was replaced before ends its family. scopes
+// Refresh gives new tokens for a refresh token, which is replaced. One that was replaced before ends its family, and so does one of an application of another
+// organization that the person was never asked about. scopes
 // are those that the new access token is for, at most those given at first; none: all of them. Errors: ErrInvalidGrant;
 // ErrInvalidScope; ErrUnauthorizedClient.
 func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scopes []string) (*Tokens, error) {
@@ -71,10 +73,12 @@ func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scope
 	next := newRefresh(client.App, t)
 	made.Refresh = next.text
 	row := familyRow(t.Family)
-	reused := false
+	var reused bool
+	var unasked error
 	err = g.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: t.UserID}, Read: refs(t.reads()...), Rows: []event.RowKey{row},
 		Decide: func(tx *event.Tx) error {
+			unasked = nil
 			now, err := decode[family](tx.Row(row))
 			if err != nil {
 				return err
@@ -86,7 +90,13 @@ func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scope
 				return nil
 			}
 			if err := t.holds(tx); err != nil {
-				return err
+				if !errors.Is(err, errUnasked) {
+					return err
+				}
+				unasked = err
+				tx.DropRow(row)
+				tx.DropFamily(t.Family)
+				return nil
 			}
 			tx.PutToken(made.stored)
 			next.put(tx, t)
@@ -95,6 +105,9 @@ func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scope
 	})
 	if err != nil {
 		return nil, err
+	}
+	if unasked != nil {
+		return nil, unasked
 	}
 	if reused {
 		return nil, g.end(ctx, t, "refresh_token", row)

@@ -115,6 +115,10 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	if err := g.strangers(ctx); err != nil {
 		return Began{}, err
 	}
+	// Nobody is asked about what cannot be given, and what can be given later on, nobody was asked about.
+	if _, r.Scopes, err = g.meantFor(ctx, client.ID, client.Org, r.Scopes); err != nil {
+		return Began{}, err
+	}
 	r.ID = rand.Text()
 	err = g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
 		r.Created = tx.Now()
@@ -325,10 +329,16 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, proof
 		return "", ErrAccessDenied
 	case a.tooOld(proof, now):
 		return NeedsSignIn, nil
-	case !a.asked && (a.ask || client.State.ConsentRequired && !given.covers(a.scopes)):
+	case !a.asked && (a.ask || asksConsent(client, who.OrgID) && !given.covers(a.scopes)):
 		return NeedsConsent, nil
 	}
 	return NeedsNothing, nil
+}
+
+// asksConsent tells whether people of an organization have to be asked what an application may have. What leaves the organization is theirs to give,
+// whatever those say who set the application up.
+func asksConsent(client *event.Object[app.App], userOrg string) bool {
+	return client.State.ConsentRequired || client.Org != userOrg
 }
 
 // answer is the address that takes parameters back to the application, in pairs. What the address has in its query stays.

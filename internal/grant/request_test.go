@@ -96,21 +96,16 @@ func TestScopes(t *testing.T) {
 		{"offline access", []string{"offline_access"}, nil, true, []string{"offline_access"}, []string{"app_spa"}},
 		{"Signet's API only as far as allowed", []string{"signet.self", "signet.write"}, []string{"signet.self"}, false, []string{"signet.self"}, []string{"app_spa", issuer}},
 		{"another application", []string{"urn:signet:app:app_web:aud"}, nil, false, []string{"urn:signet:app:app_web:aud"}, []string{"app_spa", "app_web"}},
-		{"an application for everybody", []string{"urn:signet:app:app_all:aud"}, nil, false, []string{"urn:signet:app:app_all:aud"}, []string{"app_spa", "app_all"}},
+		{"an application of another organization, for everybody or not", []string{"urn:signet:app:app_all:aud"}, nil, false, nil, []string{"app_spa"}},
 		{"an application that is none", []string{"urn:signet:app:app_none:aud"}, nil, false, nil, []string{"app_spa"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			aud, kept, err := newWorld(t).meantFor(t.Context(), "app_spa", "org_a", "org_a", askable(tt.asked, tt.api, tt.offline))
+			aud, kept, err := newWorld(t).meantFor(t.Context(), "app_spa", "org_a", askable(tt.asked, tt.api, tt.offline))
 			must(t, err)
 			if !slices.Equal(kept, tt.want) || !slices.Equal(aud, tt.wantAudience) {
 				t.Errorf("got %q for %q", kept, aud)
 			}
 		})
-	}
-	aud, _, err := newWorld(t).meantFor(t.Context(), "app_all", "org_b", "org_b", []string{"urn:signet:app:app_web:aud"})
-	must(t, err)
-	if !slices.Equal(aud, []string{"app_all"}) {
-		t.Errorf("an application of another organization is in the audience: %q", aud)
 	}
 }
 
@@ -127,7 +122,8 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 	}{
 		{"nothing", "usr_a", func(*Ask) {}, always, NeedsNothing, nil, nil},
 		{"another organization", "usr_b", func(*Ask) {}, always, "", ErrAccessDenied, ErrAccessDenied},
-		{"another organization, where all may", "usr_a", func(a *Ask) { a.ClientID = "app_all" }, always, NeedsNothing, nil, nil},
+		{"another organization, where all may, but are asked", "usr_a", func(a *Ask) { a.ClientID = "app_all" }, always, NeedsConsent, nil, ErrConsentRequired},
+		{"the own organization, where all may", "usr_b", func(a *Ask) { a.ClientID = "app_all" }, always, NeedsNothing, nil, nil},
 		{"bound to another organization", "usr_a", func(a *Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:id:org_b" }, always, NeedsOtherAccount, nil, ErrWrongOrg},
 		{"bound by a domain", "usr_a", func(a *Ask) { a.ClientID, a.Scope = "app_all", "openid urn:signet:org:domain:B.test" }, always, NeedsOtherAccount, nil, ErrWrongOrg},
 		{"bound to the own organization", "usr_a", func(a *Ask) { a.Scope = "openid urn:signet:org:domain:a.test" }, always, NeedsNothing, nil, nil},

@@ -115,9 +115,9 @@ func (g *Grants) boundTo(ctx context.Context, scopes []string) (string, error) {
 }
 
 // meantFor works out the audience of tokens with these scopes: the client itself, the applications that are asked for,
-// and Signet's own API. Applications that neither the user's nor the client's organization may use are left out, and so
+// and Signet's own API. Applications of other organizations than the client's that have not approved the client are left out, and so
 // are their scopes.
-func (g *Grants) meantFor(ctx context.Context, clientID, userOrg, clientOrg string, scopes []string) (aud, kept []string, err error) {
+func (g *Grants) meantFor(ctx context.Context, clientID, clientOrg string, scopes []string) (aud, kept []string, err error) {
 	aud = []string{clientID}
 	for _, s := range scopes {
 		if id := audienceOf(s); id != "" {
@@ -125,7 +125,7 @@ func (g *Grants) meantFor(ctx context.Context, clientID, userOrg, clientOrg stri
 			if err != nil {
 				return nil, nil, err
 			}
-			if a == nil || a.Org != userOrg && a.Org != clientOrg && !a.State.AllOrganizations {
+			if a == nil || !app.Takes(a, clientID, clientOrg) {
 				continue
 			}
 			aud = append(aud, id)

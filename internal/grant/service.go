@@ -41,7 +41,7 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
 	}
-	aud, scopes, err := g.meantFor(ctx, u.ID, u.Org, u.Org, askable(asked, apiScopes, false))
+	aud, scopes, err := g.meantFor(ctx, u.ID, u.Org, askable(asked, apiScopes, false))
 	if err != nil {
 		return nil, err
 	}

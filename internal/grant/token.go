@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -32,8 +33,13 @@ type Tokens struct {
 	stored event.Token
 }
 
-// prepare makes an access token for an application, to be stored by a command that finds the terms to hold.
+// prepare makes an access token for an application, to be stored by a command that finds the terms to hold. What it is not approved for, or not any
+// more, is left out.
 func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *terms, scopes []string) (*Tokens, error) {
+	_, scopes, err := g.meantFor(ctx, client.ID, client.Org, scopes)
+	if err != nil {
+		return nil, err
+	}
 	now := g.now()
 	life := seconds(client.State.AccessTokenSeconds)
 	made := &Tokens{Life: life, Scopes: scopes, UserID: t.UserID, SessionID: t.Session, Nonce: t.Nonce, Proof: t.Proof, Issued: now}
@@ -55,7 +61,7 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	claims := map[string]any{"iss": g.Issuer, "sub": t.UserID, "aud": aud, "client_id": t.Client, "jti": made.stored.ID,
 		"iat": unix(now), "exp": unix(made.stored.Expires), "scope": strings.Join(scopes, " ")}
 	AddProof(claims, t.Proof)
-	AddOrganization(claims, u, o, scopes)
+	AddOrganization(claims, u, o, client.Org, scopes)
 	if made.Access, err = g.Signer.Sign(ctx, client.State.SigningAlgorithm, "at+jwt", claims); err != nil {
 		return nil, fmt.Errorf("sign an access token: %w", err)
 	}
@@ -89,10 +95,18 @@ func (g *Grants) Introspect(ctx context.Context, text string, authenticate func(
 	if err != nil || b == nil {
 		return nil, err
 	}
-	if id := client.ID(); b.Token.Client != id && !slices.Contains(b.Given.Audience, id) {
+	if b.Token.Client != client.ID() && !meant(b, client) {
 		return nil, nil
 	}
 	return b, nil
+}
+
+// meant tells whether a token is meant for a client now: an application of another organization may have taken its approval back since.
+func meant(b *session.Bearer, client *Client) bool {
+	if !slices.Contains(b.Given.Audience, client.ID()) {
+		return false
+	}
+	return client.App == nil || app.Takes(client.App, cmp.Or(b.Token.Client, b.Token.UserID), b.ClientOrg)
 }
 
 // Bearer reads an access token that counts; nil where it does not, or is something else.

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -156,10 +157,14 @@ func (w *world) begin(a Ask) string {
 	return began.ID
 }
 
-// code lets an application have a code.
+// code lets an application have a code. People of other organizations agree to what it asks for.
 func (w *world) code(a Ask, bearer *session.Bearer) string {
 	w.t.Helper()
-	to, err := w.Approve(w.t.Context(), w.begin(a), browser, bearer, nil)
+	var agreed []string
+	if w.client(a.ClientID).App.Org != bearer.Caller.OrgID {
+		agreed = strings.Fields(a.Scope)
+	}
+	to, err := w.Approve(w.t.Context(), w.begin(a), browser, bearer, agreed)
 	must(w.t, err)
 	return parameters(w.t, to).Get("code")
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
 )
@@ -133,8 +134,18 @@ func (d *atDevice) confirm(p *grant.PendingDevice) error {
 		}
 	}
 	d.typed = p.UserCode
-	d.render(pages.DeviceConfirm{Frame: d.about(p), ID: d.bearer.Token.ID, LoginName: d.loginName(), Other: d.other(), UserCode: p.UserCode,
-		Scopes: grant.Asks(p.Scopes)}, nil)
+	view := pages.DeviceConfirm{Frame: d.about(p), ID: d.bearer.Token.ID, LoginName: d.loginName(), Other: d.other(), UserCode: p.UserCode,
+		Scopes: grant.Asks(p.Scopes)}
+	if p.App.Org != d.bearer.Caller.OrgID {
+		publisher, err := org.Kind.Read(d.r.Context(), d.Store, p.App.Org)
+		if err != nil {
+			return err
+		}
+		if publisher != nil {
+			view.Publisher = publisher.State.Name
+		}
+	}
+	d.render(view, nil)
 	return nil
 }
 

@@ -259,7 +259,7 @@ func (consent) show(v *visit, with pages.Frame) error {
 	}
 	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Scopes: v.pending.Scopes}
 	if publisher != nil {
-		view.Publisher = publisher.State.Name
+		view.Publisher, view.Elsewhere = publisher.State.Name, publisher.ID != v.bearer.Caller.OrgID
 	}
 	v.render(view, with.Problems)
 	return nil

@@ -35,7 +35,7 @@ func (p *Provider) idToken(ctx context.Context, a *event.Object[app.App], t *gra
 		claims["nonce"] = t.Nonce
 	}
 	grant.AddProof(claims, t.Proof)
-	about, err := p.grants.Claims(ctx, t.UserID, both(t.Scopes, grant.OrgScope, grant.RolesScope))
+	about, err := p.grants.Claims(ctx, t.UserID, a.Org, both(t.Scopes, grant.OrgScope, grant.RolesScope))
 	if err != nil {
 		return "", err
 	}

@@ -204,6 +204,7 @@ type Consent struct {
 	Frame
 	LoginName string
 	Publisher string // the organization that the application belongs to
+	Elsewhere bool   // it is not the person's own
 	Scopes    []string
 	Privacy   Link
 	Terms     Link
@@ -239,6 +240,7 @@ type DeviceConfirm struct {
 	LoginName string
 	Other     Link // to choose another account
 	UserCode  string
+	Publisher string // the organization that the application belongs to, where it is not the person's own
 	Scopes    []string
 }
 

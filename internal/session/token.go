@@ -108,6 +108,8 @@ type Bearer struct {
 	Token  event.Token
 	Caller *access.Caller
 	Given  Given // of an access token; not to be altered
+	// ClientOrg is the organization of whom an access token was given to: an application, or a service user for itself.
+	ClientOrg string
 }
 
 // Authenticate tells who calls Signet's own API with a bearer token, in one query and with nothing remembered from earlier
@@ -208,8 +210,9 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.Bearer, u *user.Standing, 
 	if err != nil {
 		return fmt.Errorf("what %s was given: %w", t.ID, err)
 	}
-	b.Given = *given
+	b.Given, b.ClientOrg = *given, read.OrgID
 	if t.Client != "" {
+		b.ClientOrg = read.ClientOrgID
 		client, err := s.Standings.apps.read(read.ClientStanding)
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", t.Client, err)

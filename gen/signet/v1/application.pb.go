@@ -703,7 +703,8 @@ type AddApplicationRequest struct {
 	RefreshTokenSeconds int32 `protobuf:"varint,12,opt,name=refresh_token_seconds,json=refreshTokenSeconds,proto3" json:"refresh_token_seconds,omitempty"`
 	// Whether people are asked what it may see.
 	ConsentRequired bool `protobuf:"varint,13,opt,name=consent_required,json=consentRequired,proto3" json:"consent_required,omitempty"`
-	// Whether people of other organizations may sign in, too.
+	// Whether people of other organizations may sign in, too. Only an owner of the
+	// installation may set it. Such people are always asked what it may see.
 	AllOrganizations bool `protobuf:"varint,14,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1169,7 +1170,9 @@ type ModifyApplicationRequest struct {
 	RefreshTokenSeconds int32 `protobuf:"varint,12,opt,name=refresh_token_seconds,json=refreshTokenSeconds,proto3" json:"refresh_token_seconds,omitempty"`
 	// Whether people are asked what it may see.
 	ConsentRequired bool `protobuf:"varint,13,opt,name=consent_required,json=consentRequired,proto3" json:"consent_required,omitempty"`
-	// Whether people of other organizations may sign in, too.
+	// Whether people of other organizations may sign in, too. Only an owner of the
+	// installation may set it; the organization itself may take it back. Such
+	// people are always asked what it may see.
 	AllOrganizations bool `protobuf:"varint,14,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
 	// Which of the fields above to set, such as `name` or `redirectUris`. It has to
 	// name at least one.
@@ -2161,6 +2164,581 @@ func (x *SetApplicationAPIAccessResponse) GetDetails() *Details {
 	return nil
 }
 
+// Which applications for all organizations to list.
+type ListAllOrganizationsApplicationsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many to return at most: 1 to 500, 50 if left out.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `nextPageToken` of the page before; the other parameters must be the same as
+	// there.
+	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAllOrganizationsApplicationsRequest) Reset() {
+	*x = ListAllOrganizationsApplicationsRequest{}
+	mi := &file_signet_v1_application_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAllOrganizationsApplicationsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAllOrganizationsApplicationsRequest) ProtoMessage() {}
+
+func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAllOrganizationsApplicationsRequest.ProtoReflect.Descriptor instead.
+func (*ListAllOrganizationsApplicationsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ListAllOrganizationsApplicationsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAllOrganizationsApplicationsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Answer to ListAllOrganizationsApplications.
+type ListAllOrganizationsApplicationsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The applications found.
+	Apps []*Application `protobuf:"bytes,1,rep,name=apps,proto3" json:"apps,omitempty"`
+	// Where the next page starts; empty on the last one. A page may hold fewer
+	// entries than asked for, or none, and still be followed by another.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAllOrganizationsApplicationsResponse) Reset() {
+	*x = ListAllOrganizationsApplicationsResponse{}
+	mi := &file_signet_v1_application_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAllOrganizationsApplicationsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAllOrganizationsApplicationsResponse) ProtoMessage() {}
+
+func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAllOrganizationsApplicationsResponse.ProtoReflect.Descriptor instead.
+func (*ListAllOrganizationsApplicationsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *ListAllOrganizationsApplicationsResponse) GetApps() []*Application {
+	if x != nil {
+		return x.Apps
+	}
+	return nil
+}
+
+func (x *ListAllOrganizationsApplicationsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// Which client to approve, and for which application.
+type ApproveAudienceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application that tokens are meant for.
+	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// Identifier of the client: an application or a service user of another
+	// organization.
+	ClientId      string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveAudienceRequest) Reset() {
+	*x = ApproveAudienceRequest{}
+	mi := &file_signet_v1_application_proto_msgTypes[28]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveAudienceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveAudienceRequest) ProtoMessage() {}
+
+func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[28]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveAudienceRequest.ProtoReflect.Descriptor instead.
+func (*ApproveAudienceRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
+}
+
+func (x *ApproveAudienceRequest) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *ApproveAudienceRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+// Answer to ApproveAudience.
+type ApproveAudienceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the application after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApproveAudienceResponse) Reset() {
+	*x = ApproveAudienceResponse{}
+	mi := &file_signet_v1_application_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApproveAudienceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApproveAudienceResponse) ProtoMessage() {}
+
+func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApproveAudienceResponse.ProtoReflect.Descriptor instead.
+func (*ApproveAudienceResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *ApproveAudienceResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which client to withdraw the approval of, and for which application.
+type WithdrawAudienceRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application that tokens are meant for.
+	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// Identifier of the client.
+	ClientId      string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithdrawAudienceRequest) Reset() {
+	*x = WithdrawAudienceRequest{}
+	mi := &file_signet_v1_application_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithdrawAudienceRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithdrawAudienceRequest) ProtoMessage() {}
+
+func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithdrawAudienceRequest.ProtoReflect.Descriptor instead.
+func (*WithdrawAudienceRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *WithdrawAudienceRequest) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *WithdrawAudienceRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+// Answer to WithdrawAudience.
+type WithdrawAudienceResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the application after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WithdrawAudienceResponse) Reset() {
+	*x = WithdrawAudienceResponse{}
+	mi := &file_signet_v1_application_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WithdrawAudienceResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WithdrawAudienceResponse) ProtoMessage() {}
+
+func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WithdrawAudienceResponse.ProtoReflect.Descriptor instead.
+func (*WithdrawAudienceResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *WithdrawAudienceResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// Which approvals to list.
+type ListAudienceApprovalsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// How many applications to return at most: 1 to 500, 50 if left out.
+	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `nextPageToken` of the page before; the other parameters must be the same as
+	// there.
+	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// Those that clients of the organization have got, instead of those that its
+	// applications have given.
+	Received      bool `protobuf:"varint,3,opt,name=received,proto3" json:"received,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAudienceApprovalsRequest) Reset() {
+	*x = ListAudienceApprovalsRequest{}
+	mi := &file_signet_v1_application_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAudienceApprovalsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAudienceApprovalsRequest) ProtoMessage() {}
+
+func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAudienceApprovalsRequest.ProtoReflect.Descriptor instead.
+func (*ListAudienceApprovalsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *ListAudienceApprovalsRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *ListAudienceApprovalsRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+func (x *ListAudienceApprovalsRequest) GetReceived() bool {
+	if x != nil {
+		return x.Received
+	}
+	return false
+}
+
+// Answer to ListAudienceApprovals.
+type ListAudienceApprovalsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The applications found, with the clients that they have approved.
+	Approvals []*AudienceApproval `protobuf:"bytes,1,rep,name=approvals,proto3" json:"approvals,omitempty"`
+	// Where the next page starts; empty on the last one. A page may hold fewer
+	// entries than asked for, or none, and still be followed by another.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListAudienceApprovalsResponse) Reset() {
+	*x = ListAudienceApprovalsResponse{}
+	mi := &file_signet_v1_application_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListAudienceApprovalsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListAudienceApprovalsResponse) ProtoMessage() {}
+
+func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListAudienceApprovalsResponse.ProtoReflect.Descriptor instead.
+func (*ListAudienceApprovalsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *ListAudienceApprovalsResponse) GetApprovals() []*AudienceApproval {
+	if x != nil {
+		return x.Approvals
+	}
+	return nil
+}
+
+func (x *ListAudienceApprovalsResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
+// AudienceApproval tells which clients of other organizations may have tokens for
+// an application.
+type AudienceApproval struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application that the tokens are meant for.
+	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// Its name.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Identifier of the organization it belongs to.
+	OrgId string `protobuf:"bytes,3,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// The clients, in the order in which they were approved.
+	Clients       []*ApprovedClient `protobuf:"bytes,4,rep,name=clients,proto3" json:"clients,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AudienceApproval) Reset() {
+	*x = AudienceApproval{}
+	mi := &file_signet_v1_application_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AudienceApproval) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AudienceApproval) ProtoMessage() {}
+
+func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AudienceApproval.ProtoReflect.Descriptor instead.
+func (*AudienceApproval) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *AudienceApproval) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *AudienceApproval) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AudienceApproval) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *AudienceApproval) GetClients() []*ApprovedClient {
+	if x != nil {
+		return x.Clients
+	}
+	return nil
+}
+
+// ApprovedClient is a client of another organization.
+type ApprovedClient struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application or service user.
+	ClientId string `protobuf:"bytes,1,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Identifier of the organization it belongs to.
+	OrgId string `protobuf:"bytes,2,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// When it was approved.
+	ApprovalDate  *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=approval_date,json=approvalDate,proto3" json:"approval_date,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApprovedClient) Reset() {
+	*x = ApprovedClient{}
+	mi := &file_signet_v1_application_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApprovedClient) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApprovedClient) ProtoMessage() {}
+
+func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApprovedClient.ProtoReflect.Descriptor instead.
+func (*ApprovedClient) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *ApprovedClient) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *ApprovedClient) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *ApprovedClient) GetApprovalDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ApprovalDate
+	}
+	return nil
+}
+
 var File_signet_v1_application_proto protoreflect.FileDescriptor
 
 const file_signet_v1_application_proto_rawDesc = "" +
@@ -2304,7 +2882,43 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x06scopes\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\n" +
 	"R\x06scopes\"O\n" +
 	"\x1fSetApplicationAPIAccessResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*\xa6\x01\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"q\n" +
+	"'ListAllOrganizationsApplicationsRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\"~\n" +
+	"(ListAllOrganizationsApplicationsResponse\x12*\n" +
+	"\x04apps\x18\x01 \x03(\v2\x16.signet.v1.ApplicationR\x04apps\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"W\n" +
+	"\x16ApproveAudienceRequest\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12&\n" +
+	"\tclient_id\x18\x02 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dR\bclientId\"G\n" +
+	"\x17ApproveAudienceResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"M\n" +
+	"\x17WithdrawAudienceRequest\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x1b\n" +
+	"\tclient_id\x18\x02 \x01(\tR\bclientId\"H\n" +
+	"\x18WithdrawAudienceResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x82\x01\n" +
+	"\x1cListAudienceApprovalsRequest\x12'\n" +
+	"\tpage_size\x18\x01 \x01(\x05B\n" +
+	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x02 \x01(\tR\tpageToken\x12\x1a\n" +
+	"\breceived\x18\x03 \x01(\bR\breceived\"\x82\x01\n" +
+	"\x1dListAudienceApprovalsResponse\x129\n" +
+	"\tapprovals\x18\x01 \x03(\v2\x1b.signet.v1.AudienceApprovalR\tapprovals\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x89\x01\n" +
+	"\x10AudienceApproval\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x15\n" +
+	"\x06org_id\x18\x03 \x01(\tR\x05orgId\x123\n" +
+	"\aclients\x18\x04 \x03(\v2\x19.signet.v1.ApprovedClientR\aclients\"\x85\x01\n" +
+	"\x0eApprovedClient\x12\x1b\n" +
+	"\tclient_id\x18\x01 \x01(\tR\bclientId\x12\x15\n" +
+	"\x06org_id\x18\x02 \x01(\tR\x05orgId\x12?\n" +
+	"\rapproval_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\fapprovalDate*\xa6\x01\n" +
 	"\x0fApplicationType\x12 \n" +
 	"\x1cAPPLICATION_TYPE_UNSPECIFIED\x10\x00\x12\x18\n" +
 	"\x14APPLICATION_TYPE_WEB\x10\x01\x12 \n" +
@@ -2330,7 +2944,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x10SigningAlgorithm\x12!\n" +
 	"\x1dSIGNING_ALGORITHM_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SIGNING_ALGORITHM_ES256\x10\x01\x12\x1b\n" +
-	"\x17SIGNING_ALGORITHM_RS256\x10\x022\xd8\x0e\n" +
+	"\x17SIGNING_ALGORITHM_RS256\x10\x022\xc9\x14\n" +
 	"\x12ApplicationService\x12{\n" +
 	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"$\xaa\xbb\x18\r \x02\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x80\x01\n" +
@@ -2356,7 +2970,15 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x14RemoveApplicationKey\x12&.signet.v1.RemoveApplicationKeyRequest\x1a'.signet.v1.RemoveApplicationKeyResponse\":\xaa\xbb\x18\x0f \x020\x01\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02!*\x1f/v1/apps/{app_id}/keys/{key_id}\x12\xb7\x01\n" +
 	"\x17SetApplicationAPIAccess\x12).signet.v1.SetApplicationAPIAccessRequest\x1a*.signet.v1.SetApplicationAPIAccessResponse\"E\xaa\xbb\x18\x1a \x020\x01\n" +
-	"\x14app.api_access.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/apps/{app_id}/api_accessB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\x14app.api_access.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/apps/{app_id}/api_access\x12\xd6\x01\n" +
+	" ListAllOrganizationsApplications\x122.signet.v1.ListAllOrganizationsApplicationsRequest\x1a3.signet.v1.ListAllOrganizationsApplicationsResponse\"I\xaa\xbb\x18\" \x01b\vsignet.read\n" +
+	"\x11installation.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/apps/_all_organizations\x12\xae\x01\n" +
+	"\x0fApproveAudience\x12!.signet.v1.ApproveAudienceRequest\x1a\".signet.v1.ApproveAudienceResponse\"T\xaa\xbb\x18! \x020\x01b\x10signet.approvals\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02):\x01*\"$/v1/apps/{app_id}/audience_approvals\x12\xba\x01\n" +
+	"\x10WithdrawAudience\x12\".signet.v1.WithdrawAudienceRequest\x1a#.signet.v1.WithdrawAudienceResponse\"]\xaa\xbb\x18! \x020\x01b\x10signet.approvals\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x022*0/v1/apps/{app_id}/audience_approvals/{client_id}\x12\xa7\x01\n" +
+	"\x15ListAudienceApprovals\x12'.signet.v1.ListAudienceApprovalsRequest\x1a(.signet.v1.ListAudienceApprovalsResponse\";\xaa\xbb\x18\x19 \x02b\vsignet.read\n" +
+	"\bapp.read\x82\xd3\xe4\x93\x02\x18\x12\x16/v1/audience_approvalsB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_application_proto_rawDescOnce sync.Once
@@ -2371,62 +2993,72 @@ func file_signet_v1_application_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_application_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
-var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_signet_v1_application_proto_goTypes = []any{
-	(ApplicationType)(0),                      // 0: signet.v1.ApplicationType
-	(AuthMethod)(0),                           // 1: signet.v1.AuthMethod
-	(GrantType)(0),                            // 2: signet.v1.GrantType
-	(TokenFormat)(0),                          // 3: signet.v1.TokenFormat
-	(SigningAlgorithm)(0),                     // 4: signet.v1.SigningAlgorithm
-	(Application_State)(0),                    // 5: signet.v1.Application.State
-	(*Application)(nil),                       // 6: signet.v1.Application
-	(*ApplicationKey)(nil),                    // 7: signet.v1.ApplicationKey
-	(*AddApplicationRequest)(nil),             // 8: signet.v1.AddApplicationRequest
-	(*AddApplicationResponse)(nil),            // 9: signet.v1.AddApplicationResponse
-	(*GetApplicationRequest)(nil),             // 10: signet.v1.GetApplicationRequest
-	(*GetApplicationResponse)(nil),            // 11: signet.v1.GetApplicationResponse
-	(*ListApplicationsRequest)(nil),           // 12: signet.v1.ListApplicationsRequest
-	(*ListApplicationsResponse)(nil),          // 13: signet.v1.ListApplicationsResponse
-	(*ModifyApplicationRequest)(nil),          // 14: signet.v1.ModifyApplicationRequest
-	(*ModifyApplicationResponse)(nil),         // 15: signet.v1.ModifyApplicationResponse
-	(*DeactivateApplicationRequest)(nil),      // 16: signet.v1.DeactivateApplicationRequest
-	(*DeactivateApplicationResponse)(nil),     // 17: signet.v1.DeactivateApplicationResponse
-	(*ReactivateApplicationRequest)(nil),      // 18: signet.v1.ReactivateApplicationRequest
-	(*ReactivateApplicationResponse)(nil),     // 19: signet.v1.ReactivateApplicationResponse
-	(*RemoveApplicationRequest)(nil),          // 20: signet.v1.RemoveApplicationRequest
-	(*RemoveApplicationResponse)(nil),         // 21: signet.v1.RemoveApplicationResponse
-	(*GenerateApplicationSecretRequest)(nil),  // 22: signet.v1.GenerateApplicationSecretRequest
-	(*GenerateApplicationSecretResponse)(nil), // 23: signet.v1.GenerateApplicationSecretResponse
-	(*RemoveApplicationSecretRequest)(nil),    // 24: signet.v1.RemoveApplicationSecretRequest
-	(*RemoveApplicationSecretResponse)(nil),   // 25: signet.v1.RemoveApplicationSecretResponse
-	(*AddApplicationKeyRequest)(nil),          // 26: signet.v1.AddApplicationKeyRequest
-	(*AddApplicationKeyResponse)(nil),         // 27: signet.v1.AddApplicationKeyResponse
-	(*RemoveApplicationKeyRequest)(nil),       // 28: signet.v1.RemoveApplicationKeyRequest
-	(*RemoveApplicationKeyResponse)(nil),      // 29: signet.v1.RemoveApplicationKeyResponse
-	(*SetApplicationAPIAccessRequest)(nil),    // 30: signet.v1.SetApplicationAPIAccessRequest
-	(*SetApplicationAPIAccessResponse)(nil),   // 31: signet.v1.SetApplicationAPIAccessResponse
-	(*Details)(nil),                           // 32: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),             // 33: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),             // 34: google.protobuf.FieldMask
+	(ApplicationType)(0),                             // 0: signet.v1.ApplicationType
+	(AuthMethod)(0),                                  // 1: signet.v1.AuthMethod
+	(GrantType)(0),                                   // 2: signet.v1.GrantType
+	(TokenFormat)(0),                                 // 3: signet.v1.TokenFormat
+	(SigningAlgorithm)(0),                            // 4: signet.v1.SigningAlgorithm
+	(Application_State)(0),                           // 5: signet.v1.Application.State
+	(*Application)(nil),                              // 6: signet.v1.Application
+	(*ApplicationKey)(nil),                           // 7: signet.v1.ApplicationKey
+	(*AddApplicationRequest)(nil),                    // 8: signet.v1.AddApplicationRequest
+	(*AddApplicationResponse)(nil),                   // 9: signet.v1.AddApplicationResponse
+	(*GetApplicationRequest)(nil),                    // 10: signet.v1.GetApplicationRequest
+	(*GetApplicationResponse)(nil),                   // 11: signet.v1.GetApplicationResponse
+	(*ListApplicationsRequest)(nil),                  // 12: signet.v1.ListApplicationsRequest
+	(*ListApplicationsResponse)(nil),                 // 13: signet.v1.ListApplicationsResponse
+	(*ModifyApplicationRequest)(nil),                 // 14: signet.v1.ModifyApplicationRequest
+	(*ModifyApplicationResponse)(nil),                // 15: signet.v1.ModifyApplicationResponse
+	(*DeactivateApplicationRequest)(nil),             // 16: signet.v1.DeactivateApplicationRequest
+	(*DeactivateApplicationResponse)(nil),            // 17: signet.v1.DeactivateApplicationResponse
+	(*ReactivateApplicationRequest)(nil),             // 18: signet.v1.ReactivateApplicationRequest
+	(*ReactivateApplicationResponse)(nil),            // 19: signet.v1.ReactivateApplicationResponse
+	(*RemoveApplicationRequest)(nil),                 // 20: signet.v1.RemoveApplicationRequest
+	(*RemoveApplicationResponse)(nil),                // 21: signet.v1.RemoveApplicationResponse
+	(*GenerateApplicationSecretRequest)(nil),         // 22: signet.v1.GenerateApplicationSecretRequest
+	(*GenerateApplicationSecretResponse)(nil),        // 23: signet.v1.GenerateApplicationSecretResponse
+	(*RemoveApplicationSecretRequest)(nil),           // 24: signet.v1.RemoveApplicationSecretRequest
+	(*RemoveApplicationSecretResponse)(nil),          // 25: signet.v1.RemoveApplicationSecretResponse
+	(*AddApplicationKeyRequest)(nil),                 // 26: signet.v1.AddApplicationKeyRequest
+	(*AddApplicationKeyResponse)(nil),                // 27: signet.v1.AddApplicationKeyResponse
+	(*RemoveApplicationKeyRequest)(nil),              // 28: signet.v1.RemoveApplicationKeyRequest
+	(*RemoveApplicationKeyResponse)(nil),             // 29: signet.v1.RemoveApplicationKeyResponse
+	(*SetApplicationAPIAccessRequest)(nil),           // 30: signet.v1.SetApplicationAPIAccessRequest
+	(*SetApplicationAPIAccessResponse)(nil),          // 31: signet.v1.SetApplicationAPIAccessResponse
+	(*ListAllOrganizationsApplicationsRequest)(nil),  // 32: signet.v1.ListAllOrganizationsApplicationsRequest
+	(*ListAllOrganizationsApplicationsResponse)(nil), // 33: signet.v1.ListAllOrganizationsApplicationsResponse
+	(*ApproveAudienceRequest)(nil),                   // 34: signet.v1.ApproveAudienceRequest
+	(*ApproveAudienceResponse)(nil),                  // 35: signet.v1.ApproveAudienceResponse
+	(*WithdrawAudienceRequest)(nil),                  // 36: signet.v1.WithdrawAudienceRequest
+	(*WithdrawAudienceResponse)(nil),                 // 37: signet.v1.WithdrawAudienceResponse
+	(*ListAudienceApprovalsRequest)(nil),             // 38: signet.v1.ListAudienceApprovalsRequest
+	(*ListAudienceApprovalsResponse)(nil),            // 39: signet.v1.ListAudienceApprovalsResponse
+	(*AudienceApproval)(nil),                         // 40: signet.v1.AudienceApproval
+	(*ApprovedClient)(nil),                           // 41: signet.v1.ApprovedClient
+	(*Details)(nil),                                  // 42: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                    // 43: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),                    // 44: google.protobuf.FieldMask
 }
 var file_signet_v1_application_proto_depIdxs = []int32{
-	32, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
+	42, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
 	5,  // 1: signet.v1.Application.state:type_name -> signet.v1.Application.State
 	0,  // 2: signet.v1.Application.type:type_name -> signet.v1.ApplicationType
 	1,  // 3: signet.v1.Application.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 4: signet.v1.Application.grant_types:type_name -> signet.v1.GrantType
 	3,  // 5: signet.v1.Application.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 6: signet.v1.Application.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	33, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
+	43, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
 	7,  // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
-	33, // 9: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
-	33, // 10: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
+	43, // 9: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
+	43, // 10: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
 	0,  // 11: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
 	1,  // 12: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 13: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
 	3,  // 14: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 15: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	32, // 16: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
+	42, // 16: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
 	6,  // 17: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
 	5,  // 18: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
 	0,  // 19: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
@@ -2435,46 +3067,60 @@ var file_signet_v1_application_proto_depIdxs = []int32{
 	2,  // 22: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
 	3,  // 23: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 24: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	34, // 25: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
-	32, // 26: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
-	32, // 27: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
-	32, // 28: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
-	32, // 29: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
-	32, // 30: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
-	32, // 31: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
-	33, // 32: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	32, // 33: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
-	32, // 34: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
-	32, // 35: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
-	8,  // 36: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
-	10, // 37: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
-	12, // 38: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
-	14, // 39: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
-	16, // 40: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
-	18, // 41: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
-	20, // 42: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
-	22, // 43: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
-	24, // 44: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
-	26, // 45: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
-	28, // 46: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
-	30, // 47: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
-	9,  // 48: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
-	11, // 49: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
-	13, // 50: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
-	15, // 51: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
-	17, // 52: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
-	19, // 53: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
-	21, // 54: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
-	23, // 55: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
-	25, // 56: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
-	27, // 57: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
-	29, // 58: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
-	31, // 59: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
-	48, // [48:60] is the sub-list for method output_type
-	36, // [36:48] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	44, // 25: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
+	42, // 26: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
+	42, // 27: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
+	42, // 28: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
+	42, // 29: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
+	42, // 30: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
+	42, // 31: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
+	43, // 32: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	42, // 33: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
+	42, // 34: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
+	42, // 35: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
+	6,  // 36: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
+	42, // 37: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
+	42, // 38: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
+	40, // 39: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
+	41, // 40: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
+	43, // 41: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
+	8,  // 42: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
+	10, // 43: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
+	12, // 44: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
+	14, // 45: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
+	16, // 46: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
+	18, // 47: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
+	20, // 48: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
+	22, // 49: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
+	24, // 50: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
+	26, // 51: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
+	28, // 52: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
+	30, // 53: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
+	32, // 54: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
+	34, // 55: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
+	36, // 56: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
+	38, // 57: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
+	9,  // 58: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
+	11, // 59: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
+	13, // 60: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
+	15, // 61: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
+	17, // 62: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
+	19, // 63: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
+	21, // 64: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
+	23, // 65: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
+	25, // 66: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
+	27, // 67: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
+	29, // 68: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
+	31, // 69: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
+	33, // 70: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
+	35, // 71: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
+	37, // 72: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
+	39, // 73: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
+	58, // [58:74] is the sub-list for method output_type
+	42, // [42:58] is the sub-list for method input_type
+	42, // [42:42] is the sub-list for extension type_name
+	42, // [42:42] is the sub-list for extension extendee
+	0,  // [0:42] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_application_proto_init() }
@@ -2490,7 +3136,7 @@ func file_signet_v1_application_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_application_proto_rawDesc), len(file_signet_v1_application_proto_rawDesc)),
 			NumEnums:      6,
-			NumMessages:   26,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -69,6 +69,18 @@ const (
 	// ApplicationServiceSetApplicationAPIAccessProcedure is the fully-qualified name of the
 	// ApplicationService's SetApplicationAPIAccess RPC.
 	ApplicationServiceSetApplicationAPIAccessProcedure = "/signet.v1.ApplicationService/SetApplicationAPIAccess"
+	// ApplicationServiceListAllOrganizationsApplicationsProcedure is the fully-qualified name of the
+	// ApplicationService's ListAllOrganizationsApplications RPC.
+	ApplicationServiceListAllOrganizationsApplicationsProcedure = "/signet.v1.ApplicationService/ListAllOrganizationsApplications"
+	// ApplicationServiceApproveAudienceProcedure is the fully-qualified name of the
+	// ApplicationService's ApproveAudience RPC.
+	ApplicationServiceApproveAudienceProcedure = "/signet.v1.ApplicationService/ApproveAudience"
+	// ApplicationServiceWithdrawAudienceProcedure is the fully-qualified name of the
+	// ApplicationService's WithdrawAudience RPC.
+	ApplicationServiceWithdrawAudienceProcedure = "/signet.v1.ApplicationService/WithdrawAudience"
+	// ApplicationServiceListAudienceApprovalsProcedure is the fully-qualified name of the
+	// ApplicationService's ListAudienceApprovals RPC.
+	ApplicationServiceListAudienceApprovalsProcedure = "/signet.v1.ApplicationService/ListAudienceApprovals"
 )
 
 // ApplicationServiceClient is a client for the signet.v1.ApplicationService service.
@@ -139,6 +151,31 @@ type ApplicationServiceClient interface {
 	// installation may allow it. Another set of scopes ends all tokens of the
 	// application.
 	SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error)
+	// List the applications for all organizations
+	//
+	// Returns the applications that people of all organizations may sign in to,
+	// wherever they belong, in the order of their identifiers.
+	ListAllOrganizationsApplications(context.Context, *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error)
+	// Approve a client for an application
+	//
+	// Lets a client of another organization, an application or a service user,
+	// have tokens that are meant for an application of the context organization
+	// (`urn:signet:app:{appId}:aud`). Clients of the same organization need no
+	// approval: FAILED_PRECONDITION. At most 100 clients.
+	ApproveAudience(context.Context, *v1.ApproveAudienceRequest) (*v1.ApproveAudienceResponse, error)
+	// Withdraw the approval of a client
+	//
+	// The client gets no more tokens for the application, also not by refresh
+	// tokens it has, and its tokens are not active any more for the application
+	// when it asks. One that checks JWTs by itself does not learn of it before they
+	// expire.
+	WithdrawAudience(context.Context, *v1.WithdrawAudienceRequest) (*v1.WithdrawAudienceResponse, error)
+	// List approved clients
+	//
+	// Returns which applications of the context organization have approved clients
+	// of others; with `received` which applications of others have approved clients
+	// of the context organization. In the order of the applications' identifiers.
+	ListAudienceApprovals(context.Context, *v1.ListAudienceApprovalsRequest) (*v1.ListAudienceApprovalsResponse, error)
 }
 
 // NewApplicationServiceClient constructs a client for the signet.v1.ApplicationService service. By
@@ -224,23 +261,51 @@ func NewApplicationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 			connect.WithSchema(applicationServiceMethods.ByName("SetApplicationAPIAccess")),
 			connect.WithClientOptions(opts...),
 		),
+		listAllOrganizationsApplications: connect.NewClient[v1.ListAllOrganizationsApplicationsRequest, v1.ListAllOrganizationsApplicationsResponse](
+			httpClient,
+			baseURL+ApplicationServiceListAllOrganizationsApplicationsProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("ListAllOrganizationsApplications")),
+			connect.WithClientOptions(opts...),
+		),
+		approveAudience: connect.NewClient[v1.ApproveAudienceRequest, v1.ApproveAudienceResponse](
+			httpClient,
+			baseURL+ApplicationServiceApproveAudienceProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("ApproveAudience")),
+			connect.WithClientOptions(opts...),
+		),
+		withdrawAudience: connect.NewClient[v1.WithdrawAudienceRequest, v1.WithdrawAudienceResponse](
+			httpClient,
+			baseURL+ApplicationServiceWithdrawAudienceProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("WithdrawAudience")),
+			connect.WithClientOptions(opts...),
+		),
+		listAudienceApprovals: connect.NewClient[v1.ListAudienceApprovalsRequest, v1.ListAudienceApprovalsResponse](
+			httpClient,
+			baseURL+ApplicationServiceListAudienceApprovalsProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("ListAudienceApprovals")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // applicationServiceClient implements ApplicationServiceClient.
 type applicationServiceClient struct {
-	addApplication            *connect.Client[v1.AddApplicationRequest, v1.AddApplicationResponse]
-	getApplication            *connect.Client[v1.GetApplicationRequest, v1.GetApplicationResponse]
-	listApplications          *connect.Client[v1.ListApplicationsRequest, v1.ListApplicationsResponse]
-	modifyApplication         *connect.Client[v1.ModifyApplicationRequest, v1.ModifyApplicationResponse]
-	deactivateApplication     *connect.Client[v1.DeactivateApplicationRequest, v1.DeactivateApplicationResponse]
-	reactivateApplication     *connect.Client[v1.ReactivateApplicationRequest, v1.ReactivateApplicationResponse]
-	removeApplication         *connect.Client[v1.RemoveApplicationRequest, v1.RemoveApplicationResponse]
-	generateApplicationSecret *connect.Client[v1.GenerateApplicationSecretRequest, v1.GenerateApplicationSecretResponse]
-	removeApplicationSecret   *connect.Client[v1.RemoveApplicationSecretRequest, v1.RemoveApplicationSecretResponse]
-	addApplicationKey         *connect.Client[v1.AddApplicationKeyRequest, v1.AddApplicationKeyResponse]
-	removeApplicationKey      *connect.Client[v1.RemoveApplicationKeyRequest, v1.RemoveApplicationKeyResponse]
-	setApplicationAPIAccess   *connect.Client[v1.SetApplicationAPIAccessRequest, v1.SetApplicationAPIAccessResponse]
+	addApplication                   *connect.Client[v1.AddApplicationRequest, v1.AddApplicationResponse]
+	getApplication                   *connect.Client[v1.GetApplicationRequest, v1.GetApplicationResponse]
+	listApplications                 *connect.Client[v1.ListApplicationsRequest, v1.ListApplicationsResponse]
+	modifyApplication                *connect.Client[v1.ModifyApplicationRequest, v1.ModifyApplicationResponse]
+	deactivateApplication            *connect.Client[v1.DeactivateApplicationRequest, v1.DeactivateApplicationResponse]
+	reactivateApplication            *connect.Client[v1.ReactivateApplicationRequest, v1.ReactivateApplicationResponse]
+	removeApplication                *connect.Client[v1.RemoveApplicationRequest, v1.RemoveApplicationResponse]
+	generateApplicationSecret        *connect.Client[v1.GenerateApplicationSecretRequest, v1.GenerateApplicationSecretResponse]
+	removeApplicationSecret          *connect.Client[v1.RemoveApplicationSecretRequest, v1.RemoveApplicationSecretResponse]
+	addApplicationKey                *connect.Client[v1.AddApplicationKeyRequest, v1.AddApplicationKeyResponse]
+	removeApplicationKey             *connect.Client[v1.RemoveApplicationKeyRequest, v1.RemoveApplicationKeyResponse]
+	setApplicationAPIAccess          *connect.Client[v1.SetApplicationAPIAccessRequest, v1.SetApplicationAPIAccessResponse]
+	listAllOrganizationsApplications *connect.Client[v1.ListAllOrganizationsApplicationsRequest, v1.ListAllOrganizationsApplicationsResponse]
+	approveAudience                  *connect.Client[v1.ApproveAudienceRequest, v1.ApproveAudienceResponse]
+	withdrawAudience                 *connect.Client[v1.WithdrawAudienceRequest, v1.WithdrawAudienceResponse]
+	listAudienceApprovals            *connect.Client[v1.ListAudienceApprovalsRequest, v1.ListAudienceApprovalsResponse]
 }
 
 // AddApplication calls signet.v1.ApplicationService.AddApplication.
@@ -351,6 +416,43 @@ func (c *applicationServiceClient) SetApplicationAPIAccess(ctx context.Context, 
 	return nil, err
 }
 
+// ListAllOrganizationsApplications calls
+// signet.v1.ApplicationService.ListAllOrganizationsApplications.
+func (c *applicationServiceClient) ListAllOrganizationsApplications(ctx context.Context, req *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error) {
+	response, err := c.listAllOrganizationsApplications.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ApproveAudience calls signet.v1.ApplicationService.ApproveAudience.
+func (c *applicationServiceClient) ApproveAudience(ctx context.Context, req *v1.ApproveAudienceRequest) (*v1.ApproveAudienceResponse, error) {
+	response, err := c.approveAudience.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// WithdrawAudience calls signet.v1.ApplicationService.WithdrawAudience.
+func (c *applicationServiceClient) WithdrawAudience(ctx context.Context, req *v1.WithdrawAudienceRequest) (*v1.WithdrawAudienceResponse, error) {
+	response, err := c.withdrawAudience.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListAudienceApprovals calls signet.v1.ApplicationService.ListAudienceApprovals.
+func (c *applicationServiceClient) ListAudienceApprovals(ctx context.Context, req *v1.ListAudienceApprovalsRequest) (*v1.ListAudienceApprovalsResponse, error) {
+	response, err := c.listAudienceApprovals.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ApplicationServiceHandler is an implementation of the signet.v1.ApplicationService service.
 type ApplicationServiceHandler interface {
 	// Add an application
@@ -419,6 +521,31 @@ type ApplicationServiceHandler interface {
 	// installation may allow it. Another set of scopes ends all tokens of the
 	// application.
 	SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error)
+	// List the applications for all organizations
+	//
+	// Returns the applications that people of all organizations may sign in to,
+	// wherever they belong, in the order of their identifiers.
+	ListAllOrganizationsApplications(context.Context, *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error)
+	// Approve a client for an application
+	//
+	// Lets a client of another organization, an application or a service user,
+	// have tokens that are meant for an application of the context organization
+	// (`urn:signet:app:{appId}:aud`). Clients of the same organization need no
+	// approval: FAILED_PRECONDITION. At most 100 clients.
+	ApproveAudience(context.Context, *v1.ApproveAudienceRequest) (*v1.ApproveAudienceResponse, error)
+	// Withdraw the approval of a client
+	//
+	// The client gets no more tokens for the application, also not by refresh
+	// tokens it has, and its tokens are not active any more for the application
+	// when it asks. One that checks JWTs by itself does not learn of it before they
+	// expire.
+	WithdrawAudience(context.Context, *v1.WithdrawAudienceRequest) (*v1.WithdrawAudienceResponse, error)
+	// List approved clients
+	//
+	// Returns which applications of the context organization have approved clients
+	// of others; with `received` which applications of others have approved clients
+	// of the context organization. In the order of the applications' identifiers.
+	ListAudienceApprovals(context.Context, *v1.ListAudienceApprovalsRequest) (*v1.ListAudienceApprovalsResponse, error)
 }
 
 // NewApplicationServiceHandler builds an HTTP handler from the service implementation. It returns
@@ -500,6 +627,30 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 		connect.WithSchema(applicationServiceMethods.ByName("SetApplicationAPIAccess")),
 		connect.WithHandlerOptions(opts...),
 	)
+	applicationServiceListAllOrganizationsApplicationsHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceListAllOrganizationsApplicationsProcedure,
+		svc.ListAllOrganizationsApplications,
+		connect.WithSchema(applicationServiceMethods.ByName("ListAllOrganizationsApplications")),
+		connect.WithHandlerOptions(opts...),
+	)
+	applicationServiceApproveAudienceHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceApproveAudienceProcedure,
+		svc.ApproveAudience,
+		connect.WithSchema(applicationServiceMethods.ByName("ApproveAudience")),
+		connect.WithHandlerOptions(opts...),
+	)
+	applicationServiceWithdrawAudienceHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceWithdrawAudienceProcedure,
+		svc.WithdrawAudience,
+		connect.WithSchema(applicationServiceMethods.ByName("WithdrawAudience")),
+		connect.WithHandlerOptions(opts...),
+	)
+	applicationServiceListAudienceApprovalsHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceListAudienceApprovalsProcedure,
+		svc.ListAudienceApprovals,
+		connect.WithSchema(applicationServiceMethods.ByName("ListAudienceApprovals")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.ApplicationService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case ApplicationServiceAddApplicationProcedure:
@@ -526,6 +677,14 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 			applicationServiceRemoveApplicationKeyHandler.ServeHTTP(w, r)
 		case ApplicationServiceSetApplicationAPIAccessProcedure:
 			applicationServiceSetApplicationAPIAccessHandler.ServeHTTP(w, r)
+		case ApplicationServiceListAllOrganizationsApplicationsProcedure:
+			applicationServiceListAllOrganizationsApplicationsHandler.ServeHTTP(w, r)
+		case ApplicationServiceApproveAudienceProcedure:
+			applicationServiceApproveAudienceHandler.ServeHTTP(w, r)
+		case ApplicationServiceWithdrawAudienceProcedure:
+			applicationServiceWithdrawAudienceHandler.ServeHTTP(w, r)
+		case ApplicationServiceListAudienceApprovalsProcedure:
+			applicationServiceListAudienceApprovalsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -581,4 +740,20 @@ func (UnimplementedApplicationServiceHandler) RemoveApplicationKey(context.Conte
 
 func (UnimplementedApplicationServiceHandler) SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.SetApplicationAPIAccess is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) ListAllOrganizationsApplications(context.Context, *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.ListAllOrganizationsApplications is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) ApproveAudience(context.Context, *v1.ApproveAudienceRequest) (*v1.ApproveAudienceResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.ApproveAudience is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) WithdrawAudience(context.Context, *v1.WithdrawAudienceRequest) (*v1.WithdrawAudienceResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.WithdrawAudience is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) ListAudienceApprovals(context.Context, *v1.ListAudienceApprovalsRequest) (*v1.ListAudienceApprovalsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.ListAudienceApprovals is not implemented"))
 }
