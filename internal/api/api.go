@@ -39,11 +39,11 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddDomainRequest:
 		return checkNewDomain(r)
 	case *signetv1.ModifyIdentityProviderRequest:
-		return modifiable.check(r)
+		return modifiable.Check(r)
 	case *signetv1.AddApplicationRequest:
 		return settingsOf(r).Violations(appTypes.name(r.GetType()))
 	case *signetv1.ModifyApplicationRequest:
-		return append(modifiableApp.check(r), settingsOf(r).Violations("")...) // what goes with its type is known later
+		return append(modifiableApp.Check(r), settingsOf(r).Violations("")...) // what goes with its type is known later
 	case *signetv1.SetApplicationAPIAccessRequest:
 		return app.APIScopeViolations(r.GetScopes())
 	case *signetv1.AddApplicationKeyRequest:
@@ -51,7 +51,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddWebhookRequest:
 		return checkWebhook(r)
 	case *signetv1.ModifyWebhookRequest:
-		return append(modifiableWebhook.check(r), checkWebhook(r)...)
+		return append(modifiableWebhook.Check(r), checkWebhook(r)...)
 	case *signetv1.SetOrganizationMemberRequest:
 		return access.RoleViolations("", r.GetRoles())
 	case *signetv1.SetInstallationMemberRequest:

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/mask"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 )
@@ -19,25 +20,25 @@ func (s Applications) ModifyApplication(ctx context.Context, r *signetv1.ModifyA
 }
 
 // modifiableApp are the fields that an update mask can name.
-var modifiableApp = maskOf(&signetv1.ModifyApplicationRequest{}, mask{neverEmpty: []string{"name"}})
+var modifiableApp = mask.Of(&signetv1.ModifyApplicationRequest{}, mask.Mask{NeverEmpty: []string{"name"}})
 
 // changeOf keeps what the mask of a request names.
 func changeOf(r *signetv1.ModifyApplicationRequest) app.SettingsChanged {
-	fields, s := modifiableApp.named(r), settingsOf(r)
+	fields, s := modifiableApp.Named(r), settingsOf(r)
 	return app.SettingsChanged{
-		Name:                 named(fields, "name", r.GetName()),
-		AuthMethod:           named(fields, "auth_method", s.AuthMethod),
-		GrantTypes:           named(fields, "grant_types", s.GrantTypes),
-		RedirectURIs:         named(fields, "redirect_uris", s.RedirectURIs),
-		PostLogoutURIs:       named(fields, "post_logout_uris", s.PostLogoutURIs),
-		BackChannelLogoutURI: named(fields, "back_channel_logout_uri", s.BackChannelLogoutURI),
-		KeySetURI:            named(fields, "key_set_uri", s.KeySetURI),
-		TokenFormat:          named(fields, "token_format", s.TokenFormat),
-		SigningAlgorithm:     named(fields, "signing_algorithm", s.SigningAlgorithm),
-		AccessTokenSeconds:   named(fields, "access_token_seconds", s.AccessTokenSeconds),
-		RefreshTokenSeconds:  named(fields, "refresh_token_seconds", s.RefreshTokenSeconds),
-		ConsentRequired:      named(fields, "consent_required", s.ConsentRequired),
-		AllOrganizations:     named(fields, "all_organizations", s.AllOrganizations),
+		Name:                 mask.Value(fields, "name", r.GetName()),
+		AuthMethod:           mask.Value(fields, "auth_method", s.AuthMethod),
+		GrantTypes:           mask.Value(fields, "grant_types", s.GrantTypes),
+		RedirectURIs:         mask.Value(fields, "redirect_uris", s.RedirectURIs),
+		PostLogoutURIs:       mask.Value(fields, "post_logout_uris", s.PostLogoutURIs),
+		BackChannelLogoutURI: mask.Value(fields, "back_channel_logout_uri", s.BackChannelLogoutURI),
+		KeySetURI:            mask.Value(fields, "key_set_uri", s.KeySetURI),
+		TokenFormat:          mask.Value(fields, "token_format", s.TokenFormat),
+		SigningAlgorithm:     mask.Value(fields, "signing_algorithm", s.SigningAlgorithm),
+		AccessTokenSeconds:   mask.Value(fields, "access_token_seconds", s.AccessTokenSeconds),
+		RefreshTokenSeconds:  mask.Value(fields, "refresh_token_seconds", s.RefreshTokenSeconds),
+		ConsentRequired:      mask.Value(fields, "consent_required", s.ConsentRequired),
+		AllOrganizations:     mask.Value(fields, "all_organizations", s.AllOrganizations),
 	}
 }
 

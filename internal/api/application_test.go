@@ -29,16 +29,16 @@ var appFields = []string{"name", "auth_method", "grant_types", "redirect_uris", 
 // Every field that a mask can name has to arrive, alone.
 func TestAMaskPicksItsFieldsOfAnApplication(t *testing.T) {
 	var paths []string
-	for _, l := range modifiableApp.leaves {
-		paths = append(paths, l.path)
-		t.Run(l.path, func(t *testing.T) {
-			got := appParts(changeOf(appModification(l.path)))
-			bare := &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{l.path}}}
+	for _, l := range modifiableApp.Leaves {
+		paths = append(paths, l.Path)
+		t.Run(l.Path, func(t *testing.T) {
+			got := appParts(changeOf(appModification(l.Path)))
+			bare := &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{l.Path}}}
 			if empty := appParts(changeOf(bare)); len(got) != 1 || len(empty) != 1 || got[0] == empty[0] {
 				t.Errorf("it sets %q, and without a value %q", got, empty)
 			}
 			only := proto.Clone(bare).ProtoReflect()
-			only.Set(l.steps[0], appModification().ProtoReflect().Get(l.steps[0]))
+			only.Set(l.Steps[0], appModification().ProtoReflect().Get(l.Steps[0]))
 			if alone := appParts(changeOf(only.Interface().(*signetv1.ModifyApplicationRequest))); fmt.Sprint(alone) != fmt.Sprint(got) {
 				t.Errorf("it takes its value from elsewhere: %q, not %q", alone, got)
 			}

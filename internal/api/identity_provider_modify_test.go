@@ -72,31 +72,31 @@ func TestAMaskAndTheValuesBesideItAgree(t *testing.T) {
 
 // Every field that a mask can name has to arrive, alone.
 func TestAMaskPicksItsFields(t *testing.T) {
-	for _, l := range modifiable.leaves {
-		t.Run(l.path, func(t *testing.T) {
-			got := modificationOf(modification(l.path))
+	for _, l := range modifiable.Leaves {
+		t.Run(l.Path, func(t *testing.T) {
+			got := modificationOf(modification(l.Path))
 			if n := parts(got); len(n) != 1 {
 				t.Errorf("it sets %q", n)
 			}
 			// Its value comes from its own field.
-			bare := &signetv1.ModifyIdentityProviderRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{l.path}}}
+			bare := &signetv1.ModifyIdentityProviderRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{l.Path}}}
 			if fmt.Sprint(parts(modificationOf(bare))) == fmt.Sprint(parts(got)) {
 				t.Error("the value in the request does not matter")
 			}
 			only := proto.Clone(bare).ProtoReflect()
 			m, from := only, modification().ProtoReflect()
-			for _, step := range l.steps[:len(l.steps)-1] {
+			for _, step := range l.Steps[:len(l.Steps)-1] {
 				m, from = m.Mutable(step).Message(), from.Get(step).Message()
 			}
-			last := l.steps[len(l.steps)-1]
+			last := l.Steps[len(l.Steps)-1]
 			m.Set(last, from.Get(last))
 			if alone := parts(modificationOf(only.Interface().(*signetv1.ModifyIdentityProviderRequest))); fmt.Sprint(alone) != fmt.Sprint(parts(got)) {
 				t.Errorf("it takes its value from elsewhere: %q, not %q", alone, parts(got))
 			}
 		})
 	}
-	if n := len(parts(modificationOf(modification("name", "styling_type", "auto_register", "jwt", "oidc")))); n != len(modifiable.leaves)-1 {
-		t.Errorf("all but the secret are %d of %d", n, len(modifiable.leaves))
+	if n := len(parts(modificationOf(modification("name", "styling_type", "auto_register", "jwt", "oidc")))); n != len(modifiable.Leaves)-1 {
+		t.Errorf("all but the secret are %d of %d", n, len(modifiable.Leaves))
 	}
 	if m := modificationOf(modification("oidc.client_secret")); m.OIDC != nil || *m.ClientSecret != "hush" {
 		t.Errorf("the secret alone: %+v", m)

@@ -12,6 +12,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/api/mask"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -64,18 +65,18 @@ func (s Webhooks) ListWebhooks(ctx context.Context, r *signetv1.ListWebhooksRequ
 }
 
 // modifiableWebhook are the fields that an update mask can name.
-var modifiableWebhook = maskOf(&signetv1.ModifyWebhookRequest{}, mask{neverEmpty: []string{"name", "url"}})
+var modifiableWebhook = mask.Of(&signetv1.ModifyWebhookRequest{}, mask.Mask{NeverEmpty: []string{"name", "url"}})
 
 // ModifyWebhook sets the named parts of a webhook of the context organization.
 func (s Webhooks) ModifyWebhook(ctx context.Context, r *signetv1.ModifyWebhookRequest) (*signetv1.ModifyWebhookResponse, error) {
-	info, fields := call.From(ctx), modifiableWebhook.named(r)
+	info, fields := call.From(ctx), modifiableWebhook.Named(r)
 	d, err := s.Webhooks.Modify(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, webhook.SettingsChanged{
-		Name:             named(fields, "name", r.GetName()),
-		URL:              named(fields, "url", r.GetUrl()),
-		Types:            named(fields, "types", r.GetTypes()),
-		AllOrganizations: named(fields, "all_organizations", r.GetAllOrganizations()),
-		OrganizationIDs:  named(fields, "organization_ids", r.GetOrganizationIds()),
-		PersonalData:     named(fields, "personal_data", r.GetPersonalData()),
+		Name:             mask.Value(fields, "name", r.GetName()),
+		URL:              mask.Value(fields, "url", r.GetUrl()),
+		Types:            mask.Value(fields, "types", r.GetTypes()),
+		AllOrganizations: mask.Value(fields, "all_organizations", r.GetAllOrganizations()),
+		OrganizationIDs:  mask.Value(fields, "organization_ids", r.GetOrganizationIds()),
+		PersonalData:     mask.Value(fields, "personal_data", r.GetPersonalData()),
 	})
 	if err != nil {
 		return nil, err
