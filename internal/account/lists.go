@@ -139,7 +139,7 @@ func (applications) show(v *visit, with pages.Frame) error {
 	}
 	view := pages.Applications{Account: v.account(with)}
 	for _, c := range all {
-		view.Applications = append(view.Applications, pages.Application{ID: c.AppID, Name: cmp.Or(c.Name, c.AppID), Scopes: c.Scopes, Since: c.Since})
+		view.Applications = append(view.Applications, pages.Application{ID: c.AppID, Name: cmp.Or(c.Name, c.AppID), Publisher: c.Publisher, Scopes: c.Scopes, Since: c.Since})
 	}
 	return v.render(view, with.Problems)
 }

@@ -49,6 +49,12 @@ func TestPeopleOfOtherOrganizationsAreAskedUntilTheirConsentCovers(t *testing.T)
 	wants(t, silent("openid email offline_access"), ErrConsentRequired)
 	allow("openid offline_access")
 	must(t, silent("openid email offline_access"))
+	w.tokens("app_spa", "usr_a", "openid")
+	list, err := w.Consents(t.Context(), in.Caller)
+	must(t, err)
+	if len(list) != 2 || list[0].Publisher != "b" || list[1].Publisher != "" {
+		t.Errorf("listed %+v", list)
+	}
 	must(t, w.Withdraw(t.Context(), in.Caller, "app_all"))
 	wants(t, silent("openid"), ErrConsentRequired)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -132,6 +133,8 @@ type Connected struct {
 	Name   string // empty where the application is gone
 	Scopes []string
 	Since  time.Time
+
+	Publisher string // the organization that it belongs to, where it is not the person's own
 }
 
 // Consents lists the applications that the caller lets have something, in the order of their ids.
@@ -150,10 +153,25 @@ func (g *Grants) Consents(ctx context.Context, caller *access.Caller) ([]Connect
 		}
 		if a != nil && a.State.State != app.Removed {
 			connected.Name = a.State.Name
+			if connected.Publisher, err = g.Publisher(ctx, a, caller); err != nil {
+				return nil, err
+			}
 		}
 		all = append(all, connected)
 	}
 	return all, nil
+}
+
+// Publisher is the name of the organization that an application belongs to; empty where it is the caller's own.
+func (g *Grants) Publisher(ctx context.Context, a *event.Object[app.App], caller *access.Caller) (string, error) {
+	if a.Org == caller.OrgID {
+		return "", nil
+	}
+	o, err := org.Kind.Read(ctx, g.Store, a.Org)
+	if err != nil || o == nil {
+		return "", err
+	}
+	return o.State.Name, nil
 }
 
 // Withdraw takes back what an application was let have, and ends all that it was given: tokens of every kind, and codes on

@@ -9,7 +9,6 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
 )
@@ -134,18 +133,12 @@ func (d *atDevice) confirm(p *grant.PendingDevice) error {
 		}
 	}
 	d.typed = p.UserCode
-	view := pages.DeviceConfirm{Frame: d.about(p), ID: d.bearer.Token.ID, LoginName: d.loginName(), Other: d.other(), UserCode: p.UserCode,
-		Scopes: grant.Asks(p.Scopes)}
-	if p.App.Org != d.bearer.Caller.OrgID {
-		publisher, err := org.Kind.Read(d.r.Context(), d.Store, p.App.Org)
-		if err != nil {
-			return err
-		}
-		if publisher != nil {
-			view.Publisher = publisher.State.Name
-		}
+	publisher, err := d.Grants.Publisher(d.r.Context(), p.App, d.bearer.Caller)
+	if err != nil {
+		return err
 	}
-	d.render(view, nil)
+	d.render(pages.DeviceConfirm{Frame: d.about(p), ID: d.bearer.Token.ID, LoginName: d.loginName(), Other: d.other(), UserCode: p.UserCode,
+		Publisher: publisher, Scopes: grant.Asks(p.Scopes)}, nil)
 	return nil
 }
 

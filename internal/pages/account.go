@@ -155,10 +155,11 @@ type Applications struct {
 
 // Application is one of them.
 type Application struct {
-	ID     string
-	Name   string
-	Scopes []string
-	Since  time.Time
+	ID        string
+	Name      string
+	Publisher string // the organization that it belongs to, where it is not the person's own
+	Scopes    []string
+	Since     time.Time
 }
 
 func (Applications) about() about {

@@ -148,7 +148,7 @@ func account() []Sample {
 			{Field: pages.FieldTokenName, Message: pages.TooLong(200)}, {Field: pages.FieldTokenDays, Message: pages.NotValid()}}}), Days: 365}},
 		{Name: "account-new-token", Status: 200, View: pages.NewToken{Account: plain, TokenName: "Backup script", Secret: "sgn_pat_3mKq8VtY2cZr7LwXb5NfJ4hGd9sPvA6eTuQ1oRiMyBk", Expires: morning.AddDate(0, 0, 90)}},
 		{Name: "account-applications", Status: 200, View: pages.Applications{Account: plain, Applications: []pages.Application{
-			{ID: "a1", Name: application, Scopes: scopes, Since: morning}, {ID: "a2", Name: "Timesheets", Scopes: []string{"openid"}, Since: morning}}}},
+			{ID: "a1", Name: application, Scopes: scopes, Since: morning}, {ID: "a2", Name: "Timesheets", Publisher: "Fieldbook Ltd", Scopes: []string{"openid"}, Since: morning}}}},
 		{Name: "account-applications-none", Status: 200, View: pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected()})}},
 		{Name: "account-language", Status: 200, View: pages.Language{Account: plain, PreferredLanguage: "de"}},
 	}

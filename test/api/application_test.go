@@ -128,7 +128,7 @@ func appStory(t *testing.T, c *Client) {
 				KeySetUri: "https://full.example/k", TokenFormat: signetv1.TokenFormat_TOKEN_FORMAT_JWT, SigningAlgorithm: signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
 				AccessTokenSeconds: 300, RefreshTokenSeconds: 90 * 24 * 3600, ConsentRequired: true, AllOrganizations: true}},
 	} {
-		added := done[*signetv1.AddApplicationResponse](t, c, s.owner, x.req)
+		added := done[*signetv1.AddApplicationResponse](t, c, c.w.root, x.req, header(orgID, s.org)) // for all organizations, only the installation adds one
 		x.want.AppId, x.want.Details = added.GetAppId(), added.GetDetails()
 		sameMessage(t, name, c.app(t, s.owner, added.GetAppId()), x.want)
 		same(t, name+" has a secret", added.GetClientSecret() != "", x.want.GetHasSecret())
@@ -149,7 +149,7 @@ func modifyAppStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	add := addApp("First")
 	add.PostLogoutUris, add.KeySetUri, add.AccessTokenSeconds, add.ConsentRequired, add.AllOrganizations = []string{"https://shop.example/"}, "https://shop.example/keys", 600, true, true
-	added := done[*signetv1.AddApplicationResponse](t, c, s.owner, add)
+	added := done[*signetv1.AddApplicationResponse](t, c, c.w.root, add, header(orgID, s.org))
 	id := added.GetAppId()
 	want := c.app(t, s.owner, id)
 	step := func(req *signetv1.ModifyApplicationRequest, then func(a *signetv1.Application)) {
@@ -180,8 +180,11 @@ func modifyAppStory(t *testing.T, c *Client) {
 	})
 	same(t, "the secret of this method", c.w.proves(t, id, added.GetClientSecret()), true)
 	same(t, "the token counts", counts(), true)
+	step(with(modifyApp(id, "all_organizations"), "allOrganizations", true), func(*signetv1.Application) {})
 	step(modifyApp(id, "all_organizations"), func(a *signetv1.Application) { a.AllOrganizations = false })
 	same(t, "the token counts", counts(), false)
+	c.refused(t, permissionDenied, s.owner, with(modifyApp(id, "all_organizations"), "allOrganizations", true))
+	c.refused(t, permissionDenied, s.owner, with(addApp("Shop"), "allOrganizations", true))
 
 	c.refused(t, sequenceMismatch, s.owner, modifyApp(id, "consent_required"), stale)
 	c.refused(t, invalid("redirectUris"), s.owner, modifyApp(id, "redirect_uris"), stale)

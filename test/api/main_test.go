@@ -91,6 +91,7 @@ var stories = []struct {
 	{"secrets of an application", appSecretStory},
 	{"keys of an application", appKeyStory},
 	{"API access of an application", appAccessStory},
+	{"clients of others are approved", audienceStory},
 	{"webhook", webhookStory},
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},

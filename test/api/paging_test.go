@@ -28,7 +28,12 @@ func (w *World) library(t *testing.T) *library {
 	l := &library{scene: w.newScene(t)}
 	l.reader, l.other = l.holder(t, iamOwner), l.holder(t, iamOwner)
 	done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, l.owner, addJWT())
-	done[*signetv1.AddApplicationResponse](t, &Client{w, w.rest}, l.owner, addApp("Second"))
+	rest := &Client{w, w.rest}
+	second := done[*signetv1.AddApplicationResponse](t, rest, l.owner, addApp("Second")).GetAppId()
+	for _, id := range []string{l.app, second} {
+		done[*signetv1.ModifyApplicationResponse](t, rest, w.root, with(modifyApp(id, "all_organizations"), "allOrganizations", true), header(orgID, l.org))
+		done[*signetv1.ApproveAudienceResponse](t, rest, l.owner, &signetv1.ApproveAudienceRequest{AppId: id, ClientId: w.scene(t).app})
+	}
 	for _, a := range []*Actor{l.reader, l.other, l.user, l.robot()} {
 		more := *a
 		for range 2 {
@@ -158,6 +163,7 @@ func listsStayInside(t *testing.T, w *World) {
 		"ListUsers":               {here.owner.UserID, here.user.UserID, here.robot().UserID, here.reader.UserID},
 		"ListIdentityProviders":   {here.idp},
 		"ListApplications":        {here.app},
+		"ListAudienceApprovals":   {here.app},
 		"ListWebhooks":            {here.webhook(), here.second},
 		"ListWebhookFailures":     {here.app + ".1"},
 		"ListWebhookHeldEvents":   {here.app + ".2"},

@@ -56,6 +56,7 @@ func TestWhatAnApplicationHoldsStopsWithItAndItsOrganization(t *testing.T) {
 			t.Run(tt.name, func(t *testing.T) {
 				owner := w.organization()
 				id, secret := w.applicationOf(owner, app.Web, app.SecretPost, func(s *app.Settings) { s.AllOrganizations = true })
+				w.approve(reader, id, owner)
 				party := func(scopes ...string) *party {
 					p := w.party(id, secret, append(scopes, "urn:signet:app:"+reader+":aud")...)
 					p.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams

@@ -181,6 +181,23 @@ func (w *world) applicationOf(owner string, typ app.Type, method app.AuthMethod,
 	return id, secretText
 }
 
+// approve lets a client of another organization have tokens for an application.
+func (w *world) approve(id, client, clientOrg string) {
+	w.t.Helper()
+	w.changeApp(id, app.AudienceApproved{ClientID: client, ClientOrg: clientOrg, At: 1})
+}
+
+func (w *world) changeApp(id string, fact event.Fact[app.App]) {
+	w.t.Helper()
+	w.do(event.Command{Write: []event.Ref{app.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+		a, err := app.Kind.Get(tx, id)
+		if err != nil {
+			return err
+		}
+		return a.Append(fact)
+	}})
+}
+
 // bearer reads the session of a token.
 func (w *world) bearer(token string) *session.Bearer {
 	w.t.Helper()
