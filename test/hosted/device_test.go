@@ -115,7 +115,11 @@ func TestADeviceOfAnOrganizationIsForItsPeople(t *testing.T) {
 	p := b.get("/device").post("userCode", g.user).shows(422, "This sign-in is for people of", "Elsewhere")
 	// Nor does a form that somebody made up.
 	open := w.gadget(tv, "openid")
-	id := b.get("/device").post("userCode", open.user).hidden("id")
+	confirm := b.get("/device").post("userCode", open.user)
+	id := confirm.hidden("id")
+	if strings.Contains(confirm.body, "another organization") {
+		t.Errorf("an application of the own organization: %s", confirm.body)
+	}
 	p.post("id", id, "userCode", g.user, "do", "allow").shows(422, "This sign-in is for people of")
 	if got := g.asks(); got["error"] != "authorization_pending" {
 		t.Fatalf("got %v", got)
@@ -123,7 +127,7 @@ func TestADeviceOfAnOrganizationIsForItsPeople(t *testing.T) {
 	// With an account of there in the same browser it is that one, whichever was used last.
 	b.get("/login?other=1&to=/device").signIn(guest.name+"@"+domain, password).shows(200, guest.name)
 	b.get("/login?to=/device").post("id", id).shows(200, jo.name)
-	p = b.get("/device").post("userCode", g.user).shows(200, "Is this your device?", guest.name)
+	p = b.get("/device").post("userCode", g.user).shows(200, "Is this your device?", guest.name, "belongs to another organization")
 	p.post("id", p.hidden("id"), "userCode", g.user, "do", "allow").shows(200, "Your device is connected")
 
 	// An application of one organization is not for people of another.

@@ -1,0 +1,83 @@
+package oidc_test
+
+import (
+	"net/url"
+	"slices"
+	"testing"
+
+	"golang.org/x/oauth2"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// An application of another organization gets what the person has agreed to on a page, is told no more of their roles than concerns it, and loses
+// what it was once given without asking.
+func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		theirs := w.organization()
+		for _, format := range []app.TokenFormat{app.Opaque, app.JWT} {
+			t.Run(string(format), func(t *testing.T) {
+				person := w.person(access.OrgOwnerViewer)
+				w.do(event.Command{Write: []event.Ref{user.Kind.Ref(person)}, Decide: func(tx *event.Tx) error {
+					u, err := user.Kind.Get(tx, person)
+					if err != nil {
+						return err
+					}
+					return u.Append(user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwnerViewer}})
+				}})
+				in := w.signIn(person)
+				id, secret := w.applicationOf(theirs, app.Web, app.SecretPost, func(s *app.Settings) { s.AllOrganizations, s.TokenFormat = true, format })
+				party := func(scopes ...string) *party {
+					p := w.party(id, secret, append(scopes, "offline_access", grant.RolesScope)...)
+					p.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+					return p
+				}
+				silent := func(scopes ...string) url.Values {
+					t.Helper()
+					return w.with(in).signIn(party(scopes...).oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("prompt", "none")))
+				}
+				if got := silent(); got.Get("error") != "consent_required" {
+					t.Fatalf("nobody is asked: %v", got)
+				}
+				asked := w.with(in)
+				tokens := party().tokensFor(asked)
+				if !slices.Equal(asked.asked, []string{"allow"}) {
+					t.Errorf("asked for %q", asked.asked)
+				}
+				if got := silent(); got.Get("code") == "" {
+					t.Errorf("asked again: %v", got)
+				}
+				if got := silent("email"); got.Get("error") != "consent_required" {
+					t.Errorf("nobody is asked for more: %v", got)
+				}
+				about := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+tokens.AccessToken)
+				if told, _ := about.json[grant.RolesScope].(map[string]any); len(told) != 1 || told[w.org] == nil {
+					t.Errorf("told of %v", about.json)
+				}
+
+				// As it was recorded when nobody had to be asked.
+				consents := grant.Kind.Ref(grant.IDFor(person))
+				w.do(event.Command{Write: []event.Ref{consents}, Decide: func(tx *event.Tx) error {
+					c, err := grant.Kind.Get(tx, consents.ID)
+					if err != nil {
+						return err
+					}
+					return c.Append(grant.Given{AppID: id, Scopes: c.State.Apps[id].Scopes, At: tx.Now()})
+				}})
+				refresh := url.Values{"client_id": {id}, "client_secret": {secret}, "grant_type": {"refresh_token"}, "refresh_token": {tokens.RefreshToken}}
+				if got := w.post("/oauth/token", refresh); got.status != 400 || got.json["error"] != "invalid_grant" {
+					t.Errorf("refreshed: %+v", got)
+				}
+				if got := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+tokens.AccessToken); got.status != 401 {
+					t.Errorf("the access token beside it lives on: %+v", got)
+				}
+			})
+		}
+	})
+}
