@@ -98,7 +98,9 @@ func (g *Grants) verify(ctx context.Context, a *assertion, id string, keys []jos
 }
 
 // refusedFor is the same refusal with other words.
-func refusedFor(refused *errs.Error, message string) *errs.Error { return errs.New(refused.Kind, refused.Reason, message) }
+func refusedFor(refused *errs.Error, message string) *errs.Error {
+	return errs.New(refused.Kind, refused.Reason, message)
+}
 
 // fits tells whether an algorithm is one of a key: what the key is decides, not what the header says.
 func fits(algorithm string, k jose.JSONWebKey) bool {
