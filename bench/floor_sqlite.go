@@ -21,7 +21,7 @@ type state struct {
 	key                        string
 	shape                      int64
 	doc                        string
-	lookup                     [7]string // the lookup columns
+	lookup                     [8]string // the lookup columns
 }
 
 type logged struct {
@@ -51,7 +51,7 @@ const (
 	selectEvent = "SELECT org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time FROM events " +
 		"WHERE type = 'user.profile_changed.v1' ORDER BY position DESC LIMIT 1"
 	eventColumns = "position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time"
-	stateColumns = "id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email, state, type, user_name, name, email"
+	stateColumns = "id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email, state, type, user_name, name, email, email_order"
 	nameColumn   = 5 // of the lookup columns: changes with every new display name
 )
 

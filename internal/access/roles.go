@@ -28,6 +28,7 @@ const (
 	MemberWrite     Permission = "member.write"
 	DomainRead      Permission = "domain.read"
 	DomainWrite     Permission = "domain.write"
+	DomainRelease   Permission = "domain.release" // taking a verified domain from an organization is for itself to say, and for the owners of everything
 	UserRead        Permission = "user.read"
 	UserWrite       Permission = "user.write"
 	CredentialWrite Permission = "user.credential.write"
@@ -64,7 +65,7 @@ const (
 
 var (
 	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, WebhookRead, PolicyRead, EventRead}
-	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, UserWrite, CredentialWrite, IDPWrite, AppWrite, WebhookWrite, PolicyWrite}
+	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, DomainRelease, UserWrite, CredentialWrite, IDPWrite, AppWrite, WebhookWrite, PolicyWrite}
 )
 
 var installationRoles = map[Role][]Permission{
@@ -77,7 +78,7 @@ var orgRoles = map[Role][]Permission{
 	OrgOwner:           slices.Concat(orgReads, orgWrites),
 	OrgOwnerViewer:     orgReads,
 	OrgUserManager:     {UserRead, UserWrite, CredentialWrite},
-	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, AppRead, AppWrite},
+	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, DomainRelease, AppRead, AppWrite},
 }
 
 // RoleViolations lists the names that are no roles in a scope, an organization (also one without a name) or Installation, as what is wrong with a

@@ -6,6 +6,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/syntax"
 )
@@ -70,9 +71,9 @@ func (s Organizations) SetPrimaryDomain(ctx context.Context, r *signetv1.SetPrim
 // RemoveDomain takes a domain from an organization.
 func (s Organizations) RemoveDomain(ctx context.Context, r *signetv1.RemoveDomainRequest) (*signetv1.RemoveDomainResponse, error) {
 	info := call.From(ctx)
-	d, err := org.RemoveDomain(ctx, s.Setup.Store, info.Permit, r.GetDomain(), info.IfMatch)
+	losing, d, err := lifecycle.RemoveDomain(ctx, s.Setup.Store, info.Permit, r.GetDomain(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.RemoveDomainResponse{Details: changed(d)}, nil
+	return &signetv1.RemoveDomainResponse{Details: changed(d), AffectedUsers: int32(losing.People), LoginNames: losing.Names}, nil
 }

@@ -258,6 +258,21 @@ func TestWhatAModificationCannotLeaveBehind(t *testing.T) {
 	must(t, err)
 }
 
+func TestAnAddressThatNobodyCouldRegisterTodayIsInTheWayOfNothingElse(t *testing.T) {
+	s := world(t)
+	old := []string{"myapp:/cb", "https://shop.example/cb"}
+	eventtest.Given(t, s, app.Kind, "app_native", "", nil, app.SettingsChanged{RedirectURIs: &old, PostLogoutURIs: &old})
+	_, err := app.Modify(t.Context(), s, ownerA, "app_native", event.IfMatch{}, app.SettingsChanged{Name: new("Other")})
+	must(t, err)
+	for field, m := range map[string]app.SettingsChanged{"redirectUris[0]": {RedirectURIs: &old}, "postLogoutUris[0]": {PostLogoutURIs: &old}} {
+		_, err := app.Modify(t.Context(), s, ownerA, "app_native", event.IfMatch{}, m)
+		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, field)
+	}
+	if got := eventtest.State(t, s, app.Kind, "app_native").State; got.Name != "Other" || !slices.Equal(got.RedirectURIs, old) {
+		t.Errorf("got %+v", got)
+	}
+}
+
 // changes are all of them, on an application that has a secret and a key.
 func changes(t *testing.T, s *eventtest.Store) map[string]func(access.Permit, string, event.IfMatch) (event.Details, error) {
 	t.Helper()

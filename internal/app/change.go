@@ -93,7 +93,7 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
 		to := *a
 		m.Apply(&to)
-		if wrong := to.Violations(a.Type); len(wrong) > 0 {
+		if wrong := m.asked(to.Violations(a.Type)); len(wrong) > 0 {
 			return nil, errs.Invalid(wrong...)
 		}
 		if to.AllOrganizations && !a.AllOrganizations {
@@ -103,6 +103,14 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 		}
 		to.Settings = to.completed(a.Type)
 		return difference(a, &to), nil
+	})
+}
+
+// asked leaves out what is wrong with single addresses of a list that is not to be changed: they were registered before today's
+// rules, nobody is sent there any more, and everything else must still be changeable.
+func (e SettingsChanged) asked(wrong []errs.Violation) []errs.Violation {
+	return slices.DeleteFunc(wrong, func(v errs.Violation) bool {
+		return e.RedirectURIs == nil && strings.HasPrefix(v.Field, "redirectUris[") || e.PostLogoutURIs == nil && strings.HasPrefix(v.Field, "postLogoutUris[")
 	})
 }
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // RedirectAllowed tells whether people may be sent to uri after signing in to an application: to exactly what was
@@ -16,7 +18,11 @@ func RedirectAllowed(a *App, uri string) bool { return allowed(a.Type, a.Redirec
 // PostLogoutAllowed tells the same of signing out.
 func PostLogoutAllowed(a *App, uri string) bool { return allowed(a.Type, a.PostLogoutURIs, uri) }
 
+// allowed judges the address once more: some that were registered before today's rules led into other programs.
 func allowed(t Type, registered []string, uri string) bool {
+	if uriProblem(t, uri) != "" {
+		return false
+	}
 	if slices.Contains(registered, uri) {
 		return true
 	}
@@ -49,17 +55,11 @@ const (
 	hasWildcard  = "must not have a wildcard (*): addresses are compared character by character"
 	hasUser      = "must not have a user name or password"
 	badHost      = "must have a host name or an address, and a port of 1 to 65535 if any"
-	badScheme    = "must not have a scheme that belongs to the browser or the system"
+	badScheme    = "must be https, http on the loopback interface, or have a scheme that is a domain name of yours in reverse, such as com.example.app:/callback"
 	notSecure    = "must be https, or http on the loopback interface (localhost, 127.0.0.1, [::1])"
-	notWeb       = "must be https, or http on the loopback interface: schemes of their own are for applications of the type APPLICATION_TYPE_NATIVE"
+	notWeb       = "must be https, or http on the loopback interface: other schemes are for applications of the type APPLICATION_TYPE_NATIVE"
 	nothingAfter = "must have something after its scheme"
 )
-
-// foreignSchemes do something else than hand an address to an application: they run code, read files, or start another
-// program. They are refused to everybody.
-var foreignSchemes = []string{"about", "blob", "chrome", "chrome-extension", "content", "data", "file", "filesystem", "ftp", "ftps", "gopher", "intent",
-	"jar", "javascript", "livescript", "mailto", "mhtml", "mocha", "moz-extension", "res", "resource", "sms", "tel", "telnet", "urn", "vbscript",
-	"view-source", "ws", "wss"}
 
 // uriProblem says what is wrong with an address to which an application of a type wants people sent; without a type, what
 // no application may have.
@@ -75,14 +75,15 @@ func uriProblem(t Type, uri string) string {
 		return ""
 	case u.Scheme == "http":
 		return notSecure
+	case !syntax.PrivateScheme(u.Scheme):
+		return badScheme
 	case t != Native && t != "":
 		return notWeb
 	}
 	return ""
 }
 
-// parseURI reads an absolute URI of RFC 3986 that has neither fragment nor user information, and no scheme that nobody may
-// use. It is stricter than the parser: what browsers read in another way than we do is refused.
+// parseURI reads an absolute URI of RFC 3986 that has neither fragment nor user information. It is stricter than the parser: what browsers read in another way than we do is refused.
 func parseURI(uri string) (*url.URL, string) {
 	for i := range len(uri) {
 		switch c := uri[i]; {
@@ -106,8 +107,6 @@ func parseURI(uri string) (*url.URL, string) {
 	switch {
 	case u.User != nil:
 		return nil, hasUser
-	case slices.Contains(foreignSchemes, u.Scheme):
-		return nil, badScheme
 	case u.Scheme == "http" || u.Scheme == "https":
 		if u.Opaque != "" || !goodHost(u) {
 			return nil, badHost

@@ -22,8 +22,9 @@ type Store interface {
 type Reader interface {
 	// Record reads one object. Others may hold the same record: it is not to be altered.
 	Record(ctx context.Context, ref Ref) (*Record, error)
-	// RecordsWhere reads up to limit objects of an organization by one of their lookup columns, oldest first.
-	RecordsWhere(ctx context.Context, kind Kind, org, column, value string, limit int) ([]*Record, error)
+	// RecordsWhere reads up to limit objects of an organization by one of their lookup columns, in the order of another one (by) and of
+	// their identifiers.
+	RecordsWhere(ctx context.Context, kind Kind, org, column, value, by string, limit int) ([]*Record, error)
 	// List reads a page of objects.
 	List(ctx context.Context, q Query) (Page, error)
 	// Holder tells which object holds a claim; empty when it is free.

@@ -184,21 +184,28 @@ func asRead(r *event.Record) *event.Record {
 }
 
 // RecordsWhere implements event.Reader.
-func (s *Store) RecordsWhere(_ context.Context, kind event.Kind, org, column, value string, limit int) ([]*event.Record, error) {
+func (s *Store) RecordsWhere(_ context.Context, kind event.Kind, org, column, value, by string, limit int) ([]*event.Record, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	k := s.kinds[kind]
-	if k == nil || !slices.Contains(k.Columns(), column) {
-		return nil, fmt.Errorf("eventtest: %q has no lookup column %q", kind, column)
+	if k == nil || !slices.Contains(k.Columns(), column) || !slices.Contains(k.Columns(), by) {
+		return nil, fmt.Errorf("eventtest: %q has no lookup columns %q and %q", kind, column, by)
 	}
 	var found []*event.Record
 	for ref, r := range s.records {
 		if ref.Kind == kind && r.Org == org && r.Columns[slices.Index(k.Columns(), column)] == value {
-			found = append(found, asRead(r))
+			found = append(found, r)
 		}
 	}
-	slices.SortFunc(found, func(a, b *event.Record) int { return strings.Compare(a.ID, b.ID) })
-	return found[:min(limit, len(found))], nil
+	order := slices.Index(k.Columns(), by)
+	slices.SortFunc(found, func(a, b *event.Record) int {
+		return cmp.Or(strings.Compare(a.Columns[order], b.Columns[order]), strings.Compare(a.ID, b.ID))
+	})
+	found = found[:min(limit, len(found))]
+	for i := range found {
+		found[i] = asRead(found[i])
+	}
+	return found, nil
 }
 
 // List implements event.Reader.

@@ -24,6 +24,7 @@ const (
 	maxAssertionLife = time.Hour
 	clockSkew        = time.Minute
 	maxAssertion     = 8 << 10
+	maxAssertionID   = 255 // bytes
 )
 
 // assertionAlgorithms are all that a key of ours can have. None of them works with a key that is not secret.
@@ -54,7 +55,7 @@ func readAssertion(text string) (*assertion, error) {
 func (a *assertion) keyID() string { return a.signed.Signatures[0].Header.KeyID }
 
 // verify judges an assertion of somebody: signed by one of their keys with an algorithm of that key, about themselves,
-// meant for us, short-lived, and used once where it has an id. Errors: refused.
+// meant for us, short-lived, and used for the first time, which its id tells. Errors: refused.
 func (g *Grants) verify(ctx context.Context, a *assertion, id string, keys []jose.JSONWebKey, refused *errs.Error) error {
 	header := a.signed.Signatures[0].Header
 	if !slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool {
@@ -75,21 +76,30 @@ func (g *Grants) verify(ctx context.Context, a *assertion, id string, keys []jos
 		a.NotBefore != nil && a.NotBefore.Time().After(now.Add(clockSkew)):
 		return refused
 	}
-	if a.Claims.ID == "" {
-		return nil
+	// Whoever gets here holds a key: they are told what to mend.
+	switch {
+	case a.ID == "":
+		return refusedFor(refused, "the assertion has no jti: put an identifier into that claim that no other assertion of yours has")
+	case len(a.ID) > maxAssertionID:
+		return refusedFor(refused, "the jti of the assertion is too long: it may have 255 bytes")
 	}
-	row := flow("assertion", digest(id+"\x00"+a.Claims.ID))
+	row := flow("assertion", digest(id+"\x00"+a.ID))
 	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: id}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
 		used, err := tx.Row(row)
 		if err != nil {
 			return err
 		}
 		if used != nil {
-			return refused
+			return refusedFor(refused, "the assertion has been used already: make a new one, with another jti, for every request")
 		}
 		tx.PutRow(event.Row{RowKey: row, Expires: event.Micros(a.Expiry.Time().Add(clockSkew))})
 		return nil
 	}})
+}
+
+// refusedFor is the same refusal with other words.
+func refusedFor(refused *errs.Error, message string) *errs.Error {
+	return errs.New(refused.Kind, refused.Reason, message)
 }
 
 // fits tells whether an algorithm is one of a key: what the key is decides, not what the header says.

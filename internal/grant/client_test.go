@@ -11,8 +11,8 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"errors"
-	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -142,6 +142,14 @@ func TestAssertions(t *testing.T) {
 			*by = jose.SigningKey{Algorithm: algorithm, Key: key}
 		}
 	}
+	asGrant := func(w *world, text string) error {
+		_, err := w.ByAssertion(t.Context(), text, nil)
+		return err
+	}
+	asClient := func(w *world, text string) error {
+		_, err := w.Authenticate(t.Context(), Credentials{Method: app.PrivateKeyJWT, Assertion: text})
+		return err
+	}
 	for _, tt := range []struct {
 		name   string
 		change change
@@ -165,18 +173,24 @@ func TestAssertions(t *testing.T) {
 		{"from the future", at("iat", 2*time.Minute), false},
 		{"too old", at("iat", -2*time.Hour), false},
 		{"not yet", at("nbf", 2*time.Minute), false},
+		{"with the longest id", set("jti", strings.Repeat("x", 255)), true},
+		{"with an id that is too long", set("jti", strings.Repeat("x", 256)), false},
+		{"without an id", without("jti"), false},
+		{"with an empty id", set("jti", ""), false},
+		{"with a number for an id", set("jti", 1), false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			w := newWorld(t)
-			w.change("usr_robot", user.KeyAdded{KeyID: "pky_ec", PublicKey: publicPEM(t, ec.Public())})
-			w.change("usr_robot", user.KeyAdded{KeyID: "pky_rsa", PublicKey: publicPEM(t, rsaKey.Public())})
-			now := w.store.Now()
-			claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()}
-			key, kid := jose.SigningKey{Algorithm: jose.ES256, Key: ec}, ""
-			tt.change(w, claims, &key, &kid)
-			text := signed(t, key, kid, claims)
-			_, asGrant := w.ByAssertion(t.Context(), text, nil)
-			_, asClient := w.Authenticate(t.Context(), Credentials{Method: app.PrivateKeyJWT, Assertion: text})
+			as := func(use func(w *world, text string) error) error {
+				w := newWorld(t)
+				w.change("usr_robot", user.KeyAdded{KeyID: "pky_ec", PublicKey: publicPEM(t, ec.Public())})
+				w.change("usr_robot", user.KeyAdded{KeyID: "pky_rsa", PublicKey: publicPEM(t, rsaKey.Public())})
+				now := w.store.Now()
+				claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "jti": "one"}
+				key, kid := jose.SigningKey{Algorithm: jose.ES256, Key: ec}, ""
+				tt.change(w, claims, &key, &kid)
+				return use(w, signed(t, key, kid, claims))
+			}
+			asGrant, asClient := as(asGrant), as(asClient)
 			if tt.fine {
 				must(t, asGrant)
 				must(t, asClient)
@@ -186,26 +200,47 @@ func TestAssertions(t *testing.T) {
 			wants(t, asClient, ErrInvalidClient)
 		})
 	}
-	t.Run("single use where it has an id", func(t *testing.T) {
+	assertion := func(t *testing.T, w *world, jti string) string {
+		now := w.store.Now()
+		claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "jti": jti}
+		if jti == "" {
+			delete(claims, "jti")
+		}
+		return signed(t, jose.SigningKey{Algorithm: jose.ES256, Key: ec}, "", claims)
+	}
+	t.Run("single use, in whatever way", func(t *testing.T) {
 		w := newWorld(t)
 		w.change("usr_robot", user.KeyAdded{KeyID: "pky_ec", PublicKey: publicPEM(t, ec.Public())})
-		now := w.store.Now()
-		claims := map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "jti": "one"}
-		text := signed(t, jose.SigningKey{Algorithm: jose.ES256, Key: ec}, "", claims)
-		_, err := w.ByAssertion(t.Context(), text, nil)
-		must(t, err)
-		_, err = w.ByAssertion(t.Context(), text, nil)
-		wants(t, err, ErrInvalidGrant)
-		claims = maps.Clone(claims)
-		claims["jti"] = "two"
-		_, err = w.ByAssertion(t.Context(), signed(t, jose.SigningKey{Algorithm: jose.ES256, Key: ec}, "", claims), nil)
-		must(t, err)
+		one, two, none := assertion(t, w, "one"), assertion(t, w, "two"), assertion(t, w, "")
+		must(t, asGrant(w, one))
+		must(t, asClient(w, two))
+		for _, used := range []string{one, two, assertion(t, w, "one")} {
+			wants(t, asGrant(w, used), ErrInvalidGrant)
+			wants(t, asClient(w, used), ErrInvalidClient)
+		}
+		for text, word := range map[string]string{one: "used already", none: "jti", assertion(t, w, strings.Repeat("x", 256)): "255"} {
+			if err := asGrant(w, text); !strings.Contains(err.Error(), word) {
+				t.Errorf("%v does not say %s", err, word)
+			}
+			if err := asClient(w, text); !strings.Contains(err.Error(), word) {
+				t.Errorf("%v does not say %s", err, word)
+			}
+		}
+		w.store.Advance(59 * time.Minute) // it is known as used for as long as it would count
+		wants(t, asGrant(w, one), ErrInvalidGrant)
+	})
+	t.Run("strangers learn nothing about what is missing", func(t *testing.T) {
+		w := newWorld(t)
+		_, err := w.ByAssertion(t.Context(), assertion(t, w, ""), nil)
+		if wants(t, err, ErrInvalidGrant); strings.Contains(err.Error(), "jti") {
+			t.Errorf("got %v", err)
+		}
 	})
 	t.Run("an expired key", func(t *testing.T) {
 		w := newWorld(t)
 		w.change("usr_robot", user.KeyAdded{KeyID: "pky_ec", PublicKey: publicPEM(t, ec.Public()), Expires: event.Micros(w.store.Now())})
 		now := w.store.Now()
-		text := signed(t, jose.SigningKey{Algorithm: jose.ES256, Key: ec}, "", map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()})
+		text := signed(t, jose.SigningKey{Algorithm: jose.ES256, Key: ec}, "", map[string]any{"iss": "usr_robot", "sub": "usr_robot", "aud": issuer, "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "jti": "one"})
 		_, err := w.ByAssertion(t.Context(), text, nil)
 		wants(t, err, ErrInvalidGrant)
 	})

@@ -66,6 +66,16 @@ func (d Domain) Record() (name, value string) {
 	return "_signet-challenge." + d.Name, "signet-domain-verification=" + d.Challenge
 }
 
+// VerifiedDomain finds a verified domain of the organization by any spelling, and gives the form it is compared in; empty where
+// it has no such.
+func (o *Org) VerifiedDomain(text string) string {
+	name, problem := syntax.Domain(text)
+	if i := o.domain(name); problem == "" && i >= 0 && o.Domains[i].Verified {
+		return name
+	}
+	return ""
+}
+
 // DomainClaim is the claim of the organization that has verified a domain.
 func DomainClaim(domain string) event.Claim { return event.Claim{Space: "domain", Key: domain} }
 
@@ -144,6 +154,7 @@ const (
 	DomainNotProven   errs.Reason = "DOMAIN_NOT_PROVEN"
 	DomainNotVerified errs.Reason = "DOMAIN_NOT_VERIFIED"
 	DomainIsPrimary   errs.Reason = "DOMAIN_IS_PRIMARY"
+	ReleaseDenied     errs.Reason = "DOMAIN_RELEASE_DENIED"
 	TooManyDomains    errs.Reason = "TOO_MANY_DOMAINS"
 	DNSAway           errs.Reason = "DNS_UNAVAILABLE"
 )
@@ -161,6 +172,8 @@ var (
 	ErrTooManyDomains    = errs.New(errs.FailedPrecondition, TooManyDomains, "an organization has at most 100 domains: remove one first")
 	ErrVouching          = errs.New(errs.PermissionDenied, access.PermissionDenied,
 		"only who may change the domains of every organization can vouch for a domain: leave isVerified out, and verify the domain by its DNS record")
+	ErrReleaseDenied = errs.New(errs.PermissionDenied, ReleaseDenied,
+		"people sign in with this domain: an owner or a settings manager of the organization, or an IAM_OWNER, has to remove it")
 	errDomainHeld = errs.New(ErrDomainTaken.Kind, DomainTaken, "the domain belongs to another organization: it has to be removed there first")
 	ErrDNSAway    = &errs.Error{Kind: errs.Unavailable, Reason: DNSAway, Message: "DNS did not answer: try again shortly", RetryAfter: 10 * time.Second}
 )
@@ -335,11 +348,15 @@ func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, 
 	})
 }
 
-// RemoveDomain takes a domain from the permit's organization; others can have it then. Errors: ErrNotFound;
-// ErrDomainNotFound; ErrDomainIsPrimary; Aborted when match does not hold.
+// RemoveDomain takes a domain from the permit's organization; others can have it then. Whose login names end with it may lead to
+// somebody else one day, so a verified one takes access.DomainRelease. Errors: ErrNotFound; ErrDomainNotFound; ErrReleaseDenied;
+// ErrDomainIsPrimary; Aborted when match does not hold.
 func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, domain string, match event.IfMatch) (event.Details, error) {
 	return changeDomain(ctx, s, permit, domain, match, func(o *Org, i int) (event.Fact[Org], error) {
-		if i == 0 {
+		switch {
+		case o.Domains[i].Verified && !permit.Holds(access.DomainRelease, permit.Org()):
+			return nil, ErrReleaseDenied
+		case i == 0:
 			return nil, ErrDomainIsPrimary
 		}
 		return DomainRemoved{Domain: o.Domains[i].Name}, nil

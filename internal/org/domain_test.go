@@ -353,3 +353,33 @@ func TestThePrimaryDomainIsAVerifiedOneAndStays(t *testing.T) {
 		})
 	}
 }
+
+func TestAVerifiedDomainIsForItsOrganizationToGiveUp(t *testing.T) {
+	manager := []access.Role{access.IAMOrgManager}
+	for _, c := range []struct {
+		name    string
+		holds   access.Memberships
+		domain  string
+		refusal *errs.Error
+	}{
+		{"an owner of it", access.Memberships{"org_a": {access.OrgOwner}}, "a2.test", nil},
+		{"who manages its settings", access.Memberships{"org_a": {access.OrgSettingsManager}}, "A2.test", nil},
+		{"an owner of everything", access.Memberships{access.Installation: {access.IAMOwner}}, "a2.test", nil},
+		{"who manages organizations", access.Memberships{access.Installation: manager}, "a2.test", org.ErrReleaseDenied},
+		{"the same, under another spelling", access.Memberships{access.Installation: manager}, "A2.TEST", org.ErrReleaseDenied},
+		{"the same, one that is not verified", access.Memberships{access.Installation: manager}, "wanted.test", nil},
+		{"the same, the primary one", access.Memberships{access.Installation: manager}, "a.test", org.ErrReleaseDenied},
+		{"who owns the one that wants it", access.Memberships{access.Installation: manager, "org_b": {access.OrgOwner}}, "a2.test", org.ErrReleaseDenied},
+		{"who manages settings here, too", access.Memberships{access.Installation: manager, "org_a": {access.OrgSettingsManager}}, "a2.test", nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := world(t)
+			before := s.Fingerprint()
+			_, err := org.RemoveDomain(t.Context(), s, permitFor(t, "org_a", c.holds), c.domain, event.IfMatch{})
+			eventtest.As(t, err, c.refusal)
+			if wrote := s.Fingerprint() != before; wrote != (c.refusal == nil) {
+				t.Errorf("wrote: %t", wrote)
+			}
+		})
+	}
+}

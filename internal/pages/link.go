@@ -6,8 +6,9 @@ import (
 	"net/netip"
 	"net/url"
 	"regexp"
-	"slices"
 	"strings"
+
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // Link is an address that a page may point to. The zero Link is none, and what would carry it is left out.
@@ -21,8 +22,8 @@ func To(path string, query url.Values) Link {
 
 var errLink = errors.New("not an address that a page may point to")
 
-// Outward gives the link to an address that somebody else registered: https, http on this machine, or the scheme of an
-// installed application. Whatever browsers run or open by themselves is refused.
+// Outward gives the link to an address that somebody else registered: https, http on this machine, or the private scheme of an
+// installed application. Everything else is refused: browsers run it, or open some program with it.
 func Outward(address string) (Link, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.User != nil || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }) {
@@ -31,7 +32,7 @@ func Outward(address string) (Link, error) {
 	switch scheme := strings.ToLower(u.Scheme); {
 	case scheme == "https" && u.Hostname() != "":
 	case scheme == "http" && isLoopback(u.Hostname()):
-	case isAppScheme(scheme):
+	case syntax.PrivateScheme(scheme):
 	default:
 		return Link{}, errLink
 	}
@@ -46,17 +47,6 @@ func (l Link) String() string { return l.address }
 
 // url is for templates: the address has been checked when the link was made, and html/template knows no schemes of applications.
 func (l Link) url() template.URL { return template.URL(l.address) }
-
-// known are the schemes that mean something to browsers or systems and are never those of an installed application that
-// somebody signs in to.
-var known = []string{"http", "https", "ws", "wss", "ftp", "javascript", "vbscript", "data", "blob", "file", "filesystem", "about", "view-source",
-	"chrome", "chrome-extension", "moz-extension", "resource", "jar", "intent", "mailto", "tel", "sms", "wyciwyg", "mhtml", "mk", "cid", "mid", "livescript", "mocha"}
-
-var schemeForm = regexp.MustCompile(`^[a-z][a-z0-9+.-]{1,99}$`)
-
-func isAppScheme(scheme string) bool {
-	return schemeForm.MatchString(scheme) && !slices.Contains(known, scheme)
-}
 
 func isLoopback(host string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
@@ -83,7 +73,7 @@ func formTarget(redirectURI string) string {
 	}
 	scheme := strings.ToLower(u.Scheme)
 	switch {
-	case isAppScheme(scheme), scheme == "http" && strings.Contains(u.Host, "["):
+	case syntax.PrivateScheme(scheme), scheme == "http" && strings.Contains(u.Host, "["):
 		return " " + scheme + ":"
 	case hostForm.MatchString(u.Host):
 		return " " + scheme + "://" + u.Host

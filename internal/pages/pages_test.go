@@ -194,14 +194,14 @@ func TestFormsMayLeadBackToTheApplicationOnly(t *testing.T) {
 }
 
 func TestLinksGoOnlyWhereTheyShould(t *testing.T) {
-	for _, good := range []string{"https://app.example/a?b=c#d", "http://localhost:3000/", "http://127.0.0.1/", "http://[::1]/", "com.example.app:/back", "myapp://back"} {
+	for _, good := range []string{"https://app.example/a?b=c#d", "http://localhost:3000/", "http://127.0.0.1/", "http://[::1]/", "com.example.app:/back", "com.example.app://back"} {
 		if l, err := pages.Outward(good); err != nil || l.IsNone() {
 			t.Errorf("%q is refused: %v", good, err)
 		}
 	}
 	for _, bad := range []string{"", "/path", "//host/", "http://app.example/", "javascript:alert(1)", "JAVASCRIPT:alert(1)", " javascript:alert(1)", "java\tscript:alert(1)",
 		"vbscript:x", "data:text/html,x", "file:///etc/passwd", "blob:x", "view-source:https://x", "https://", "https://user:pw@host/", "https:\\\\host", "about:blank",
-		"intent://x", "ftp://host/", "ws://host/", "x:y", "\x01https://host/"} {
+		"intent://x", "ftp://host/", "ws://host/", "x:y", "myapp://back", "ssh://host/", "ms-msdt:/id", "search-ms:query=x", "x-apple.systempreferences:x", "\x01https://host/"} {
 		if l, err := pages.Outward(bad); err == nil || !l.IsNone() {
 			t.Errorf("%q is taken", bad)
 		}

@@ -31,7 +31,7 @@ var (
 		{"internal/access", []string{"internal/errs", "internal/event"}},
 		{"internal/outbound", []string{"internal/errs"}},
 		{"internal/call", []string{"internal/access", "internal/event", "internal/errs"}},
-		{"internal/pages", nil},
+		{"internal/pages", []string{"internal/syntax"}},
 	}
 
 	mayNotImport = []struct {

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -45,7 +46,7 @@ func TestWhoALoginNameFinds(t *testing.T) {
 		{"a verified e-mail in any case", "JO@Mail.TEST", "", "usr_jo"},
 		{"a verified e-mail in the organization named", "jo@mail.test", "org_b", "usr_jo_b"},
 		{"an e-mail of another organization: nobody", "only@mail.test", "", ""},
-		{"an e-mail that two have: nobody", "twin@mail.test", "", ""},
+		{"an e-mail that two have: who was there first", "twin@mail.test", "", "usr_twin1"},
 		{"an e-mail that is not verified: nobody", "una@mail.test", "", ""},
 		{"the organization named has the domain", "jo@b.test", "org_b", "usr_jo_b"},
 		{"the organization named does not have the domain: nobody", "jo@b.test", "org_def", ""},
@@ -76,6 +77,30 @@ func TestWhoALoginNameFinds(t *testing.T) {
 				t.Errorf("found %q, want %q", got, c.want)
 			}
 		})
+	}
+}
+
+// A thousand twins, however they came about, leave the owner of an address the way in, and cost no more than one.
+func TestATwinNeverTakesSomebodysWayInAway(t *testing.T) {
+	s, sessions := world(t)
+	verified := func(id string, v *user.Verification) {
+		eventtest.Given(t, s, user.Kind, id, "org_def", []event.Claim{user.NameClaim("org_def", id)}, user.HumanAdded{EmailVerified: true, Verification: v,
+			Personal: user.HumanFacts{UserName: id, UserNameKey: id, Email: "jo@mail.test", EmailKey: "jo@mail.test"}})
+	}
+	for i := range 1000 {
+		verified(fmt.Sprintf("usr_%04d", i), &user.Verification{By: user.VerifiedByInstallation, At: int64(i + 1)})
+	}
+	verified("usr_owner", &user.Verification{By: user.VerifiedByOwner, At: 1_000_000})
+	counting := &lookups{Store: s}
+	sessions.Store = counting
+	u, _, err := sessions.find(t.Context(), "JO@mail.test", "")
+	must(t, err)
+	if u == nil || u.ID != "usr_owner" || counting.records != 1 || counting.most != 1 {
+		t.Errorf("found %v after %d queries for %d", u, counting.records, counting.most)
+	}
+	eventtest.Given(t, s, user.Kind, "usr_owner", "", nil, user.WasRemoved{})
+	if u, _, err = sessions.find(t.Context(), "jo@mail.test", ""); err != nil || u == nil || u.ID != "usr_0000" {
+		t.Errorf("found %v, %v", u, err)
 	}
 }
 
@@ -123,6 +148,7 @@ func TestALongLoginNameIsNotReadAsADomain(t *testing.T) {
 type lookups struct {
 	event.Store
 	holders, records int
+	most             int // records that a query could have brought
 }
 
 func (l *lookups) Holder(ctx context.Context, c event.Claim) (string, error) {
@@ -130,9 +156,10 @@ func (l *lookups) Holder(ctx context.Context, c event.Claim) (string, error) {
 	return l.Store.Holder(ctx, c)
 }
 
-func (l *lookups) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value string, limit int) ([]*event.Record, error) {
+func (l *lookups) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value, by string, limit int) ([]*event.Record, error) {
 	l.records++
-	return l.Store.RecordsWhere(ctx, kind, org, column, value, limit)
+	l.most = max(l.most, limit)
+	return l.Store.RecordsWhere(ctx, kind, org, column, value, by, limit)
 }
 
 // Folding such a name takes more than a second of a processor, for anybody and before any throttle.

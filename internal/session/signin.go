@@ -279,8 +279,8 @@ func placeOf(peer netip.Addr, userAgent string) Place {
 }
 
 // find looks for the user of a login name; nil when there is none. The first that finds somebody wins: a user name
-// with a verified domain; a bare user name, then a verified e-mail address that only one user has, in the
-// organization named or else in the default one. Where an organization is named, only its users are found.
+// with a verified domain; a bare user name, then a verified e-mail address, in the organization named or else in the default
+// one. Of several with the same address it is whose was verified first, see user.Verification. Where an organization is named, only its users are found.
 //
 // nobody is what the throttle counts the name under when no user has it: the same for every way to write it, as
 // it is for a user, or the throttle would tell which names exist. So everything is looked up by one folded form. Its second
@@ -320,8 +320,8 @@ func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.
 	if problem != "" {
 		return nil, nobody, nil
 	}
-	found, err := s.Store.RecordsWhere(ctx, user.Kind.Name(), in, "verified_email", user.EmailDigest(email), 2)
-	if err != nil || len(found) != 1 {
+	found, err := s.Store.RecordsWhere(ctx, user.Kind.Name(), in, user.VerifiedEmail, user.EmailDigest(email), user.FirstByEmail, 1)
+	if err != nil || len(found) == 0 {
 		return nil, nobody, err
 	}
 	u, err = user.Kind.Open(found[0])

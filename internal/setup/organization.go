@@ -88,6 +88,7 @@ func (s Setup) Organization(ctx context.Context, permit access.Permit, once even
 			roles = append(roles, access.Role(r))
 		}
 	}
+	in.Human.VerifiedBy = user.VerifiedByInstallation
 	var done Done
 	plan := s.plan(in.Name, in.Domain)
 	userID := user.Kind.NewID()

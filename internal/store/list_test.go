@@ -55,8 +55,8 @@ func fill(t *testing.T, s *Store) {
 	common := "i, i, i, " + empty + ", '', 2, '{}'"
 	columns := "id, org_id, sequence, created, changed, hash, key_id, shape, doc"
 	statements := []string{
-		"INSERT INTO users (" + columns + ", standing, verified_email, state, type, user_name, name, email) SELECT 'usr_' || " + digits + ", 'org_' || i % 4, " + common +
-			", '', '', CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'locked' ELSE 'active' END, CASE WHEN i % 9 = 0 THEN 'service' ELSE 'human' END, " +
+		"INSERT INTO users (" + columns + ", standing, verified_email, email_order, state, type, user_name, name, email) SELECT 'usr_' || " + digits + ", 'org_' || i % 4, " + common +
+			", '', CASE WHEN i < 20000 THEN 'twin' ELSE 'd' || " + digits + " END, " + digits + ", CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'locked' ELSE 'active' END, CASE WHEN i % 9 = 0 THEN 'service' ELSE 'human' END, " +
 			"'u' || " + digits + ", 'n' || " + digits + ", 'e' || " + digits + " FROM " + numbers,
 		"INSERT INTO orgs (" + columns + ", standing, state, name) SELECT 'org_' || " + digits + ", 'org_' || " + digits + ", " + common +
 			", '', CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'inactive' ELSE 'active' END, 'n' || " + digits + " FROM " + numbers,
@@ -172,6 +172,7 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 				good(l.index+" ", l.line.text(q, ""), append(l.line.bounds(), int64(51)))
 			}
 		}
+		good("users_email_order", recordsWhereText(s.byName["user"], "verified_email", "email_order"), []any{"org_1", "twin", int64(1)})
 		good("", timeAtText, []any{int64(20000)})
 		good("events_object", lastOfText, []any{"usr_1"})
 		good("events_object", positionOfText, []any{"usr_1", int64(2000)})

@@ -43,19 +43,22 @@ func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 }
 
 // RecordsWhere implements event.Reader.
-func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value string, limit int) ([]*event.Record, error) {
+func (s *Store) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value, by string, limit int) ([]*event.Record, error) {
 	k, known := s.byName[kind]
-	if !known || !slices.Contains(k.Columns(), column) {
-		return nil, fmt.Errorf("store: %q has no lookup column %q", kind, column)
+	if !known || !slices.Contains(k.Columns(), column) || !slices.Contains(k.Columns(), by) {
+		return nil, fmt.Errorf("store: %q has no lookup columns %q and %q", kind, column, by)
 	}
 	var found []*event.Record
-	sql := "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s.id LIMIT ?"
-	err := s.engine.Query(ctx, sql, []any{org, value, int64(limit)}, func(scan engine.Scanner) error {
+	err := s.engine.Query(ctx, recordsWhereText(k, column, by), []any{org, value, int64(limit)}, func(scan engine.Scanner) error {
 		r, dest := engine.ScanRecord(k, false)
 		found = append(found, r)
 		return scan(dest...)
 	})
 	return found, engine.Away(ctx, err)
+}
+
+func recordsWhereText(k event.Definition, column, by string) string {
+	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s." + by + ", s.id LIMIT ?"
 }
 
 // Holder implements event.Reader.

@@ -1,6 +1,8 @@
 package user
 
 import (
+	"cmp"
+
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -13,6 +15,7 @@ type NewHuman struct {
 	Profile       Profile // an empty display name is made from first and last name
 	Email         string
 	EmailVerified bool
+	VerifiedBy    Verifier // on whose word; empty: an administrator's of the organization
 	Phone         string // empty: none
 	PhoneVerified bool
 }
@@ -32,9 +35,10 @@ func (n *NewHuman) Violations(prefix string) []errs.Violation {
 
 // HumanAdded records a new person.
 type HumanAdded struct {
-	EmailVerified bool       `json:"emailVerified,omitempty"`
-	PhoneVerified bool       `json:"phoneVerified,omitempty"`
-	Personal      HumanFacts `json:"-"`
+	EmailVerified bool          `json:"emailVerified,omitempty"`
+	Verification  *Verification `json:"verification,omitempty"` // of the e-mail address; missing in the first events
+	PhoneVerified bool          `json:"phoneVerified,omitempty"`
+	Personal      HumanFacts    `json:"-"`
 }
 
 // HumanFacts is the personal part of HumanAdded. Keys are recorded, not recomputed: Unicode's tables change.
@@ -60,6 +64,7 @@ func (e HumanAdded) Apply(u *User) {
 		NameKey: p.NameKey,
 		Email:   Email{Address: p.Email, Key: p.EmailKey, Verified: e.EmailVerified},
 	}}
+	event.Set(&u.Human.Email.Verification, e.Verification)
 	if p.Phone != "" {
 		u.Human.Phone = &Phone{Number: p.Phone, Normal: p.PhoneNormal, Verified: e.PhoneVerified}
 	}
@@ -114,6 +119,8 @@ func (n *NewHuman) facts() HumanFacts {
 	return facts
 }
 
+func (n *NewHuman) verifier() Verifier { return cmp.Or(n.VerifiedBy, VerifiedByAdministrator) }
+
 // AddHuman creates a person inside a command that declared the id for writing and the claim of the name. Errors:
 // ErrUserNameTaken; InvalidArgument with the violations of n.
 func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], error) {
@@ -124,7 +131,7 @@ func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], e
 	if err := nameFree(tx, org, facts.UserNameKey); err != nil {
 		return nil, err
 	}
-	return Kind.Create(tx, id, org, HumanAdded{EmailVerified: n.EmailVerified, PhoneVerified: n.PhoneVerified && n.Phone != "", Personal: facts})
+	return Kind.Create(tx, id, org, HumanAdded{EmailVerified: n.EmailVerified, Verification: said(tx, n.EmailVerified, n.verifier()), PhoneVerified: n.PhoneVerified && n.Phone != "", Personal: facts})
 }
 
 // AddService creates a service user, likewise.

@@ -1,6 +1,7 @@
 package user
 
 import (
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"encoding/json"
@@ -41,10 +42,10 @@ func (c Contact) address(h *Human) (address string, verified bool) {
 	return "", false
 }
 
-// proven is the fact that the address is the person's.
-func (c Contact) proven() event.Fact[User] {
+// proven is the fact that the address is the person's, on somebody's word.
+func (c Contact) proven(tx *event.Tx, by Verifier) event.Fact[User] {
 	if c == ByEmail {
-		return EmailVerified{}
+		return EmailVerified{Verification: said(tx, true, by)}
 	}
 	return PhoneVerified{}
 }
@@ -58,6 +59,9 @@ func CodeRow(id string, c Contact) event.RowKey {
 type pendingCode struct {
 	MAC   []byte `json:"mac"`
 	Wrong int    `json:"wrong,omitempty"` // wrong answers so far
+
+	// Shown is who was shown the code and so may be the one who sends it back; empty: it went to the address.
+	Shown Verifier `json:"shown,omitempty"`
 }
 
 func codeMAC(master secret.MasterKey, id string, c Contact, address, code string) []byte {
@@ -105,7 +109,7 @@ type Delivery struct {
 // CreateCode makes a code for a person's contact, for an administrator to hand over. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified.
 func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, by Contact) (Code, error) {
-	d, err := makeCode(ctx, s, master, covered(permit, id), by)
+	d, err := makeCode(ctx, s, master, covered(permit, id), by, verifierOf(permit), nil)
 	return d.Code, err
 }
 
@@ -116,7 +120,7 @@ func SendMyCode(ctx context.Context, s event.Store, master secret.MasterKey, cal
 	if deliver == nil {
 		return time.Time{}, ErrDeliveryNotConfigured
 	}
-	d, err := makeCode(ctx, s, master, mine(caller), by)
+	d, err := makeCode(ctx, s, master, mine(caller), by, "", nil)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -165,14 +169,12 @@ func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.Master
 // MailedCode makes a code for a mail to a person's e-mail address. count is nil where the mail was counted when it was asked
 // for. Errors: ErrNotFound; ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
 func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string, count *MailCount) (Delivery, error) {
-	return makeCodeOnce(ctx, s, master, subject{id, event.Origin{Actor: event.System}, present}, ByEmail, count)
+	return makeCode(ctx, s, master, subject{id, event.Origin{Actor: event.System}, present}, ByEmail, "", count)
 }
 
-func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who subject, by Contact) (Delivery, error) {
-	return makeCodeOnce(ctx, s, master, who, by, nil)
-}
-
-func makeCodeOnce(ctx context.Context, s event.Store, master secret.MasterKey, who subject, by Contact, count *MailCount) (Delivery, error) {
+// makeCode makes a code. shown is who gets to see it; empty: whoever reads what is sent to the address. count is nil where nothing is
+// counted.
+func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who subject, by Contact, shown Verifier, count *MailCount) (Delivery, error) {
 	d := Delivery{UserID: who.id, By: by, Code: Code{Text: secret.NewCode()}}
 	var rows []event.RowKey
 	if count != nil {
@@ -203,7 +205,7 @@ func makeCodeOnce(ctx context.Context, s event.Store, master secret.MasterKey, w
 					return errTooManyMails(wait)
 				}
 			}
-			value, err := json.Marshal(pendingCode{MAC: codeMAC(master, u.ID, by, address, d.Text)})
+			value, err := json.Marshal(pendingCode{MAC: codeMAC(master, u.ID, by, address, d.Text), Shown: shown})
 			if err != nil {
 				return err
 			}
@@ -271,7 +273,7 @@ func verify(ctx context.Context, s event.Store, master secret.MasterKey, who sub
 			}
 			tx.DropRow(row)
 			right = true
-			err = u.Append(by.proven())
+			err = u.Append(by.proven(tx, cmp.Or(pending.Shown, VerifiedByOwner)))
 			details = u.Details()
 			return err
 		},

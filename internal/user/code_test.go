@@ -72,7 +72,8 @@ func TestACodeProvesWhatItWasMadeForOnce(t *testing.T) {
 			}
 			d, err := user.VerifyMine(t.Context(), s, s.Master, me, by, event.IfMatch{Set: true, Sequence: 1}, strings.ToLower(c.Text))
 			must(t, err)
-			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: event.Type("user." + string(by) + "_verified.v1"), Payload: `{}`})
+			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: event.Type("user." + string(by) + "_verified.v1"),
+				Payload: map[user.Contact]string{user.ByEmail: `{` + vouched + `}`, user.ByPhone: `{}`}[by]}) // the manager has seen the code
 			u := eventtest.State(t, s, user.Kind, "usr_a")
 			if h := u.State.Human; h.Email.Verified != (by == user.ByEmail) || h.Phone.Verified != (by == user.ByPhone) || d != u.Details() {
 				t.Errorf("state %+v, details %+v", h, d)

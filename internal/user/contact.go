@@ -11,8 +11,9 @@ import (
 
 // EmailChanged records another e-mail address, or another word on whether it is the person's.
 type EmailChanged struct {
-	Verified *bool      `json:"verified,omitempty"` // nil: as before
-	Personal EmailFacts `json:"-"`
+	Verified     *bool         `json:"verified,omitempty"`     // nil: as before
+	Verification *Verification `json:"verification,omitempty"` // nil: as before, or none where it is not verified
+	Personal     EmailFacts    `json:"-"`
 }
 
 // EmailFacts holds the new values; nil: as before.
@@ -32,18 +33,24 @@ func (e EmailChanged) Apply(u *User) {
 	event.Set(&u.Human.Email.Address, e.Personal.Email)
 	event.Set(&u.Human.Email.Key, e.Personal.EmailKey)
 	event.Set(&u.Human.Email.Verified, e.Verified)
+	if event.Set(&u.Human.Email.Verification, e.Verification); !u.Human.Email.Verified {
+		u.Human.Email.Verification = Verification{}
+	}
 }
 
-// EmailVerified records that the person proved the e-mail address.
-type EmailVerified struct{}
+// EmailVerified records that the e-mail address was proven by a code: by the person, unless somebody else was shown the code.
+type EmailVerified struct {
+	Verification *Verification `json:"verification,omitempty"` // missing in the first events
+}
 
 // EventType implements event.Fact.
 func (EmailVerified) EventType() event.Type { return "user.email_verified.v1" }
 
 // Apply implements event.Fact.
-func (EmailVerified) Apply(u *User) {
+func (e EmailVerified) Apply(u *User) {
 	if u.Human != nil {
 		u.Human.Email.Verified = true
+		event.Set(&u.Human.Email.Verification, e.Verification)
 	}
 }
 
@@ -104,18 +111,19 @@ func (PhoneRemoved) Apply(u *User) {
 // SetEmail replaces a person's e-mail address, and says whether it is known to be theirs. Errors: InvalidArgument on email;
 // ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func SetEmail(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, address string, verified bool) (event.Details, error) {
-	return setEmail(ctx, s, covered(permit, id), match, address, func(bool) bool { return verified })
+	return setEmail(ctx, s, covered(permit, id), match, address, verifierOf(permit), func(bool) bool { return verified })
 }
 
 // SetMyEmail replaces the caller's e-mail address. It counts as unverified until a code has proven it. The very same text
 // again is no other address: what was known about it stays. Errors: InvalidArgument on email; ErrNotHuman; Aborted when
 // match does not hold.
 func SetMyEmail(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, address string) (event.Details, error) {
-	return setEmail(ctx, s, mine(caller), match, address, func(known bool) bool { return known })
+	return setEmail(ctx, s, mine(caller), match, address, VerifiedByOwner, func(known bool) bool { return known })
 }
 
-// setEmail replaces the address. verified tells whether the new one is, given whether the very same one was before.
-func setEmail(ctx context.Context, s event.Store, who subject, match event.IfMatch, address string, verified func(known bool) bool) (event.Details, error) {
+// setEmail replaces the address. verified tells whether the new one is, given whether the very same one was before. One that is
+// found by the same form and stays verified keeps its verification: the older word counts for more.
+func setEmail(ctx context.Context, s event.Store, who subject, match event.IfMatch, address string, by Verifier, verified func(known bool) bool) (event.Details, error) {
 	key, problem := syntax.Email(address)
 	if problem != "" {
 		return event.Details{}, errs.Invalid(errs.Violation{Field: "email", Message: problem})
@@ -126,7 +134,7 @@ func setEmail(ctx context.Context, s event.Store, who subject, match event.IfMat
 		if now || old.Address != address {
 			tx.DropRow(CodeRow(u.ID, ByEmail))
 		}
-		return EmailChanged{Verified: event.Changed(old.Verified, now), Personal: EmailFacts{
+		return EmailChanged{Verified: event.Changed(old.Verified, now), Verification: said(tx, now && !(old.Verified && old.Key == key), by), Personal: EmailFacts{
 			Email:    event.Changed(old.Address, address),
 			EmailKey: event.Changed(old.Key, key),
 		}}, nil

@@ -2,6 +2,7 @@ package user_test
 
 import (
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
@@ -25,6 +26,8 @@ func pending(t *testing.T, s *eventtest.Store, by user.Contact) bool {
 }
 
 func TestAnEmailIsReplaced(t *testing.T) {
+	before := user.Verification{By: user.VerifiedByAdministrator, At: 1767323045678901}
+	since := user.Verification{By: user.VerifiedByAdministrator, At: 1767323105678901}
 	for _, c := range []struct {
 		name              string
 		mine              bool
@@ -36,19 +39,22 @@ func TestAnEmailIsReplaced(t *testing.T) {
 	}{
 		{"by oneself: unverified", true, "New@Example.org", false, `{"verified":false}`, `{"email":"New@Example.org","emailKey":"new@example.org"}`,
 			user.Email{Address: "New@Example.org", Key: "new@example.org"}, false},
-		{"by oneself, the same text: as before", true, jo.Email, false, `{}`, ``, user.Email{Address: jo.Email, Key: "jo@example.org", Verified: true}, false},
+		{"by oneself, the same text: as before", true, jo.Email, false, `{}`, ``, user.Email{Address: jo.Email, Key: "jo@example.org", Verified: true, Verification: before}, false},
 		{"by oneself, in another case: another address", true, "jo@example.org", false, `{"verified":false}`, `{"email":"jo@example.org"}`,
 			user.Email{Address: "jo@example.org", Key: "jo@example.org"}, false},
-		{"by an administrator who vouches for it", false, "new@example.org", true, `{}`, `{"email":"new@example.org","emailKey":"new@example.org"}`,
-			user.Email{Address: "new@example.org", Key: "new@example.org", Verified: true}, false},
+		{"by an administrator who vouches for it", false, "new@example.org", true, `{"verification":{"by":"administrator","at":1767323105678901}}`,
+			`{"email":"new@example.org","emailKey":"new@example.org"}`, user.Email{Address: "new@example.org", Key: "new@example.org", Verified: true, Verification: since}, false},
 		{"by an administrator who does not", false, "new@example.org", false, `{"verified":false}`, `{"email":"new@example.org","emailKey":"new@example.org"}`,
 			user.Email{Address: "new@example.org", Key: "new@example.org"}, false},
 		{"by an administrator, the same one unverified", false, jo.Email, false, `{"verified":false}`, ``, user.Email{Address: jo.Email, Key: "jo@example.org"}, true},
-		{"by an administrator, the same one verified", false, jo.Email, true, `{}`, ``, user.Email{Address: jo.Email, Key: "jo@example.org", Verified: true}, false},
+		{"by an administrator, the same one verified", false, jo.Email, true, `{}`, ``, user.Email{Address: jo.Email, Key: "jo@example.org", Verified: true, Verification: before}, false},
+		{"by an administrator, the same one in another case, verified: the older word stays", false, "jo@example.org", true, `{}`, `{"email":"jo@example.org"}`,
+			user.Email{Address: "jo@example.org", Key: "jo@example.org", Verified: true, Verification: before}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := eventtest.New(t, user.Kind)
 			must(t, human(t, s, "usr_a", "org_a", jo))
+			s.Advance(time.Minute)
 			pend(s)
 			mark := s.Mark()
 			var d event.Details
@@ -67,7 +73,7 @@ func TestAnEmailIsReplaced(t *testing.T) {
 			if got := pending(t, s, user.ByEmail); got != c.codeStays || !pending(t, s, user.ByPhone) {
 				t.Errorf("the code is still there: %t, that of the phone: %t", got, pending(t, s, user.ByPhone))
 			}
-			found, err := s.RecordsWhere(t.Context(), "user", "org_a", "verified_email", user.EmailDigest(c.want.Key), 2)
+			found, err := s.RecordsWhere(t.Context(), "user", "org_a", user.VerifiedEmail, user.EmailDigest(c.want.Key), user.FirstByEmail, 2)
 			if must(t, err); (len(found) == 1) != c.want.Verified {
 				t.Errorf("a sign-in by the address finds %d", len(found))
 			}

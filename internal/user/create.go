@@ -31,6 +31,7 @@ func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 	if wrong := p.Violations(""); len(wrong) > 0 {
 		return Added{}, errs.Invalid(wrong...)
 	}
+	p.VerifiedBy = verifierOf(permit)
 	var hash []byte
 	if p.Password != "" {
 		if !permit.Holds(access.CredentialWrite, permit.Org()) {

@@ -41,11 +41,12 @@ func (p *Imported) Violations() (wrong []errs.Violation) {
 // HumanImported records a person who came from another system. The person is told nothing about it. The hash of the password
 // is a secret, not a fact.
 type HumanImported struct {
-	EmailVerified  bool       `json:"emailVerified,omitempty"`
-	PhoneVerified  bool       `json:"phoneVerified,omitempty"`
-	Password       bool       `json:"password,omitempty"` // the hash of one came along
-	ChangeRequired bool       `json:"changeRequired,omitempty"`
-	Personal       HumanFacts `json:"-"`
+	EmailVerified  bool          `json:"emailVerified,omitempty"`
+	Verification   *Verification `json:"verification,omitempty"` // as in HumanAdded
+	PhoneVerified  bool          `json:"phoneVerified,omitempty"`
+	Password       bool          `json:"password,omitempty"` // the hash of one came along
+	ChangeRequired bool          `json:"changeRequired,omitempty"`
+	Personal       HumanFacts    `json:"-"`
 }
 
 // EventType implements event.Fact.
@@ -53,7 +54,7 @@ func (HumanImported) EventType() event.Type { return "user.human_imported.v1" }
 
 // Apply implements event.Fact.
 func (e HumanImported) Apply(u *User) {
-	HumanAdded{EmailVerified: e.EmailVerified, PhoneVerified: e.PhoneVerified, Personal: e.Personal}.Apply(u)
+	HumanAdded{EmailVerified: e.EmailVerified, Verification: e.Verification, PhoneVerified: e.PhoneVerified, Personal: e.Personal}.Apply(u)
 	if e.Password {
 		u.Password = Password{Version: 1, ChangeRequired: e.ChangeRequired}
 	}
@@ -169,6 +170,7 @@ func (p Import) run(ctx context.Context, s event.Store, permit access.Permit, on
 			if id == "" {
 				continue
 			}
+			facts[i].Verification = said(tx, facts[i].EmailVerified, verifierOf(permit))
 			if _, err := Kind.Create(tx, id, owner, facts[i]); err != nil {
 				return err
 			}

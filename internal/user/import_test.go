@@ -36,10 +36,10 @@ func TestAnImportedPersonIsOneFactAndTheHashIsBesideIt(t *testing.T) {
 		payload string
 		want    user.Password
 	}{
-		{"without a password", user.Imported{NewHuman: jo, ChangeRequired: true}, `{"emailVerified":true,"phoneVerified":true}`, user.Password{}},
-		{"with a hash", user.Imported{NewHuman: jo, PasswordHash: joHash}, `{"emailVerified":true,"phoneVerified":true,"password":true}`, user.Password{Version: 1}},
+		{"without a password", user.Imported{NewHuman: jo, ChangeRequired: true}, `{"emailVerified":true,` + vouched + `,"phoneVerified":true}`, user.Password{}},
+		{"with a hash", user.Imported{NewHuman: jo, PasswordHash: joHash}, `{"emailVerified":true,` + vouched + `,"phoneVerified":true,"password":true}`, user.Password{Version: 1}},
 		{"with a hash that has to be replaced", user.Imported{NewHuman: jo, PasswordHash: joHash, ChangeRequired: true},
-			`{"emailVerified":true,"phoneVerified":true,"password":true,"changeRequired":true}`, user.Password{Version: 1, ChangeRequired: true}},
+			`{"emailVerified":true,` + vouched + `,"phoneVerified":true,"password":true,"changeRequired":true}`, user.Password{Version: 1, ChangeRequired: true}},
 	} {
 		for name, run := range map[string]func(user.Import, context.Context, event.Store, access.Permit, event.Once) ([]user.Added, error){
 			"together": user.Import.Together, "each": user.Import.Each,

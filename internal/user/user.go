@@ -63,6 +63,8 @@ type Email struct {
 	Address  string `json:"address"`
 	Key      string `json:"key"`
 	Verified bool   `json:"verified,omitempty"`
+
+	Verification Verification `json:"verification,omitzero"` // of a verified one; none where it is from before it was recorded
 }
 
 // Phone is a number as sent, and as +digits.
@@ -106,7 +108,7 @@ type Password struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 3,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 4,
 	Facts: []event.Fact[User]{
 		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
@@ -114,18 +116,18 @@ var Kind = event.Define(event.Schema[User]{
 		EmailCodeRequested{}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		TOTPAdded{}, PasskeyAdded{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 	},
-	Columns: []string{event.Standing, "verified_email", event.State, byType, byUserName, byName, byEmail},
+	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail, FirstByEmail},
 	Lookup: func(o *event.Object[User]) []string {
 		u := &o.State
 		if u.State == Removed {
-			return []string{event.StandingOf(&u.Standing), "", event.Removed, "", "", "", ""}
+			return []string{event.StandingOf(&u.Standing), "", event.Removed, "", "", "", "", ""}
 		}
-		verified := ""
+		verified, order := "", ""
 		if u.Human != nil && u.Human.Email.Verified {
-			verified = EmailDigest(u.Human.Email.Key)
+			verified, order = EmailDigest(u.Human.Email.Key), u.Human.Email.order()
 		}
 		return []string{event.StandingOf(&u.Standing), verified, string(u.State), string(u.Type()),
-			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail))}
+			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail)), order}
 	},
 	Groups: func(o *event.Object[User]) []string {
 		var groups []string

@@ -45,7 +45,7 @@ func must(t *testing.T, err error) {
 func TestAPersonIsRecordedAsSentWithTheKeysNextToIt(t *testing.T) {
 	s := eventtest.New(t, user.Kind)
 	must(t, human(t, s, "usr_a", "org_a", jo))
-	s.Then(t, 0, eventtest.Fact{Object: "usr_a", Type: "user.human_added.v1", Payload: `{"emailVerified":true,"phoneVerified":true}`,
+	s.Then(t, 0, eventtest.Fact{Object: "usr_a", Type: "user.human_added.v1", Payload: `{"emailVerified":true,` + vouched + `,"phoneVerified":true}`,
 		Personal: `{"userName":"Jo","userNameKey":"jo","profile":{"firstName":"Jo","lastName":"Doe","nickName":"J","displayName":"Jo D.",` +
 			`"preferredLanguage":"de-CH","gender":"diverse"},"nameKey":"jo d.","email":"Jo@Example.org","emailKey":"jo@example.org",` +
 			`"phone":"+41-44-555(01)23;ext=7","phoneNormal":"+41445550123"}`})
@@ -168,7 +168,7 @@ func TestNothingPersonalIsLeftOfARemovedUser(t *testing.T) {
 	if string(got) != `{"state":"removed","sessionEpoch":2,"tokenEpoch":2}` {
 		t.Errorf("left: %s", got)
 	}
-	found, err := s.RecordsWhere(t.Context(), "user", "org_a", "verified_email", user.EmailDigest("jo@example.org"), 2)
+	found, err := s.RecordsWhere(t.Context(), "user", "org_a", user.VerifiedEmail, user.EmailDigest("jo@example.org"), user.FirstByEmail, 2)
 	if len(found) != 0 || err != nil {
 		t.Errorf("the e-mail still finds %d users (%v)", len(found), err)
 	}

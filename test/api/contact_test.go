@@ -123,7 +123,7 @@ func contactStory(t *testing.T, c *Client) {
 		shown(k.second, false)
 	}
 
-	// A verified address signs in where only one user has it; one that changed does not.
+	// A verified address signs in; one that changed does not.
 	email := unique("Sign") + "@In.example"
 	c.must(t, as, contacts[0].set(s.user.UserID, email, true))
 	in := *s.user

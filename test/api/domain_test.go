@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -44,12 +45,13 @@ func (d *fakeDNS) LookupTXT(_ context.Context, name string) ([]string, error) {
 }
 
 var (
-	noDomain    = refused(codes.NotFound, "DOMAIN_NOT_FOUND")
-	notProven   = refused(codes.FailedPrecondition, "DOMAIN_NOT_PROVEN")
-	notVerified = refused(codes.FailedPrecondition, "DOMAIN_NOT_VERIFIED")
-	isPrimary   = refused(codes.FailedPrecondition, "DOMAIN_IS_PRIMARY")
-	hasDomain   = refused(codes.AlreadyExists, "DOMAIN_EXISTS")
-	dnsAway     = refused(codes.Unavailable, "DNS_UNAVAILABLE")
+	noDomain      = refused(codes.NotFound, "DOMAIN_NOT_FOUND")
+	notProven     = refused(codes.FailedPrecondition, "DOMAIN_NOT_PROVEN")
+	notVerified   = refused(codes.FailedPrecondition, "DOMAIN_NOT_VERIFIED")
+	isPrimary     = refused(codes.FailedPrecondition, "DOMAIN_IS_PRIMARY")
+	hasDomain     = refused(codes.AlreadyExists, "DOMAIN_EXISTS")
+	releaseDenied = refused(codes.PermissionDenied, "DOMAIN_RELEASE_DENIED")
+	dnsAway       = refused(codes.Unavailable, "DNS_UNAVAILABLE")
 )
 
 func addDomain(org, domain string) *signetv1.AddDomainRequest {
@@ -160,7 +162,20 @@ func orgDomainStory(t *testing.T, c *Client) {
 	sameMessage(t, "vouched for", mine, &signetv1.Domain{Domain: vouched, IsVerified: true})
 	c.refused(t, domainTaken, w.root, with(addDomain(b.org, vouched), "isVerified", true))
 	c.refused(t, domainTaken, w.root, with(setup("taken"), "org.domain", vouched))
-	done[*signetv1.RemoveDomainResponse](t, c, settings, removeDomain(a.org, vouched))
+
+	// But not take it away again once it is the organization's: login names would lead elsewhere.
+	if refusal := c.refused(t, releaseDenied, manager, removeDomain(a.org, vouched)); !strings.Contains(refusal.status.GetMessage(), " people would change") {
+		t.Errorf("the refusal does not say how many lose their login names: %s", refusal.status.GetMessage())
+	}
+	c.refused(t, permissionDenied, b.owner, removeDomain(a.org, vouched))
+	gone := done[*signetv1.RemoveDomainResponse](t, c, settings, removeDomain(a.org, vouched))
+	same(t, "people are counted, and not named to who may not read them", gone.GetAffectedUsers() > 1 && len(gone.GetLoginNames()) == 0, true)
+	done[*signetv1.AddDomainResponse](t, c, manager, with(addDomain(a.org, vouched), "isVerified", true))
+	named := done[*signetv1.RemoveDomainResponse](t, c, w.root, removeDomain(a.org, vouched))
+	same(t, "people are counted", named.GetAffectedUsers(), gone.GetAffectedUsers())
+	same(t, "their login names", slices.Contains(named.GetLoginNames(), strings.Split(a.user.LoginName, "@")[0]+"@"+vouched), true)
+	waiting := done[*signetv1.AddDomainResponse](t, c, a.owner, addDomain(a.org, vouched)).GetDomain().GetDomain()
+	same(t, "nobody signs in with one that is not verified", done[*signetv1.RemoveDomainResponse](t, c, manager, removeDomain(a.org, waiting)).GetAffectedUsers(), 0)
 }
 
 // oddDomainStory: what a domain is shown as leads back to it, however long and odd.

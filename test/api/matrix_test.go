@@ -35,7 +35,7 @@ var allRoles = []string{iamOwner, iamViewer, iamOrgManager, orgOwner, orgViewer,
 var rolesMay = map[string]func(permission string) bool{
 	iamOwner:        func(string) bool { return true },
 	iamViewer:       reads,
-	iamOrgManager:   about("org", "member", "domain"),
+	iamOrgManager:   func(p string) bool { return about("org", "member", "domain")(p) && p != "domain.release" },
 	orgOwner:        inOneOrganization,
 	orgViewer:       func(p string) bool { return reads(p) && inOneOrganization(p) },
 	userManager:     about("user"),
@@ -264,7 +264,7 @@ func (m *matrix) expected(op *operation, p *party, x *situation, req proto.Messa
 		if refusal, may := in(organization); !may {
 			return refusal
 		}
-		return m.granting(op, p, organization, req, found(organization))
+		return m.releasing(op, p, organization, m.granting(op, p, organization, req, found(organization)))
 	case signetv1.Scope_SCOPE_TARGET:
 		switch {
 		case x.missing && p.installed(permission):
@@ -300,6 +300,14 @@ func (m *matrix) granting(op *operation, p *party, organization string, req prot
 				return either(more, otherwise)
 			}
 		}
+	}
+	return otherwise
+}
+
+// releasing: the sample of RemoveDomain names a verified domain, which not everybody may take who may change domains.
+func (m *matrix) releasing(op *operation, p *party, organization string, otherwise Want) Want {
+	if op.name() == "RemoveDomain" && otherwise.passed != nil && !p.may("domain.release", organization) {
+		return releaseDenied
 	}
 	return otherwise
 }

@@ -8,9 +8,11 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -99,6 +101,16 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 		byKey := url.Values{"grant_type": {"client_credentials"}, "client_assertion_type": {byAssertion}, "client_assertion": {w.assertion(id, key, "pky_1")}, "scope": {"openid"}}
 		if got := w.post("/oauth/token", byKey); got.status != 200 || !w.active(got.json["access_token"]) {
 			t.Errorf("a service user that signs: %+v", got)
+		}
+		// What could be used again is not taken at all, and the answer says what is missing.
+		without := func() []string {
+			return []string{w.assertion(id, key, "", func(claims map[string]any) { delete(claims, "jti") })}
+		}
+		ask["assertion"], byKey["client_assertion"] = without(), without()
+		for want, form := range map[string]url.Values{"invalid_grant": ask, "invalid_client": byKey} {
+			if got := w.post("/oauth/token", form); got.json["error"] != want || !strings.Contains(fmt.Sprint(got.json["error_description"]), "jti") {
+				t.Errorf("without an id: %+v", got)
+			}
 		}
 	})
 }

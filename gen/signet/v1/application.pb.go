@@ -681,8 +681,9 @@ type AddApplicationRequest struct {
 	GrantTypes []GrantType `protobuf:"varint,4,rep,packed,name=grant_types,json=grantTypes,proto3,enum=signet.v1.GrantType" json:"grant_types,omitempty"`
 	// Where people may be sent back to after signing in: at most 20 absolute URIs
 	// of 1 to 2000 characters, compared exactly. They are https, or http on the
-	// loopback interface; those of NATIVE may have a scheme of their own, and any
-	// port on the loopback interface.
+	// loopback interface; those of NATIVE may have any port on the loopback
+	// interface, and a scheme that is a domain name in reverse, such as
+	// `com.example.app:/callback`.
 	RedirectUris []string `protobuf:"bytes,5,rep,name=redirect_uris,json=redirectUris,proto3" json:"redirect_uris,omitempty"`
 	// Where people may be sent back to after signing out, with the same rules.
 	PostLogoutUris []string `protobuf:"bytes,6,rep,name=post_logout_uris,json=postLogoutUris,proto3" json:"post_logout_uris,omitempty"`
@@ -1148,8 +1149,9 @@ type ModifyApplicationRequest struct {
 	GrantTypes []GrantType `protobuf:"varint,4,rep,packed,name=grant_types,json=grantTypes,proto3,enum=signet.v1.GrantType" json:"grant_types,omitempty"`
 	// Where people may be sent back to after signing in: at most 20 absolute URIs
 	// of 1 to 2000 characters, compared exactly. They are https, or http on the
-	// loopback interface; those of NATIVE may have a scheme of their own, and any
-	// port on the loopback interface.
+	// loopback interface; those of NATIVE may have any port on the loopback
+	// interface, and a scheme that is a domain name in reverse, such as
+	// `com.example.app:/callback`.
 	RedirectUris []string `protobuf:"bytes,5,rep,name=redirect_uris,json=redirectUris,proto3" json:"redirect_uris,omitempty"`
 	// Where people may be sent back to after signing out, with the same rules.
 	PostLogoutUris []string `protobuf:"bytes,6,rep,name=post_logout_uris,json=postLogoutUris,proto3" json:"post_logout_uris,omitempty"`

@@ -1546,7 +1546,13 @@ func (x *RemoveDomainRequest) GetDomain() string {
 type RemoveDomainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Details of the organization after the change.
-	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// How many people had a login name with the domain: at most 1000, which stands
+	// for more, too. None where it was not verified.
+	AffectedUsers int32 `protobuf:"varint,2,opt,name=affected_users,json=affectedUsers,proto3" json:"affected_users,omitempty"`
+	// Login names that stopped working: those of the first 20 people, for callers
+	// who may read users of the organization (`user.read`).
+	LoginNames    []string `protobuf:"bytes,3,rep,name=login_names,json=loginNames,proto3" json:"login_names,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1584,6 +1590,20 @@ func (*RemoveDomainResponse) Descriptor() ([]byte, []int) {
 func (x *RemoveDomainResponse) GetDetails() *Details {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+func (x *RemoveDomainResponse) GetAffectedUsers() int32 {
+	if x != nil {
+		return x.AffectedUsers
+	}
+	return 0
+}
+
+func (x *RemoveDomainResponse) GetLoginNames() []string {
+	if x != nil {
+		return x.LoginNames
 	}
 	return nil
 }
@@ -2055,9 +2075,12 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"D\n" +
 	"\x13RemoveDomainRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x16\n" +
-	"\x06domain\x18\x02 \x01(\tR\x06domain\"D\n" +
+	"\x06domain\x18\x02 \x01(\tR\x06domain\"\x8c\x01\n" +
 	"\x14RemoveDomainResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\x99\x0f\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12%\n" +
+	"\x0eaffected_users\x18\x02 \x01(\x05R\raffectedUsers\x12\x1f\n" +
+	"\vlogin_names\x18\x03 \x03(\tR\n" +
+	"loginNames2\x99\x0f\n" +
 	"\x13OrganizationService\x12\x8d\x01\n" +
 	"\x11SetupOrganization\x12#.signet.v1.SetupOrganizationRequest\x1a$.signet.v1.SetupOrganizationResponse\"-\xaa\xbb\x18\x0f \x018\x01\n" +
 	"\torg.setup\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/orgs/_setup\x12\x83\x01\n" +

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -73,11 +74,11 @@ type user struct {
 var users = event.Define(event.Schema[user]{
 	Name: "user", Table: "users", Prefix: "usr", Shape: 1,
 	Facts:   []event.Fact[user]{userAdded{}, renamed{}, tagged{}, counted{}, removed{}},
-	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
+	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email", "email_order"},
 	Lookup: func(o *event.Object[user]) []string {
 		state := map[bool]string{true: event.Removed, false: "active"}[o.State.Removed]
 		name := event.LookupText(o.State.Name)
-		return []string{event.StandingOf(o.State.Count), emailDigest(o.State.Email), state, "", name, name, event.LookupText(o.State.Email)}
+		return []string{event.StandingOf(o.State.Count), emailDigest(o.State.Email), state, "", name, name, event.LookupText(o.State.Email), strconv.Itoa(o.State.Count)}
 	},
 	Groups: func(o *event.Object[user]) []string { return o.State.Tags },
 	Claims: func(o *event.Object[user]) []event.Claim {

@@ -76,7 +76,7 @@ func nothingFound(t *testing.T, e *env) {
 			t.Errorf("TokenByID %q: %v, %v", none, tok, err)
 		}
 	}
-	if r, err := n.RecordsWhere(ctx, "user", "org_1", "verified_email", "x", 10); r != nil || err != nil {
+	if r, err := n.RecordsWhere(ctx, "user", "org_1", "verified_email", "x", "email_order", 10); r != nil || err != nil {
 		t.Errorf("RecordsWhere: %v, %v", r, err)
 	}
 	if id, err := n.Holder(ctx, domain("none.example")); id != "" || err != nil {
@@ -92,8 +92,10 @@ func nothingFound(t *testing.T, e *env) {
 	if _, err := n.Record(ctx, event.Ref{Kind: "nonsense", ID: "x"}); err == nil {
 		t.Error("reading an unknown kind is no error")
 	}
-	if _, err := n.RecordsWhere(ctx, "user", "org_1", "doc", "x", 10); err == nil {
-		t.Error("looking up by a column that is not for that is no error")
+	for _, columns := range [][2]string{{"doc", "email_order"}, {"verified_email", "doc"}} {
+		if _, err := n.RecordsWhere(ctx, "user", "org_1", columns[0], "x", columns[1], 10); err == nil {
+			t.Errorf("looking up by %s in the order of %s is no error", columns[0], columns[1])
+		}
 	}
 	if _, err := n.Row(ctx, event.RowKey{Shelf: "events", Key: "x"}); err == nil {
 		t.Error("reading an unknown shelf is no error")
@@ -113,7 +115,7 @@ func lookup(t *testing.T, e *env) {
 		})
 	}
 	find := func(org string, limit int) (ids []string) {
-		found, err := n.RecordsWhere(t.Context(), "user", org, "verified_email", emailDigest("same@example.org"), limit)
+		found, err := n.RecordsWhere(t.Context(), "user", org, "verified_email", emailDigest("same@example.org"), "email_order", limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -131,6 +133,12 @@ func lookup(t *testing.T, e *env) {
 	must(t, n, remove("usr_0"))
 	if got := fmt.Sprint(find("org_1", 2)); got != "[usr_1 usr_2]" {
 		t.Errorf("after a removal found %s", got)
+	}
+	for _, id := range []string{"usr_1", "usr_1", "usr_3"} {
+		must(t, n, count(id))
+	}
+	if got := fmt.Sprint(find("org_1", 10)); got != "[usr_2 usr_4 usr_3 usr_1]" {
+		t.Errorf("in the order of another column and of identifiers found %s", got)
 	}
 }
 

@@ -142,8 +142,11 @@ type OrganizationServiceClient interface {
 	SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error)
 	// Remove a domain
 	//
-	// Login names with this domain stop working, and the domain becomes free. The
-	// primary domain cannot be removed.
+	// Login names with this domain stop working, and the domain becomes free; the
+	// answer says whose. The primary domain cannot be removed. A verified one is
+	// removed by an owner or a settings manager of the organization, or by an
+	// `IAM_OWNER` (permission `domain.release`): elsewhere it could lead others to
+	// another person.
 	RemoveDomain(context.Context, *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error)
 }
 
@@ -441,8 +444,11 @@ type OrganizationServiceHandler interface {
 	SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error)
 	// Remove a domain
 	//
-	// Login names with this domain stop working, and the domain becomes free. The
-	// primary domain cannot be removed.
+	// Login names with this domain stop working, and the domain becomes free; the
+	// answer says whose. The primary domain cannot be removed. A verified one is
+	// removed by an owner or a settings manager of the organization, or by an
+	// `IAM_OWNER` (permission `domain.release`): elsewhere it could lead others to
+	// another person.
 	RemoveDomain(context.Context, *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error)
 }
 

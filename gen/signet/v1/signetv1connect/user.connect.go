@@ -220,8 +220,9 @@ type UserServiceClient interface {
 	// Returns a code for the caller to bring to the person by means of its own;
 	// the person enters it with VerifyMyEmail. It replaces an earlier code, holds
 	// for one hour, for one use and for this e-mail address only, and five wrong
-	// attempts end it. The caller has to hold every permission the user holds.
-	// Already verified: FAILED_PRECONDITION.
+	// attempts end it. Since the caller has seen the code, the address then counts
+	// as verified on the caller's word, not on the person's. The caller has to hold
+	// every permission the user holds. Already verified: FAILED_PRECONDITION.
 	CreateEmailCode(context.Context, *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error)
 	// Set my e-mail address
 	//
@@ -926,8 +927,9 @@ type UserServiceHandler interface {
 	// Returns a code for the caller to bring to the person by means of its own;
 	// the person enters it with VerifyMyEmail. It replaces an earlier code, holds
 	// for one hour, for one use and for this e-mail address only, and five wrong
-	// attempts end it. The caller has to hold every permission the user holds.
-	// Already verified: FAILED_PRECONDITION.
+	// attempts end it. Since the caller has seen the code, the address then counts
+	// as verified on the caller's word, not on the person's. The caller has to hold
+	// every permission the user holds. Already verified: FAILED_PRECONDITION.
 	CreateEmailCode(context.Context, *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error)
 	// Set my e-mail address
 	//

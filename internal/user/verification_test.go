@@ -1,0 +1,139 @@
+package user_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// vouched is what a fact says of an address that an administrator of the organization vouches for when the world begins.
+const vouched = `"verification":{"by":"administrator","at":1767323045678901}`
+
+func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
+	open := jo
+	open.EmailVerified = false
+	owner := access.Memberships{access.Installation: {access.IAMOwner}}
+	viewer := access.Memberships{access.Installation: {access.IAMOwnerViewer}, "org_a": {access.OrgUserManager}}
+	create := func(m access.Memberships) func(t *testing.T, s *eventtest.Store) string {
+		return func(t *testing.T, s *eventtest.Store) string {
+			added, err := user.CreateHuman{NewHuman: jo}.Do(t.Context(), s, secret.NewHasher(0, 0), permit(t, "org_a", m), event.Once{})
+			must(t, err)
+			return added.ID
+		}
+	}
+	bring := func(m access.Memberships) func(t *testing.T, s *eventtest.Store) string {
+		return func(t *testing.T, s *eventtest.Store) string {
+			added, err := user.Import{{NewHuman: jo}}.Each(t.Context(), s, permit(t, "org_a", m), event.Once{})
+			must(t, err)
+			return added[0].ID
+		}
+	}
+	set := func(m access.Memberships) func(t *testing.T, s *eventtest.Store) string {
+		return func(t *testing.T, s *eventtest.Store) string {
+			must(t, human(t, s, "usr_a", "org_a", open))
+			_, err := user.SetEmail(t.Context(), s, permit(t, "org_a", m), "usr_a", event.IfMatch{}, jo.Email, true)
+			must(t, err)
+			return "usr_a"
+		}
+	}
+	byCode := func(send func(t *testing.T, s *eventtest.Store) string) func(t *testing.T, s *eventtest.Store) string {
+		return func(t *testing.T, s *eventtest.Store) string {
+			must(t, human(t, s, "usr_a", "org_a", open))
+			must(t, verify(t, s, user.ByEmail, send(t, s)))
+			return "usr_a"
+		}
+	}
+	mailed := func(t *testing.T, s *eventtest.Store) string {
+		d, err := user.MailedCode(t.Context(), s, s.Master, "usr_a", nil)
+		must(t, err)
+		return d.Text
+	}
+	shownTo := func(m access.Memberships) func(t *testing.T, s *eventtest.Store) string {
+		return func(t *testing.T, s *eventtest.Store) string {
+			c, err := user.CreateCode(t.Context(), s, s.Master, permit(t, "org_a", m), "usr_a", user.ByEmail)
+			must(t, err)
+			return c.Text
+		}
+	}
+	for _, c := range []struct {
+		name string
+		do   func(t *testing.T, s *eventtest.Store) (id string)
+		want user.Verifier
+	}{
+		{"added by a manager of the users", create(manager), user.VerifiedByAdministrator},
+		{"added by an owner of everything", create(owner), user.VerifiedByInstallation},
+		{"added by a manager who may also look at everything", create(viewer), user.VerifiedByAdministrator},
+		{"imported by a manager of the users", bring(manager), user.VerifiedByAdministrator},
+		{"imported by an owner of everything", bring(owner), user.VerifiedByInstallation},
+		{"set by a manager of the users", set(manager), user.VerifiedByAdministrator},
+		{"set by an owner of everything", set(owner), user.VerifiedByInstallation},
+		{"by a code in a mail", byCode(mailed), user.VerifiedByOwner},
+		{"by a code that a manager was shown: it may be the manager who sends it", byCode(shownTo(manager)), user.VerifiedByAdministrator},
+		{"by a code that an owner of everything was shown", byCode(shownTo(owner)), user.VerifiedByInstallation},
+		{"by a code in a mail that came after a shown one", byCode(func(t *testing.T, s *eventtest.Store) string {
+			shownTo(manager)(t, s)
+			return mailed(t, s)
+		}), user.VerifiedByOwner},
+		{"by a shown code that came after one in a mail", byCode(func(t *testing.T, s *eventtest.Store) string {
+			mailed(t, s)
+			return shownTo(manager)(t, s)
+		}), user.VerifiedByAdministrator},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := place(t)
+			s.Advance(time.Minute)
+			u := eventtest.State(t, s, user.Kind, c.do(t, s))
+			if got, want := u.State.Human.Email.Verification, (user.Verification{By: c.want, At: event.Micros(s.Now())}); got != want || !u.State.Human.Email.Verified {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotVerifiedIsOnNobodysWord(t *testing.T) {
+	s := place(t)
+	must(t, human(t, s, "usr_a", "org_a", jo))
+	_, err := user.SetMyEmail(t.Context(), s, me, event.IfMatch{}, "other@example.org")
+	must(t, err)
+	if got := eventtest.State(t, s, user.Kind, "usr_a").State.Human.Email; got.Verified || got.Verification != (user.Verification{}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+func TestOfSeveralWithOneEmailTheFirstVerifiedIsFound(t *testing.T) {
+	at := func(by user.Verifier, at int64) *user.Verification { return &user.Verification{By: by, At: at} }
+	for _, c := range []struct {
+		name        string
+		first, then *user.Verification // of usr_a and usr_b
+		want        string
+	}{
+		{"the older of two owners", at(user.VerifiedByOwner, 5), at(user.VerifiedByOwner, 6), "usr_a"},
+		{"the older of two owners, whatever the age of the users", at(user.VerifiedByOwner, 6), at(user.VerifiedByOwner, 5), "usr_b"},
+		{"more digits are later", at(user.VerifiedByOwner, 10), at(user.VerifiedByOwner, 9), "usr_b"},
+		{"the older of two that administrators vouch for", at(user.VerifiedByAdministrator, 6), at(user.VerifiedByAdministrator, 5), "usr_b"},
+		{"an owner before an older word of an administrator", at(user.VerifiedByAdministrator, 5), at(user.VerifiedByOwner, 6), "usr_b"},
+		{"an owner before an older word of the installation", at(user.VerifiedByInstallation, 5), at(user.VerifiedByOwner, 6), "usr_b"},
+		{"the installation's word is an administrator's", at(user.VerifiedByInstallation, 6), at(user.VerifiedByAdministrator, 5), "usr_b"},
+		{"who was verified before this was recorded, before an administrator's", at(user.VerifiedByAdministrator, 5), nil, "usr_b"},
+		{"who was verified before this was recorded, before an owner", at(user.VerifiedByOwner, 5), nil, "usr_b"},
+		{"the older user where nothing was recorded", nil, nil, "usr_a"},
+		{"the older user where all else is the same", at(user.VerifiedByAdministrator, 5), at(user.VerifiedByAdministrator, 5), "usr_a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := place(t)
+			for id, v := range map[string]*user.Verification{"usr_a": c.first, "usr_b": c.then} {
+				eventtest.Given(t, s, user.Kind, id, "org_a", []event.Claim{user.NameClaim("org_a", id)}, user.HumanAdded{EmailVerified: true, Verification: v,
+					Personal: user.HumanFacts{UserName: id, UserNameKey: id, Email: "jo@example.org", EmailKey: "jo@example.org"}})
+			}
+			found, err := s.RecordsWhere(t.Context(), user.Kind.Name(), "org_a", user.VerifiedEmail, user.EmailDigest("jo@example.org"), user.FirstByEmail, 1)
+			if must(t, err); len(found) != 1 || found[0].ID != c.want {
+				t.Errorf("found %+v", found)
+			}
+		})
+	}
+}
