@@ -117,34 +117,29 @@ func Remove(ctx context.Context, s event.Store, permit access.Permit, id string,
 	})
 }
 
-// The scopes of Signet's own API.
-const (
-	ScopeSelf  = "signet.self"  // what people do about themselves
-	ScopeRead  = "signet.read"  // what they may read
-	ScopeWrite = "signet.write" // what they may change
-)
-
-var apiScopes = []string{ScopeSelf, ScopeRead, ScopeWrite}
-
 // APIScopeViolations lists the names that are no scopes of Signet's own API, as what is wrong with a field scopes.
 func APIScopeViolations(names []string) []errs.Violation {
 	var wrong []errs.Violation
 	for i, name := range names {
-		if !slices.Contains(apiScopes, name) {
-			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("scopes[%d]", i), Message: "must be one of " + strings.Join(apiScopes, ", ")})
+		if !access.IsAPIScope(name) {
+			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("scopes[%d]", i), Message: "must be one of " + strings.Join(access.APIScopeNames, ", ")})
 		}
 	}
 	return wrong
 }
 
 // SetAPIAccess sets which scopes of Signet's own API an application may ask for. Another set ends its tokens. Errors:
-// InvalidArgument for unknown scopes; ErrNotFound; Aborted when match does not hold.
+// InvalidArgument for unknown scopes; ErrNotFound; access.ErrGivesMore where an application adds what it was not given itself; Aborted
+// when match does not hold.
 func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, scopes []string) (event.Details, error) {
 	if wrong := APIScopeViolations(scopes); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
 	fact := APIAccessSet{Scopes: append([]string{}, slices.Compact(slices.Sorted(slices.Values(scopes)))...)}
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(*event.Tx, *App) (event.Fact[App], error) { return fact, nil })
+	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
+		added := access.ScopesNamed(scopes...).Without(access.ScopesNamed(a.APIScopes...))
+		return fact, permit.GivesAway(added)
+	})
 }
 
 // change is a change to an application that the permit reaches.

@@ -325,7 +325,7 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, proof
 		return "", ErrAccessDenied
 	case a.tooOld(proof, now):
 		return NeedsSignIn, nil
-	case !a.asked && (a.ask || client.State.ConsentRequired && !given.covers(a.scopes)):
+	case !a.asked && (a.ask || (client.State.ConsentRequired || alwaysAsked(a.scopes)) && !given.covers(a.scopes)):
 		return NeedsConsent, nil
 	}
 	return NeedsNothing, nil
