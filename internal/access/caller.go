@@ -118,12 +118,12 @@ func (p Permit) HoldsFor(scopes APIScopes, permission Permission, scope string) 
 	return p.holds.have(scopes) && p.holds.memberships.Hold(permission, scope)
 }
 
-// GivesAway refuses scopes that the caller is bound by not having: an application hands on only what it was given.
-func (p Permit) GivesAway(scopes APIScopes) error {
+// CoversScopes refuses an application that was not given all of these scopes itself, where it could use them through others.
+func (p Permit) CoversScopes(scopes APIScopes) error {
 	if p.holds.have(scopes) {
 		return nil
 	}
-	return ErrGivesMore
+	return ErrMoreScopes
 }
 
 // Org is the organization the permit was given for.

@@ -216,9 +216,9 @@ var ErrDenied = errs.New(errs.PermissionDenied, PermissionDenied,
 var ErrTargetHoldsMore = errs.New(errs.PermissionDenied, TargetHoldsMore,
 	"this user holds permissions that you do not, or that the scopes of your access token do not cover: somebody who holds all of them has to do this")
 
-// ErrGivesMore keeps applications from widening what they, or others like them, may do.
-var ErrGivesMore = errs.New(errs.PermissionDenied, ScopeRequired,
-	"an application allows others only scopes that it was given itself: an owner of the installation has to do this")
+// ErrMoreScopes keeps applications from widening what they, or others that they could act as, may do.
+var ErrMoreScopes = errs.New(errs.PermissionDenied, ScopeRequired,
+	"an application neither allows scopes that it was not given itself, nor takes over an application that may ask for them: an owner of the installation has to do this")
 
 // ErrNotForApplications is the answer to an access token where no scope helps.
 var ErrNotForApplications = errs.New(errs.PermissionDenied, ScopeRequired,

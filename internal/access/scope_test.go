@@ -139,20 +139,20 @@ func TestACallerWithScopesThatNobodyExplainedHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestAnApplicationGivesAwayOnlyWhatItHas(t *testing.T) {
+func TestAnApplicationCoversScopesOnlyWhatItHas(t *testing.T) {
 	permit, _ := asApplication("signet.api_access", "signet.read").In("org_a", access.UserRead)
 	for _, c := range []struct {
 		scopes access.APIScopes
 		ok     bool
 	}{{0, true}, {access.ReadScope, true}, {access.ReadScope | access.APIAccessScope, true}, {access.WriteScope, false}, {access.ReadScope | access.PasswordsScope, false}} {
-		if err := permit.GivesAway(c.scopes); (err == nil) != c.ok {
+		if err := permit.CoversScopes(c.scopes); (err == nil) != c.ok {
 			t.Errorf("%v: %v", c.scopes.Names(), err)
 		}
 	}
 	person := asApplication()
 	person.Scopes = nil
 	permit, _ = person.In("org_a", access.UserRead)
-	if err := permit.GivesAway(access.PasswordsScope); err != nil {
+	if err := permit.CoversScopes(access.PasswordsScope); err != nil {
 		t.Errorf("a person: %v", err)
 	}
 }

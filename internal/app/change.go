@@ -69,7 +69,8 @@ func Add(ctx context.Context, s event.Store, permit access.Permit, n New) (Creat
 }
 
 // Modify sets parts of an application: what is nil in m stays as it is, what is empty goes back to its default. Errors:
-// ErrNotFound; InvalidArgument with the violations that the settings would have; Aborted when match does not hold.
+// ErrNotFound; InvalidArgument with the violations that the settings would have; access.ErrMoreScopes where another application
+// changes more than the name of one that may do more; Aborted when match does not hold.
 func Modify(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, m SettingsChanged) (event.Details, error) {
 	m.NameKey = nil
 	if m.Name != nil {
@@ -83,7 +84,11 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 			return nil, errs.Invalid(wrong...)
 		}
 		to.Settings = to.completed(a.Type)
-		return difference(a, &to), nil
+		changed := difference(a, &to)
+		if changed != (SettingsChanged{Name: changed.Name, NameKey: changed.NameKey}) {
+			return changed, permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
+		}
+		return changed, nil
 	})
 }
 
@@ -129,7 +134,7 @@ func APIScopeViolations(names []string) []errs.Violation {
 }
 
 // SetAPIAccess sets which scopes of Signet's own API an application may ask for. Another set ends its tokens. Errors:
-// InvalidArgument for unknown scopes; ErrNotFound; access.ErrGivesMore where an application adds what it was not given itself; Aborted
+// InvalidArgument for unknown scopes; ErrNotFound; access.ErrMoreScopes where an application adds what it was not given itself; Aborted
 // when match does not hold.
 func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, scopes []string) (event.Details, error) {
 	if wrong := APIScopeViolations(scopes); len(wrong) > 0 {
@@ -138,7 +143,7 @@ func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id s
 	fact := APIAccessSet{Scopes: append([]string{}, slices.Compact(slices.Sorted(slices.Values(scopes)))...)}
 	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
 		added := access.ScopesNamed(scopes...).Without(access.ScopesNamed(a.APIScopes...))
-		return fact, permit.GivesAway(added)
+		return fact, permit.CoversScopes(added)
 	})
 }
 
