@@ -29,9 +29,14 @@ type Caller struct {
 	// MustProveSecondFactor restricts a session to proving a second factor, enrolling the first one, and ending itself.
 	MustProveSecondFactor bool
 
-	// Client is the application that acts for the user, with the scopes it was given; empty where the user acts.
+	// Client is the application that acts for the user, with the scopes it was given; empty where the user acts. Scopes that
+	// are not nil bind a service user's own access token, too.
 	Client string
 	Scopes []string
+
+	// Needs tells what it takes to do with a permission all that can be done with it. It counts where there are Scopes; a
+	// permission that is not in it is none that scopes allow.
+	Needs map[Permission]APIScopes
 
 	// Used is to be called once the request has been carried out: the credential lives on by being used. A request that was
 	// refused is no use of it. Nil where nothing is to be done.
@@ -41,19 +46,41 @@ type Caller struct {
 // Origin is what the log records about who did it.
 func (c *Caller) Origin() event.Origin { return event.Origin{Actor: c.UserID, RequestID: c.RequestID} }
 
-// In checks that the caller holds a permission in an organization (or Installation), and hands out the proof.
+// In checks that the caller's user holds the permission of an operation in an organization (or Installation), and hands out the
+// proof. That the caller's scopes allow the operation has been checked before.
 func (c *Caller) In(scope string, p Permission) (Permit, error) {
 	if !c.Memberships.Hold(p, scope) {
 		return Permit{}, ErrDenied
 	}
-	return Permit{origin: c.Origin(), scope: scope, holds: c.Memberships}, nil
+	return Permit{origin: c.Origin(), scope: scope, holds: holdings{memberships: c.Memberships, bound: c.Scopes != nil, scopes: ScopesGiven(c.Scopes), needs: c.Needs}}, nil
 }
+
+// holdings is what a caller can do: what the user may, and of this what the scopes of the token allow, if it is bound by any.
+type holdings struct {
+	memberships Memberships
+	bound       bool
+	scopes      APIScopes
+	needs       map[Permission]APIScopes
+}
+
+// hold tells whether all that a permission allows can be done.
+func (h holdings) hold(p Permission, scope string) bool {
+	if h.bound {
+		if needs, any := h.needs[p]; !any || needs.Without(h.scopes) != 0 {
+			return false
+		}
+	}
+	return h.memberships.Hold(p, scope)
+}
+
+// have tells whether the token may be used for all of these scopes.
+func (h holdings) have(scopes APIScopes) bool { return !h.bound || scopes.Without(h.scopes) == 0 }
 
 // Permit proves that a permission was checked in a scope. The zero value proves nothing and reaches nothing.
 type Permit struct {
 	origin event.Origin
 	scope  string
-	holds  Memberships
+	holds  holdings
 	renew  func(context.Context) (Permit, error)
 }
 
@@ -80,9 +107,23 @@ func (p Permit) Renew(ctx context.Context) (Permit, error) {
 // Reaches tells whether an object of this owner is inside the permit's scope.
 func (p Permit) Reaches(owner string) bool { return p.scope != "" && p.scope == owner }
 
-// Holds tells whether the caller also holds another permission, in an organization or in Installation.
+// Holds tells whether the caller also holds another permission, in an organization or in Installation. An application holds it
+// if its scopes allow all that can be done with it.
 func (p Permit) Holds(permission Permission, scope string) bool {
-	return p.holds.Hold(permission, scope)
+	return p.holds.hold(permission, scope)
+}
+
+// HoldsFor is Holds for that part of a permission that an application needs no more than these scopes for.
+func (p Permit) HoldsFor(scopes APIScopes, permission Permission, scope string) bool {
+	return p.holds.have(scopes) && p.holds.memberships.Hold(permission, scope)
+}
+
+// CoversScopes refuses an application that was not given all of these scopes itself, where it could use them through others.
+func (p Permit) CoversScopes(scopes APIScopes) error {
+	if p.holds.have(scopes) {
+		return nil
+	}
+	return ErrMoreScopes
 }
 
 // Org is the organization the permit was given for.
@@ -91,9 +132,9 @@ func (p Permit) Org() string { return p.scope }
 // Origin is what the log records about who did it.
 func (p Permit) Origin() event.Origin { return p.origin }
 
-// Covers refuses when the target holds a permission that the caller does not.
+// Covers refuses when the target holds a permission that the caller does not hold, or not with the scopes of its token.
 func (p Permit) Covers(target Memberships) error {
-	if p.holds.Cover(target) {
+	if target.heldBy(p.holds.hold) {
 		return nil
 	}
 	return ErrTargetHoldsMore

@@ -151,15 +151,18 @@ func (m Memberships) Hold(p Permission, scope string) bool {
 
 // Cover tells whether they hold every permission that others hold, in every scope. Who changes another user's
 // credentials or state must, or a lesser administrator could become a greater one.
-func (m Memberships) Cover(others Memberships) bool {
-	for scope, roles := range others {
+func (m Memberships) Cover(others Memberships) bool { return others.heldBy(m.Hold) }
+
+// heldBy tells whether somebody holds every permission in these roles.
+func (m Memberships) heldBy(hold func(p Permission, scope string) bool) bool {
+	for scope, roles := range m {
 		known := orgRoles
 		if scope == Installation {
 			known = installationRoles
 		}
 		for _, r := range roles {
 			for _, p := range known[r] {
-				if !m.Hold(p, scope) {
+				if !hold(p, scope) {
 					return false
 				}
 			}
@@ -191,6 +194,8 @@ const (
 
 	PasswordChangeRequired errs.Reason = "PASSWORD_CHANGE_REQUIRED"
 	SecondFactorRequired   errs.Reason = "SECOND_FACTOR_REQUIRED"
+
+	ScopeRequired errs.Reason = "SCOPE_REQUIRED"
 )
 
 // What a session is refused with that may not do everything yet.
@@ -209,6 +214,25 @@ var ErrUnauthenticated = errs.New(errs.Unauthenticated, Unauthenticated,
 var ErrDenied = errs.New(errs.PermissionDenied, PermissionDenied,
 	"you do not have permission for this in that organization: ask one of its owners for a role that has it")
 
-// ErrTargetHoldsMore protects users from administrators who hold less than they do.
+// ErrTargetHoldsMore protects users from administrators who hold less than they do, and from applications whose scopes allow less.
 var ErrTargetHoldsMore = errs.New(errs.PermissionDenied, TargetHoldsMore,
-	"this user holds permissions that you do not: somebody who holds all of them has to do this")
+	"this user holds permissions that you do not, or that the scopes of your access token do not cover: somebody who holds all of them has to do this")
+
+// ErrMoreScopes keeps applications from widening what they, or others that they could act as, may do.
+var ErrMoreScopes = errs.New(errs.PermissionDenied, ScopeRequired,
+	"an application neither allows scopes that it was not given itself, nor takes over an application that may ask for them: an owner of the installation has to do this")
+
+// ErrNotForApplications is the answer to an access token where no scope helps.
+var ErrNotForApplications = errs.New(errs.PermissionDenied, ScopeRequired,
+	"no scope lets an application do this: it needs the session of the person, or a personal access token")
+
+// ErrScopes is the answer to an access token that lacks these scopes.
+func ErrScopes(missing APIScopes) error {
+	names := missing.Names()
+	text := "this needs the scope " + names[0]
+	if len(names) > 1 {
+		text = "this needs the scopes " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+	}
+	return errs.New(errs.PermissionDenied, ScopeRequired,
+		text+" as well: ask for it with the access token; an owner of the installation allows it to an application by SetApplicationAPIAccess")
+}

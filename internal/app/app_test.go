@@ -290,7 +290,7 @@ func changes(t *testing.T, s *eventtest.Store) map[string]func(access.Permit, st
 			return app.Remove(t.Context(), s, p, id, m)
 		},
 		"set API access": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
-			return app.SetAPIAccess(t.Context(), s, p, id, m, []string{app.ScopeSelf})
+			return app.SetAPIAccess(t.Context(), s, p, id, m, []string{"signet.self"})
 		},
 		"approve a client": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
 			return app.ApproveAudience(t.Context(), s, p, id, m, "app_off")
@@ -404,9 +404,9 @@ func TestAnotherAPIAccessEndsTheTokens(t *testing.T) {
 		payload string
 		epoch   int64
 	}{
-		{"some", []string{app.ScopeSelf, app.ScopeRead, app.ScopeSelf}, `{"scopes":["signet.read","signet.self"]}`, 1},
-		{"the same in another order", []string{app.ScopeRead, app.ScopeSelf}, `{"scopes":["signet.read","signet.self"]}`, 1},
-		{"more", []string{app.ScopeRead, app.ScopeSelf, app.ScopeWrite}, `{"scopes":["signet.read","signet.self","signet.write"]}`, 2},
+		{"some", []string{"signet.self", "signet.read", "signet.self"}, `{"scopes":["signet.read","signet.self"]}`, 1},
+		{"the same in another order", []string{"signet.read", "signet.self"}, `{"scopes":["signet.read","signet.self"]}`, 1},
+		{"more", []string{"signet.read", "signet.self", "signet.write"}, `{"scopes":["signet.read","signet.self","signet.write"]}`, 2},
 		{"none", nil, `{"scopes":[]}`, 3},
 		{"still none", nil, `{"scopes":[]}`, 3},
 	} {
@@ -418,7 +418,7 @@ func TestAnotherAPIAccessEndsTheTokens(t *testing.T) {
 			t.Errorf("%s: epoch %d, want %d", c.name, a.Epoch, c.epoch)
 		}
 	}
-	_, err := app.SetAPIAccess(t.Context(), s, ownerA, "app_active", event.IfMatch{}, []string{app.ScopeSelf, "openid", "signet.*", ""})
+	_, err := app.SetAPIAccess(t.Context(), s, ownerA, "app_active", event.IfMatch{}, []string{"signet.self", "openid", "signet.*", ""})
 	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "scopes[1]", "scopes[2]", "scopes[3]")
 }
 

@@ -75,7 +75,7 @@ func Add(ctx context.Context, s event.Store, permit access.Permit, n New) (Creat
 
 // mayOpen refuses to open an application to all organizations for whoever answers for one of them only.
 func mayOpen(permit access.Permit) error {
-	if !permit.Holds(access.AllOrgsWrite, access.Installation) {
+	if !permit.HoldsFor(access.AllOrganizationsScope, access.AllOrgsWrite, access.Installation) {
 		return ErrInstallationDecides
 	}
 	return nil
@@ -83,7 +83,8 @@ func mayOpen(permit access.Permit) error {
 
 // Modify sets parts of an application: what is nil in m stays as it is, what is empty goes back to its default. Errors:
 // ErrNotFound; InvalidArgument with the violations that the settings would have; ErrInstallationDecides where it would be open to all
-// organizations from now on; Aborted when match does not hold.
+// organizations from now on; access.ErrMoreScopes where another application changes more than the name of one that may do more; Aborted
+// when match does not hold.
 func Modify(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, m SettingsChanged) (event.Details, error) {
 	m.NameKey = nil
 	if m.Name != nil {
@@ -102,7 +103,11 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 			}
 		}
 		to.Settings = to.completed(a.Type)
-		return difference(a, &to), nil
+		changed := difference(a, &to)
+		if changed != (SettingsChanged{Name: changed.Name, NameKey: changed.NameKey}) {
+			return changed, permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
+		}
+		return changed, nil
 	})
 }
 
@@ -144,34 +149,29 @@ func Remove(ctx context.Context, s event.Store, permit access.Permit, id string,
 	})
 }
 
-// The scopes of Signet's own API.
-const (
-	ScopeSelf  = "signet.self"  // what people do about themselves
-	ScopeRead  = "signet.read"  // what they may read
-	ScopeWrite = "signet.write" // what they may change
-)
-
-var apiScopes = []string{ScopeSelf, ScopeRead, ScopeWrite}
-
 // APIScopeViolations lists the names that are no scopes of Signet's own API, as what is wrong with a field scopes.
 func APIScopeViolations(names []string) []errs.Violation {
 	var wrong []errs.Violation
 	for i, name := range names {
-		if !slices.Contains(apiScopes, name) {
-			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("scopes[%d]", i), Message: "must be one of " + strings.Join(apiScopes, ", ")})
+		if !access.IsAPIScope(name) {
+			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("scopes[%d]", i), Message: "must be one of " + strings.Join(access.APIScopeNames, ", ")})
 		}
 	}
 	return wrong
 }
 
 // SetAPIAccess sets which scopes of Signet's own API an application may ask for. Another set ends its tokens. Errors:
-// InvalidArgument for unknown scopes; ErrNotFound; Aborted when match does not hold.
+// InvalidArgument for unknown scopes; ErrNotFound; access.ErrMoreScopes where an application adds what it was not given itself; Aborted
+// when match does not hold.
 func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, scopes []string) (event.Details, error) {
 	if wrong := APIScopeViolations(scopes); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
 	fact := APIAccessSet{Scopes: append([]string{}, slices.Compact(slices.Sorted(slices.Values(scopes)))...)}
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(*event.Tx, *App) (event.Fact[App], error) { return fact, nil })
+	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
+		added := access.ScopesNamed(scopes...).Without(access.ScopesNamed(a.APIScopes...))
+		return fact, permit.CoversScopes(added)
+	})
 }
 
 // change is a change to an application that the permit reaches.

@@ -56,13 +56,17 @@ func keptIn(row *event.Row) kept {
 }
 
 // GenerateSecret makes a new secret for an application. It is shown this once. The one before it works on for keepOld, or
-// not at all. Errors: ErrNotFound; ErrKeepsNoSecret; Aborted when match does not hold.
+// not at all. Errors: ErrNotFound; ErrKeepsNoSecret; access.ErrMoreScopes where another application does it to one that may do more;
+// Aborted when match does not hold.
 func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
 	text, hash := secret.NewToken(secret.Client)
 	key := SecretRow(id)
 	details, err := change{permit: permit, id: id, match: match, rows: []event.RowKey{key}}.do(ctx, s, func(tx *event.Tx, a *App) (event.Fact[App], error) {
 		if !a.Type.KeepsSecret() {
 			return nil, ErrKeepsNoSecret
+		}
+		if err := permit.CoversScopes(access.ScopesNamed(a.APIScopes...)); err != nil {
+			return nil, err
 		}
 		stored, err := tx.Row(key)
 		if err != nil {
@@ -122,7 +126,7 @@ func (a *App) KeysAt(now time.Time) []Key {
 }
 
 // AddKey adds a public key to an application, and takes away those that have expired. Errors: InvalidArgument with the violations of n; ErrNotFound;
-// ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
+// ErrKeepsNoSecret; access.ErrMoreScopes as GenerateSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n user.NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
@@ -130,6 +134,9 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 		now := event.Time(tx.Now())
 		if wrong := n.Violations(now); len(wrong) > 0 {
 			return nil, errs.Invalid(wrong...)
+		}
+		if err := permit.CoversScopes(access.ScopesNamed(a.APIScopes...)); err != nil {
+			return nil, err
 		}
 		live := a.KeysAt(now)
 		switch {

@@ -83,9 +83,9 @@ func TestServiceUsersGetTokensForThemselves(t *testing.T) {
 	for _, method := range []app.AuthMethod{app.SecretBasic, app.SecretPost} {
 		c, err := w.Authenticate(t.Context(), Credentials{Method: method, ClientID: "usr_robot", Secret: right})
 		must(t, err)
-		made, err := w.ClientCredentials(t.Context(), c, []string{"signet.read", "offline_access", "openid"})
+		made, err := w.ClientCredentials(t.Context(), c, []string{"signet.read", "signet.passwords", "offline_access", "openid"})
 		must(t, err)
-		if made.Refresh != "" || !slices.Equal(made.Scopes, sorted("openid", "signet.read")) {
+		if made.Refresh != "" || !slices.Equal(made.Scopes, sorted("openid", "signet.passwords", "signet.read")) {
 			t.Errorf("got %+v", made)
 		}
 		caller, err := w.Sessions.Authenticate(t.Context(), made.Access)

@@ -329,7 +329,7 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, proof
 		return "", ErrAccessDenied
 	case a.tooOld(proof, now):
 		return NeedsSignIn, nil
-	case !a.asked && (a.ask || asksConsent(client, who.OrgID) && !given.covers(a.scopes)):
+	case !a.asked && (a.ask || (asksConsent(client, who.OrgID) || alwaysAsked(a.scopes)) && !given.covers(a.scopes)):
 		return NeedsConsent, nil
 	}
 	return NeedsNothing, nil

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/session"
@@ -135,6 +136,12 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 		{"somebody else than is meant", "usr_a", func(a *Ask) { a.Subject = "usr_b" }, always, NeedsOtherPerson, nil, ErrLoginRequired},
 		{"somebody who is not known any more", "usr_a", func(a *Ask) { a.Unknown = true }, always, NeedsNothing, nil, nil},
 		{"consent", "usr_a", func(a *Ask) { a.ClientID = "app_asks" }, always, NeedsConsent, nil, ErrConsentRequired},
+		{"consent to scopes that open ways in", "usr_a", func(a *Ask) { a.Scope = "openid signet.write signet.passwords" }, func(w *world) {
+			w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.passwords", "signet.write"}})
+		}, NeedsConsent, nil, ErrConsentRequired},
+		{"no consent to general scopes", "usr_a", func(a *Ask) { a.Scope = "openid signet.self signet.write" }, func(w *world) {
+			w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.passwords", "signet.self", "signet.write"}})
+		}, NeedsNothing, nil, nil},
 		{"consent on request", "usr_a", func(a *Ask) { a.Prompt = "consent" }, always, NeedsConsent, nil, ErrConsentRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
@@ -24,17 +25,10 @@ const (
 	orgByID     = "urn:signet:org:id:"     // sign in to this organization only
 	orgByDomain = "urn:signet:org:domain:" // the same, by one of its domains
 	audience    = "urn:signet:app:"        // …:aud makes a token for another application
-
-	// Signet's own API.
-	SelfScope  = app.ScopeSelf
-	ReadScope  = app.ScopeRead
-	WriteScope = app.ScopeWrite
 )
 
 // Scopes are those that can be asked for by name, as the discovery document lists them.
-var Scopes = []string{OpenID, ProfileScope, EmailScope, PhoneScope, OfflineAccess, OrgScope, RolesScope, SelfScope, ReadScope, WriteScope}
-
-var apiScopes = []string{SelfScope, ReadScope, WriteScope}
+var Scopes = append([]string{OpenID, ProfileScope, EmailScope, PhoneScope, OfflineAccess, OrgScope, RolesScope}, access.APIScopeNames...)
 
 const maxScopes = 50
 
@@ -54,7 +48,7 @@ func askable(asked, api []string, offline bool) []string {
 	var kept []string
 	for _, s := range asked {
 		switch {
-		case slices.Contains(apiScopes, s):
+		case access.IsAPIScope(s):
 			if !slices.Contains(api, s) {
 				continue
 			}
@@ -74,6 +68,12 @@ func askable(asked, api []string, offline bool) []string {
 // appScopes is askable for an application.
 func appScopes(a *app.App, asked []string) []string {
 	return askable(asked, a.APIScopes, slices.Contains(a.GrantTypes, app.RefreshToken))
+}
+
+// alwaysAsked tells whether there are scopes that no application gets without the person's consent: with those an application can
+// open ways in.
+func alwaysAsked(scopes []string) bool {
+	return access.ScopesNamed(scopes...).Without(access.GeneralScopes) != 0
 }
 
 // audienceOf gives the application that a scope adds to the audience; empty for other scopes.
@@ -132,7 +132,7 @@ func (g *Grants) meantFor(ctx context.Context, clientID, clientOrg string, scope
 		}
 		kept = append(kept, s)
 	}
-	if slices.ContainsFunc(kept, func(s string) bool { return slices.Contains(apiScopes, s) }) {
+	if slices.ContainsFunc(kept, access.IsAPIScope) {
 		aud = append(aud, g.Issuer)
 	}
 	slices.Sort(aud[1:])

@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -36,12 +37,13 @@ func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) 
 	return g.serve(ctx, u, scopes)
 }
 
-// serve makes an access token of a service user. It can do with Signet's API what its scopes and the user's roles allow.
+// serve makes an access token of a service user. It can do with Signet's API what its scopes and the user's roles allow, and it gets
+// every scope that is asked for: nobody else acts with it.
 func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []string) (*Tokens, error) {
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
 	}
-	aud, scopes, err := g.meantFor(ctx, u.ID, u.Org, askable(asked, apiScopes, false))
+	aud, scopes, err := g.meantFor(ctx, u.ID, u.Org, askable(asked, access.APIScopeNames, false))
 	if err != nil {
 		return nil, err
 	}

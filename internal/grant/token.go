@@ -72,7 +72,7 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 
 // narrowed leaves out of an audience what it got by scopes that are not among these.
 func (g *Grants) narrowed(aud, scopes []string) []string {
-	api := slices.ContainsFunc(scopes, func(s string) bool { return slices.Contains(apiScopes, s) })
+	api := slices.ContainsFunc(scopes, access.IsAPIScope)
 	var kept []string
 	for i, a := range aud {
 		if i == 0 || a == g.Issuer && api || slices.Contains(scopes, audience+a+":aud") {

@@ -314,7 +314,7 @@ func (v Failed) about() about {
 	return about{template: "failed", title: "failure." + string(v.What) + ".title", end: true}
 }
 
-// scopeTexts says what an application can do with a scope.
+// scopeTexts says what an application can do with a scope. Those of Signet's own API have their texts under their own names.
 var scopeTexts = map[string]string{
 	"openid":           "scope.openid",
 	"profile":          "scope.profile",
@@ -323,15 +323,15 @@ var scopeTexts = map[string]string{
 	"offline_access":   "scope.offline",
 	"urn:signet:org":   "scope.organization",
 	"urn:signet:roles": "scope.roles",
-	"signet.self":      "scope.self",
-	"signet.read":      "scope.read",
-	"signet.write":     "scope.write",
 }
 
-// scopeText gives the key of what a scope means; empty for one that nobody here knows, which is then shown as it is.
-func scopeText(scope string) string {
-	if strings.HasPrefix(scope, "urn:signet:org:") {
+// scope gives the key of what a scope means; empty for one that nobody here knows, which is then shown as it is.
+func (t texts) scope(name string) string {
+	if strings.HasPrefix(name, "urn:signet:org:") {
 		return "scope.organization"
 	}
-	return scopeTexts[scope]
+	if _, ours := t.entries["scope."+name]; ours && strings.HasPrefix(name, "signet.") {
+		return "scope." + name
+	}
+	return scopeTexts[name]
 }

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/internal/access"
 )
 
 func catalogue(t *testing.T, tag string) texts {
@@ -70,6 +72,9 @@ func TestEveryTextIsUsedAndEveryUsedTextExists(t *testing.T) {
 		for _, part := range []string{"title", "what", "todo"} {
 			used["failure."+string(f)+"."+part] = true
 		}
+	}
+	for _, name := range access.APIScopeNames {
+		used["scope."+name] = true
 	}
 	entries := catalogue(t, "en").entries
 	for key := range entries {

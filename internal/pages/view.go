@@ -192,7 +192,7 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		"label":       func(name string) string { return inputs[name].Label },
 		"moment":      t.moment,
 		"machine":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
-		"scope":       scopeText,
+		"scope":       t.scope,
 		"failure":     func(f Failure, part string) string { return "failure." + string(f) + "." + part },
 		"sections":    func() []section { return sections },
 		"signOutPath": func() string { return PathSignOut },

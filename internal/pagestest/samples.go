@@ -5,6 +5,7 @@ package pagestest
 import (
 	"time"
 
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/pages"
 )
 
@@ -99,6 +100,7 @@ func signIn() []Sample {
 		{Name: "consent", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: append(scopes, "notes.write"),
 			Privacy: out("https://fieldbook.example/privacy"), Terms: out("https://fieldbook.example/terms")}},
 		{Name: "consent-elsewhere", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Elsewhere: true, Scopes: scopes}},
+		{Name: "consent-api", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: append([]string{"openid"}, access.APIScopeNames...)}},
 		{Name: "onward", Status: 200, View: pages.Onward{Frame: frame, To: out("https://fieldbook.example/callback?code=a&state=b")}, Moves: true},
 		{Name: "device-code", Status: 200, View: pages.DeviceCode{LoginName: loginName, Other: to("/login")}},
 		{Name: "device-code-wrong", Status: 400, View: pages.DeviceCode{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.WrongCode()}}}, UserCode: "WDJB-MJHX"}},

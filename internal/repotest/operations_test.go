@@ -49,18 +49,20 @@ func operationsPage(t *testing.T) string {
 			notes = append(notes, "`idempotency-key`")
 		}
 		name := string(m.Parent().Name())
-		services[name] = append(services[name], fmt.Sprintf("| `%s` | `%s` | %s | %s |", m.Name(), parameters.ReplaceAllStringFunc(pathOf(binding), jsonName), whoMay(rule), strings.Join(notes, ", ")))
+		services[name] = append(services[name], fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", m.Name(), parameters.ReplaceAllStringFunc(pathOf(binding), jsonName), whoMay(rule), applicationsNeed(m, rule), strings.Join(notes, ", ")))
 	})
 	var b strings.Builder
 	b.WriteString("# All operations\n\nMade by `make generate` from [proto/signet/v1](../../proto/signet/v1), where each of them is described; `/openapi.json` describes them, too. " +
-		"What holds for all of them\nis in [README.md](README.md).\n")
+		"What holds for all of them\nis in [README.md](README.md).\n\n" +
+		"Applications, and access tokens of service users, need all the scopes that are named, and those of the fields that a request sets " +
+		"([more](openid-connect.md#signets-own-api)).\n")
 	names := make([]string, 0, len(services))
 	for name := range services {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Fprintf(&b, "\n## %s\n\n| RPC | REST | who may | honours |\n|---|---|---|---|\n%s\n", name, strings.Join(services[name], "\n"))
+		fmt.Fprintf(&b, "\n## %s\n\n| RPC | REST | who may | applications need | honours |\n|---|---|---|---|---|\n%s\n", name, strings.Join(services[name], "\n"))
 	}
 	return b.String()
 }
@@ -86,6 +88,32 @@ func pathOf(rule *annotations.HttpRule) string {
 		return "DELETE " + p.Delete
 	}
 	return ""
+}
+
+// applicationsNeed tells which scopes an operation needs, and which fields of its request need more.
+func applicationsNeed(m protoreflect.MethodDescriptor, rule *signetv1.Rule) string {
+	switch {
+	case rule.GetPublic():
+		return "nothing"
+	case len(rule.GetApiScopes()) == 0:
+		return "not for them"
+	}
+	var fields []string
+	more := map[string][]string{}
+	everyField(m.Input(), "", func(path string, fd protoreflect.FieldDescriptor) bool {
+		if name := neededBy(fd); name != "" {
+			if more[name] == nil {
+				fields = append(fields, name)
+			}
+			more[name] = append(more[name], "`"+path+"`")
+		}
+		return true
+	})
+	needs := []string{"`" + strings.Join(rule.GetApiScopes(), "`, `") + "`"}
+	for _, name := range fields {
+		needs = append(needs, "`"+name+"` for "+strings.Join(more[name], ", "))
+	}
+	return strings.Join(needs, "; ")
 }
 
 func whoMay(rule *signetv1.Rule) string {

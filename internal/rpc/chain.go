@@ -136,7 +136,7 @@ func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error)
 		return nil, access.ErrUnauthenticated
 	}
 	own := *caller // whoever hands callers out may keep them
-	own.RequestID = c.info.RequestID
+	own.RequestID, own.Needs = c.info.RequestID, h.needs
 	return &own, nil
 }
 
@@ -268,7 +268,7 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 		}
 		return next(ctx, c, req)
 	}
-	if err := c.unrestricted(caller); err != nil {
+	if err := c.unrestricted(caller, req); err != nil {
 		return nil, err
 	}
 	if rule.GetPermission() == "" || rule.GetScope() == signetv1.Scope_SCOPE_TARGET {
@@ -297,7 +297,7 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 		if err != nil {
 			return access.Permit{}, err
 		}
-		if err := c.unrestricted(caller); err != nil {
+		if err := c.unrestricted(caller, req); err != nil {
 			return access.Permit{}, err
 		}
 		return check(ctx, caller, org, permission)
@@ -327,41 +327,16 @@ func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string,
 	return permit, nil
 }
 
-// unrestricted refuses a session that must prove a second factor or change its password first, where that counts.
-func (c *Call) unrestricted(caller *access.Caller) error {
+// unrestricted refuses a session that must prove a second factor or change its password first, where that counts, and an
+// application that was not given the scopes that the request needs.
+func (c *Call) unrestricted(caller *access.Caller, req proto.Message) error {
 	if caller.MustProveSecondFactor && !c.op.rule.GetUnprovenSession() {
 		return access.ErrSecondFactor
 	}
 	if caller.MustChangePassword && !c.op.rule.GetRestrictedSession() {
 		return access.ErrPasswordChange
 	}
-	return c.within(caller)
-}
-
-// The scopes of this API, for applications that act on behalf of a user.
-const (
-	scopeSelf  = "signet.self"
-	scopeRead  = "signet.read"
-	scopeWrite = "signet.write"
-)
-
-// within refuses an application that was not given the scope of the operation. Whatever it was given, it never changes
-// passwords and other credentials, or sessions that are not complete.
-func (c *Call) within(caller *access.Caller) error {
-	if caller.Scopes == nil {
-		return nil
-	}
-	rule := c.op.rule
-	permission := access.Permission(rule.GetPermission())
-	switch {
-	case permission == access.CredentialWrite || rule.GetRestrictedSession() || rule.GetUnprovenSession():
-		return errNotForApplications
-	case permission == "" && slices.Contains(caller.Scopes, scopeSelf),
-		strings.HasSuffix(string(permission), ".read") && slices.Contains(caller.Scopes, scopeRead),
-		permission != "" && slices.Contains(caller.Scopes, scopeWrite):
-		return nil
-	}
-	return errScope
+	return c.op.within(caller, req)
 }
 
 // operate runs the operation, unless nobody waits for it any more.

@@ -21,7 +21,6 @@ import (
 
 // Reasons of this package.
 const (
-	ScopeRequired        errs.Reason = "SCOPE_REQUIRED"
 	UnknownPath          errs.Reason = "UNKNOWN_PATH"
 	UnknownMethod        errs.Reason = "UNKNOWN_METHOD"
 	MethodNotAllowed     errs.Reason = "METHOD_NOT_ALLOWED"
@@ -37,10 +36,6 @@ const (
 )
 
 var (
-	errScope = errs.New(errs.PermissionDenied, ScopeRequired,
-		"the access token lacks the scope: signet.self for operations about oneself, signet.read for those that read, signet.write for all others")
-	errNotForApplications = errs.New(errs.PermissionDenied, ScopeRequired,
-		"no scope lets an application do this: it needs the session of the person, or a personal access token")
 	errUnknownPath = errs.New(errs.NotFound, UnknownPath,
 		"there is nothing at this path: check its spelling against /openapi.json")
 	errUnknownMethod = errs.New(errs.Unimplemented, UnknownMethod,

@@ -65,6 +65,7 @@ type Handler struct {
 	origins map[string]bool
 	rules   rules
 	check   call.Rules
+	needs   map[access.Permission]access.APIScopes // what an application needs to hold a permission
 	run     run
 	stream  run // the same for streams
 	streams streams
@@ -109,6 +110,7 @@ func New(config Config) (*Handler, error) {
 		}
 		h.origins[origin] = true
 	}
+	h.needs = needsOf(ops)
 	problems = append(problems, h.mountStandard()...)
 	if err := errors.Join(problems...); err != nil {
 		return nil, err

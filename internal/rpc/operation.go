@@ -47,6 +47,10 @@ type operation struct {
 	successor   string                         // value of the link header, or empty
 	method      reflect.Value
 
+	scopes     access.APIScopes // that an application needs; none: it is not for applications
+	moreScopes access.APIScopes // that fields of the request may need as well
+	guarded    []guarded        // these fields
+
 	streams bool
 	cursor  protoreflect.FieldDescriptor // of a stream's request: where to go on
 	place   protoreflect.FieldDescriptor // of a stream's messages: what to send as cursor to go on behind them
@@ -115,6 +119,9 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	}
 	op.rule = proto.GetExtension(md.Options(), signetv1.E_Rule).(*signetv1.Rule)
 	if err := op.checkRule(); err != nil {
+		return nil, err
+	}
+	if err := op.readScopes(); err != nil {
 		return nil, err
 	}
 	for i := range md.Input().Fields().Len() {

@@ -34,7 +34,7 @@ func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 	p.VerifiedBy = verifierOf(permit)
 	var hash []byte
 	if p.Password != "" {
-		if !permit.Holds(access.CredentialWrite, permit.Org()) {
+		if !mayGivePasswords(permit) {
 			return Added{}, access.ErrDenied
 		}
 		rules, err := org.Settings(ctx, s, permit.Org())
@@ -67,10 +67,15 @@ func (p CreateHuman) hash(ctx context.Context, hasher *secret.Hasher, permit acc
 	if permit, err = permit.Renew(ctx); err != nil {
 		return nil, permit, err
 	}
-	if !permit.Holds(access.CredentialWrite, permit.Org()) {
+	if !mayGivePasswords(permit) {
 		return nil, permit, access.ErrDenied
 	}
 	return hash, permit, nil
+}
+
+// mayGivePasswords: who sets a password, or the hash of one, needs the permission for it also where the operation has another one.
+func mayGivePasswords(permit access.Permit) bool {
+	return permit.HoldsFor(access.PasswordsScope, access.CredentialWrite, permit.Org())
 }
 
 // CreateService is a service user to be created in the permit's organization.

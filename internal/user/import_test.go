@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
 	"github.com/signet-idm/signet/internal/org"
@@ -183,4 +184,26 @@ func (s *limitedStore) Do(ctx context.Context, c event.Command) error {
 		return s.failure
 	}
 	return s.Store.Do(ctx, c)
+}
+
+func TestAnApplicationSetsPasswordsOnlyWithTheirScope(t *testing.T) {
+	with := func(scopes ...string) access.Permit {
+		p, err := (&access.Caller{UserID: "usr_admin", Memberships: manager, Scopes: scopes}).In("org_a", access.UserWrite)
+		must(t, err)
+		return p
+	}
+	people := crowd(3, "a")
+	people[2].PasswordHash = joHash
+	for _, c := range []struct {
+		permit  access.Permit
+		refusal *errs.Error
+	}{{with("signet.write", "signet.credentials", "signet.contacts"), access.ErrDenied}, {with("signet.write", "signet.passwords"), nil}} {
+		s := place(t)
+		_, err := people.Each(t.Context(), s, c.permit, event.Once{})
+		eventtest.As(t, err, c.refusal)
+		_, err = user.CreateHuman{NewHuman: jo, Password: "x"}.Do(t.Context(), s, hasher, c.permit, event.Once{})
+		eventtest.As(t, err, c.refusal)
+	}
+	_, err := user.CreateHuman{NewHuman: jo}.Do(t.Context(), place(t), hasher, with("signet.write"), event.Once{})
+	must(t, err)
 }

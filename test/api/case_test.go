@@ -29,6 +29,7 @@ type Want struct {
 	Fields []string // of the violations, in any order
 
 	or     []Want     // just as good
+	but    string     // not the above: whatever has another reason than this
 	passed *operation // not the above: whatever this operation answers to somebody who may, see mustHavePassed
 }
 
@@ -123,6 +124,12 @@ func (a *Answer) mustBe(t *testing.T, want Want) {
 	t.Helper()
 	if want.passed != nil {
 		a.mustHavePassed(t, want.passed)
+		return
+	}
+	if want.but != "" {
+		if a.reason() == want.but {
+			t.Errorf("%s: got %s", a.wire, a.summary())
+		}
 		return
 	}
 	for _, other := range want.or {

@@ -18,6 +18,8 @@ var tables = []struct {
 	{"permission matrix", matrixCases},
 	{"credentials", credentialCases},
 	{"protected users", protectedUserCases},
+	{"scopes", scopeCases},
+	{"applications that hold less", lesserApplicationCases},
 	{"organization header", orgHeaderCases},
 	{"order of answers", orderCases},
 	{"unknown targets", unknownTargetCases},

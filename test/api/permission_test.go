@@ -10,7 +10,6 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -40,48 +39,6 @@ func (w *World) revoked(t *testing.T, s *scene) *Actor {
 	return a
 }
 
-var (
-	scopeRequired = refused(codes.PermissionDenied, "SCOPE_REQUIRED")
-	allScopes     = []string{"signet.self", "signet.read", "signet.write"}
-)
-
-// within is the contract's rule about what applications may do, whoever they act for.
-func within(op *operation, scope string) bool {
-	permission := op.rule.GetPermission()
-	switch {
-	case permission == "user.credential.write" || op.rule.GetRestrictedSession() || op.rule.GetUnprovenSession():
-		return false // nobody makes credentials with those of an application
-	case scope == "every scope":
-		return true
-	case permission == "":
-		return scope == "signet.self"
-	case reads(permission):
-		return scope == "signet.read" || scope == "signet.write"
-	}
-	return scope == "signet.write"
-}
-
-// accessToken gives an application a token to act for somebody.
-func (w *World) accessToken(t *testing.T, a *Actor, audience string, scopes ...string) string {
-	t.Helper()
-	text, hash := secret.NewToken(secret.Access)
-	w.hide(text)
-	w.command(t, event.Command{Read: []event.Ref{user.Kind.Ref(a.UserID), org.Kind.Ref(a.OrgID)}, Decide: func(tx *event.Tx) error {
-		u, err := user.Kind.Get(tx, a.UserID)
-		if err != nil {
-			return err
-		}
-		o, err := org.Kind.Get(tx, a.OrgID)
-		if err != nil {
-			return err
-		}
-		tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.State.TokenEpoch, OrgEpoch: o.State.Epoch,
-			Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Data: session.Given{Scopes: scopes, Audience: []string{audience}}.Text()})
-		return nil
-	}})
-	return text
-}
-
 // credentialCases try every operation without a credential that counts.
 func credentialCases(t *testing.T, w *World) (cases []Case) {
 	s := w.scene(t)
@@ -97,14 +54,7 @@ func credentialCases(t *testing.T, w *World) (cases []Case) {
 		"revoked": header("authorization", "Bearer "+w.revoked(t, s).Token),
 	}
 	restricted := w.restricted(t, s)
-	owner := s.holder(t, iamOwner)
-	everywhere["of an application, for others"] = header("authorization", "Bearer "+w.accessToken(t, owner, "https://other.example", allScopes...))
-	byScope := map[string]string{}
-	for _, scope := range allScopes {
-		byScope[scope] = w.accessToken(t, owner, w.server.URL(), scope)
-	}
-	byScope["no scope"] = w.accessToken(t, owner, w.server.URL())
-	byScope["every scope"] = w.accessToken(t, owner, w.server.URL(), allScopes...)
+	everywhere["of an application, for others"] = header("authorization", "Bearer "+w.accessToken(t, s.holder(t, iamOwner), "https://other.example", access.APIScopeNames...))
 	for _, op := range operations {
 		if op.rule.GetPublic() {
 			continue
@@ -115,12 +65,6 @@ func credentialCases(t *testing.T, w *World) (cases []Case) {
 		if !op.rule.GetRestrictedSession() {
 			cases = append(cases, Case{Name: op.name() + "/password to be changed", As: restricted, Req: s.sample(op), Header: op.header(),
 				Want: changeRequired, Sparse: true})
-		}
-		for scope, token := range byScope {
-			if !within(op, scope) {
-				cases = append(cases, Case{Name: op.name() + "/an application with " + scope, As: &Actor{UserID: owner.UserID, OrgID: owner.OrgID, Token: token},
-					Req: s.sample(op), Header: op.header(), Want: scopeRequired, Sparse: true})
-			}
 		}
 	}
 	// The way a credential is read does not depend on the operation.

@@ -311,7 +311,7 @@ func (w *world) proven(second bool) string {
 func (k *walk) scopesAndClaims(scopes any) {
 	k.t.Helper()
 	id, _ := k.application(app.SPA, app.NoAuth)
-	k.api(k.org, "PUT", "/v1/apps/"+id+"/api_access", `{"scopes":["signet.self","signet.read","signet.write"]}`)
+	k.api(k.org, "PUT", "/v1/apps/"+id+"/api_access", `{"scopes":["`+strings.Join(access.APIScopeNames, `","`)+`"]}`)
 	var asked []string
 	for _, s := range scopes.([]any) {
 		asked = append(asked, s.(string))

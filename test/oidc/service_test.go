@@ -56,6 +56,10 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 			return text
 		}
 		const me, password = "/v1/users/me", "/v1/users/me/password"
+		every := strings.Join(access.APIScopeNames, " ")
+		people := func(name, more string) string {
+			return `{"userName":"` + name + `","profile":{"firstName":"Jo","lastName":"Doe"},"email":{"email":"jo@mail.example"}` + more + `}`
+		}
 		for _, tt := range []struct {
 			scope, method, path, body string
 			want                      int
@@ -71,7 +75,12 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 			{"signet.read", "POST", "/v1/users/" + w.userID + "/_lock", "{}", 403},
 			{"signet.write", "POST", "/v1/users/" + w.userID + "/_lock", "{}", 200},
 			{"signet.self signet.read signet.write", "POST", "/v1/users/" + id + "/tokens", `{"name":"more"}`, 403},
-			{"signet.self signet.read signet.write", "POST", "/v1/users/me/tokens", `{"name":"more"}`, 400}, // a service user: others make them
+			{"signet.credentials", "POST", "/v1/users/" + id + "/tokens", `{"name":"more"}`, 403}, // it holds more than that scope is for
+			{every, "POST", "/v1/users/" + id + "/tokens", `{"name":"more"}`, 200},
+			{every, "POST", "/v1/users/me/tokens", `{"name":"more"}`, 403},
+			{"signet.write", "POST", "/v1/users/human", people("jo", `,"password":"a first password"`), 403},
+			{"signet.write signet.passwords", "POST", "/v1/users/human", people("jo", `,"password":"a first password"`), 200},
+			{"signet.write", "POST", "/v1/users/human", people("jan", ""), 200},
 			{"signet.self signet.read signet.write", "PUT", password, `{"currentPassword":"a","newPassword":"b"}`, 403},
 		} {
 			headers := []string{"Authorization", "Bearer " + token(tt.scope)}

@@ -171,6 +171,33 @@ func TestScopesOfTheAPIAreAnApplicationsByPermission(t *testing.T) {
 	})
 }
 
+func TestScopesThatOpenWaysInAreAskedForByNameOnce(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		id, _ := w.application(app.SPA, app.NoAuth) // it asks nobody otherwise
+		w.api(w.org, "PUT", "/v1/apps/"+id+"/api_access", `{"scopes":["signet.write","signet.passwords"]}`)
+		in := w.signIn(w.person("ORG_OWNER"))
+		for _, tt := range []struct{ scopes, asked string }{
+			{"signet.write", ""},
+			{"signet.write signet.passwords", "allow"},
+			{"signet.write signet.passwords", ""},
+		} {
+			p, v := w.party(id, "", strings.Fields(tt.scopes)...), w.with(in)
+			ask := p.oauth.AuthCodeURL("st", oauth2.S256ChallengeOption(oauth2.GenerateVerifier()))
+			if got := v.visit("GET", ask+"&prompt=none", nil).at.Query(); (got.Get("error") == "consent_required") != (tt.asked != "") || (got.Get("code") == "") != (tt.asked != "") {
+				t.Errorf("%s, without pages: %v", tt.scopes, got)
+			}
+			if page := v.visit("GET", ask, nil); tt.asked != "" && !strings.Contains(page.body, "set other people’s passwords") {
+				t.Errorf("%s: the page says %s", tt.scopes, page.body)
+			}
+			tokens := p.tokensFor(v)
+			if given, _ := tokens.Extra("scope").(string); strings.Join(v.asked, " ") != tt.asked || len(strings.Fields(given)) != len(strings.Fields(tt.scopes))+1 {
+				t.Errorf("%s: asked for %q, given %q", tt.scopes, v.asked, given)
+			}
+		}
+	})
+}
+
 func subset(part, whole string) bool {
 	for _, s := range strings.Fields(part) {
 		if !strings.Contains(" "+whole+" ", " "+s+" ") {

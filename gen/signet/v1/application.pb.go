@@ -2069,8 +2069,14 @@ type SetApplicationAPIAccessRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the application.
 	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
-	// Scopes that it may ask for, as a whole: `signet.self` (what people do about
-	// themselves), `signet.read` and `signet.write`.
+	// Scopes that it may ask for, as a whole. `signet.self` is for what people do
+	// about themselves, `signet.read` for what they may read, `signet.write` for that
+	// and for changes that open no way in. What does has a scope of its own:
+	// `signet.passwords`, `signet.contacts`, `signet.roles`, `signet.credentials`,
+	// `signet.app_credentials`, `signet.redirects`, `signet.api_access`,
+	// `signet.all_organizations`, `signet.approvals`, `signet.domains`,
+	// `signet.webhooks`, `signet.providers`, `signet.policies` and
+	// `signet.signing_keys`.
 	Scopes        []string `protobuf:"bytes,2,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2782,26 +2788,26 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rcreation_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\fcreationDate\x12C\n" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x1d\n" +
 	"\n" +
-	"public_key\x18\x04 \x01(\tR\tpublicKey\"\xd0\x06\n" +
+	"public_key\x18\x04 \x01(\tR\tpublicKey\"\xbe\a\n" +
 	"\x15AddApplicationRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12;\n" +
 	"\x04type\x18\x02 \x01(\x0e2\x1a.signet.v1.ApplicationTypeB\v\xbaH\b\xc8\x01\x01\x82\x01\x02\x10\x01R\x04type\x12@\n" +
 	"\vauth_method\x18\x03 \x01(\x0e2\x15.signet.v1.AuthMethodB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
-	"authMethod\x12F\n" +
-	"\vgrant_types\x18\x04 \x03(\x0e2\x14.signet.v1.GrantTypeB\x0f\xbaH\f\x92\x01\t\x10\x03\"\x05\x82\x01\x02\x10\x01R\n" +
-	"grantTypes\x126\n" +
-	"\rredirect_uris\x18\x05 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xd0\x0fR\fredirectUris\x12;\n" +
-	"\x10post_logout_uris\x18\x06 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xd0\x0fR\x0epostLogoutUris\x12?\n" +
-	"\x17back_channel_logout_uri\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x14backChannelLogoutUri\x12(\n" +
+	"authMethod\x12Z\n" +
+	"\vgrant_types\x18\x04 \x03(\x0e2\x14.signet.v1.GrantTypeB#\xbaH\f\x92\x01\t\x10\x03\"\x05\x82\x01\x02\x10\x01\xb2\xbb\x18\x10signet.redirectsR\n" +
+	"grantTypes\x12J\n" +
+	"\rredirect_uris\x18\x05 \x03(\tB%\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\fredirectUris\x12O\n" +
+	"\x10post_logout_uris\x18\x06 \x03(\tB%\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x0epostLogoutUris\x12S\n" +
+	"\x17back_channel_logout_uri\x18\a \x01(\tB\x1c\xbaH\x05r\x03\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x14backChannelLogoutUri\x12(\n" +
 	"\vkey_set_uri\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\tkeySetUri\x12C\n" +
 	"\ftoken_format\x18\t \x01(\x0e2\x16.signet.v1.TokenFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\vtokenFormat\x12R\n" +
 	"\x11signing_algorithm\x18\n" +
 	" \x01(\x0e2\x1b.signet.v1.SigningAlgorithmB\b\xbaH\x05\x82\x01\x02\x10\x01R\x10signingAlgorithm\x12=\n" +
 	"\x14access_token_seconds\x18\v \x01(\x05B\v\xbaH\b\x1a\x06\x18\x80\xa3\x05(\x00R\x12accessTokenSeconds\x12@\n" +
 	"\x15refresh_token_seconds\x18\f \x01(\x05B\f\xbaH\t\x1a\a\x18\x80\xce\xda\x03(\x00R\x13refreshTokenSeconds\x12)\n" +
-	"\x10consent_required\x18\r \x01(\bR\x0fconsentRequired\x12+\n" +
-	"\x11all_organizations\x18\x0e \x01(\bR\x10allOrganizations\"\x87\x01\n" +
+	"\x10consent_required\x18\r \x01(\bR\x0fconsentRequired\x12I\n" +
+	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\"\x87\x01\n" +
 	"\x16AddApplicationResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06app_id\x18\x02 \x01(\tR\x05appId\x12(\n" +
@@ -2820,25 +2826,25 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x04type\x18\x05 \x01(\x0e2\x1a.signet.v1.ApplicationTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04type\"n\n" +
 	"\x18ListApplicationsResponse\x12*\n" +
 	"\x04apps\x18\x01 \x03(\v2\x16.signet.v1.ApplicationR\x04apps\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xf0\x06\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x90\t\n" +
 	"\x18ModifyApplicationRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x1c\n" +
-	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12@\n" +
-	"\vauth_method\x18\x03 \x01(\x0e2\x15.signet.v1.AuthMethodB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
-	"authMethod\x12F\n" +
-	"\vgrant_types\x18\x04 \x03(\x0e2\x14.signet.v1.GrantTypeB\x0f\xbaH\f\x92\x01\t\x10\x03\"\x05\x82\x01\x02\x10\x01R\n" +
-	"grantTypes\x126\n" +
-	"\rredirect_uris\x18\x05 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xd0\x0fR\fredirectUris\x12;\n" +
-	"\x10post_logout_uris\x18\x06 \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xd0\x0fR\x0epostLogoutUris\x12?\n" +
-	"\x17back_channel_logout_uri\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x14backChannelLogoutUri\x12(\n" +
-	"\vkey_set_uri\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\tkeySetUri\x12C\n" +
-	"\ftoken_format\x18\t \x01(\x0e2\x16.signet.v1.TokenFormatB\b\xbaH\x05\x82\x01\x02\x10\x01R\vtokenFormat\x12R\n" +
+	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12Z\n" +
+	"\vauth_method\x18\x03 \x01(\x0e2\x15.signet.v1.AuthMethodB\"\xbaH\x05\x82\x01\x02\x10\x01\xb2\xbb\x18\x16signet.app_credentialsR\n" +
+	"authMethod\x12Z\n" +
+	"\vgrant_types\x18\x04 \x03(\x0e2\x14.signet.v1.GrantTypeB#\xbaH\f\x92\x01\t\x10\x03\"\x05\x82\x01\x02\x10\x01\xb2\xbb\x18\x10signet.redirectsR\n" +
+	"grantTypes\x12J\n" +
+	"\rredirect_uris\x18\x05 \x03(\tB%\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\fredirectUris\x12O\n" +
+	"\x10post_logout_uris\x18\x06 \x03(\tB%\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x0epostLogoutUris\x12S\n" +
+	"\x17back_channel_logout_uri\x18\a \x01(\tB\x1c\xbaH\x05r\x03\x18\xd0\x0f\xb2\xbb\x18\x10signet.redirectsR\x14backChannelLogoutUri\x12B\n" +
+	"\vkey_set_uri\x18\b \x01(\tB\"\xbaH\x05r\x03\x18\xd0\x0f\xb2\xbb\x18\x16signet.app_credentialsR\tkeySetUri\x12]\n" +
+	"\ftoken_format\x18\t \x01(\x0e2\x16.signet.v1.TokenFormatB\"\xbaH\x05\x82\x01\x02\x10\x01\xb2\xbb\x18\x16signet.app_credentialsR\vtokenFormat\x12l\n" +
 	"\x11signing_algorithm\x18\n" +
-	" \x01(\x0e2\x1b.signet.v1.SigningAlgorithmB\b\xbaH\x05\x82\x01\x02\x10\x01R\x10signingAlgorithm\x12=\n" +
-	"\x14access_token_seconds\x18\v \x01(\x05B\v\xbaH\b\x1a\x06\x18\x80\xa3\x05(\x00R\x12accessTokenSeconds\x12@\n" +
-	"\x15refresh_token_seconds\x18\f \x01(\x05B\f\xbaH\t\x1a\a\x18\x80\xce\xda\x03(\x00R\x13refreshTokenSeconds\x12)\n" +
-	"\x10consent_required\x18\r \x01(\bR\x0fconsentRequired\x12+\n" +
-	"\x11all_organizations\x18\x0e \x01(\bR\x10allOrganizations\x12C\n" +
+	" \x01(\x0e2\x1b.signet.v1.SigningAlgorithmB\"\xbaH\x05\x82\x01\x02\x10\x01\xb2\xbb\x18\x16signet.app_credentialsR\x10signingAlgorithm\x12W\n" +
+	"\x14access_token_seconds\x18\v \x01(\x05B%\xbaH\b\x1a\x06\x18\x80\xa3\x05(\x00\xb2\xbb\x18\x16signet.app_credentialsR\x12accessTokenSeconds\x12Z\n" +
+	"\x15refresh_token_seconds\x18\f \x01(\x05B&\xbaH\t\x1a\a\x18\x80\xce\xda\x03(\x00\xb2\xbb\x18\x16signet.app_credentialsR\x13refreshTokenSeconds\x12?\n" +
+	"\x10consent_required\x18\r \x01(\bB\x14\xb2\xbb\x18\x10signet.approvalsR\x0fconsentRequired\x12I\n" +
+	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12C\n" +
 	"\vupdate_mask\x18\x0f \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"updateMask\"I\n" +
 	"\x19ModifyApplicationResponse\x12,\n" +
@@ -2881,8 +2887,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"Y\n" +
 	"\x1eSetApplicationAPIAccessRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12 \n" +
-	"\x06scopes\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\n" +
-	"R\x06scopes\"O\n" +
+	"\x06scopes\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\x102R\x06scopes\"O\n" +
 	"\x1fSetApplicationAPIAccessResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"q\n" +
 	"'ListAllOrganizationsApplicationsRequest\x12'\n" +
@@ -2946,32 +2951,32 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x10SigningAlgorithm\x12!\n" +
 	"\x1dSIGNING_ALGORITHM_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SIGNING_ALGORITHM_ES256\x10\x01\x12\x1b\n" +
-	"\x17SIGNING_ALGORITHM_RS256\x10\x022\xc9\x14\n" +
-	"\x12ApplicationService\x12{\n" +
-	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"$\xaa\xbb\x18\r \x02\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x80\x01\n" +
-	"\x0eGetApplication\x12 .signet.v1.GetApplicationRequest\x1a!.signet.v1.GetApplicationResponse\")\xaa\xbb\x18\f \x02\n" +
-	"\bapp.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/apps/{app_id}\x12}\n" +
-	"\x10ListApplications\x12\".signet.v1.ListApplicationsRequest\x1a#.signet.v1.ListApplicationsResponse\" \xaa\xbb\x18\f \x02\n" +
+	"\x17SIGNING_ALGORITHM_RS256\x10\x022\xb6\x16\n" +
+	"\x12ApplicationService\x12\xa1\x01\n" +
+	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"J\xaa\xbb\x183 \x02b\fsignet.writeb\x16signet.app_credentials\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x8d\x01\n" +
+	"\x0eGetApplication\x12 .signet.v1.GetApplicationRequest\x1a!.signet.v1.GetApplicationResponse\"6\xaa\xbb\x18\x19 \x02b\vsignet.read\n" +
+	"\bapp.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/apps/{app_id}\x12\x8a\x01\n" +
+	"\x10ListApplications\x12\".signet.v1.ListApplicationsRequest\x1a#.signet.v1.ListApplicationsResponse\"-\xaa\xbb\x18\x19 \x02b\vsignet.read\n" +
 	"\bapp.read\x82\xd3\xe4\x93\x02\n" +
-	"\x12\b/v1/apps\x12\x8f\x01\n" +
-	"\x11ModifyApplication\x12#.signet.v1.ModifyApplicationRequest\x1a$.signet.v1.ModifyApplicationResponse\"/\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02\x16:\x01*2\x11/v1/apps/{app_id}\x12\xa7\x01\n" +
-	"\x15DeactivateApplication\x12'.signet.v1.DeactivateApplicationRequest\x1a(.signet.v1.DeactivateApplicationResponse\";\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/apps/{app_id}/_deactivate\x12\xa7\x01\n" +
-	"\x15ReactivateApplication\x12'.signet.v1.ReactivateApplicationRequest\x1a(.signet.v1.ReactivateApplicationResponse\";\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/apps/{app_id}/_reactivate\x12\x8c\x01\n" +
-	"\x11RemoveApplication\x12#.signet.v1.RemoveApplicationRequest\x1a$.signet.v1.RemoveApplicationResponse\",\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02\x13*\x11/v1/apps/{app_id}\x12\xae\x01\n" +
-	"\x19GenerateApplicationSecret\x12+.signet.v1.GenerateApplicationSecretRequest\x1a,.signet.v1.GenerateApplicationSecretResponse\"6\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/apps/{app_id}/secret\x12\xa5\x01\n" +
-	"\x17RemoveApplicationSecret\x12).signet.v1.RemoveApplicationSecretRequest\x1a*.signet.v1.RemoveApplicationSecretResponse\"3\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02\x1a*\x18/v1/apps/{app_id}/secret\x12\x94\x01\n" +
-	"\x11AddApplicationKey\x12#.signet.v1.AddApplicationKeyRequest\x1a$.signet.v1.AddApplicationKeyResponse\"4\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1/apps/{app_id}/keys\x12\xa3\x01\n" +
-	"\x14RemoveApplicationKey\x12&.signet.v1.RemoveApplicationKeyRequest\x1a'.signet.v1.RemoveApplicationKeyResponse\":\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tapp.write\x82\xd3\xe4\x93\x02!*\x1f/v1/apps/{app_id}/keys/{key_id}\x12\xb7\x01\n" +
-	"\x17SetApplicationAPIAccess\x12).signet.v1.SetApplicationAPIAccessRequest\x1a*.signet.v1.SetApplicationAPIAccessResponse\"E\xaa\xbb\x18\x1a \x020\x01\n" +
+	"\x12\b/v1/apps\x12\x9d\x01\n" +
+	"\x11ModifyApplication\x12#.signet.v1.ModifyApplicationRequest\x1a$.signet.v1.ModifyApplicationResponse\"=\xaa\xbb\x18\x1d \x020\x01b\fsignet.write\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02\x16:\x01*2\x11/v1/apps/{app_id}\x12\xb5\x01\n" +
+	"\x15DeactivateApplication\x12'.signet.v1.DeactivateApplicationRequest\x1a(.signet.v1.DeactivateApplicationResponse\"I\xaa\xbb\x18\x1d \x020\x01b\fsignet.write\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/apps/{app_id}/_deactivate\x12\xb5\x01\n" +
+	"\x15ReactivateApplication\x12'.signet.v1.ReactivateApplicationRequest\x1a(.signet.v1.ReactivateApplicationResponse\"I\xaa\xbb\x18\x1d \x020\x01b\fsignet.write\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/apps/{app_id}/_reactivate\x12\x9a\x01\n" +
+	"\x11RemoveApplication\x12#.signet.v1.RemoveApplicationRequest\x1a$.signet.v1.RemoveApplicationResponse\":\xaa\xbb\x18\x1d \x020\x01b\fsignet.write\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02\x13*\x11/v1/apps/{app_id}\x12\xc6\x01\n" +
+	"\x19GenerateApplicationSecret\x12+.signet.v1.GenerateApplicationSecretRequest\x1a,.signet.v1.GenerateApplicationSecretResponse\"N\xaa\xbb\x18' \x020\x01b\x16signet.app_credentials\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/apps/{app_id}/secret\x12\xbd\x01\n" +
+	"\x17RemoveApplicationSecret\x12).signet.v1.RemoveApplicationSecretRequest\x1a*.signet.v1.RemoveApplicationSecretResponse\"K\xaa\xbb\x18' \x020\x01b\x16signet.app_credentials\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02\x1a*\x18/v1/apps/{app_id}/secret\x12\xac\x01\n" +
+	"\x11AddApplicationKey\x12#.signet.v1.AddApplicationKeyRequest\x1a$.signet.v1.AddApplicationKeyResponse\"L\xaa\xbb\x18' \x020\x01b\x16signet.app_credentials\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1/apps/{app_id}/keys\x12\xbb\x01\n" +
+	"\x14RemoveApplicationKey\x12&.signet.v1.RemoveApplicationKeyRequest\x1a'.signet.v1.RemoveApplicationKeyResponse\"R\xaa\xbb\x18' \x020\x01b\x16signet.app_credentials\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02!*\x1f/v1/apps/{app_id}/keys/{key_id}\x12\xca\x01\n" +
+	"\x17SetApplicationAPIAccess\x12).signet.v1.SetApplicationAPIAccessRequest\x1a*.signet.v1.SetApplicationAPIAccessResponse\"X\xaa\xbb\x18- \x020\x01b\x11signet.api_access\n" +
 	"\x14app.api_access.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/apps/{app_id}/api_access\x12\xd6\x01\n" +
 	" ListAllOrganizationsApplications\x122.signet.v1.ListAllOrganizationsApplicationsRequest\x1a3.signet.v1.ListAllOrganizationsApplicationsResponse\"I\xaa\xbb\x18\" \x01b\vsignet.read\n" +
 	"\x11installation.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/apps/_all_organizations\x12\xae\x01\n" +

@@ -1953,28 +1953,28 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\x14IdentityProviderType\x12&\n" +
 	"\"IDENTITY_PROVIDER_TYPE_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aIDENTITY_PROVIDER_TYPE_JWT\x10\x01\x12\x1f\n" +
-	"\x1bIDENTITY_PROVIDER_TYPE_OIDC\x10\x022\xb3\r\n" +
-	"\x17IdentityProviderService\x12\xcd\x01\n" +
-	"\x19UpdateJWTIdentityProvider\x12+.signet.v1.UpdateJWTIdentityProviderRequest\x1a,.signet.v1.UpdateJWTIdentityProviderResponse\"U\xaa\xbb\x18' \x020\x01@\x80ư\xd6\x06J\x10/v1/idps/{idpId}\n" +
-	"\tidp.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/idps/{idp_id}/jwt_config\x88\x02\x01\x12\xb9\x01\n" +
-	"\x16UpdateIdentityProvider\x12(.signet.v1.UpdateIdentityProviderRequest\x1a).signet.v1.UpdateIdentityProviderResponse\"J\xaa\xbb\x18' \x030\x01@\x80ư\xd6\x06J\x10/v1/idps/{idpId}\n" +
-	"\tidp.write\x82\xd3\xe4\x93\x02\x16:\x01*\x1a\x11/v1/idps/{idp_id}\x88\x02\x01\x12\x99\x01\n" +
-	"\x16AddJWTIdentityProvider\x12(.signet.v1.AddJWTIdentityProviderRequest\x1a).signet.v1.AddJWTIdentityProviderResponse\"*\xaa\xbb\x18\x0f \x028\x01\n" +
-	"\tidp.write\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/idps/jwt\x12\x8f\x01\n" +
-	"\x13GetIdentityProvider\x12%.signet.v1.GetIdentityProviderRequest\x1a&.signet.v1.GetIdentityProviderResponse\")\xaa\xbb\x18\f \x02\n" +
-	"\bidp.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/idps/{idp_id}\x12\x9d\x01\n" +
-	"\x17AddOIDCIdentityProvider\x12).signet.v1.AddOIDCIdentityProviderRequest\x1a*.signet.v1.AddOIDCIdentityProviderResponse\"+\xaa\xbb\x18\x0f \x028\x01\n" +
-	"\tidp.write\x82\xd3\xe4\x93\x02\x12:\x01*\"\r/v1/idps/oidc\x12\x8c\x01\n" +
-	"\x15ListIdentityProviders\x12'.signet.v1.ListIdentityProvidersRequest\x1a(.signet.v1.ListIdentityProvidersResponse\" \xaa\xbb\x18\f \x02\n" +
+	"\x1bIDENTITY_PROVIDER_TYPE_OIDC\x10\x022\xdd\x0e\n" +
+	"\x17IdentityProviderService\x12\xdf\x01\n" +
+	"\x19UpdateJWTIdentityProvider\x12+.signet.v1.UpdateJWTIdentityProviderRequest\x1a,.signet.v1.UpdateJWTIdentityProviderResponse\"g\xaa\xbb\x189 \x020\x01@\x80ư\xd6\x06J\x10/v1/idps/{idpId}b\x10signet.providers\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/idps/{idp_id}/jwt_config\x88\x02\x01\x12\xcb\x01\n" +
+	"\x16UpdateIdentityProvider\x12(.signet.v1.UpdateIdentityProviderRequest\x1a).signet.v1.UpdateIdentityProviderResponse\"\\\xaa\xbb\x189 \x030\x01@\x80ư\xd6\x06J\x10/v1/idps/{idpId}b\x10signet.providers\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\x16:\x01*\x1a\x11/v1/idps/{idp_id}\x88\x02\x01\x12\xab\x01\n" +
+	"\x16AddJWTIdentityProvider\x12(.signet.v1.AddJWTIdentityProviderRequest\x1a).signet.v1.AddJWTIdentityProviderResponse\"<\xaa\xbb\x18! \x028\x01b\x10signet.providers\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/idps/jwt\x12\x9c\x01\n" +
+	"\x13GetIdentityProvider\x12%.signet.v1.GetIdentityProviderRequest\x1a&.signet.v1.GetIdentityProviderResponse\"6\xaa\xbb\x18\x19 \x02b\vsignet.read\n" +
+	"\bidp.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/idps/{idp_id}\x12\xaf\x01\n" +
+	"\x17AddOIDCIdentityProvider\x12).signet.v1.AddOIDCIdentityProviderRequest\x1a*.signet.v1.AddOIDCIdentityProviderResponse\"=\xaa\xbb\x18! \x028\x01b\x10signet.providers\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\x12:\x01*\"\r/v1/idps/oidc\x12\x99\x01\n" +
+	"\x15ListIdentityProviders\x12'.signet.v1.ListIdentityProvidersRequest\x1a(.signet.v1.ListIdentityProvidersResponse\"-\xaa\xbb\x18\x19 \x02b\vsignet.read\n" +
 	"\bidp.read\x82\xd3\xe4\x93\x02\n" +
-	"\x12\b/v1/idps\x12\xb6\x01\n" +
-	"\x1aDeactivateIdentityProvider\x12,.signet.v1.DeactivateIdentityProviderRequest\x1a-.signet.v1.DeactivateIdentityProviderResponse\";\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tidp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/idps/{idp_id}/_deactivate\x12\xb6\x01\n" +
-	"\x1aReactivateIdentityProvider\x12,.signet.v1.ReactivateIdentityProviderRequest\x1a-.signet.v1.ReactivateIdentityProviderResponse\";\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tidp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/idps/{idp_id}/_reactivate\x12\x9b\x01\n" +
-	"\x16RemoveIdentityProvider\x12(.signet.v1.RemoveIdentityProviderRequest\x1a).signet.v1.RemoveIdentityProviderResponse\",\xaa\xbb\x18\x0f \x020\x01\n" +
-	"\tidp.write\x82\xd3\xe4\x93\x02\x13*\x11/v1/idps/{idp_id}\x12\x9e\x01\n" +
-	"\x16ModifyIdentityProvider\x12(.signet.v1.ModifyIdentityProviderRequest\x1a).signet.v1.ModifyIdentityProviderResponse\"/\xaa\xbb\x18\x0f \x020\x01\n" +
+	"\x12\b/v1/idps\x12\xc8\x01\n" +
+	"\x1aDeactivateIdentityProvider\x12,.signet.v1.DeactivateIdentityProviderRequest\x1a-.signet.v1.DeactivateIdentityProviderResponse\"M\xaa\xbb\x18! \x020\x01b\x10signet.providers\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/idps/{idp_id}/_deactivate\x12\xc8\x01\n" +
+	"\x1aReactivateIdentityProvider\x12,.signet.v1.ReactivateIdentityProviderRequest\x1a-.signet.v1.ReactivateIdentityProviderResponse\"M\xaa\xbb\x18! \x020\x01b\x10signet.providers\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/idps/{idp_id}/_reactivate\x12\xad\x01\n" +
+	"\x16RemoveIdentityProvider\x12(.signet.v1.RemoveIdentityProviderRequest\x1a).signet.v1.RemoveIdentityProviderResponse\">\xaa\xbb\x18! \x020\x01b\x10signet.providers\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\x13*\x11/v1/idps/{idp_id}\x12\xb0\x01\n" +
+	"\x16ModifyIdentityProvider\x12(.signet.v1.ModifyIdentityProviderRequest\x1a).signet.v1.ModifyIdentityProviderResponse\"A\xaa\xbb\x18! \x020\x01b\x10signet.providers\n" +
 	"\tidp.write\x82\xd3\xe4\x93\x02\x16:\x01*2\x11/v1/idps/{idp_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (

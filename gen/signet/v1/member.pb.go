@@ -939,21 +939,22 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x1a\n" +
 	"\x18ListMyMembershipsRequest\"T\n" +
 	"\x19ListMyMembershipsResponse\x127\n" +
-	"\vmemberships\x18\x01 \x03(\v2\x15.signet.v1.MembershipR\vmemberships2\xac\t\n" +
-	"\rMemberService\x12\xa6\x01\n" +
-	"\x17ListOrganizationMembers\x12).signet.v1.ListOrganizationMembersRequest\x1a*.signet.v1.ListOrganizationMembersResponse\"4\xaa\xbb\x18\x0f \x04\n" +
-	"\vmember.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/members\x12\xb0\x01\n" +
-	"\x15SetOrganizationMember\x12'.signet.v1.SetOrganizationMemberRequest\x1a(.signet.v1.SetOrganizationMemberResponse\"D\xaa\xbb\x18\x12 \x040\x01\n" +
-	"\fmember.write\x82\xd3\xe4\x93\x02(:\x01*\x1a#/v1/orgs/{org_id}/members/{user_id}\x12\xb6\x01\n" +
-	"\x18RemoveOrganizationMember\x12*.signet.v1.RemoveOrganizationMemberRequest\x1a+.signet.v1.RemoveOrganizationMemberResponse\"A\xaa\xbb\x18\x12 \x040\x01\n" +
-	"\fmember.write\x82\xd3\xe4\x93\x02%*#/v1/orgs/{org_id}/members/{user_id}\x12\x9e\x01\n" +
-	"\x17ListInstallationMembers\x12).signet.v1.ListInstallationMembersRequest\x1a*.signet.v1.ListInstallationMembersResponse\",\xaa\xbb\x18\x15 \x01\n" +
-	"\x11installation.read\x82\xd3\xe4\x93\x02\r\x12\v/v1/members\x12\xa8\x01\n" +
-	"\x15SetInstallationMember\x12'.signet.v1.SetInstallationMemberRequest\x1a(.signet.v1.SetInstallationMemberResponse\"<\xaa\xbb\x18\x18 \x010\x01\n" +
-	"\x12installation.write\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/members/{user_id}\x12\xae\x01\n" +
-	"\x18RemoveInstallationMember\x12*.signet.v1.RemoveInstallationMemberRequest\x1a+.signet.v1.RemoveInstallationMemberResponse\"9\xaa\xbb\x18\x18 \x010\x01\n" +
-	"\x12installation.write\x82\xd3\xe4\x93\x02\x17*\x15/v1/members/{user_id}\x12\x88\x01\n" +
-	"\x11ListMyMemberships\x12#.signet.v1.ListMyMembershipsRequest\x1a$.signet.v1.ListMyMembershipsResponse\"(\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/users/me/membershipsB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\vmemberships\x18\x01 \x03(\v2\x15.signet.v1.MembershipR\vmemberships2\x8b\n" +
+	"\n" +
+	"\rMemberService\x12\xb3\x01\n" +
+	"\x17ListOrganizationMembers\x12).signet.v1.ListOrganizationMembersRequest\x1a*.signet.v1.ListOrganizationMembersResponse\"A\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
+	"\vmember.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/members\x12\xbe\x01\n" +
+	"\x15SetOrganizationMember\x12'.signet.v1.SetOrganizationMemberRequest\x1a(.signet.v1.SetOrganizationMemberResponse\"R\xaa\xbb\x18  \x040\x01b\fsignet.roles\n" +
+	"\fmember.write\x82\xd3\xe4\x93\x02(:\x01*\x1a#/v1/orgs/{org_id}/members/{user_id}\x12\xc4\x01\n" +
+	"\x18RemoveOrganizationMember\x12*.signet.v1.RemoveOrganizationMemberRequest\x1a+.signet.v1.RemoveOrganizationMemberResponse\"O\xaa\xbb\x18  \x040\x01b\fsignet.roles\n" +
+	"\fmember.write\x82\xd3\xe4\x93\x02%*#/v1/orgs/{org_id}/members/{user_id}\x12\xab\x01\n" +
+	"\x17ListInstallationMembers\x12).signet.v1.ListInstallationMembersRequest\x1a*.signet.v1.ListInstallationMembersResponse\"9\xaa\xbb\x18\" \x01b\vsignet.read\n" +
+	"\x11installation.read\x82\xd3\xe4\x93\x02\r\x12\v/v1/members\x12\xb6\x01\n" +
+	"\x15SetInstallationMember\x12'.signet.v1.SetInstallationMemberRequest\x1a(.signet.v1.SetInstallationMemberResponse\"J\xaa\xbb\x18& \x010\x01b\fsignet.roles\n" +
+	"\x12installation.write\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/members/{user_id}\x12\xbc\x01\n" +
+	"\x18RemoveInstallationMember\x12*.signet.v1.RemoveInstallationMemberRequest\x1a+.signet.v1.RemoveInstallationMemberResponse\"G\xaa\xbb\x18& \x010\x01b\fsignet.roles\n" +
+	"\x12installation.write\x82\xd3\xe4\x93\x02\x17*\x15/v1/members/{user_id}\x12\x95\x01\n" +
+	"\x11ListMyMemberships\x12#.signet.v1.ListMyMembershipsRequest\x1a$.signet.v1.ListMyMembershipsResponse\"5\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/users/me/membershipsB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_member_proto_rawDescOnce sync.Once

@@ -184,7 +184,8 @@ type Rule struct {
 	// limit than the usual one of 1 MiB.
 	MaxBytes int32 `protobuf:"varint,11,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
 	// The scopes of this API that an application needs to call the method on behalf
-	// of a user: all of them. None: it is not for applications.
+	// of a user: all of them. None: it is not for applications. `signet.write` brings
+	// `signet.read` with it.
 	ApiScopes []string `protobuf:"bytes,12,rep,name=api_scopes,json=apiScopes,proto3" json:"api_scopes,omitempty"`
 	// What people have to bring who call the method about themselves: always where
 	// it is about the caller, and where the field `user_id` names the caller.
@@ -384,7 +385,8 @@ var (
 // Extension fields to descriptorpb.FieldOptions.
 var (
 	// The scope of this API that an application needs besides those of the method
-	// to send a request in which the field is set.
+	// to send a request in which the field is set, wherever in the request it is, or
+	// in which an update mask names it.
 	//
 	// optional string needs_scope = 50102;
 	E_NeedsScope = &file_signet_v1_options_proto_extTypes[1]

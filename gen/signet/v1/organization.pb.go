@@ -1967,23 +1967,22 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
-	"\x0eSTATE_INACTIVE\x10\x02\"\x96\b\n" +
+	"\x0eSTATE_INACTIVE\x10\x02\"\xe6\b\n" +
 	"\x18SetupOrganizationRequest\x12A\n" +
 	"\x03org\x18\x01 \x01(\v2'.signet.v1.SetupOrganizationRequest.OrgB\x06\xbaH\x03\xc8\x01\x01R\x03org\x12G\n" +
 	"\x05human\x18\x02 \x01(\v2).signet.v1.SetupOrganizationRequest.HumanB\x06\xbaH\x03\xc8\x01\x01R\x05human\x12\x14\n" +
-	"\x05roles\x18\x03 \x03(\tR\x05roles\x1aG\n" +
+	"\x05roles\x18\x03 \x03(\tR\x05roles\x1aY\n" +
 	"\x03Org\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12 \n" +
-	"\x06domain\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06domain\x1a\x8e\x06\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x122\n" +
+	"\x06domain\x18\x02 \x01(\tB\x1a\xbaH\x05r\x03\x18\xc8\x01\xb2\xbb\x18\x0esignet.domainsR\x06domain\x1a\xcc\x06\n" +
 	"\x05Human\x12'\n" +
 	"\tuser_name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12S\n" +
 	"\aprofile\x18\x02 \x01(\v21.signet.v1.SetupOrganizationRequest.Human.ProfileB\x06\xbaH\x03\xc8\x01\x01R\aprofile\x12M\n" +
 	"\x05email\x18\x03 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.EmailB\x06\xbaH\x03\xc8\x01\x01R\x05email\x12E\n" +
-	"\x05phone\x18\x04 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.PhoneR\x05phone\x12&\n" +
-	"\bpassword\x18\x05 \x01(\tB\n" +
-	"\xbaH\x04r\x02\x10\x01\x80\x01\x01R\bpassword\x1a\x9e\x02\n" +
+	"\x05phone\x18\x04 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.PhoneR\x05phone\x12:\n" +
+	"\bpassword\x18\x05 \x01(\tB\x1e\xbaH\x04r\x02\x10\x01\xb2\xbb\x18\x10signet.passwords\x80\x01\x01R\bpassword\x1a\x9e\x02\n" +
 	"\aProfile\x12)\n" +
 	"\n" +
 	"first_name\x18\x01 \x01(\tB\n" +
@@ -1994,13 +1993,13 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\fdisplay_name\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\vdisplayName\x126\n" +
 	"\x12preferred_language\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18\n" +
 	"R\x11preferredLanguage\x123\n" +
-	"\x06gender\x18\x06 \x01(\x0e2\x11.signet.v1.GenderB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06gender\x1aR\n" +
+	"\x06gender\x18\x06 \x01(\x0e2\x11.signet.v1.GenderB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06gender\x1ag\n" +
 	"\x05Email\x12\x1d\n" +
-	"\x05email\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05email\x12*\n" +
-	"\x11is_email_verified\x18\x02 \x01(\bR\x0fisEmailVerified\x1aT\n" +
+	"\x05email\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05email\x12?\n" +
+	"\x11is_email_verified\x18\x02 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.contactsR\x0fisEmailVerified\x1ai\n" +
 	"\x05Phone\x12\x1f\n" +
-	"\x05phone\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\x05phone\x12*\n" +
-	"\x11is_phone_verified\x18\x02 \x01(\bR\x0fisPhoneVerified\"y\n" +
+	"\x05phone\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\x05phone\x12?\n" +
+	"\x11is_phone_verified\x18\x02 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.contactsR\x0fisPhoneVerified\"y\n" +
 	"\x19SetupOrganizationResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06org_id\x18\x02 \x01(\tR\x05orgId\x12\x17\n" +
@@ -2080,33 +2079,33 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12%\n" +
 	"\x0eaffected_users\x18\x02 \x01(\x05R\raffectedUsers\x12\x1f\n" +
 	"\vlogin_names\x18\x03 \x03(\tR\n" +
-	"loginNames2\x99\x0f\n" +
-	"\x13OrganizationService\x12\x8d\x01\n" +
-	"\x11SetupOrganization\x12#.signet.v1.SetupOrganizationRequest\x1a$.signet.v1.SetupOrganizationResponse\"-\xaa\xbb\x18\x0f \x018\x01\n" +
-	"\torg.setup\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/orgs/_setup\x12\x83\x01\n" +
-	"\x0fGetOrganization\x12!.signet.v1.GetOrganizationRequest\x1a\".signet.v1.GetOrganizationResponse\")\xaa\xbb\x18\f \x04\n" +
-	"\borg.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/orgs/{org_id}\x12{\n" +
-	"\x11GetMyOrganization\x12#.signet.v1.GetMyOrganizationRequest\x1a$.signet.v1.GetMyOrganizationResponse\"\x1b\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\r\x12\v/v1/orgs/me\x12\x80\x01\n" +
-	"\x11ListOrganizations\x12#.signet.v1.ListOrganizationsRequest\x1a$.signet.v1.ListOrganizationsResponse\" \xaa\xbb\x18\f \x01\n" +
+	"loginNames2\xe2\x10\n" +
+	"\x13OrganizationService\x12\xa9\x01\n" +
+	"\x11SetupOrganization\x12#.signet.v1.SetupOrganizationRequest\x1a$.signet.v1.SetupOrganizationResponse\"I\xaa\xbb\x18+ \x018\x01b\fsignet.writeb\fsignet.roles\n" +
+	"\torg.setup\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/orgs/_setup\x12\x90\x01\n" +
+	"\x0fGetOrganization\x12!.signet.v1.GetOrganizationRequest\x1a\".signet.v1.GetOrganizationResponse\"6\xaa\xbb\x18\x19 \x04b\vsignet.read\n" +
+	"\borg.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/orgs/{org_id}\x12\x88\x01\n" +
+	"\x11GetMyOrganization\x12#.signet.v1.GetMyOrganizationRequest\x1a$.signet.v1.GetMyOrganizationResponse\"(\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\r\x12\v/v1/orgs/me\x12\x8d\x01\n" +
+	"\x11ListOrganizations\x12#.signet.v1.ListOrganizationsRequest\x1a$.signet.v1.ListOrganizationsResponse\"-\xaa\xbb\x18\x19 \x01b\vsignet.read\n" +
 	"\borg.read\x82\xd3\xe4\x93\x02\n" +
-	"\x12\b/v1/orgs\x12\x92\x01\n" +
-	"\x12UpdateOrganization\x12$.signet.v1.UpdateOrganizationRequest\x1a%.signet.v1.UpdateOrganizationResponse\"/\xaa\xbb\x18\x0f \x040\x01\n" +
-	"\torg.write\x82\xd3\xe4\x93\x02\x16:\x01*\x1a\x11/v1/orgs/{org_id}\x12\xaa\x01\n" +
-	"\x16DeactivateOrganization\x12(.signet.v1.DeactivateOrganizationRequest\x1a).signet.v1.DeactivateOrganizationResponse\";\xaa\xbb\x18\x0f \x040\x01\n" +
-	"\torg.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/_deactivate\x12\xaa\x01\n" +
-	"\x16ReactivateOrganization\x12(.signet.v1.ReactivateOrganizationRequest\x1a).signet.v1.ReactivateOrganizationResponse\";\xaa\xbb\x18\x0f \x040\x01\n" +
-	"\torg.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/_reactivate\x12\x8f\x01\n" +
-	"\x12RemoveOrganization\x12$.signet.v1.RemoveOrganizationRequest\x1a%.signet.v1.RemoveOrganizationResponse\",\xaa\xbb\x18\x0f \x040\x01\n" +
-	"\torg.write\x82\xd3\xe4\x93\x02\x13*\x11/v1/orgs/{org_id}\x12\x82\x01\n" +
-	"\vListDomains\x12\x1d.signet.v1.ListDomainsRequest\x1a\x1e.signet.v1.ListDomainsResponse\"4\xaa\xbb\x18\x0f \x04\n" +
-	"\vdomain.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/domains\x12\x82\x01\n" +
-	"\tAddDomain\x12\x1b.signet.v1.AddDomainRequest\x1a\x1c.signet.v1.AddDomainResponse\":\xaa\xbb\x18\x12 \x040\x01\n" +
-	"\fdomain.write\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/orgs/{org_id}/domains\x12\x9c\x01\n" +
-	"\fVerifyDomain\x12\x1e.signet.v1.VerifyDomainRequest\x1a\x1f.signet.v1.VerifyDomainResponse\"K\xaa\xbb\x18\x12 \x040\x01\n" +
-	"\fdomain.write\x82\xd3\xe4\x93\x02/:\x01*\"*/v1/orgs/{org_id}/domains/{domain}/_verify\x12\xad\x01\n" +
-	"\x10SetPrimaryDomain\x12\".signet.v1.SetPrimaryDomainRequest\x1a#.signet.v1.SetPrimaryDomainResponse\"P\xaa\xbb\x18\x12 \x040\x01\n" +
-	"\fdomain.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_primary\x12\x91\x01\n" +
-	"\fRemoveDomain\x12\x1e.signet.v1.RemoveDomainRequest\x1a\x1f.signet.v1.RemoveDomainResponse\"@\xaa\xbb\x18\x12 \x040\x01\n" +
+	"\x12\b/v1/orgs\x12\xa0\x01\n" +
+	"\x12UpdateOrganization\x12$.signet.v1.UpdateOrganizationRequest\x1a%.signet.v1.UpdateOrganizationResponse\"=\xaa\xbb\x18\x1d \x040\x01b\fsignet.write\n" +
+	"\torg.write\x82\xd3\xe4\x93\x02\x16:\x01*\x1a\x11/v1/orgs/{org_id}\x12\xb8\x01\n" +
+	"\x16DeactivateOrganization\x12(.signet.v1.DeactivateOrganizationRequest\x1a).signet.v1.DeactivateOrganizationResponse\"I\xaa\xbb\x18\x1d \x040\x01b\fsignet.write\n" +
+	"\torg.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/_deactivate\x12\xb8\x01\n" +
+	"\x16ReactivateOrganization\x12(.signet.v1.ReactivateOrganizationRequest\x1a).signet.v1.ReactivateOrganizationResponse\"I\xaa\xbb\x18\x1d \x040\x01b\fsignet.write\n" +
+	"\torg.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/orgs/{org_id}/_reactivate\x12\x9d\x01\n" +
+	"\x12RemoveOrganization\x12$.signet.v1.RemoveOrganizationRequest\x1a%.signet.v1.RemoveOrganizationResponse\":\xaa\xbb\x18\x1d \x040\x01b\fsignet.write\n" +
+	"\torg.write\x82\xd3\xe4\x93\x02\x13*\x11/v1/orgs/{org_id}\x12\x8f\x01\n" +
+	"\vListDomains\x12\x1d.signet.v1.ListDomainsRequest\x1a\x1e.signet.v1.ListDomainsResponse\"A\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
+	"\vdomain.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/domains\x12\x92\x01\n" +
+	"\tAddDomain\x12\x1b.signet.v1.AddDomainRequest\x1a\x1c.signet.v1.AddDomainResponse\"J\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
+	"\fdomain.write\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/orgs/{org_id}/domains\x12\xac\x01\n" +
+	"\fVerifyDomain\x12\x1e.signet.v1.VerifyDomainRequest\x1a\x1f.signet.v1.VerifyDomainResponse\"[\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
+	"\fdomain.write\x82\xd3\xe4\x93\x02/:\x01*\"*/v1/orgs/{org_id}/domains/{domain}/_verify\x12\xbd\x01\n" +
+	"\x10SetPrimaryDomain\x12\".signet.v1.SetPrimaryDomainRequest\x1a#.signet.v1.SetPrimaryDomainResponse\"`\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
+	"\fdomain.write\x82\xd3\xe4\x93\x024:\x01*\"//v1/orgs/{org_id}/domains/{domain}/_set_primary\x12\xa1\x01\n" +
+	"\fRemoveDomain\x12\x1e.signet.v1.RemoveDomainRequest\x1a\x1f.signet.v1.RemoveDomainResponse\"P\xaa\xbb\x18\" \x040\x01b\x0esignet.domains\n" +
 	"\fdomain.write\x82\xd3\xe4\x93\x02$*\"/v1/orgs/{org_id}/domains/{domain}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (

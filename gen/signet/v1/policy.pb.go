@@ -596,17 +596,17 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x121\n" +
 	"\x06policy\x18\x02 \x01(\v2\x11.signet.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\"M\n" +
 	"\x1dSetOrganizationPolicyResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\x87\x05\n" +
-	"\rPolicyService\x12\x91\x01\n" +
-	"\x15GetInstallationPolicy\x12'.signet.v1.GetInstallationPolicyRequest\x1a(.signet.v1.GetInstallationPolicyResponse\"%\xaa\xbb\x18\x0f \x01\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xc3\x05\n" +
+	"\rPolicyService\x12\x9e\x01\n" +
+	"\x15GetInstallationPolicy\x12'.signet.v1.GetInstallationPolicyRequest\x1a(.signet.v1.GetInstallationPolicyResponse\"2\xaa\xbb\x18\x1c \x01b\vsignet.read\n" +
 	"\vpolicy.read\x82\xd3\xe4\x93\x02\f\x12\n" +
-	"/v1/policy\x12\x97\x01\n" +
-	"\x15SetInstallationPolicy\x12'.signet.v1.SetInstallationPolicyRequest\x1a(.signet.v1.SetInstallationPolicyResponse\"+\xaa\xbb\x18\x12 \x010\x01\n" +
+	"/v1/policy\x12\xa8\x01\n" +
+	"\x15SetInstallationPolicy\x12'.signet.v1.SetInstallationPolicyRequest\x1a(.signet.v1.SetInstallationPolicyResponse\"<\xaa\xbb\x18# \x010\x01b\x0fsignet.policies\n" +
 	"\fpolicy.write\x82\xd3\xe4\x93\x02\x0f:\x01*\x1a\n" +
-	"/v1/policy\x12\x9f\x01\n" +
-	"\x15GetOrganizationPolicy\x12'.signet.v1.GetOrganizationPolicyRequest\x1a(.signet.v1.GetOrganizationPolicyResponse\"3\xaa\xbb\x18\x0f \x04\n" +
-	"\vpolicy.read\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/orgs/{org_id}/policy\x12\xa5\x01\n" +
-	"\x15SetOrganizationPolicy\x12'.signet.v1.SetOrganizationPolicyRequest\x1a(.signet.v1.SetOrganizationPolicyResponse\"9\xaa\xbb\x18\x12 \x040\x01\n" +
+	"/v1/policy\x12\xac\x01\n" +
+	"\x15GetOrganizationPolicy\x12'.signet.v1.GetOrganizationPolicyRequest\x1a(.signet.v1.GetOrganizationPolicyResponse\"@\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
+	"\vpolicy.read\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/orgs/{org_id}/policy\x12\xb6\x01\n" +
+	"\x15SetOrganizationPolicy\x12'.signet.v1.SetOrganizationPolicyRequest\x1a(.signet.v1.SetOrganizationPolicyResponse\"J\xaa\xbb\x18# \x040\x01b\x0fsignet.policies\n" +
 	"\fpolicy.write\x82\xd3\xe4\x93\x02\x1d:\x01*\x1a\x18/v1/orgs/{org_id}/policyB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (

@@ -321,11 +321,11 @@ const file_signet_v1_signing_key_proto_rawDesc = "" +
 	"\x18RotateSigningKeysRequest\x12\x10\n" +
 	"\x03now\x18\x01 \x01(\bR\x03now\"I\n" +
 	"\x19RotateSigningKeysResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xb9\x02\n" +
-	"\x11SigningKeyService\x12\x86\x01\n" +
-	"\x0fListSigningKeys\x12!.signet.v1.ListSigningKeysRequest\x1a\".signet.v1.ListSigningKeysResponse\",\xaa\xbb\x18\x10 \x01\n" +
-	"\fsigning.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/signing_keys\x12\x9a\x01\n" +
-	"\x11RotateSigningKeys\x12#.signet.v1.RotateSigningKeysRequest\x1a$.signet.v1.RotateSigningKeysResponse\":\xaa\xbb\x18\x13 \x010\x01\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xdb\x02\n" +
+	"\x11SigningKeyService\x12\x93\x01\n" +
+	"\x0fListSigningKeys\x12!.signet.v1.ListSigningKeysRequest\x1a\".signet.v1.ListSigningKeysResponse\"9\xaa\xbb\x18\x1d \x01b\vsignet.read\n" +
+	"\fsigning.read\x82\xd3\xe4\x93\x02\x12\x12\x10/v1/signing_keys\x12\xaf\x01\n" +
+	"\x11RotateSigningKeys\x12#.signet.v1.RotateSigningKeysRequest\x1a$.signet.v1.RotateSigningKeysResponse\"O\xaa\xbb\x18( \x010\x01b\x13signet.signing_keys\n" +
 	"\rsigning.write\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/signing_keys/_rotateB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (

@@ -4284,38 +4284,37 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x0eGetUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"6\n" +
 	"\x0fGetUserResponse\x12#\n" +
-	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user\"\xff\x02\n" +
+	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user\"\x93\x03\n" +
 	"\x13AddHumanUserRequest\x12'\n" +
 	"\tuser_name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12S\n" +
 	"\aprofile\x18\x02 \x01(\v21.signet.v1.SetupOrganizationRequest.Human.ProfileB\x06\xbaH\x03\xc8\x01\x01R\aprofile\x12M\n" +
 	"\x05email\x18\x03 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.EmailB\x06\xbaH\x03\xc8\x01\x01R\x05email\x12E\n" +
-	"\x05phone\x18\x04 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.PhoneR\x05phone\x12&\n" +
-	"\bpassword\x18\x05 \x01(\tB\n" +
-	"\xbaH\x04r\x02\x18H\x80\x01\x01R\bpassword\x12,\n" +
+	"\x05phone\x18\x04 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.PhoneR\x05phone\x12:\n" +
+	"\bpassword\x18\x05 \x01(\tB\x1e\xbaH\x04r\x02\x18H\xb2\xbb\x18\x10signet.passwords\x80\x01\x01R\bpassword\x12,\n" +
 	"\x12no_change_required\x18\x06 \x01(\bR\x10noChangeRequired\"]\n" +
 	"\x14AddHumanUserResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\"\xc0\x05\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"\xfe\x05\n" +
 	"\x12ImportUsersRequest\x123\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x15.signet.v1.ImportModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\x12J\n" +
 	"\x05users\x18\x02 \x03(\v2\".signet.v1.ImportUsersRequest.UserB\x10\xbaH\r\x92\x01\n" +
-	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\x05users\x1a\xa8\x04\n" +
+	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\x05users\x1a\xe6\x04\n" +
 	"\x04User\x12&\n" +
 	"\treference\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\treference\x12'\n" +
 	"\tuser_name\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12S\n" +
 	"\aprofile\x18\x03 \x01(\v21.signet.v1.SetupOrganizationRequest.Human.ProfileB\x06\xbaH\x03\xc8\x01\x01R\aprofile\x12F\n" +
 	"\x05email\x18\x04 \x01(\v2(.signet.v1.ImportUsersRequest.User.EmailB\x06\xbaH\x03\xc8\x01\x01R\x05email\x12>\n" +
-	"\x05phone\x18\x05 \x01(\v2(.signet.v1.ImportUsersRequest.User.PhoneR\x05phone\x12(\n" +
-	"\rpassword_hash\x18\x06 \x01(\tB\x03\x80\x01\x01R\fpasswordHash\x128\n" +
-	"\x18password_change_required\x18\a \x01(\bR\x16passwordChangeRequired\x1aF\n" +
+	"\x05phone\x18\x05 \x01(\v2(.signet.v1.ImportUsersRequest.User.PhoneR\x05phone\x12<\n" +
+	"\rpassword_hash\x18\x06 \x01(\tB\x17\xb2\xbb\x18\x10signet.passwords\x80\x01\x01R\fpasswordHash\x128\n" +
+	"\x18password_change_required\x18\a \x01(\bR\x16passwordChangeRequired\x1a[\n" +
 	"\x05Email\x12!\n" +
-	"\aaddress\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\aaddress\x12\x1a\n" +
-	"\bverified\x18\x02 \x01(\bR\bverified\x1aF\n" +
+	"\aaddress\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\aaddress\x12/\n" +
+	"\bverified\x18\x02 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.contactsR\bverified\x1a[\n" +
 	"\x05Phone\x12!\n" +
-	"\x06number\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\x06number\x12\x1a\n" +
-	"\bverified\x18\x02 \x01(\bR\bverified\"\x94\x04\n" +
+	"\x06number\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\x06number\x12/\n" +
+	"\bverified\x18\x02 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.contactsR\bverified\"\x94\x04\n" +
 	"\x13ImportUsersResponse\x12?\n" +
 	"\aresults\x18\x01 \x03(\v2%.signet.v1.ImportUsersResponse.ResultR\aresults\x12\x1a\n" +
 	"\bimported\x18\x02 \x01(\x05R\bimported\x12\x18\n" +
@@ -4464,76 +4463,76 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\bUserType\x12\x19\n" +
 	"\x15USER_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fUSER_TYPE_HUMAN\x10\x01\x12\x15\n" +
-	"\x11USER_TYPE_SERVICE\x10\x022\xbc!\n" +
-	"\vUserService\x12\x83\x01\n" +
-	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\")\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xa0\x01\n" +
-	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"F\xaa\xbb\x18\x1b \x020\x01\n" +
+	"\x11USER_TYPE_SERVICE\x10\x022\xf7#\n" +
+	"\vUserService\x12\x90\x01\n" +
+	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\"6\xaa\xbb\x18\x13 \x010\x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xb2\x01\n" +
+	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"X\xaa\xbb\x18- \x020\x01b\x10signet.passwords\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/users/{user_id}/password\x12\x89\x01\n" +
 	"\x10ChangeMyPassword\x12\".signet.v1.ChangeMyPasswordRequest\x1a#.signet.v1.ChangeMyPasswordResponse\",\xaa\xbb\x18\b \x01(\x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/users/me/password\x12\x9d\x01\n" +
 	"\x14RequestPasswordReset\x12&.signet.v1.RequestPasswordResetRequest\x1a'.signet.v1.RequestPasswordResetResponse\"4\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/users/_request_password_reset\x12\x80\x01\n" +
-	"\rResetPassword\x12\x1f.signet.v1.ResetPasswordRequest\x1a .signet.v1.ResetPasswordResponse\",\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/_reset_password\x12d\n" +
-	"\tGetMyUser\x12\x1b.signet.v1.GetMyUserRequest\x1a\x1c.signet.v1.GetMyUserResponse\"\x1c\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/users/me\x12n\n" +
-	"\aGetUser\x12\x19.signet.v1.GetUserRequest\x1a\x1a.signet.v1.GetUserResponse\",\xaa\xbb\x18\r \x02\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/{user_id}\x12\x7f\n" +
-	"\fAddHumanUser\x12\x1e.signet.v1.AddHumanUserRequest\x1a\x1f.signet.v1.AddHumanUserResponse\".\xaa\xbb\x18\x10 \x028\x01\n" +
+	"\rResetPassword\x12\x1f.signet.v1.ResetPasswordRequest\x1a .signet.v1.ResetPasswordResponse\",\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/_reset_password\x12q\n" +
+	"\tGetMyUser\x12\x1b.signet.v1.GetMyUserRequest\x1a\x1c.signet.v1.GetMyUserResponse\")\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/users/me\x12{\n" +
+	"\aGetUser\x12\x19.signet.v1.GetUserRequest\x1a\x1a.signet.v1.GetUserResponse\"9\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/{user_id}\x12\x8d\x01\n" +
+	"\fAddHumanUser\x12\x1e.signet.v1.AddHumanUserRequest\x1a\x1f.signet.v1.AddHumanUserResponse\"<\xaa\xbb\x18\x1e \x028\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/users/human\x12\x83\x01\n" +
-	"\vImportUsers\x12\x1d.signet.v1.ImportUsersRequest\x1a\x1e.signet.v1.ImportUsersResponse\"5\xaa\xbb\x18\x15 \x028\x01X\x80\x80\x80\x02\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x14:\x01*\"\x0f/v1/users/human\x12\x91\x01\n" +
+	"\vImportUsers\x12\x1d.signet.v1.ImportUsersRequest\x1a\x1e.signet.v1.ImportUsersResponse\"C\xaa\xbb\x18# \x028\x01X\x80\x80\x80\x02b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/_import\x12\x87\x01\n" +
-	"\x0eAddServiceUser\x12 .signet.v1.AddServiceUserRequest\x1a!.signet.v1.AddServiceUserResponse\"0\xaa\xbb\x18\x10 \x028\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/_import\x12\x95\x01\n" +
+	"\x0eAddServiceUser\x12 .signet.v1.AddServiceUserRequest\x1a!.signet.v1.AddServiceUserResponse\">\xaa\xbb\x18\x1e \x028\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/service\x12j\n" +
-	"\tListUsers\x12\x1b.signet.v1.ListUsersRequest\x1a\x1c.signet.v1.ListUsersResponse\"\"\xaa\xbb\x18\r \x02\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\x9a\x01\n" +
-	"\x11UpdateUserProfile\x12#.signet.v1.UpdateUserProfileRequest\x1a$.signet.v1.UpdateUserProfileResponse\":\xaa\xbb\x18\x10 \x020\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/service\x12w\n" +
+	"\tListUsers\x12\x1b.signet.v1.ListUsersRequest\x1a\x1c.signet.v1.ListUsersResponse\"/\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\xa8\x01\n" +
+	"\x11UpdateUserProfile\x12#.signet.v1.UpdateUserProfileRequest\x1a$.signet.v1.UpdateUserProfileResponse\"H\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/profile\x12\x9a\x01\n" +
-	"\x11UpdateServiceUser\x12#.signet.v1.UpdateServiceUserRequest\x1a$.signet.v1.UpdateServiceUserResponse\":\xaa\xbb\x18\x10 \x020\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/profile\x12\xa8\x01\n" +
+	"\x11UpdateServiceUser\x12#.signet.v1.UpdateServiceUserRequest\x1a$.signet.v1.UpdateServiceUserResponse\"H\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/service\x12\x8a\x01\n" +
-	"\vSetUserName\x12\x1d.signet.v1.SetUserNameRequest\x1a\x1e.signet.v1.SetUserNameResponse\"<\xaa\xbb\x18\x10 \x020\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/service\x12\x9b\x01\n" +
+	"\vSetUserName\x12\x1d.signet.v1.SetUserNameRequest\x1a\x1e.signet.v1.SetUserNameResponse\"M\xaa\xbb\x18! \x020\x01b\x0fsignet.contacts\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/users/{user_id}/user_name\x12\x89\x01\n" +
-	"\fSetUserEmail\x12\x1e.signet.v1.SetUserEmailRequest\x1a\x1f.signet.v1.SetUserEmailResponse\"8\xaa\xbb\x18\x10 \x020\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/users/{user_id}/user_name\x12\x9a\x01\n" +
+	"\fSetUserEmail\x12\x1e.signet.v1.SetUserEmailRequest\x1a\x1f.signet.v1.SetUserEmailResponse\"I\xaa\xbb\x18! \x020\x01b\x0fsignet.contacts\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/email\x12\x9d\x01\n" +
-	"\x0fCreateEmailCode\x12!.signet.v1.CreateEmailCodeRequest\x1a\".signet.v1.CreateEmailCodeResponse\"C\xaa\xbb\x18\x0e \x02\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/email\x12\xae\x01\n" +
+	"\x0fCreateEmailCode\x12!.signet.v1.CreateEmailCodeRequest\x1a\".signet.v1.CreateEmailCodeResponse\"T\xaa\xbb\x18\x1f \x02b\x0fsignet.contacts\n" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/{user_id}/email/_create_code\x12r\n" +
 	"\n" +
 	"SetMyEmail\x12\x1c.signet.v1.SetMyEmailRequest\x1a\x1d.signet.v1.SetMyEmailResponse\"'\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x17:\x01*\x1a\x12/v1/users/me/email\x12\x96\x01\n" +
 	"\x12RequestMyEmailCode\x12$.signet.v1.RequestMyEmailCodeRequest\x1a%.signet.v1.RequestMyEmailCodeResponse\"3\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/email/_request_code\x12\x83\x01\n" +
-	"\rVerifyMyEmail\x12\x1f.signet.v1.VerifyMyEmailRequest\x1a .signet.v1.VerifyMyEmailResponse\"/\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/email/_verify\x12\x89\x01\n" +
-	"\fSetUserPhone\x12\x1e.signet.v1.SetUserPhoneRequest\x1a\x1f.signet.v1.SetUserPhoneResponse\"8\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\rVerifyMyEmail\x12\x1f.signet.v1.VerifyMyEmailRequest\x1a .signet.v1.VerifyMyEmailResponse\"/\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/email/_verify\x12\x9a\x01\n" +
+	"\fSetUserPhone\x12\x1e.signet.v1.SetUserPhoneRequest\x1a\x1f.signet.v1.SetUserPhoneResponse\"I\xaa\xbb\x18! \x020\x01b\x0fsignet.contacts\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/phone\x12\x9d\x01\n" +
-	"\x0fCreatePhoneCode\x12!.signet.v1.CreatePhoneCodeRequest\x1a\".signet.v1.CreatePhoneCodeResponse\"C\xaa\xbb\x18\x0e \x02\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/phone\x12\xae\x01\n" +
+	"\x0fCreatePhoneCode\x12!.signet.v1.CreatePhoneCodeRequest\x1a\".signet.v1.CreatePhoneCodeResponse\"T\xaa\xbb\x18\x1f \x02b\x0fsignet.contacts\n" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/{user_id}/phone/_create_code\x12r\n" +
 	"\n" +
 	"SetMyPhone\x12\x1c.signet.v1.SetMyPhoneRequest\x1a\x1d.signet.v1.SetMyPhoneResponse\"'\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x17:\x01*\x1a\x12/v1/users/me/phone\x12\x96\x01\n" +
 	"\x12RequestMyPhoneCode\x12$.signet.v1.RequestMyPhoneCodeRequest\x1a%.signet.v1.RequestMyPhoneCodeResponse\"3\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/phone/_request_code\x12\x83\x01\n" +
-	"\rVerifyMyPhone\x12\x1f.signet.v1.VerifyMyPhoneRequest\x1a .signet.v1.VerifyMyPhoneResponse\"/\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/phone/_verify\x12\x8f\x01\n" +
-	"\x0fRemoveUserPhone\x12!.signet.v1.RemoveUserPhoneRequest\x1a\".signet.v1.RemoveUserPhoneResponse\"5\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\rVerifyMyPhone\x12\x1f.signet.v1.VerifyMyPhoneRequest\x1a .signet.v1.VerifyMyPhoneResponse\"/\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/phone/_verify\x12\xa0\x01\n" +
+	"\x0fRemoveUserPhone\x12!.signet.v1.RemoveUserPhoneRequest\x1a\".signet.v1.RemoveUserPhoneResponse\"F\xaa\xbb\x18! \x020\x01b\x0fsignet.contacts\n" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02\x1b*\x19/v1/users/{user_id}/phone\x12x\n" +
-	"\rRemoveMyPhone\x12\x1f.signet.v1.RemoveMyPhoneRequest\x1a .signet.v1.RemoveMyPhoneResponse\"$\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x14*\x12/v1/users/me/phone\x12\x95\x01\n" +
-	"\x0eDeactivateUser\x12 .signet.v1.DeactivateUserRequest\x1a!.signet.v1.DeactivateUserResponse\">\xaa\xbb\x18\x10 \x020\x01\n" +
+	"\rRemoveMyPhone\x12\x1f.signet.v1.RemoveMyPhoneRequest\x1a .signet.v1.RemoveMyPhoneResponse\"$\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x14*\x12/v1/users/me/phone\x12\xa3\x01\n" +
+	"\x0eDeactivateUser\x12 .signet.v1.DeactivateUserRequest\x1a!.signet.v1.DeactivateUserResponse\"L\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_deactivate\x12\x95\x01\n" +
-	"\x0eReactivateUser\x12 .signet.v1.ReactivateUserRequest\x1a!.signet.v1.ReactivateUserResponse\">\xaa\xbb\x18\x10 \x020\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_deactivate\x12\xa3\x01\n" +
+	"\x0eReactivateUser\x12 .signet.v1.ReactivateUserRequest\x1a!.signet.v1.ReactivateUserResponse\"L\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_reactivate\x12}\n" +
-	"\bLockUser\x12\x1a.signet.v1.LockUserRequest\x1a\x1b.signet.v1.LockUserResponse\"8\xaa\xbb\x18\x10 \x020\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_reactivate\x12\x8b\x01\n" +
+	"\bLockUser\x12\x1a.signet.v1.LockUserRequest\x1a\x1b.signet.v1.LockUserResponse\"F\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/{user_id}/_lock\x12\x85\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/{user_id}/_lock\x12\x93\x01\n" +
 	"\n" +
-	"UnlockUser\x12\x1c.signet.v1.UnlockUserRequest\x1a\x1d.signet.v1.UnlockUserResponse\":\xaa\xbb\x18\x10 \x020\x01\n" +
+	"UnlockUser\x12\x1c.signet.v1.UnlockUserRequest\x1a\x1d.signet.v1.UnlockUserResponse\"H\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/users/{user_id}/_unlock\x12z\n" +
+	"user.write\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/users/{user_id}/_unlock\x12\x88\x01\n" +
 	"\n" +
-	"RemoveUser\x12\x1c.signet.v1.RemoveUserRequest\x1a\x1d.signet.v1.RemoveUserResponse\"/\xaa\xbb\x18\x10 \x020\x01\n" +
+	"RemoveUser\x12\x1c.signet.v1.RemoveUserRequest\x1a\x1d.signet.v1.RemoveUserResponse\"=\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02\x15*\x13/v1/users/{user_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 

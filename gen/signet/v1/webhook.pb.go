@@ -2131,15 +2131,15 @@ const file_signet_v1_webhook_proto_rawDesc = "" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
-	"\x0eSTATE_INACTIVE\x10\x02\"\x84\x02\n" +
+	"\x0eSTATE_INACTIVE\x10\x02\"\xbe\x02\n" +
 	"\x11AddWebhookRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12\x1c\n" +
 	"\x03url\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xd0\x0fR\x03url\x12$\n" +
-	"\x05types\x18\x03 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18dR\x05types\x12+\n" +
-	"\x11all_organizations\x18\x04 \x01(\bR\x10allOrganizations\x129\n" +
-	"\x10organization_ids\x18\x05 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18dR\x0forganizationIds\x12#\n" +
+	"\x05types\x18\x03 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18dR\x05types\x12I\n" +
+	"\x11all_organizations\x18\x04 \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12U\n" +
+	"\x10organization_ids\x18\x05 \x03(\tB*\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18d\xb2\xbb\x18\x18signet.all_organizationsR\x0forganizationIds\x12#\n" +
 	"\rpersonal_data\x18\x06 \x01(\bR\fpersonalData\"~\n" +
 	"\x12AddWebhookResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1d\n" +
@@ -2160,15 +2160,15 @@ const file_signet_v1_webhook_proto_rawDesc = "" +
 	"\x05state\x18\x04 \x01(\x0e2\x18.signet.v1.Webhook.StateB\b\xbaH\x05\x82\x01\x02\x10\x01R\x05state\"n\n" +
 	"\x14ListWebhooksResponse\x12.\n" +
 	"\bwebhooks\x18\x01 \x03(\v2\x12.signet.v1.WebhookR\bwebhooks\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xe7\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xa1\x03\n" +
 	"\x14ModifyWebhookRequest\x12\x1d\n" +
 	"\n" +
 	"webhook_id\x18\x01 \x01(\tR\twebhookId\x12\x1c\n" +
 	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12\x1a\n" +
 	"\x03url\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xd0\x0fR\x03url\x12$\n" +
-	"\x05types\x18\x04 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18dR\x05types\x12+\n" +
-	"\x11all_organizations\x18\x05 \x01(\bR\x10allOrganizations\x129\n" +
-	"\x10organization_ids\x18\x06 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18dR\x0forganizationIds\x12#\n" +
+	"\x05types\x18\x04 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18dR\x05types\x12I\n" +
+	"\x11all_organizations\x18\x05 \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12U\n" +
+	"\x10organization_ids\x18\x06 \x03(\tB*\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18d\xb2\xbb\x18\x18signet.all_organizationsR\x0forganizationIds\x12#\n" +
 	"\rpersonal_data\x18\a \x01(\bR\fpersonalData\x12C\n" +
 	"\vupdate_mask\x18\b \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"updateMask\"E\n" +
@@ -2269,37 +2269,37 @@ const file_signet_v1_webhook_proto_rawDesc = "" +
 	"\tdelivered\x18\x05 \x01(\bR\tdelivered\x12\x16\n" +
 	"\x06status\x18\x06 \x01(\x05R\x06status\x12'\n" +
 	"\x0fduration_millis\x18\a \x01(\x05R\x0edurationMillis\x12\x18\n" +
-	"\aproblem\x18\b \x01(\tR\aproblem2\x8a\x11\n" +
-	"\x0eWebhookService\x12w\n" +
+	"\aproblem\x18\b \x01(\tR\aproblem2\xe6\x12\n" +
+	"\x0eWebhookService\x12\x88\x01\n" +
 	"\n" +
-	"AddWebhook\x12\x1c.signet.v1.AddWebhookRequest\x1a\x1d.signet.v1.AddWebhookResponse\",\xaa\xbb\x18\x11 \x02\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/webhooks\x12\x80\x01\n" +
+	"AddWebhook\x12\x1c.signet.v1.AddWebhookRequest\x1a\x1d.signet.v1.AddWebhookResponse\"=\xaa\xbb\x18\" \x02b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/webhooks\x12\x8d\x01\n" +
 	"\n" +
-	"GetWebhook\x12\x1c.signet.v1.GetWebhookRequest\x1a\x1d.signet.v1.GetWebhookResponse\"5\xaa\xbb\x18\x10 \x02\n" +
-	"\fwebhook.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/webhooks/{webhook_id}\x12y\n" +
-	"\fListWebhooks\x12\x1e.signet.v1.ListWebhooksRequest\x1a\x1f.signet.v1.ListWebhooksResponse\"(\xaa\xbb\x18\x10 \x02\n" +
-	"\fwebhook.read\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/webhooks\x12\x8f\x01\n" +
-	"\rModifyWebhook\x12\x1f.signet.v1.ModifyWebhookRequest\x1a .signet.v1.ModifyWebhookResponse\";\xaa\xbb\x18\x13 \x020\x01\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02\x1e:\x01*2\x19/v1/webhooks/{webhook_id}\x12\xa7\x01\n" +
-	"\x11DeactivateWebhook\x12#.signet.v1.DeactivateWebhookRequest\x1a$.signet.v1.DeactivateWebhookResponse\"G\xaa\xbb\x18\x13 \x020\x01\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/webhooks/{webhook_id}/_deactivate\x12\xa7\x01\n" +
-	"\x11ReactivateWebhook\x12#.signet.v1.ReactivateWebhookRequest\x1a$.signet.v1.ReactivateWebhookResponse\"G\xaa\xbb\x18\x13 \x020\x01\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/webhooks/{webhook_id}/_reactivate\x12\x8c\x01\n" +
-	"\rRemoveWebhook\x12\x1f.signet.v1.RemoveWebhookRequest\x1a .signet.v1.RemoveWebhookResponse\"8\xaa\xbb\x18\x13 \x020\x01\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02\x1b*\x19/v1/webhooks/{webhook_id}\x12\xa8\x01\n" +
-	"\x13RotateWebhookSecret\x12%.signet.v1.RotateWebhookSecretRequest\x1a&.signet.v1.RotateWebhookSecretResponse\"B\xaa\xbb\x18\x13 \x020\x01\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02%:\x01*\" /v1/webhooks/{webhook_id}/secret\x12\x8d\x01\n" +
-	"\vTestWebhook\x12\x1d.signet.v1.TestWebhookRequest\x1a\x1e.signet.v1.TestWebhookResponse\"?\xaa\xbb\x18\x11 \x02\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/webhooks/{webhook_id}/_test\x12\xa4\x01\n" +
-	"\x13ListWebhookFailures\x12%.signet.v1.ListWebhookFailuresRequest\x1a&.signet.v1.ListWebhookFailuresResponse\">\xaa\xbb\x18\x10 \x02\n" +
-	"\fwebhook.read\x82\xd3\xe4\x93\x02$\x12\"/v1/webhooks/{webhook_id}/failures\x12\xad\x01\n" +
-	"\x15ListWebhookHeldEvents\x12'.signet.v1.ListWebhookHeldEventsRequest\x1a(.signet.v1.ListWebhookHeldEventsResponse\"A\xaa\xbb\x18\x10 \x02\n" +
-	"\fwebhook.read\x82\xd3\xe4\x93\x02'\x12%/v1/webhooks/{webhook_id}/held_events\x12\xa9\x01\n" +
-	"\x13ReplayWebhookEvents\x12%.signet.v1.ReplayWebhookEventsRequest\x1a&.signet.v1.ReplayWebhookEventsResponse\"C\xaa\xbb\x18\x13 \x020\x01\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/webhooks/{webhook_id}/_replay\x12\x9e\x01\n" +
-	"\x10SkipWebhookEvent\x12\".signet.v1.SkipWebhookEventRequest\x1a#.signet.v1.SkipWebhookEventResponse\"A\xaa\xbb\x18\x13 \x020\x01\n" +
-	"\rwebhook.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/webhooks/{webhook_id}/_skip\x12\xac\x01\n" +
-	"\x15ListWebhookDeliveries\x12'.signet.v1.ListWebhookDeliveriesRequest\x1a(.signet.v1.ListWebhookDeliveriesResponse\"@\xaa\xbb\x18\x10 \x02\n" +
+	"GetWebhook\x12\x1c.signet.v1.GetWebhookRequest\x1a\x1d.signet.v1.GetWebhookResponse\"B\xaa\xbb\x18\x1d \x02b\vsignet.read\n" +
+	"\fwebhook.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/webhooks/{webhook_id}\x12\x86\x01\n" +
+	"\fListWebhooks\x12\x1e.signet.v1.ListWebhooksRequest\x1a\x1f.signet.v1.ListWebhooksResponse\"5\xaa\xbb\x18\x1d \x02b\vsignet.read\n" +
+	"\fwebhook.read\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/webhooks\x12\xa0\x01\n" +
+	"\rModifyWebhook\x12\x1f.signet.v1.ModifyWebhookRequest\x1a .signet.v1.ModifyWebhookResponse\"L\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02\x1e:\x01*2\x19/v1/webhooks/{webhook_id}\x12\xb8\x01\n" +
+	"\x11DeactivateWebhook\x12#.signet.v1.DeactivateWebhookRequest\x1a$.signet.v1.DeactivateWebhookResponse\"X\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/webhooks/{webhook_id}/_deactivate\x12\xb8\x01\n" +
+	"\x11ReactivateWebhook\x12#.signet.v1.ReactivateWebhookRequest\x1a$.signet.v1.ReactivateWebhookResponse\"X\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/webhooks/{webhook_id}/_reactivate\x12\x9d\x01\n" +
+	"\rRemoveWebhook\x12\x1f.signet.v1.RemoveWebhookRequest\x1a .signet.v1.RemoveWebhookResponse\"I\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02\x1b*\x19/v1/webhooks/{webhook_id}\x12\xb9\x01\n" +
+	"\x13RotateWebhookSecret\x12%.signet.v1.RotateWebhookSecretRequest\x1a&.signet.v1.RotateWebhookSecretResponse\"S\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02%:\x01*\" /v1/webhooks/{webhook_id}/secret\x12\x9e\x01\n" +
+	"\vTestWebhook\x12\x1d.signet.v1.TestWebhookRequest\x1a\x1e.signet.v1.TestWebhookResponse\"P\xaa\xbb\x18\" \x02b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/webhooks/{webhook_id}/_test\x12\xb1\x01\n" +
+	"\x13ListWebhookFailures\x12%.signet.v1.ListWebhookFailuresRequest\x1a&.signet.v1.ListWebhookFailuresResponse\"K\xaa\xbb\x18\x1d \x02b\vsignet.read\n" +
+	"\fwebhook.read\x82\xd3\xe4\x93\x02$\x12\"/v1/webhooks/{webhook_id}/failures\x12\xba\x01\n" +
+	"\x15ListWebhookHeldEvents\x12'.signet.v1.ListWebhookHeldEventsRequest\x1a(.signet.v1.ListWebhookHeldEventsResponse\"N\xaa\xbb\x18\x1d \x02b\vsignet.read\n" +
+	"\fwebhook.read\x82\xd3\xe4\x93\x02'\x12%/v1/webhooks/{webhook_id}/held_events\x12\xba\x01\n" +
+	"\x13ReplayWebhookEvents\x12%.signet.v1.ReplayWebhookEventsRequest\x1a&.signet.v1.ReplayWebhookEventsResponse\"T\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/webhooks/{webhook_id}/_replay\x12\xaf\x01\n" +
+	"\x10SkipWebhookEvent\x12\".signet.v1.SkipWebhookEventRequest\x1a#.signet.v1.SkipWebhookEventResponse\"R\xaa\xbb\x18$ \x020\x01b\x0fsignet.webhooks\n" +
+	"\rwebhook.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/webhooks/{webhook_id}/_skip\x12\xb9\x01\n" +
+	"\x15ListWebhookDeliveries\x12'.signet.v1.ListWebhookDeliveriesRequest\x1a(.signet.v1.ListWebhookDeliveriesResponse\"M\xaa\xbb\x18\x1d \x02b\vsignet.read\n" +
 	"\fwebhook.read\x82\xd3\xe4\x93\x02&\x12$/v1/webhooks/{webhook_id}/deliveriesB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (

@@ -148,7 +148,8 @@ type ApplicationServiceClient interface {
 	// Sets which scopes of this API the application may ask for on behalf of the
 	// people who sign in to it; none: it may not use the API. Whoever may change the
 	// application then acts with what these people may do, so only an owner of the
-	// installation may allow it. Another set of scopes ends all tokens of the
+	// installation may allow it. An application that acts for an owner adds no scope
+	// that it was not given itself. Another set of scopes ends all tokens of the
 	// application.
 	SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error)
 	// List the applications for all organizations
@@ -518,7 +519,8 @@ type ApplicationServiceHandler interface {
 	// Sets which scopes of this API the application may ask for on behalf of the
 	// people who sign in to it; none: it may not use the API. Whoever may change the
 	// application then acts with what these people may do, so only an owner of the
-	// installation may allow it. Another set of scopes ends all tokens of the
+	// installation may allow it. An application that acts for an owner adds no scope
+	// that it was not given itself. Another set of scopes ends all tokens of the
 	// application.
 	SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error)
 	// List the applications for all organizations
