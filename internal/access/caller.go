@@ -66,7 +66,7 @@ type holdings struct {
 // hold tells whether all that a permission allows can be done.
 func (h holdings) hold(p Permission, scope string) bool {
 	if h.bound {
-		if needs, any := h.needs[p]; !any || needs.Without(h.scopes) != 0 {
+		if needs, known := h.needs[p]; !known || needs.Without(h.scopes) != 0 {
 			return false
 		}
 	}

@@ -16,7 +16,7 @@ type NewHuman struct {
 	Email         string
 	EmailVerified bool
 	VerifiedBy    Verifier // on whose word; empty: an administrator's of the organization
-	Phone         string // empty: none
+	Phone         string   // empty: none
 	PhoneVerified bool
 }
 
