@@ -117,16 +117,22 @@ func (f *frames) next() (http2.Frame, error) {
 // settle waits until the server has seen all that was written: it answers a ping behind that.
 func (f *frames) settle(t *testing.T) {
 	t.Helper()
-	if err := f.WritePing(false, [8]byte{1}); err != nil {
+	if err := f.seen(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+func (f *frames) seen() error {
+	if err := f.WritePing(false, [8]byte{1}); err != nil {
+		return err
 	}
 	for {
 		frame, err := f.next()
 		if err != nil {
-			t.Fatal(err)
+			return err
 		}
 		if ping, ok := frame.(*http2.PingFrame); ok && ping.IsAck() {
-			return
+			return nil
 		}
 	}
 }
