@@ -14,29 +14,31 @@ if [[ $# -eq 0 ]]; then
   exit 2
 fi
 
+# The packages of those that are not there.
 missing() {
-  local path packages=()
-  for path in nginx haproxy caddy apache2; do
-    PATH=$PATH:/usr/sbin command -v "$path" >/dev/null || packages+=("$path")
+  local program package
+  for program in nginx:nginx-light haproxy:haproxy caddy:caddy apache2:apache2-bin; do
+    package=${program#*:}
+    PATH=$PATH:/usr/sbin command -v "${program%:*}" >/dev/null || printf '%s ' "$package"
   done
-  echo "${packages[*]/%nginx/nginx-light}"
 }
+
+# Packages start their services, unless a policy says otherwise.
+install() (
+  policy=/usr/sbin/policy-rc.d
+  if [[ ! -e $policy ]]; then
+    trap 'rm -f "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod +x "$policy"
+  fi
+  export DEBIAN_FRONTEND=noninteractive
+  # shellcheck disable=SC2046
+  apt-get update -qq && apt-get install -y -qq --no-install-recommends $(missing)
+)
 
 if [[ -n $(missing) && $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
   echo "with-proxies: installing $(missing)" >&2
-  export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
-  # A package that starts its service is told not to, where the machine does not say so itself.
-  policy=/usr/sbin/policy-rc.d
-  if [[ ! -e $policy ]]; then
-    printf '#!/bin/sh\nexit 101\n' >"$policy"
-    chmod +x "$policy"
-    trap 'rm -f "$policy"' EXIT
-  fi
-  # shellcheck disable=SC2046
-  { apt-get update -qq && apt-get install -y -qq --no-install-recommends $(missing); } >&2 ||
-    echo "with-proxies: the installation failed" >&2
-  [[ -z $(trap -p EXIT) ]] || rm -f "$policy"
-  trap - EXIT
+  install >&2 || echo "with-proxies: the installation failed" >&2
 fi
 if [[ -n $(missing) ]]; then
   cat >&2 <<MESSAGE

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/netip"
 	"sync"
 	"time"
@@ -39,19 +40,12 @@ type Budget struct {
 }
 
 func (b *Budget) take(network netip.Addr, n int64) error {
-	here, ofNetwork := b.Here, b.OfNetwork
-	if here == 0 {
-		here = budgetHere
-	}
-	if ofNetwork == 0 {
-		ofNetwork = budgetOfNetwork
-	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.of[network]+n > ofNetwork:
+	case b.of[network]+n > cmp.Or(b.OfNetwork, budgetOfNetwork):
 		return errTooMuchOfYours
-	case b.held+n > here:
+	case b.held+n > cmp.Or(b.Here, budgetHere):
 		return errTooMuchHere
 	}
 	if b.of == nil {

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"log/slog"
@@ -31,6 +32,8 @@ type Front struct {
 	Budget         Budget
 	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
 	Log            *slog.Logger   // nil: nothing is logged
+
+	restTime time.Duration // for tests; 0: maxRestTime
 }
 
 // ServeHTTP implements http.Handler.
@@ -152,7 +155,7 @@ func (b *body) finish(w http.ResponseWriter) {
 		scraps.Put(buf)
 	}()
 	// A writer that cannot do it belongs to a test, where nobody is slow.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(maxRestTime))
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(cmp.Or(b.front.restTime, maxRestTime)))
 	for left := maxRest; left > 0 && b.err == nil; {
 		n, _ := b.read(buf[:])
 		left -= n
