@@ -15,16 +15,16 @@ build: ## build the static binary bin/signet
 	CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' -o bin/signet ./cmd/signet
 
 .PHONY: test
-test: ## set up and pass every test: lint, drift, both engines, a browser, race detector
+test: ## set up and pass every test: lint, drift, both engines, a browser, proxies, race detector
 	scripts/test.sh
 
 .PHONY: race
 race: ## every test with the race detector, those of whole servers included; takes half an hour
-	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-postgres.sh go test -race -timeout 30m ./...
+	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh go test -race -timeout 30m ./...
 
 .PHONY: quick
 quick: ## the tests without race detector, lint and drift check
-	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-postgres.sh go test ./...
+	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh go test ./...
 
 .PHONY: lint
 lint: ## vet, staticcheck, gofmt

@@ -7,11 +7,11 @@ echo "== generated code is what the definition says"
 scripts/generate.sh --check
 echo "== lint"
 scripts/lint.sh
-echo "== tests, both engines, a browser, foreign clients; race detector on everything inside"
+echo "== tests, both engines, a browser, foreign clients, proxies; race detector on everything inside"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-suite() { SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-postgres.sh go test -timeout 12m -v "$@" >>"$log" 2>&1; }
+suite() { SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh go test -timeout 12m -v "$@" >>"$log" 2>&1; }
 # The race detector makes what drives whole servers, or walks long logs, several times as slow: make race has it there, too.
 mapfile -t inside < <(go list ./internal/... ./cmd/... ./bench/... | grep -v /internal/store/proof)
 suite -race "${inside[@]}" || status=$?

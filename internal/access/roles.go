@@ -149,6 +149,16 @@ func (m Memberships) Hold(p Permission, scope string) bool {
 	return false
 }
 
+// HoldAnywhere tells whether a permission is held in the installation or in any organization at all.
+func (m Memberships) HoldAnywhere(p Permission) bool {
+	for scope := range m {
+		if m.Hold(p, scope) {
+			return true
+		}
+	}
+	return false
+}
+
 // Cover tells whether they hold every permission that others hold, in every scope. Who changes another user's
 // credentials or state must, or a lesser administrator could become a greater one.
 func (m Memberships) Cover(others Memberships) bool { return others.heldBy(m.Hold) }

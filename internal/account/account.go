@@ -78,12 +78,17 @@ func (a *Account) serve(w http.ResponseWriter, r *http.Request, p page) {
 		a.fail(w, r, http.StatusMethodNotAllowed, pages.FromElsewhere)
 		return
 	}
-	if err := r.ParseForm(); err != nil || !pages.Readable(r.Form) {
+	v := &visit{Account: a, w: w, r: r}
+	err := r.ParseForm()
+	if _, full := errors.AsType[*errs.Error](err); full {
+		v.refuse(err) // there is no room for it, see web.Budget
+		return
+	}
+	if err != nil || !pages.Readable(r.Form) {
 		a.fail(w, r, http.StatusBadRequest, pages.FromElsewhere)
 		return
 	}
-	v := &visit{Account: a, w: w, r: r}
-	err := v.enter()
+	err = v.enter()
 	switch {
 	case err != nil:
 	case r.Method == http.MethodPost:

@@ -86,7 +86,12 @@ func (l *Login) page(serve func(http.ResponseWriter, *http.Request) error) http.
 			l.fail(w, r, http.StatusMethodNotAllowed, pages.BadRequest)
 			return
 		}
-		if err := r.ParseForm(); err != nil || !pages.Readable(r.Form) {
+		err := r.ParseForm()
+		if _, full := errors.AsType[*errs.Error](err); full {
+			l.refuse(w, r, err) // there is no room for it, see web.Budget
+			return
+		}
+		if err != nil || !pages.Readable(r.Form) {
 			l.fail(w, r, http.StatusBadRequest, pages.BadRequest)
 			return
 		}

@@ -51,7 +51,12 @@ func (p *Provider) form(w http.ResponseWriter, r *http.Request) (url.Values, boo
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 	case http.MethodPost:
-		if err := r.ParseForm(); err != nil || r.URL.RawQuery != "" {
+		err := r.ParseForm()
+		if _, full := errors.AsType[*errs.Error](err); full { // there is no room for it, see web.Budget
+			p.errorPage(w, r, err)
+			return nil, false
+		}
+		if err != nil || r.URL.RawQuery != "" {
 			p.errorPage(w, r, errForm)
 			return nil, false
 		}

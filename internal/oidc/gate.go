@@ -95,6 +95,10 @@ func check(r *http.Request) (status int, err error) {
 		}
 	}
 	if err := r.ParseForm(); err != nil {
+		if e, full := errors.AsType[*errs.Error](err); full { // there is no room for it, see web.Budget
+			status, _, _ := oauth(e)
+			return status, e
+		}
 		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
 			return http.StatusRequestEntityTooLarge, errTooLarge
 		}

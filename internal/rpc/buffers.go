@@ -12,9 +12,13 @@ var buffers = bufferPool{sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 func (p *bufferPool) get() *bytes.Buffer { return p.pool.Get().(*bytes.Buffer) }
 
+// maxKept is the size of buffers that are kept. Most requests and answers need far less, and what is kept after a flood of large ones
+// is memory that nobody has asked for.
+const maxKept = 16 << 10
+
 // put takes a buffer back, wiped because requests hold passwords. Unusually large ones are not kept.
 func (p *bufferPool) put(b *bytes.Buffer) {
-	if b.Cap() > 64<<10 {
+	if b.Cap() > maxKept {
 		return
 	}
 	b.Reset()

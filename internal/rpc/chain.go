@@ -55,7 +55,7 @@ func link(last run, steps ...step) run {
 
 // chain is what every operation runs behind.
 func (h *Handler) chain() run {
-	return link(operate, guard, limit, h.authenticate, h.validate, h.authorize)
+	return link(operate, guard, limit, h.authenticate, spare, h.validate, h.authorize)
 }
 
 // guard turns a panic into an internal error that remembers where it happened.
@@ -138,6 +138,21 @@ func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error)
 	own := *caller // whoever hands callers out may keep them
 	own.RequestID, own.Needs = c.info.RequestID, h.needs
 	return &own, nil
+}
+
+// spare refuses those who could not do it anywhere, where a request may be so large that reading it is worth sparing. That is the one
+// exception from the order of answers: they do not learn what is wrong with the request.
+func spare(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if c.op.maxBody <= maxBody || c.info.Caller == nil {
+		return next(ctx, c, req)
+	}
+	if err := c.unrestricted(c.info.Caller); err != nil {
+		return nil, err
+	}
+	if p := access.Permission(c.op.rule.GetPermission()); p != "" && !c.info.Caller.Memberships.HoldAnywhere(p) {
+		return nil, access.ErrDenied
+	}
+	return next(ctx, c, req)
 }
 
 // validate decodes the request and collects everything that is wrong with it and its headers.

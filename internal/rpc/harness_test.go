@@ -33,6 +33,7 @@ import (
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // fake implements all services. It remembers the last call, and answers err if that is set.
@@ -139,6 +140,7 @@ var callers = map[string]*access.Caller{
 	"owner":      {UserID: "usr_1", OrgID: "org_own", Memberships: access.Memberships{"org_own": {access.OrgOwner}}},
 	"nobody":     {UserID: "usr_2", OrgID: "org_own"},
 	"admin":      {UserID: "usr_3", OrgID: "org_own", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}},
+	"elsewhere":  {UserID: "usr_5", OrgID: "org_own", Memberships: access.Memberships{"org_else": {access.OrgUserManager}}},
 	"restricted": {UserID: "usr_4", OrgID: "org_own", MustChangePassword: true, Memberships: access.Memberships{"org_own": {access.OrgOwner}}},
 }
 
@@ -156,6 +158,7 @@ func lookup(_ context.Context, token string) (*access.Caller, error) {
 type lab struct {
 	fake    *fake
 	handler *Handler
+	front   *web.Front // as everywhere outside of tests
 	url     string
 	logged  *bytes.Buffer
 	logLock sync.Mutex
@@ -185,7 +188,8 @@ func newLab(t testing.TB, change ...func(*Config)) *lab {
 	if l.handler, err = New(config); err != nil {
 		t.Fatal(err)
 	}
-	l.url = serve(t, l.handler)
+	l.front = &web.Front{Next: l.handler}
+	l.url = serve(t, l.front)
 	l.h1 = &http.Client{Transport: &http.Transport{}}
 	two := &http.Transport{Protocols: new(http.Protocols)}
 	two.Protocols.SetUnencryptedHTTP2(true)

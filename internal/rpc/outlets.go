@@ -96,6 +96,7 @@ func (s *grpcStream) open(h http.Header) {
 	h["Grpc-Accept-Encoding"] = []string{"gzip"}
 	if s.x.protocol == "grpc" {
 		h["Trailer"] = []string{"Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"}
+		h["Content-Length"] = nil // see endGRPC
 	}
 }
 

@@ -239,8 +239,9 @@ func (x *exchange) readBody(ctx context.Context, buf *bytes.Buffer) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	// Most bodies fit into this. The buffer of a larger one grows with what arrives, not with what was promised.
 	if n := x.r.ContentLength; n > 0 {
-		buf.Grow(int(n) + bytes.MinRead)
+		buf.Grow(int(min(n, 2<<10)) + bytes.MinRead)
 	}
 	defer x.interruptible(ctx)()
 	_, err := buf.ReadFrom(http.MaxBytesReader(x.w, x.r.Body, x.op.maxBody))

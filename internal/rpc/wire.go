@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // A frame of gRPC is one byte of flags, the length of the message in four bytes, and the message.
@@ -82,14 +84,31 @@ func readCompressed(r io.Reader, buf *bytes.Buffer, size, limit int64) error {
 	if err != nil {
 		return malformed("the message is not compressed with gzip")
 	}
-	n, err := buf.ReadFrom(io.LimitReader(unpacked, limit+1))
+	n, err := buf.ReadFrom(io.LimitReader(inflated{unpacked, r}, limit+1))
+	_, refused := errors.AsType[*errs.Error](err)
 	switch {
+	case refused:
+		return err
 	case n > limit:
 		return errBodyTooLarge(limit)
 	case err != nil:
 		return malformed("the compressed message is damaged")
 	}
 	return nil
+}
+
+// inflated reads what the body of a request unpacks to, as far as there is room for it.
+type inflated struct {
+	io.Reader
+	body io.Reader
+}
+
+func (i inflated) Read(p []byte) (int, error) {
+	n, err := i.Reader.Read(p)
+	if full := web.Unpacked(i.body, n); full != nil {
+		return 0, full
+	}
+	return n, err
 }
 
 // appendMessage writes a message as one frame.

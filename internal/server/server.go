@@ -185,7 +185,7 @@ func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secr
 	if err != nil {
 		return err
 	}
-	s.handler = site
+	s.handler = &web.Front{Next: site, TrustedProxies: s.config.proxies, Log: s.log}
 	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.keys,
 		KeySets: outbound.NewKeySets(s.outbound, time.Now), Issuer: s.config.ExternalURL}
 	shown, err := pages.New(pages.Config{ExternalURL: s.config.external, Log: s.log})
@@ -374,7 +374,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	if s.metricsListener != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{}))
-		side := NewHTTPServer(mux, s.log)
+		side := NewHTTPServer(&web.Front{Next: mux, Log: s.log}, s.log)
 		servers = append(servers, side)
 		go func() { failed <- side.Serve(s.metricsListener) }()
 	}
@@ -405,7 +405,7 @@ func NewHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 		Handler: handler, ReadHeaderTimeout: readHeaderTimeout, ReadTimeout: readTimeout, WriteTimeout: writeTimeout,
 		IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
 		Protocols: &http.Protocols{}, HTTP2: &http.HTTP2Config{MaxConcurrentStreams: maxStreams},
-		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12},
+		TLSConfig: &tls.Config{MinVersion: tls.VersionTLS12}, ConnContext: web.ConnContext,
 	}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/policy"
@@ -132,14 +133,13 @@ func (s *Sessions) throttle(rules policy.Settings, account []string, userID stri
 		accountLimits: limits{rules.AccountAttempts, rules.AccountWait()}}
 }
 
-// Network of an address, by which what strangers do is counted: hosts on IPv6 have a whole /64 to themselves.
+// Network of an address, by which what strangers do is counted, as text.
 func Network(a netip.Addr) string {
-	a = a.Unmap()
-	if a.Is6() {
-		p, _ := a.Prefix(64)
-		return p.String()
+	network := call.Network(a)
+	if network.Is6() {
+		return netip.PrefixFrom(network, 64).String()
 	}
-	return a.String()
+	return network.String()
 }
 
 func (t *throttle) rows() []event.RowKey { return []event.RowKey{t.pair, t.account} }

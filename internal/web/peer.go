@@ -35,15 +35,12 @@ func Peer(r *http.Request, trusted []netip.Prefix) netip.Addr {
 
 // parseAddr reads an address with or without a port.
 func parseAddr(s string) (netip.Addr, bool) {
-	addr, err := netip.ParseAddr(s)
-	if err != nil {
+	if strings.HasPrefix(s, "[") || strings.Count(s, ":") == 1 {
 		withPort, err := netip.ParseAddrPort(s)
-		if err != nil {
-			return netip.Addr{}, false
-		}
-		addr = withPort.Addr()
+		return withPort.Addr().Unmap().WithZone(""), err == nil
 	}
-	return addr.Unmap().WithZone(""), true
+	addr, err := netip.ParseAddr(s)
+	return addr.Unmap().WithZone(""), err == nil
 }
 
 // RequestIDHeader is the header that carries a request's id, as net/http stores it.

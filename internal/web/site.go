@@ -154,9 +154,19 @@ func (s *Site) serve(w http.ResponseWriter, r *http.Request, path string, handle
 	defer cancel()
 	ctx = call.With(context.WithValue(ctx, exchangeKey{}, x), &x.info)
 	r = r.WithContext(ctx)
-	r.Body = http.MaxBytesReader(x, r.Body, maxBody)
+	if r.Body != nil && r.ContentLength > maxBody {
+		r.Body = tooLarge{} // nothing of it is read, and nobody is asked to send it
+	} else {
+		r.Body = http.MaxBytesReader(x, r.Body, maxBody)
+	}
 	handler.ServeHTTP(x, r)
 }
+
+// tooLarge is a body that is refused by its length alone.
+type tooLarge struct{}
+
+func (tooLarge) Read([]byte) (int, error) { return 0, &http.MaxBytesError{Limit: maxBody} }
+func (tooLarge) Close() error             { return nil }
 
 // panicked is a recovered panic. Only the log sees it.
 type panicked struct {

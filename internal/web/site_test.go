@@ -181,3 +181,19 @@ func TestABrowserKeepsItsSecret(t *testing.T) {
 		t.Error("an unknown browser is known")
 	}
 }
+
+func TestABodyIsRefusedByItsLengthAlone(t *testing.T) {
+	body := &endless{}
+	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		if tooLarge, is := errors.AsType[*http.MaxBytesError](err); !is || tooLarge.Limit != maxBody {
+			t.Errorf("got %v", err)
+		}
+	})
+	r := httptest.NewRequest(http.MethodPost, "/here", body)
+	r.ContentLength = maxBody + 1
+	l.ServeHTTP(httptest.NewRecorder(), r)
+	if body.read > 0 {
+		t.Errorf("%d bytes were read", body.read)
+	}
+}

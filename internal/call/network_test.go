@@ -1,0 +1,29 @@
+package call_test
+
+import (
+	"net/netip"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/call"
+)
+
+func TestAddressesOfOneNetwork(t *testing.T) {
+	for _, tt := range []struct {
+		a, b string
+		same bool
+	}{
+		{"192.0.2.1", "192.0.2.1", true},
+		{"192.0.2.1", "192.0.2.2", false},
+		{"::ffff:192.0.2.1", "192.0.2.1", true},
+		{"2001:db8:0:1::1", "2001:db8:0:1:ffff::2", true},
+		{"2001:db8:0:1::1", "2001:db8:0:2::1", false},
+		{"fe80::1%eth0", "fe80::2%eth1", true},
+	} {
+		if same := call.Network(netip.MustParseAddr(tt.a)) == call.Network(netip.MustParseAddr(tt.b)); same != tt.same {
+			t.Errorf("%s and %s: %t", tt.a, tt.b, same)
+		}
+	}
+	if call.Network(netip.Addr{}) != (netip.Addr{}) {
+		t.Error("no address has a network")
+	}
+}

@@ -1,0 +1,103 @@
+package web
+
+import (
+	"cmp"
+	"net/netip"
+	"sync"
+	"time"
+
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+// TooMuchAtOnce is the reason to refuse a body for which there is no room.
+const TooMuchAtOnce errs.Reason = "TOO_MUCH_AT_ONCE"
+
+var (
+	errTooMuchHere = &errs.Error{Kind: errs.Unavailable, Reason: TooMuchAtOnce, RetryAfter: time.Second,
+		Message: "the server holds as many bytes of requests as it has room for: try again in a moment"}
+	errTooMuchOfYours = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooMuchAtOnce, RetryAfter: time.Second,
+		Message: "too many bytes of requests from your network are on their way at the same time: wait for some of the answers, then try again"}
+)
+
+// What bodies may take up. A body costs up to three times its bytes (a buffer that doubles, and what the collector has not taken
+// away yet), so that a full budget is some 200 MiB. Half of it for one network lets eight of the largest requests, or eight thousand
+// of the smallest, come from there at once.
+const (
+	budgetHere      = 64 << 20
+	budgetOfNetwork = budgetHere / 2
+	leastBody       = 4 << 10 // what a body costs before anything of it has come: a buffer, a stream, a goroutine
+)
+
+// Budget bounds the bytes of requests that are in memory at the same time: on this server, and of one network. Nothing is taken for
+// what is only promised, beyond what waiting for it costs. The zero value has our limits.
+type Budget struct {
+	Here, OfNetwork int64 // 0: our limits
+
+	mu   sync.Mutex
+	held int64
+	of   map[netip.Addr]int64
+}
+
+func (b *Budget) take(network netip.Addr, n int64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.of[network]+n > cmp.Or(b.OfNetwork, budgetOfNetwork):
+		return errTooMuchOfYours
+	case b.held+n > cmp.Or(b.Here, budgetHere):
+		return errTooMuchHere
+	}
+	if b.of == nil {
+		b.of = map[netip.Addr]int64{}
+	}
+	b.held += n
+	b.of[network] += n
+	return nil
+}
+
+func (b *Budget) giveBack(network netip.Addr, n int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.held -= n
+	if b.of[network] -= n; b.of[network] == 0 {
+		delete(b.of, network)
+	}
+}
+
+// share is what one request has taken.
+type share struct {
+	budget  *Budget
+	network netip.Addr
+	arrived int64
+	taken   int64
+}
+
+// add takes for bytes that have come.
+func (s *share) add(n int) error {
+	if s.arrived += int64(n); s.arrived <= s.taken {
+		return nil
+	}
+	more := (s.arrived - s.taken + leastBody - 1) / leastBody * leastBody
+	if err := s.budget.take(s.network, more); err != nil {
+		return err
+	}
+	s.taken += more
+	return nil
+}
+
+// begin takes what a body costs that has yet to come.
+func (s *share) begin(peer netip.Addr) error {
+	s.network = call.Network(peer)
+	if err := s.budget.take(s.network, leastBody); err != nil {
+		return err
+	}
+	s.taken = leastBody
+	return nil
+}
+
+func (s *share) end() {
+	if s.taken > 0 {
+		s.budget.giveBack(s.network, s.taken)
+	}
+}

@@ -1,0 +1,166 @@
+package web
+
+import (
+	"cmp"
+	"errors"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"reflect"
+	"sync"
+	"time"
+)
+
+// How much of a body is read that nobody wants, before its answer goes out. Whoever sends more, or slower, is answered all the same, but may
+// find the connection (the stream, in HTTP/2) closed before the answer is read.
+const (
+	maxRest     = 1 << 20 // what HTTP/2 has on its way at most without waiting for us
+	maxRestTime = 3 * time.Second
+)
+
+// Front is what every request comes through first, whatever it is for. It bounds what bodies take up in memory (see Budget), and sees to
+// it that answers arrive:
+//
+// Who answers without having read the body (no credential, an unknown path, a body that is too large) makes net/http reset the stream in
+// HTTP/2 behind the answer. Proxies and clients that are still sending take that for a failure, and the answer is lost. So the rest of the
+// body is read first, up to a limit.
+//
+// Connections on which far more requests are given up than answered are closed, see connection.
+type Front struct {
+	Next           http.Handler
+	Budget         Budget
+	TrustedProxies []netip.Prefix // whose X-Forwarded-For is believed
+	Log            *slog.Logger   // nil: nothing is logged
+
+	restTime time.Duration // for tests; 0: maxRestTime
+}
+
+// ServeHTTP implements http.Handler.
+func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c := connectionOf(r)
+	if c != nil && c.isCut() {
+		w.Header().Set("Connection", "close") // in HTTP/2: go away
+		http.Error(w, "Too many requests were given up on this connection: use another one, and wait for answers.", http.StatusTooManyRequests)
+		return
+	}
+	f.serve(w, r)
+	if c == nil {
+		return
+	}
+	if r.Context().Err() == nil {
+		c.answered.Add(1)
+	} else if c.givenUp(time.Now()) && f.Log != nil {
+		f.Log.Warn("a connection is closed: too many requests were given up on it", "peer", r.RemoteAddr)
+	}
+}
+
+func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
+	// HTTP/2 has a body of an unknown length, or one with a length that was sent, or none.
+	if r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0 && r.Header["Content-Length"] == nil {
+		f.Next.ServeHTTP(w, r)
+		return
+	}
+	b := bodies.Get().(*body)
+	*b = body{front: f, r: r, from: r.Body, share: share{budget: &f.Budget}}
+	r.Body = b
+	defer func() {
+		b.share.end()
+		r.Body = b.from
+		*b = body{}
+		bodies.Put(b)
+	}()
+	f.Next.ServeHTTP(w, r)
+	if b.err == nil && r.Context().Err() == nil && !b.awaitsInvitation() {
+		b.finish(w)
+	}
+}
+
+// body is that of one request. It must not be used when the request has been answered.
+type body struct {
+	front *Front
+	r     *http.Request
+	from  io.ReadCloser
+	share share
+	begun bool
+	err   error // how it ended
+	full  error // why no more of it is taken
+}
+
+var bodies = sync.Pool{New: func() any { return new(body) }}
+
+// Read implements io.Reader.
+func (b *body) Read(p []byte) (int, error) {
+	switch {
+	case b.err != nil:
+		return 0, b.err
+	case b.full != nil:
+		return 0, b.full
+	case b.from == nil:
+		return 0, http.ErrBodyReadAfterClose
+	case !b.begun:
+		if b.full = b.share.begin(Peer(b.r, b.front.TrustedProxies)); b.full != nil {
+			return 0, b.full // who waits to be invited is not
+		}
+	}
+	n, err := b.read(p)
+	if b.full = b.share.add(n); b.full != nil {
+		return 0, b.full
+	}
+	return n, err
+}
+
+func (b *body) read(p []byte) (n int, err error) {
+	b.begun = true
+	n, err = b.from.Read(p)
+	b.err = err
+	return n, err
+}
+
+// Close implements io.Closer. What is left of the body may still be read by finish.
+func (b *body) Close() error { return nil }
+
+// Unpacked takes room for what the body of a request has become when it was unpacked, beside what has come.
+func Unpacked(requestBody io.Reader, n int) error {
+	if b, ok := requestBody.(*body); ok {
+		return b.share.add(n)
+	}
+	return nil
+}
+
+// awaitsInvitation tells whether the client sends nothing before it is told to go on (100-continue), which it was not: reading would tell it.
+func (b *body) awaitsInvitation() bool {
+	if b.begun {
+		return false
+	}
+	if b.r.ProtoMajor == 1 {
+		return b.r.Header["Expect"] != nil
+	}
+	// For HTTP/2, net/http takes the header away and keeps to itself that it was there.
+	v := reflect.ValueOf(b.from)
+	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
+		return false
+	}
+	awaits := v.Elem().FieldByName("needsContinue")
+	return awaits.Kind() == reflect.Bool && awaits.Bool()
+}
+
+var scraps = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+
+// finish reads the rest of a body that nobody wants, within its limits.
+func (b *body) finish(w http.ResponseWriter) {
+	buf := scraps.Get().(*[16 << 10]byte)
+	defer func() {
+		clear(buf[:])
+		scraps.Put(buf)
+	}()
+	// A writer that cannot do it belongs to a test, where nobody is slow.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(cmp.Or(b.front.restTime, maxRestTime)))
+	for left := maxRest; left > 0 && b.err == nil; {
+		n, _ := b.read(buf[:])
+		left -= n
+	}
+	if !errors.Is(b.err, io.EOF) && b.r.ProtoMajor == 1 {
+		w.Header()["Connection"] = []string{"close"}
+	}
+}

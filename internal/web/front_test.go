@@ -1,0 +1,351 @@
+package web
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
+
+// serveFront runs a front with a server of HTTP/1.1 and cleartext HTTP/2, and gives a client for each.
+func serveFront(t *testing.T, f *Front) (url string, clients map[string]*http.Client) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	protocols := new(http.Protocols)
+	protocols.SetHTTP1(true)
+	protocols.SetUnencryptedHTTP2(true)
+	server := &http.Server{Handler: f, Protocols: protocols, ConnContext: ConnContext}
+	go server.Serve(listener)
+	t.Cleanup(func() { server.Close() })
+	two := new(http.Protocols)
+	two.SetUnencryptedHTTP2(true)
+	clients = map[string]*http.Client{
+		"HTTP/1.1": {Transport: &http.Transport{ExpectContinueTimeout: 20 * time.Second}, Timeout: 20 * time.Second},
+		"HTTP/2":   {Transport: &http.Transport{Protocols: two, ExpectContinueTimeout: 20 * time.Second}, Timeout: 20 * time.Second},
+	}
+	t.Cleanup(func() {
+		for _, c := range clients {
+			c.CloseIdleConnections()
+		}
+	})
+	return "http://" + listener.Addr().String(), clients
+}
+
+// refusing answers without a look at the body.
+var refusing = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusUnauthorized) })
+
+// arriving is a body of which a test sends parts.
+func arriving(from string, promised int64) (*http.Request, *io.PipeWriter) {
+	body, writer := io.Pipe()
+	r := httptest.NewRequest(http.MethodPost, "/", body)
+	r.ContentLength, r.RemoteAddr = promised, from+":1"
+	return r, writer
+}
+
+func TestTheBudgetIsTakenForWhatArrivesAndGivenBack(t *testing.T) {
+	read := make(chan error)
+	f := &Front{Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		for buf := make([]byte, 10<<10); ; {
+			_, err := r.Body.Read(buf)
+			read <- err
+			if err != nil {
+				return
+			}
+		}
+	})}
+	r, body := arriving("192.0.2.1", 1<<30)
+	done := make(chan struct{})
+	go func() {
+		f.ServeHTTP(httptest.NewRecorder(), r)
+		close(done)
+	}()
+	held := func() int64 {
+		f.Budget.mu.Lock()
+		defer f.Budget.mu.Unlock()
+		return f.Budget.held
+	}
+	for i, want := range []int64{12 << 10, 20 << 10, 32 << 10} { // of 10 KiB each, in steps of 4
+		if _, err := body.Write(make([]byte, 10<<10)); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-read; err != nil {
+			t.Fatal(err)
+		}
+		if got := held(); got != want {
+			t.Errorf("after part %d it holds %d bytes", i, got)
+		}
+	}
+	body.Close()
+	if err := <-read; err != io.EOF {
+		t.Fatal(err)
+	}
+	<-done
+	if f.Budget.held != 0 || len(f.Budget.of) != 0 {
+		t.Errorf("it still holds %d bytes of %v", f.Budget.held, f.Budget.of)
+	}
+}
+
+func TestBodiesWithoutRoomAreRefused(t *testing.T) {
+	type ask struct {
+		from string
+		size int
+		want error
+	}
+	for _, tt := range []struct {
+		name            string
+		here, ofNetwork int64
+		asks            []ask // each stays while the next come
+	}{
+		{"of one network", 1 << 20, 16 << 10, []ask{
+			{"192.0.2.1", 12 << 10, nil}, {"192.0.2.1", 5 << 10, errTooMuchOfYours}, {"192.0.2.1", 100, nil}, {"192.0.2.1", 1, errTooMuchOfYours},
+			{"192.0.2.2", 16 << 10, nil}, {"2001:db8::1", 16 << 10, nil}, {"2001:db8::2", 1, errTooMuchOfYours}}},
+		{"of the server", 16 << 10, 1 << 20, []ask{
+			{"192.0.2.1", 12 << 10, nil}, {"192.0.2.2", 100, nil}, {"192.0.2.3", 1, errTooMuchHere}}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			leave := make(chan struct{})
+			got := make(chan error)
+			f := &Front{Budget: Budget{Here: tt.here, OfNetwork: tt.ofNetwork}, Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				_, err := io.ReadAll(r.Body)
+				got <- err
+				if err == nil {
+					<-leave
+				}
+			})}
+			for i, a := range tt.asks {
+				r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", a.size)))
+				r.RemoteAddr = net.JoinHostPort(a.from, "1")
+				go f.ServeHTTP(httptest.NewRecorder(), r)
+				if err := <-got; !errors.Is(err, a.want) {
+					t.Errorf("ask %d: %v", i, err)
+				}
+			}
+			close(leave)
+		})
+	}
+	for _, err := range []*errs.Error{errTooMuchHere, errTooMuchOfYours} {
+		if err.RetryAfter == 0 {
+			t.Errorf("%v does not say when to come again", err)
+		}
+	}
+}
+
+func TestNothingOfABodyIsReadForWhichThereIsNoRoom(t *testing.T) {
+	f := &Front{Budget: Budget{Here: 1}, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadAll(r.Body); !errors.Is(err, errTooMuchHere) {
+			t.Errorf("got %v", err)
+		}
+		w.WriteHeader(http.StatusServiceUnavailable)
+	})}
+	url, clients := serveFront(t, f)
+	for name, client := range clients {
+		if invited, status := expecting(t, client, url); invited || status != http.StatusServiceUnavailable {
+			t.Errorf("%s: %d, invited: %t", name, status, invited)
+		}
+	}
+}
+
+// expecting sends a request that waits to be asked for its body.
+func expecting(t *testing.T, client *http.Client, url string) (invited bool, status int) {
+	t.Helper()
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got100Continue: func() { invited = true }})
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(strings.Repeat("x", 60<<10)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Expect", "100-continue")
+	resp, err := client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	return invited, resp.StatusCode
+}
+
+// TestARefusedBodyIsNotAskedFor also holds that net/http still has the name for it that awaitsInvitation looks for.
+func TestARefusedBodyIsNotAskedFor(t *testing.T) {
+	url, clients := serveFront(t, &Front{Next: refusing})
+	for name, client := range clients {
+		if invited, status := expecting(t, client, url); invited || status != http.StatusUnauthorized {
+			t.Errorf("%s: %d, invited: %t", name, status, invited)
+		}
+	}
+	url, clients = serveFront(t, &Front{Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = r.Body.Read(make([]byte, 1)) })})
+	for name, client := range clients {
+		if invited, status := expecting(t, client, url); !invited || status != http.StatusOK {
+			t.Errorf("%s, where it is wanted: %d, invited: %t", name, status, invited)
+		}
+	}
+}
+
+func TestAnEarlyAnswerKeepsTheConnection(t *testing.T) {
+	for _, size := range []int{1, 60 << 10, 900 << 10} {
+		url, clients := serveFront(t, &Front{Next: refusing})
+		for name, client := range clients {
+			for i := range 5 {
+				var reused bool
+				ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) { reused = c.Reused }})
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, strings.NewReader(strings.Repeat("x", size)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				resp, err := client.Do(r)
+				if err != nil {
+					t.Fatalf("%s, %d bytes: %v", name, size, err)
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				resp.Body.Close()
+				if resp.StatusCode != http.StatusUnauthorized || i > 0 && !reused {
+					t.Errorf("%s, %d bytes, request %d: %d, on the same connection: %t", name, size, i, resp.StatusCode, reused)
+				}
+			}
+		}
+	}
+}
+
+// endless is a body without an end.
+type endless struct{ read int }
+
+func (e *endless) Read(p []byte) (int, error) { e.read += len(p); return len(p), nil }
+
+func TestTheRestOfABodyIsReadUpToALimit(t *testing.T) {
+	body := &endless{}
+	w := httptest.NewRecorder()
+	(&Front{Next: refusing}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", body))
+	if body.read > maxRest+len(scraps.New().(*[16 << 10]byte)) {
+		t.Errorf("%d bytes were read", body.read)
+	}
+	if w.Header().Get("Connection") != "close" {
+		t.Error("the connection is not closed, though the rest of the body is on it")
+	}
+}
+
+func TestWhoSendsNothingMoreIsAnsweredAfterAMoment(t *testing.T) {
+	url, clients := serveFront(t, &Front{Next: refusing, restTime: 50 * time.Millisecond})
+	t.Run("HTTP/1.1", func(t *testing.T) {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\nhalf"); err != nil {
+			t.Fatal(err)
+		}
+		reader := bufio.NewReader(conn)
+		resp, err := http.ReadResponse(reader, nil)
+		if err != nil || resp.StatusCode != http.StatusUnauthorized || !resp.Close {
+			t.Fatalf("%+v, %v", resp, err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		if _, err := reader.ReadByte(); err != io.EOF {
+			t.Errorf("the connection stays open: %v", err)
+		}
+	})
+	t.Run("HTTP/2", func(t *testing.T) {
+		body, writer := io.Pipe()
+		defer writer.Close()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := clients["HTTP/2"].Do(r)
+		if err != nil || resp.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("%+v, %v", resp, err)
+		}
+		resp.Body.Close()
+	})
+}
+
+func TestTheFrontCostsNoAllocations(t *testing.T) {
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) })
+	reader := strings.NewReader("")
+	r := httptest.NewRequest(http.MethodPost, "/", reader)
+	r.ContentLength = 5
+	body, w := r.Body, httptest.NewRecorder()
+	cost := func(h http.Handler) float64 {
+		return testing.AllocsPerRun(1000, func() {
+			reader.Reset("hello")
+			r.Body = body
+			h.ServeHTTP(w, r)
+		})
+	}
+	if with, without := cost(&Front{Next: next}), cost(next); with > without {
+		t.Errorf("%v allocations instead of %v", with, without)
+	}
+}
+
+func BenchmarkFront(b *testing.B) {
+	next := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = r.Body.Read(make([]byte, 16))
+		_, _ = r.Body.Read(make([]byte, 16))
+	})
+	reader := strings.NewReader("")
+	r := httptest.NewRequest(http.MethodPost, "/", reader)
+	r.ContentLength = 5
+	body, w := r.Body, httptest.NewRecorder()
+	for name, h := range map[string]http.Handler{"with": &Front{Next: next}, "without": next} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				reader.Reset("hello")
+				r.Body = body
+				h.ServeHTTP(w, r)
+			}
+		})
+	}
+}
+
+func TestHowManyMayBeGivenUp(t *testing.T) {
+	start := time.Unix(1_000_000, 0)
+	for _, tt := range []struct {
+		name    string
+		rounds  int
+		answers int64         // before each that is given up
+		pause   time.Duration // before each of them
+		cut     bool
+	}{
+		{"as many as one may at once", givenUpAtOnce, 0, 0, false},
+		{"one more", givenUpAtOnce + 1, 0, 0, true},
+		{"many, one after the other", 50_000, 0, time.Second / givenUpPerSecond, false},
+		{"many, faster", 50_000, 0, time.Second / givenUpPerSecond / 2, true},
+		{"many among answers", 50_000, answersPerGiveUp, 0, false},
+		{"many among fewer answers", 50_000, 1, 0, true},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			here, there := net.Pipe()
+			defer there.Close()
+			c := ConnContext(context.Background(), here).Value(connectionKey{}).(*connection)
+			now, words := start, 0
+			for range tt.rounds {
+				now = now.Add(tt.pause)
+				c.answered.Add(tt.answers)
+				if c.givenUp(now) {
+					words++
+				}
+			}
+			if c.isCut() != tt.cut || tt.cut && words != 1 {
+				t.Errorf("cut: %t, said so %d times", c.isCut(), words)
+			}
+			if tt.cut {
+				if _, err := there.Read(make([]byte, 1)); err != io.EOF {
+					t.Errorf("it is not closed: %v", err)
+				}
+			}
+		})
+	}
+}

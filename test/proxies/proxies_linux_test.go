@@ -1,0 +1,269 @@
+package proxies
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+)
+
+func TestBehindProxies(t *testing.T) {
+	w := newWorld(t)
+	refusals := w.refusals(t)
+	for i, p := range all {
+		t.Run(p.name, func(t *testing.T) {
+			way := w.through(t, p)
+			t.Run("the five operations succeed over every protocol", func(t *testing.T) { w.succeed(t, way, fmt.Sprint(i)) })
+			t.Run("refusals arrive as they were sent", func(t *testing.T) { refusals.arrive(t, way) })
+			t.Run("gRPC's own library sees the same", func(t *testing.T) { w.library(t, way) })
+			t.Run("events arrive as they happen", func(t *testing.T) { w.follow(t, way, fmt.Sprint(i)) })
+		})
+	}
+}
+
+// request is one to be sent on several ways.
+type request struct {
+	name         string
+	method, path string
+	header       map[string]string
+	body         []byte
+}
+
+// send gives all of the answer that a client goes by: status, reason and details.
+func (r request) send(v *way) (string, error) {
+	req, err := http.NewRequest(r.method, v.url+r.path, bytes.NewReader(r.body))
+	if err != nil {
+		return "", err
+	}
+	req.Header.Set("X-Request-Id", "behind-a-proxy") // or answers would differ in it
+	for name, value := range r.header {
+		req.Header.Set(name, value)
+	}
+	resp, err := v.http.Do(req)
+	if err != nil {
+		return "", err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return "", err
+	}
+	answer := fmt.Sprintf("%d\n", resp.StatusCode)
+	for _, name := range []string{"Content-Type", "Www-Authenticate", "Retry-After", "Allow", "Location", "X-Request-Id", "Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"} {
+		value := resp.Header.Get(name)
+		if value == "" {
+			value = resp.Trailer.Get(name)
+		}
+		answer += name + ": " + value + "\n"
+	}
+	return answer + string(body), nil
+}
+
+// frame makes a message one of gRPC.
+func frame(message []byte) []byte {
+	return append(binary.BigEndian.AppendUint32([]byte{0}, uint32(len(message))), message...)
+}
+
+const grpcType, webType, jsonType, formType = "application/grpc", "application/grpc-web+proto", "application/json", "application/x-www-form-urlencoded"
+
+// header of a request by the protocol.
+func (w *world) header(contentType string, authorized bool) map[string]string {
+	h := map[string]string{"Content-Type": contentType}
+	if contentType == grpcType {
+		h["Te"] = "trailers"
+	}
+	if authorized {
+		h["Authorization"] = "Bearer " + w.token
+	}
+	return h
+}
+
+func (w *world) succeed(t *testing.T, v *way, unique string) {
+	person := w.change("POST", "/v1/users/human", map[string]any{"userName": "person-" + unique, "password": "a password", "email": map[string]any{"email": "person@example.com"},
+		"profile": map[string]any{"firstName": "A", "lastName": "Person"}})["userId"].(string)
+	provider := w.change("POST", "/v1/idps/jwt", map[string]any{"name": "Provider", "jwtEndpoint": "https://idp.example.com/jwt", "issuer": "https://idp.example.com",
+		"keysEndpoint": "https://idp.example.com/keys"})["idpId"].(string)
+	for _, contentType := range []string{jsonType, grpcType, webType} {
+		for _, op := range []struct {
+			procedure, method, path string
+			request                 proto.Message
+		}{
+			{"UserService/UpdateMyProfile", "PUT", "/v1/users/me/profile", &signetv1.UpdateMyProfileRequest{FirstName: "First", LastName: "Administrator", DisplayName: "First Administrator"}},
+			{"IdentityProviderService/UpdateJWTIdentityProvider", "PUT", "/v1/idps/" + provider + "/jwt_config", &signetv1.UpdateJWTIdentityProviderRequest{
+				IdpId: provider, JwtEndpoint: "https://idp.example.com/jwt", Issuer: "https://idp.example.com", KeysEndpoint: "https://idp.example.com/keys"}},
+			{"OrganizationService/SetupOrganization", "POST", "/v1/orgs/_setup", &signetv1.SetupOrganizationRequest{Org: &signetv1.SetupOrganizationRequest_Org{Name: "Behind"},
+				Human: &signetv1.SetupOrganizationRequest_Human{UserName: "owner", Password: "a password", Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "owner@example.com"},
+					Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "An", LastName: "Owner"}}}},
+			{"IdentityProviderService/UpdateIdentityProvider", "PUT", "/v1/idps/" + provider, &signetv1.UpdateIdentityProviderRequest{IdpId: provider, Name: "Provider"}},
+			{"UserService/SetUserPassword", "POST", "/v1/users/" + person + "/password", &signetv1.SetUserPasswordRequest{UserId: person, Password: "another password"}},
+		} {
+			r := request{op.procedure, op.method, op.path, w.header(contentType, true), nil}
+			var err error
+			if contentType == jsonType {
+				r.body, err = protojson.Marshal(op.request)
+			} else {
+				r.method, r.path = "POST", "/signet.v1."+op.procedure
+				r.body, err = proto.Marshal(op.request)
+				r.body = frame(r.body)
+			}
+			must(t, err)
+			answer, err := r.send(v)
+			if err != nil {
+				t.Errorf("%s as %s: %v", r.name, contentType, err)
+				continue
+			}
+			switch {
+			case !strings.HasPrefix(answer, "200\n"),
+				contentType == grpcType && !strings.Contains(answer, "\nGrpc-Status: 0\n"),
+				contentType == webType && !strings.Contains(answer, "grpc-status: 0\r\n"):
+				t.Errorf("%s as %s: %s", r.name, contentType, answer)
+			}
+		}
+	}
+}
+
+// refusals are requests that are refused, mostly before anybody has read them, and what they are answered without a proxy.
+type refusals struct {
+	requests []request
+	want     []string
+}
+
+const rounds = 20 // of each refusal on each way
+
+func (w *world) refusals(t *testing.T) *refusals {
+	t.Helper()
+	const password = "/signet.v1.UserService/SetUserPassword"
+	var all refusals
+	for _, size := range []int{0, 60 << 10} {
+		padding := strings.Repeat("x", size)
+		// In protobuf an unknown field is passed over, so that the message is as long as it may be and still wrong.
+		message := frame(append(binary.AppendUvarint([]byte{0xfa, 0x3f}, uint64(size)), padding...))
+		object := []byte(`{"password":"","x":"` + padding + `"}`)
+		form := []byte("grant_type=authorization_code&code=none&client_id=nobody&state=" + padding[:min(size, 60000)])
+		all.requests = append(all.requests, []request{
+			{"REST, no credential", "POST", "/v1/users/any/password", w.header(jsonType, false), object},
+			{"REST, invalid", "POST", "/v1/users/any/password", w.header(jsonType, true), object},
+			{"REST, unknown path", "POST", "/v1/nothing", w.header(jsonType, true), object},
+			{"REST, wrong method", "POST", "/v1/users/any", w.header(jsonType, true), object},
+			{"REST, another type", "POST", "/v1/users/any/password", w.header("text/plain", true), object},
+			{"gRPC, no credential", "POST", password, w.header(grpcType, false), message},
+			{"gRPC, invalid", "POST", password, w.header(grpcType, true), message},
+			{"gRPC, unknown method", "POST", "/signet.v1.UserService/Nothing", w.header(grpcType, true), message},
+			{"gRPC, a stream", "POST", "/signet.v1.EventService/StreamEvents", w.header(grpcType, false), message},
+			{"gRPC-Web, no credential", "POST", password, w.header(webType, false), message},
+			{"gRPC-Web, invalid", "POST", password, w.header(webType, true), message},
+			{"OAuth, unknown client", "POST", "/oauth/token", w.header(formType, false), form},
+			{"OAuth, wrong method", "PUT", "/oauth/token", w.header(formType, false), form},
+			{"OAuth, another type", "POST", "/oauth/token", w.header(jsonType, false), form},
+			{"a page from elsewhere", "POST", "/login", map[string]string{"Content-Type": formType, "Sec-Fetch-Site": "cross-site"}, form},
+			{"a page without a cookie", "POST", "/login", map[string]string{"Content-Type": formType, "Sec-Fetch-Site": "same-origin"}, form},
+		}...)
+	}
+	for _, r := range all.requests {
+		answer, err := r.send(w.direct)
+		if err != nil {
+			t.Fatalf("%s: %v", r.name, err)
+		}
+		all.want = append(all.want, answer)
+	}
+	return &all
+}
+
+func (all *refusals) arrive(t *testing.T, v *way) {
+	turns := make(chan int)
+	var running sync.WaitGroup
+	var mu sync.Mutex
+	wrong := map[string]int{}
+	for range 8 {
+		running.Go(func() {
+			for i := range turns {
+				r := all.requests[i]
+				answer, err := r.send(v)
+				if err == nil && answer == all.want[i] {
+					continue
+				}
+				mu.Lock()
+				name := fmt.Sprintf("%s, %d bytes", r.name, len(r.body))
+				if wrong[name]++; wrong[name] == 1 {
+					t.Errorf("%s: got %v\n%.600s\nwant\n%.600s", name, err, answer, all.want[i])
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	for range rounds {
+		for i := range all.requests {
+			turns <- i
+		}
+	}
+	close(turns)
+	running.Wait()
+	if len(wrong) > 0 {
+		t.Errorf("of %d each: %v", rounds, wrong)
+	}
+}
+
+// library calls with the client that most people have.
+func (w *world) library(t *testing.T, v *way) {
+	conn := v.grpc(t, w.roots)
+	authorized := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+w.token)
+	if err := conn.Invoke(authorized, "/signet.v1.UserService/GetMyUser", &signetv1.GetMyUserRequest{}, &signetv1.GetMyUserResponse{}); err != nil {
+		t.Error(err)
+	}
+	for range 50 {
+		err := conn.Invoke(authorized, "/signet.v1.UserService/SetUserPassword", &signetv1.SetUserPasswordRequest{UserId: "any"}, &signetv1.SetUserPasswordResponse{})
+		if s := status.Convert(err); s.Code() != codes.InvalidArgument || len(s.Details()) < 3 {
+			t.Fatalf("a wrong request: %v, %v", err, s.Details())
+		}
+		err = conn.Invoke(t.Context(), "/signet.v1.UserService/SetUserPassword", &signetv1.SetUserPasswordRequest{UserId: "any", Password: strings.Repeat("x", 60<<10)}, &signetv1.SetUserPasswordResponse{})
+		if s := status.Convert(err); s.Code() != codes.Unauthenticated || len(s.Details()) < 2 {
+			t.Fatalf("no credential: %v, %v", err, s.Details())
+		}
+	}
+}
+
+// follow opens streams, and waits for an event that happens afterwards.
+func (w *world) follow(t *testing.T, v *way, unique string) {
+	req, err := http.NewRequestWithContext(t.Context(), "GET", v.url+"/v1/events/_stream", nil)
+	must(t, err)
+	req.Header.Set("Authorization", "Bearer "+w.token)
+	resp, err := v.http.Do(req)
+	must(t, err)
+	defer resp.Body.Close()
+	lines := bufio.NewScanner(resp.Body)
+	lines.Buffer(nil, 1<<20)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "retry:") {
+		t.Fatalf("the stream begins with %q: %v", lines.Text(), lines.Err())
+	}
+	conn := v.grpc(t, w.roots)
+	stream, err := conn.NewStream(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+w.token), &grpc.StreamDesc{ServerStreams: true}, "/signet.v1.EventService/StreamEvents")
+	must(t, err)
+	must(t, stream.SendMsg(&signetv1.StreamEventsRequest{}))
+	must(t, stream.CloseSend())
+	message := &signetv1.StreamEventsResponse{}
+	must(t, stream.RecvMsg(message)) // a sign of life: it is open
+
+	added := w.change("POST", "/v1/users/service", map[string]any{"userName": "service-" + unique, "name": "Service"})["userId"].(string)
+	for !strings.Contains(lines.Text(), added) {
+		if !lines.Scan() {
+			t.Fatalf("the stream ends before the event: %v", lines.Err())
+		}
+	}
+	for !strings.Contains(fmt.Sprint(message), added) {
+		must(t, stream.RecvMsg(message))
+	}
+}
