@@ -146,7 +146,7 @@ func spare(ctx context.Context, c *Call, req proto.Message, next run) (proto.Mes
 	if c.op.maxBody <= maxBody || c.info.Caller == nil {
 		return next(ctx, c, req)
 	}
-	if err := c.unrestricted(c.info.Caller); err != nil {
+	if err := c.unrestricted(c.info.Caller, req); err != nil {
 		return nil, err
 	}
 	if p := access.Permission(c.op.rule.GetPermission()); p != "" && !c.info.Caller.Memberships.HoldAnywhere(p) {
