@@ -120,7 +120,11 @@ func New(config Config) (*Handler, error) {
 	if h.metrics, err = web.NewMetrics(h.config.Metrics); err != nil {
 		return nil, err
 	}
-	h.run, h.stream, h.check = h.chain(), h.streamChain(), h.rules.check
+	h.run, h.stream = h.chain(), h.streamChain()
+	h.check = func(part proto.Message) ([]errs.Violation, error) {
+		broken, _, err := h.rules.check(part)
+		return broken, err
+	}
 	h.streams.begin(h.config.Streams)
 	return h, nil
 }

@@ -58,7 +58,7 @@ func TestARangeIsSaidInFewWords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := rules{validator}.check(&signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{PasswordMinLength: 73, NetworkWaitSeconds: 59, SessionSeconds: 300}})
+	found, _, err := rules{validator}.check(&signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{PasswordMinLength: 73, NetworkWaitSeconds: 59, SessionSeconds: 300}})
 	want := []errs.Violation{{Field: "policy.passwordMinLength", Message: "must be from 0 to 72"}, {Field: "policy.networkWaitSeconds", Message: "must be from 60 to 3600"}}
 	if err != nil || !slices.Equal(found, want) {
 		t.Errorf("got %v, %v", found, err)
