@@ -41,8 +41,7 @@ type operation struct {
 	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	maxBody     int64                          // bytes of a request
-	lists       []protoreflect.FieldDescriptor // of messages, in the request
-	hasLists    bool                           // of anything, in the request or in a message in it
+	hasLists    bool                           // in the request, or in a message in it
 	deprecation string                         // value of the header, or empty
 	successor   string                         // value of the link header, or empty
 	method      reflect.Value
@@ -116,11 +115,6 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	op.rule = proto.GetExtension(md.Options(), signetv1.E_Rule).(*signetv1.Rule)
 	if err := op.checkRule(); err != nil {
 		return nil, err
-	}
-	for i := range md.Input().Fields().Len() {
-		if fd := md.Input().Fields().Get(i); fd.IsList() && fd.Message() != nil {
-			op.lists = append(op.lists, fd)
-		}
 	}
 	op.hasLists = hasLists(md.Input())
 	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)

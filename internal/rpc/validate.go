@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
@@ -19,15 +20,46 @@ import (
 // rules are the field rules in the proto files, compiled once.
 type rules struct{ validator protovalidate.Validator }
 
+// Rules are the field rules of services, compiled.
+type Rules struct{ rules }
+
+// Compile compiles the field rules of all services in a package, which takes longer than all else that a server does before it is ready. It needs
+// nothing but the definition, so it can be done beside that.
+func Compile(in protoreflect.FullName) (*Rules, error) {
+	var inputs []protoreflect.MessageDescriptor
+	protoregistry.GlobalFiles.RangeFilesByPackage(in, func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				inputs = append(inputs, withElements(methods.Get(j).Input())...)
+			}
+		}
+		return true
+	})
+	compiled, err := compile(inputs)
+	return &Rules{compiled}, err
+}
+
+// withElements are a request and what is in its lists: an operation may look at those itself, see call.Info.Check.
+func withElements(input protoreflect.MessageDescriptor) []protoreflect.MessageDescriptor {
+	all := []protoreflect.MessageDescriptor{input}
+	for i := range input.Fields().Len() {
+		if fd := input.Fields().Get(i); fd.IsList() && fd.Message() != nil {
+			all = append(all, fd.Message())
+		}
+	}
+	return all
+}
+
 func newRules(ops map[string]*operation) (rules, error) {
 	var inputs []protoreflect.MessageDescriptor
 	for _, op := range ops {
-		inputs = append(inputs, op.input.Descriptor())
-		// An operation may look at the elements of a list itself, see call.Info.Check.
-		for _, fd := range op.lists {
-			inputs = append(inputs, fd.Message())
-		}
+		inputs = append(inputs, withElements(op.input.Descriptor())...)
 	}
+	return compile(inputs)
+}
+
+func compile(inputs []protoreflect.MessageDescriptor) (rules, error) {
 	v, err := protovalidate.New(protovalidate.WithMessageDescriptors(inputs...), protovalidate.WithDisableLazy())
 	if err != nil {
 		return rules{}, fmt.Errorf("rpc: compile the field rules: %w", err)

@@ -25,10 +25,29 @@ type pgEngine struct {
 	kinds  []pgKind
 	pool   *pgxpool.Pool // reads
 	config *pgx.ConnConfig
-	conn   *pgx.Conn // the writer's; nil until needed, and after it broke. It holds runLock
-	texts  sync.Map  // shared text: numbered text
+	conn   *pgx.Conn   // the writer's; nil until needed, and after it broke. It holds runLock
+	first  chan dialed // the writer's first connection, on its way; nil: none is
+	texts  sync.Map    // shared text: numbered text
 
 	writing sync.Mutex // the writer's loop against alone
+}
+
+// dialed is a connection that was made in the background.
+type dialed struct {
+	conn *pgx.Conn
+	err  error
+}
+
+// dial makes a connection for the writer: the one that was begun when the database was opened, or a new one.
+func (e *pgEngine) dial(ctx context.Context) (*pgx.Conn, error) {
+	if e.first != nil {
+		made := <-e.first
+		e.first = nil
+		if made.err == nil {
+			return made.conn, nil
+		}
+	}
+	return pgx.ConnectConfig(ctx, e.config)
 }
 
 // pgKind holds the writer's statements for one kind of object.
@@ -94,8 +113,16 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	if e.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, err
 	}
+	if !readOnly { // PostgreSQL takes its time to take a connection: the writer's comes beside the first of the readers'
+		first := make(chan dialed, 1)
+		e.first = first
+		go func() {
+			conn, err := pgx.ConnectConfig(ctx, e.config)
+			first <- dialed{conn, err}
+		}()
+	}
 	if err := e.pool.Ping(ctx); err != nil {
-		e.pool.Close()
+		_ = e.Close()
 		return nil, fmt.Errorf("PostgreSQL at %s:%d does not answer: %w", config.ConnConfig.Host, config.ConnConfig.Port, discreet(err))
 	}
 	return e, nil
@@ -103,11 +130,16 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 
 func (e *pgEngine) Close() error {
 	e.pool.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if e.first != nil { // nobody has needed it
+		if made := <-e.first; made.err == nil {
+			return made.conn.Close(ctx)
+		}
+	}
 	if e.conn == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
 	if !e.conn.IsClosed() {
 		// PostgreSQL notices a closed connection some time later: whoever rebuilds now should not have to wait for that.
 		_, _ = e.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
@@ -156,7 +188,7 @@ func (e *pgEngine) connect(ctx context.Context) error {
 	if e.conn != nil && !e.conn.IsClosed() {
 		return nil
 	}
-	conn, err := pgx.ConnectConfig(ctx, e.config)
+	conn, err := e.dial(ctx)
 	if err != nil {
 		return Away(ctx, discreet(err))
 	}
