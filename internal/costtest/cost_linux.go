@@ -53,6 +53,7 @@ func Bounded(t *testing.T, size int, work func(text string)) {
 // Grows is Bounded for one kind of input and another bound. make prepares the work for a size.
 func Grows(t *testing.T, name string, size int, most time.Duration, make func(size int) func()) {
 	t.Helper()
+	size = max(size/slower, min(size, 4000))
 	if part := CPU(make(size / 16)); part > most { // nobody wants to wait for the rest
 		t.Errorf("%s: %d bytes cost %v", name, size/16, part)
 		return
