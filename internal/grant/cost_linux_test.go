@@ -33,7 +33,7 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 		"a client": func(s string) {
 			_, _ = w.Authenticate(ctx, Credentials{Method: app.SecretPost, ClientID: s, Secret: s})
 		},
-		"a user code":    func(s string) { canonical(s) },
+		"a user code":    func(s string) { _ = canonical(s) },
 		"a redirect URI": func(s string) { app.RedirectAllowed(spa, s) },
 		"languages":      func(s string) { locales(strings.Fields(s)) },
 		"other parameters": func(s string) {

@@ -20,7 +20,7 @@ func TestNoGrammarCostsMoreThanItsTextIsLong(t *testing.T) {
 		{"Phone", request, func(s string) { Phone(s) }},
 		{"Language", request, func(s string) { Language(s) }},
 		{"PublicKey", request, func(s string) { PublicKey(s) }},
-		{"PlainKey", request, func(s string) { PlainKey(s) }},
+		{"PlainKey", request, func(s string) { _ = PlainKey(s) }},
 		{"NameKey", page, func(s string) { NameKey(s) }},
 		{"DomainLabel", page, func(s string) { DomainLabel(s) }},
 	} {

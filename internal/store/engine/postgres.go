@@ -25,29 +25,11 @@ type pgEngine struct {
 	kinds  []pgKind
 	pool   *pgxpool.Pool // reads
 	config *pgx.ConnConfig
-	conn   *pgx.Conn   // the writer's; nil until needed, and after it broke. It holds runLock
-	first  chan dialed // the writer's first connection, on its way; nil: none is
-	texts  sync.Map    // shared text: numbered text
+	conn   *pgx.Conn // the writer's; nil until needed, and after it broke. It holds runLock
+	first  *dialing  // the writer's first connection, on its way; nil: none is
+	texts  sync.Map  // shared text: numbered text
 
 	writing sync.Mutex // the writer's loop against alone
-}
-
-// dialed is a connection that was made in the background.
-type dialed struct {
-	conn *pgx.Conn
-	err  error
-}
-
-// dial makes a connection for the writer: the one that was begun when the database was opened, or a new one.
-func (e *pgEngine) dial(ctx context.Context) (*pgx.Conn, error) {
-	if e.first != nil {
-		made := <-e.first
-		e.first = nil
-		if made.err == nil {
-			return made.conn, nil
-		}
-	}
-	return pgx.ConnectConfig(ctx, e.config)
 }
 
 // pgKind holds the writer's statements for one kind of object.
@@ -114,12 +96,7 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 		return nil, err
 	}
 	if !readOnly { // PostgreSQL takes its time to take a connection: the writer's comes beside the first of the readers'
-		first := make(chan dialed, 1)
-		e.first = first
-		go func() {
-			conn, err := pgx.ConnectConfig(ctx, e.config)
-			first <- dialed{conn, err}
-		}()
+		e.first = dial(ctx, e.config)
 	}
 	if err := e.pool.Ping(ctx); err != nil {
 		_ = e.Close()
@@ -133,9 +110,8 @@ func (e *pgEngine) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	if e.first != nil { // nobody has needed it
-		if made := <-e.first; made.err == nil {
-			return made.conn.Close(ctx)
-		}
+		e.first.giveUp(ctx)
+		e.first = nil
 	}
 	if e.conn == nil {
 		return nil
@@ -177,32 +153,6 @@ func (e *pgEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
 		return e.load(ctx, n)
 	}
 	return loaded, err
-}
-
-// runLock is held by the writer's connection of every node, shared, and by a rebuild alone. It goes with the
-// connection, so a node whose connection broke takes it anew before it writes anything.
-const runLock = schemaLock + 1
-
-// connect makes sure that the writer has a connection, and that no rebuild is running.
-func (e *pgEngine) connect(ctx context.Context) error {
-	if e.conn != nil && !e.conn.IsClosed() {
-		return nil
-	}
-	conn, err := e.dial(ctx)
-	if err != nil {
-		return Away(ctx, discreet(err))
-	}
-	var joined bool
-	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(runLock)).Scan(&joined); err != nil {
-		conn.Close(ctx)
-		return Away(ctx, discreet(err))
-	}
-	if !joined {
-		conn.Close(ctx)
-		return errRebuilding
-	}
-	e.conn = conn
-	return nil
 }
 
 var errRebuilding = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: 5 * time.Second,
