@@ -15,6 +15,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
 
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 )
@@ -24,7 +25,8 @@ const (
 	maxAssertionLife = time.Hour
 	clockSkew        = time.Minute
 	maxAssertion     = 8 << 10
-	maxAssertionID   = 255 // bytes
+	maxAssertionID   = 255         // bytes
+	maxTried         = app.MaxKeys // keys that a signature is checked with: an application may publish more, and each costs up to some milliseconds
 )
 
 // assertionAlgorithms are all that a key of ours can have. None of them works with a key that is not secret.
@@ -58,10 +60,12 @@ func (a *assertion) keyID() string { return a.signed.Signatures[0].Header.KeyID 
 // meant for us, short-lived, and used for the first time, which its id tells. Errors: refused.
 func (g *Grants) verify(ctx context.Context, a *assertion, id string, keys []jose.JSONWebKey, refused *errs.Error) error {
 	header := a.signed.Signatures[0].Header
+	tried := 0
 	if !slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool {
-		if header.KeyID != "" && k.KeyID != header.KeyID || !fits(header.Algorithm, k) {
+		if header.KeyID != "" && k.KeyID != header.KeyID || !fits(header.Algorithm, k) || tried == maxTried {
 			return false
 		}
+		tried++
 		_, err := a.signed.Verify(k.Key)
 		return err == nil
 	}) {

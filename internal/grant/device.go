@@ -64,15 +64,15 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 	if err := client.may(app.DeviceCode); err != nil {
 		return nil, err
 	}
+	if err := g.strangers(ctx); err != nil {
+		return nil, err
+	}
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
 	}
 	scopes := appScopes(&client.App.State, asked)
 	bound, err := g.boundTo(ctx, scopes)
 	if err != nil {
-		return nil, err
-	}
-	if err := g.strangers(ctx); err != nil {
 		return nil, err
 	}
 	if _, scopes, err = g.meantFor(ctx, client.ID(), client.App.Org, scopes); err != nil { // as in Begin

@@ -37,13 +37,13 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 	} else if redirectURI != "" {
 		return "", ErrRedirectRefused
 	}
+	if err := g.strangers(ctx); err != nil {
+		return "", err
+	}
 	if l.Redirect, err = withState(redirectURI, clip(state)); err != nil {
 		return "", ErrRedirectRefused.Because(err)
 	}
 	l.UILocales = locales(l.UILocales)
-	if err := g.strangers(ctx); err != nil {
-		return "", err
-	}
 	id = rand.Text()
 	return id, g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
 		g.putFor(tx, browser, logoutRow(id), &l, requestLife)

@@ -105,14 +105,15 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	if !app.RedirectAllowed(&client.State, a.RedirectURI) {
 		return Began{}, ErrRedirectRefused
 	}
+	// Before anything that a stranger has written is read: that costs more than it takes to send it.
+	if err := g.strangers(ctx); err != nil {
+		return Began{}, err
+	}
 	r, err := g.read(ctx, client, a)
 	if refused, ours := asRefusal(err); ours {
 		return Began{Refused: g.answer(a.RedirectURI, clip(a.State), oauthError(refused)...), Because: err}, nil
 	}
 	if err != nil {
-		return Began{}, err
-	}
-	if err := g.strangers(ctx); err != nil {
 		return Began{}, err
 	}
 	// Nobody is asked about what cannot be given, and what can be given later on, nobody was asked about.

@@ -91,6 +91,9 @@ func audienceOf(scope string) string {
 func (g *Grants) boundTo(ctx context.Context, scopes []string) (string, error) {
 	bound := ""
 	for _, s := range scopes {
+		if err := ctx.Err(); err != nil {
+			return "", err // nobody waits for the answer
+		}
 		id, ok := strings.CutPrefix(s, orgByID)
 		if domain, named := strings.CutPrefix(s, orgByDomain); named {
 			form, problem := syntax.Domain(domain)

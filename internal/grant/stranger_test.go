@@ -3,6 +3,7 @@ package grant
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"strings"
 	"testing"
@@ -34,13 +35,47 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 			must(t, begin(from(elsewhere)))
 		})
 	}
-	// What is refused anyway leaves nothing behind, and costs nothing.
+	// What comes from no application of ours is not read, leaves nothing behind, and does not count.
 	w.Sessions.Starts = &session.Starts{PerMinute: 1, Clock: w.store.Now}
-	for _, a := range []Ask{ask("app_none", ""), {ClientID: "app_spa", RedirectURI: "https://evil.test/"}, {ClientID: "app_spa", RedirectURI: callback}} {
+	for _, a := range []Ask{ask("app_none", ""), {ClientID: "app_spa", RedirectURI: "https://evil.test/"}} {
 		_, _ = w.Begin(from(home), a)
 	}
 	_, err := w.Begin(from(home), ask("app_spa", "openid"))
 	must(t, err)
+}
+
+// What is refused for what it says has been read, and reading costs more than sending: so it counts before it is read.
+func TestWhatIsRefusedCountsBeforeItIsRead(t *testing.T) {
+	w := newWorld(t)
+	ctx := call.With(t.Context(), &call.Info{Peer: home})
+	for name, begin := range map[string]func() error{
+		"a sign-in": func() error {
+			_, err := w.Begin(ctx, ask("app_spa", "urn:signet:org:domain:nobody.example"))
+			return err
+		},
+		"a device": func() error {
+			_, err := w.BeginDevice(ctx, w.client("app_tv"), []string{"urn:signet:org:domain:nobody.example"})
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w.Sessions.Starts = &session.Starts{PerMinute: 1, Clock: w.store.Now}
+			if err := begin(); errs.KindOf(err) == errs.ResourceExhausted {
+				t.Fatal(err)
+			}
+			eventtest.Refused(t, begin(), errs.ResourceExhausted, session.NetworkThrottled)
+		})
+	}
+}
+
+// Whoever hangs up is not worked for.
+func TestNobodyWorksForACallerWhoIsGone(t *testing.T) {
+	w := newWorld(t)
+	gone, hangUp := context.WithCancel(t.Context())
+	hangUp()
+	if _, err := w.boundTo(gone, []string{"urn:signet:org:domain:bücher.example"}); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
 }
 
 func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {

@@ -23,6 +23,7 @@ const (
 	maxSetSize = 64 << 10 // bytes of one
 	maxSetKeys = 50       // keys of one that count
 	minRSA     = 2048     // bits: a shorter key proves nothing
+	maxRSA     = 8192     // bits: checking a signature costs the square of them
 
 	minSetAge    = 5 * time.Minute  // a set is asked for no more often, whatever its server says
 	maxSetAge    = 6 * time.Hour    // and counts no longer, so that a key that was taken out is gone
@@ -171,7 +172,7 @@ func canVerify(key *jose.JSONWebKey) bool {
 	}
 	switch public := key.Key.(type) {
 	case *rsa.PublicKey:
-		return public.N.BitLen() >= minRSA
+		return public.N.BitLen() >= minRSA && public.N.BitLen() <= maxRSA
 	case *ecdsa.PublicKey, ed25519.PublicKey:
 		return true
 	}

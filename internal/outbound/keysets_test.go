@@ -203,6 +203,7 @@ func TestWhatIsInAKeySet(t *testing.T) {
 		t.Fatal(err)
 	}
 	weak := map[string]any{"kty": "RSA", "kid": "a", "e": "AQAB", "n": strings.Repeat("x", 170)}
+	costly := map[string]any{"kty": "RSA", "kid": "a", "e": "AQAB", "n": strings.Repeat("x", 2*maxRSA/6)}
 	strong, err := rsa.GenerateKey(rand.Reader, minRSA)
 	if err != nil {
 		t.Fatal(err)
@@ -217,6 +218,7 @@ func TestWhatIsInAKeySet(t *testing.T) {
 		"a symmetric one":           {jose.JSONWebKey{Key: []byte("0123456789abcdef0123456789abcdef"), KeyID: "a"}, 0},
 		"one for encryption":        {jose.JSONWebKey{Key: private.Public(), KeyID: "a", Use: "enc"}, 0},
 		"one that is too short":     {weak, 0},
+		"one that is too long":      {costly, 0},
 		"one of an unknown kind":    {map[string]any{"kty": "XYZ", "kid": "a"}, 0},
 		"one that is no key at all": {17, 0},
 	} {

@@ -17,7 +17,7 @@ var (
 	outside = []string{"gen", "net/http", "database/sql", "internal/store", "internal/api", "internal/rpc", "internal/server", "internal/web", "internal/oidc", "internal/login", "internal/account", "internal/pages"}
 
 	testOnly = []string{"internal/eventtest", "internal/event/storetest", "internal/event/listtest", "internal/testdb", "internal/mailtest", "internal/factortest", "internal/pagestest",
-		"internal/repotest", "test"}
+		"internal/repotest", "internal/costtest", "test"}
 
 	mayOnlyImport = []struct {
 		pkg  string

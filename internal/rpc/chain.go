@@ -164,11 +164,12 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 	// What is wrong on the wire comes first: a number where a name should be is not an empty name.
 	found := append(unreadable, c.problems...)
 	if len(unreadable) == 0 {
-		broken, err := h.rules.check(req)
+		broken, tooLong, err := h.rules.check(req)
 		if err != nil {
 			return nil, err
 		}
-		if h.config.Check != nil {
+		// Lengths come before grammars, whose work grows with them.
+		if h.config.Check != nil && !tooLong {
 			more, err := h.config.Check(req, h.check)
 			if err != nil {
 				return nil, err

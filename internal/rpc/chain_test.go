@@ -310,6 +310,30 @@ func TestNothingIsSaidAboutTheInsideOfWhatIsWrongItself(t *testing.T) {
 	}
 }
 
+// What is too long is not read: the work of a grammar grows with its text.
+func TestLengthsComeBeforeGrammars(t *testing.T) {
+	read := false
+	l := newLab(t, func(c *Config) {
+		c.Check = func(proto.Message, call.Rules) ([]errs.Violation, error) {
+			read = true
+			return []errs.Violation{{Field: "org.domain", Message: "is no domain"}}, nil
+		}
+	})
+	setUp := func(domain string) ask {
+		m := proto.CloneOf(setupOrg.msg.(*signetv1.SetupOrganizationRequest))
+		m.Org.Domain = domain
+		return setupOrg.as("admin").sending(m)
+	}
+	for domain, want := range map[string]string{strings.Repeat("ä", 200): "is no domain", strings.Repeat("ä", 201): "must have at most 200 characters"} {
+		l.everywhere(t, setUp(domain), func(t *testing.T, o outcome) {
+			if short := want == "is no domain"; o.code != 3 || !maps.Equal(o.violations, map[string]string{"org.domain": want}) || read != short {
+				t.Errorf("%d characters: %d %v, read: %v", len(domain)/2, o.code, o.violations, read)
+			}
+			read = false
+		})
+	}
+}
+
 // Clients of gRPC refuse more than 8 KiB of headers and trailers, each counted with 32 bytes on top.
 func TestARefusalFitsIntoTrailers(t *testing.T) {
 	for name, word := range map[string]string{

@@ -102,8 +102,10 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 		return nil, readError(ctx, err)
 	}
 	raw := buf.Bytes()
-	if found := tooMany(x.op.lists, raw); len(found) > 0 {
-		return found, nil
+	if x.op.hasLists {
+		if found := tooMany(req.ProtoReflect().Descriptor(), raw, ""); found != nil {
+			return found, nil
+		}
 	}
 	options := proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: 64}
 	if err := options.Unmarshal(raw, req); err != nil {

@@ -29,6 +29,9 @@ const (
 type Config struct {
 	Services []Service
 
+	// Rules are what Compile has made of the package of the services. Nil: it is done when the handler is made.
+	Rules *Rules
+
 	// Authenticate tells who a bearer token belongs to. For a token that is not valid it returns access.ErrUnauthenticated or
 	// another *errs.Error of kind Unauthenticated; any other error is the caller's answer too.
 	Authenticate func(ctx context.Context, token string) (*access.Caller, error)
@@ -116,13 +119,19 @@ func New(config Config) (*Handler, error) {
 		return nil, err
 	}
 	var err error
-	if h.rules, err = newRules(ops); err != nil {
+	if h.config.Rules != nil {
+		h.rules = h.config.Rules.rules
+	} else if h.rules, err = newRules(ops); err != nil {
 		return nil, err
 	}
 	if h.metrics, err = web.NewMetrics(h.config.Metrics); err != nil {
 		return nil, err
 	}
-	h.run, h.stream, h.check = h.chain(), h.streamChain(), h.rules.check
+	h.run, h.stream = h.chain(), h.streamChain()
+	h.check = func(part proto.Message) ([]errs.Violation, error) {
+		broken, _, err := h.rules.check(part)
+		return broken, err
+	}
 	h.streams.begin(h.config.Streams)
 	return h, nil
 }

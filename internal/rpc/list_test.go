@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"buf.build/go/protovalidate"
+	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/errs"
@@ -53,12 +54,56 @@ func TestListsAreNotDecodedBeyondTheirLimit(t *testing.T) {
 	}
 }
 
+// Lists are not decoded beyond their limit wherever they are and whatever they hold: every element is looked at.
+func TestLongListsAreRefusedUnread(t *testing.T) {
+	most := func(n int) []errs.Violation { return []errs.Violation{{Message: strictjson.TooManyElements(n)}} }
+	roles := func(n int) []string { return slices.Repeat([]string{"a"}, n) }
+	for name, c := range map[string]struct {
+		message proto.Message
+		field   string
+		most    int // 0: it is fine
+	}{
+		"of texts":                      {&signetv1.SetOrganizationMemberRequest{Roles: roles(21)}, "roles", 20},
+		"as long as it may be":          {&signetv1.SetOrganizationMemberRequest{Roles: roles(20)}, "", 0},
+		"without a rule of its own":     {&signetv1.SetupOrganizationRequest{Roles: roles(10_001)}, "roles", 10_000},
+		"in a message":                  {&signetv1.ModifyIdentityProviderRequest{Oidc: &signetv1.ModifyIdentityProviderRequest_OIDC{Scopes: roles(10_001)}}, "oidc.scopes", 0},
+		"of numbers, which are packed":  {&signetv1.AddApplicationRequest{GrantTypes: slices.Repeat([]signetv1.GrantType{1}, 4)}, "grantTypes", 3},
+		"of numbers, as many as may be": {&signetv1.AddApplicationRequest{GrantTypes: slices.Repeat([]signetv1.GrantType{1}, 3)}, "", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := proto.Marshal(c.message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := most(c.most)
+			if want[0].Field = c.field; c.field == "" {
+				want = nil
+			}
+			got := tooMany(c.message.ProtoReflect().Descriptor(), raw, "")
+			if c.field == "oidc.scopes" { // its limit is that of the definition
+				want[0].Message = got[0].Message
+			}
+			if !slices.Equal(got, want) {
+				t.Errorf("over gRPC: %v, want %v", got, want)
+			}
+			body, err := strictjson.Marshal(c.message)
+			if err != nil {
+				t.Fatal(err)
+			}
+			found, _ := strictjson.Unmarshal(body, c.message.ProtoReflect().New().Interface())
+			if !slices.Equal(found, want) {
+				t.Errorf("as JSON: %v, want %v", found, want)
+			}
+		})
+	}
+}
+
 func TestARangeIsSaidInFewWords(t *testing.T) {
 	validator, err := protovalidate.New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := rules{validator}.check(&signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{PasswordMinLength: 73, NetworkWaitSeconds: 59, SessionSeconds: 300}})
+	found, _, err := rules{validator}.check(&signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{PasswordMinLength: 73, NetworkWaitSeconds: 59, SessionSeconds: 300}})
 	want := []errs.Violation{{Field: "policy.passwordMinLength", Message: "must be from 0 to 72"}, {Field: "policy.networkWaitSeconds", Message: "must be from 60 to 3600"}}
 	if err != nil || !slices.Equal(found, want) {
 		t.Errorf("got %v, %v", found, err)

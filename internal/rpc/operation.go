@@ -16,7 +16,6 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/rpc/strictjson"
 )
 
 // Service is one proto service and what implements it: a value with a method
@@ -42,7 +41,7 @@ type operation struct {
 	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	maxBody     int64                          // bytes of a request
-	lists       []protoreflect.FieldDescriptor // of messages in the request, that have a limit
+	hasLists    bool                           // in the request, or in a message in it
 	deprecation string                         // value of the header, or empty
 	successor   string                         // value of the link header, or empty
 	method      reflect.Value
@@ -124,11 +123,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	if err := op.readScopes(); err != nil {
 		return nil, err
 	}
-	for i := range md.Input().Fields().Len() {
-		if fd := md.Input().Fields().Get(i); strictjson.MaxElements(fd) > 0 {
-			op.lists = append(op.lists, fd)
-		}
-	}
+	op.hasLists = hasLists(md.Input())
 	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)

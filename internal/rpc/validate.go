@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
@@ -19,15 +20,46 @@ import (
 // rules are the field rules in the proto files, compiled once.
 type rules struct{ validator protovalidate.Validator }
 
+// Rules are the field rules of services, compiled.
+type Rules struct{ rules }
+
+// Compile compiles the field rules of all services in a package, which takes longer than all else that a server does before it is ready. It needs
+// nothing but the definition, so it can be done beside that.
+func Compile(in protoreflect.FullName) (*Rules, error) {
+	var inputs []protoreflect.MessageDescriptor
+	protoregistry.GlobalFiles.RangeFilesByPackage(in, func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				inputs = append(inputs, withElements(methods.Get(j).Input())...)
+			}
+		}
+		return true
+	})
+	compiled, err := compile(inputs)
+	return &Rules{compiled}, err
+}
+
+// withElements are a request and what is in its lists: an operation may look at those itself, see call.Info.Check.
+func withElements(input protoreflect.MessageDescriptor) []protoreflect.MessageDescriptor {
+	all := []protoreflect.MessageDescriptor{input}
+	for i := range input.Fields().Len() {
+		if fd := input.Fields().Get(i); fd.IsList() && fd.Message() != nil {
+			all = append(all, fd.Message())
+		}
+	}
+	return all
+}
+
 func newRules(ops map[string]*operation) (rules, error) {
 	var inputs []protoreflect.MessageDescriptor
 	for _, op := range ops {
-		inputs = append(inputs, op.input.Descriptor())
-		// An operation may look at the elements of a list itself, see call.Info.Check.
-		for _, fd := range op.lists {
-			inputs = append(inputs, fd.Message())
-		}
+		inputs = append(inputs, withElements(op.input.Descriptor())...)
 	}
+	return compile(inputs)
+}
+
+func compile(inputs []protoreflect.MessageDescriptor) (rules, error) {
 	v, err := protovalidate.New(protovalidate.WithMessageDescriptors(inputs...), protovalidate.WithDisableLazy())
 	if err != nil {
 		return rules{}, fmt.Errorf("rpc: compile the field rules: %w", err)
@@ -35,25 +67,30 @@ func newRules(ops map[string]*operation) (rules, error) {
 	return rules{v}, nil
 }
 
-// check lists the fields that break their rules, of a request or of a part of it. An error is a rule that cannot be evaluated: a bug.
-func (r rules) check(req proto.Message) ([]errs.Violation, error) {
-	err := r.validator.Validate(req)
+// check lists the fields that break their rules, of a request or of a part of it; tooLong tells that one of them has more than it may.
+// An error is a rule that cannot be evaluated: a bug.
+func (r rules) check(req proto.Message) (found []errs.Violation, tooLong bool, err error) {
+	err = r.validator.Validate(req)
 	if err == nil {
-		return nil, nil
+		return nil, false, nil
 	}
 	broken, ok := errors.AsType[*protovalidate.ValidationError](err)
 	if !ok {
-		return nil, fmt.Errorf("rpc: evaluate the field rules: %w", err)
+		return nil, false, fmt.Errorf("rpc: evaluate the field rules: %w", err)
 	}
 	md := req.ProtoReflect().Descriptor()
-	found := make([]errs.Violation, len(broken.Violations))
+	found = make([]errs.Violation, len(broken.Violations))
 	for i, v := range broken.Violations {
 		found[i] = errs.Violation{
 			Field:   strictjson.JSONPath(md, protovalidate.FieldPathString(v.Proto.GetField())),
 			Message: inWords(v),
 		}
+		switch v.Proto.GetRuleId() {
+		case "string.max_len", "repeated.max_items":
+			tooLong = true
+		}
 	}
-	return found, nil
+	return found, tooLong, nil
 }
 
 // inWords says what the field wants, so that it reads on after the field's name.
@@ -148,28 +185,65 @@ func nulValue(fd protoreflect.FieldDescriptor, v protoreflect.Value, name string
 	return found
 }
 
-// tooMany tells which of the lists of messages in an encoded message are too long to be decoded.
-func tooMany(lists []protoreflect.FieldDescriptor, b []byte) (found []errs.Violation) {
-	for _, fd := range lists {
-		most, count := strictjson.MaxElements(fd), 0
-		for rest := b; len(rest) > 0 && count <= most; {
-			number, kind, n := protowire.ConsumeTag(rest)
-			if n < 0 {
-				break // it cannot be decoded either
-			}
-			m := protowire.ConsumeFieldValue(number, kind, rest[n:])
-			if m < 0 {
-				break
-			}
-			if rest = rest[n+m:]; number == fd.Number() {
-				count++
-			}
-		}
-		if count > most {
-			found = append(found, errs.Violation{Field: fd.JSONName(), Message: strictjson.TooManyElements(most)})
+// hasLists tells whether a message, or one in it, has lists.
+func hasLists(md protoreflect.MessageDescriptor) bool {
+	for i := range md.Fields().Len() {
+		fd := md.Fields().Get(i)
+		if fd.IsList() || fd.Message() != nil && !fd.IsMap() && hasLists(fd.Message()) {
+			return true
 		}
 	}
-	return found
+	return false
+}
+
+// tooMany gives the first list in an encoded message that is too long to be decoded, as JSON does, which stops there too.
+func tooMany(md protoreflect.MessageDescriptor, b []byte, path string) []errs.Violation {
+	count := map[protowire.Number]int{}
+	for len(b) > 0 {
+		number, kind, n := protowire.ConsumeTag(b)
+		if n < 0 {
+			return nil // it cannot be decoded either
+		}
+		m := protowire.ConsumeFieldValue(number, kind, b[n:])
+		if m < 0 {
+			return nil
+		}
+		value := b[n : n+m]
+		b = b[n+m:]
+		fd := md.Fields().ByNumber(number)
+		if fd == nil || fd.IsMap() {
+			continue
+		}
+		name := path + fd.JSONName()
+		if fd.IsList() {
+			if count[number] += elements(fd, kind, value); count[number] > strictjson.MaxElements(fd) {
+				return []errs.Violation{{Field: name, Message: strictjson.TooManyElements(strictjson.MaxElements(fd))}}
+			}
+			name += "[" + strconv.Itoa(count[number]-1) + "]"
+		}
+		if fd.Message() != nil && kind == protowire.BytesType && hasLists(fd.Message()) {
+			inner, _ := protowire.ConsumeBytes(value)
+			if found := tooMany(fd.Message(), inner, name+"."); found != nil {
+				return found
+			}
+		}
+	}
+	return nil
+}
+
+// elements counts those of a list that come with one tag: numbers may be packed into one.
+func elements(fd protoreflect.FieldDescriptor, kind protowire.Type, value []byte) int {
+	if kind != protowire.BytesType || !fd.IsPacked() {
+		return 1
+	}
+	packed, _ := protowire.ConsumeBytes(value)
+	count := 0
+	for _, c := range packed {
+		if c < 0x80 { // the last byte of a number
+			count++
+		}
+	}
+	return count
 }
 
 // badUTF8 lists the string fields of an encoded message that are not UTF-8. It is for messages that could not be decoded

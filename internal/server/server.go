@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"syscall"
 	"time"
 
@@ -93,6 +94,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s := &Server{config: config, log: log, metrics: prometheus.NewRegistry()}
+	compiled := beside(func() (*rpc.Rules, error) { return rpc.Compile("signet.v1") })
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -132,7 +134,12 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, Starts: &session.Starts{PerMinute: config.StartsPerMinute, Clock: time.Now}}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	rules, err := compiled()
+	if err != nil {
+		return nil, err
+	}
 	handler, err := rpc.New(rpc.Config{
+		Rules: rules,
 		Services: []rpc.Service{
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Cleaner: cleaner}},
@@ -209,6 +216,13 @@ func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secr
 	return nil
 }
 
+// beside does something while others wait for the database. What it gives back waits for the end of it.
+func beside[T any](work func() (T, error)) func() (T, error) {
+	done := sync.OnceValues(work)
+	go func() { _, _ = done() }()
+	return done
+}
+
 // background runs work beside the requests. What it gives back ends the work and waits for that.
 func background(work func(ctx context.Context)) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -261,10 +275,13 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 			}
 		}
 	}
-	filled, err := store.HasData(ctx, database)
+	options := store.Options{Database: database, Kinds: model.Kinds, Log: s.log, ReadOnly: readOnly}
+	look, err := store.LookAt(ctx, options)
 	if err != nil {
 		return none, err
 	}
+	defer look.Close()
+	filled := look.Filled
 	if !filled && !starting {
 		return none, errors.New("there is no installation here yet: signet start makes one")
 	}
@@ -273,11 +290,11 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 			return none, err
 		}
 	}
-	master, err := s.masterKey(ctx, database, filled)
-	if err != nil {
+	options.Look = look
+	if options.Master, err = s.masterKey(ctx, database, filled); err != nil {
 		return none, err
 	}
-	if s.store, _, err = store.Open(ctx, store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: s.log, ReadOnly: readOnly}); err != nil {
+	if s.store, _, err = store.Open(ctx, options); err != nil {
 		return none, err
 	}
 	return s.store.RootKey(), nil

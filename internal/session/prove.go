@@ -231,11 +231,11 @@ func (s *Sessions) StartPasskeySignIn() (options string, err error) {
 // where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when slowed down, or where too much was
 // begun from the network.
 func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (SignedIn, error) {
-	assertion, err := factor.ReadAssertion("assertion", a.Assertion)
-	if err != nil {
+	if err := s.Starts.Take(a.Peer, 1); err != nil {
 		return SignedIn{}, err
 	}
-	if err := s.Starts.Take(a.Peer, 1); err != nil {
+	assertion, err := factor.ReadAssertion("assertion", a.Assertion)
+	if err != nil {
 		return SignedIn{}, err
 	}
 	u, err := user.Kind.Read(ctx, s.Store, assertion.UserID())

@@ -328,20 +328,30 @@ func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.
 	return u, nobody, err
 }
 
-// maxUserName is the length of the longest user name in characters. maxDomain keeps a login name of any length from
-// costing more than a domain can: the work for IDNA grows with the square of the length.
+// maxUserName is the length of the longest user name in characters, maxDomain that of the longest form of a domain in ASCII.
 const (
 	maxUserName = 200
 	maxDomain   = 2000
 )
 
 // tooLong says that nobody can have this login name, and that folding it, which comes before any throttle, is not worth
-// its price. Names in ASCII fold at no cost, and may be e-mail addresses of any length.
+// its price. Names in ASCII fold at no cost, and may be e-mail addresses of any length. A character beyond it may be typed
+// as three, such as a syllable of Hangul.
 func tooLong(loginName string) bool {
-	if len(loginName) <= maxUserName+1+maxDomain || utf8.RuneCountInString(loginName) <= maxUserName+1+maxDomain {
+	const mostBeyondASCII = 3 * (maxUserName + syntax.MaxDomain)
+	if len(loginName) <= mostBeyondASCII {
 		return false
 	}
-	return strings.IndexFunc(loginName, func(r rune) bool { return r >= utf8.RuneSelf }) >= 0
+	all, beyond := 0, 0
+	for _, r := range loginName {
+		if all++; r >= utf8.RuneSelf {
+			beyond++
+		}
+		if beyond > mostBeyondASCII {
+			return true
+		}
+	}
+	return beyond > 0 && all > mostBeyondASCII+1+maxDomain
 }
 
 // domainOf takes a login name apart at its last @, of any width, and tells which organization has the domain; owner is

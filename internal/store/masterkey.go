@@ -23,6 +23,41 @@ const (
 	rootKey  = "root_key"         // the key that everything is kept and counted with, wrapped by the master key
 )
 
+// Look is a first look at a database, before its key is known. Close it, unless a store was opened with it.
+type Look struct {
+	Filled bool // it holds an installation already
+
+	engine engine.Engine // that the store goes on with; nil: it opens the database itself
+}
+
+// LookAt looks at the database that a store is going to be opened on, and changes nothing. The connections to PostgreSQL that it makes stay for the
+// store: making them is most of what a start takes.
+func LookAt(ctx context.Context, o Options) (*Look, error) {
+	if !engine.IsPostgres(o.Database) {
+		filled, err := HasData(ctx, o.Database)
+		return &Look{Filled: filled}, err
+	}
+	e, err := engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Log: o.Log, ReadOnly: o.ReadOnly})
+	if err != nil {
+		return nil, err
+	}
+	check, err := checkIn(ctx, e)
+	if err != nil {
+		return nil, errors.Join(err, e.Close())
+	}
+	return &Look{Filled: check != nil, engine: e}, nil
+}
+
+// Close ends a look that led to no store.
+func (l *Look) Close() error {
+	if l == nil || l.engine == nil {
+		return nil
+	}
+	e := l.engine
+	l.engine = nil
+	return e.Close()
+}
+
 // HasData tells whether a database holds an installation already, without a key and without changing anything.
 func HasData(ctx context.Context, database string) (bool, error) {
 	check, err := storedCheck(ctx, database)
@@ -45,6 +80,11 @@ func storedCheck(ctx context.Context, database string) (check []byte, err error)
 		return nil, err
 	}
 	defer e.Close()
+	return checkIn(ctx, e)
+}
+
+// checkIn is storedCheck in a database that is open.
+func checkIn(ctx context.Context, e engine.Engine) ([]byte, error) {
 	have, err := readMeta(ctx, e)
 	if err != nil && e.IsMissingTable(err) {
 		return nil, nil
@@ -58,6 +98,13 @@ func storedCheck(ctx context.Context, database string) (check []byte, err error)
 // bindMasterKey finds the root key. A database that is new is bound to the master key it is first opened with.
 func (s *Store) bindMasterKey(ctx context.Context, readOnly bool) (created bool, err error) {
 	want := s.given.CheckValue()
+	// A database that is bound stays so, and that is what nearly every start finds: it needs no lock.
+	if have, err := readMeta(ctx, s.engine); err == nil && have[moving] == nil && have[rootKey] != nil && constantTimeEqual(have[keyCheck], want) {
+		if s.root, err = s.given.UnwrapKey(have[rootKey]); err != nil {
+			return false, errRootKey
+		}
+		return false, nil
+	}
 	err = s.engine.Transact(ctx, func(x engine.Executor) error {
 		if !readOnly {
 			// Two nodes that start on an empty database with different keys: the first wins, the other one stops.

@@ -11,6 +11,12 @@ import (
 // migrate brings the schema up to date under the engine's lock. A database of a newer program is left alone when it is
 // one version ahead (nodes are replaced one by one) and refused beyond that.
 func (s *Store) migrate(ctx context.Context) error {
+	// Mostly there is nothing to do, and every start asks. Versions only grow: what is up to date needs no lock.
+	if all, err := s.migrations(); err == nil {
+		if current, err := schemaVersion(ctx, s.engine); err == nil && (current == len(all) || current == len(all)+1) {
+			return nil
+		}
+	}
 	return s.engine.Transact(ctx, func(x engine.Executor) error {
 		if err := s.engine.LockSchema(ctx, x); err != nil {
 			return err
@@ -20,12 +26,9 @@ func (s *Store) migrate(ctx context.Context) error {
 }
 
 func (s *Store) migrateIn(ctx context.Context, x engine.Executor) error {
-	all, err := migrations.All()
+	all, err := s.migrations()
 	if err != nil {
 		return err
-	}
-	if s.schema > 0 {
-		all = all[:s.schema]
 	}
 	if err := x.Exec(ctx, "CREATE TABLE IF NOT EXISTS schema_version (version BIGINT PRIMARY KEY, name TEXT NOT NULL)"); err != nil {
 		return err
@@ -54,8 +57,17 @@ func (s *Store) migrateIn(ctx context.Context, x engine.Executor) error {
 	return nil
 }
 
+// migrations are those that this program knows.
+func (s *Store) migrations() ([]migrations.Migration, error) {
+	all, err := migrations.All()
+	if err == nil && s.schema > 0 {
+		all = all[:s.schema]
+	}
+	return all, err
+}
+
 // schemaVersion is what the database has been migrated to.
-func schemaVersion(ctx context.Context, x engine.Executor) (version int, err error) {
+func schemaVersion(ctx context.Context, x reader) (version int, err error) {
 	err = x.Query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil, func(scan engine.Scanner) error { return scan(&version) })
 	return version, err
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/together"
 )
 
 // RebuildReport says what a rebuild or a check has seen.
@@ -188,7 +189,11 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 // refold folds anew the objects whose stored document is of an older shape than the program's. Other nodes may be at
 // work: each object is locked, and changed in place.
 func (s *Store) refold(ctx context.Context) error {
-	for _, k := range s.kinds {
+	kinds, err := s.behind(ctx)
+	if err != nil {
+		return err
+	}
+	for _, k := range kinds {
 		for shape := 1; shape < k.Shape(); shape++ { // the first one is 1
 			if err := s.refoldShape(ctx, k, shape); err != nil {
 				return fmt.Errorf("folding %s into their new shape: %w", k.Table(), err)
@@ -196,6 +201,25 @@ func (s *Store) refold(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// behind gives the kinds that have objects of an older shape. Mostly there are none, and every start asks: so it is asked of all kinds at once.
+func (s *Store) behind(ctx context.Context) (found []event.Definition, err error) {
+	var questions []together.Question
+	for _, k := range s.kinds {
+		if k.Shape() > 1 { // the first one is 1
+			questions = append(questions, together.Question{SQL: "SELECT 1 FROM " + k.Table() + " WHERE (shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT 1",
+				Args: []any{int64(0), "", int64(k.Shape())}, Each: func(scan func(...any) error) error {
+					found = append(found, k)
+					return scan(new(int64))
+				}})
+		}
+	}
+	if len(questions) == 0 {
+		return nil, nil
+	}
+	err = s.engine.Ask(ctx, questions)
+	return found, err
 }
 
 // outdatedText finds objects of one shape. It asks for one and not for all below the program's, so that the index on the

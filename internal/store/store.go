@@ -47,6 +47,7 @@ type Options struct {
 	Clock    func() time.Time // time.Now when nil
 	Log      *slog.Logger     // slog.Default() when nil
 	ReadOnly bool             // never writes, runs beside a server
+	Look     *Look            // at the same database with the same options; nil: nobody has looked. It is used up
 
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
 	SealInterval  time.Duration // how long to wait for more events before the log is sealed up to them; a second when 0
@@ -111,7 +112,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	if !o.ReadOnly && !engine.IsPostgres(o.Database) {
 		s.cache = cache.New()
 	}
-	if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly}); err != nil {
+	if o.Look != nil && o.Look.engine != nil {
+		s.engine, o.Look.engine = o.Look.engine, nil
+	} else if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly}); err != nil {
 		return nil, false, err
 	}
 	if o.wrap != nil {

@@ -3,12 +3,17 @@ package syntax
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"golang.org/x/net/idna"
 	"golang.org/x/text/unicode/norm"
 )
 
+// MaxDomain is how many characters a domain has at most, as people write it. Its form in ASCII may have more.
+const MaxDomain = 200
+
 const (
+	domainTooLong    = "must have at most 200 characters"
 	domainHasSpace   = "must not contain white space or control characters"
 	domainHasSpecial = `must not contain "@", "/" or ":"`
 )
@@ -33,8 +38,14 @@ var domainProfile = idna.New(
 // nothing of it, as with a lone soft hyphen. So neither a form nor its NameKey ever has one of the three. Octets that
 // are not UTF-8 count as U+FFFD.
 //
+// Text beyond ASCII of more than MaxDomain characters is refused unread: the work for IDNA grows with the square of its
+// length. ASCII needs none of it, so its length is left to the callers.
+//
 // Domain(form) == form for every form that it returns. A form in ASCII can be longer than s.
 func Domain(s string) (ascii, problem string) {
+	if len(s) > MaxDomain && !isASCII(s) && utf8.RuneCountInString(s) > MaxDomain {
+		return "", domainTooLong
+	}
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	if problem := domainProblem(s); problem != "" {
 		return "", problem

@@ -7,13 +7,16 @@ import (
 	"golang.org/x/text/language"
 )
 
+// maxLanguage is more than any language tag has: reading one costs the square of its length.
+const maxLanguage = 100
+
 // Language reads a preferred language. It is false, with language.Und, where s is not a tag of RFC 3066: words of one
 // to eight letters or digits with hyphens between them, the first of letters only.
 //
 // A well-formed tag with a part that nobody has registered is read without that part, and false where its language is
 // the unknown part. Case does not matter. An underscore in place of the hyphen is refused.
 func Language(s string) (language.Tag, bool) {
-	if !isLanguageTag(s) {
+	if len(s) > maxLanguage || !isLanguageTag(s) {
 		return language.Und, false
 	}
 	tag, err := language.Parse(s)

@@ -22,6 +22,7 @@
 package strictjson
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"sync"
@@ -146,17 +147,20 @@ func newField(fd protoreflect.FieldDescriptor) *field {
 	return f
 }
 
-// MaxElements is how many elements a list of messages may have by its field rules; 0: no limit, or no such list. Whoever
-// decodes one stops there: the smallest message takes a hundred times as much memory as it takes on the wire.
+// defaultElements is how many elements a list may have whose field rules do not say.
+const defaultElements = 10_000
+
+// MaxElements is how many elements a list may have; 0: it is no list. Whoever decodes one stops there: the smallest message takes a
+// hundred times as much memory as it takes on the wire, and every element is looked at by rules.
 func MaxElements(fd protoreflect.FieldDescriptor) int {
-	if !fd.IsList() || fd.Message() == nil {
+	if !fd.IsList() {
 		return 0
 	}
 	rules, err := protovalidate.ResolveFieldRules(fd)
 	if err != nil {
-		return 0 // a rule that cannot be read keeps the program from starting
+		return defaultElements // a rule that cannot be read keeps the program from starting
 	}
-	return int(rules.GetRepeated().GetMaxItems())
+	return cmp.Or(int(rules.GetRepeated().GetMaxItems()), defaultElements)
 }
 
 // TooManyElements says so of a list.

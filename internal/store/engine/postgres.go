@@ -26,6 +26,7 @@ type pgEngine struct {
 	pool   *pgxpool.Pool // reads
 	config *pgx.ConnConfig
 	conn   *pgx.Conn // the writer's; nil until needed, and after it broke. It holds runLock
+	first  *dialing  // the writer's first connection, on its way; nil: none is
 	texts  sync.Map  // shared text: numbered text
 
 	writing sync.Mutex // the writer's loop against alone
@@ -94,8 +95,11 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	if e.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
 		return nil, err
 	}
+	if !readOnly { // PostgreSQL takes its time to take a connection: the writer's comes beside the first of the readers'
+		e.first = dial(ctx, e.config)
+	}
 	if err := e.pool.Ping(ctx); err != nil {
-		e.pool.Close()
+		_ = e.Close()
 		return nil, fmt.Errorf("PostgreSQL at %s:%d does not answer: %w", config.ConnConfig.Host, config.ConnConfig.Port, discreet(err))
 	}
 	return e, nil
@@ -103,11 +107,15 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 
 func (e *pgEngine) Close() error {
 	e.pool.Close()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	if e.first != nil { // nobody has needed it
+		e.first.giveUp(ctx)
+		e.first = nil
+	}
 	if e.conn == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
-	defer cancel()
 	if !e.conn.IsClosed() {
 		// PostgreSQL notices a closed connection some time later: whoever rebuilds now should not have to wait for that.
 		_, _ = e.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
@@ -145,32 +153,6 @@ func (e *pgEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
 		return e.load(ctx, n)
 	}
 	return loaded, err
-}
-
-// runLock is held by the writer's connection of every node, shared, and by a rebuild alone. It goes with the
-// connection, so a node whose connection broke takes it anew before it writes anything.
-const runLock = schemaLock + 1
-
-// connect makes sure that the writer has a connection, and that no rebuild is running.
-func (e *pgEngine) connect(ctx context.Context) error {
-	if e.conn != nil && !e.conn.IsClosed() {
-		return nil
-	}
-	conn, err := pgx.ConnectConfig(ctx, e.config)
-	if err != nil {
-		return Away(ctx, discreet(err))
-	}
-	var joined bool
-	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(runLock)).Scan(&joined); err != nil {
-		conn.Close(ctx)
-		return Away(ctx, discreet(err))
-	}
-	if !joined {
-		conn.Close(ctx)
-		return errRebuilding
-	}
-	e.conn = conn
-	return nil
 }
 
 var errRebuilding = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: 5 * time.Second,

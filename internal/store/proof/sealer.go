@@ -170,6 +170,7 @@ func (s *Sealer) Run(interval time.Duration, written *event.Bell, stopping, answ
 		case <-ctx.Done():
 		}
 	}
+	pause(min(interval, time.Second), nil) // a node that starts needs its connections to get ready
 	for ctx.Err() == nil {
 		next := written.Next()
 		busy, err := s.Seal(ctx)

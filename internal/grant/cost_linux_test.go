@@ -1,0 +1,51 @@
+package grant
+
+import (
+	"context"
+	"encoding/base64"
+	"net/url"
+	"strings"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/costtest"
+)
+
+// Everything here is read before anybody knows who sends it.
+func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
+	const form = 64 << 10 // of the endpoints
+	w := newWorld(t)
+	ctx := call.With(t.Context(), &call.Info{Peer: home})
+	spa := &w.client("app_spa").App.State
+	for name, read := range map[string]func(text string){
+		"a scope of a sign-in":    func(s string) { _, _ = w.Begin(ctx, ask("app_spa", s)) },
+		"the domain of a sign-in": func(s string) { _, _ = w.Begin(ctx, ask("app_spa", orgByDomain+s)) },
+		"the domains of a sign-in": func(s string) {
+			_, _ = w.Begin(ctx, ask("app_spa", strings.Repeat(orgByDomain+s[:min(len(s), 600)]+" ", maxScopes)))
+		},
+		"the domain of a device":   func(s string) { _, _ = w.BeginDevice(ctx, w.client("app_tv"), strings.Fields(orgByDomain+s)) },
+		"an assertion":             func(s string) { _, _ = readAssertion(s) },
+		"a header of an assertion": func(s string) { _, _ = readAssertion(base64.RawURLEncoding.EncodeToString([]byte(s)) + ".e30.AAAA") },
+		"the claims of an assertion": func(s string) {
+			_, _ = readAssertion("eyJhbGciOiJFUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(s)) + ".AAAA")
+		},
+		"a client": func(s string) {
+			_, _ = w.Authenticate(ctx, Credentials{Method: app.SecretPost, ClientID: s, Secret: s})
+		},
+		"a user code":    func(s string) { _ = canonical(s) },
+		"a redirect URI": func(s string) { app.RedirectAllowed(spa, s) },
+		"languages":      func(s string) { locales(strings.Fields(s)) },
+		"other parameters": func(s string) {
+			a := ask("app_spa", "openid")
+			a.Prompt, a.MaxAge, a.CodeChallenge = s, s, s
+			_, _ = w.Begin(ctx, a)
+		},
+		"a state": func(s string) { _, _ = withState("https://example.org/?"+url.QueryEscape(s), s) },
+		"a code": func(s string) {
+			_, _ = w.Exchange(context.Background(), w.client("app_spa"), Code{Text: s, RedirectURI: s, Verifier: s})
+		},
+	} {
+		t.Run(name, func(t *testing.T) { costtest.Bounded(t, form, read) })
+	}
+}
