@@ -82,7 +82,7 @@ func (t *terms) holds(tx *event.Tx) error {
 }
 
 // errUnasked is why terms do not hold that an application of another organization was given without asking the person, as it could be before
-// that was a rule. They never hold again.
+// that was a rule.
 var errUnasked = errors.New("the person was never asked, and the application belongs to another organization")
 
 // Approve lets the application of a request have what it asked for, on behalf of the person of a session, and gives the

@@ -44,10 +44,9 @@ func (r *refresh) put(tx *event.Tx, t *terms) {
 	put(tx, refreshRow(r.digest), t.Family, r.life)
 }
 
-// Refresh gives new tokens for a refresh token, which is replaced. One that was replaced before ends its family, and so does one of an application of another
-// organization that the person was never asked about. scopes
-// are those that the new access token is for, at most those given at first; none: all of them. Errors: ErrInvalidGrant;
-// ErrInvalidScope; ErrUnauthorizedClient.
+// Refresh gives new tokens for a refresh token, which is replaced. One that was replaced before ends its family, and so does one
+// of an application of another organization that the person was never asked about. scopes are those that the new access token is
+// for, at most those given at first; none: all of them. Errors: ErrInvalidGrant; ErrInvalidScope; ErrUnauthorizedClient.
 func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scopes []string) (*Tokens, error) {
 	if err := client.may(app.RefreshToken); err != nil {
 		return nil, err

@@ -168,7 +168,8 @@ func (a *attacked) add(as *client, app object) (id string) {
 // organization's API with it.
 func TestAttackAcrossOrganizations(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
-		root := newClient(t, s.start(t), "")
+		p := s.start(t)
+		root := newClient(t, p, "")
 		root.base, root.token = s.admin(t).URL, s.admin(t).Token // as browsers know it
 		organization := func(name, role string) (id string, session *client) {
 			body := newOrg(name, "a long password")
@@ -200,10 +201,14 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 		elsewhere := *root
 		elsewhere.org = theirs
 		survey := a.add(&elsewhere, open)
-		listed := at[[]any](t, root.want(t, 200, "GET", "/v1/apps/_all_organizations", nil), "apps")
-		if len(listed) != 1 || at[string](t, listed[0].(object), "appId") != survey {
-			t.Errorf("the installation sees %v", listed)
+		lists := func(root *client) {
+			t.Helper()
+			listed := at[[]any](t, root.want(t, 200, "GET", "/v1/apps/_all_organizations", nil), "apps")
+			if len(listed) != 1 || at[string](t, listed[0].(object), "appId") != survey {
+				t.Errorf("the installation sees %v", listed)
+			}
 		}
+		lists(root)
 		manager.want(t, 200, "PATCH", "/v1/apps/"+survey, object{"name": "Prize draw", "allOrganizations": true, "updateMask": "name,allOrganizations"})
 		const all = "openid profile email offline_access urn:signet:roles"
 		for _, scopes := range []string{all, "openid", ""} {
@@ -246,5 +251,12 @@ func TestAttackAcrossOrganizations(t *testing.T) {
 		if scope := strings.Fields(at[string](t, again, "scope")); slices.Contains(scope, audience) || !slices.Contains(scope, "email") || a.active(api, again) {
 			t.Errorf("after the refresh: %v", again)
 		}
+
+		// Applications that were open before the installation had to do it are listed as well.
+		p.stop(t)
+		s.tamper(t, "DELETE FROM groupings WHERE name LIKE 'apps/%'")
+		s.tamper(t, "UPDATE apps SET shape = 1")
+		lists(newClient(t, s.start(t), root.token))
+		s.run(t, "rebuild", "--check").fine(t)
 	})
 }
