@@ -184,7 +184,9 @@ func put(tx *event.Tx, key event.RowKey, c counter) error {
 	return nil
 }
 
-// Enter counts an attempt before it is made, so that parallel guesses count each other, or says how long to wait.
+// Enter counts an attempt before it is made, so that parallel guesses count each other, or says how long to wait. It needs the Rows and
+// nothing else, and reports nothing: so whoever is turned away cannot tell from the time that takes whether there is such an account. What was turned
+// away is reported with the next attempt that is heard.
 func (t *Throttle) Enter(tx *event.Tx) (refusal error, err error) {
 	c, err := t.load(tx)
 	if err != nil {
@@ -204,9 +206,6 @@ func (t *Throttle) Enter(tx *event.Tx) (refusal error, err error) {
 	}
 	if refusal != nil {
 		c.account.Turned++
-		if err := t.say(tx, &c.account); err != nil {
-			return nil, err
-		}
 		return refusal, t.save(tx, c)
 	}
 	t.started = now

@@ -232,10 +232,10 @@ func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, 
 // enter counts an attempt that is about to be made. Errors: ResourceExhausted when slowed down.
 func (s *Sessions) enter(ctx context.Context, t *throttle, origin event.Origin) error {
 	var refusal error
-	err := s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: func(tx *event.Tx) (err error) {
+	err := s.Store.Do(ctx, event.Command{Origin: origin, Rows: t.Rows(), Decide: func(tx *event.Tx) (err error) {
 		refusal, err = t.Enter(tx)
 		return err
-	}}))
+	}})
 	if err != nil {
 		return err
 	}
