@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -247,5 +248,20 @@ func TestManyRequestsForResetsAreAnsweredAtOnceByWhicheverNode(t *testing.T) {
 	s.Then(t, mark, requested)
 	if rows, err := s.RowsOf(t.Context(), event.Deliveries, resetPrefix, "", 10); err != nil || len(rows) != 0 {
 		t.Errorf("%d rows stay, %v", len(rows), err)
+	}
+}
+
+// A policy with few attempts on the account must not bring back what the count by name keeps to itself.
+func TestAStrictPolicyDoesNotTellWhichNamesAreOnePersonsEither(t *testing.T) {
+	for _, second := range []string{"jo@mail.test", "nobody@mail.test"} {
+		s, sessions := strictWorld(t, policy.Policy{AccountAttempts: 10, NetworkAttempts: 10}, nil)
+		withPassword(t, s, cheap())
+		for _, name := range []string{"jo", second} {
+			for i := range 10 {
+				if _, err := sessions.SignIn(t.Context(), try(name, "wrong", home)); answer(err) != "SIGN_IN_FAILED" {
+					t.Errorf("%s, attempt %d as %s: %s", second, i+1, name, answer(err))
+				}
+			}
+		}
 	}
 }

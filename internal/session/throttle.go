@@ -11,6 +11,10 @@ import (
 // SignInThrottled is the reason of a refusal before any work is done.
 const SignInThrottled = guessing.SignInThrottled
 
+// accountOverNetwork is how many times as many attempts are free on an account as from one network under one name, at least: or a few guesses under two
+// names would tell whether they are one person's after all.
+const accountOverNetwork = 4
+
 // throttle slows down attempts on one account from one network.
 type throttle struct {
 	*guessing.Throttle
@@ -27,7 +31,7 @@ func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string
 	}
 	t.Throttle = guessing.New(s.Master, a, Network(peer))
 	t.Limits.Network = guessing.Limits{Free: rules.NetworkAttempts, Ceiling: rules.NetworkWait()}
-	t.Limits.Account = guessing.Limits{Free: rules.AccountAttempts, Ceiling: rules.AccountWait()}
+	t.Limits.Account = guessing.Limits{Free: max(rules.AccountAttempts, accountOverNetwork*rules.NetworkAttempts), Ceiling: rules.AccountWait()}
 	return t
 }
 
