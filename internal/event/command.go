@@ -43,7 +43,7 @@ const (
 	Idempotency Shelf = "idempotency" // answers to repeat; key: a MAC of caller, method and idempotency key
 	Flows       Shelf = "flows"       // sign-ins and grants on their way: requests, codes, challenges, refresh tokens
 	Followers   Shelf = "followers"   // how far those who follow the log have come; key: the follower
-	Deliveries  Shelf = "deliveries"  // what webhooks have put aside, and their last attempts; key: webhook / what
+	Deliveries  Shelf = "deliveries"  // what webhooks have put aside, and their last attempts, and what people wait for; key: whose / what
 )
 
 // Shelves lists all of them.

@@ -33,6 +33,7 @@ const (
 	NewSignIn       Kind = "new_sign_in"
 	FactorAdded     Kind = "factor_added"
 	FactorRemoved   Kind = "factor_removed"
+	FactorGuessed   Kind = "factor_guessed"
 )
 
 // Mail is a finished mail.
@@ -84,7 +85,7 @@ var notices = map[event.Type]Kind{
 // Follower gives the follower that sends the mails.
 func (m *Mailer) Follower() notify.Follower {
 	types := []event.Type{user.HumanAdded{}.EventType(), user.EmailCodeRequested{}.EventType(),
-		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType()}
+		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType(), session.SecondFactorGuessed{}.EventType()}
 	for t := range notices {
 		types = append(types, t)
 	}
@@ -108,6 +109,8 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		return m.reset(ctx, e)
 	case session.Succeeded{}.EventType():
 		return m.signedIn(ctx, e)
+	case session.SecondFactorGuessed{}.EventType():
+		return m.guessed(ctx, e)
 	case user.PasswordSet{}.EventType():
 		if e.Sequence == 2 { // it came with the user, who knows
 			return nil

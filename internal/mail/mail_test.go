@@ -292,6 +292,20 @@ func TestASignInFromANewPlaceIsNewsOnce(t *testing.T) {
 	p.one(t)
 }
 
+func TestWhoseCodesAreGuessedIsToldFromWhere(t *testing.T) {
+	p := newPost(t)
+	p.person(t, "jo", true, jo)
+	p.companion(t, "jo", session.SecondFactorGuessed{Method: session.ByTOTP, Count: 10, Personal: session.Place{Address: "203.0.113.5", UserAgent: "curl/8"}})
+	must(t, p.deliver(t))
+	if m := p.one(t); m.Kind != FactorGuessed || !strings.Contains(m.Text, "203.0.113.5") || !strings.Contains(m.Text, "curl") {
+		t.Errorf("%+v", m)
+	}
+	// Once that is erased there is nothing to tell.
+	p.companion(t, "jo", session.SecondFactorGuessed{Method: session.ByTOTP, Count: 10})
+	must(t, p.deliver(t))
+	p.none(t, "erased")
+}
+
 func TestAMailThatFailsIsNotLostToTheCountOfMails(t *testing.T) {
 	p := newPost(t)
 	p.fail = 1

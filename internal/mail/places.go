@@ -78,6 +78,19 @@ func (m *Mailer) signedIn(ctx context.Context, e *event.Event) error {
 	return m.notice(ctx, e, userID, NewSignIn, content{Browser: browser(from.UserAgent), Address: from.Address})
 }
 
+// guessed tells a person that somebody who has the password tries codes.
+func (m *Mailer) guessed(ctx context.Context, e *event.Event) error {
+	fact, err := session.Kind.FactOf(ctx, m.Store, m.Master, e)
+	if err != nil {
+		return err
+	}
+	from := fact.(session.SecondFactorGuessed).Personal
+	if from == (session.Place{}) { // erased
+		return nil
+	}
+	return m.notice(ctx, e, session.UserOf(e.ObjectID), FactorGuessed, content{Browser: browser(from.UserAgent), Address: from.Address})
+}
+
 // families of browsers and systems, by what their user agents hold. The first that fits counts: most claim to be others too.
 var (
 	families = [][2]string{{"Edg", "Edge"}, {"OPR/", "Opera"}, {"Firefox/", "Firefox"}, {"Chrome/", "Chrome"}, {"CriOS/", "Chrome"}, {"FxiOS/", "Firefox"}, {"Safari/", "Safari"}}

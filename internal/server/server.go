@@ -182,7 +182,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Metrics: counts, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
-	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop, background(func(ctx context.Context) { s.keys.Run(ctx, log) }))
+	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop,
+		background(func(ctx context.Context) { s.keys.Run(ctx, log) }), background(func(ctx context.Context) { sessions.AnswerResets(ctx, log) }))
 	return s, nil
 }
 

@@ -3,10 +3,8 @@ package session
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
@@ -201,15 +199,6 @@ func TestASequenceThatMovesWhileThePasswordIsCheckedIsAMismatch(t *testing.T) {
 	sessions.Store = &during{Store: s, happens: func() { eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.ProfileChanged{}) }}
 	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, ChangePassword{Current: right, New: "x", IfMatch: event.IfMatch{Set: true, Sequence: 2}})
 	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
-}
-
-func TestTheThrottledAreToldHowLongToWait(t *testing.T) {
-	for wait, want := range map[time.Duration]string{time.Microsecond: "wait 1 s", time.Second: "wait 1 s", 1500 * time.Millisecond: "wait 2 s", 15 * time.Minute: "wait 900 s"} {
-		err := errThrottled(wait)
-		if got := err.Error(); got != fmt.Sprintf("SIGN_IN_THROTTLED: too many failed attempts: %s before the next one", want) {
-			t.Errorf("%v: %s", wait, got)
-		}
-	}
 }
 
 func TestARightCurrentPasswordIsNeverHeldAgainstAnybody(t *testing.T) {

@@ -334,22 +334,6 @@ func retryAfter(err error) time.Duration {
 	return 0
 }
 
-// Right passwords that a program sends together are heard from where the owner has come in before, however few are free.
-func TestTheOwnersNetworkHasRoomForRightPasswords(t *testing.T) {
-	for _, free := range []int64{1, 5, goodRunning} {
-		c := counter{Good: true}
-		for i := range goodRunning {
-			if until := c.until(); until != 0 {
-				t.Fatalf("with %d free, attempt %d has to wait", free, i)
-			}
-			c.begin(7, limits{free, time.Minute})
-		}
-		if c.until() == 0 {
-			t.Errorf("with %d free, any number may run", free)
-		}
-	}
-}
-
 func TestAChangeOfThePasswordFollowsThePolicy(t *testing.T) {
 	s, sessions := strictWorld(t, policy.Policy{PasswordMinLength: 8, NetworkAttempts: 2}, map[string]policy.Policy{"org_def": {PasswordMinLength: 10, CommonPasswordsRefused: true}})
 	withPassword(t, s, usual())

@@ -3,11 +3,13 @@ package session
 import (
 	"context"
 	"net/netip"
+	"strconv"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/guessing"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
@@ -90,7 +92,7 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 		}
 		rows = append(rows, assertion.Row)
 	}
-	t, err := s.factorThrottle(ctx, caller, from)
+	t, err := s.factorThrottle(ctx, caller, a.method(), from)
 	if err != nil {
 		return Stepped{}, err
 	}
@@ -118,9 +120,9 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 			return err
 		}
 		if !right {
-			return t.failed(st.tx)
+			return t.Failed(st.tx)
 		}
-		if err := t.succeeded(st.tx); err != nil {
+		if err := t.Succeeded(st.tx); err != nil {
 			return err
 		}
 		return st.prove(a.method(), t.place)
@@ -144,18 +146,38 @@ func (s *Sessions) verifyProof(ctx context.Context, caller *access.Caller, a *fa
 	return err
 }
 
-// factorThrottle slows down who guesses second factors of the caller. A code of six digits is soon guessed at the rate that
-// passwords may be tried at. Only who knows the password comes this far, so the account may be held up for as long as the
-// network.
-func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, from From) (*throttle, error) {
+// factorThrottle slows down who guesses second factors of the caller, each kind for itself. A code of six digits is soon guessed at
+// the rate that passwords may be tried at: codes have an allowance for the day besides. Only who knows the password comes this far,
+// so the account may be held up for as long as the network; a new password starts afresh. A network is known where a second
+// factor of any kind was proven: the password alone makes none known.
+func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, method Method, from From) (*throttle, error) {
 	rules, err := org.Settings(ctx, s.Store, caller.OrgID)
 	if err != nil {
 		return nil, err
 	}
-	t := s.throttle(rules, []string{"second factor", caller.UserID}, caller.UserID, from.Peer, from.place())
-	t.accountLimits.ceiling = t.pairLimits.ceiling
+	me, err := user.Self(ctx, s.Store, caller)
+	if err != nil {
+		return nil, err
+	}
+	a := guessing.At("second factor", string(method), me.ID, strconv.FormatInt(me.State.Password.Version, 10))
+	a.Trusted = trustedFactor(me.ID)
+	var t *throttle
+	a.Report = func(tx *event.Tx, r guessing.Report) error {
+		if r.Guessed > 0 {
+			return record(tx, me.ID, SecondFactorGuessed{Method: method, Count: r.Guessed, Personal: t.place})
+		}
+		return t.record(tx, r)
+	}
+	t = s.throttle(rules, a, me.ID, from.Peer, from.place())
+	t.Limits.Account.Ceiling = t.Limits.Network.Ceiling
+	if method != ByPasskey { // which nobody guesses
+		t.ByTheDay(s.Master, a)
+	}
 	return t, nil
 }
+
+// trustedFactor is what a network is remembered for where a user has proven a second factor.
+func trustedFactor(userID string) []string { return []string{"second factor", userID} }
 
 // Reauthenticate takes the password of the caller once more, so that the proof of the session is recent. Errors:
 // PermissionDenied without a session; InvalidArgument on password, which counts like a failed sign-in; ResourceExhausted when
@@ -176,7 +198,7 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	if err != nil {
 		return Stepped{}, err
 	}
-	t := s.throttle(rules, passwordAccount(me.ID, me.State.Password.Version), me.ID, from.Peer, from.place())
+	t := s.throttle(rules, atOwnPassword(me), me.ID, from.Peer, from.place())
 	right, upgraded, err := s.try(ctx, s.Hasher, t, caller.Origin(), me, password)
 	if err != nil {
 		return Stepped{}, err
@@ -186,9 +208,9 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	}
 	out, err := s.step(ctx, caller, from, false, t.declare(event.Command{}), func(st *state) error {
 		if right = st.user.State.Password.Version == me.State.Password.Version; !right {
-			return t.failed(st.tx)
+			return t.Failed(st.tx)
 		}
-		if err := t.succeeded(st.tx); err != nil {
+		if err := t.Succeeded(st.tx); err != nil {
 			return err
 		}
 		if upgraded != nil {
@@ -255,7 +277,9 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (Sig
 		return SignedIn{}, err
 	}
 	// Whose policy slows down must not tell which users there are.
-	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), []string{"passkey", assertion.UserID()}, userID, a.Peer, placeOf(a.Peer, a.UserAgent))
+	passkey := guessing.At("passkey", assertion.UserID())
+	passkey.Trusted = trustedFactor(assertion.UserID())
+	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), passkey, userID, a.Peer, placeOf(a.Peer, a.UserAgent))
 	if err := s.enter(ctx, t, origin); err != nil {
 		return SignedIn{}, err
 	}
@@ -266,7 +290,7 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (Sig
 		}
 	}
 	if !right {
-		if err := s.settle(ctx, t, origin, t.failed); err != nil {
+		if err := s.settle(ctx, t, origin, t.Failed); err != nil {
 			return SignedIn{}, err
 		}
 		return SignedIn{}, errPasskeyFailed

@@ -6,6 +6,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/guessing"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -34,43 +35,14 @@ type ResetRequest struct {
 	RequestID string
 }
 
-// RequestReset notes that a mail shall go to the user of a login name. Nobody learns from it whether there is one, or whether a
-// mail goes out: not by the answer, and not by the work that is done before it, which is one command either way. The mail goes
-// to a verified address of an active person only, and not more often than user.MailCount allows. Errors: ResourceExhausted where too much
-// was begun from the network, whoever is named.
+// RequestReset has a mail sent to the user of a login name, if there is one. Nobody learns from it whether there is, or whether a
+// mail goes out: not by the answer, and not by the work that is done before it, which is to store the request. Errors: ResourceExhausted
+// where too much was begun from the network, whoever is named.
 func (s *Sessions) RequestReset(ctx context.Context, r ResetRequest) error {
 	if err := s.Starts.Take(r.Peer, resetCounts); err != nil {
 		return err
 	}
-	u, account, err := s.find(ctx, r.LoginName, r.OrgID)
-	if err != nil {
-		return err
-	}
-	if u != nil {
-		account = []string{"user", u.ID}
-	}
-	count := user.CountMails(s.Master, "password reset", account...)
-	command := event.Command{Origin: event.Origin{Actor: event.System, RequestID: r.RequestID}, Rows: []event.RowKey{count.Row}}
-	if u != nil {
-		command.Write = []event.Ref{Kind.Ref(IDFor(u.ID))}
-		command.Read = []event.Ref{userRef(u.ID), org.Kind.Ref(u.Org)}
-	}
-	command.Decide = func(tx *event.Tx) error {
-		wait, err := count.Take(tx)
-		if err != nil || wait > 0 || u == nil {
-			return err
-		}
-		now, err := user.Kind.Get(tx, u.ID)
-		if err != nil {
-			return err
-		}
-		o, err := org.Kind.Get(tx, u.Org)
-		if err != nil || now == nil || !now.State.MayReset() || !maySignIn(&now.State, o) {
-			return err
-		}
-		return record(tx, u.ID, PasswordResetRequested{Personal: placeOf(r.Peer, r.UserAgent)})
-	}
-	return s.Store.Do(ctx, command)
+	return s.await(ctx, r)
 }
 
 // Reset is a new password on the word of a code that was sent by mail.
@@ -96,7 +68,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 		return event.Details{}, err
 	}
 	// Wrong codes are no failed sign-ins: they are only counted. The user is not named to the throttle, so that it records nothing.
-	t := s.throttle(rules, []string{"reset", r.UserID}, "", r.Peer, placeOf(r.Peer, r.UserAgent))
+	t := s.throttle(rules, guessing.At("reset", r.UserID), "", r.Peer, placeOf(r.Peer, r.UserAgent))
 	origin := event.Origin{Actor: event.System, RequestID: r.RequestID}
 	orgID, err := s.tryReset(ctx, t, origin, &r)
 	if err != nil {
@@ -121,7 +93,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 		Origin: origin,
 		Write:  []event.Ref{userRef(r.UserID)},
 		Read:   []event.Ref{org.Kind.Ref(orgID)},
-		Rows:   append(t.rows(), user.ResetRow(r.UserID)),
+		Rows:   append(t.Rows(), user.ResetRow(r.UserID)),
 		Decide: func(tx *event.Tx) error {
 			right = false
 			u, err := s.rightReset(tx, &r, orgID)
@@ -129,9 +101,9 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 				return err
 			}
 			if u == nil { // somebody else has used the code, or it has ended meanwhile
-				return t.failed(tx)
+				return t.Failed(tx)
 			}
-			if err := t.succeeded(tx); err != nil {
+			if err := t.Succeeded(tx); err != nil {
 				return err
 			}
 			right = true
@@ -161,19 +133,13 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 		orgID = known.Org
 	}
 	var refusal error
-	command := event.Command{Origin: origin, Rows: append(t.rows(), user.ResetRow(r.UserID)), Read: []event.Ref{userRef(r.UserID)}}
+	command := event.Command{Origin: origin, Rows: append(t.Rows(), user.ResetRow(r.UserID)), Read: []event.Ref{userRef(r.UserID)}}
 	if orgID != "" {
 		command.Read = append(command.Read, org.Kind.Ref(orgID))
 	}
 	command.Decide = func(tx *event.Tx) error {
-		refusal = nil
-		wait, err := t.enter(tx)
-		if err != nil {
+		if refusal, err = t.Enter(tx); err != nil || refusal != nil {
 			return err
-		}
-		if wait > 0 {
-			refusal = errThrottled(wait)
-			return nil
 		}
 		u, err := s.rightReset(tx, r, orgID)
 		if err != nil {
@@ -181,7 +147,7 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 		}
 		if u == nil {
 			refusal = user.ErrWrongCode()
-			return t.failed(tx)
+			return t.Failed(tx)
 		}
 		return nil
 	}

@@ -1,11 +1,13 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/guessing"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
@@ -57,7 +60,7 @@ func userRef(id string) event.Ref { return user.Kind.Ref(id) }
 // SignIn opens a session. Errors: ErrSignInFailed after the same work whatever was wrong; ResourceExhausted when
 // slowed down, before any work; Unavailable when too many passwords are being checked.
 func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
-	u, account, err := s.find(ctx, a.LoginName, a.OrgID)
+	u, typed, err := s.find(ctx, a.LoginName, a.OrgID)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -66,18 +69,13 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		return SignedIn{}, err
 	}
 	// How guessing is slowed down follows from the name as typed, or it would tell which names exist.
-	there, err := org.ReadPolicy(ctx, s.Store, account[1])
+	there, err := org.ReadPolicy(ctx, s.Store, typed[1])
 	if err != nil {
 		return SignedIn{}, err
 	}
 	place := placeOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
-	userID := ""
-	if u != nil {
-		userID = u.ID
-		account = passwordAccount(userID, u.State.Password.Version)
-	}
-	t := s.throttle(policy.Effective(everywhere, there), account, userID, a.Peer, place)
+	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, place)
 	right, upgraded, err := s.try(ctx, s.Hasher.Public(len(a.LoginName)), t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
@@ -85,7 +83,7 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	if !right {
 		return SignedIn{}, ErrSignInFailed
 	}
-	origin.Actor = userID
+	origin.Actor = u.ID
 	in, right, err := s.open(ctx, u, everywhere, t, origin, opening{proof: Proof{Methods: []Method{ByPassword}}, accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
 		// A password set meanwhile wins: the session belongs to the password it verified.
 		if now.State.Password.Version != u.State.Password.Version {
@@ -141,9 +139,9 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 				refused = !accepted
 			}
 			if refused {
-				return t.failed(tx)
+				return t.Failed(tx)
 			}
-			if err := t.succeeded(tx); err != nil {
+			if err := t.Succeeded(tx); err != nil {
 				return err
 			}
 			proof := on.proof
@@ -200,11 +198,9 @@ func maySignIn(u *user.User, o *event.Object[org.Org]) bool {
 
 // verify checks a password with the same work whether or not there is somebody to check it for.
 func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
-	var stored *event.Row
-	if u != nil {
-		if stored, err = s.Store.Row(ctx, user.PasswordRow(u.ID)); err != nil {
-			return false, nil, err
-		}
+	stored, err := s.Store.Row(ctx, user.PasswordRow(cmp.Or(idOf(u), nobodyID)))
+	if err != nil {
+		return false, nil, err
 	}
 	if stored == nil {
 		return false, nil, hasher.VerifyNothing(ctx, password)
@@ -228,27 +224,27 @@ func (s *Sessions) try(ctx context.Context, hasher *secret.Hasher, t *throttle, 
 		return false, nil, s.withoutVerdict(ctx, t, origin, err)
 	}
 	if !right {
-		err = s.settle(ctx, t, origin, t.failed)
+		err = s.settle(ctx, t, origin, t.Failed)
 	}
 	return right, upgraded, err
 }
 
 // enter counts an attempt that is about to be made. Errors: ResourceExhausted when slowed down.
 func (s *Sessions) enter(ctx context.Context, t *throttle, origin event.Origin) error {
-	var wait time.Duration
-	err := s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: func(tx *event.Tx) (err error) {
-		wait, err = t.enter(tx)
+	var refusal error
+	err := s.Store.Do(ctx, event.Command{Origin: origin, Rows: t.Rows(), Decide: func(tx *event.Tx) (err error) {
+		refusal, err = t.Enter(tx)
 		return err
-	}}))
-	if err == nil && wait > 0 {
-		err = errThrottled(wait)
+	}})
+	if err != nil {
+		return err
 	}
-	return err
+	return refusal
 }
 
 // withoutVerdict takes back an attempt that err kept from being decided, and returns err.
 func (s *Sessions) withoutVerdict(ctx context.Context, t *throttle, origin event.Origin, err error) error {
-	if also := s.settle(ctx, t, origin, t.takenBack); also != nil {
+	if also := s.settle(ctx, t, origin, t.TakenBack); also != nil {
 		return errors.Join(err, also)
 	}
 	return err
@@ -261,9 +257,27 @@ func (s *Sessions) settle(ctx context.Context, t *throttle, origin event.Origin,
 	return s.Store.Do(ctx, t.declare(event.Command{Origin: origin, Decide: decide}))
 }
 
-// passwordAccount is what the throttle counts a user's attempts under: a new password starts afresh.
-func passwordAccount(userID string, version int64) []string {
-	return []string{"user", userID, strconv.FormatInt(version, 10)}
+// atPassword is an attempt at a password under a name as typed, in the form that find gives. u is nil where nobody has it.
+func atPassword(u *event.Object[user.User], typed []string) guessing.Aim {
+	account, version := typed, "0"
+	if u != nil {
+		version = strconv.FormatInt(u.State.Password.Version, 10)
+		account = []string{"user", u.ID, version}
+	}
+	return guessing.Aim{Typed: append(slices.Clip(typed), version), Account: account, Trusted: account}
+}
+
+// idOf is the id of a user; empty where there is none.
+func idOf(u *event.Object[user.User]) string {
+	if u == nil {
+		return ""
+	}
+	return u.ID
+}
+
+// atOwnPassword is an attempt by somebody who is signed in. It counts like one to sign in with the user name.
+func atOwnPassword(u *event.Object[user.User]) guessing.Aim {
+	return atPassword(u, typedName(u.Org, u.State.UserNameKey))
 }
 
 func placeOf(peer netip.Addr, userAgent string) Place {
@@ -282,10 +296,10 @@ func placeOf(peer netip.Addr, userAgent string) Place {
 // with a verified domain; a bare user name, then a verified e-mail address, in the organization named or else in the default
 // one. Of several with the same address it is whose was verified first, see user.Verification. Where an organization is named, only its users are found.
 //
-// nobody is what the throttle counts the name under when no user has it: the same for every way to write it, as
-// it is for a user, or the throttle would tell which names exist. So everything is looked up by one folded form. Its second
-// part is the organization that the name leads to, whether or not somebody has it there.
-func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.Object[user.User], nobody []string, err error) {
+// typed is what the throttle counts the name under, whether or not somebody has it: the same for every way to write it, and
+// nothing in it follows from which users there are. So everything is looked up by one folded form. Its second
+// part is the organization that the name leads to. What is looked up follows from the name alone, too (see firstOf).
+func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.Object[user.User], typed []string, err error) {
 	in := orgID
 	if in == "" {
 		in = s.DefaultOrg
@@ -295,37 +309,29 @@ func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.
 		return nil, []string{"long name", in, hex.EncodeToString(sum[:])}, nil
 	}
 	key := syntax.NameKey(loginName)
-	nobody = []string{"name", in, key}
+	typed = typedName(in, key)
 	names := []string{key}
+	var steps []lookup
 	owner, name, domain, err := s.domainOf(ctx, loginName, key)
 	if err != nil {
 		return nil, nil, err
 	}
 	if owner != "" && (orgID == "" || orgID == owner) {
-		nobody = []string{"name", owner, name}
-		if u, err := s.named(ctx, owner, name); u != nil || err != nil {
-			return u, nobody, err
-		}
+		typed = typedName(owner, name)
+		steps = append(steps, s.named(owner, name))
 		// A domain has more spellings than a name: what is counted as one must be found as one.
 		if plain := name + "@" + domain; plain != key {
 			names = append(names, plain)
 		}
 	}
 	for _, name := range names {
-		if u, err := s.named(ctx, in, name); u != nil || err != nil {
-			return u, nobody, err
-		}
+		steps = append(steps, s.named(in, name))
 	}
-	email, problem := syntax.Email(names[len(names)-1])
-	if problem != "" {
-		return nil, nobody, nil
+	if email, problem := syntax.Email(names[len(names)-1]); problem == "" {
+		steps = append(steps, s.withEmail(in, email))
 	}
-	found, err := s.Store.RecordsWhere(ctx, user.Kind.Name(), in, user.VerifiedEmail, user.EmailDigest(email), user.FirstByEmail, 1)
-	if err != nil || len(found) == 0 {
-		return nil, nobody, err
-	}
-	u, err = user.Kind.Open(found[0])
-	return u, nobody, err
+	u, err = s.firstOf(ctx, steps)
+	return u, typed, err
 }
 
 // maxUserName is the length of the longest user name in characters, maxDomain that of the longest form of a domain in ASCII.
@@ -380,14 +386,6 @@ func (s *Sessions) domainOf(ctx context.Context, loginName, key string) (owner, 
 	return "", "", "", nil
 }
 
-func (s *Sessions) named(ctx context.Context, orgID, nameKey string) (*event.Object[user.User], error) {
-	holder, err := s.Store.Holder(ctx, user.NameClaim(orgID, nameKey))
-	if err != nil || holder == "" {
-		return nil, err
-	}
-	return user.Kind.Read(ctx, s.Store, holder)
-}
-
 // ChangePassword is a person's own change of the password.
 type ChangePassword struct {
 	Current, New string
@@ -416,8 +414,10 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 	}
 	version := u.State.Password.Version
 	place := placeOf(p.Peer, p.UserAgent)
-	t := s.throttle(rules, passwordAccount(u.ID, version), u.ID, p.Peer, place)
-	renewed := s.throttle(rules, passwordAccount(u.ID, version+1), u.ID, p.Peer, place)
+	t := s.throttle(rules, atOwnPassword(u), u.ID, p.Peer, place)
+	after := *u
+	after.State.Password.Version++
+	renewed := s.throttle(rules, atOwnPassword(&after), u.ID, p.Peer, place)
 	right, _, err := s.try(ctx, s.Hasher, t, caller.Origin(), u, p.Current)
 	if err != nil {
 		return event.Details{}, err
@@ -433,7 +433,7 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 	err = s.Store.Do(ctx, event.Command{
 		Origin: caller.Origin(),
 		Write:  []event.Ref{userRef(u.ID), Kind.Ref(IDFor(u.ID))},
-		Rows:   append(t.rows(), renewed.pair),
+		Rows:   t.Rows(),
 		Decide: func(tx *event.Tx) error {
 			now, err := user.Kind.Get(tx, u.ID)
 			if err != nil {
@@ -448,7 +448,7 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 			if err := p.IfMatch.Check(now.Sequence); err != nil {
 				return err
 			}
-			if err := errors.Join(t.succeeded(tx), renewed.markGood(tx)); err != nil {
+			if err := errors.Join(t.Succeeded(tx), renewed.MarkGood(tx)); err != nil {
 				return err
 			}
 			if err := user.PutPassword(tx, now, hash, user.PasswordChanged{}); err != nil {

@@ -30,7 +30,7 @@ type SignIns struct {
 var Kind = event.Define(event.Schema[SignIns]{
 	Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 3,
 	Facts: []event.Fact[SignIns]{Succeeded{}, Failed{}, Throttled{}, Ended{}, TokenIssued{}, TokenRevoked{},
-		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}, GrantReused{}, Erased{}},
+		SecondFactorProven{}, Reauthenticated{}, PasswordResetRequested{}, GrantReused{}, SecondFactorGuessed{}, Erased{}},
 })
 
 // IDFor is the id of a user's companion object.
@@ -133,6 +133,20 @@ func (SecondFactorProven) EventType() event.Type { return "sign_in.second_factor
 
 // Apply implements event.Fact.
 func (SecondFactorProven) Apply(s *SignIns) { s.Proven++ }
+
+// SecondFactorGuessed records that as many wrong codes of one kind came within a day as are heard from networks that are not known,
+// after the right password. It is recorded at most once a day.
+type SecondFactorGuessed struct {
+	Method   Method `json:"method"`
+	Count    int64  `json:"count"`
+	Personal Place  `json:"-"` // of the last one
+}
+
+// EventType implements event.Fact.
+func (SecondFactorGuessed) EventType() event.Type { return "sign_in.second_factor_guessed.v1" }
+
+// Apply implements event.Fact.
+func (SecondFactorGuessed) Apply(*SignIns) {}
 
 // Reauthenticated records that the person of a session gave the password once more.
 type Reauthenticated struct {

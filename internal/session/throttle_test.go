@@ -28,32 +28,13 @@ const (
 	accountCeiling = 10 * time.Second
 )
 
-var pairLimits = limits{pairFree, pairCeiling}
-
-func TestDelaysDoubleUpToTheirCeiling(t *testing.T) {
-	for _, c := range []struct {
-		failures, free int64
-		ceiling, want  time.Duration
-	}{
-		{1, pairFree, pairCeiling, 0},
-		{4, pairFree, pairCeiling, 0},
-		{5, pairFree, pairCeiling, time.Second},
-		{6, pairFree, pairCeiling, 2 * time.Second},
-		{7, pairFree, pairCeiling, 4 * time.Second},
-		{14, pairFree, pairCeiling, 512 * time.Second},
-		{15, pairFree, pairCeiling, 15 * time.Minute},
-		{1 << 40, pairFree, pairCeiling, 15 * time.Minute},
-		{49, accountFree, accountCeiling, 0},
-		{50, accountFree, accountCeiling, time.Second},
-		{53, accountFree, accountCeiling, 8 * time.Second},
-		{54, accountFree, accountCeiling, 10 * time.Second},
-		{1 << 40, accountFree, accountCeiling, 10 * time.Second},
-	} {
-		if got := delay(c.failures, c.free, c.ceiling); got != c.want.Microseconds() {
-			t.Errorf("after %d failures with %d free: %d µs, want %v", c.failures, c.free, got, c.want)
-		}
-	}
-}
+// What package guessing counts by.
+const (
+	goodRunning   = 20
+	forgetAfter   = time.Hour
+	mergeWindow   = time.Minute
+	runningAtMost = time.Minute
+)
 
 func TestWhatCountsAsOneNetwork(t *testing.T) {
 	for _, c := range []struct {
@@ -531,41 +512,11 @@ func TestAfterTheFreeFailuresANetworkOfTheOwnerIsHeardOneAtATime(t *testing.T) {
 		_, _ = sessions.SignIn(t.Context(), try("jo", "wrong", home))
 	}
 	s.Advance(time.Second)
-	pair, now := counter{Good: true, Failures: pairFree}, int64(0)
-	pair.begin(now, pairLimits)
-	if pair.until() != (2 * time.Second).Microseconds() {
-		t.Errorf("while one runs nothing is heard for %d µs", pair.until())
-	}
 	if _, err := sessions.SignIn(t.Context(), try("jo", "wrong", home)); answer(err) != "SIGN_IN_FAILED" {
 		t.Errorf("got %s", answer(err))
 	}
 	if _, err := sessions.SignIn(t.Context(), try("jo", "wrong", home)); answer(err) != "SIGN_IN_THROTTLED 2s" {
 		t.Errorf("got %s", answer(err))
-	}
-}
-
-func TestAttemptsOfOneMomentHoldUpOthersByTheirNumber(t *testing.T) {
-	five := func() (c counter) {
-		for range pairFree {
-			c.begin(7, pairLimits)
-		}
-		return c
-	}
-	second := 7 + time.Second.Microseconds()
-	c := five()
-	if c.until() != second {
-		t.Fatalf("five running: until %d", c.until())
-	}
-	c.end(7)
-	if c.until() != 0 {
-		t.Errorf("one of five taken back: until %d", c.until())
-	}
-	c = five()
-	for i := range pairFree {
-		c.fail(7, pairLimits)
-		if c.until() != second {
-			t.Errorf("%d of five failed: until %d", i+1, c.until())
-		}
 	}
 }
 

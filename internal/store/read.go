@@ -34,9 +34,16 @@ func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 	if r := s.cache.Record(ref); r != nil {
 		return r, nil
 	}
+	if s.cache.Absent(ref) {
+		return nil, nil
+	}
 	moment := s.cache.Moment()
 	found, err := s.readRecord(ctx, ref)
-	if err == nil && found != nil && s.byName[ref.Kind].Prepare(found) == nil {
+	switch {
+	case err != nil:
+	case found == nil:
+		s.cache.KeepAbsent(moment, ref)
+	case s.byName[ref.Kind].Prepare(found) == nil:
 		s.cache.KeepRecord(moment, found)
 	}
 	return found, err

@@ -36,15 +36,16 @@ type Policy struct {
 	// New passwords that are guessed first (well-known words and names with the
 	// usual endings, rows of keys, dates) are refused.
 	CommonPasswordsRefused bool `protobuf:"varint,3,opt,name=common_passwords_refused,json=commonPasswordsRefused,proto3" json:"common_passwords_refused,omitempty"`
-	// How many attempts on an account from one network are free before the next
+	// How many attempts under one name from one network are free before the next
 	// one has to wait: 1 to 20. Default 5. Fewer is stricter.
 	NetworkAttempts int32 `protobuf:"varint,4,opt,name=network_attempts,json=networkAttempts,proto3" json:"network_attempts,omitempty"`
 	// How many seconds such an attempt waits at most: 60 to 3600. Default 900.
 	// Longer is stricter.
 	NetworkWaitSeconds int32 `protobuf:"varint,5,opt,name=network_wait_seconds,json=networkWaitSeconds,proto3" json:"network_wait_seconds,omitempty"`
 	// How many attempts on an account from anywhere are free before the next one
-	// from a network that its owner has not come from has to wait: 10 to 1000.
-	// Default 50. Fewer is stricter.
+	// from a network that its owner has not come from has to wait: 10 to 1000,
+	// and at least four times network_attempts are free in any case. Default 50.
+	// Fewer is stricter.
 	AccountAttempts int32 `protobuf:"varint,6,opt,name=account_attempts,json=accountAttempts,proto3" json:"account_attempts,omitempty"`
 	// How many seconds such an attempt waits at most: 1 to 30, so that nobody can
 	// be kept out of an account by others who guess. Default 10. Longer is

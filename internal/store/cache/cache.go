@@ -13,6 +13,7 @@ import (
 type Cache struct {
 	mu      sync.RWMutex
 	records map[event.Ref]*event.Record // never altered once they are here
+	absent  map[event.Ref]struct{}      // objects that were looked for and are not there
 	tokens  map[[32]byte]*event.Token
 	hashes  map[string][32]byte         // of tokens, by id
 	rows    map[event.RowKey]*event.Row // of the shelf of secrets; never altered either
@@ -25,6 +26,8 @@ const (
 	maxCache = 16 << 20 // bytes of records, about
 	maxRow   = 256      // bytes of a row
 	maxRows  = 4096
+
+	maxAbsent = 4096
 )
 
 // New makes an empty cache.
@@ -36,7 +39,7 @@ func New() *Cache {
 
 func (c *Cache) empty() {
 	c.records, c.tokens, c.hashes, c.size = map[event.Ref]*event.Record{}, map[[32]byte]*event.Token{}, map[string][32]byte{}, 0
-	c.rows = map[event.RowKey]*event.Row{}
+	c.rows, c.absent = map[event.RowKey]*event.Row{}, map[event.Ref]struct{}{}
 }
 
 // Clear forgets everything, after changes that were not told one by one.
@@ -58,6 +61,33 @@ func (c *Cache) Record(ref event.Ref) *event.Record {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.records[ref]
+}
+
+// Absent tells that there is no such object. So looking for somebody who does not exist takes as long as looking for somebody who does.
+func (c *Cache) Absent(ref event.Ref) bool {
+	if c == nil {
+		return false
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	_, absent := c.absent[ref]
+	return absent
+}
+
+// KeepAbsent keeps that a query has found nothing, unless that may be old already.
+func (c *Cache) KeepAbsent(moment uint64, ref event.Ref) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.changes != moment {
+		return
+	}
+	if len(c.absent) >= maxAbsent {
+		c.absent = map[event.Ref]struct{}{}
+	}
+	c.absent[ref] = struct{}{}
 }
 
 // Row gives a row; nil when it is not here.
@@ -243,6 +273,7 @@ func (c *Cache) put(r *event.Record) {
 		c.size -= weight(old)
 	}
 	c.records[r.Ref] = r
+	delete(c.absent, r.Ref)
 	c.size += weight(r)
 	for ref, old := range c.records { // in random order
 		if c.size <= maxCache {

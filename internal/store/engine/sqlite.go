@@ -229,11 +229,18 @@ func (e *sqliteEngine) load(ref event.Ref) (*event.Record, error) {
 	if r := cache.Record(ref); r != nil && (r.KeyID == "" || r.WrappedKey != nil) {
 		return r, nil
 	}
+	if cache.Absent(ref) {
+		return nil, nil
+	}
 	moment := cache.Moment()
 	r, dest := ScanRecord(e.byName[ref.Kind], true)
 	found, err := e.row(e.kinds[ref.Kind].load, []any{ref.ID}, dest)
-	if !found || err != nil {
+	if err != nil {
 		return nil, err
+	}
+	if !found {
+		cache.KeepAbsent(moment, ref)
+		return nil, nil
 	}
 	cache.KeepRecord(moment, r)
 	return r, nil
