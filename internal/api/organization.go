@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/setup"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -19,7 +20,8 @@ type Organizations struct {
 	Setup    setup.Setup
 	Master   secret.MasterKey
 	Clock    func() time.Time
-	Resolver org.Resolver // where the proof of a domain is looked for
+	Resolver org.Resolver  // where the proof of a domain is looked for
+	Calls    *share.Places // that are waited for at once
 	Cleaner  *lifecycle.Cleaner
 }
 
@@ -31,7 +33,9 @@ func (s Organizations) SetupOrganization(ctx context.Context, r *signetv1.SetupO
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.Setup.Organization(ctx, call.From(ctx).Permit, once, organizationOf(r))
+	info, setUp := call.From(ctx), s.Setup
+	setUp.Hasher = setUp.Hasher.For(info.Org())
+	done, err := setUp.Organization(ctx, info.Permit, once, organizationOf(r))
 	if err != nil {
 		return nil, err
 	}

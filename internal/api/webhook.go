@@ -16,11 +16,15 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/webhook"
 )
 
 // Webhooks implements WebhookService.
-type Webhooks struct{ Webhooks *webhook.Webhooks }
+type Webhooks struct {
+	Webhooks *webhook.Webhooks
+	Calls    *share.Places // that are waited for at once
+}
 
 var _ signetv1connect.WebhookServiceHandler = Webhooks{}
 
@@ -131,7 +135,12 @@ func (s Webhooks) RotateWebhookSecret(ctx context.Context, r *signetv1.RotateWeb
 
 // TestWebhook sends a message to the receiver of a webhook of the context organization.
 func (s Webhooks) TestWebhook(ctx context.Context, r *signetv1.TestWebhookRequest) (*signetv1.TestWebhookResponse, error) {
-	out, err := s.Webhooks.Test(ctx, call.From(ctx).Permit, r.GetWebhookId())
+	info := call.From(ctx)
+	var out webhook.Outcome
+	err := s.Calls.Do(ctx, share.Claim{Org: info.Org()}, func() (err error) {
+		out, err = s.Webhooks.Test(ctx, info.Permit, r.GetWebhookId())
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -68,6 +68,7 @@ type Handler struct {
 	run     run
 	stream  run // the same for streams
 	streams streams
+	shares  shares
 	metrics *web.Metrics
 }
 
@@ -122,6 +123,7 @@ func New(config Config) (*Handler, error) {
 	}
 	h.run, h.stream, h.check = h.chain(), h.streamChain(), h.rules.check
 	h.streams.begin(h.config.Streams)
+	h.shares = newShares()
 	return h, nil
 }
 

@@ -37,6 +37,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/setup"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/web"
@@ -53,7 +54,10 @@ const (
 	maxStreams        = 250
 	stopTimeout       = 15 * time.Second
 
-	webhookConns = 128 // to one host, where many organizations may have their receivers: one that stalls leaves the others enough
+	// To one host, where many organizations may have what is called. No fewer than can be on their way at once, which organizations share: an
+	// organization that stalls there must not keep others from it.
+	webhookConns  = 640
+	outboundConns = 256
 )
 
 // Server is Signet, opened and ready to serve.
@@ -69,6 +73,7 @@ type Server struct {
 
 	renewals session.Renewals
 	outbound *outbound.Client // the one way to addresses that others have chosen
+	calls    *share.Places    // of it and of DNS that are waited for at once
 	webhooks *webhook.Webhooks
 	keys     *signing.Keys
 
@@ -117,7 +122,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s.outbound = outbound.New(outbound.Config{Allow: config.outbound})
+	s.outbound, s.calls = outbound.New(outbound.Config{Allow: config.outbound, ConnsPerHost: outboundConns}), outbound.NewCalls()
 	s.webhooks = &webhook.Webhooks{Store: s.store, Root: master, Clock: time.Now,
 		Outbound: outbound.New(outbound.Config{Allow: config.outbound, Timeout: webhook.SendTime, MaxRedirects: -1, ConnsPerHost: webhookConns})}
 	s.keys = signing.New(s.store, master, time.Now)
@@ -135,14 +140,14 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	handler, err := rpc.New(rpc.Config{
 		Services: []rpc.Service{
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
-			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Cleaner: cleaner}},
+			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Calls: s.calls, Cleaner: cleaner}},
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
-			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
+			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks, Calls: s.calls}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
@@ -187,7 +192,7 @@ func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secr
 	}
 	s.handler = site
 	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.keys,
-		KeySets: outbound.NewKeySets(s.outbound, time.Now), Issuer: s.config.ExternalURL}
+		KeySets: outbound.NewKeySets(s.outbound, time.Now, s.calls), Issuer: s.config.ExternalURL}
 	shown, err := pages.New(pages.Config{ExternalURL: s.config.external, Log: s.log})
 	if err != nil {
 		return err

@@ -66,7 +66,8 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		return SignedIn{}, err
 	}
 	// How guessing is slowed down follows from the name as typed, or it would tell which names exist.
-	there, err := org.ReadPolicy(ctx, s.Store, account[1])
+	leadsTo := account[1]
+	there, err := org.ReadPolicy(ctx, s.Store, leadsTo)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -78,7 +79,7 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		account = passwordAccount(userID, u.State.Password.Version)
 	}
 	t := s.throttle(policy.Effective(everywhere, there), account, userID, a.Peer, place)
-	right, upgraded, err := s.try(ctx, s.Hasher.Public(len(a.LoginName)), t, origin, u, a.Password)
+	right, upgraded, err := s.try(ctx, s.Hasher.Public(leadsTo, Network(a.Peer), len(a.LoginName)), t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -408,14 +409,14 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 	place := placeOf(p.Peer, p.UserAgent)
 	t := s.throttle(rules, passwordAccount(u.ID, version), u.ID, p.Peer, place)
 	renewed := s.throttle(rules, passwordAccount(u.ID, version+1), u.ID, p.Peer, place)
-	right, _, err := s.try(ctx, s.Hasher, t, caller.Origin(), u, p.Current)
+	right, _, err := s.try(ctx, s.Hasher.For(caller.OrgID), t, caller.Origin(), u, p.Current)
 	if err != nil {
 		return event.Details{}, err
 	}
 	if !right {
 		return event.Details{}, errs.Invalid(errs.Violation{Field: "currentPassword", Message: "is not your current password"})
 	}
-	hash, err := s.Hasher.Hash(ctx, p.New)
+	hash, err := s.Hasher.For(caller.OrgID).Hash(ctx, p.New)
 	if err != nil {
 		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
 	}
