@@ -6,9 +6,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
@@ -52,11 +50,7 @@ func (s Organizations) AddDomain(ctx context.Context, r *signetv1.AddDomainReque
 // VerifyDomain looks for the proof of a domain.
 func (s Organizations) VerifyDomain(ctx context.Context, r *signetv1.VerifyDomainRequest) (*signetv1.VerifyDomainResponse, error) {
 	info := call.From(ctx)
-	var d event.Details
-	err := s.Calls.Do(ctx, share.Claim{Org: info.Org()}, func() (err error) {
-		d, err = org.VerifyDomain(ctx, s.Setup.Store, s.Resolver, info.Permit, r.GetDomain(), info.IfMatch)
-		return err
-	})
+	d, err := org.VerifyDomain(ctx, s.Setup.Store, s.Resolver, info.Permit, r.GetDomain(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/setup"
-	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -20,8 +19,7 @@ type Organizations struct {
 	Setup    setup.Setup
 	Master   secret.MasterKey
 	Clock    func() time.Time
-	Resolver org.Resolver  // where the proof of a domain is looked for
-	Calls    *share.Places // that are waited for at once
+	Resolver org.Resolver // where the proof of a domain is looked for
 	Cleaner  *lifecycle.Cleaner
 }
 

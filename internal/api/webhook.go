@@ -16,15 +16,11 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/model"
-	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/webhook"
 )
 
 // Webhooks implements WebhookService.
-type Webhooks struct {
-	Webhooks *webhook.Webhooks
-	Calls    *share.Places // that are waited for at once
-}
+type Webhooks struct{ Webhooks *webhook.Webhooks }
 
 var _ signetv1connect.WebhookServiceHandler = Webhooks{}
 
@@ -73,7 +69,7 @@ var modifiableWebhook = maskOf(&signetv1.ModifyWebhookRequest{}, mask{neverEmpty
 // ModifyWebhook sets the named parts of a webhook of the context organization.
 func (s Webhooks) ModifyWebhook(ctx context.Context, r *signetv1.ModifyWebhookRequest) (*signetv1.ModifyWebhookResponse, error) {
 	info, fields := call.From(ctx), modifiableWebhook.named(r)
-	d, err := s.Webhooks.Modify(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, webhook.SettingsChanged{
+	d, err := s.Webhooks.Modify(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, webhook.Modification{
 		Name:             named(fields, "name", r.GetName()),
 		URL:              named(fields, "url", r.GetUrl()),
 		Types:            named(fields, "types", r.GetTypes()),
@@ -135,12 +131,7 @@ func (s Webhooks) RotateWebhookSecret(ctx context.Context, r *signetv1.RotateWeb
 
 // TestWebhook sends a message to the receiver of a webhook of the context organization.
 func (s Webhooks) TestWebhook(ctx context.Context, r *signetv1.TestWebhookRequest) (*signetv1.TestWebhookResponse, error) {
-	info := call.From(ctx)
-	var out webhook.Outcome
-	err := s.Calls.Do(ctx, share.Claim{Org: info.Org()}, func() (err error) {
-		out, err = s.Webhooks.Test(ctx, info.Permit, r.GetWebhookId())
-		return err
-	})
+	out, err := s.Webhooks.Test(ctx, call.From(ctx).Permit, r.GetWebhookId())
 	if err != nil {
 		return nil, err
 	}
@@ -218,7 +209,7 @@ func (s Webhooks) ListWebhookDeliveries(ctx context.Context, r *signetv1.ListWeb
 
 func (s Webhooks) show(o *event.Object[webhook.Webhook]) *signetv1.Webhook {
 	st := &o.State
-	out := &signetv1.Webhook{WebhookId: o.ID, Details: complete(o.Details()), State: webhookStates.number(st.State), Name: st.Name, Url: st.URL, Types: st.Types,
+	out := &signetv1.Webhook{WebhookId: o.ID, Details: complete(o.Details()), State: webhookStates.number(st.State), Name: st.Name, Url: st.Address, AddressInLog: st.AddressInLog, Types: st.Types,
 		AllOrganizations: st.AllOrganizations, OrganizationIds: st.OrganizationIDs, PersonalData: st.PersonalData, Gone: st.Gone}
 	if st.OldSecretUntil > event.Micros(s.Webhooks.Clock()) {
 		out.OldSecretExpirationDate = timestamppb.New(event.Time(st.OldSecretUntil))

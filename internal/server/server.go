@@ -123,7 +123,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s.outbound, s.calls = outbound.New(outbound.Config{Allow: config.outbound, ConnsPerHost: outboundConns}), outbound.NewCalls()
-	s.webhooks = &webhook.Webhooks{Store: s.store, Root: master, Clock: time.Now,
+	s.webhooks = &webhook.Webhooks{Store: s.store, Root: master, Clock: time.Now, Calls: s.calls,
 		Outbound: outbound.New(outbound.Config{Allow: config.outbound, Timeout: webhook.SendTime, MaxRedirects: -1, ConnsPerHost: webhookConns})}
 	s.keys = signing.New(s.store, master, time.Now)
 	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
@@ -140,14 +140,14 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	handler, err := rpc.New(rpc.Config{
 		Services: []rpc.Service{
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
-			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Calls: s.calls, Cleaner: cleaner}},
+			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: sharedResolver{config.Resolver, s.calls}, Cleaner: cleaner}},
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
-			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks, Calls: s.calls}},
+			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},

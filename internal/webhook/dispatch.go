@@ -46,6 +46,7 @@ type Dispatcher struct {
 	ending map[string]<-chan struct{} // closed when the worker that served a webhook before has ended
 	doubts map[string]bool            // webhooks to look at
 	all    sync.WaitGroup
+	warned bool // of addresses that stand in the log
 }
 
 // Run serves until ctx ends. Messages on their way are waited for a little.
@@ -99,6 +100,7 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 		return err
 	}
 	d.tail.Begin(end)
+	var old []string
 	for after := (&event.Cursor{}); after != nil; {
 		var found []*event.Object[Webhook]
 		if found, after, err = Kind.List(ctx, d.Webhooks.Store, event.Query{After: *after, Limit: page}); err != nil {
@@ -106,7 +108,15 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 		}
 		for _, o := range found {
 			d.orgs[o.ID], d.doubts[o.ID] = o.Org, true
+			if o.State.AddressInLog {
+				old = append(old, o.ID)
+			}
 		}
+	}
+	if n := len(old); n > 0 && !d.warned {
+		d.warned = true
+		d.Log.Warn("webhooks: an older version has recorded the addresses of some in the log, where they stay: if there are tokens in them, get new ones and set the addresses anew",
+			"webhooks", n, "such as", old[:min(n, 10)])
 	}
 	return nil
 }

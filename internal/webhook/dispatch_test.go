@@ -710,7 +710,7 @@ func TestBothSecretsSignWhileTheOldOneIsKept(t *testing.T) {
 	old.learn(created.Secret)
 	try := func(r *receiver) {
 		t.Helper()
-		_, err := w.hooks.Modify(t.Context(), me, created.ID, event.IfMatch{}, SettingsChanged{URL: &r.URL})
+		_, err := w.hooks.Modify(t.Context(), me, created.ID, event.IfMatch{}, Modification{URL: &r.URL})
 		must(t, err)
 		out, err := w.hooks.Test(t.Context(), me, created.ID)
 		must(t, err)
@@ -770,6 +770,11 @@ func TestSecretsAreNowhere(t *testing.T) {
 		}
 		for _, text := range []string{w.log.String(), fmt.Sprintf("%+v %+v", out, attempts), refusal.Error()} {
 			if strings.Contains(text, "in-the-url") || strings.Contains(text, r.URL) {
+				t.Errorf("an address is in %s", text)
+			}
+		}
+		for _, text := range []string{fmt.Sprintf("%+v", o), payloads(events), string(secretRow.Value)} {
+			if strings.Contains(text, "in-the-url") {
 				t.Errorf("an address is in %s", text)
 			}
 		}
