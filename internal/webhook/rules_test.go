@@ -198,6 +198,11 @@ func TestAWebhookIsAddedChangedAndRemoved(t *testing.T) {
 	if text == created.Secret || s.Stored(t, strings.TrimPrefix(text, "whsec_")) {
 		t.Error("the secret is the old one, or stored as it is")
 	}
+	if row, err := s.Row(t.Context(), event.SecretOf(id)); err != nil {
+		t.Error(err)
+	} else if kept, err := secretsIn(hooks.Root, id, row); err != nil || kept.URL != elsewhere {
+		t.Errorf("with the new secret messages go to %q (%v)", kept.URL, err)
+	}
 	_, err = hooks.Remove(t.Context(), me, id, event.IfMatch{Set: true, Sequence: 99})
 	if errs.KindOf(err) != errs.Aborted {
 		t.Errorf("removed at another sequence: %v", err)
