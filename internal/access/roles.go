@@ -125,6 +125,9 @@ func clip(s string) string {
 // IsPermission tells whether some role holds p, so that a typing error in the proto is found by a test.
 func IsPermission(p Permission) bool { return slices.Contains(installationRoles[IAMOwner], p) }
 
+// Permissions are all there are: an owner of the installation holds every one.
+func Permissions() []Permission { return slices.Clone(installationRoles[IAMOwner]) }
+
 // Installation is the scope that covers every organization.
 const Installation = "installation"
 

@@ -370,7 +370,7 @@ func TestAServiceUserIsShownAsOne(t *testing.T) {
 func TestARefusalIsAnsweredAsItIs(t *testing.T) {
 	s := eventtest.New(t, org.Kind, user.Kind, idp.Kind)
 	ctx := call.With(t.Context(), &call.Info{Caller: &access.Caller{UserID: "usr_x", OrgID: "org_x"}, Permit: permit(t, "org_x")})
-	users := Users{Store: s}
+	users := Users{Store: s, Hasher: secret.NewHasher(1, 1)}
 	idps := IdentityProviders{Store: s, Master: s.Master, Clock: s.Now}
 	for name, c := range map[string]struct {
 		err  func() error
@@ -389,7 +389,7 @@ func TestARefusalIsAnsweredAsItIs(t *testing.T) {
 			return err
 		}, org.ErrNotFound},
 		"set up": {func() error {
-			_, err := Organizations{Setup: setup.Setup{Store: s}, Clock: s.Now}.SetupOrganization(ctx, nil)
+			_, err := Organizations{Setup: setup.Setup{Store: s, Hasher: secret.NewHasher(1, 1)}, Clock: s.Now}.SetupOrganization(ctx, nil)
 			return err
 		}, access.ErrDenied},
 	} {

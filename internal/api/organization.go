@@ -31,7 +31,9 @@ func (s Organizations) SetupOrganization(ctx context.Context, r *signetv1.SetupO
 	if err != nil {
 		return nil, err
 	}
-	done, err := s.Setup.Organization(ctx, call.From(ctx).Permit, once, organizationOf(r))
+	info, setUp := call.From(ctx), s.Setup
+	setUp.Hasher = setUp.Hasher.For(info.Org())
+	done, err := setUp.Organization(ctx, info.Permit, once, organizationOf(r))
 	if err != nil {
 		return nil, err
 	}

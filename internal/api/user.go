@@ -48,7 +48,7 @@ func (s Users) SetUserPassword(ctx context.Context, r *signetv1.SetUserPasswordR
 	info := call.From(ctx)
 	d, err := user.SetPassword{
 		UserID: r.GetUserId(), Password: r.GetPassword(), ChangeRequired: !r.GetNoChangeRequired(), IfMatch: info.IfMatch,
-	}.Do(ctx, s.Store, s.Hasher, info.Permit)
+	}.Do(ctx, s.Store, s.Hasher.For(info.Org()), info.Permit)
 	if err != nil {
 		return nil, err
 	}

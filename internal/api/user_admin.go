@@ -17,8 +17,9 @@ func (s Users) AddHumanUser(ctx context.Context, r *signetv1.AddHumanUserRequest
 	if err != nil {
 		return nil, err
 	}
+	info := call.From(ctx)
 	added, err := user.CreateHuman{NewHuman: humanOf(r), Password: r.GetPassword(), ChangeRequired: !r.GetNoChangeRequired()}.
-		Do(ctx, s.Store, s.Hasher, call.From(ctx).Permit, once)
+		Do(ctx, s.Store, s.Hasher.For(info.Org()), info.Permit, once)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ var modifiableWebhook = mask.Of(&signetv1.ModifyWebhookRequest{}, mask.Mask{Neve
 // ModifyWebhook sets the named parts of a webhook of the context organization.
 func (s Webhooks) ModifyWebhook(ctx context.Context, r *signetv1.ModifyWebhookRequest) (*signetv1.ModifyWebhookResponse, error) {
 	info, fields := call.From(ctx), modifiableWebhook.Named(r)
-	d, err := s.Webhooks.Modify(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, webhook.SettingsChanged{
+	d, err := s.Webhooks.Modify(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, webhook.Modification{
 		Name:             mask.Value(fields, "name", r.GetName()),
 		URL:              mask.Value(fields, "url", r.GetUrl()),
 		Types:            mask.Value(fields, "types", r.GetTypes()),
@@ -210,7 +210,7 @@ func (s Webhooks) ListWebhookDeliveries(ctx context.Context, r *signetv1.ListWeb
 
 func (s Webhooks) show(o *event.Object[webhook.Webhook]) *signetv1.Webhook {
 	st := &o.State
-	out := &signetv1.Webhook{WebhookId: o.ID, Details: complete(o.Details()), State: webhookStates.number(st.State), Name: st.Name, Url: st.URL, Types: st.Types,
+	out := &signetv1.Webhook{WebhookId: o.ID, Details: complete(o.Details()), State: webhookStates.number(st.State), Name: st.Name, Url: st.Address, AddressInLog: st.AddressInLog, Types: st.Types,
 		AllOrganizations: st.AllOrganizations, OrganizationIds: st.OrganizationIDs, PersonalData: st.PersonalData, Gone: st.Gone}
 	if st.OldSecretUntil > event.Micros(s.Webhooks.Clock()) {
 		out.OldSecretExpirationDate = timestamppb.New(event.Time(st.OldSecretUntil))

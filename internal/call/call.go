@@ -28,6 +28,14 @@ type Info struct {
 	Check Rules // for elements of lists that the operation has to look at itself
 }
 
+// Org is the organization that the request is sent from, whichever it is about; empty on public operations.
+func (i *Info) Org() string {
+	if i.Caller == nil {
+		return ""
+	}
+	return i.Caller.OrgID
+}
+
 // Rules lists what is wrong with an element of a list in a request by the field rules of the definition. An error is a bug.
 type Rules func(element proto.Message) ([]errs.Violation, error)
 

@@ -97,7 +97,7 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 			return nil, ErrInvalidClient
 		}
 	case app.PrivateKeyJWT:
-		keys, err := g.appKeys(ctx, &a.State, said.keyID())
+		keys, err := g.appKeys(ctx, a.Org, &a.State, said.keyID())
 		if err != nil {
 			return nil, ErrInvalidClient.Because(err)
 		}
@@ -152,7 +152,7 @@ func (g *Grants) service(ctx context.Context, id string) (*event.Object[user.Use
 }
 
 // appKeys are the public keys of an application: those registered with it, or those that it publishes.
-func (g *Grants) appKeys(ctx context.Context, a *app.App, keyID string) ([]jose.JSONWebKey, error) {
+func (g *Grants) appKeys(ctx context.Context, org string, a *app.App, keyID string) ([]jose.JSONWebKey, error) {
 	var keys []jose.JSONWebKey
 	for _, k := range a.KeysAt(g.Clock()) {
 		keys = append(keys, publicKey(k.ID, k.Public)...)
@@ -160,7 +160,7 @@ func (g *Grants) appKeys(ctx context.Context, a *app.App, keyID string) ([]jose.
 	if a.KeySetURI == "" || g.KeySets == nil {
 		return keys, nil
 	}
-	published, err := g.KeySets.Find(ctx, a.KeySetURI, keyID)
+	published, err := g.KeySets.Find(ctx, org, a.KeySetURI, keyID)
 	return append(keys, published...), err
 }
 

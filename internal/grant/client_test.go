@@ -253,7 +253,7 @@ func TestAssertions(t *testing.T) {
 // published is a set of keys at one address.
 type published struct{ key jose.JSONWebKey }
 
-func (p published) Find(_ context.Context, address, keyID string) ([]jose.JSONWebKey, error) {
+func (p published) Find(_ context.Context, _, address, keyID string) ([]jose.JSONWebKey, error) {
 	if address != "https://shop.test/keys" {
 		return nil, errors.New("nothing is there")
 	}
@@ -272,7 +272,7 @@ func TestKeysOfAnApplication(t *testing.T) {
 	a := &app.App{Keys: []app.Key{{ID: "fresh", Public: publicPEM(t, ec.Public()), Expires: now + 1}, {ID: "over", Public: publicPEM(t, ec.Public()), Expires: now}}}
 	ids := func(keyID string) []string {
 		t.Helper()
-		keys, err := w.appKeys(t.Context(), a, keyID)
+		keys, err := w.appKeys(t.Context(), "org_a", a, keyID)
 		must(t, err)
 		var ids []string
 		for _, k := range keys {
@@ -288,7 +288,7 @@ func TestKeysOfAnApplication(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	a.KeySetURI = "https://elsewhere.test/keys"
-	if _, err := w.appKeys(t.Context(), a, ""); err == nil {
+	if _, err := w.appKeys(t.Context(), "org_a", a, ""); err == nil {
 		t.Error("keys that cannot be read are no keys")
 	}
 }

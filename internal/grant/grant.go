@@ -105,8 +105,8 @@ type Signer interface {
 
 // KeySets finds the public keys that applications publish.
 type KeySets interface {
-	// Find gives the keys at an address that signatures of this key id can be checked with; of all ids where it is empty.
-	Find(ctx context.Context, address, keyID string) ([]jose.JSONWebKey, error)
+	// Find gives the keys at an address of an organization that signatures of this key id can be checked with; of all ids where it is empty.
+	Find(ctx context.Context, org, address, keyID string) ([]jose.JSONWebKey, error)
 }
 
 // Grants makes tokens.

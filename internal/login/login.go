@@ -30,6 +30,7 @@ import (
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/web"
 )
 
@@ -143,6 +144,8 @@ func Failure(err error) (status int, what pages.Failure) {
 		return http.StatusBadRequest, pages.Expired
 	case e.Reason == grant.UnknownClient || e.Reason == grant.RedirectRefused:
 		return http.StatusBadRequest, pages.BadRequest
+	case e.Reason == share.UsedUp: // by whom is not for a person who signs in to know
+		return http.StatusServiceUnavailable, pages.Unavailable
 	}
 	switch e.Kind {
 	case errs.NotFound:

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -21,7 +22,7 @@ func problem(field string, wrong pages.Message, err error) ([]pages.Problem, err
 	switch {
 	case !ours:
 		return nil, err
-	case e.Kind == errs.ResourceExhausted:
+	case e.Kind == errs.ResourceExhausted && e.Reason != share.UsedUp:
 		return []pages.Problem{{Field: field, Message: pages.Throttled(e.RetryAfter)}}, nil
 	case e.Kind == errs.Unauthenticated && e.Reason == session.SignInFailed, e.Kind == errs.InvalidArgument:
 		return []pages.Problem{{Field: field, Message: wrong}}, nil

@@ -44,7 +44,9 @@ type Follower struct {
 	// Handle is given each event of these types, with 20 seconds for it. When it fails, the event comes again later, up to
 	// ten times within about an hour. What it returns is logged: no secret and nothing personal may be in it.
 	Handle func(ctx context.Context, e *event.Event) error
-	// Forgetful says that it is better to give up the oldest of what failed than to wait, where too much has been put aside.
+	// Forgetful says that it is better to give up some of what failed than to wait, where too much has been put aside: the oldest of the
+	// organization that has the most. What is not forgetful gives it up only where an organization has more than half of it, and others are
+	// being served: then it is not the other side that is away.
 	Forgetful bool
 }
 
@@ -65,9 +67,10 @@ type progress struct {
 
 // held is an event that is put aside.
 type held struct {
-	Position int64 `json:"position"`
-	Tries    int   `json:"tries"`
-	Next     int64 `json:"next"` // when to try again
+	Position int64  `json:"position"`
+	Org      string `json:"org,omitempty"`
+	Tries    int    `json:"tries"`
+	Next     int64  `json:"next"` // when to try again
 }
 
 func rowOf(name string) event.RowKey { return event.RowKey{Shelf: event.Followers, Key: name} }
@@ -121,6 +124,7 @@ type worker struct {
 	state   progress // while it holds: what has been done, noted or not
 	scanned int64    // while it holds: up to here the log was read
 	failing bool     // the store was away the last time
+	served  int64    // when an event was handled last
 }
 
 func (w *worker) run(ctx context.Context) {
@@ -231,15 +235,34 @@ func (w *worker) first(ctx context.Context, e *event.Event) error {
 	}
 	w.state.Position, w.scanned = e.Position, e.Position
 	if failed != nil {
-		kept := slices.Clone(w.state.Held)
-		if w.Forgetful && len(kept) >= maxHeld {
-			oldest := slices.MinFunc(kept, func(a, b held) int { return cmp.Compare(a.Position, b.Position) })
-			w.runner.Log.Error("following the log: given up, too much has failed", "follower", w.Name, "position", oldest.Position, "tries", oldest.Tries)
-			kept = slices.DeleteFunc(kept, func(h held) bool { return h == oldest })
-		}
-		w.state.Held = append(kept, w.again(e, 1, failed))
+		w.state.Held = append(slices.Clone(w.state.Held), w.again(e, 1, failed))
+		w.giveUp()
 	}
 	return w.save(ctx)
+}
+
+// giveUp makes room where too much is put aside, unless it is better to wait.
+func (w *worker) giveUp() {
+	most := maxHeld - 1 // one that waits begins to at maxHeld
+	if w.Forgetful {
+		most = maxHeld
+	}
+	if len(w.state.Held) <= most {
+		return
+	}
+	of, org := map[string]int{}, ""
+	for _, h := range w.state.Held {
+		if of[h.Org]++; of[h.Org] > of[org] {
+			org = h.Org
+		}
+	}
+	if !w.Forgetful && (of[org] <= maxHeld/2 || w.now()-w.served > maxPause.Microseconds()) {
+		return
+	}
+	theirs := slices.DeleteFunc(slices.Clone(w.state.Held), func(h held) bool { return h.Org != org })
+	oldest := slices.MinFunc(theirs, func(a, b held) int { return cmp.Compare(a.Position, b.Position) })
+	w.runner.Log.Error("following the log: given up, too much has failed", "follower", w.Name, "organization", org, "position", oldest.Position, "tries", oldest.Tries)
+	w.state.Held = slices.DeleteFunc(w.state.Held, func(h held) bool { return h == oldest })
 }
 
 // retry handles what was put aside and is due.
@@ -279,7 +302,7 @@ func (w *worker) again(e *event.Event, tries int, failed error) held {
 	pause := min(firstPause<<(tries-1), maxPause)
 	w.runner.Log.Warn("following the log: it failed and will be tried again", "follower", w.Name, "event", string(e.Type), "position", e.Position,
 		"tries", tries, "in", pause.String(), "error", failed)
-	return held{Position: e.Position, Tries: tries, Next: w.now() + pause.Microseconds()}
+	return held{Position: e.Position, Org: e.Org, Tries: tries, Next: w.now() + pause.Microseconds()}
 }
 
 // handle does the work itself, once the lease lasts long enough for it. failed is what came of it; err is the store's, or
@@ -295,7 +318,10 @@ func (w *worker) handle(ctx context.Context, e *event.Event) (failed, err error)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, cancel) })()
 	failed = guarded(within, w.Handle, e)
-	if failed != nil && ctx.Err() != nil {
+	switch {
+	case failed == nil:
+		w.served = w.now()
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
 	return failed, nil

@@ -277,6 +277,60 @@ func TestAForgetfulFollowerGivesUpTheOldestInstead(t *testing.T) {
 	})
 }
 
+// TestAnOrganizationWhoseEventsFailHoldsNobodyElseUp: as long as others are served, it is its own that are given up.
+func TestAnOrganizationWhoseEventsFailHoldsNobodyElseUp(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		forgetful bool
+		theirs    int // of one organization, among all that are held
+		served    bool
+		givenUp   bool
+	}{
+		{"others are served", false, maxHeld/2 + 1, true, true},
+		{"nobody is", false, maxHeld - 1, false, false},
+		{"it has but half", false, maxHeld / 2, true, false},
+		{"forgetful", true, 3, false, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
+				w := newWorld(db)
+				s := w.open(t)
+				saw := newSeen()
+				saw.fail["fails"] = 1
+				follower := saw.follower()
+				follower.Forgetful = c.forgetful
+				r := w.runner(s, follower)
+				must(t, r.Begin(t.Context()))
+				worker := r.worker(follower)
+				must(t, worker.work(t.Context()))
+				most := maxHeld - 1
+				if c.forgetful {
+					most = maxHeld
+				}
+				for i := range most {
+					h := held{Position: int64(i + 1), Org: fmt.Sprint("org_", i), Next: event.Micros(w.clock.read().Add(time.Hour))}
+					if i >= most-c.theirs { // not the oldest of all
+						h.Org = "org_a"
+					}
+					worker.state.Held = append(worker.state.Held, h)
+				}
+				if c.served {
+					happen(t, s, "fine")
+				}
+				happen(t, s, "fails")
+				happen(t, s, "last")
+				must(t, worker.work(t.Context()))
+				if slices.Contains(saw.names, "last") != c.givenUp || w.log.has("given up") != c.givenUp {
+					t.Errorf("handled %q; the log says so: %t", saw.names, w.log.has("given up"))
+				}
+				if gone := !slices.ContainsFunc(worker.state.Held, func(h held) bool { return h.Position == int64(most-c.theirs+1) }); gone != c.givenUp {
+					t.Errorf("the oldest of the organization that has the most is given up: %t", gone)
+				}
+			})
+		})
+	}
+}
+
 func TestOneNodeWorksAtATimeAndAnotherGoesOnWhenItIsKilled(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
 		w := newWorld(db)

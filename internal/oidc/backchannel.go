@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -22,7 +23,7 @@ const (
 	patience   = 250 * time.Millisecond // that the log waits for applications which answered in time when they were asked last
 	sendTime   = 15 * time.Second       // for one logout token
 	maxPerApp  = 4                      // logout tokens on their way to one of these, and to the others one
-	maxOnWay   = 48                     // to all of these, and as many to all others
+	maxOnWay   = 96                     // to all of these, of which one organization has half at most, and as many to all others
 	formMedia  = "application/x-www-form-urlencoded"
 	tokenField = "logout_token"
 )
@@ -41,7 +42,7 @@ type BackChannel struct {
 	within  context.Context
 	onWay   map[message]chan struct{} // closed when it has been told, or has failed
 	apps    map[string]*receiver
-	load    map[bool]int // how many are on their way, to reliable applications and to others
+	load    map[bool]*share.Places // that are on their way, to reliable applications and to others
 }
 
 // message is what is told: to whom, about which session.
@@ -90,7 +91,15 @@ func (b *BackChannel) handle(ctx context.Context, e *event.Event) error {
 	var waitFor []chan struct{}
 	for _, v := range left {
 		for _, client := range v.Clients {
-			done, worth := b.begin(message{userID, v.SessionID, client})
+			a, err := app.Kind.Read(ctx, b.Provider.grants.Store, client)
+			if err != nil {
+				return err
+			}
+			org := ""
+			if a != nil {
+				org = a.Org
+			}
+			done, worth := b.begin(message{userID, v.SessionID, client}, org)
 			if worth {
 				waitFor = append(waitFor, done)
 			}
@@ -127,8 +136,10 @@ func (b *BackChannel) problems(left []grant.Visited) error {
 	return errors.Join(all[:min(len(all), 3)]...) // enough for a line of log
 }
 
-// begin sends a message beside the log, unless it is on its way already or too much is. worth tells whether to wait for it.
-func (b *BackChannel) begin(m message) (done chan struct{}, worth bool) {
+func newLoad() *share.Places { return share.New(share.Bounds{Places: maxOnWay, Reserve: true}) }
+
+// begin sends a message of an organization's application beside the log, unless it is on its way already or too much is. worth tells whether to wait for it.
+func (b *BackChannel) begin(m message, org string) (done chan struct{}, worth bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.stopped {
@@ -136,7 +147,7 @@ func (b *BackChannel) begin(m message) (done chan struct{}, worth bool) {
 	}
 	if b.stop == nil {
 		b.within, b.stop = context.WithCancel(context.Background())
-		b.apps, b.onWay, b.load = map[string]*receiver{}, map[message]chan struct{}{}, map[bool]int{}
+		b.apps, b.onWay, b.load = map[string]*receiver{}, map[message]chan struct{}{}, map[bool]*share.Places{true: newLoad(), false: newLoad()}
 	}
 	to := b.apps[m.client]
 	if to == nil {
@@ -151,11 +162,11 @@ func (b *BackChannel) begin(m message) (done chan struct{}, worth bool) {
 	if !reliable {
 		most = 1
 	}
-	if to.onWay >= most || b.load[reliable] >= maxOnWay {
+	claim := share.Claim{Org: org}
+	if to.onWay >= most || !b.load[reliable].Try(claim) {
 		return nil, false
 	}
 	to.onWay++
-	b.load[reliable]++
 	done = make(chan struct{})
 	b.onWay[m] = done
 	b.running.Go(func() {
@@ -166,7 +177,7 @@ func (b *BackChannel) begin(m message) (done chan struct{}, worth bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		to.failed, to.slow = err, time.Since(began) > patience
-		b.load[reliable]--
+		b.load[reliable].Leave(claim)
 		if to.onWay--; to.onWay == 0 && to.reliable() {
 			delete(b.apps, m.client)
 		}

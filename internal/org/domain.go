@@ -301,7 +301,10 @@ func prove(ctx context.Context, dns Resolver, d Domain) error {
 	if failure, ok := errors.AsType[*net.DNSError](err); ok && failure.IsNotFound {
 		return notProven(d)
 	}
+	refusal, ours := errors.AsType[*errs.Error](err)
 	switch {
+	case ours: // nobody was asked
+		return refusal
 	case err != nil && ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil: // not even the log gets to see what came from outside

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/signet-idm/signet/internal/share"
 )
 
 // Bounds of the key sets that are kept.
@@ -36,6 +38,7 @@ const (
 type KeySets struct {
 	client *Client
 	clock  func() time.Time
+	calls  *share.Places
 
 	mu   sync.Mutex
 	sets map[string]*keySet // by URL
@@ -43,6 +46,7 @@ type KeySets struct {
 
 // keySet is what is known of one URL. KeySets.mu guards it.
 type keySet struct {
+	org     string // who asked for it last
 	keys    []jose.JSONWebKey
 	fetched time.Time // zero: never
 	fresh   time.Time // until then it is good without asking
@@ -52,18 +56,18 @@ type keySet struct {
 	running chan struct{} // closed when the attempt that is under way ends; nil: none is
 }
 
-// NewKeySets makes an empty collection.
-func NewKeySets(client *Client, clock func() time.Time) *KeySets {
-	return &KeySets{client: client, clock: clock, sets: map[string]*keySet{}}
+// NewKeySets makes an empty collection. calls are what organizations share of those that are fetched at once.
+func NewKeySets(client *Client, clock func() time.Time, calls *share.Places) *KeySets {
+	return &KeySets{client: client, clock: clock, calls: calls, sets: map[string]*keySet{}}
 }
 
-// Find gives the public keys that are published at an address under a key id; all that could have signed something where
-// the id is empty. None is an empty list. Errors: ErrRefused, ErrFailed.
-func (k *KeySets) Find(ctx context.Context, address, keyID string) ([]jose.JSONWebKey, error) {
+// Find gives the public keys that are published at an address of an organization under a key id; all that could have signed something where
+// the id is empty. None is an empty list. Errors: ErrRefused, ErrFailed, those of share.Places.
+func (k *KeySets) Find(ctx context.Context, org, address, keyID string) ([]jose.JSONWebKey, error) {
 	for attempt := 0; ; attempt++ {
 		k.mu.Lock()
 		now := k.clock()
-		set := k.set(address, now)
+		set := k.set(org, address, now)
 		found := matching(set.keys, keyID)
 		usable := !set.fetched.IsZero() && now.Before(set.fetched.Add(maxSetAge))
 		due := !usable || !now.Before(set.fresh) || len(found) == 0
@@ -82,7 +86,7 @@ func (k *KeySets) Find(ctx context.Context, address, keyID string) ([]jose.JSONW
 		if set.running == nil {
 			set.running, set.tried = make(chan struct{}), now
 			// It runs for everybody who waits, so nobody's leaving ends it. The client has a time limit of its own.
-			go k.fetch(context.WithoutCancel(ctx), address, set)
+			go k.fetch(context.WithoutCancel(ctx), org, address, set)
 		}
 		running := set.running
 		k.mu.Unlock()
@@ -95,7 +99,7 @@ func (k *KeySets) Find(ctx context.Context, address, keyID string) ([]jose.JSONW
 }
 
 // set gives the entry of an address, making room for it where it is new. What is being fetched stays.
-func (k *KeySets) set(address string, now time.Time) *keySet {
+func (k *KeySets) set(org, address string, now time.Time) *keySet {
 	set := k.sets[address]
 	if set == nil {
 		for len(k.sets) >= maxSets && k.forgetOldest() {
@@ -103,15 +107,24 @@ func (k *KeySets) set(address string, now time.Time) *keySet {
 		set = &keySet{}
 		k.sets[address] = set
 	}
-	set.used = now
+	set.org, set.used = org, now
 	return set
 }
 
-// forgetOldest drops the set that nobody has asked for the longest; false where all are being fetched.
+// forgetOldest drops, of the organization that has the most, the set that nobody has asked for the longest; false where all are being fetched.
 func (k *KeySets) forgetOldest() bool {
+	of := map[string]int{}
+	for _, set := range k.sets {
+		if set.running == nil {
+			of[set.org]++
+		}
+	}
 	oldest := ""
 	for address, set := range k.sets {
-		if set.running == nil && (oldest == "" || set.used.Before(k.sets[oldest].used)) {
+		if set.running != nil {
+			continue
+		}
+		if oldest == "" || of[set.org] > of[k.sets[oldest].org] || of[set.org] == of[k.sets[oldest].org] && set.used.Before(k.sets[oldest].used) {
 			oldest = address
 		}
 	}
@@ -119,13 +132,23 @@ func (k *KeySets) forgetOldest() bool {
 	return oldest != ""
 }
 
-func (k *KeySets) fetch(ctx context.Context, address string, set *keySet) {
-	keys, age, err := k.ask(ctx, address)
+func (k *KeySets) fetch(ctx context.Context, org, address string, set *keySet) {
+	var keys []jose.JSONWebKey
+	var age time.Duration
+	asked := false
+	err := k.calls.Do(ctx, share.Claim{Org: org}, func() (err error) {
+		asked = true
+		keys, age, err = k.ask(ctx, address)
+		return err
+	})
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	now := k.clock()
 	if set.problem = err; err == nil {
 		set.keys, set.fetched, set.fresh = keys, now, now.Add(age)
+	}
+	if !asked {
+		set.tried = time.Time{}
 	}
 	close(set.running)
 	set.running = nil

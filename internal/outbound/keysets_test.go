@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -52,7 +53,7 @@ func newPublisher(t *testing.T) *publisher {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.now
-	})
+	}, NewCalls())
 	return p
 }
 
@@ -75,7 +76,7 @@ func (p *publisher) after(d time.Duration) { p.set(func() { p.now = p.now.Add(d)
 // find counts the keys under an id, and the questions the server has been asked so far.
 func (p *publisher) find(t *testing.T, keyID string, want, wantFetched int) {
 	t.Helper()
-	keys, err := p.sets.Find(t.Context(), p.at("example.com", "/keys"), keyID)
+	keys, err := p.sets.Find(t.Context(), "org_a", p.at("example.com", "/keys"), keyID)
 	if err != nil {
 		t.Errorf("looking for %q: %v", keyID, err)
 	}
@@ -147,7 +148,7 @@ func TestAServerThatIsAwayIsForgivenForAWhile(t *testing.T) {
 	p.find(t, "a", 1, 2) // it is not asked all the time
 	p.after(maxSetAge - defSetAge)
 	for range 3 {
-		if keys, err := p.sets.Find(t.Context(), p.at("example.com", "/keys"), "a"); !errors.Is(err, ErrFailed) || keys != nil {
+		if keys, err := p.sets.Find(t.Context(), "org_a", p.at("example.com", "/keys"), "a"); !errors.Is(err, ErrFailed) || keys != nil {
 			t.Errorf("keys that nobody has confirmed for too long still count: %v, %v", keys, err)
 		}
 	}
@@ -177,7 +178,7 @@ func TestManyWhoAskAtOnceMakeOneQuestion(t *testing.T) {
 	gone, leave := context.WithCancel(t.Context())
 	first := make(chan error)
 	go func() {
-		_, err := p.sets.Find(gone, address, "a")
+		_, err := p.sets.Find(gone, "org_a", address, "a")
 		first <- err
 	}()
 	leave()
@@ -187,7 +188,7 @@ func TestManyWhoAskAtOnceMakeOneQuestion(t *testing.T) {
 	var all sync.WaitGroup
 	for range 20 {
 		all.Go(func() {
-			if keys, err := p.sets.Find(t.Context(), address, "a"); err != nil || len(keys) != 1 {
+			if keys, err := p.sets.Find(t.Context(), "org_a", address, "a"); err != nil || len(keys) != 1 {
 				t.Errorf("got %v, %v", keys, err)
 			}
 		})
@@ -233,7 +234,7 @@ func TestWhatIsInAKeySet(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPublisher(t)
 			p.body = body
-			_, err := p.sets.Find(t.Context(), p.at("example.com", "/"), "a")
+			_, err := p.sets.Find(t.Context(), "org_a", p.at("example.com", "/"), "a")
 			if !errors.Is(err, ErrFailed) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v", err)
 			}
@@ -253,7 +254,7 @@ func TestOnlySoManySetsAreKept(t *testing.T) {
 	p.publish(ecKey("a"))
 	find := func(i int) {
 		t.Helper()
-		if _, err := p.sets.Find(t.Context(), p.at("example.com", fmt.Sprint("/", i)), "a"); err != nil {
+		if _, err := p.sets.Find(t.Context(), "org_a", p.at("example.com", fmt.Sprint("/", i)), "a"); err != nil {
 			t.Fatal(err)
 		}
 		p.after(time.Millisecond)
@@ -275,9 +276,57 @@ func TestOnlySoManySetsAreKept(t *testing.T) {
 	}
 }
 
+// TestAnOrganizationWhoseKeySetsStallKeepsNobodyElseWaiting: it has half of the calls at most.
+func TestAnOrganizationWhoseKeySetsStallKeepsNobodyElseWaiting(t *testing.T) {
+	p := newPublisher(t)
+	p.publish(ecKey("a"))
+	stalled := make(chan struct{})
+	p.set(func() { p.hold = stalled })
+	var all sync.WaitGroup
+	for i := range maxCalls {
+		all.Go(func() {
+			if _, err := p.sets.Find(t.Context(), "org_a", p.at("example.com", fmt.Sprint("/a", i)), "a"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for held, waiting := 0, 0; held+waiting < maxCalls; held, waiting = p.sets.calls.Load() {
+		runtime.Gosched()
+	}
+	if held, _ := p.sets.calls.Load(); held != maxCalls/2 {
+		t.Errorf("%d calls are under way", held)
+	}
+	p.set(func() { p.hold = nil })
+	if keys, err := p.sets.Find(t.Context(), "org_b", p.at("example.com", "/b"), "a"); err != nil || len(keys) != 1 {
+		t.Errorf("another organization: %v, %v", keys, err)
+	}
+	close(stalled)
+	all.Wait()
+}
+
+func TestAnOrganizationWithManyKeySetsPushesOutItsOwn(t *testing.T) {
+	p := newPublisher(t)
+	p.publish(ecKey("a"))
+	find := func(org string, i int) {
+		t.Helper()
+		if _, err := p.sets.Find(t.Context(), org, p.at("example.com", fmt.Sprint("/", org, i)), "a"); err != nil {
+			t.Fatal(err)
+		}
+		p.after(time.Millisecond)
+	}
+	find("org_b", 0)
+	for i := range maxSets + 10 {
+		find("org_a", i)
+	}
+	before := p.fetched
+	if find("org_b", 0); p.fetched != before {
+		t.Error("what another organization uses was dropped")
+	}
+}
+
 func TestAKeySetInsideIsRefused(t *testing.T) {
 	p := newPublisher(t)
-	if _, err := p.sets.Find(t.Context(), p.at("inside.example.com", "/"), "a"); !errors.Is(err, ErrRefused) {
+	if _, err := p.sets.Find(t.Context(), "org_a", p.at("inside.example.com", "/"), "a"); !errors.Is(err, ErrRefused) {
 		t.Errorf("got %v", err)
 	}
 }

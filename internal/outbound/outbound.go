@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/share"
 )
 
 // Limits that a Config without a value of its own has, and those that nobody sets.
@@ -40,6 +41,7 @@ const (
 	maxIdlePerHost  = 2
 	maxConnsPerHost = 8
 	idleTimeout     = 30 * time.Second
+	maxCalls        = 64      // that are waited for at once
 	maxDrained      = 4 << 10 // bytes of a body that nobody wants, read so that its connection can be used again
 )
 
@@ -78,6 +80,12 @@ var (
 	// ErrFailed: the other side did not answer, or not in a way that is understood.
 	ErrFailed = errs.New(errs.Unavailable, Failed, "the other side did not answer as it should: see that the address is right and that it works, then try again")
 )
+
+// NewCalls gives what organizations share of the calls that their own people, or their applications, make the server wait for: key sets, DNS records,
+// messages that try a webhook. A call may take as long as the other side likes, so no organization has more than half of them.
+func NewCalls() *share.Places {
+	return share.New(share.Bounds{Places: maxCalls, Waiting: 4 * maxCalls, Reserve: true})
+}
 
 // Response is what the other side answered, whatever its status is.
 type Response struct {

@@ -26,10 +26,11 @@ var (
 		{"internal/errs", nil},
 		{"internal/syntax", nil},
 		{"internal/policy", []string{"internal/errs", "internal/syntax"}},
-		{"internal/secret", []string{"internal/errs", "internal/secret/argon"}},
+		{"internal/share", []string{"internal/errs"}},
+		{"internal/secret", []string{"internal/errs", "internal/share", "internal/secret/argon"}},
 		{"internal/event", []string{"internal/errs", "internal/secret"}},
 		{"internal/access", []string{"internal/errs", "internal/event"}},
-		{"internal/outbound", []string{"internal/errs"}},
+		{"internal/outbound", []string{"internal/errs", "internal/share"}},
 		{"internal/call", []string{"internal/access", "internal/event", "internal/errs"}},
 		{"internal/pages", []string{"internal/syntax"}},
 	}

@@ -152,3 +152,16 @@ func TestScopesAreSpelledInOnePlace(t *testing.T) {
 		}
 	}
 }
+
+// A permission that is neither an operation's nor listed beside them would be one that no application, and no service user's access token, holds.
+func TestEveryPermissionIsHeldByScopes(t *testing.T) {
+	named := map[access.Permission]bool{}
+	methods(t, func(_ *testing.T, _ protoreflect.MethodDescriptor, rule *signetv1.Rule) {
+		named[access.Permission(rule.GetPermission())] = true
+	})
+	for _, p := range access.Permissions() {
+		if _, beside := access.BesideOperations[p]; beside == named[p] {
+			t.Errorf("%s: named by an operation: %t, listed in access.BesideOperations: %t", p, named[p], beside)
+		}
+	}
+}

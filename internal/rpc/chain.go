@@ -55,7 +55,7 @@ func link(last run, steps ...step) run {
 
 // chain is what every operation runs behind.
 func (h *Handler) chain() run {
-	return link(operate, guard, limit, h.authenticate, spare, h.validate, h.authorize)
+	return link(operate, guard, limit, h.authenticate, spare, h.large, h.validate, h.authorize, h.atOnce)
 }
 
 // guard turns a panic into an internal error that remembers where it happened.

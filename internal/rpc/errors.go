@@ -16,6 +16,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/web"
 )
 
@@ -63,6 +64,8 @@ var (
 		Message: "this server has as many streams open as it can serve: try again later, or on another node"}
 	errStreamsOfYours = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooManyStreams, RetryAfter: 10 * time.Second,
 		Message: "you have too many streams open on this server: end one of them first, or let one stream do for several by asking for more in it"}
+	errStreamsOfOrganization = &errs.Error{Kind: errs.ResourceExhausted, Reason: share.UsedUp, RetryAfter: 10 * time.Second,
+		Message: "your organization has as many streams open on this server as are its share: end some of them, or let one stream do for several by asking for more in it"}
 	errTooSlow = errs.New(errs.DeadlineExceeded, ReaderTooSlow,
 		"nothing of the stream was read for too long: go on with the last cursor, and read what comes without waiting")
 	errInternal = errs.New(errs.Internal, Internal,

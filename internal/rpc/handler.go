@@ -72,6 +72,7 @@ type Handler struct {
 	run     run
 	stream  run // the same for streams
 	streams streams
+	shares  shares
 	metrics *web.Metrics
 }
 
@@ -133,6 +134,7 @@ func New(config Config) (*Handler, error) {
 		return broken, err
 	}
 	h.streams.begin(h.config.Streams)
+	h.shares = newShares()
 	return h, nil
 }
 

@@ -96,6 +96,10 @@ func (f *fake) GetUser(ctx context.Context, req *signetv1.GetUserRequest) (*sign
 	return answer(f, ctx, req, &signetv1.GetUserResponse{User: &signetv1.User{UserId: req.GetUserId(), Details: details}})
 }
 
+func (f *fake) ImportUsers(ctx context.Context, req *signetv1.ImportUsersRequest) (*signetv1.ImportUsersResponse, error) {
+	return answer(f, ctx, req, &signetv1.ImportUsersResponse{})
+}
+
 func (f *fake) CreateSession(ctx context.Context, req *signetv1.CreateSessionRequest) (*signetv1.CreateSessionResponse, error) {
 	return answer(f, ctx, req, &signetv1.CreateSessionResponse{SessionId: "ses_1", Token: "t"})
 }
@@ -141,6 +145,7 @@ var callers = map[string]*access.Caller{
 	"nobody":     {UserID: "usr_2", OrgID: "org_own"},
 	"admin":      {UserID: "usr_3", OrgID: "org_own", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}},
 	"elsewhere":  {UserID: "usr_5", OrgID: "org_own", Memberships: access.Memberships{"org_else": {access.OrgUserManager}}},
+	"neighbour":  {UserID: "usr_7", OrgID: "org_other", Memberships: access.Memberships{"org_other": {access.OrgOwner}}},
 	"restricted": {UserID: "usr_4", OrgID: "org_own", MustChangePassword: true, Memberships: access.Memberships{"org_own": {access.OrgOwner}}},
 }
 

@@ -3,6 +3,7 @@ package rpc
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -140,9 +141,7 @@ func maskIn(req proto.Message) []string {
 // needsOf tells for each permission what an application needs to do everything that can be done with it. A permission that is also
 // for operations that no application may call is left out: none holds it.
 func needsOf(ops map[string]*operation) map[access.Permission]access.APIScopes {
-	// This one is of no operation: a rule asks for it where a field is set.
-	needs := map[access.Permission]access.APIScopes{access.AllOrgsWrite: access.AllOrganizationsScope}
-	never := map[access.Permission]bool{}
+	needs, never := maps.Clone(access.BesideOperations), map[access.Permission]bool{}
 	for _, op := range ops {
 		p := access.Permission(op.rule.GetPermission())
 		needs[p] |= op.scopes | op.moreScopes

@@ -14,11 +14,12 @@ import (
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/share"
 )
 
 // StreamLimits bounds what streams can take up. The zero value means the defaults.
 type StreamLimits struct {
-	Open      int           // at once on this server; 500
+	Open      int           // at once on this server, of which one organization has half at most; 500
 	PerCaller int           // of them, of one user; 10
 	Patience  time.Duration // with somebody who reads nothing; a minute
 }
@@ -33,15 +34,17 @@ type streams struct {
 	endAll  context.CancelFunc
 	running sync.WaitGroup
 
-	mu   sync.Mutex
-	open int
-	of   map[string]int // by user
+	places *share.Places // organizations share them
+
+	mu sync.Mutex
+	of map[string]int // by user
 }
 
 func (s *streams) begin(limits StreamLimits) {
 	s.StreamLimits = StreamLimits{Open: cmp.Or(limits.Open, 500), PerCaller: cmp.Or(limits.PerCaller, 10), Patience: cmp.Or(limits.Patience, time.Minute)}
 	s.end, s.endAll = context.WithCancel(context.Background())
 	s.of = map[string]int{}
+	s.places = share.New(share.Bounds{Places: s.Open, Reserve: true, Full: errStreamsHere, UsedUp: errStreamsOfOrganization})
 }
 
 // EndStreams ends all streams, which takes less than a second, and waits for that. New ones are refused from then on.
@@ -53,24 +56,25 @@ func (h *Handler) EndStreams() {
 }
 
 // enter counts a stream in, where there is room for it.
-func (s *streams) enter(user string) (leave func(), err error) {
+func (s *streams) enter(user, org string) (leave func(), err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case s.end.Err() != nil:
 		return nil, errStopping
-	case s.open >= s.Open:
-		return nil, errStreamsHere
 	case s.of[user] >= s.PerCaller:
 		return nil, errStreamsOfYours
 	}
-	s.open++
+	claim := share.Claim{Org: org}
+	if err := s.places.Enter(context.Background(), claim); err != nil { // it answers at once
+		return nil, err
+	}
 	s.of[user]++
 	s.running.Add(1)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.open--
+		s.places.Leave(claim)
 		if s.of[user]--; s.of[user] == 0 {
 			delete(s.of, user)
 		}
@@ -119,7 +123,7 @@ func (h *Handler) admit(ctx context.Context, c *Call, req proto.Message, next ru
 			caller.Used()
 		}
 	}
-	leave, err := h.streams.enter(user)
+	leave, err := h.streams.enter(user, c.info.Org())
 	if err != nil {
 		return nil, err
 	}

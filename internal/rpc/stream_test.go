@@ -444,13 +444,13 @@ func TestStreamsAreBoundedInNumber(t *testing.T) {
 	r.play = forever
 	tune := doors["gRPC"]
 	var open []listener
-	for _, who := range []string{"owner", "owner", "admin"} {
+	for _, who := range []string{"owner", "owner", "neighbour"} {
 		in := tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf(who))
 		expect(t, in, message(1))
 		open = append(open, in)
 	}
 	for name, tune := range doors {
-		for _, who := range []string{"owner", "admin"} {
+		for _, who := range []string{"owner", "admin", "neighbour"} {
 			if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf(who)), "TOO_MANY_STREAMS"); end.code != 8 || end.retry == 0 {
 				t.Errorf("%s: %+v", name, end)
 			}
@@ -458,17 +458,22 @@ func TestStreamsAreBoundedInNumber(t *testing.T) {
 	}
 	open[2].stop()
 	eventually(t, func() bool { return l.openStreams() == 2 })
-	// There is room, but not for somebody who has enough of it already.
+	// There is room, but not for an organization that has its share of it.
+	for name, tune := range doors {
+		if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("admin")), "ORGANIZATION_SHARE_USED_UP"); end.code != 8 || end.retry == 0 {
+			t.Errorf("%s: %+v", name, end)
+		}
+	}
+	// Nor for somebody who has enough of it already.
 	if end := expectEnd(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("owner")), "TOO_MANY_STREAMS"); !strings.HasPrefix(end.message, "you have") {
 		t.Errorf("%s", end.message)
 	}
-	expect(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("admin")), message(1))
+	expect(t, tune(t, l, &signetv1.StreamEventsRequest{}, bearerOf("neighbour")), message(1))
 }
 
 func (l *lab) openStreams() int {
-	l.handler.streams.mu.Lock()
-	defer l.handler.streams.mu.Unlock()
-	return l.handler.streams.open
+	open, _ := l.handler.streams.places.Load()
+	return open
 }
 
 func eventually(t *testing.T, holds func() bool) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/zitadel/passwap/argon2"
 	"github.com/zitadel/passwap/bcrypt"
@@ -16,8 +17,20 @@ import (
 	"github.com/zitadel/passwap/scrypt"
 	"github.com/zitadel/passwap/verifier"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret/argon"
+	"github.com/signet-idm/signet/internal/share"
 )
+
+// ReasonHashingBusy says that so many passwords wait to be hashed that one more would not be served in time.
+const ReasonHashingBusy errs.Reason = "PASSWORD_HASHING_BUSY"
+
+// ErrBusy is the refusal of work that would wait behind too much other work.
+var ErrBusy = &errs.Error{Kind: errs.Unavailable, Reason: ReasonHashingBusy, RetryAfter: time.Second,
+	Message: "too many passwords are being checked; try again shortly"}
+
+// maxWaitingBytes bounds what those who wait keep in memory: those whom we know, and the public.
+const maxWaitingBytes = 8 << 20
 
 // ErrUnusableHash is returned by Verify for a stored hash that is malformed, of an unknown algorithm or so costly that
 // it must not be computed. No password can match it.
@@ -37,19 +50,19 @@ const bcryptLength = 72
 // Hasher makes and verifies password hashes.
 //
 // A hash takes tens of milliseconds of a core and 19 MiB, so a flood of sign-ins could take the whole server. All
-// methods share one limiter: at most slots of them work at the same time. The others wait, in one queue for callers who
-// are authorised and, see Public, in another for everybody else; a free slot goes to the authorised first. Who finds the
-// queue full, or 8 MiB waiting in it, gets ErrBusy at once. A caller whose ctx ends while it waits gets ctx.Err().
+// methods share slots: at most so many of them work at the same time. The others wait, and the organizations that they work for take turns, see
+// package share and For. Within an organization, callers who are authorised go before everybody else, see Public, and
+// those go by the networks they come from. Who finds the line full, or 8 MiB waiting in it, gets ErrBusy or share.ErrUsedUp. A caller whose ctx
+// ends while it waits gets ctx.Err().
 //
 // A hash of another system may take a hundred times as long, and more memory. Those that do get half of the slots at most, and
 // wait for these in queues of their own: whoever can import users cannot keep everybody else from signing in.
 //
 // Passwords may have any length and hold any bytes; all of them count. A Hasher is safe for concurrent use.
 type Hasher struct {
-	limit     *limiter
-	costly    *limiter // in front of limit
-	class     class
-	held      int // bytes that a caller keeps in memory besides the password
+	limit     *share.Places
+	costly    *share.Places // in front of limit
+	claim     share.Claim   // Bytes are those that a caller keeps in memory besides the password
 	hash      func(password string) []byte
 	verifiers map[algorithm]verifier.Verifier
 }
@@ -63,10 +76,12 @@ func NewHasher(slots, queue int) *Hasher {
 	if queue < 1 {
 		queue = 1024
 	}
-	waiting := [classes]int{authorised: queue, public: max(1, queue/4)}
+	bounds := share.Bounds{Places: slots, Waiting: queue, Public: max(1, queue/4), Bytes: maxWaitingBytes, Full: ErrBusy}
+	half := bounds
+	half.Places = max(1, slots/2)
 	return &Hasher{
-		limit:  newLimiter(slots, waiting),
-		costly: newLimiter(max(1, slots/2), waiting),
+		limit:  share.New(bounds),
+		costly: share.New(half),
 		hash:   hash,
 		verifiers: map[algorithm]verifier.Verifier{
 			algorithmArgon2: verifier.VerifyFunc(verifyArgon2),
@@ -77,22 +92,31 @@ func NewHasher(slots, queue int) *Hasher {
 	}
 }
 
-// Public is the same Hasher for work that anybody can ask for, such as signing in: it stands back behind authorised work,
-// however much there is of it. held is how many bytes the request keeps in memory besides the password.
-func (h *Hasher) Public(held int) *Hasher {
+// For is the same Hasher for work that an organization's people ask for.
+func (h *Hasher) For(org string) *Hasher {
 	view := *h
-	view.class, view.held = public, held
+	view.claim = share.Claim{Org: org}
 	return &view
 }
 
-func (h *Hasher) do(ctx context.Context, password string, work func() error) error {
-	return h.limit.do(ctx, h.class, h.held+len(password), work)
+// Public is the same Hasher for work that anybody can ask for, such as signing in to an organization from a network: it stands back behind
+// what the organization's own people ask for, however much there is of it. held is how many bytes the request keeps in memory besides the password.
+func (h *Hasher) Public(org, network string, held int) *Hasher {
+	view := *h
+	view.claim = share.Claim{Org: org, Network: network, Public: true, Bytes: held}
+	return &view
+}
+
+func (h *Hasher) do(ctx context.Context, places *share.Places, password string, work func() error) error {
+	claim := h.claim
+	claim.Bytes += len(password)
+	return places.Do(ctx, claim, work)
 }
 
 // Hash returns the hash to store for password, in the PHC string format.
 func (h *Hasher) Hash(ctx context.Context, password string) ([]byte, error) {
 	var encoded []byte
-	err := h.do(ctx, password, func() error {
+	err := h.do(ctx, h.limit, password, func() error {
 		encoded = h.hash(password)
 		return nil
 	})
@@ -115,13 +139,13 @@ func (h *Hasher) Verify(ctx context.Context, encoded []byte, password string) (o
 		return false, nil, ErrUnusableHash
 	}
 	work := func() error {
-		return h.do(ctx, password, func() (err error) {
+		return h.do(ctx, h.limit, password, func() (err error) {
 			ok, upgraded, err = h.verify(m, string(encoded), password)
 			return err
 		})
 	}
 	if m.costly {
-		err = h.costly.do(ctx, h.class, h.held+len(password), work)
+		err = h.do(ctx, h.costly, password, work)
 	} else {
 		err = work()
 	}
@@ -131,7 +155,7 @@ func (h *Hasher) Verify(ctx context.Context, encoded []byte, password string) (o
 // VerifyNothing does the work of a Verify that fails. It is for sign-ins of users who do not exist or have no password,
 // so that the time of the answer does not tell. It returns the limiter's errors only.
 func (h *Hasher) VerifyNothing(ctx context.Context, password string) error {
-	return h.do(ctx, password, func() error {
+	return h.do(ctx, h.limit, password, func() error {
 		h.spend(password)
 		return nil
 	})

@@ -38,6 +38,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/setup"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/web"
@@ -54,7 +55,10 @@ const (
 	maxStreams        = 250
 	stopTimeout       = 15 * time.Second
 
-	webhookConns = 128 // to one host, where many organizations may have their receivers: one that stalls leaves the others enough
+	// To one host, where many organizations may have what is called. No fewer than can be on their way at once, which organizations share: an
+	// organization that stalls there must not keep others from it.
+	webhookConns  = 640
+	outboundConns = 256
 )
 
 // Server is Signet, opened and ready to serve.
@@ -70,6 +74,7 @@ type Server struct {
 
 	renewals session.Renewals
 	outbound *outbound.Client // the one way to addresses that others have chosen
+	calls    *share.Places    // of it and of DNS that are waited for at once
 	webhooks *webhook.Webhooks
 	keys     *signing.Keys
 
@@ -119,8 +124,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s.outbound = outbound.New(outbound.Config{Allow: config.outbound})
-	s.webhooks = &webhook.Webhooks{Store: s.store, Root: master, Clock: time.Now,
+	s.outbound, s.calls = outbound.New(outbound.Config{Allow: config.outbound, ConnsPerHost: outboundConns}), outbound.NewCalls()
+	s.webhooks = &webhook.Webhooks{Store: s.store, Root: master, Clock: time.Now, Calls: s.calls,
 		Outbound: outbound.New(outbound.Config{Allow: config.outbound, Timeout: webhook.SendTime, MaxRedirects: -1, ConnsPerHost: webhookConns})}
 	s.keys = signing.New(s.store, master, time.Now)
 	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
@@ -142,7 +147,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		Rules: rules,
 		Services: []rpc.Service{
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
-			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: config.Resolver, Cleaner: cleaner}},
+			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: sharedResolver{config.Resolver, s.calls}, Cleaner: cleaner}},
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
@@ -195,7 +200,7 @@ func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secr
 	}
 	s.handler = &web.Front{Next: site, TrustedProxies: s.config.proxies, Log: s.log}
 	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.keys,
-		KeySets: outbound.NewKeySets(s.outbound, time.Now), Issuer: s.config.ExternalURL}
+		KeySets: outbound.NewKeySets(s.outbound, time.Now, s.calls), Issuer: s.config.ExternalURL}
 	shown, err := pages.New(pages.Config{ExternalURL: s.config.external, Log: s.log})
 	if err != nil {
 		return err

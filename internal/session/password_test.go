@@ -243,7 +243,7 @@ func TestAFloodOfSignInsDoesNotKeepAnybodyFromChangingThePassword(t *testing.T) 
 	for range 4 {
 		flooders.Go(func() {
 			for flood.Err() == nil {
-				if err := sessions.Hasher.Public(0).VerifyNothing(flood, "flood"); errors.Is(err, secret.ErrBusy) {
+				if err := sessions.Hasher.Public("org_a", "", 0).VerifyNothing(flood, "flood"); errors.Is(err, secret.ErrBusy) {
 					once.Do(func() { close(refused) })
 				}
 			}

@@ -199,7 +199,7 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 		return Stepped{}, err
 	}
 	t := s.throttle(rules, atOwnPassword(me), me.ID, from.Peer, from.place())
-	right, upgraded, err := s.try(ctx, s.Hasher, t, caller.Origin(), me, password)
+	right, upgraded, err := s.try(ctx, s.Hasher.For(caller.OrgID), t, caller.Origin(), me, password)
 	if err != nil {
 		return Stepped{}, err
 	}

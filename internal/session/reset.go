@@ -82,7 +82,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	if err != nil {
 		return event.Details{}, s.withoutVerdict(ctx, t, origin, err)
 	}
-	hash, err := s.Hasher.Public(len(r.Password)).Hash(ctx, r.Password)
+	hash, err := s.Hasher.Public(orgID, Network(r.Peer), len(r.Password)).Hash(ctx, r.Password)
 	if err != nil {
 		return event.Details{}, s.withoutVerdict(ctx, t, origin, err)
 	}

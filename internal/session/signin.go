@@ -69,14 +69,15 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		return SignedIn{}, err
 	}
 	// How guessing is slowed down follows from the name as typed, or it would tell which names exist.
-	there, err := org.ReadPolicy(ctx, s.Store, typed[1])
+	leadsTo := typed[1]
+	there, err := org.ReadPolicy(ctx, s.Store, leadsTo)
 	if err != nil {
 		return SignedIn{}, err
 	}
 	place := placeOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
 	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, place)
-	right, upgraded, err := s.try(ctx, s.Hasher.Public(len(a.LoginName)), t, origin, u, a.Password)
+	right, upgraded, err := s.try(ctx, s.Hasher.Public(leadsTo, Network(a.Peer), len(a.LoginName)), t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -418,14 +419,14 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 	after := *u
 	after.State.Password.Version++
 	renewed := s.throttle(rules, atOwnPassword(&after), u.ID, p.Peer, place)
-	right, _, err := s.try(ctx, s.Hasher, t, caller.Origin(), u, p.Current)
+	right, _, err := s.try(ctx, s.Hasher.For(caller.OrgID), t, caller.Origin(), u, p.Current)
 	if err != nil {
 		return event.Details{}, err
 	}
 	if !right {
 		return event.Details{}, errs.Invalid(errs.Violation{Field: "currentPassword", Message: "is not your current password"})
 	}
-	hash, err := s.Hasher.Hash(ctx, p.New)
+	hash, err := s.Hasher.For(caller.OrgID).Hash(ctx, p.New)
 	if err != nil {
 		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
 	}

@@ -337,7 +337,7 @@ func TestAnAttemptNobodyHadTimeToCheckIsNotHeldAgainstAnybody(t *testing.T) {
 	for range 4 {
 		flooders.Go(func() {
 			for flood.Err() == nil {
-				_, _ = sessions.Hasher.Public(0).Hash(flood, "flood")
+				_, _ = sessions.Hasher.Public("org_a", "", 0).Hash(flood, "flood")
 			}
 		})
 	}

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
@@ -25,6 +27,7 @@ type Webhooks struct {
 	Store    event.Log
 	Root     secret.MasterKey
 	Outbound *outbound.Client
+	Calls    *share.Places    // what organizations share of the messages that Test waits for; nil: all they want
 	Clock    func() time.Time // that of the store
 }
 
@@ -50,7 +53,8 @@ func (w *Webhooks) Add(ctx context.Context, permit access.Permit, n New) (Create
 	if err := w.callable(n.URL); err != nil {
 		return Created{}, err
 	}
-	if err := w.mayLook(ctx, permit, &n.Settings); err != nil {
+	selected := n.selection()
+	if err := w.mayLook(ctx, permit, &selected); err != nil {
 		return Created{}, err
 	}
 	have, _, err := Kind.List(ctx, w.Store, event.Query{Org: permit.Org(), Limit: maxWebhooks})
@@ -66,7 +70,7 @@ func (w *Webhooks) Add(ctx context.Context, permit access.Permit, n New) (Create
 	}
 	id, owner := Kind.NewID(), permit.Org()
 	raw, text := newSecret()
-	row, err := secrets{Current: raw}.row(w.Root, id)
+	row, err := secrets{URL: n.URL, Current: raw}.row(w.Root, id)
 	if err != nil {
 		return Created{}, err
 	}
@@ -79,7 +83,7 @@ func (w *Webhooks) Add(ctx context.Context, permit access.Permit, n New) (Create
 			if _, err := org.In(tx, owner); err != nil {
 				return err
 			}
-			o, err := Kind.Create(tx, id, owner, Added{Name: n.Name, NameKey: syntax.NameKey(n.Name), Settings: n.Settings})
+			o, err := Kind.Create(tx, id, owner, Added{Name: n.Name, NameKey: syntax.NameKey(n.Name), Address: syntax.ShownURL(n.URL), Selection: n.selection()})
 			if err != nil {
 				return err
 			}
@@ -103,7 +107,7 @@ func (w *Webhooks) callable(address string) error {
 }
 
 // mayLook refuses settings that look into other organizations to who may not look there, and what is not there to look at.
-func (w *Webhooks) mayLook(ctx context.Context, permit access.Permit, s *Settings) error {
+func (w *Webhooks) mayLook(ctx context.Context, permit access.Permit, s *Selection) error {
 	if !s.Wide() {
 		return nil
 	}
@@ -129,33 +133,85 @@ func (w *Webhooks) mayLook(ctx context.Context, permit access.Permit, s *Setting
 	return nil
 }
 
-// Modify sets parts of a webhook: what is nil in m stays as it is. Errors: ErrNotFound; those of Add about settings; Aborted when match does not hold.
-func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, match event.IfMatch, m SettingsChanged) (event.Details, error) {
-	m.NameKey = nil
+// Modification is what to change in a webhook: what is nil stays as it is.
+type Modification struct {
+	Name             *string
+	URL              *string
+	Types            *[]string
+	AllOrganizations *bool
+	OrganizationIDs  *[]string
+	PersonalData     *bool
+}
+
+// Modify sets parts of a webhook. Errors: ErrNotFound; those of Add about settings; Aborted when match does not hold.
+func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, match event.IfMatch, m Modification) (event.Details, error) {
+	set := SettingsChanged{Name: m.Name, Types: m.Types, AllOrganizations: m.AllOrganizations, OrganizationIDs: m.OrganizationIDs, PersonalData: m.PersonalData}
 	if m.Name != nil {
 		key := syntax.NameKey(*m.Name)
-		m.NameKey = &key
+		set.NameKey = &key
 	}
-	if wanted := (Settings{}); m.AllOrganizations != nil || m.OrganizationIDs != nil {
+	if wanted := (Selection{}); m.AllOrganizations != nil || m.OrganizationIDs != nil {
 		event.Set(&wanted.AllOrganizations, m.AllOrganizations)
 		event.Set(&wanted.OrganizationIDs, m.OrganizationIDs)
 		if err := w.mayLook(ctx, permit, &wanted); err != nil {
 			return event.Details{}, err
 		}
 	}
-	return w.change(ctx, change{permit: permit, id: id, match: match}, func(_ *event.Tx, o *Webhook) (event.Fact[Webhook], error) {
+	c := change{permit: permit, id: id, match: match}
+	inLog := ""
+	if m.URL != nil {
+		c.rows = []event.RowKey{event.SecretOf(id)}
+		var err error
+		if inLog, err = w.urlInLog(ctx, id); err != nil {
+			return event.Details{}, err
+		}
+	}
+	return w.change(ctx, c, func(tx *event.Tx, o *Webhook) (event.Fact[Webhook], error) {
 		to := *o
-		m.Apply(&to)
-		if wrong := to.Violations(); len(wrong) > 0 {
+		set.Apply(&to)
+		wanted := Settings{URL: unchanged, Types: to.Types, AllOrganizations: to.AllOrganizations, OrganizationIDs: to.OrganizationIDs}
+		event.Set(&wanted.URL, m.URL)
+		if wrong := wanted.Violations(); len(wrong) > 0 {
 			return nil, errs.Invalid(wrong...)
 		}
+		fact := difference(o, &to)
 		if m.URL != nil {
 			if err := w.callable(*m.URL); err != nil {
 				return nil, err
 			}
+			moved, err := w.move(tx, id, inLog, *m.URL)
+			if err != nil {
+				return nil, err
+			}
+			if moved {
+				shown := syntax.ShownURL(*m.URL)
+				fact.Address = &shown
+			}
 		}
-		return difference(o, &to), nil
+		return fact, nil
 	})
+}
+
+// unchanged stands for an address that is not looked at again.
+const unchanged = "https://unchanged.invalid"
+
+// move sets another address, and tells whether it is another one.
+func (w *Webhooks) move(tx *event.Tx, id, inLog, to string) (bool, error) {
+	stored, err := tx.Row(event.SecretOf(id))
+	if err != nil {
+		return false, err
+	}
+	s, err := secretsIn(w.Root, id, stored)
+	if err != nil || to == cmp.Or(s.URL, inLog) {
+		return false, err
+	}
+	s.URL = to
+	row, err := s.row(w.Root, id)
+	if err != nil {
+		return false, err
+	}
+	tx.PutRow(row)
+	return true, nil
 }
 
 // Deactivate switches a webhook off: nothing is sent any more. Errors: ErrNotFound; ErrNotActive; Aborted when match does not hold.
@@ -192,7 +248,7 @@ func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id st
 		if err != nil {
 			return nil, err
 		}
-		next, fact := secrets{Current: raw}, SecretSet{}
+		next, fact := secrets{URL: before.URL, Current: raw}, SecretSet{}
 		if keepOld > 0 {
 			fact.OldUntil = tx.Now() + keepOld.Microseconds()
 			next.Old, next.OldUntil = before.Current, fact.OldUntil

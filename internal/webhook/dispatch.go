@@ -3,10 +3,12 @@ package webhook
 import (
 	"context"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/share"
 )
 
 const (
@@ -16,8 +18,8 @@ const (
 	stopTime     = 3 * time.Second // that messages on their way have when the node stops
 
 	perWebhook  = 8   // messages on their way to one receiver, and one where it has failed several times on end
-	perNode     = 256 // to all of those that answer
-	perNodeLame = 64  // to all others
+	perNode     = 512 // to all of those that answer, of which one organization has half at most
+	perNodeLame = 128 // to all others, likewise
 	lameAfter   = 3   // messages on end that failed or took long
 	slow        = 2 * time.Second
 
@@ -37,13 +39,14 @@ type Dispatcher struct {
 
 	poll   time.Duration
 	tail   event.Tail
-	usual  chan struct{}     // a place for each message on its way to a receiver that answers
-	lame   chan struct{}     // and to others
+	usual  *share.Places     // for messages on their way to receivers that answer
+	lame   *share.Places     // and to others
 	orgs   map[string]string // of all webhooks that are not removed
 	served map[string]*worker
 	ending map[string]<-chan struct{} // closed when the worker that served a webhook before has ended
 	doubts map[string]bool            // webhooks to look at
 	all    sync.WaitGroup
+	warned bool // of addresses that stand in the log
 }
 
 // Run serves until ctx ends. Messages on their way are waited for a little.
@@ -58,7 +61,7 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		d.poll = min(pollTime, d.FirstPause, d.Lease/6)
 	}
 	d.tail.MaxEvents, d.tail.MaxBytes = tailEvents, tailBytes
-	d.usual, d.lame = make(chan struct{}, perNode), make(chan struct{}, perNodeLame)
+	d.usual, d.lame = places(perNode), places(perNodeLame)
 	d.orgs, d.served, d.ending, d.doubts = map[string]string{}, map[string]*worker{}, map[string]<-chan struct{}{}, map[string]bool{}
 	defer d.all.Wait()
 	ticker := time.NewTicker(d.poll)
@@ -97,6 +100,7 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 		return err
 	}
 	d.tail.Begin(end)
+	var old []string
 	for after := (&event.Cursor{}); after != nil; {
 		var found []*event.Object[Webhook]
 		if found, after, err = Kind.List(ctx, d.Webhooks.Store, event.Query{After: *after, Limit: page}); err != nil {
@@ -104,7 +108,15 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 		}
 		for _, o := range found {
 			d.orgs[o.ID], d.doubts[o.ID] = o.Org, true
+			if o.State.AddressInLog {
+				old = append(old, o.ID)
+			}
 		}
+	}
+	if n := len(old); n > 0 && !d.warned {
+		d.warned = true
+		d.Log.Warn("webhooks: an older version has recorded the addresses of some in the log, where they stay: if there are tokens in them, get new ones and set the addresses anew",
+			"webhooks", n, "such as", old[:min(n, 10)])
 	}
 	return nil
 }
@@ -193,30 +205,32 @@ func (d *Dispatcher) look(ctx context.Context, id string) error {
 	return nil
 }
 
+// places are shared by organizations. How many messages wait for one follows from how many webhooks there are.
+func places(n int) *share.Places {
+	return share.New(share.Bounds{Places: n, Waiting: math.MaxInt, Reserve: true})
+}
+
 // enter waits for a place, and gives back how to leave it; nil where ctx ends first. Who stays long moves over to the places of those
-// that do not answer, where there is one, so that many who stall at once do not keep the others out.
-func (d *Dispatcher) enter(ctx context.Context, places chan struct{}) (leave func()) {
-	select {
-	case places <- struct{}{}:
-	case <-ctx.Done():
+// that do not answer, where there is one, so that many who stall at once do not keep the others of their organization out.
+func (d *Dispatcher) enter(ctx context.Context, places *share.Places, org string) (leave func()) {
+	claim := share.Claim{Org: org}
+	if places.Enter(ctx, claim) != nil {
 		return nil
 	}
 	var mu sync.Mutex
 	move := time.AfterFunc(slow, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		select {
-		case d.lame <- struct{}{}:
-			<-places
+		if places != d.lame && d.lame.Try(claim) {
+			places.Leave(claim)
 			places = d.lame
-		default:
 		}
 	})
 	return func() {
 		move.Stop()
 		mu.Lock()
 		defer mu.Unlock()
-		<-places
+		places.Leave(claim)
 	}
 }
 

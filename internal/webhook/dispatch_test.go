@@ -301,16 +301,16 @@ func TestAReceiverThatStallsKeepsNobodyElseWaiting(t *testing.T) {
 		release := make(chan struct{})
 		stalled.says(func(string, http.ResponseWriter) bool { <-release; return true })
 		t.Cleanup(func() { close(release) })
-		for range perNode/perWebhook + 2 { // enough to take all places of the node
+		for range perNode/perWebhook + 2 { // enough to take all places of the node, were it allowed to
 			w.add(stalled, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		}
 		w.dispatch(w.hooks)
 		w.happen("org_a", 1, "app_1", "app_2", "app_3", "app_4", "app_5", "app_6", "app_7", "app_8")
-		comesTrue(t, "all places are taken", func() bool { return stalled.came() >= perNode })
+		comesTrue(t, "all places of the organization are taken", func() bool { return stalled.came() >= perNode/2 })
 		w.add(quick, "org_b", func(n *New) { n.Types = []string{"app.*"} })
 		w.happen("org_b", 1, "app_9")
 		quick.has("app_9.1")
-		if n := stalled.came(); n > perNode+perNodeLame {
+		if n := stalled.came(); n > (perNode+perNodeLame)/2 {
 			t.Errorf("%d messages are on their way at once", n)
 		}
 	})
@@ -710,7 +710,7 @@ func TestBothSecretsSignWhileTheOldOneIsKept(t *testing.T) {
 	old.learn(created.Secret)
 	try := func(r *receiver) {
 		t.Helper()
-		_, err := w.hooks.Modify(t.Context(), me, created.ID, event.IfMatch{}, SettingsChanged{URL: &r.URL})
+		_, err := w.hooks.Modify(t.Context(), me, created.ID, event.IfMatch{}, Modification{URL: &r.URL})
 		must(t, err)
 		out, err := w.hooks.Test(t.Context(), me, created.ID)
 		must(t, err)
@@ -770,6 +770,11 @@ func TestSecretsAreNowhere(t *testing.T) {
 		}
 		for _, text := range []string{w.log.String(), fmt.Sprintf("%+v %+v", out, attempts), refusal.Error()} {
 			if strings.Contains(text, "in-the-url") || strings.Contains(text, r.URL) {
+				t.Errorf("an address is in %s", text)
+			}
+		}
+		for _, text := range []string{fmt.Sprintf("%+v", o), payloads(events), string(secretRow.Value)} {
+			if strings.Contains(text, "in-the-url") {
 				t.Errorf("an address is in %s", text)
 			}
 		}

@@ -112,26 +112,26 @@ func TestWhichEventsAWebhookGets(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name string
-		s    Settings
+		s    Selection
 		e    *event.Event
 		want bool
 	}{
-		{"a role here", Settings{}, role("org_d"), true},
-		{"a role of one of its users elsewhere", Settings{}, role("org_b"), false},
-		{"a role of one of its users in the installation", Settings{}, role(access.Installation), false},
-		{"its own", Settings{}, of("org_d", "user.removed.v1"), true},
-		{"another's", Settings{}, of("org_b", "user.removed.v1"), false},
-		{"the installation's, which stand with the default organization", Settings{}, of("org_d", "installation.owner_added.v1"), false},
-		{"the signing keys'", Settings{}, of(access.Installation, "signing.key_added.v1"), false},
-		{"all", Settings{AllOrganizations: true}, of("org_b", "user.removed.v1"), true},
-		{"all, and the installation's", Settings{AllOrganizations: true}, of("org_d", "installation.owner_added.v1"), true},
-		{"all, and the signing keys'", Settings{AllOrganizations: true}, of(access.Installation, "signing.key_added.v1"), true},
-		{"some organizations", Settings{OrganizationIDs: []string{"org_b"}}, of("org_b", "user.removed.v1"), true},
-		{"some, and not the own", Settings{OrganizationIDs: []string{"org_b"}}, of("org_d", "user.removed.v1"), false},
-		{"some, and not the installation", Settings{OrganizationIDs: []string{"org_d"}}, of("org_d", "installation.owner_added.v1"), false},
-		{"another type", Settings{Types: []string{"user.added.v1"}}, of("org_d", "user.removed.v1"), false},
-		{"another version", Settings{Types: []string{"user.removed.v2"}}, of("org_d", "user.removed.v1"), false},
-		{"a kind", Settings{Types: []string{"app.*", "user.*"}}, of("org_d", "user.removed.v1"), true},
+		{"a role here", Selection{}, role("org_d"), true},
+		{"a role of one of its users elsewhere", Selection{}, role("org_b"), false},
+		{"a role of one of its users in the installation", Selection{}, role(access.Installation), false},
+		{"its own", Selection{}, of("org_d", "user.removed.v1"), true},
+		{"another's", Selection{}, of("org_b", "user.removed.v1"), false},
+		{"the installation's, which stand with the default organization", Selection{}, of("org_d", "installation.owner_added.v1"), false},
+		{"the signing keys'", Selection{}, of(access.Installation, "signing.key_added.v1"), false},
+		{"all", Selection{AllOrganizations: true}, of("org_b", "user.removed.v1"), true},
+		{"all, and the installation's", Selection{AllOrganizations: true}, of("org_d", "installation.owner_added.v1"), true},
+		{"all, and the signing keys'", Selection{AllOrganizations: true}, of(access.Installation, "signing.key_added.v1"), true},
+		{"some organizations", Selection{OrganizationIDs: []string{"org_b"}}, of("org_b", "user.removed.v1"), true},
+		{"some, and not the own", Selection{OrganizationIDs: []string{"org_b"}}, of("org_d", "user.removed.v1"), false},
+		{"some, and not the installation", Selection{OrganizationIDs: []string{"org_d"}}, of("org_d", "installation.owner_added.v1"), false},
+		{"another type", Selection{Types: []string{"user.added.v1"}}, of("org_d", "user.removed.v1"), false},
+		{"another version", Selection{Types: []string{"user.removed.v2"}}, of("org_d", "user.removed.v1"), false},
+		{"a kind", Selection{Types: []string{"app.*", "user.*"}}, of("org_d", "user.removed.v1"), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := c.s.wants("org_d", c.e); got != c.want {
@@ -161,17 +161,29 @@ func TestAWebhookIsAddedChangedAndRemoved(t *testing.T) {
 	created, err := hooks.Add(t.Context(), me, New{Name: "Audit", Settings: Settings{URL: somewhere, Types: []string{"user.*"}}})
 	must(t, err)
 	id := created.ID
-	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.added.v1", Payload: `{"name":"Audit","nameKey":"audit","url":"https://example.org/hook","types":["user.*"]}`})
-	if s.Stored(t, strings.TrimPrefix(created.Secret, "whsec_")) {
-		t.Error("the secret is stored as it is")
+	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.added.v2", Payload: `{"name":"Audit","nameKey":"audit","address":"https://example.org/…","types":["user.*"]}`})
+	if s.Stored(t, strings.TrimPrefix(created.Secret, "whsec_")) || s.Stored(t, somewhere) {
+		t.Error("the secret, or the address, is stored as it is")
 	}
 	none, yes, name := []string{}, true, "Trail"
 	mark = s.Mark()
-	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{Set: true, Sequence: 1}, SettingsChanged{Name: &name, Types: &none, PersonalData: &yes})
+	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{Set: true, Sequence: 1}, Modification{Name: &name, Types: &none, PersonalData: &yes})
 	must(t, err)
-	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.settings_changed.v1", Payload: `{"name":"Trail","nameKey":"trail","types":[],"personalData":true}`})
+	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.settings_changed.v2", Payload: `{"name":"Trail","nameKey":"trail","types":[],"personalData":true}`})
+	same, elsewhere := somewhere, "https://example.org/another/secret"
+	mark = s.Mark()
+	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{}, Modification{URL: &same})
+	must(t, err)
+	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.settings_changed.v2", Payload: `{}`})
+	mark = s.Mark()
+	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{}, Modification{URL: &elsewhere})
+	must(t, err)
+	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.settings_changed.v2", Payload: `{"address":"https://example.org/…"}`})
+	if s.Stored(t, elsewhere) {
+		t.Error("the address is stored as it is")
+	}
 	bad := "https://127.0.0.1/"
-	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{}, SettingsChanged{URL: &bad})
+	_, err = hooks.Modify(t.Context(), me, id, event.IfMatch{}, Modification{URL: &bad})
 	refused(t, err, invalid, "url")
 	_, err = hooks.Reactivate(t.Context(), me, id, event.IfMatch{})
 	refused(t, err, ErrNotInactive)
@@ -185,6 +197,11 @@ func TestAWebhookIsAddedChangedAndRemoved(t *testing.T) {
 	s.Then(t, mark, eventtest.Fact{Object: id, Type: "webhook.secret_set.v1", Payload: fmt.Sprintf(`{"oldUntil":%d}`, event.Micros(s.Now().Add(time.Hour)))})
 	if text == created.Secret || s.Stored(t, strings.TrimPrefix(text, "whsec_")) {
 		t.Error("the secret is the old one, or stored as it is")
+	}
+	if row, err := s.Row(t.Context(), event.SecretOf(id)); err != nil {
+		t.Error(err)
+	} else if kept, err := secretsIn(hooks.Root, id, row); err != nil || kept.URL != elsewhere {
+		t.Errorf("with the new secret messages go to %q (%v)", kept.URL, err)
 	}
 	_, err = hooks.Remove(t.Context(), me, id, event.IfMatch{Set: true, Sequence: 99})
 	if errs.KindOf(err) != errs.Aborted {
@@ -248,15 +265,15 @@ func TestWhoMayLookIntoOtherOrganizations(t *testing.T) {
 	mine, yes, no := "https://example.com/mine", true, false
 	for name, try := range map[string]func(p access.Permit) error{
 		"url": func(p access.Permit) error {
-			_, err := hooks.Modify(ctx, p, id, none, SettingsChanged{URL: &mine})
+			_, err := hooks.Modify(ctx, p, id, none, Modification{URL: &mine})
 			return err
 		},
 		"less": func(p access.Permit) error {
-			_, err := hooks.Modify(ctx, p, id, none, SettingsChanged{AllOrganizations: &no})
+			_, err := hooks.Modify(ctx, p, id, none, Modification{AllOrganizations: &no})
 			return err
 		},
 		"more": func(p access.Permit) error {
-			_, err := hooks.Modify(ctx, p, narrow.ID, none, SettingsChanged{AllOrganizations: &yes})
+			_, err := hooks.Modify(ctx, p, narrow.ID, none, Modification{AllOrganizations: &yes})
 			return err
 		},
 		"secret": func(p access.Permit) error { _, _, err := hooks.RotateSecret(ctx, p, id, none, 0); return err },

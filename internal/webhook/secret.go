@@ -27,8 +27,9 @@ func newSecret() (raw []byte, text string) {
 	return raw, secretPrefix + base64.StdEncoding.EncodeToString(raw)
 }
 
-// secrets are what messages are signed with. They are stored wrapped.
+// secrets are what messages are signed with, and where they go. They are stored wrapped.
 type secrets struct {
+	URL      string `json:"url,omitempty"` // none: it stands in the log, see urlInLog
 	Current  []byte `json:"current"`
 	Old      []byte `json:"old,omitempty"`
 	OldUntil int64  `json:"oldUntil,omitempty"`

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
+	"github.com/signet-idm/signet/internal/share"
 )
 
 // SendTime is how long a receiver has for its answer. The outbound client is made with it.
@@ -102,7 +103,37 @@ func (w *Webhooks) opened(ctx context.Context, o *event.Object[Webhook]) (*inUse
 		return nil, err
 	}
 	s, err := secretsIn(w.Root, o.ID, row)
+	if err == nil && s.URL == "" {
+		s.URL, err = w.urlInLog(ctx, o.ID)
+	}
 	return &inUse{hook: o, secrets: s}, err
+}
+
+// urlInLog is where the messages of a webhook go for which no address was set since addresses are secrets: what an older version has
+// recorded last.
+func (w *Webhooks) urlInLog(ctx context.Context, id string) (url string, err error) {
+	for from := uint64(1); ; {
+		events, err := w.Store.EventsOf(ctx, id, from, page)
+		if err != nil {
+			return "", err
+		}
+		for i := range events {
+			fact, err := Kind.Decode(events[i].Type, events[i].Payload, nil)
+			if err != nil {
+				return "", err
+			}
+			switch e := fact.(type) {
+			case AddedV1:
+				url = e.URL
+			case SettingsChangedV1:
+				event.Set(&url, e.URL)
+			}
+		}
+		if len(events) < page {
+			return url, nil
+		}
+		from = events[len(events)-1].Sequence + 1
+	}
 }
 
 // deliver sends an event. The error is that of the store: then nothing was sent.
@@ -118,7 +149,7 @@ func (w *Webhooks) deliver(ctx context.Context, u *inUse, e *event.Event) (Outco
 	return w.send(ctx, u, entry.ID, body), nil
 }
 
-// Test sends a message of the type TestType at once, whether or not the webhook is switched on. Errors: ErrNotFound.
+// Test sends a message of the type TestType at once, whether or not the webhook is switched on. Errors: ErrNotFound; those of share.Places.
 func (w *Webhooks) Test(ctx context.Context, permit access.Permit, id string) (Outcome, error) {
 	o, err := w.get(ctx, permit, id, access.WebhookWrite)
 	if err != nil {
@@ -135,7 +166,12 @@ func (w *Webhooks) Test(ctx context.Context, permit access.Permit, id string) (O
 	if err != nil {
 		return Outcome{}, err
 	}
-	return w.send(ctx, u, event.NewID("msg"), body), nil
+	var out Outcome
+	err = w.Calls.Do(ctx, share.Claim{Org: o.Org}, func() error {
+		out = w.send(ctx, u, event.NewID("msg"), body)
+		return nil
+	})
+	return out, err
 }
 
 // send signs a message and sends it.
@@ -148,7 +184,7 @@ func (w *Webhooks) send(ctx context.Context, u *inUse, id string, body []byte) O
 		"Webhook-Signature": u.secrets.signatures(event.Micros(now), id, now.Unix(), body),
 	}
 	began := time.Now()
-	answer, err := w.Outbound.PostWith(ctx, u.hook.State.URL, header, body, 0)
+	answer, err := w.Outbound.PostWith(ctx, u.secrets.URL, header, body, 0)
 	out := Outcome{Took: time.Since(began)}
 	if err != nil {
 		out.Problem = problemOf(err)

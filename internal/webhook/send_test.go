@@ -60,7 +60,7 @@ func TestWhyAReceiverDoesNotAnswerIsSaidInOurWords(t *testing.T) {
 			must(t, err)
 			u, err := hooks.use(t.Context(), created.ID, nil)
 			must(t, err)
-			u.hook.State.URL = c.url
+			u.secrets.URL = c.url
 			if out := hooks.send(t.Context(), u, "msg_1", nil); out.Problem != c.problem {
 				t.Errorf("it says %q, want %q", out.Problem, c.problem)
 			}

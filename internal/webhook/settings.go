@@ -13,7 +13,26 @@ import (
 
 // Settings are what a webhook's administrators choose.
 type Settings struct {
-	URL              string   `json:"url"`
+	URL              string
+	Types            []string
+	AllOrganizations bool
+	OrganizationIDs  []string
+	PersonalData     bool
+}
+
+// selection is what is kept of them in the open.
+func (s *Settings) selection() Selection {
+	return Selection{Types: s.Types, AllOrganizations: s.AllOrganizations, OrganizationIDs: s.OrganizationIDs, PersonalData: s.PersonalData}
+}
+
+// Wide tells whether the webhook would get more than the events of its own organization.
+func (s *Settings) Wide() bool {
+	selected := s.selection()
+	return selected.Wide()
+}
+
+// Selection is which events a webhook gets, and what of them.
+type Selection struct {
 	Types            []string `json:"types,omitempty"`            // a type, or all of a kind: user.*; none: all
 	AllOrganizations bool     `json:"allOrganizations,omitempty"` // those of every organization, and of the installation itself
 	OrganizationIDs  []string `json:"organizationIds,omitempty"`  // those of these organizations
@@ -21,10 +40,10 @@ type Settings struct {
 }
 
 // Wide tells whether the webhook gets more than the events of its own organization.
-func (s *Settings) Wide() bool { return s.AllOrganizations || len(s.OrganizationIDs) > 0 }
+func (s *Selection) Wide() bool { return s.AllOrganizations || len(s.OrganizationIDs) > 0 }
 
 // wants tells whether an event is one for a webhook of an organization.
-func (s *Settings) wants(org string, e *event.Event) bool {
+func (s *Selection) wants(org string, e *event.Event) bool {
 	filter := journal.Filter{Types: s.Types}
 	switch {
 	case s.AllOrganizations:

@@ -1,8 +1,8 @@
 // Package webhook sends the events of the log to addresses that others have chosen, in the way of the Standard Webhooks
 // specification: signed, at least once, and in order for each object.
 //
-// A webhook is an object of one organization: where to, which events, and whether it is in use. Its secrets are rows beside
-// the log. How far it has come is a row on the shelf Followers, with the lease of the node that serves it, so that nodes share the webhooks
+// A webhook is an object of one organization: which events, and whether it is in use. Its secrets, and the address that its messages go to, are a row
+// beside the log. How far it has come is a row on the shelf Followers, with the lease of the node that serves it, so that nodes share the webhooks
 // and one that dies is followed by another.
 //
 // The Dispatcher of a node reads the end of the log once for all webhooks. Each webhook that the node serves has a worker, which
@@ -36,15 +36,17 @@ type Webhook struct {
 	State   State  `json:"state"`
 	Name    string `json:"name"`
 	NameKey string `json:"nameKey"`
-	Settings
-	OldSecretUntil int64 `json:"oldSecretUntil,omitempty"` // until when the secret before it signs, too; 0: there is none
-	Gone           bool  `json:"gone,omitempty"`           // the receiver said that it is gone, which switched the webhook off
+	Selection
+	Address        string `json:"address"`                  // what may be shown of where messages go
+	AddressInLog   bool   `json:"addressInLog,omitempty"`   // all of it stands in an event that an older version wrote
+	OldSecretUntil int64  `json:"oldSecretUntil,omitempty"` // until when the secret before it signs, too; 0: there is none
+	Gone           bool   `json:"gone,omitempty"`           // the receiver said that it is gone, which switched the webhook off
 }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Webhook]{
-	Name: "webhook", Table: "webhooks", Prefix: "whk", Shape: 1,
-	Facts:   []event.Fact[Webhook]{Added{}, SettingsChanged{}, SecretSet{}, Deactivated{}, Reactivated{}, Replayed{}, Skipped{}, WasRemoved{}},
+	Name: "webhook", Table: "webhooks", Prefix: "whk", Shape: 2,
+	Facts:   []event.Fact[Webhook]{Added{}, AddedV1{}, SettingsChanged{}, SettingsChangedV1{}, SecretSet{}, Deactivated{}, Reactivated{}, Replayed{}, Skipped{}, WasRemoved{}},
 	Columns: []string{event.State, "name"},
 	Lookup: func(o *event.Object[Webhook]) []string {
 		return []string{string(o.State.State), event.LookupText(o.State.NameKey)}

@@ -376,7 +376,7 @@ func (w *worker) send(e event.Event, try int) {
 	go func() {
 		r := result{event: e, try: try}
 		defer func() { w.results <- r }()
-		leave := w.d.enter(ctx, places)
+		leave := w.d.enter(ctx, places, w.known.Load().hook.Org)
 		if leave == nil {
 			r.err = ctx.Err()
 			return

@@ -13,7 +13,7 @@ import (
 // alone is the worker of a webhook that no dispatcher tells anything.
 func (w *world) alone(hook string) *worker {
 	d := &Dispatcher{Webhooks: w.hooks, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Lease: defaultLease, FirstPause: defaultPause,
-		usual: make(chan struct{}, perNode), lame: make(chan struct{}, perNodeLame)}
+		usual: places(perNode), lame: places(perNodeLame)}
 	d.tail.Begin(1 << 40) // nothing is in memory, so everything is read
 	return newWorker(d, hook)
 }

@@ -89,7 +89,8 @@ type Webhook struct {
 	State Webhook_State `protobuf:"varint,3,opt,name=state,proto3,enum=signet.v1.Webhook_State" json:"state,omitempty"`
 	// Name shown to administrators.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Where messages go.
+	// Where messages go, as far as that is shown: scheme and host, and `/…` for
+	// whatever follows, since that may hold a token. Nobody gets it back.
 	Url string `protobuf:"bytes,5,opt,name=url,proto3" json:"url,omitempty"`
 	// Only events of these types. None: all.
 	Types []string `protobuf:"bytes,6,rep,name=types,proto3" json:"types,omitempty"`
@@ -103,7 +104,11 @@ type Webhook struct {
 	OldSecretExpirationDate *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=old_secret_expiration_date,json=oldSecretExpirationDate,proto3" json:"old_secret_expiration_date,omitempty"`
 	// The receiver answered that it is gone (status 410), which switched the webhook
 	// off.
-	Gone          bool `protobuf:"varint,11,opt,name=gone,proto3" json:"gone,omitempty"`
+	Gone bool `protobuf:"varint,11,opt,name=gone,proto3" json:"gone,omitempty"`
+	// The whole address stands in an event that an older version of Signet has
+	// recorded, where it stays. If there is a token in it, get a new one from the
+	// receiver and set the address anew.
+	AddressInLog  bool `protobuf:"varint,12,opt,name=address_in_log,json=addressInLog,proto3" json:"address_in_log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -211,6 +216,13 @@ func (x *Webhook) GetOldSecretExpirationDate() *timestamppb.Timestamp {
 func (x *Webhook) GetGone() bool {
 	if x != nil {
 		return x.Gone
+	}
+	return false
+}
+
+func (x *Webhook) GetAddressInLog() bool {
+	if x != nil {
+		return x.AddressInLog
 	}
 	return false
 }
@@ -2113,7 +2125,7 @@ var File_signet_v1_webhook_proto protoreflect.FileDescriptor
 
 const file_signet_v1_webhook_proto_rawDesc = "" +
 	"\n" +
-	"\x17signet/v1/webhook.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xf2\x03\n" +
+	"\x17signet/v1/webhook.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x98\x04\n" +
 	"\aWebhook\x12\x1d\n" +
 	"\n" +
 	"webhook_id\x18\x01 \x01(\tR\twebhookId\x12,\n" +
@@ -2127,7 +2139,8 @@ const file_signet_v1_webhook_proto_rawDesc = "" +
 	"\rpersonal_data\x18\t \x01(\bR\fpersonalData\x12W\n" +
 	"\x1aold_secret_expiration_date\x18\n" +
 	" \x01(\v2\x1a.google.protobuf.TimestampR\x17oldSecretExpirationDate\x12\x12\n" +
-	"\x04gone\x18\v \x01(\bR\x04gone\"D\n" +
+	"\x04gone\x18\v \x01(\bR\x04gone\x12$\n" +
+	"\x0eaddress_in_log\x18\f \x01(\bR\faddressInLog\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +

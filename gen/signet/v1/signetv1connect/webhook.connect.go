@@ -87,7 +87,8 @@ type WebhookServiceClient interface {
 	AddWebhook(context.Context, *v1.AddWebhookRequest) (*v1.AddWebhookResponse, error)
 	// Get a webhook
 	//
-	// Returns one webhook of the context organization. Its secret is never shown.
+	// Returns one webhook of the context organization. Its secret, and what stands
+	// behind the host of its address, are never shown.
 	GetWebhook(context.Context, *v1.GetWebhookRequest) (*v1.GetWebhookResponse, error)
 	// List webhooks
 	//
@@ -402,7 +403,8 @@ type WebhookServiceHandler interface {
 	AddWebhook(context.Context, *v1.AddWebhookRequest) (*v1.AddWebhookResponse, error)
 	// Get a webhook
 	//
-	// Returns one webhook of the context organization. Its secret is never shown.
+	// Returns one webhook of the context organization. Its secret, and what stands
+	// behind the host of its address, are never shown.
 	GetWebhook(context.Context, *v1.GetWebhookRequest) (*v1.GetWebhookResponse, error)
 	// List webhooks
 	//

@@ -10,99 +10,11 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/zitadel/passwap/verifier"
 
-	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/share"
 )
-
-func TestLimiterRunsInOrderAndRefusesBeyondTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(1, [classes]int{9, 2})
-		finish := make(chan struct{})
-		var order []int
-		start := func(n int) {
-			go func() {
-				if err := l.do(t.Context(), public, 1, func() error { <-finish; order = append(order, n); return nil }); err != nil {
-					t.Errorf("work %d: %v", n, err)
-				}
-			}()
-			synctest.Wait() // until it runs or waits
-		}
-		start(0)
-		start(1)
-		start(2)
-
-		err := l.do(t.Context(), public, 1, func() error { t.Error("work ran beyond the queue"); return nil })
-		refusal, ok := errors.AsType[*errs.Error](err)
-		if !ok || refusal.Kind != errs.Unavailable || refusal.Reason != ReasonHashingBusy || refusal.RetryAfter != time.Second {
-			t.Fatalf("with a full queue: got %#v", err)
-		}
-
-		for range 3 {
-			finish <- struct{}{}
-			synctest.Wait()
-		}
-		for i, n := range order {
-			if i != n {
-				t.Fatalf("order of work: got %v", order)
-			}
-		}
-		if err := l.do(t.Context(), public, 1, func() error { return nil }); err != nil {
-			t.Fatalf("after all work is done: %v", err)
-		}
-	})
-}
-
-func TestLimiterLetsACallerLeaveTheQueue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		l := newLimiter(1, [classes]int{1, 1})
-		finish := make(chan struct{})
-		go func() { _ = l.do(t.Context(), public, 1, func() error { <-finish; return nil }) }()
-		synctest.Wait()
-
-		ctx, cancel := context.WithCancel(t.Context())
-		left := make(chan error)
-		go func() { left <- l.do(ctx, public, 1, func() error { t.Error("work ran for nobody"); return nil }) }()
-		synctest.Wait()
-		cancel()
-		if err := <-left; !errors.Is(err, context.Canceled) {
-			t.Fatalf("got %v, want the context's error", err)
-		}
-
-		// The place is free again.
-		next := make(chan error)
-		go func() { next <- l.do(t.Context(), public, 1, func() error { return nil }) }()
-		synctest.Wait()
-		close(finish)
-		if err := <-next; err != nil {
-			t.Fatalf("the next caller: %v", err)
-		}
-	})
-}
-
-func TestLimiterDoesNoWorkForAContextThatHasEnded(t *testing.T) {
-	l := newLimiter(1, [classes]int{1, 1})
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	for range 3 { // more often than there are slots, so that a slot kept would show
-		if err := l.do(ctx, public, 1, func() error { t.Error("work ran for nobody"); return nil }); !errors.Is(err, context.Canceled) {
-			t.Fatalf("got %v", err)
-		}
-	}
-}
-
-func TestLimiterFreesTheSlotOfWorkThatPanics(t *testing.T) {
-	l := newLimiter(1, [classes]int{1, 1})
-	func() {
-		defer func() { _ = recover() }()
-		_ = l.do(t.Context(), public, 1, func() error { panic("broken") })
-	}()
-	if l.free != 1 {
-		t.Fatal("the slot is still taken")
-	}
-}
 
 // meter stands for the algorithms and measures how many of them run together.
 type meter struct {
@@ -138,7 +50,7 @@ func TestAllHashWorkSharesTheSlots(t *testing.T) {
 				var err error
 				h := h
 				if i%2 == 0 {
-					h = h.Public(0)
+					h = h.Public("", "net", 0)
 				}
 				switch i % 3 {
 				case 0:
@@ -157,7 +69,7 @@ func TestAllHashWorkSharesTheSlots(t *testing.T) {
 		if n := m.running.Load(); n != slots {
 			t.Errorf("%d run at first, want %d", n, slots)
 		}
-		if n := h.limit.queues[authorised].waiting.Len() + h.limit.queues[public].waiting.Len(); n != calls-slots {
+		if _, n := h.limit.Load(); n != calls-slots {
 			t.Errorf("%d wait at first, want %d", n, calls-slots)
 		}
 		for range calls + calls/3 {
@@ -203,7 +115,7 @@ func TestCostlyHashesOfOthersLeaveHalfOfTheSlots(t *testing.T) {
 				var all sync.WaitGroup
 				for range 10 {
 					all.Go(func() {
-						if _, _, err := h.Public(0).Verify(t.Context(), []byte(c.encoded), "password"); err != nil {
+						if _, _, err := h.Public("", "net", 0).Verify(t.Context(), []byte(c.encoded), "password"); err != nil {
 							t.Error(err)
 						}
 					})
@@ -225,10 +137,34 @@ func TestNewHasherFillsInDefaults(t *testing.T) {
 		{3, 8, 3, 8, 2},
 		{1, 1, 1, 1, 1},
 	} {
-		l := NewHasher(c.slots, c.queue).limit
-		if l.free != c.wantSlots || l.queues[authorised].most != c.wantQueue || l.queues[public].most != c.wantPublic {
-			t.Errorf("%d and %d: got %d slots and queues of %d and %d", c.slots, c.queue, l.free, l.queues[authorised].most, l.queues[public].most)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			h, m := NewHasher(c.slots, c.queue), &meter{release: make(chan struct{})}
+			h.hash = m.Hash
+			var all sync.WaitGroup
+			busy := map[bool]int{}
+			var mu sync.Mutex
+			for _, public := range []bool{false, true} {
+				view, calls := h, c.wantSlots+c.wantQueue
+				if public {
+					view, calls = h.Public("", "", 0), c.wantPublic
+				}
+				for range calls + 1 {
+					all.Go(func() {
+						if _, err := view.Hash(t.Context(), ""); err != nil {
+							mu.Lock()
+							defer mu.Unlock()
+							busy[public]++
+						}
+					})
+				}
+				synctest.Wait()
+			}
+			if held, _ := h.limit.Load(); held != c.wantSlots || busy[false] != 1 || busy[true] != 1 {
+				t.Errorf("%d and %d: %d work, and one more than should fit was refused %d and %d times", c.slots, c.queue, held, busy[false], busy[true])
+			}
+			close(m.release)
+			all.Wait()
+		})
 	}
 }
 
@@ -241,7 +177,7 @@ func busyHasher(t *testing.T, queue int) (*Hasher, *meter) {
 	for alg := range h.verifiers {
 		h.verifiers[alg] = m
 	}
-	go func() { _ = h.Public(0).VerifyNothing(t.Context(), "password") }()
+	go func() { _ = h.Public("", "net", 0).VerifyNothing(t.Context(), "password") }()
 	synctest.Wait()
 	return h, m
 }
@@ -260,7 +196,7 @@ func TestAFloodOfPublicWorkNeitherRefusesNorDelaysAuthorisedWork(t *testing.T) {
 			synctest.Wait() // until it waits
 		}
 		signIn := func() error {
-			_, _, err := h.Public(0).Verify(t.Context(), []byte(importedArgon2Current), "password")
+			_, _, err := h.Public("", "net", 0).Verify(t.Context(), []byte(importedArgon2Current), "password")
 			return err
 		}
 		start("first sign-in", signIn)
@@ -302,9 +238,9 @@ func TestWhatWaitsIsBoundedInBytesToo(t *testing.T) {
 			}
 			done.Go(func() {
 				// A long login name weighs as much as a long password.
-				view, password := h.Public(0), megabyte
+				view, password := h.Public("", "net", 0), megabyte
 				if i%2 == 0 {
-					view, password = h.Public(len(megabyte)), ""
+					view, password = h.Public("", "net", len(megabyte)), ""
 				}
 				if err := view.VerifyNothing(ctx, password); err != nil && i != 0 {
 					t.Error(err)
@@ -312,7 +248,7 @@ func TestWhatWaitsIsBoundedInBytesToo(t *testing.T) {
 			})
 		}
 		synctest.Wait()
-		if err := h.Public(0).VerifyNothing(t.Context(), "x"); !errors.Is(err, ErrBusy) {
+		if err := h.Public("", "net", 0).VerifyNothing(t.Context(), "x"); !errors.Is(err, ErrBusy) {
 			t.Fatalf("with 8 MiB waiting: got %v", err)
 		}
 		// It is not held against the authorised.
@@ -325,7 +261,7 @@ func TestWhatWaitsIsBoundedInBytesToo(t *testing.T) {
 		leave()
 		synctest.Wait()
 		done.Go(func() {
-			if err := h.Public(0).VerifyNothing(t.Context(), megabyte); err != nil {
+			if err := h.Public("", "net", 0).VerifyNothing(t.Context(), megabyte); err != nil {
 				t.Errorf("after one left: %v", err)
 			}
 		})
@@ -333,13 +269,54 @@ func TestWhatWaitsIsBoundedInBytesToo(t *testing.T) {
 		close(m.release)
 		done.Wait()
 		synctest.Wait()
-		for c := range h.limit.queues {
-			if q := &h.limit.queues[c]; q.bytes != 0 || q.waiting.Len() != 0 {
-				t.Errorf("class %d: %d bytes of %d remain", c, q.bytes, q.waiting.Len())
-			}
-		}
-		if h.limit.free != 1 {
-			t.Errorf("%d slots are free", h.limit.free)
+		if held, waiting := h.limit.Load(); held != 0 || waiting != 0 {
+			t.Errorf("%d slots are taken, and %d wait", held, waiting)
 		}
 	})
+}
+
+// TestAFloodForOneOrganizationDoesNotKeepAnotherWaiting: however many sign in to one, or have passwords set there, they do not come before the first
+// of another organization.
+func TestAFloodForOneOrganizationDoesNotKeepAnotherWaiting(t *testing.T) {
+	for _, c := range []struct {
+		name         string
+		flood, other func(h *Hasher) *Hasher
+	}{
+		{"people who sign in there", func(h *Hasher) *Hasher { return h.Public("a", "net", 0) }, func(h *Hasher) *Hasher { return h.Public("b", "net", 0) }},
+		{"passwords that are set there", func(h *Hasher) *Hasher { return h.For("a") }, func(h *Hasher) *Hasher { return h.For("b") }},
+		{"passwords that are set there, and somebody signs in elsewhere", func(h *Hasher) *Hasher { return h.For("a") }, func(h *Hasher) *Hasher { return h.Public("b", "net", 0) }},
+		{"one network that signs in there", func(h *Hasher) *Hasher { return h.Public("a", "net", 0) }, func(h *Hasher) *Hasher { return h.Public("a", "other net", 0) }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h, m := busyHasher(t, 1024)
+				var all sync.WaitGroup
+				for range 2000 { // more than can wait
+					all.Go(func() {
+						if err := c.flood(h).VerifyNothing(t.Context(), "password"); err != nil && !errors.Is(err, ErrBusy) && !errors.Is(err, share.ErrUsedUp) {
+							t.Error(err)
+						}
+					})
+				}
+				synctest.Wait()
+				served := false
+				all.Go(func() {
+					if err := c.other(h).VerifyNothing(t.Context(), "password"); err != nil {
+						t.Error(err)
+					}
+					served = true
+				})
+				synctest.Wait()
+				for range 3 { // what was at work, at most one of the flood, and the other
+					m.release <- struct{}{}
+					synctest.Wait()
+				}
+				if !served {
+					t.Error("the other still waits")
+				}
+				close(m.release)
+				all.Wait()
+			})
+		})
+	}
 }

@@ -1,0 +1,54 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/signet-idm/signet/internal/share"
+)
+
+// shares are what organizations have to share of this server. Callers whom we do not know have no organization; they are bounded elsewhere.
+type shares struct {
+	// calls are the operations that run. Everything behind them is shared along with it: the writer, the database's connections, the processors.
+	// The bounds are far above what keeps these busy, so that an organization that is alone loses nothing.
+	calls *share.Places
+	// large are the operations whose requests may be larger than others, from before the first byte of one is read.
+	large *share.Places
+}
+
+func newShares() shares {
+	return shares{
+		calls: share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
+		large: share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
+	}
+}
+
+// atOnce lets organizations take turns where more is asked for than the server does at once.
+func (h *Handler) atOnce(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	return inShare(ctx, h.shares.calls, c, req, next)
+}
+
+// large does the same for large requests, before they are read.
+func (h *Handler) large(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if c.op.maxBody <= maxBody {
+		return next(ctx, c, req)
+	}
+	return inShare(ctx, h.shares.large, c, req, next)
+}
+
+func inShare(ctx context.Context, places *share.Places, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if c.info.Caller == nil {
+		return next(ctx, c, req)
+	}
+	claim := share.Claim{Org: c.info.Caller.OrgID}
+	switch err := places.Enter(ctx, claim); {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, errNotStarted.Because(err)
+	case err != nil:
+		return nil, err
+	}
+	defer places.Leave(claim)
+	return next(ctx, c, req)
+}

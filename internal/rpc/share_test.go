@@ -1,0 +1,109 @@
+package rpc
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/share"
+)
+
+// asked is a request that is under way.
+func asked(t *testing.T, l *lab, who, path string, body io.Reader) <-chan outcome {
+	t.Helper()
+	verb := http.MethodGet
+	if body != nil {
+		verb = http.MethodPost
+	}
+	r, err := http.NewRequestWithContext(t.Context(), verb, l.url+path, body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = bearerOf(who)
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
+	done := make(chan outcome, 1)
+	go func() { done <- l.do(t, l.h2, r) }()
+	return done
+}
+
+func untilLoad(t *testing.T, p *share.Places, held, waiting int) {
+	t.Helper()
+	eventually(t, func() bool {
+		h, w := p.Load()
+		return h == held && w == waiting
+	})
+}
+
+func TestOperationsThatRunAreSharedByOrganizations(t *testing.T) {
+	l := newLab(t)
+	calls := share.New(share.Bounds{Places: 4, Waiting: 1, Reserve: true})
+	l.handler.shares.calls = calls
+	finish := make(chan struct{})
+	l.fake.hook = func(context.Context) error { <-finish; return nil }
+	first, second := asked(t, l, "owner", "/v1/users/me", nil), asked(t, l, "admin", "/v1/users/me", nil)
+	untilLoad(t, calls, 2, 0)
+	third := asked(t, l, "owner", "/v1/users/me", nil)
+	untilLoad(t, calls, 2, 1)
+	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 429 || o.code != 8 || o.reason != "ORGANIZATION_SHARE_USED_UP" || o.retry == 0 || o.header.Get("Retry-After") == "" {
+		t.Errorf("one too many: %+v", o)
+	}
+	other := asked(t, l, "neighbour", "/v1/users/me", nil)
+	untilLoad(t, calls, 3, 1)
+	close(finish)
+	for i, done := range []<-chan outcome{first, second, third, other} {
+		if o := <-done; o.http != 200 {
+			t.Errorf("request %d: %+v", i, o)
+		}
+	}
+	untilLoad(t, calls, 0, 0)
+}
+
+// TestLargeRequestsAreSharedBeforeTheyAreRead: who sends many of them, and takes its time, keeps no other organization from sending one.
+func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
+	l := newLab(t)
+	large := share.New(share.Bounds{Places: 4, Waiting: 1, Reserve: true})
+	l.handler.shares.large = large
+	const path = "/v1/users/_import"
+	user := `{"users": [{"userName": "a", "profile": {"firstName": "A", "lastName": "B"}, "email": {"address": "a@b.example"}}]}`
+	var ends []*io.PipeWriter
+	var all []<-chan outcome
+	slow := func() {
+		body, end := io.Pipe()
+		all, ends = append(all, asked(t, l, "owner", path, body)), append(ends, end)
+	}
+	slow()
+	slow()
+	untilLoad(t, large, 2, 0)
+	slow()
+	untilLoad(t, large, 2, 1)
+	quick := func(who string) outcome {
+		body, end := io.Pipe()
+		done := asked(t, l, who, path, body)
+		go func() {
+			_, _ = io.WriteString(end, user)
+			_ = end.Close()
+		}()
+		return <-done
+	}
+	if o := quick("owner"); o.reason != "ORGANIZATION_SHARE_USED_UP" {
+		t.Errorf("one too many: %+v", o)
+	}
+	if o := quick("neighbour"); o.http != 200 {
+		t.Errorf("another organization: %+v", o)
+	}
+	for _, end := range ends {
+		go func() {
+			_, _ = io.WriteString(end, user)
+			_ = end.Close()
+		}()
+	}
+	for i, done := range all {
+		if o := <-done; o.http != 200 {
+			t.Errorf("request %d: %+v", i, o)
+		}
+	}
+	untilLoad(t, large, 0, 0)
+}

@@ -1,0 +1,261 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+)
+
+// tenant is an organization with its owner, who is signed in.
+type tenant struct {
+	*client
+	id    string
+	owner string
+}
+
+const tenantPassword = "a password of the owner"
+
+func newTenant(t *testing.T, admin *client, name string) *tenant {
+	t.Helper()
+	made := admin.want(t, 200, "POST", "/v1/orgs/_setup", newOrg(name, tenantPassword))
+	o := &tenant{client: admin, id: at[string](t, made, "orgId"), owner: at[string](t, made, "userId")}
+	signedIn := admin.with("").want(t, 200, "POST", "/v1/sessions", object{"loginName": "owner", "password": tenantPassword, "orgId": o.id})
+	o.client = admin.with(at[string](t, signedIn, "token"))
+	return o
+}
+
+// person adds somebody to the organization, and gives the id.
+func (o *tenant) person(t *testing.T, name string) string {
+	t.Helper()
+	return at[string](t, o.want(t, 200, "POST", "/v1/users/human", object{"userName": name, "profile": object{"firstName": "Jo", "lastName": "Doe"},
+		"email": object{"email": name + "@example.com", "isEmailVerified": true}}), "userId")
+}
+
+// flood sends n requests of one organization at once, and counts those that were answered. Refusals as too many are answers, too. stop gives up
+// the others.
+func (o *tenant) flood(t *testing.T, n int, send func(i int) (method, path string, body object)) (answered *atomic.Int64, stop func()) {
+	answered = &atomic.Int64{}
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range n {
+		all.Go(func() {
+			method, path, body := send(i)
+			status, answer, err := o.do(ctx, method, path, body)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil || status != 200 && status != 401 && status != 429 && status != 503 {
+				t.Errorf("%s %s: %d %v %v", method, path, status, answer, err)
+			}
+			answered.Add(1)
+		})
+	}
+	return answered, func() {
+		cancel()
+		all.Wait()
+	}
+}
+
+// awaitCount waits until something was counted so often.
+func awaitCount(t *testing.T, n *atomic.Int64, atLeast int64) {
+	t.Helper()
+	pace := time.NewTicker(time.Millisecond)
+	defer pace.Stop()
+	for end := time.Now().Add(patience); n.Load() < atLeast; <-pace.C {
+		if time.Now().After(end) {
+			t.Fatalf("there are %d, and no more come", n.Load())
+		}
+	}
+}
+
+// One organization with many service users opens streams until it is refused. Another one still opens one.
+func TestAttackAnOrganizationTakesAllStreams(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		const most, perUser = 250, 10 // of the 500 of a server
+		admin := newClient(t, s.start(t), s.admin(t).Token)
+		a, b := newTenant(t, admin, "A"), newTenant(t, admin, "B")
+		ctx, end := context.WithCancel(t.Context())
+		defer end()
+		transport := &http.Transport{}
+		defer transport.CloseIdleConnections()
+		open := func(token string) int {
+			r, err := http.NewRequestWithContext(ctx, "GET", admin.base+"/v1/events/_stream?from=2020-01-01T00:00:00Z", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Authorization", "Bearer "+token)
+			resp, err := transport.RoundTrip(r)
+			if err != nil {
+				t.Error(err)
+				return 0
+			}
+			if resp.StatusCode != 200 {
+				resp.Body.Close()
+			}
+			return resp.StatusCode // the stream goes on until ctx ends
+		}
+		var tokens []string
+		for i := range most/perUser + 2 {
+			user := at[string](t, a.want(t, 200, "POST", "/v1/users/service", object{"userName": fmt.Sprint("robot", i), "name": "Robot"}), "userId")
+			a.want(t, 200, "PUT", "/v1/orgs/"+a.id+"/members/"+user, object{"roles": []string{"ORG_OWNER"}})
+			tokens = append(tokens, at[string](t, a.want(t, 200, "POST", "/v1/users/"+user+"/tokens", object{}), "token"))
+		}
+		var opened, refused atomic.Int64
+		var all sync.WaitGroup
+		for _, token := range tokens {
+			for range perUser {
+				all.Go(func() {
+					switch status := open(token); status {
+					case 200:
+						opened.Add(1)
+					case 429:
+						refused.Add(1)
+					default:
+						t.Errorf("status %d", status)
+					}
+				})
+			}
+		}
+		all.Wait()
+		if opened.Load() != most || refused.Load() != 2*perUser {
+			t.Errorf("%d streams are open, %d were refused", opened.Load(), refused.Load())
+		}
+		if status, answer, err := a.with(tokens[0]).do(ctx, "GET", "/v1/events/_stream", nil); err == nil && (status != 429 || at[[]any](t, answer, "details") == nil) {
+			t.Errorf("one more: %d %v", status, answer)
+		}
+		if status := open(b.token); status != 200 {
+			t.Errorf("another organization: %d", status)
+		}
+	})
+}
+
+// One organization sets passwords, or is signed in to, more often than can be done. Another one has its turn all the same.
+func TestAttackAnOrganizationTakesAllHashing(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		const many = 60
+		admin := newClient(t, s.start(t), s.admin(t).Token)
+		a, b := newTenant(t, admin, "A"), newTenant(t, admin, "B")
+		target, other := a.person(t, "target"), b.person(t, "other")
+		setPassword := func(int) (string, string, object) {
+			return "POST", "/v1/users/" + target + "/password", object{"password": "another password", "noChangeRequired": true}
+		}
+		signIn := func(i int) (string, string, object) {
+			return "POST", "/v1/sessions", object{"loginName": fmt.Sprint("nobody", i), "password": "wrong", "orgId": a.id}
+		}
+		for name, flood := range map[string]func(int) (string, string, object){"setting passwords": setPassword, "signing in": signIn} {
+			for what, ask := range map[string]func(){
+				"sets a password": func() { b.want(t, 200, "POST", "/v1/users/"+other+"/password", object{"password": "another password"}) },
+				"signs in": func() {
+					b.with("").want(t, 200, "POST", "/v1/sessions", object{"loginName": "owner", "password": tenantPassword, "orgId": b.id})
+				},
+			} {
+				answered, stop := a.flood(t, many, flood)
+				awaitCount(t, answered, 1)
+				before := answered.Load()
+				ask()
+				// One after the other it would have been behind nearly all of them.
+				if passed := answered.Load() - before; passed > many/2 {
+					t.Errorf("while %s: %d went before another organization %s", name, passed, what)
+				}
+				stop()
+			}
+		}
+	})
+}
+
+// One organization imports without a pause. Another one's import is not behind all of it.
+func TestAttackAnOrganizationTakesAllImports(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		const many, people = 40, 100
+		admin := newClient(t, s.start(t), s.admin(t).Token)
+		a, b := newTenant(t, admin, "A"), newTenant(t, admin, "B")
+		users := func(i int) (string, string, object) {
+			all := make([]object, people)
+			for j := range all {
+				all[j] = object{"userName": fmt.Sprintf("user-%d-%d", i, j), "profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"address": fmt.Sprintf("u%d-%d@example.com", i, j)}}
+			}
+			return "POST", "/v1/users/_import", object{"users": all}
+		}
+		answered, stop := a.flood(t, many, users)
+		awaitCount(t, answered, 1)
+		before := answered.Load()
+		method, path, body := users(0)
+		b.want(t, 200, method, path, body)
+		if passed := answered.Load() - before; passed > many*3/4 {
+			t.Errorf("%d imports went before that of another organization", passed)
+		}
+		stop()
+	})
+}
+
+// deadReceiver takes connections and never answers, until the test ends.
+func deadReceiver(t *testing.T) (url string, came *atomic.Int64) {
+	t.Helper()
+	came = &atomic.Int64{}
+	released := make(chan struct{})
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		came.Add(1)
+		select {
+		case <-released:
+		case <-r.Context().Done():
+		}
+	}))
+	t.Cleanup(func() {
+		close(released)
+		server.Close()
+	})
+	return server.URL, came
+}
+
+// One organization has webhooks whose receivers never answer, as many as it may, and tries them. Another one's messages are sent at once.
+func TestAttackAnOrganizationTakesAllCallsToOthers(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		const hooks, objects = 80, 8
+		admin := newClient(t, s.start(t, "--outbound-allow", "127.0.0.1"), s.admin(t).Token)
+		a, b := newTenant(t, admin, "A"), newTenant(t, admin, "B")
+		dead, came := deadReceiver(t)
+		var paths []string
+		for i := range hooks {
+			paths = append(paths, at[string](t, a.want(t, 200, "POST", "/v1/webhooks", object{"name": fmt.Sprint("Dead ", i), "url": dead, "types": []string{"app.*"}}), "webhookId"))
+		}
+		newApplications(t, a.client, objects)
+		awaitCount(t, came, 256) // half of what a server sends at once
+		r := newHookReceiver(t)
+		added := b.want(t, 200, "POST", "/v1/webhooks", object{"name": "Quick", "url": "http://" + r.address, "types": []string{"app.*"}})
+		r.key = decodeSecret(t, at[string](t, added, "secret"))
+		newApplications(t, b.client, 1)
+		r.await(2)
+		if n := came.Load(); n > 256+64 { // and of what it sends to those that do not answer
+			t.Errorf("%d messages are on their way to one organization", n)
+		}
+
+		// The same for messages that somebody waits for.
+		before := came.Load()
+		ctx, cancel := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for _, id := range paths {
+			all.Go(func() {
+				if _, _, err := a.do(ctx, "POST", "/v1/webhooks/"+id+"/_test", object{}); err != nil && !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			})
+		}
+		awaitCount(t, came, before+32)
+		fine := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+		defer fine.Close()
+		added = b.want(t, 200, "POST", "/v1/webhooks", object{"name": "Fine", "url": fine.URL, "types": []string{"idp.*"}})
+		if out := b.want(t, 200, "POST", "/v1/webhooks/"+at[string](t, added, "webhookId")+"/_test", object{}); out["delivered"] != true {
+			t.Errorf("another organization: %v", out)
+		}
+		cancel()
+		all.Wait()
+	})
+}
