@@ -17,7 +17,8 @@
 // Order matters in the chain, because an answer tells the caller something. Who has no valid credential learns
 // nothing about the request (401 comes before the body is even read); who sends nonsense learns all of what is wrong with it, but
 // not whether they would be allowed to (400 before 403); only then is permission decided. Decoding is therefore a step
-// of the chain, and the door only provides the function for it.
+// of the chain, and the door only provides the function for it. Where a request may be larger than 1 MiB, whoever holds the permission
+// nowhere at all is refused before it is read.
 //
 // A stream (stream.go) goes through the same hands and a chain of the same steps, and lasts: it has no time limit, is counted,
 // and ends when its caller leaves, when the server stops, when nobody reads, or when its operation finds that the caller may

@@ -90,9 +90,6 @@ func foreign(procedure string, handler http.Handler) serveFunc {
 		r := x.r.WithContext(ctx)
 		r.Body = http.MaxBytesReader(x.w, r.Body, maxBody)
 		x.answered = true
-		if x.protocol == "grpc" {
-			x.w.Header()["Content-Length"] = nil // see endGRPC
-		}
 		handler.ServeHTTP(x.w, r)
 		if n, err := strconv.Atoi(x.w.Header().Get(http.TrailerPrefix + "Grpc-Status")); err == nil {
 			x.code = code.Code(n)

@@ -21,8 +21,8 @@ var (
 )
 
 // What bodies may take up. A body costs up to three times its bytes (a buffer that doubles, and what the collector has not taken
-// away yet), so that a full budget is some 200 MiB. Half of it for one network lets eight of the largest requests, or eight thousand
-// of the smallest, come from there at once.
+// away yet), so that a full budget is some 200 MiB. Half of it for one network lets six of the largest requests, or eight thousand
+// of the smallest, come from there at once. A quarter is for small requests alone: they get through while large ones are stuck.
 const (
 	budgetHere      = 64 << 20
 	budgetOfNetwork = budgetHere / 2
@@ -39,13 +39,18 @@ type Budget struct {
 	of   map[netip.Addr]int64
 }
 
-func (b *Budget) take(network netip.Addr, n int64) error {
+// take takes n bytes for a request; small is one that has taken nothing yet.
+func (b *Budget) take(network netip.Addr, n int64, small bool) error {
+	here, ofNetwork := cmp.Or(b.Here, budgetHere), cmp.Or(b.OfNetwork, budgetOfNetwork)
+	if !small {
+		here, ofNetwork = here-here/4, ofNetwork-ofNetwork/4
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.of[network]+n > cmp.Or(b.OfNetwork, budgetOfNetwork):
+	case b.of[network]+n > ofNetwork:
 		return errTooMuchOfYours
-	case b.held+n > cmp.Or(b.Here, budgetHere):
+	case b.held+n > here:
 		return errTooMuchHere
 	}
 	if b.of == nil {
@@ -79,7 +84,7 @@ func (s *share) add(n int) error {
 		return nil
 	}
 	more := (s.arrived - s.taken + leastBody - 1) / leastBody * leastBody
-	if err := s.budget.take(s.network, more); err != nil {
+	if err := s.budget.take(s.network, more, false); err != nil {
 		return err
 	}
 	s.taken += more
@@ -89,7 +94,7 @@ func (s *share) add(n int) error {
 // begin takes what a body costs that has yet to come.
 func (s *share) begin(peer netip.Addr) error {
 	s.network = call.Network(peer)
-	if err := s.budget.take(s.network, leastBody); err != nil {
+	if err := s.budget.take(s.network, leastBody, true); err != nil {
 		return err
 	}
 	s.taken = leastBody

@@ -110,9 +110,9 @@ func TestBodiesWithoutRoomAreRefused(t *testing.T) {
 	}{
 		{"of one network", 1 << 20, 16 << 10, []ask{
 			{"192.0.2.1", 12 << 10, nil}, {"192.0.2.1", 5 << 10, errTooMuchOfYours}, {"192.0.2.1", 100, nil}, {"192.0.2.1", 1, errTooMuchOfYours},
-			{"192.0.2.2", 16 << 10, nil}, {"2001:db8::1", 16 << 10, nil}, {"2001:db8::2", 1, errTooMuchOfYours}}},
+			{"192.0.2.2", 12 << 10, nil}, {"2001:db8::1", 12 << 10, nil}, {"2001:db8::2", 8 << 10, errTooMuchOfYours}, {"2001:db8::2", 1, nil}, {"2001:db8::2", 1, errTooMuchOfYours}}},
 		{"of the server", 16 << 10, 1 << 20, []ask{
-			{"192.0.2.1", 12 << 10, nil}, {"192.0.2.2", 100, nil}, {"192.0.2.3", 1, errTooMuchHere}}},
+			{"192.0.2.1", 13 << 10, errTooMuchHere}, {"192.0.2.1", 12 << 10, nil}, {"192.0.2.2", 100, nil}, {"192.0.2.3", 1, errTooMuchHere}}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			leave := make(chan struct{})

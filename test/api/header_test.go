@@ -69,6 +69,9 @@ func orderCases(t *testing.T, w *World) []Case {
 		{Name: "unknown target, stale", As: s.owner, Req: general("idp_x"), Header: stale, Want: noIDP},
 		{Name: "wrong kind, stale", As: s.owner, Req: setPassword(robot.UserID, "x"), Header: stale, Want: notHuman},
 		{Name: "wrong kind of oneself, stale", As: robot, Req: profile(), Header: stale, Want: notHuman},
+		// The largest requests are not read from who could not do it anywhere.
+		{Name: "invalid import, no permission anywhere", As: s.user, Req: &signetv1.ImportUsersRequest{}, Want: permissionDenied},
+		{Name: "invalid import, permission elsewhere", As: other.owner, Req: &signetv1.ImportUsersRequest{}, Header: header(orgID, s.org), Want: invalid("users")},
 		{Name: "invalid set-up, no permission", As: s.owner, Req: with(setup("x"), "roles", []string{"NO"}), Want: invalid("roles[0]")},
 		{Name: "set-up of a taken domain, no permission", As: s.owner, Req: with(setup("x"), "org.domain", other.domain), Want: permissionDenied},
 	}
