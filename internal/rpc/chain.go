@@ -155,6 +155,9 @@ func spare(ctx context.Context, c *Call, req proto.Message, next run) (proto.Mes
 	return next(ctx, c, req)
 }
 
+// fewBytes are what every grammar can read at no cost.
+const fewBytes = 4 << 10
+
 // validate decodes the request and collects everything that is wrong with it and its headers.
 func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	unreadable, err := c.decode(ctx, req)
@@ -168,8 +171,8 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 		if err != nil {
 			return nil, err
 		}
-		// Lengths come before grammars, whose work grows with them.
-		if h.config.Check != nil && !tooLong {
+		// Lengths come before grammars, whose work grows with them. What is only a little too long is told together with all else.
+		if h.config.Check != nil && !(tooLong && proto.Size(req) > fewBytes) {
 			more, err := h.config.Check(req, h.check)
 			if err != nil {
 				return nil, err

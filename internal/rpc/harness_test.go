@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -417,16 +418,16 @@ func (l *lab) everywhere(t *testing.T, a ask, check func(t *testing.T, o outcome
 		{"REST over HTTP/1.1", func(t *testing.T) outcome { return l.rest(t, l.h1, a.verb, a.path, a.json(t), a.header) }},
 		{"REST over HTTP/2", func(t *testing.T) outcome { return l.rest(t, l.h2, a.verb, a.path, a.json(t), a.header) }},
 		{"gRPC", func(t *testing.T) outcome {
-			return l.connect(t, l.h2, a.procedure, raw, a.header, connect.WithGRPC())
+			return l.connect(t, l.h2, a.procedure, slices.Clone(raw), a.header, connect.WithGRPC())
 		}},
 		{"gRPC by grpc-go", func(t *testing.T) outcome {
 			return l.grpcgo(t, a.procedure, a.msg, responseOf(t, a.procedure), a.header)
 		}},
 		{"gRPC-Web over HTTP/1.1", func(t *testing.T) outcome {
-			return l.connect(t, l.h1, a.procedure, raw, a.header, connect.WithGRPCWeb())
+			return l.connect(t, l.h1, a.procedure, slices.Clone(raw), a.header, connect.WithGRPCWeb())
 		}},
 		{"gRPC-Web over HTTP/2", func(t *testing.T) outcome {
-			return l.connect(t, l.h2, a.procedure, raw, a.header, connect.WithGRPCWeb())
+			return l.connect(t, l.h2, a.procedure, slices.Clone(raw), a.header, connect.WithGRPCWeb())
 		}},
 	} {
 		t.Run(way.name, func(t *testing.T) {

@@ -63,11 +63,11 @@ func TestLongListsAreRefusedUnread(t *testing.T) {
 		field   string
 		most    int // 0: it is fine
 	}{
-		"of texts":                      {&signetv1.SetOrganizationMemberRequest{Roles: roles(21)}, "roles", 20},
+		"of texts":                      {&signetv1.SetOrganizationMemberRequest{Roles: roles(1001)}, "roles", 1000},
 		"as long as it may be":          {&signetv1.SetOrganizationMemberRequest{Roles: roles(20)}, "", 0},
-		"without a rule of its own":     {&signetv1.SetupOrganizationRequest{Roles: roles(10_001)}, "roles", 10_000},
+		"without a rule of its own":     {&signetv1.SetupOrganizationRequest{Roles: roles(1001)}, "roles", 1000},
 		"in a message":                  {&signetv1.ModifyIdentityProviderRequest{Oidc: &signetv1.ModifyIdentityProviderRequest_OIDC{Scopes: roles(10_001)}}, "oidc.scopes", 0},
-		"of numbers, which are packed":  {&signetv1.AddApplicationRequest{GrantTypes: slices.Repeat([]signetv1.GrantType{1}, 4)}, "grantTypes", 3},
+		"of numbers, which are packed":  {&signetv1.AddApplicationRequest{GrantTypes: slices.Repeat([]signetv1.GrantType{1}, 1001)}, "grantTypes", 1000},
 		"of numbers, as many as may be": {&signetv1.AddApplicationRequest{GrantTypes: slices.Repeat([]signetv1.GrantType{1}, 3)}, "", 0},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -159,6 +159,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
 		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log}
+		if s.cache == nil { // a node that starts needs its connections to get ready
+			s.sealer.Delay = time.Second
+		}
 		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
 	}
 	return s, created, nil

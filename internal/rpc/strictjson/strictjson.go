@@ -150,11 +150,18 @@ func newField(fd protoreflect.FieldDescriptor) *field {
 // defaultElements is how many elements a list may have whose field rules do not say.
 const defaultElements = 10_000
 
+// scalarElements is how many texts or numbers of a list are read, whatever its rules say: a list that is a little too long is told
+// together with all else that is wrong.
+const scalarElements = 1000
+
 // MaxElements is how many elements a list may have; 0: it is no list. Whoever decodes one stops there: the smallest message takes a
 // hundred times as much memory as it takes on the wire, and every element is looked at by rules.
 func MaxElements(fd protoreflect.FieldDescriptor) int {
 	if !fd.IsList() {
 		return 0
+	}
+	if fd.Message() == nil {
+		return scalarElements
 	}
 	rules, err := protovalidate.ResolveFieldRules(fd)
 	if err != nil {

@@ -25,6 +25,7 @@ type Sealer struct {
 	Engine engine.Engine
 	Root   secret.MasterKey
 	Log    *slog.Logger
+	Delay  time.Duration // before Run begins
 
 	mu    sync.Mutex // held by Seal
 	known int64      // how far the log was sealed when this one last looked
@@ -170,7 +171,7 @@ func (s *Sealer) Run(interval time.Duration, written *event.Bell, stopping, answ
 		case <-ctx.Done():
 		}
 	}
-	pause(min(interval, time.Second), nil) // a node that starts needs its connections to get ready
+	pause(s.Delay, nil)
 	for ctx.Err() == nil {
 		next := written.Next()
 		busy, err := s.Seal(ctx)
