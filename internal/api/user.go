@@ -59,7 +59,7 @@ func (s Users) SetUserPassword(ctx context.Context, r *signetv1.SetUserPasswordR
 func (s Users) ChangeMyPassword(ctx context.Context, r *signetv1.ChangeMyPasswordRequest) (*signetv1.ChangeMyPasswordResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.ChangePassword(ctx, info.Caller, session.ChangePassword{
-		Current: r.GetCurrentPassword(), New: r.GetNewPassword(), IfMatch: info.IfMatch, Peer: info.Peer, UserAgent: info.UserAgent,
+		Current: r.GetCurrentPassword(), New: r.GetNewPassword(), EndTokens: r.GetEndTokens(), IfMatch: info.IfMatch, Peer: info.Peer, UserAgent: info.UserAgent,
 	})
 	if err != nil {
 		return nil, err

@@ -40,8 +40,6 @@ type Password struct {
 	Again     bool // somebody who is signed in proves it once more
 	Forgot    Link
 	Other     Link // to choose another account
-	// UsePasskey leads to the page that asks for a passkey instead.
-	UsePasskey Link
 }
 
 func (v Password) about() about {
@@ -56,6 +54,7 @@ type ChangePassword struct {
 	Frame
 	LoginName string
 	Rules     PasswordRules
+	EndTokens bool // the box is ticked
 }
 
 func (ChangePassword) about() about {

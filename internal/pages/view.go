@@ -72,6 +72,7 @@ const (
 	FieldCurrentPassword = "currentPassword"
 	FieldNewPassword     = "newPassword"
 	FieldRepeatPassword  = "repeatPassword"
+	FieldEndTokens       = "endTokens" // a box that is ticked: tokens end with the password
 	FieldCode            = "code"
 	FieldRecoveryCode    = "recoveryCode"
 	FieldUserCode        = "userCode"

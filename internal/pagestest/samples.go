@@ -77,7 +77,7 @@ func signIn() []Sample {
 		{Name: "password-wrong", Status: 400, View: pages.Password{Frame: wrong(pages.FieldPassword, pages.WrongPassword()), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-throttled", Status: 429, View: pages.Password{Frame: wrong("", pages.Throttled(30*time.Second)), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-locked", Status: 403, View: pages.Password{Frame: wrong("", pages.Locked()), LoginName: loginName, Other: to("/login")}},
-		{Name: "password-again", Status: 200, View: pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true, UsePasskey: to("/a")}},
+		{Name: "password-again", Status: 200, View: pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true}},
 		{Name: "change-password", Status: 200, View: pages.ChangePassword{Frame: frame, LoginName: loginName, Rules: rules}},
 		{Name: "change-password-wrong", Status: 400, View: pages.ChangePassword{Frame: framed(pages.Frame{Problems: []pages.Problem{
 			{Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(12)}, {Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}}}),

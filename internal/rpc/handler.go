@@ -13,6 +13,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/protobuf/proto"
 
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
@@ -41,6 +42,10 @@ type Config struct {
 	// Organization is asked about calls that concern another organization than the caller's own. Where there is none, it
 	// returns an *errs.Error of kind NotFound. Nil: all exist.
 	Organization func(ctx context.Context, id string) error
+
+	// Proven refuses people whose credential does not prove enough to change how they sign in: all but a session of their own, and
+	// one without a recent proof where recent is set. It must be set where an operation's rule asks for a proof.
+	Proven func(ctx context.Context, caller *access.Caller, recent bool) error
 
 	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must not
 	// repeat secrets. rules judges by these field rules an element of a list that they are left out for.
@@ -98,6 +103,9 @@ func New(config Config) (*Handler, error) {
 			if ops[op.procedure] != nil {
 				problems = append(problems, fmt.Errorf("rpc: %s is implemented twice", op.procedure))
 				continue
+			}
+			if op.rule.GetProof() != signetv1.Proof_PROOF_UNSPECIFIED && h.config.Proven == nil {
+				problems = append(problems, fmt.Errorf("rpc: %s asks for a proof, and Config.Proven is not set", op.procedure))
 			}
 			ops[op.procedure] = op
 			problems = append(problems, h.mount(op)...)

@@ -24,7 +24,7 @@ import (
 
 var (
 	factorRequired = refused(codes.PermissionDenied, "SECOND_FACTOR_REQUIRED")
-	notRecent      = refused(codes.PermissionDenied, "RECENT_AUTHENTICATION_REQUIRED")
+	notRecent      = refused(codes.PermissionDenied, "RECENT_PROOF_REQUIRED")
 	noFactor       = refused(codes.NotFound, "FACTOR_NOT_FOUND")
 )
 
@@ -263,7 +263,7 @@ func recentStory(t *testing.T, c *Client) {
 				return err
 			}
 			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: u.ID, Epoch: u.State.SessionEpoch,
-				Created: tx.Now() - (10 * time.Minute).Microseconds(), Expires: tx.Now() + time.Hour.Microseconds()})
+				Created: tx.Now() - (15 * time.Minute).Microseconds() - 1, Expires: tx.Now() + time.Hour.Microseconds()})
 			return nil
 		},
 	})

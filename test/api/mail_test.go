@@ -75,7 +75,7 @@ func mails(t *testing.T, w *World) {
 		userID, _ := w.codeIn(t, m, "/verify")
 		same(t, "for", userID, made.GetUserId())
 
-		as := w.addUser(t, person{Org: s.org, Domain: s.domain, EmailVerified: true})
+		as := w.signedIn(t, w.addUser(t, person{Org: s.org, Domain: s.domain}))
 		email := unique("mine") + "@mail.example"
 		c.must(t, as, &signetv1.SetMyEmailRequest{Email: email})
 		answer := done[*signetv1.RequestMyEmailCodeResponse](t, c, as, &signetv1.RequestMyEmailCodeRequest{})

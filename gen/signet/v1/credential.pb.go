@@ -1436,22 +1436,22 @@ const file_signet_v1_credential_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x15\n" +
 	"\x06key_id\x18\x02 \x01(\tR\x05keyId\"H\n" +
 	"\x18RemoveServiceKeyResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xfa\f\n" +
-	"\x11CredentialService\x12z\n" +
-	"\rCreateMyToken\x12\x1f.signet.v1.CreateMyTokenRequest\x1a .signet.v1.CreateMyTokenResponse\"&\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/users/me/tokens\x12t\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\x82\r\n" +
+	"\x11CredentialService\x12|\n" +
+	"\rCreateMyToken\x12\x1f.signet.v1.CreateMyTokenRequest\x1a .signet.v1.CreateMyTokenResponse\"(\xaa\xbb\x18\x06 \x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/users/me/tokens\x12t\n" +
 	"\fListMyTokens\x12\x1e.signet.v1.ListMyTokensRequest\x1a\x1f.signet.v1.ListMyTokensResponse\"#\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/me/tokens\x12\x82\x01\n" +
-	"\rRevokeMyToken\x12\x1f.signet.v1.RevokeMyTokenRequest\x1a .signet.v1.RevokeMyTokenResponse\".\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02 *\x1e/v1/users/me/tokens/{token_id}\x12\x9c\x01\n" +
-	"\x0fCreateUserToken\x12!.signet.v1.CreateUserTokenRequest\x1a\".signet.v1.CreateUserTokenResponse\"B\xaa\xbb\x18\x19 \x02\n" +
+	"\rRevokeMyToken\x12\x1f.signet.v1.RevokeMyTokenRequest\x1a .signet.v1.RevokeMyTokenResponse\".\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02 *\x1e/v1/users/me/tokens/{token_id}\x12\x9e\x01\n" +
+	"\x0fCreateUserToken\x12!.signet.v1.CreateUserTokenRequest\x1a\".signet.v1.CreateUserTokenResponse\"D\xaa\xbb\x18\x1b \x02h\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/{user_id}/tokens\x12\x8a\x01\n" +
 	"\x0eListUserTokens\x12 .signet.v1.ListUserTokensRequest\x1a!.signet.v1.ListUserTokensResponse\"3\xaa\xbb\x18\r \x02\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x1c\x12\x1a/v1/users/{user_id}/tokens\x12\xa4\x01\n" +
 	"\x0fRevokeUserToken\x12!.signet.v1.RevokeUserTokenRequest\x1a\".signet.v1.RevokeUserTokenResponse\"J\xaa\xbb\x18\x19 \x02\n" +
-	"\x15user.credential.write\x82\xd3\xe4\x93\x02'*%/v1/users/{user_id}/tokens/{token_id}\x12\xa1\x01\n" +
-	"\x10SetServiceSecret\x12\".signet.v1.SetServiceSecretRequest\x1a#.signet.v1.SetServiceSecretResponse\"D\xaa\xbb\x18\x1b \x020\x01\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02'*%/v1/users/{user_id}/tokens/{token_id}\x12\xa3\x01\n" +
+	"\x10SetServiceSecret\x12\".signet.v1.SetServiceSecretRequest\x1a#.signet.v1.SetServiceSecretResponse\"F\xaa\xbb\x18\x1d \x020\x01h\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/{user_id}/secret\x12\xa7\x01\n" +
 	"\x13RemoveServiceSecret\x12%.signet.v1.RemoveServiceSecretRequest\x1a&.signet.v1.RemoveServiceSecretResponse\"A\xaa\xbb\x18\x1b \x020\x01\n" +
-	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/users/{user_id}/secret\x12\x96\x01\n" +
-	"\rAddServiceKey\x12\x1f.signet.v1.AddServiceKeyRequest\x1a .signet.v1.AddServiceKeyResponse\"B\xaa\xbb\x18\x1b \x020\x01\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/users/{user_id}/secret\x12\x98\x01\n" +
+	"\rAddServiceKey\x12\x1f.signet.v1.AddServiceKeyRequest\x1a .signet.v1.AddServiceKeyResponse\"D\xaa\xbb\x18\x1d \x020\x01h\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/users/{user_id}/keys\x12\x8b\x01\n" +
 	"\x0fListServiceKeys\x12!.signet.v1.ListServiceKeysRequest\x1a\".signet.v1.ListServiceKeysResponse\"1\xaa\xbb\x18\r \x02\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/users/{user_id}/keys\x12\xa5\x01\n" +
