@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var kinds = []Kind{VerifyEmail, ResetPassword, PasswordChanged, NewSignIn, FactorAdded, FactorRemoved}
+var kinds = []Kind{VerifyEmail, ResetPassword, PasswordChanged, NewSignIn, FactorAdded, FactorRemoved, TokenAdded, PhoneChanged, EmailChanged, EmailReplaced, EmailRestored, ResetHeld}
 
 func TestEveryMailIsThereInEveryLanguageAndSaysTheSame(t *testing.T) {
 	placeholder := regexp.MustCompile(`\{\{[^}]*\}\}`)

@@ -182,6 +182,10 @@ func (p *Pages) functions(t texts) template.FuncMap {
 			in.Mode = ""
 			return in
 		},
+		"optional": func(in input) input {
+			in.Optional = true
+			return in
+		},
 		"with_rules": func(in input, r PasswordRules) input {
 			in.Rules = r
 			return in

@@ -786,7 +786,15 @@ type ResetPasswordRequest struct {
 	// The code, in whatever case.
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	// New password, 1 to 72 characters.
-	NewPassword   string `protobuf:"bytes,3,opt,name=new_password,json=newPassword,proto3" json:"new_password,omitempty"`
+	NewPassword string `protobuf:"bytes,3,opt,name=new_password,json=newPassword,proto3" json:"new_password,omitempty"`
+	// A second factor, at most one of these: needed where the person has changed the
+	// e-mail address in the last 24 hours. Code that the authenticator app shows.
+	TotpCode string `protobuf:"bytes,4,opt,name=totp_code,json=totpCode,proto3" json:"totp_code,omitempty"`
+	// One of the recovery codes.
+	RecoveryCode string `protobuf:"bytes,5,opt,name=recovery_code,json=recoveryCode,proto3" json:"recovery_code,omitempty"`
+	// The credential that `navigator.credentials.get` gave for the challenge of
+	// StartPasskeySignIn, as JSON.
+	Assertion     string `protobuf:"bytes,6,opt,name=assertion,proto3" json:"assertion,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -838,6 +846,27 @@ func (x *ResetPasswordRequest) GetCode() string {
 func (x *ResetPasswordRequest) GetNewPassword() string {
 	if x != nil {
 		return x.NewPassword
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetTotpCode() string {
+	if x != nil {
+		return x.TotpCode
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetRecoveryCode() string {
+	if x != nil {
+		return x.RecoveryCode
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetAssertion() string {
+	if x != nil {
+		return x.Assertion
 	}
 	return ""
 }
@@ -4282,12 +4311,17 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\n" +
 	"login_name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tloginName\x12\x15\n" +
 	"\x06org_id\x18\x02 \x01(\tR\x05orgId\"\x1e\n" +
-	"\x1cRequestPasswordResetResponse\"\x8e\x01\n" +
+	"\x1cRequestPasswordResetResponse\"\x94\x02\n" +
 	"\x14ResetPasswordRequest\x12#\n" +
 	"\auser_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06userId\x12 \n" +
 	"\x04code\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x182\x80\x01\x01R\x04code\x12/\n" +
-	"\fnew_password\x18\x03 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\"E\n" +
+	"\fnew_password\x18\x03 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\x12'\n" +
+	"\ttotp_code\x18\x04 \x01(\tB\n" +
+	"\xbaH\x04r\x02\x18\x14\x80\x01\x01R\btotpCode\x12/\n" +
+	"\rrecovery_code\x18\x05 \x01(\tB\n" +
+	"\xbaH\x04r\x02\x18(\x80\x01\x01R\frecoveryCode\x12*\n" +
+	"\tassertion\x18\x06 \x01(\tB\f\xbaH\x06r\x04\x18\xa0\x9c\x01\x80\x01\x01R\tassertion\"E\n" +
 	"\x15ResetPasswordResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x12\n" +
 	"\x10GetMyUserRequest\"8\n" +

@@ -155,9 +155,11 @@ type UserServiceClient interface {
 	// Replaces a password on the word of a code that was sent by mail. The code
 	// holds for one hour and for one use; five wrong attempts end it, and so does
 	// another password or e-mail address. All sessions and tokens of the user stop
-	// working. A second factor is needed afterwards as before. A wrong, used or
-	// expired code is INVALID_ARGUMENT, and repeated failures are answered
-	// RESOURCE_EXHAUSTED for a while, with the time to wait.
+	// working. A second factor is needed afterwards as before. For 24 hours after the
+	// person has changed a verified e-mail address, it is needed for the reset too
+	// (PERMISSION_DENIED without it); whoever has none has to wait, and the mail says
+	// so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
+	// answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
 	//
@@ -865,9 +867,11 @@ type UserServiceHandler interface {
 	// Replaces a password on the word of a code that was sent by mail. The code
 	// holds for one hour and for one use; five wrong attempts end it, and so does
 	// another password or e-mail address. All sessions and tokens of the user stop
-	// working. A second factor is needed afterwards as before. A wrong, used or
-	// expired code is INVALID_ARGUMENT, and repeated failures are answered
-	// RESOURCE_EXHAUSTED for a while, with the time to wait.
+	// working. A second factor is needed afterwards as before. For 24 hours after the
+	// person has changed a verified e-mail address, it is needed for the reset too
+	// (PERMISSION_DENIED without it); whoever has none has to wait, and the mail says
+	// so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
+	// answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
 	//
