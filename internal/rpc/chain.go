@@ -353,6 +353,9 @@ func (h *Handler) proven(ctx context.Context, c *Call, caller *access.Caller, re
 	if c.op.userID != nil && req.ProtoReflect().Get(c.op.userID).String() != caller.UserID {
 		return nil
 	}
+	if h.config.Proven == nil {
+		return access.ErrDenied
+	}
 	return h.config.Proven(ctx, caller, wanted == signetv1.Proof_PROOF_RECENT)
 }
 

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/protobuf/proto"
 
-	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
@@ -44,7 +43,7 @@ type Config struct {
 	Organization func(ctx context.Context, id string) error
 
 	// Proven refuses people whose credential does not prove enough to change how they sign in: all but a session of their own, and
-	// one without a recent proof where recent is set. It must be set where an operation's rule asks for a proof.
+	// one without a recent proof where recent is set. Nil: nobody proves enough.
 	Proven func(ctx context.Context, caller *access.Caller, recent bool) error
 
 	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must not
@@ -103,9 +102,6 @@ func New(config Config) (*Handler, error) {
 			if ops[op.procedure] != nil {
 				problems = append(problems, fmt.Errorf("rpc: %s is implemented twice", op.procedure))
 				continue
-			}
-			if op.rule.GetProof() != signetv1.Proof_PROOF_UNSPECIFIED && h.config.Proven == nil {
-				problems = append(problems, fmt.Errorf("rpc: %s asks for a proof, and Config.Proven is not set", op.procedure))
 			}
 			ops[op.procedure] = op
 			problems = append(problems, h.mount(op)...)
