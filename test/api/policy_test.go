@@ -193,7 +193,7 @@ func installationPolicy(t *testing.T, outer *World) {
 		c.refused(t, invalid("human.password"), w.root, setup("seven77"))
 		done[*signetv1.SetupOrganizationResponse](t, c, w.root, setup(w.secret("founder")))
 		c.refused(t, invalid("password"), own.owner, setPassword(own.user.UserID, "seven77"))
-		c.refused(t, invalid("newPassword"), own.user, changePassword(own.user.Password, "seven77"))
+		c.refused(t, invalid("newPassword"), w.signedIn(t, own.user), changePassword(own.user.Password, "seven77"))
 
 		// The second factor, for everybody and at once.
 		for _, at := range nodes {
