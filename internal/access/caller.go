@@ -29,6 +29,11 @@ type Caller struct {
 	// MustProveSecondFactor restricts a session to proving a second factor, enrolling the first one, and ending itself.
 	MustProveSecondFactor bool
 
+	// Session is the token of the session used, nil for other credentials: it tells how the person was recognised. SecondFactor
+	// says that the person has a second factor, which a new proof has to be of.
+	Session      *event.Token
+	SecondFactor bool
+
 	// Client is the application that acts for the user, with the scopes it was given; empty where the user acts. Scopes that
 	// are not nil bind a service user's own access token, too.
 	Client string

@@ -10,6 +10,7 @@
 package account
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"net/url"
@@ -118,7 +119,8 @@ type visit struct {
 	bearer   *session.Bearer
 	me       *event.Object[user.User]
 	home     *event.Object[org.Org]
-	refused  bool // what was asked for was not done
+	refused  bool   // what was asked for was not done
+	to       string // the page to come back to after a sign-in; empty: this one
 }
 
 // enter finds out who is there. Errors: access.ErrUnauthenticated and those of sessions that are not full ones.
@@ -154,7 +156,7 @@ func (v *visit) enter() (err error) {
 // refuse answers where no page of the account can: with the sign-in where that helps, else with a page that says what is wrong.
 func (v *visit) refuse(err error) {
 	web.Failed(v.r.Context(), err)
-	wish := login.Wish{To: v.r.URL.Path}
+	wish := login.Wish{To: cmp.Or(v.to, v.r.URL.Path)}
 	if v.bearer != nil {
 		wish.Account = v.bearer.Token.ID
 	}

@@ -2,6 +2,7 @@ package account
 
 import (
 	"cmp"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -81,7 +82,18 @@ type tokens struct{}
 // defaultDays is the life that is chosen unless the person chooses another.
 const defaultDays = int(session.DefaultTokenLife / (24 * time.Hour))
 
-func (t tokens) show(v *visit, with pages.Frame) error { return t.view(v, with, "", defaultDays) }
+// show fills in what was typed before a proof was asked for, which the address brings back.
+func (t tokens) show(v *visit, with pages.Frame) error {
+	query := v.r.URL.Query()
+	name, days := query.Get(pages.FieldTokenName), defaultDays
+	if utf8.RuneCountInString(name) > maxTokenName {
+		name = ""
+	}
+	if typed, err := strconv.Atoi(query.Get(pages.FieldTokenDays)); err == nil && slices.Contains(pages.TokenDays, typed) {
+		days = typed
+	}
+	return t.view(v, with, name, days)
+}
 
 func (tokens) view(v *visit, with pages.Frame, name string, days int) error {
 	all, err := v.listed(secret.PAT)
@@ -122,6 +134,7 @@ func (t tokens) create(v *visit) error {
 		return t.view(v, pages.Frame{Problems: problems}, name, days)
 	}
 	expires := v.Clock().Add(time.Duration(days) * 24 * time.Hour)
+	v.to = pages.To(pages.PathTokens, url.Values{pages.FieldTokenName: {name}, pages.FieldTokenDays: {strconv.Itoa(days)}}).String()
 	made, err := v.Sessions.IssueOwn(v.r.Context(), v.bearer.Caller, session.NewToken{Name: name, Expires: &expires})
 	if err != nil {
 		return v.back(t, err)

@@ -118,6 +118,28 @@ func TestWhatIsWrongWithATokenStandsNextToItsField(t *testing.T) {
 	}
 }
 
+func TestATokenNeedsAProofThatIsRecentAndNothingTypedIsLost(t *testing.T) {
+	w := newWorld(t)
+	b := w.in("mara")
+	page := b.open(pages.PathTokens)
+	w.wait(16 * time.Minute)
+	ask := page.press(pages.DoCreate, "", pages.FieldTokenName, "My laptop & more", pages.FieldTokenDays, "365").follow().says(200, "Confirm that it is you")
+	if shown, _, err := w.sessions.List(t.Context(), session.Own(b.session().Caller), secret.PAT, event.Cursor{}, 10); err != nil || len(shown) != 0 {
+		t.Errorf("a token was made: %v", err)
+	}
+	back := ask.press("", "", pages.FieldPassword, pass).follow().says(200, `value="365" selected`)
+	if back.value(pages.FieldTokenName) != "My laptop & more" {
+		t.Errorf("the name is %q", back.value(pages.FieldTokenName))
+	}
+	back.press(pages.DoCreate, "", pages.FieldTokenName, "My laptop & more", pages.FieldTokenDays, "365").says(200, "Your new token")
+	// Revoking one needs none.
+	w.wait(16 * time.Minute)
+	list := b.open(pages.PathTokens)
+	shown, _, err := w.sessions.List(t.Context(), session.Own(b.session().Caller), secret.PAT, event.Cursor{}, 10)
+	must(t, err)
+	list.press(pages.DoRemove, shown[0].ID).leads("/account/tokens?done=token")
+}
+
 // consents lets an application have something of somebody's, and gives it a token.
 func (w *world) consents(userID, appID, name string) (token string) {
 	w.t.Helper()

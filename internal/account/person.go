@@ -115,7 +115,7 @@ func (password) show(v *visit, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	return v.render(pages.OwnPassword{Account: v.account(with), Rules: login.PasswordRules(rules)}, with.Problems)
+	return v.render(pages.OwnPassword{Account: v.account(with), Rules: login.PasswordRules(rules), EndTokens: v.r.PostFormValue(pages.FieldEndTokens) != ""}, with.Problems)
 }
 
 func (p password) take(v *visit) error {

@@ -70,7 +70,9 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.SetMyPhoneRequest:
 		return notAPhone(r.GetPhone())
 	case *signetv1.ProveSecondFactorRequest:
-		return oneProof(r)
+		return oneProof(r, true)
+	case *signetv1.ResetPasswordRequest:
+		return oneProof(r, false)
 	case *signetv1.CreateMyTokenRequest:
 		return append(notADate(r), newToken(r).Violations(c.Clock())...)
 	case *signetv1.CreateUserTokenRequest:

@@ -69,8 +69,7 @@ func (s Sessions) StartPasskeyProof(ctx context.Context, _ *signetv1.StartPasske
 
 // ProveSecondFactor proves a second factor in the caller's session.
 func (s Sessions) ProveSecondFactor(ctx context.Context, r *signetv1.ProveSecondFactorRequest) (*signetv1.ProveSecondFactorResponse, error) {
-	answer := session.Answer{TOTPCode: r.GetTotpCode(), RecoveryCode: r.GetRecoveryCode(), Assertion: r.GetAssertion()}
-	if _, err := s.Sessions.Prove(ctx, call.From(ctx).Caller, answer, from(ctx)); err != nil {
+	if _, err := s.Sessions.Prove(ctx, call.From(ctx).Caller, answerOf(r), from(ctx)); err != nil {
 		return nil, err
 	}
 	return &signetv1.ProveSecondFactorResponse{}, nil
@@ -84,8 +83,19 @@ func (s Sessions) Reauthenticate(ctx context.Context, r *signetv1.Reauthenticate
 	return &signetv1.ReauthenticateResponse{}, nil
 }
 
-// oneProof demands exactly one of the ways to prove a second factor.
-func oneProof(r *signetv1.ProveSecondFactorRequest) (wrong []errs.Violation) {
+// proof is a request with ways to prove a second factor.
+type proof interface {
+	GetTotpCode() string
+	GetRecoveryCode() string
+	GetAssertion() string
+}
+
+func answerOf(r proof) session.Answer {
+	return session.Answer{TOTPCode: r.GetTotpCode(), RecoveryCode: r.GetRecoveryCode(), Assertion: r.GetAssertion()}
+}
+
+// oneProof refuses more than one of the ways to prove a second factor, and none where one is needed.
+func oneProof(r proof, needed bool) (wrong []errs.Violation) {
 	used := ""
 	for _, f := range []struct{ name, value string }{{"totpCode", r.GetTotpCode()}, {"recoveryCode", r.GetRecoveryCode()}, {"assertion", r.GetAssertion()}} {
 		switch {
@@ -96,7 +106,7 @@ func oneProof(r *signetv1.ProveSecondFactorRequest) (wrong []errs.Violation) {
 			wrong = append(wrong, errs.Violation{Field: f.name, Message: "cannot be used together with " + used + ": leave one of them out"})
 		}
 	}
-	if used == "" {
+	if used == "" && needed {
 		wrong = append(wrong, errs.Violation{Field: "totpCode", Message: "is missing: send a totpCode, a recoveryCode or an assertion"})
 	}
 	return wrong

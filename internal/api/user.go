@@ -59,7 +59,7 @@ func (s Users) SetUserPassword(ctx context.Context, r *signetv1.SetUserPasswordR
 func (s Users) ChangeMyPassword(ctx context.Context, r *signetv1.ChangeMyPasswordRequest) (*signetv1.ChangeMyPasswordResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.ChangePassword(ctx, info.Caller, session.ChangePassword{
-		Current: r.GetCurrentPassword(), New: r.GetNewPassword(), IfMatch: info.IfMatch, Peer: info.Peer, UserAgent: info.UserAgent,
+		Current: r.GetCurrentPassword(), New: r.GetNewPassword(), EndTokens: r.GetEndTokens(), IfMatch: info.IfMatch, Peer: info.Peer, UserAgent: info.UserAgent,
 	})
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (s Users) RequestPasswordReset(ctx context.Context, r *signetv1.RequestPass
 // ResetPassword replaces a password on the word of a code.
 func (s Users) ResetPassword(ctx context.Context, r *signetv1.ResetPasswordRequest) (*signetv1.ResetPasswordResponse, error) {
 	info := call.From(ctx)
-	d, err := s.Sessions.Reset(ctx, session.Reset{UserID: r.GetUserId(), Code: r.GetCode(), Password: r.GetNewPassword(),
+	d, err := s.Sessions.Reset(ctx, session.Reset{UserID: r.GetUserId(), Code: r.GetCode(), Password: r.GetNewPassword(), Answer: answerOf(r),
 		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	if err != nil {
 		return nil, err

@@ -163,6 +163,22 @@ func Remove(tx *event.Tx, u *event.Object[user.User], id string) error {
 	return u.Append(user.FactorRemoved{FactorID: id})
 }
 
+// RemoveSince takes away the factors that were added at a moment or later, and all recovery codes: when those were made is not
+// known. The command declared the user for writing and user.FactorsRow.
+func (f *Factors) RemoveSince(tx *event.Tx, u *event.Object[user.User], at int64) error {
+	for _, has := range u.State.Human.Factors {
+		if has.Created >= at {
+			if err := Remove(tx, u, has.ID); err != nil {
+				return err
+			}
+		}
+	}
+	if u.State.Human.RecoveryCodes == 0 {
+		return nil
+	}
+	return f.PutRecoveryCodes(tx, u, nil)
+}
+
 // RemoveFor takes a factor away from a user of the permit's organization. Errors: user.ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotFound; Aborted when match does not hold.
 func RemoveFor(ctx context.Context, s event.Store, permit access.Permit, userID, id string, match event.IfMatch) (event.Details, error) {

@@ -174,6 +174,25 @@ func (g *Grants) Publisher(ctx context.Context, a *event.Object[app.App], caller
 	return o.State.Name, nil
 }
 
+// WithdrawSince takes back what applications were let have, or more than before, since a moment: whoever used the account then may
+// not have been its owner. The command declared the Companion for writing.
+func WithdrawSince(tx *event.Tx, userID string, at int64) error {
+	c, err := Kind.Get(tx, IDFor(userID))
+	if err != nil || c == nil {
+		return err
+	}
+	for _, appID := range slices.Sorted(maps.Keys(c.State.Apps)) {
+		if c.State.Apps[appID].At < at {
+			continue
+		}
+		tx.DropClient(userID, appID)
+		if err := c.Append(Withdrawn{AppID: appID}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Withdraw takes back what an application was let have, and ends all that it was given: tokens of every kind, and codes on
 // their way. Errors: ErrConsentNotFound.
 func (g *Grants) Withdraw(ctx context.Context, caller *access.Caller, appID string) error {

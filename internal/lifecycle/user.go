@@ -1,4 +1,4 @@
-// Package lifecycle switches users and organizations off and on, and removes them. What a removed organization leaves
+// Package lifecycle switches users and organizations off and on, removes them, and gives people their account back. What a removed organization leaves
 // behind is cleared away in the background, in small steps.
 package lifecycle
 

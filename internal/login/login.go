@@ -56,7 +56,7 @@ type Login struct {
 // Mount registers the pages.
 func (l *Login) Mount(site *web.Site) {
 	for path, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
-		Path: l.signIn, PathForgot: l.forgot, mail.ResetPath: l.reset, mail.VerifyPath: l.verify, PathDevice: l.device, pages.PathSignOut: l.signOut,
+		Path: l.signIn, PathForgot: l.forgot, mail.ResetPath: l.reset, mail.VerifyPath: l.verify, mail.RestorePath: l.restore, PathDevice: l.device, pages.PathSignOut: l.signOut,
 		"/": wayIn,
 	} {
 		site.Handle(path, l.Pages.SameOrigin(l.page(serve)))

@@ -55,7 +55,7 @@ func NewPassword(r *http.Request, rules policy.Settings) (string, []pages.Proble
 
 // ChangedPassword reads the form in which people change their own password.
 func ChangedPassword(r *http.Request, rules policy.Settings) (session.ChangePassword, []pages.Problem) {
-	change := session.ChangePassword{Current: r.PostFormValue(pages.FieldCurrentPassword)}
+	change := session.ChangePassword{Current: r.PostFormValue(pages.FieldCurrentPassword), EndTokens: r.PostFormValue(pages.FieldEndTokens) != ""}
 	var problems []pages.Problem
 	change.New, problems = NewPassword(r, rules)
 	switch {

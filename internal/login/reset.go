@@ -21,9 +21,10 @@ import (
 
 // Cookies for the way by a mail.
 const (
-	cookieReset  = "signet-reset"  // the link of a mail
-	cookieVerify = "signet-verify" // likewise
-	cookieBack   = "signet-back"   // the application's request on whose way somebody had forgotten the password
+	cookieReset   = "signet-reset"   // the link of a mail
+	cookieVerify  = "signet-verify"  // likewise
+	cookieRestore = "signet-restore" // likewise
+	cookieBack    = "signet-back"    // the application's request on whose way somebody had forgotten the password
 
 	mailedLife = time.Hour // codes live no longer
 )
@@ -143,8 +144,13 @@ func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := &visit{Login: l, w: w, r: r}
+	factor := r.PostForm.Has(pages.FieldCode) // it was asked for already
 	show := func(problems []pages.Problem) error {
-		v.render(pages.ResetPassword{Frame: v.frame(pages.Frame{Problems: problems}), Rules: PasswordRules(rules)}, problems)
+		frame := pages.Frame{Problems: problems}
+		if problems == nil && r.URL.Query().Has(paramRestored) {
+			frame.Done = pages.EmailRestored()
+		}
+		v.render(pages.ResetPassword{Frame: v.frame(frame), Rules: PasswordRules(rules), Factor: factor}, problems)
 		return nil
 	}
 	if r.Method != http.MethodPost {
@@ -155,11 +161,18 @@ func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
 		return show(problems)
 	}
 	info := call.From(r.Context())
-	_, err = l.Sessions.Reset(r.Context(), session.Reset{UserID: m.user, Code: m.code, Password: chosen,
+	_, err = l.Sessions.Reset(r.Context(), session.Reset{UserID: m.user, Code: m.code, Password: chosen, Answer: resetAnswer(r),
 		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
 	case isAbout(err, paramCode):
 		return useless()
+	case errors.Is(err, session.ErrResetFactor):
+		factor = true
+		return show([]pages.Problem{{Message: pages.SecondFactorNeeded()}})
+	case isAbout(err, "totpCode"):
+		return show([]pages.Problem{{Field: pages.FieldCode, Message: pages.WrongCode()}})
+	case isAbout(err, "recoveryCode"):
+		return show([]pages.Problem{{Field: pages.FieldRecoveryCode, Message: pages.WrongCode()}})
 	case err != nil:
 		if problems, err = PasswordProblems(err); err != nil {
 			return err

@@ -165,11 +165,7 @@ type password struct{}
 func (password) silently() *errs.Error { return grant.ErrLoginRequired }
 
 func (password) show(v *visit, with pages.Frame) error {
-	view := pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true, Other: v.other()}
-	if v.pending == nil && v.has(pages.Passkey) {
-		view.UsePasskey = v.link(url.Values{paramWith: {string(pages.Passkey)}, paramAccount: {v.bearer.Token.ID}})
-	}
-	v.render(view, with.Problems)
+	v.render(pages.Password{Frame: v.frame(with), LoginName: v.loginName(), Again: true, Other: v.other()}, with.Problems)
 	return nil
 }
 
@@ -224,7 +220,8 @@ func (newPassword) show(v *visit, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	v.render(pages.ChangePassword{Frame: v.frame(with), LoginName: v.loginName(), Rules: PasswordRules(rules)}, with.Problems)
+	v.render(pages.ChangePassword{Frame: v.frame(with), LoginName: v.loginName(), Rules: PasswordRules(rules),
+		EndTokens: v.r.PostFormValue(pages.FieldEndTokens) != ""}, with.Problems)
 	return nil
 }
 

@@ -153,7 +153,7 @@ func (v *visit) next() (step, error) {
 	}
 	caller := v.bearer.Caller
 	switch {
-	case caller.MustProveSecondFactor && !v.person.State.SecondFactor && !session.Recent(v.bearer, v.Clock()):
+	case caller.MustProveSecondFactor && !v.person.State.SecondFactor && !session.Recent(v.bearer.Caller, v.Clock()):
 		return password{}, nil
 	case caller.MustProveSecondFactor && !v.person.State.SecondFactor:
 		return enrol{}, nil
@@ -163,7 +163,7 @@ func (v *visit) next() (step, error) {
 		return newPassword{}, nil
 	}
 	if v.pending == nil {
-		if v.r.URL.Query().Get(paramAgain) != "" && !session.Recent(v.bearer, v.Clock()) {
+		if v.r.URL.Query().Get(paramAgain) != "" && !session.Recent(v.bearer.Caller, v.Clock()) {
 			return v.again(), nil
 		}
 		return arrived{}, nil
@@ -185,9 +185,9 @@ func (v *visit) next() (step, error) {
 	return arrived{}, nil
 }
 
-// again is how somebody proves once more to be there: by the password, or by a factor that was picked instead.
+// again is how somebody proves once more to be there: by a second factor where there is one, else by the password.
 func (v *visit) again() step {
-	if v.has(pages.FactorKind(v.r.URL.Query().Get(paramWith))) {
+	if v.person.State.SecondFactor {
 		return secondFactor{}
 	}
 	return password{}

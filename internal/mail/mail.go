@@ -34,6 +34,12 @@ const (
 	FactorAdded     Kind = "factor_added"
 	FactorRemoved   Kind = "factor_removed"
 	FactorGuessed   Kind = "factor_guessed"
+	TokenAdded      Kind = "token_added"
+	PhoneChanged    Kind = "phone_changed"
+	EmailChanged    Kind = "email_changed"          // to the address before, with a link that undoes it
+	EmailReplaced   Kind = "email_replaced"         // to the address before, about what an administrator did
+	EmailRestored   Kind = "email_restored"         // to both addresses
+	ResetHeld       Kind = "reset_password_not_yet" // instead of ResetPassword
 )
 
 // Mail is a finished mail.
@@ -56,8 +62,9 @@ type Sender interface {
 
 // Paths of the pages that links lead to, with the user and the code in the query.
 const (
-	VerifyPath = "/verify"
-	ResetPath  = "/reset"
+	VerifyPath  = "/verify"
+	ResetPath   = "/reset"
+	RestorePath = "/restore" // takes an e-mail address back
 )
 
 // stale is how old an event may be to be written about: after a long time without mail nobody wants to hear of it.
@@ -80,12 +87,15 @@ var notices = map[event.Type]Kind{
 	user.TOTPAdded{}.EventType():       FactorAdded,
 	user.PasskeyAdded{}.EventType():    FactorAdded,
 	user.FactorRemoved{}.EventType():   FactorRemoved,
+	user.PhoneChanged{}.EventType():    PhoneChanged,
+	user.PhoneRemoved{}.EventType():    PhoneChanged,
 }
 
 // Follower gives the follower that sends the mails.
 func (m *Mailer) Follower() notify.Follower {
 	types := []event.Type{user.HumanAdded{}.EventType(), user.EmailCodeRequested{}.EventType(),
-		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType(), session.SecondFactorGuessed{}.EventType()}
+		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType(), session.TokenIssued{}.EventType(), session.SecondFactorGuessed{}.EventType(),
+		user.EmailChanged{}.EventType(), user.EmailRestored{}.EventType()}
 	for t := range notices {
 		types = append(types, t)
 	}
@@ -93,6 +103,12 @@ func (m *Mailer) Follower() notify.Follower {
 }
 
 func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
+	switch e.Type {
+	case user.EmailChanged{}.EventType(): // whoever can undo something wants to hear of it however late it is
+		return m.left(ctx, e)
+	case user.EmailRestored{}.EventType():
+		return m.restored(ctx, e)
+	}
 	if m.Clock().Sub(event.Time(e.Time)) > stale {
 		return nil
 	}
@@ -111,6 +127,8 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		return m.signedIn(ctx, e)
 	case session.SecondFactorGuessed{}.EventType():
 		return m.guessed(ctx, e)
+	case session.TokenIssued{}.EventType():
+		return m.notice(ctx, e, session.UserOf(e.ObjectID), TokenAdded, content{})
 	case user.PasswordSet{}.EventType():
 		if e.Sequence == 2 { // it came with the user, who knows
 			return nil
@@ -139,6 +157,9 @@ func (m *Mailer) reset(ctx context.Context, e *event.Event) error {
 	if err != nil {
 		return unless(err, user.ErrCannotReset)
 	}
+	if d.Held {
+		return m.send(ctx, ResetHeld, d.UserID, d.Address, d.Name, d.Language, content{When: moment(d.Expires)})
+	}
 	return m.sendCode(ctx, ResetPassword, ResetPath, d)
 }
 
@@ -154,18 +175,25 @@ func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind
 		return err
 	}
 	count := user.CountMails(m.Master, string(kind), userID).For(e.Time)
-	var wait time.Duration
-	err = m.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{count.Row}, Decide: func(tx *event.Tx) (err error) {
-		wait, err = count.Take(tx)
-		return err
-	}})
-	if err != nil || wait > 0 {
+	if allowed, err := m.allowed(ctx, count); err != nil || !allowed {
 		return err
 	}
-	c.When = event.Time(e.Time).Format("2006-01-02 15:04 MST")
+	c.When = moment(event.Time(e.Time))
 	h := u.State.Human
 	return m.send(ctx, kind, userID, h.Email.Address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c)
 }
+
+// allowed counts a mail, unless there were too many like it.
+func (m *Mailer) allowed(ctx context.Context, count user.MailCount) (bool, error) {
+	var wait time.Duration
+	err := m.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{count.Row}, Decide: func(tx *event.Tx) (err error) {
+		wait, err = count.Take(tx)
+		return err
+	}})
+	return wait == 0, err
+}
+
+func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
 
 func (m *Mailer) send(ctx context.Context, kind Kind, userID, to, name, language string, c content) error {
 	external, err := url.Parse(m.ExternalURL)
@@ -197,7 +225,7 @@ type Log struct{ Log *slog.Logger }
 // Send implements Sender.
 func (l Log) Send(ctx context.Context, m Mail) error {
 	if m.Code == "" {
-		l.Log.InfoContext(ctx, "development: mail", "user", m.UserID, "kind", string(m.Kind), "to", m.To, "subject", m.Subject)
+		l.Log.InfoContext(ctx, "development: mail", "user", m.UserID, "kind", string(m.Kind), "to", m.To, "subject", m.Subject, "link", m.Link)
 		return nil
 	}
 	message := "development: verification code"

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-var kinds = []Kind{VerifyEmail, ResetPassword, PasswordChanged, NewSignIn, FactorAdded, FactorRemoved, FactorGuessed}
+var kinds = []Kind{VerifyEmail, ResetPassword, PasswordChanged, NewSignIn, FactorAdded, FactorRemoved, FactorGuessed, TokenAdded, PhoneChanged, EmailChanged, EmailReplaced, EmailRestored, ResetHeld}
 
 func TestEveryMailIsThereInEveryLanguageAndSaysTheSame(t *testing.T) {
 	placeholder := regexp.MustCompile(`\{\{[^}]*\}\}`)

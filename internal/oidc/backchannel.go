@@ -59,7 +59,7 @@ func (r *receiver) reliable() bool { return r.failed == nil && !r.slow }
 
 // ends are the facts that end sessions.
 var ends = []event.Type{session.Ended{}.EventType(), user.SessionsEnded{}.EventType(), user.PasswordSet{}.EventType(), user.PasswordChanged{}.EventType(),
-	user.PasswordReset{}.EventType(), user.Deactivated{}.EventType(), user.WasLocked{}.EventType(), user.WasRemoved{}.EventType()}
+	user.PasswordReset{}.EventType(), user.EmailRestored{}.EventType(), user.Deactivated{}.EventType(), user.WasLocked{}.EventType(), user.WasRemoved{}.EventType()}
 
 // Follower gives the follower that tells them.
 func (b *BackChannel) Follower() notify.Follower {

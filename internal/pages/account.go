@@ -66,7 +66,8 @@ func (Profile) about() about {
 // OwnPassword changes the own password.
 type OwnPassword struct {
 	Account
-	Rules PasswordRules
+	Rules     PasswordRules
+	EndTokens bool // the box is ticked
 }
 
 func (OwnPassword) about() about {

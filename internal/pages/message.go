@@ -38,6 +38,9 @@ func PasswordsDiffer() Message { return Message{key: "problem.passwordsDiffer"} 
 
 // What can be wrong with a request as a whole.
 
+// SecondFactorNeeded says that a mail alone does not reset the password yet.
+func SecondFactorNeeded() Message { return Message{key: "problem.secondFactorNeeded"} }
+
 // Throttled says how long to wait after too many attempts.
 func Throttled(wait time.Duration) Message {
 	return Message{key: "problem.throttled", args: []any{"wait", wait}}
@@ -78,6 +81,9 @@ func Saved() Message { return Message{key: "done.saved"} }
 
 // PasswordChanged says that the new password counts.
 func PasswordChanged() Message { return Message{key: "done.passwordChanged"} }
+
+// EmailRestored says that the address from before is back.
+func EmailRestored() Message { return Message{key: "done.emailRestored"} }
 
 // FactorAdded says that a second factor is there.
 func FactorAdded() Message { return Message{key: "done.factorAdded"} }

@@ -40,8 +40,6 @@ type Password struct {
 	Again     bool // somebody who is signed in proves it once more
 	Forgot    Link
 	Other     Link // to choose another account
-	// UsePasskey leads to the page that asks for a passkey instead.
-	UsePasskey Link
 }
 
 func (v Password) about() about {
@@ -56,6 +54,7 @@ type ChangePassword struct {
 	Frame
 	LoginName string
 	Rules     PasswordRules
+	EndTokens bool // the box is ticked
 }
 
 func (ChangePassword) about() about {
@@ -183,10 +182,18 @@ type ResetPassword struct {
 	LoginName string
 	Code      string
 	Rules     PasswordRules
+	Factor    bool // a second factor is asked for too: FieldCode or FieldRecoveryCode
 }
 
 func (ResetPassword) about() about {
 	return about{template: "reset_password", title: "resetPassword.title"}
+}
+
+// RestoreEmail asks whether an e-mail address from before shall be taken back. Its form has nothing but a button.
+type RestoreEmail struct{ Frame }
+
+func (RestoreEmail) about() about {
+	return about{template: "restore_email", title: "restoreEmail.title"}
 }
 
 // PasswordReset says that the new password counts.
@@ -292,6 +299,7 @@ const (
 	NoCookie      Failure = "noCookie"      // the browser that began is not this one, or keeps no cookies
 	BadRequest    Failure = "badRequest"    // what the application asked for makes no sense
 	BadLink       Failure = "badLink"       // the link in a mail is old, used or broken
+	NotActive     Failure = "notActive"     // the account of a link in a mail is locked or switched off
 	NotPermitted  Failure = "notPermitted"  // the person may not do that
 	NotFound      Failure = "notFound"
 	TooMany       Failure = "tooMany"
@@ -299,7 +307,7 @@ const (
 	Broken        Failure = "broken" // a bug
 )
 
-var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotPermitted, NotFound, TooMany, Unavailable, Broken}
+var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotActive, NotPermitted, NotFound, TooMany, Unavailable, Broken}
 
 // Failed says that something went wrong, and what to do. Detail is for those who look after the application.
 type Failed struct {

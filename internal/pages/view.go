@@ -72,6 +72,7 @@ const (
 	FieldCurrentPassword = "currentPassword"
 	FieldNewPassword     = "newPassword"
 	FieldRepeatPassword  = "repeatPassword"
+	FieldEndTokens       = "endTokens" // a box that is ticked: tokens end with the password
 	FieldCode            = "code"
 	FieldRecoveryCode    = "recoveryCode"
 	FieldUserCode        = "userCode"
@@ -179,6 +180,10 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		},
 		"with_letters": func(in input) input {
 			in.Mode = ""
+			return in
+		},
+		"optional": func(in input) input {
+			in.Optional = true
 			return in
 		},
 		"with_rules": func(in input, r PasswordRules) input {

@@ -48,6 +48,12 @@ func operationsPage(t *testing.T) string {
 		if rule.GetCreates() {
 			notes = append(notes, "`idempotency-key`")
 		}
+		switch rule.GetProof() {
+		case signetv1.Proof_PROOF_SESSION:
+			notes = append(notes, "[session](README.md#how-people-change-the-way-they-sign-in)")
+		case signetv1.Proof_PROOF_RECENT:
+			notes = append(notes, "[recent proof](README.md#how-people-change-the-way-they-sign-in)")
+		}
 		name := string(m.Parent().Name())
 		services[name] = append(services[name], fmt.Sprintf("| `%s` | `%s` | %s | %s | %s |", m.Name(), parameters.ReplaceAllStringFunc(pathOf(binding), jsonName), whoMay(rule), applicationsNeed(m, rule), strings.Join(notes, ", ")))
 	})
@@ -62,7 +68,7 @@ func operationsPage(t *testing.T) string {
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		fmt.Fprintf(&b, "\n## %s\n\n| RPC | REST | who may | applications need | honours |\n|---|---|---|---|---|\n%s\n", name, strings.Join(services[name], "\n"))
+		fmt.Fprintf(&b, "\n## %s\n\n| RPC | REST | who may | applications need | honours, and asks people about themselves for |\n|---|---|---|---|---|\n%s\n", name, strings.Join(services[name], "\n"))
 	}
 	return b.String()
 }

@@ -290,6 +290,9 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 	if err := c.unrestricted(caller, req); err != nil {
 		return nil, err
 	}
+	if err := h.proven(ctx, c, caller, req); err != nil {
+		return nil, err
+	}
 	if rule.GetPermission() == "" || rule.GetScope() == signetv1.Scope_SCOPE_TARGET {
 		return next(ctx, c, req)
 	}
@@ -317,6 +320,9 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 			return access.Permit{}, err
 		}
 		if err := c.unrestricted(caller, req); err != nil {
+			return access.Permit{}, err
+		}
+		if err := h.proven(ctx, c, caller, req); err != nil {
 			return access.Permit{}, err
 		}
 		return check(ctx, caller, org, permission)
@@ -356,6 +362,21 @@ func (c *Call) unrestricted(caller *access.Caller, req proto.Message) error {
 		return access.ErrPasswordChange
 	}
 	return c.op.within(caller, req)
+}
+
+// proven refuses people who would change how they sign in themselves without the proof that the operation asks for.
+func (h *Handler) proven(ctx context.Context, c *Call, caller *access.Caller, req proto.Message) error {
+	wanted := c.op.rule.GetProof()
+	if wanted == signetv1.Proof_PROOF_UNSPECIFIED {
+		return nil
+	}
+	if c.op.userID != nil && req.ProtoReflect().Get(c.op.userID).String() != caller.UserID {
+		return nil
+	}
+	if h.config.Proven == nil {
+		return access.ErrDenied
+	}
+	return h.config.Proven(ctx, caller, wanted == signetv1.Proof_PROOF_RECENT)
 }
 
 // operate runs the operation, unless nobody waits for it any more.

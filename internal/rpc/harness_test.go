@@ -185,7 +185,8 @@ func newLab(t testing.TB, change ...func(*Config)) *lab {
 	l := &lab{fake: &fake{}, logged: &bytes.Buffer{}}
 	config := Config{
 		Services: l.fake.services(), Authenticate: lookup, OpenAPI: []byte(`{"openapi":"3.1.0"}`),
-		Log: slog.New(slog.NewTextHandler(lockedWriter{l}, nil)),
+		Log:    slog.New(slog.NewTextHandler(lockedWriter{l}, nil)),
+		Proven: func(context.Context, *access.Caller, bool) error { return nil },
 	}
 	for _, c := range change {
 		c(&config)

@@ -39,6 +39,7 @@ type operation struct {
 	input       protoreflect.MessageType
 	ids         []protoreflect.FieldDescriptor // fields of the request that a path can set: identifiers
 	orgID       protoreflect.FieldDescriptor   // org_id of the request, where the scope needs it
+	userID      protoreflect.FieldDescriptor   // user_id of the request, where the rule asks for a proof of who names themselves
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	maxBody     int64                          // bytes of a request
 	hasLists    bool                           // in the request, or in a message in it
@@ -209,6 +210,12 @@ func (op *operation) checkRule() error {
 	if rule.GetMaxBytes() < 0 {
 		return errors.New("no request has less than no bytes")
 	}
+	if rule.GetProof() != signetv1.Proof_PROOF_UNSPECIFIED && !op.aboutCaller() {
+		op.userID = op.input.Descriptor().Fields().ByName("user_id")
+		if op.userID == nil || op.userID.Kind() != protoreflect.StringKind || op.userID.IsList() {
+			return errors.New("its rule asks for a proof, but it is neither about the caller nor about a user_id")
+		}
+	}
 	switch rule.GetScope() {
 	case signetv1.Scope_SCOPE_SELF, signetv1.Scope_SCOPE_CONTEXT, signetv1.Scope_SCOPE_TARGET:
 	case signetv1.Scope_SCOPE_PATH, signetv1.Scope_SCOPE_REQUEST:
@@ -220,6 +227,11 @@ func (op *operation) checkRule() error {
 		return errors.New("its rule has no scope")
 	}
 	return nil
+}
+
+// aboutCaller tells whether the operation concerns nobody but who calls it.
+func (op *operation) aboutCaller() bool {
+	return op.rule.GetAuthenticated() && op.rule.GetScope() == signetv1.Scope_SCOPE_SELF
 }
 
 // findDetails looks for the details of the object that an answer holds: directly, or in its only message.

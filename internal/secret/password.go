@@ -242,11 +242,17 @@ func NewPassword() string { return randomText(passwordAlphabet, passwordLength) 
 // codeAlphabet is what is left of it for those who type in any case.
 const codeAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ"
 
-const codeLength = 8
+const (
+	codeLength     = 8
+	linkCodeLength = 20
+)
 
 // NewCode returns a random code for a person to copy: 8 capital letters and digits, 40 bits. That is little, so whoever
 // checks it counts the wrong attempts.
 func NewCode() string { return randomText(codeAlphabet, codeLength) }
+
+// NewLinkCode returns a random code for a link: 20 capital letters and digits, 100 bits, which nobody guesses.
+func NewLinkCode() string { return randomText(codeAlphabet, linkCodeLength) }
 
 // randomText picks characters of an alphabet, each as likely as the others.
 func randomText(alphabet string, length int) string {

@@ -160,6 +160,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate:   sessions.Authenticate,
+		Proven:         sessions.Proven,
 		Ahead:          s.store.Ahead,
 		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
 		Check:          api.Checker{Clock: time.Now}.Check,

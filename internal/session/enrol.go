@@ -28,7 +28,7 @@ func (s *state) mayEnrol() error {
 		return access.ErrSecondFactor
 	case s.user.State.Password.ChangeRequired && !s.unproven: // the password comes first, unless it waits for this
 		return access.ErrPasswordChange
-	case !s.proof.recent(s.tx.Now()):
+	case !s.recent():
 		return ErrNotRecent
 	}
 	return nil
@@ -42,7 +42,7 @@ func (s *state) mayChange() error {
 		return user.ErrNotHuman
 	case s.unproven:
 		return access.ErrSecondFactor
-	case !s.proof.recent(s.tx.Now()):
+	case !s.recent():
 		return ErrNotRecent
 	}
 	return nil

@@ -32,9 +32,9 @@ func TestWhoMayEnrolChangeAndLoseFactors(t *testing.T) {
 		{name: "one is required and none is enrolled", required: true, unproven: true, change: access.ErrSecondFactor},
 		{name: "one is required and proven", factors: one, required: true, lose: ErrLastFactor},
 		{name: "one of two that are required and proven", factors: append(one, one...), required: true},
-		{name: "just recent", age: recentFor - time.Microsecond},
-		{name: "not recent", age: recentFor, enrol: ErrNotRecent, change: ErrNotRecent},
-		{name: "required, but not recent", required: true, unproven: true, age: recentFor, enrol: ErrNotRecent, change: access.ErrSecondFactor},
+		{name: "just recent", age: recentFor},
+		{name: "not recent", age: recentFor + time.Microsecond, enrol: ErrNotRecent, change: ErrNotRecent},
+		{name: "required, but not recent", required: true, unproven: true, age: recentFor + time.Microsecond, enrol: ErrNotRecent, change: access.ErrSecondFactor},
 		{name: "the password has to be changed", mustChange: true, enrol: access.ErrPasswordChange},
 		{name: "the password has to be changed, which waits for a factor", mustChange: true, required: true, unproven: true, change: access.ErrSecondFactor},
 		{name: "a service user", service: true, enrol: user.ErrNotHuman, change: user.ErrNotHuman},
@@ -96,7 +96,7 @@ func TestAChallengeToEnrolIsWorthNothingOnceTheSessionIsNotRecent(t *testing.T) 
 	must(t, err)
 	credential, err := (&factortest.Authenticator{Origin: externalURL}).Create(options)
 	must(t, err)
-	s.Advance(time.Minute)
+	s.Advance(time.Minute + time.Microsecond)
 	_, err = sessions.ConfirmTOTP(t.Context(), me, "", factortest.Code(made.Secret, s.Now()), fromHome)
 	eventtest.As(t, err, ErrNotRecent)
 	_, err = sessions.ConfirmPasskey(t.Context(), me, "", credential, fromHome)

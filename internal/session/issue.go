@@ -69,7 +69,7 @@ type Issued struct {
 }
 
 // IssueOwn makes a personal access token for the caller. Errors: FailedPrecondition for a service user;
-// ErrSessionRequired, so that a token that leaked does not outlive itself; InvalidArgument with the violations of n;
+// ErrSessionRequired, so that a token that leaked does not outlive itself; ErrNotRecent; InvalidArgument with the violations of n;
 // Aborted when the caller's sessions were ended meanwhile.
 func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewToken) (Issued, error) {
 	me, err := user.Self(ctx, s.Store, caller)
@@ -81,6 +81,9 @@ func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewTok
 	}
 	if caller.TokenKind != string(secret.Session) {
 		return Issued{}, ErrSessionRequired
+	}
+	if !Recent(caller, s.Clock()) {
+		return Issued{}, ErrNotRecent
 	}
 	return s.issue(ctx, caller.Origin(), caller.UserID, caller.OrgID, n, func(u *event.Object[user.User]) error {
 		if u == nil || u.State.State == user.Removed {

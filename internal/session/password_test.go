@@ -5,6 +5,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
@@ -20,8 +21,32 @@ func session(t *testing.T, s *eventtest.Store, id string) (token string) {
 	t.Helper()
 	token, hash := secret.NewToken(secret.Session)
 	epoch := eventtest.State(t, s, user.Kind, "usr_jo").State.SessionEpoch
-	s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Session), UserID: "usr_jo", Epoch: epoch, Expires: event.Micros(s.Now().Add(Life))})
+	s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Session), UserID: "usr_jo", Epoch: epoch, Created: event.Micros(s.Now()), Expires: event.Micros(s.Now().Add(Life))})
 	return token
+}
+
+func TestTokensEndWithThePasswordWhereThatIsWanted(t *testing.T) {
+	for _, wanted := range []bool{false, true} {
+		s, sessions := world(t)
+		sessions.Audience = "signet"
+		withPassword(t, s, usual())
+		in := signIn(t, sessions)
+		tokens := map[string]string{"a personal access token": pat(t, s)}
+		for id, of := range map[string]string{"oat_1": in.SessionID, "oat_2": ""} {
+			token, hash := secret.NewToken(secret.Access)
+			s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: of, Epoch: 1,
+				Expires: event.Micros(s.Now().Add(time.Hour)), Data: Given{Audience: []string{"signet"}}.Text()})
+			tokens["an application's with the session "+of] = token
+		}
+		_, err := sessions.ChangePassword(t.Context(), as(t, sessions, in.Token), ChangePassword{Current: right, New: "another one", EndTokens: wanted, Peer: home})
+		must(t, err)
+		as(t, sessions, in.Token)
+		for name, token := range tokens {
+			if _, err := sessions.Authenticate(t.Context(), token); (err != nil) != wanted {
+				t.Errorf("%s, wanted: %t: %v", name, wanted, err)
+			}
+		}
+	}
 }
 
 func TestAChangedPasswordEndsEverySessionButItsOwn(t *testing.T) {

@@ -108,7 +108,7 @@ func TestWhatAFactorDoesToTheSessionsThereAre(t *testing.T) {
 	token := pat(t, s)
 	given := func(id, session string) (token string) {
 		token, hash := secret.NewToken(secret.Access)
-		s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: session,
+		s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: session, Epoch: 1,
 			Expires: event.Micros(s.Now().Add(time.Hour)), Data: Given{Audience: []string{"signet"}}.Text()})
 		return token
 	}
@@ -186,7 +186,7 @@ func TestAStepMayGiveTheSessionANewToken(t *testing.T) {
 	in := signIn(t, a.sessions)
 	me := as(t, a.sessions, in.Token)
 	derived, hash := secret.NewToken(secret.Access)
-	a.GivenToken(event.Token{ID: "oat_1", Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: in.SessionID,
+	a.GivenToken(event.Token{ID: "oat_1", Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: in.SessionID, Epoch: 1,
 		Expires: event.Micros(a.Now().Add(time.Hour)), Data: Given{Audience: []string{"signet"}}.Text()})
 	rotating := fromHome
 	rotating.Rotate = true
@@ -398,14 +398,14 @@ func TestGivingThePasswordAgain(t *testing.T) {
 	recent := func() bool {
 		b, err := sessions.Bearer(t.Context(), in.Token)
 		must(t, err)
-		return Recent(b, s.Now())
+		return Recent(b.Caller, s.Now())
 	}
-	s.Advance(recentFor - time.Microsecond)
+	s.Advance(recentFor)
 	if !recent() {
-		t.Error("just before ten minutes it is not recent")
+		t.Error("after 15 minutes it is not recent any more")
 	}
 	if s.Advance(time.Microsecond); recent() {
-		t.Error("after ten minutes it is recent")
+		t.Error("after more than 15 minutes it is recent")
 	}
 	me := as(t, sessions, in.Token)
 	_, err := sessions.StartTOTP(t.Context(), me)
@@ -445,7 +445,7 @@ func TestAPasswordThatIsChangedMeanwhileProvesNothing(t *testing.T) {
 	withPassword(t, s, usual())
 	in := signIn(t, sessions)
 	me := as(t, sessions, in.Token)
-	s.Advance(recentFor)
+	s.Advance(recentFor + time.Microsecond)
 	slow := *sessions
 	changing := &faster{Store: s}
 	changing.between = func() { // once it is known to be a session
@@ -457,7 +457,7 @@ func TestAPasswordThatIsChangedMeanwhileProvesNothing(t *testing.T) {
 	slow.Store = changing
 	_, err := slow.Reauthenticate(t.Context(), me, right, fromHome)
 	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "password")
-	if b, err := sessions.Bearer(t.Context(), in.Token); err != nil || Recent(b, s.Now()) {
+	if b, err := sessions.Bearer(t.Context(), in.Token); err != nil || Recent(b.Caller, s.Now()) {
 		t.Errorf("it is recent, or has ended: %v", err)
 	}
 }
@@ -472,18 +472,79 @@ func TestThePasswordProvesNoSecondFactor(t *testing.T) {
 	}
 }
 
+func TestWhoHasASecondFactorRenewsTheProofWithIt(t *testing.T) {
+	a := arm(t)
+	in := signIn(t, a.sessions)
+	_, err := a.sessions.Prove(t.Context(), as(t, a.sessions, in.Token), a.code(), fromHome)
+	must(t, err)
+	recent := func() bool { return Recent(as(t, a.sessions, in.Token), a.Now()) }
+	a.Advance(recentFor)
+	if !recent() {
+		t.Error("it is not recent at first")
+	}
+	for range 2 { // the second time the session has a time of the factor alone already
+		a.Advance(time.Minute)
+		_, err = a.sessions.Reauthenticate(t.Context(), as(t, a.sessions, in.Token), right, fromHome)
+		must(t, err)
+		if recent() {
+			t.Error("the password alone makes it recent")
+		}
+	}
+	eventtest.As(t, a.sessions.Proven(t.Context(), as(t, a.sessions, in.Token), true), ErrNotRecent)
+	must(t, a.sessions.Proven(t.Context(), as(t, a.sessions, in.Token), false))
+	_, err = a.sessions.IssueOwn(t.Context(), as(t, a.sessions, in.Token), NewToken{})
+	eventtest.As(t, err, ErrNotRecent)
+	_, err = a.sessions.Prove(t.Context(), as(t, a.sessions, in.Token), a.code(), fromHome)
+	must(t, err)
+	if !recent() {
+		t.Error("the factor does not make it recent")
+	}
+	_, err = a.sessions.IssueOwn(t.Context(), as(t, a.sessions, in.Token), NewToken{})
+	must(t, err)
+	// Without any factor left the password is enough again.
+	a.Advance(recentFor)
+	me := as(t, a.sessions, in.Token)
+	for _, f := range eventtest.State(t, a.Store, user.Kind, "usr_jo").State.Human.Factors {
+		_, err := a.sessions.RemoveFactor(t.Context(), me, f.ID, event.IfMatch{})
+		must(t, err)
+	}
+	a.Advance(time.Minute)
+	_, err = a.sessions.Reauthenticate(t.Context(), as(t, a.sessions, in.Token), right, fromHome)
+	must(t, err)
+	if !recent() {
+		t.Error("the password of somebody without a factor does not make it recent")
+	}
+}
+
+func TestPeopleProveThemselvesByASessionAndServicesByTheirToken(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, usual())
+	robot(t, s, "usr_bot")
+	for _, kind := range []secret.TokenKind{secret.PAT, secret.Access} {
+		for _, recent := range []bool{false, true} {
+			eventtest.As(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_jo", TokenKind: string(kind)}, recent), errSessionOnly)
+			must(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_bot", TokenKind: string(kind)}, recent))
+		}
+	}
+	eventtest.As(t, sessions.Proven(t.Context(), &access.Caller{UserID: "usr_nobody", TokenKind: string(secret.PAT)}, false), user.ErrNotFound)
+}
+
 func TestOnlySessionsAreRecent(t *testing.T) {
 	now := eventtest.Start
+	by := func(kind secret.TokenKind, data string) *access.Caller {
+		return &access.Caller{TokenKind: string(kind), Session: &event.Token{Kind: string(kind), Created: event.Micros(now), Data: data}}
+	}
 	for name, c := range map[string]struct {
-		b    *Bearer
-		want bool
+		caller *access.Caller
+		want   bool
 	}{
 		"nothing":                          {nil, false},
-		"a token":                          {&Bearer{Token: event.Token{Kind: string(secret.PAT), Created: event.Micros(now)}}, false},
-		"a session from before the proofs": {&Bearer{Token: event.Token{Kind: string(secret.Session), Created: event.Micros(now)}}, true},
-		"one whose proof cannot be read":   {&Bearer{Token: event.Token{Kind: string(secret.Session), Created: event.Micros(now), Data: "x"}}, false},
+		"a token":                          {by(secret.PAT, ""), false},
+		"a session that is not at hand":    {&access.Caller{TokenKind: string(secret.Session)}, false},
+		"a session from before the proofs": {by(secret.Session, ""), true},
+		"one whose proof cannot be read":   {by(secret.Session, "x"), false},
 	} {
-		if got := Recent(c.b, now); got != c.want {
+		if got := Recent(c.caller, now); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}
@@ -517,7 +578,7 @@ func TestAPasskeyAloneOpensAFullSession(t *testing.T) {
 	must(t, err)
 	proof, err := ProofOf(&b.Token)
 	must(t, err)
-	if b.Caller.MustProveSecondFactor || !slices.Equal(proof.Methods, []Method{ByPasskey}) || !proof.SecondFactor || !Recent(b, a.Now()) {
+	if b.Caller.MustProveSecondFactor || !slices.Equal(proof.Methods, []Method{ByPasskey}) || !proof.SecondFactor || !Recent(b.Caller, a.Now()) {
 		t.Errorf("the proof is %+v", proof)
 	}
 	_, err = a.sessions.SignInWithPasskey(t.Context(), attempt)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"net/netip"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -50,6 +51,7 @@ type Reset struct {
 	UserID    string
 	Code      string
 	Password  string
+	Answer    Answer // a second factor, where it is asked for; a passkey answers a challenge of StartPasskeySignIn
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
@@ -58,7 +60,7 @@ type Reset struct {
 // Reset replaces a password and ends all sessions and tokens of the user. A second factor is needed after it as before.
 // Errors: InvalidArgument on code, whatever is wrong with it, the user or the organization; ResourceExhausted when slowed
 // down, before the code is looked at, or where too much was begun from the network; InvalidArgument on newPassword where a policy asks for
-// more, which leaves the code as it is; Unavailable when too many passwords are being hashed.
+// more, which leaves the code as it is; PermissionDenied where a second factor is needed first, InvalidArgument on it where it is wrong; Unavailable when too many passwords are being hashed.
 func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	if err := s.Starts.Take(r.Peer, 1); err != nil {
 		return event.Details{}, err
@@ -70,9 +72,16 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	// Wrong codes are no failed sign-ins: they are only counted. The user is not named to the throttle, so that it records nothing.
 	t := s.throttle(rules, guessing.At("reset", r.UserID), "", r.Peer, placeOf(r.Peer, r.UserAgent))
 	origin := event.Origin{Actor: event.System, RequestID: r.RequestID}
-	orgID, err := s.tryReset(ctx, t, origin, &r)
+	orgID, held, err := s.tryReset(ctx, t, origin, &r)
 	if err != nil {
 		return event.Details{}, err
+	}
+	second, err := s.secondFactorOf(ctx, &r, orgID, held)
+	if err != nil {
+		return event.Details{}, s.withoutVerdict(ctx, t, origin, err)
+	}
+	undecided := func(err error) error {
+		return s.withoutVerdict(ctx, t, origin, second.withoutVerdict(ctx, origin, err))
 	}
 	if rules, err = org.Settings(ctx, s.Store, orgID); err == nil {
 		if wrong := rules.PasswordViolations("newPassword", r.Password); len(wrong) > 0 {
@@ -80,28 +89,35 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 		}
 	}
 	if err != nil {
-		return event.Details{}, s.withoutVerdict(ctx, t, origin, err)
+		return event.Details{}, undecided(err)
 	}
 	hash, err := s.Hasher.Public(orgID, Network(r.Peer), len(r.Password)).Hash(ctx, r.Password)
 	if err != nil {
-		return event.Details{}, s.withoutVerdict(ctx, t, origin, err)
+		return event.Details{}, undecided(err)
 	}
 	origin.Actor = r.UserID
 	var details event.Details
 	var right bool
-	err = s.Store.Do(ctx, event.Command{
+	err = s.Store.Do(ctx, second.declare(event.Command{
 		Origin: origin,
 		Write:  []event.Ref{userRef(r.UserID)},
 		Read:   []event.Ref{org.Kind.Ref(orgID)},
-		Rows:   append(t.Rows(), user.ResetRow(r.UserID)),
+		Rows:   append(t.Rows(), user.ResetRow(r.UserID), user.BeforeRow(r.UserID)),
 		Decide: func(tx *event.Tx) error {
 			right = false
-			u, err := s.rightReset(tx, &r, orgID)
+			u, held, err := s.rightReset(tx, &r, orgID)
 			if err != nil {
 				return err
 			}
 			if u == nil { // somebody else has used the code, or it has ended meanwhile
-				return t.Failed(tx)
+				return errors.Join(t.Failed(tx), second.takenBack(tx))
+			}
+			proven, err := second.prove(tx, u, held)
+			if err != nil {
+				return err
+			}
+			if !proven { // the code stays good for another try
+				return t.TakenBack(tx)
 			}
 			if err := t.Succeeded(tx); err != nil {
 				return err
@@ -112,10 +128,12 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 			details = u.Details()
 			return err
 		},
-	})
+	}))
 	switch {
 	case err != nil:
-		return event.Details{}, s.withoutVerdict(ctx, t, origin, err)
+		return event.Details{}, undecided(err)
+	case second.refused():
+		return event.Details{}, second.refusal()
 	case !right:
 		return event.Details{}, user.ErrWrongCode()
 	}
@@ -124,16 +142,16 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 
 // tryReset looks at the code before any password is hashed, and gives the user's organization. Every look counts, so that the
 // tries of a code are all there are however many come at once.
-func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origin, r *Reset) (orgID string, err error) {
+func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origin, r *Reset) (orgID string, held bool, err error) {
 	known, err := user.Kind.Read(ctx, s.Store, r.UserID)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
 	if known != nil {
 		orgID = known.Org
 	}
 	var refusal error
-	command := event.Command{Origin: origin, Rows: append(t.Rows(), user.ResetRow(r.UserID)), Read: []event.Ref{userRef(r.UserID)}}
+	command := event.Command{Origin: origin, Rows: append(t.Rows(), user.ResetRow(r.UserID), user.BeforeRow(r.UserID)), Read: []event.Ref{userRef(r.UserID)}}
 	if orgID != "" {
 		command.Read = append(command.Read, org.Kind.Ref(orgID))
 	}
@@ -141,8 +159,8 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 		if refusal, err = t.Enter(tx); err != nil || refusal != nil {
 			return err
 		}
-		u, err := s.rightReset(tx, r, orgID)
-		if err != nil {
+		var u *event.Object[user.User]
+		if u, held, err = s.rightReset(tx, r, orgID); err != nil {
 			return err
 		}
 		if u == nil {
@@ -152,23 +170,25 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 		return nil
 	}
 	if err := s.Store.Do(ctx, command); err != nil {
-		return "", err
+		return "", false, err
 	}
-	return orgID, refusal
+	return orgID, held, refusal
 }
 
-// rightReset gives the user if the code is right and the password can be reset; nil if not.
-func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (*event.Object[user.User], error) {
+// rightReset gives the user if the code is right and the password can be reset; nil if not. held says that the code alone is
+// not enough.
+func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (u *event.Object[user.User], held bool, err error) {
 	if orgID == "" {
-		return nil, nil
+		return nil, false, nil
 	}
 	o, err := org.Kind.Get(tx, orgID)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	u, err := user.CheckResetCode(tx, s.Master, r.UserID, r.Code)
+	u, err = user.CheckResetCode(tx, s.Master, r.UserID, r.Code)
 	if err != nil || u == nil || !maySignIn(&u.State, o) {
-		return nil, err
+		return nil, false, err
 	}
-	return u, nil
+	held, err = user.ResetHeld(tx, u.ID)
+	return u, held, err
 }

@@ -390,12 +390,13 @@ func (s *Sessions) domainOf(ctx context.Context, loginName, key string) (owner, 
 // ChangePassword is a person's own change of the password.
 type ChangePassword struct {
 	Current, New string
+	EndTokens    bool // personal access tokens and what applications were given, too
 	IfMatch      event.IfMatch
 	Peer         netip.Addr
 	UserAgent    string
 }
 
-// ChangePassword replaces the caller's password and ends all sessions but the one it came by. Errors:
+// ChangePassword replaces the caller's password and ends all sessions but the one it came by, and tokens where that is asked for. Errors:
 // user.ErrNotHuman; InvalidArgument on newPassword when the policy does not allow it; InvalidArgument on currentPassword,
 // which counts like a failed sign-in; ResourceExhausted when slowed down; Aborted when IfMatch does not hold or the password was set meanwhile.
 func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p ChangePassword) (event.Details, error) {
@@ -452,7 +453,7 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 			if err := errors.Join(t.Succeeded(tx), renewed.MarkGood(tx)); err != nil {
 				return err
 			}
-			if err := user.PutPassword(tx, now, hash, user.PasswordChanged{}); err != nil {
+			if err := user.PutPassword(tx, now, hash, user.PasswordChanged{EndTokens: p.EndTokens}); err != nil {
 				return err
 			}
 			if caller.TokenKind == string(secret.Session) {

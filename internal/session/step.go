@@ -1,44 +1,19 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
-
-// recentFor is how long a proof counts as recent.
-const recentFor = 10 * time.Minute
-
-// RecentAuthenticationRequired is the reason of ErrNotRecent.
-const RecentAuthenticationRequired errs.Reason = "RECENT_AUTHENTICATION_REQUIRED"
-
-// Errors that steps in a session refuse with.
-var (
-	ErrNotRecent = errs.New(errs.PermissionDenied, RecentAuthenticationRequired,
-		"this needs a proof that is less than ten minutes old: give your password or a second factor once more (POST /v1/sessions/_reauthenticate or _prove), and try again")
-
-	errSessionOnly = errs.New(errs.PermissionDenied, SessionRequired, "this can only be done in a session: sign in, and send the session's token")
-)
-
-// Recent tells whether the person of a session proved to be there a short while ago.
-func Recent(b *Bearer, now time.Time) bool {
-	if b == nil || b.Token.Kind != string(secret.Session) {
-		return false
-	}
-	proof, err := ProofOf(&b.Token)
-	return err == nil && proof.recent(event.Micros(now))
-}
-
-func (p Proof) recent(now int64) bool { return now < p.At+recentFor.Microseconds() }
 
 // From is where a step in a session comes from. Rotate gives the session a new token in place of the one before, as pages need
 // it: who knows the token from before the step must not gain by it.
@@ -71,6 +46,11 @@ type state struct {
 func (s *state) prove(by Method, place Place) error {
 	if !slices.Contains(s.proof.Methods, by) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), by)
+	}
+	if by == ByPassword && s.proof.SecondFactor {
+		s.proof.FactorAt = cmp.Or(s.proof.FactorAt, s.proof.At)
+	} else {
+		s.proof.FactorAt = 0
 	}
 	s.proof.At, s.proved = s.tx.Now(), true
 	if by == ByPassword {

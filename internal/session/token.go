@@ -59,6 +59,9 @@ type Proof struct {
 	At           int64    `json:"at,omitempty"`      // when the last of them was, in microseconds
 	SecondFactor bool     `json:"secondFactor,omitempty"`
 
+	// When a second factor was proven last, where the password was given again since; zero: with At.
+	FactorAt int64 `json:"factorAt,omitempty"`
+
 	// Of a session that ends when it is not used: when it ends in any case, and how long it may stay unused, both in
 	// microseconds. Zero: it ends when its token expires.
 	Until int64 `json:"until,omitempty"`
@@ -178,7 +181,7 @@ func (s *Sessions) judge(read *event.Bearer, kind secret.TokenKind) (*Bearer, er
 	}
 	b := &Bearer{Token: read.Token, Caller: &access.Caller{
 		UserID: read.UserID, OrgID: read.OrgID, Memberships: u.Memberships, TokenID: read.Token.ID, TokenKind: read.Token.Kind,
-		User: read.User, Org: read.Org, SessionEpoch: u.SessionEpoch,
+		User: read.User, Org: read.Org, SessionEpoch: u.SessionEpoch, SecondFactor: u.SecondFactor,
 	}}
 	now := event.Micros(s.Clock())
 	if kind == secret.Access {
@@ -191,6 +194,7 @@ func (s *Sessions) judge(read *event.Bearer, kind secret.TokenKind) (*Bearer, er
 		return nil, access.ErrUnauthenticated
 	}
 	if kind == secret.Session { // a token that does not prove the password is not held up by it
+		b.Caller.Session = &b.Token
 		b.Caller.MustChangePassword = u.Password.ChangeRequired
 		if b.Caller.MustProveSecondFactor, err = unproven(&read.Token, u, o, i); err != nil {
 			return nil, err
@@ -200,7 +204,8 @@ func (s *Sessions) judge(read *event.Bearer, kind secret.TokenKind) (*Bearer, er
 	return b, err
 }
 
-// judgeAccess decides about an access token. One that lives with a session counts only while that session counts in full.
+// judgeAccess decides about an access token. One that lives with a session counts only while that session counts in full, and its
+// person has not ended the tokens alone.
 func (s *Sessions) judgeAccess(b *Bearer, read *event.Bearer, u *user.Standing, o *org.Standing, i *installation.Standing, now int64) error {
 	t := &read.Token
 	if t.Data == "" {
@@ -231,7 +236,7 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.Bearer, u *user.Standing, 
 		}
 	} else {
 		l := read.Session
-		if l == nil || l.UserID != t.UserID || !alive(l, secret.Session, u, o, now) || t.Kind != string(secret.Access) || now >= t.Expires {
+		if l == nil || l.UserID != t.UserID || !alive(l, secret.Session, u, o, now) || t.Kind != string(secret.Access) || now >= t.Expires || t.Epoch != u.TokenEpoch {
 			return access.ErrUnauthenticated
 		}
 		restricted, err := unproven(l, u, o, i)

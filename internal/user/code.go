@@ -104,6 +104,7 @@ type Delivery struct {
 	Address  string
 	Name     string // the display name
 	Language string // preferred by the person; empty: none
+	Held     bool   // there is no code before Expires
 }
 
 // CreateCode makes a code for a person's contact, for an administrator to hand over. Errors: ErrNotFound;

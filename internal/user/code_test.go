@@ -303,6 +303,7 @@ func TestTheRowsWithSecretsOfAUser(t *testing.T) {
 	s.GivenRow(event.Row{RowKey: user.SecretRow("usr_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: user.PlacesRow("usr_a"), Value: []byte("places")})
 	s.GivenRow(event.Row{RowKey: user.FactorsRow("usr_a"), Value: []byte("{}")})
+	s.GivenRow(event.Row{RowKey: user.BeforeRow("usr_a"), Value: []byte("[]")})
 	code(t, s, user.ByEmail)
 	code(t, s, user.ByPhone)
 	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.EmailVerified{})
@@ -313,7 +314,7 @@ func TestTheRowsWithSecretsOfAUser(t *testing.T) {
 			t.Errorf("there is nothing at %v (%v)", key, err)
 		}
 	}
-	if len(user.SecretRows("usr_a")) < 7 {
+	if len(user.SecretRows("usr_a")) < 8 {
 		t.Error("some rows are not listed")
 	}
 }

@@ -128,11 +128,17 @@ func setEmail(ctx context.Context, s event.Store, who subject, match event.IfMat
 	if problem != "" {
 		return event.Details{}, errs.Invalid(errs.Violation{Field: "email", Message: problem})
 	}
-	return who.change(ctx, s, event.Command{}, isHuman, match, func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+	c := event.Command{Rows: []event.RowKey{BeforeRow(who.id)}}
+	return who.change(ctx, s, c, isHuman, match, func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
 		old := u.State.Human.Email
 		now := verified(old.Verified && old.Address == address)
 		if now || old.Address != address {
 			tx.DropRow(CodeRow(u.ID, ByEmail))
+		}
+		if old.Address != address {
+			if err := leave(tx, u, who.origin.Actor == u.ID); err != nil {
+				return nil, err
+			}
 		}
 		return EmailChanged{Verified: event.Changed(old.Verified, now), Verification: said(tx, now && !(old.Verified && old.Key == key), by), Personal: EmailFacts{
 			Email:    event.Changed(old.Address, address),

@@ -24,16 +24,21 @@ func (e PasswordSet) Apply(u *User) {
 	u.endAll()
 }
 
-// PasswordChanged records that the person chose a new password. It ends sessions, not personal access tokens.
-type PasswordChanged struct{}
+// PasswordChanged records that the person chose a new password. It ends sessions, and tokens where the person wanted that.
+type PasswordChanged struct {
+	EndTokens bool `json:"endTokens,omitempty"`
+}
 
 // EventType implements event.Fact.
 func (PasswordChanged) EventType() event.Type { return "user.password_changed.v1" }
 
 // Apply implements event.Fact.
-func (PasswordChanged) Apply(u *User) {
+func (e PasswordChanged) Apply(u *User) {
 	u.Password = Password{Version: u.Password.Version + 1}
 	u.SessionEpoch++
+	if e.EndTokens {
+		u.TokenEpoch++
+	}
 }
 
 // PasswordRow is where the hash of a user's password lives.

@@ -46,13 +46,14 @@ func (u *User) MayReset() bool {
 // learns nothing about the user.
 var ErrCannotReset = errors.New("the password of this user cannot be reset by mail")
 
-// ResetCode makes a code for a mail to a person who wants to reset the password. It replaces an earlier one. Errors:
-// ErrCannotReset.
+// ResetCode makes a code for a mail to a person who wants to reset the password. It replaces an earlier one. Right after the
+// person's own change of the address there is none for who has no second factor: Held. Errors: ErrCannotReset.
 func ResetCode(ctx context.Context, s event.Store, master secret.MasterKey, id string) (Delivery, error) {
-	d := Delivery{UserID: id, By: ByEmail, Code: Code{Text: secret.NewCode()}}
+	d := Delivery{UserID: id, By: ByEmail}
 	err := s.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: event.System},
 		Write:  []event.Ref{Kind.Ref(id)}, // as for other codes
+		Rows:   []event.RowKey{BeforeRow(id)},
 		Decide: func(tx *event.Tx) error {
 			u, err := Kind.Get(tx, id)
 			if err != nil {
@@ -61,17 +62,33 @@ func ResetCode(ctx context.Context, s event.Store, master secret.MasterKey, id s
 			if u == nil || !u.State.MayReset() {
 				return ErrCannotReset
 			}
-			value, err := json.Marshal(pendingCode{MAC: resetMAC(master, u, d.Text)})
+			kept, err := parseBefore(tx.Row(BeforeRow(id)))
 			if err != nil {
 				return err
 			}
-			expires := tx.Now() + codeLife.Microseconds()
-			tx.PutRow(event.Row{RowKey: ResetRow(id), Value: value, Expires: expires})
+			until := heldUntil(kept, tx.Now())
+			if d.Held = until > 0 && !u.State.SecondFactor; d.Held {
+				d.fill(u.State.Human, u.State.Human.Email.Address, until)
+				return nil
+			}
+			d.Text = secret.NewCode()
+			expires, err := putReset(tx, master, u, d.Text)
 			d.fill(u.State.Human, u.State.Human.Email.Address, expires)
-			return nil
+			return err
 		},
 	})
 	return d, err
+}
+
+// putReset stores a code that resets the password.
+func putReset(tx *event.Tx, master secret.MasterKey, u *event.Object[User], code string) (expires int64, err error) {
+	value, err := json.Marshal(pendingCode{MAC: resetMAC(master, u, code)})
+	if err != nil {
+		return 0, err
+	}
+	expires = tx.Now() + codeLife.Microseconds()
+	tx.PutRow(event.Row{RowKey: ResetRow(u.ID), Value: value, Expires: expires})
+	return expires, nil
 }
 
 // CheckResetCode looks at a code that resets a password, inside a command that declared the user and ResetRow. It gives the

@@ -13,18 +13,15 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factortest"
-	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
 )
 
 var (
 	factorRequired = refused(codes.PermissionDenied, "SECOND_FACTOR_REQUIRED")
-	notRecent      = refused(codes.PermissionDenied, "RECENT_AUTHENTICATION_REQUIRED")
+	notRecent      = refused(codes.PermissionDenied, "RECENT_PROOF_REQUIRED")
 	noFactor       = refused(codes.NotFound, "FACTOR_NOT_FOUND")
 )
 
@@ -252,34 +249,19 @@ func missingFactorStory(t *testing.T, c *Client) {
 func recentStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	as := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
-	in := *as
-	token, hash := secret.NewToken(secret.Session)
-	c.w.hide(token)
-	c.w.command(t, event.Command{
-		Write: []event.Ref{session.Kind.Ref(session.IDFor(as.UserID))}, Read: []event.Ref{user.Kind.Ref(as.UserID)},
-		Decide: func(tx *event.Tx) error {
-			u, err := user.Kind.Get(tx, as.UserID)
-			if err != nil {
-				return err
-			}
-			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: u.ID, Epoch: u.State.SessionEpoch,
-				Created: tx.Now() - (10 * time.Minute).Microseconds(), Expires: tx.Now() + time.Hour.Microseconds()})
-			return nil
-		},
-	})
-	in.Token = token
+	in := c.w.oldSession(t, as)
 	changes := []proto.Message{&signetv1.StartMyTOTPRequest{}, &signetv1.ConfirmMyTOTPRequest{Code: "000000"}, &signetv1.StartMyPasskeyRequest{},
 		&signetv1.ConfirmMyPasskeyRequest{Credential: "x"}, &signetv1.MakeMyRecoveryCodesRequest{}, &signetv1.RemoveMyFactorRequest{FactorId: "fac_x"}}
 	for _, req := range changes {
 		c.refused(t, sessionRequired, as, req)
-		c.refused(t, notRecent, &in, req)
+		c.refused(t, notRecent, in, req)
 	}
 	again := &signetv1.ReauthenticateRequest{Password: as.Password}
 	c.refused(t, sessionRequired, as, again)
-	c.refused(t, invalid("password"), &in, &signetv1.ReauthenticateRequest{Password: "wrong"})
-	c.refused(t, notRecent, &in, &signetv1.StartMyTOTPRequest{})
-	done[*signetv1.ReauthenticateResponse](t, c, &in, again)
-	c.withApp(t, &in)
+	c.refused(t, invalid("password"), in, &signetv1.ReauthenticateRequest{Password: "wrong"})
+	c.refused(t, notRecent, in, &signetv1.StartMyTOTPRequest{})
+	done[*signetv1.ReauthenticateResponse](t, c, in, again)
+	c.withApp(t, in)
 }
 
 // factorAdminStory: administrators see and remove the factors of those who hold no more than they do.

@@ -75,9 +75,19 @@ func mails(t *testing.T, w *World) {
 		userID, _ := w.codeIn(t, m, "/verify")
 		same(t, "for", userID, made.GetUserId())
 
-		as := w.addUser(t, person{Org: s.org, Domain: s.domain, EmailVerified: true})
+		as := w.signedIn(t, w.addUser(t, person{Org: s.org, Domain: s.domain, EmailVerified: true}))
+		before := sink.Next(t)
+		same(t, "about the token", before.Subject, "A personal access token was added")
 		email := unique("mine") + "@mail.example"
 		c.must(t, as, &signetv1.SetMyEmailRequest{Email: email})
+		m = sink.Next(t)
+		same(t, "about the change", m.Subject, "Your e-mail address was changed")
+		same(t, "to the address before", m.To, before.To)
+		if u, err := url.Parse(linkIn.FindString(m.Text)); err != nil || u.Path != "/restore" {
+			t.Errorf("the link is %v (%v)", u, err)
+		} else {
+			w.hide(u.Query().Get("code"))
+		}
 		answer := done[*signetv1.RequestMyEmailCodeResponse](t, c, as, &signetv1.RequestMyEmailCodeRequest{})
 		if life := time.Until(answer.GetExpirationDate().AsTime()); life < 59*time.Minute || life > time.Hour {
 			t.Errorf("the code lives for %v", life)
@@ -132,6 +142,7 @@ func resets(t *testing.T, w *World) {
 		c := &Client{w, wire}
 		as := w.addUser(t, person{Org: s.org, Domain: s.domain, EmailVerified: true})
 		in := c.session(t, as)
+		sink.Next(t) // about the token
 		answer := c.send(t, nil, requestReset(as.LoginName))
 		answer.mustBe(t, ok)
 		m := sink.Next(t)
@@ -169,6 +180,7 @@ func resets(t *testing.T, w *World) {
 func resetOnce(t *testing.T, w *World) {
 	w, sink := withMail(t, w)
 	as := w.addUser(t, person{Org: w.here.org, Domain: w.here.domain, EmailVerified: true})
+	sink.Next(t) // about the token
 	(&Client{w, w.rest}).must(t, nil, requestReset(as.LoginName))
 	userID, code := w.codeIn(t, sink.Next(t), "/reset")
 	const many = 64

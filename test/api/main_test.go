@@ -30,6 +30,7 @@ var tables = []struct {
 	{"addresses taken", acceptedAddressCases},
 	{"roles", roleCases},
 	{"who holds more", holdsMoreCases},
+	{"proof of who one is", proofCases},
 	{"failed sign-in", failedSignInCases},
 	{"domains refused", refusedDomainCases},
 	{"parts of a provider refused", refusedModificationCases},

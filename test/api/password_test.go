@@ -125,11 +125,14 @@ func changePasswordStory(t *testing.T, c *Client) {
 	c.refused(t, signInFailed, nil, signIn(as.LoginName, as.Password))
 	as.Password = next
 	other = c.session(t, as)
-	// Through a personal access token there is no session to keep.
-	done[*signetv1.ChangeMyPasswordResponse](t, c, as, changePassword(as.Password, as.Password))
-	c.refused(t, unauthenticated, mine, &signetv1.GetMyUserRequest{})
+	// A personal access token does not do, even with the password.
+	c.refused(t, sessionRequired, as, changePassword(as.Password, as.Password))
+	c.me(t, other)
+	// Whoever wants ends the tokens too.
+	done[*signetv1.ChangeMyPasswordResponse](t, c, mine, with(changePassword(as.Password, as.Password), "endTokens", true))
+	c.me(t, mine)
 	c.refused(t, unauthenticated, other, &signetv1.GetMyUserRequest{})
-	c.me(t, as)
+	c.refused(t, unauthenticated, as, &signetv1.GetMyUserRequest{})
 }
 
 // longPasswordStory: no hash may cut a password short or fold characters together.

@@ -99,19 +99,20 @@ func organizationPolicyStory(t *testing.T, c *Client) {
 
 	// Every path to a new password.
 	as := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
+	mine := c.w.signedIn(t, as)
 	person := func(password string) proto.Message {
 		return &signetv1.AddHumanUserRequest{UserName: unique("new"), Password: password, Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "A", LastName: "B"},
 			Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: unique("new") + "@mail.example"}}
 	}
 	for _, bad := range []string{wide(11), "elevenchars", "Password1234"} {
 		c.refused(t, invalid("password"), s.owner, setPassword(as.UserID, bad))
-		c.refused(t, invalid("newPassword"), as, changePassword(as.Password, bad))
+		c.refused(t, invalid("newPassword"), mine, changePassword(as.Password, bad))
 		c.refused(t, invalid("password"), s.owner, person(bad))
 	}
 	done[*signetv1.AddHumanUserResponse](t, c, s.owner, person(""))
 	done[*signetv1.AddHumanUserResponse](t, c, s.owner, person(wide(6)+"kettle"))
 	next := c.w.secret("allowed")
-	done[*signetv1.ChangeMyPasswordResponse](t, c, as, changePassword(as.Password, next))
+	done[*signetv1.ChangeMyPasswordResponse](t, c, mine, changePassword(as.Password, next))
 	as.Password = c.w.secret("allowed too")
 	done[*signetv1.SetUserPasswordResponse](t, c, s.owner, with(setPassword(as.UserID, as.Password), "noChangeRequired", true))
 	done[*signetv1.SetUserPasswordResponse](t, c, other.owner, setPassword(other.user.UserID, "x")) // not in another organization
@@ -192,7 +193,7 @@ func installationPolicy(t *testing.T, outer *World) {
 		c.refused(t, invalid("human.password"), w.root, setup("seven77"))
 		done[*signetv1.SetupOrganizationResponse](t, c, w.root, setup(w.secret("founder")))
 		c.refused(t, invalid("password"), own.owner, setPassword(own.user.UserID, "seven77"))
-		c.refused(t, invalid("newPassword"), own.user, changePassword(own.user.Password, "seven77"))
+		c.refused(t, invalid("newPassword"), w.signedIn(t, own.user), changePassword(own.user.Password, "seven77"))
 
 		// The second factor, for everybody and at once.
 		for _, at := range nodes {

@@ -109,7 +109,7 @@ func throttleParallel(t *testing.T, w *World) {
 func throttleChange(t *testing.T, w *World) {
 	s := w.scene(t)
 	withinASecond(t, func() (time.Time, func()) {
-		as := w.addUser(t, person{Org: s.org, Domain: s.domain})
+		as := w.signedIn(t, w.addUser(t, person{Org: s.org, Domain: s.domain}))
 		var begun time.Time
 		for range freeAttempts {
 			begun = time.Now()

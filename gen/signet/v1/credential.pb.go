@@ -1436,22 +1436,22 @@ const file_signet_v1_credential_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x15\n" +
 	"\x06key_id\x18\x02 \x01(\tR\x05keyId\"H\n" +
 	"\x18RemoveServiceKeyResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xa7\x0e\n" +
-	"\x11CredentialService\x12z\n" +
-	"\rCreateMyToken\x12\x1f.signet.v1.CreateMyTokenRequest\x1a .signet.v1.CreateMyTokenResponse\"&\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/users/me/tokens\x12\x81\x01\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xaf\x0e\n" +
+	"\x11CredentialService\x12|\n" +
+	"\rCreateMyToken\x12\x1f.signet.v1.CreateMyTokenRequest\x1a .signet.v1.CreateMyTokenResponse\"(\xaa\xbb\x18\x06 \x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/users/me/tokens\x12\x81\x01\n" +
 	"\fListMyTokens\x12\x1e.signet.v1.ListMyTokensRequest\x1a\x1f.signet.v1.ListMyTokensResponse\"0\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x15\x12\x13/v1/users/me/tokens\x12\x8f\x01\n" +
-	"\rRevokeMyToken\x12\x1f.signet.v1.RevokeMyTokenRequest\x1a .signet.v1.RevokeMyTokenResponse\";\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02 *\x1e/v1/users/me/tokens/{token_id}\x12\xb0\x01\n" +
-	"\x0fCreateUserToken\x12!.signet.v1.CreateUserTokenRequest\x1a\".signet.v1.CreateUserTokenResponse\"V\xaa\xbb\x18- \x02b\x12signet.credentials\n" +
+	"\rRevokeMyToken\x12\x1f.signet.v1.RevokeMyTokenRequest\x1a .signet.v1.RevokeMyTokenResponse\";\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02 *\x1e/v1/users/me/tokens/{token_id}\x12\xb2\x01\n" +
+	"\x0fCreateUserToken\x12!.signet.v1.CreateUserTokenRequest\x1a\".signet.v1.CreateUserTokenResponse\"X\xaa\xbb\x18/ \x02b\x12signet.credentialsh\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/{user_id}/tokens\x12\x97\x01\n" +
 	"\x0eListUserTokens\x12 .signet.v1.ListUserTokensRequest\x1a!.signet.v1.ListUserTokensResponse\"@\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x1c\x12\x1a/v1/users/{user_id}/tokens\x12\xb8\x01\n" +
 	"\x0fRevokeUserToken\x12!.signet.v1.RevokeUserTokenRequest\x1a\".signet.v1.RevokeUserTokenResponse\"^\xaa\xbb\x18- \x02b\x12signet.credentials\n" +
-	"\x15user.credential.write\x82\xd3\xe4\x93\x02'*%/v1/users/{user_id}/tokens/{token_id}\x12\xb5\x01\n" +
-	"\x10SetServiceSecret\x12\".signet.v1.SetServiceSecretRequest\x1a#.signet.v1.SetServiceSecretResponse\"X\xaa\xbb\x18/ \x020\x01b\x12signet.credentials\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02'*%/v1/users/{user_id}/tokens/{token_id}\x12\xb7\x01\n" +
+	"\x10SetServiceSecret\x12\".signet.v1.SetServiceSecretRequest\x1a#.signet.v1.SetServiceSecretResponse\"Z\xaa\xbb\x181 \x020\x01b\x12signet.credentialsh\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/{user_id}/secret\x12\xbb\x01\n" +
 	"\x13RemoveServiceSecret\x12%.signet.v1.RemoveServiceSecretRequest\x1a&.signet.v1.RemoveServiceSecretResponse\"U\xaa\xbb\x18/ \x020\x01b\x12signet.credentials\n" +
-	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/users/{user_id}/secret\x12\xaa\x01\n" +
-	"\rAddServiceKey\x12\x1f.signet.v1.AddServiceKeyRequest\x1a .signet.v1.AddServiceKeyResponse\"V\xaa\xbb\x18/ \x020\x01b\x12signet.credentials\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1c*\x1a/v1/users/{user_id}/secret\x12\xac\x01\n" +
+	"\rAddServiceKey\x12\x1f.signet.v1.AddServiceKeyRequest\x1a .signet.v1.AddServiceKeyResponse\"X\xaa\xbb\x181 \x020\x01b\x12signet.credentialsh\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/users/{user_id}/keys\x12\x98\x01\n" +
 	"\x0fListServiceKeys\x12!.signet.v1.ListServiceKeysRequest\x1a\".signet.v1.ListServiceKeysResponse\">\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/users/{user_id}/keys\x12\xb9\x01\n" +

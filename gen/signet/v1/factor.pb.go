@@ -1014,19 +1014,23 @@ const file_signet_v1_factor_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1b\n" +
 	"\tfactor_id\x18\x02 \x01(\tR\bfactorId\"H\n" +
 	"\x18RemoveUserFactorResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xe2\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xf0\n" +
 	"\n" +
 	"\rFactorService\x12\x85\x01\n" +
-	"\rListMyFactors\x12\x1f.signet.v1.ListMyFactorsRequest\x1a .signet.v1.ListMyFactorsResponse\"1\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/users/me/factors\x12\x85\x01\n" +
-	"\vStartMyTOTP\x12\x1d.signet.v1.StartMyTOTPRequest\x1a\x1e.signet.v1.StartMyTOTPResponse\"7\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/factors/totp/_start\x12\x8d\x01\n" +
-	"\rConfirmMyTOTP\x12\x1f.signet.v1.ConfirmMyTOTPRequest\x1a .signet.v1.ConfirmMyTOTPResponse\"9\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/users/me/factors/totp/_confirm\x12\x91\x01\n" +
-	"\x0eStartMyPasskey\x12 .signet.v1.StartMyPasskeyRequest\x1a!.signet.v1.StartMyPasskeyResponse\":\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02(:\x01*\"#/v1/users/me/factors/passkey/_start\x12\x99\x01\n" +
-	"\x10ConfirmMyPasskey\x12\".signet.v1.ConfirmMyPasskeyRequest\x1a#.signet.v1.ConfirmMyPasskeyResponse\"<\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/users/me/factors/passkey/_confirm\x12\x94\x01\n" +
-	"\x13MakeMyRecoveryCodes\x12%.signet.v1.MakeMyRecoveryCodesRequest\x1a&.signet.v1.MakeMyRecoveryCodesResponse\".\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/users/me/recovery_codes\x12\x89\x01\n" +
-	"\x0eRemoveMyFactor\x12 .signet.v1.RemoveMyFactorRequest\x1a!.signet.v1.RemoveMyFactorResponse\"2\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\"* /v1/users/me/factors/{factor_id}\x12\x9b\x01\n" +
+	"\rListMyFactors\x12\x1f.signet.v1.ListMyFactorsRequest\x1a .signet.v1.ListMyFactorsResponse\"1\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/users/me/factors\x12\x87\x01\n" +
+	"\vStartMyTOTP\x12\x1d.signet.v1.StartMyTOTPRequest\x1a\x1e.signet.v1.StartMyTOTPResponse\"9\xaa\xbb\x18\n" +
+	" \x01(\x01P\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/factors/totp/_start\x12\x8f\x01\n" +
+	"\rConfirmMyTOTP\x12\x1f.signet.v1.ConfirmMyTOTPRequest\x1a .signet.v1.ConfirmMyTOTPResponse\";\xaa\xbb\x18\n" +
+	" \x01(\x01P\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02':\x01*\"\"/v1/users/me/factors/totp/_confirm\x12\x93\x01\n" +
+	"\x0eStartMyPasskey\x12 .signet.v1.StartMyPasskeyRequest\x1a!.signet.v1.StartMyPasskeyResponse\"<\xaa\xbb\x18\n" +
+	" \x01(\x01P\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02(:\x01*\"#/v1/users/me/factors/passkey/_start\x12\x9b\x01\n" +
+	"\x10ConfirmMyPasskey\x12\".signet.v1.ConfirmMyPasskeyRequest\x1a#.signet.v1.ConfirmMyPasskeyResponse\">\xaa\xbb\x18\n" +
+	" \x01(\x01P\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/users/me/factors/passkey/_confirm\x12\x96\x01\n" +
+	"\x13MakeMyRecoveryCodes\x12%.signet.v1.MakeMyRecoveryCodesRequest\x1a&.signet.v1.MakeMyRecoveryCodesResponse\"0\xaa\xbb\x18\x06 \x01h\x02\x10\x01\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/users/me/recovery_codes\x12\x8b\x01\n" +
+	"\x0eRemoveMyFactor\x12 .signet.v1.RemoveMyFactorRequest\x1a!.signet.v1.RemoveMyFactorResponse\"4\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\"* /v1/users/me/factors/{factor_id}\x12\x9b\x01\n" +
 	"\x0fListUserFactors\x12!.signet.v1.ListUserFactorsRequest\x1a\".signet.v1.ListUserFactorsResponse\"A\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/users/{user_id}/factors\x12\xbf\x01\n" +
-	"\x10RemoveUserFactor\x12\".signet.v1.RemoveUserFactorRequest\x1a#.signet.v1.RemoveUserFactorResponse\"b\xaa\xbb\x18/ \x020\x01b\x12signet.credentials\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/users/{user_id}/factors\x12\xc1\x01\n" +
+	"\x10RemoveUserFactor\x12\".signet.v1.RemoveUserFactorRequest\x1a#.signet.v1.RemoveUserFactorResponse\"d\xaa\xbb\x181 \x020\x01b\x12signet.credentialsh\x02\n" +
 	"\x15user.credential.write\x82\xd3\xe4\x93\x02)*'/v1/users/{user_id}/factors/{factor_id}B5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (

@@ -1489,14 +1489,16 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\x17FACTOR_TYPE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10FACTOR_TYPE_TOTP\x10\x01\x12\x17\n" +
 	"\x13FACTOR_TYPE_PASSKEY\x10\x02\x12\x1d\n" +
-	"\x19FACTOR_TYPE_RECOVERY_CODE\x10\x032\x8f\x0e\n" +
+	"\x19FACTOR_TYPE_RECOVERY_CODE\x10\x032\x95\x0e\n" +
 	"\x0eSessionService\x12s\n" +
 	"\rCreateSession\x12\x1f.signet.v1.CreateSessionRequest\x1a .signet.v1.CreateSessionResponse\"\x1f\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/sessions\x12\x91\x01\n" +
 	"\x12StartPasskeySignIn\x12$.signet.v1.StartPasskeySignInRequest\x1a%.signet.v1.StartPasskeySignInResponse\".\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/sessions/_start_passkey\x12\x9d\x01\n" +
-	"\x18CreateSessionWithPasskey\x12*.signet.v1.CreateSessionWithPasskeyRequest\x1a+.signet.v1.CreateSessionWithPasskeyResponse\"(\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions/_passkey\x12\x98\x01\n" +
-	"\x11StartPasskeyProof\x12#.signet.v1.StartPasskeyProofRequest\x1a$.signet.v1.StartPasskeyProofResponse\"8\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/sessions/_start_passkey_proof\x12\x8a\x01\n" +
-	"\x11ProveSecondFactor\x12#.signet.v1.ProveSecondFactorRequest\x1a$.signet.v1.ProveSecondFactorResponse\"*\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/sessions/_prove\x12\x88\x01\n" +
-	"\x0eReauthenticate\x12 .signet.v1.ReauthenticateRequest\x1a!.signet.v1.ReauthenticateResponse\"1\xaa\xbb\x18\x06 \x01P\x01\x10\x01\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/sessions/_reauthenticate\x12x\n" +
+	"\x18CreateSessionWithPasskey\x12*.signet.v1.CreateSessionWithPasskeyRequest\x1a+.signet.v1.CreateSessionWithPasskeyResponse\"(\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions/_passkey\x12\x9a\x01\n" +
+	"\x11StartPasskeyProof\x12#.signet.v1.StartPasskeyProofRequest\x1a$.signet.v1.StartPasskeyProofResponse\":\xaa\xbb\x18\n" +
+	" \x01(\x01P\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/sessions/_start_passkey_proof\x12\x8c\x01\n" +
+	"\x11ProveSecondFactor\x12#.signet.v1.ProveSecondFactorRequest\x1a$.signet.v1.ProveSecondFactorResponse\",\xaa\xbb\x18\n" +
+	" \x01(\x01P\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02\x18:\x01*\"\x13/v1/sessions/_prove\x12\x8a\x01\n" +
+	"\x0eReauthenticate\x12 .signet.v1.ReauthenticateRequest\x1a!.signet.v1.ReauthenticateResponse\"3\xaa\xbb\x18\b \x01P\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/sessions/_reauthenticate\x12x\n" +
 	"\n" +
 	"EndSession\x12\x1c.signet.v1.EndSessionRequest\x1a\x1d.signet.v1.EndSessionResponse\"-\xaa\xbb\x18\b \x01(\x01P\x01\x10\x01\x82\xd3\xe4\x93\x02\x1b*\x19/v1/sessions/{session_id}\x12\x89\x01\n" +
 	"\x0eListMySessions\x12 .signet.v1.ListMySessionsRequest\x1a!.signet.v1.ListMySessionsResponse\"2\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x17\x12\x15/v1/users/me/sessions\x12\x88\x01\n" +

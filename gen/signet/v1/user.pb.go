@@ -579,7 +579,10 @@ type ChangeMyPasswordRequest struct {
 	// sign-in.
 	CurrentPassword string `protobuf:"bytes,1,opt,name=current_password,json=currentPassword,proto3" json:"current_password,omitempty"`
 	// New password, 1 to 72 characters.
-	NewPassword   string `protobuf:"bytes,2,opt,name=new_password,json=newPassword,proto3" json:"new_password,omitempty"`
+	NewPassword string `protobuf:"bytes,2,opt,name=new_password,json=newPassword,proto3" json:"new_password,omitempty"`
+	// If set, personal access tokens of the caller and what applications were given
+	// end as well.
+	EndTokens     bool `protobuf:"varint,3,opt,name=end_tokens,json=endTokens,proto3" json:"end_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -626,6 +629,13 @@ func (x *ChangeMyPasswordRequest) GetNewPassword() string {
 		return x.NewPassword
 	}
 	return ""
+}
+
+func (x *ChangeMyPasswordRequest) GetEndTokens() bool {
+	if x != nil {
+		return x.EndTokens
+	}
+	return false
 }
 
 // Answer to ChangeMyPassword.
@@ -776,7 +786,15 @@ type ResetPasswordRequest struct {
 	// The code, in whatever case.
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	// New password, 1 to 72 characters.
-	NewPassword   string `protobuf:"bytes,3,opt,name=new_password,json=newPassword,proto3" json:"new_password,omitempty"`
+	NewPassword string `protobuf:"bytes,3,opt,name=new_password,json=newPassword,proto3" json:"new_password,omitempty"`
+	// A second factor, at most one of these: needed where the person has changed the
+	// e-mail address in the last 24 hours. Code that the authenticator app shows.
+	TotpCode string `protobuf:"bytes,4,opt,name=totp_code,json=totpCode,proto3" json:"totp_code,omitempty"`
+	// One of the recovery codes.
+	RecoveryCode string `protobuf:"bytes,5,opt,name=recovery_code,json=recoveryCode,proto3" json:"recovery_code,omitempty"`
+	// The credential that `navigator.credentials.get` gave for the challenge of
+	// StartPasskeySignIn, as JSON.
+	Assertion     string `protobuf:"bytes,6,opt,name=assertion,proto3" json:"assertion,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -828,6 +846,27 @@ func (x *ResetPasswordRequest) GetCode() string {
 func (x *ResetPasswordRequest) GetNewPassword() string {
 	if x != nil {
 		return x.NewPassword
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetTotpCode() string {
+	if x != nil {
+		return x.TotpCode
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetRecoveryCode() string {
+	if x != nil {
+		return x.RecoveryCode
+	}
+	return ""
+}
+
+func (x *ResetPasswordRequest) GetAssertion() string {
+	if x != nil {
+		return x.Assertion
 	}
 	return ""
 }
@@ -4259,23 +4298,30 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\bpassword\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\bpassword\x12,\n" +
 	"\x12no_change_required\x18\x03 \x01(\bR\x10noChangeRequired\"G\n" +
 	"\x17SetUserPasswordResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x81\x01\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xa0\x01\n" +
 	"\x17ChangeMyPasswordRequest\x125\n" +
 	"\x10current_password\x18\x01 \x01(\tB\n" +
 	"\xbaH\x04r\x02\x10\x01\x80\x01\x01R\x0fcurrentPassword\x12/\n" +
-	"\fnew_password\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\"H\n" +
+	"\fnew_password\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\x12\x1d\n" +
+	"\n" +
+	"end_tokens\x18\x03 \x01(\bR\tendTokens\"H\n" +
 	"\x18ChangeMyPasswordResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\\\n" +
 	"\x1bRequestPasswordResetRequest\x12&\n" +
 	"\n" +
 	"login_name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tloginName\x12\x15\n" +
 	"\x06org_id\x18\x02 \x01(\tR\x05orgId\"\x1e\n" +
-	"\x1cRequestPasswordResetResponse\"\x8e\x01\n" +
+	"\x1cRequestPasswordResetResponse\"\x94\x02\n" +
 	"\x14ResetPasswordRequest\x12#\n" +
 	"\auser_id\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06userId\x12 \n" +
 	"\x04code\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x182\x80\x01\x01R\x04code\x12/\n" +
-	"\fnew_password\x18\x03 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\"E\n" +
+	"\fnew_password\x18\x03 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\x12'\n" +
+	"\ttotp_code\x18\x04 \x01(\tB\n" +
+	"\xbaH\x04r\x02\x18\x14\x80\x01\x01R\btotpCode\x12/\n" +
+	"\rrecovery_code\x18\x05 \x01(\tB\n" +
+	"\xbaH\x04r\x02\x18(\x80\x01\x01R\frecoveryCode\x12*\n" +
+	"\tassertion\x18\x06 \x01(\tB\f\xbaH\x06r\x04\x18\xa0\x9c\x01\x80\x01\x01R\tassertion\"E\n" +
 	"\x15ResetPasswordResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x12\n" +
 	"\x10GetMyUserRequest\"8\n" +
@@ -4463,12 +4509,13 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\bUserType\x12\x19\n" +
 	"\x15USER_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fUSER_TYPE_HUMAN\x10\x01\x12\x15\n" +
-	"\x11USER_TYPE_SERVICE\x10\x022\xf7#\n" +
+	"\x11USER_TYPE_SERVICE\x10\x022\x95$\n" +
 	"\vUserService\x12\x90\x01\n" +
-	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\"6\xaa\xbb\x18\x13 \x010\x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xb2\x01\n" +
-	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"X\xaa\xbb\x18- \x020\x01b\x10signet.passwords\n" +
-	"\x15user.credential.write\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/users/{user_id}/password\x12\x89\x01\n" +
-	"\x10ChangeMyPassword\x12\".signet.v1.ChangeMyPasswordRequest\x1a#.signet.v1.ChangeMyPasswordResponse\",\xaa\xbb\x18\b \x01(\x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/users/me/password\x12\x9d\x01\n" +
+	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\"6\xaa\xbb\x18\x13 \x010\x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xb4\x01\n" +
+	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"Z\xaa\xbb\x18/ \x020\x01b\x10signet.passwordsh\x02\n" +
+	"\x15user.credential.write\x82\xd3\xe4\x93\x02!:\x01*\"\x1c/v1/users/{user_id}/password\x12\x8b\x01\n" +
+	"\x10ChangeMyPassword\x12\".signet.v1.ChangeMyPasswordRequest\x1a#.signet.v1.ChangeMyPasswordResponse\".\xaa\xbb\x18\n" +
+	" \x01(\x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/users/me/password\x12\x9d\x01\n" +
 	"\x14RequestPasswordReset\x12&.signet.v1.RequestPasswordResetRequest\x1a'.signet.v1.RequestPasswordResetResponse\"4\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/users/_request_password_reset\x12\x80\x01\n" +
 	"\rResetPassword\x12\x1f.signet.v1.ResetPasswordRequest\x1a .signet.v1.ResetPasswordResponse\",\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02\x1e:\x01*\"\x19/v1/users/_reset_password\x12q\n" +
 	"\tGetMyUser\x12\x1b.signet.v1.GetMyUserRequest\x1a\x1c.signet.v1.GetMyUserResponse\")\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x0e\x12\f/v1/users/me\x12{\n" +
@@ -4490,34 +4537,34 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/profile\x12\xa8\x01\n" +
 	"\x11UpdateServiceUser\x12#.signet.v1.UpdateServiceUserRequest\x1a$.signet.v1.UpdateServiceUserResponse\"H\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/service\x12\x9b\x01\n" +
-	"\vSetUserName\x12\x1d.signet.v1.SetUserNameRequest\x1a\x1e.signet.v1.SetUserNameResponse\"M\xaa\xbb\x18! \x020\x01b\x0fsignet.contacts\n" +
+	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/service\x12\x9d\x01\n" +
+	"\vSetUserName\x12\x1d.signet.v1.SetUserNameRequest\x1a\x1e.signet.v1.SetUserNameResponse\"O\xaa\xbb\x18# \x020\x01b\x0fsignet.contactsh\x02\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/users/{user_id}/user_name\x12\x9a\x01\n" +
-	"\fSetUserEmail\x12\x1e.signet.v1.SetUserEmailRequest\x1a\x1f.signet.v1.SetUserEmailResponse\"I\xaa\xbb\x18! \x020\x01b\x0fsignet.contacts\n" +
+	"user.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/users/{user_id}/user_name\x12\x9c\x01\n" +
+	"\fSetUserEmail\x12\x1e.signet.v1.SetUserEmailRequest\x1a\x1f.signet.v1.SetUserEmailResponse\"K\xaa\xbb\x18# \x020\x01b\x0fsignet.contactsh\x02\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/email\x12\xae\x01\n" +
-	"\x0fCreateEmailCode\x12!.signet.v1.CreateEmailCodeRequest\x1a\".signet.v1.CreateEmailCodeResponse\"T\xaa\xbb\x18\x1f \x02b\x0fsignet.contacts\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/email\x12\xb0\x01\n" +
+	"\x0fCreateEmailCode\x12!.signet.v1.CreateEmailCodeRequest\x1a\".signet.v1.CreateEmailCodeResponse\"V\xaa\xbb\x18! \x02b\x0fsignet.contactsh\x02\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/{user_id}/email/_create_code\x12r\n" +
+	"user.write\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/{user_id}/email/_create_code\x12t\n" +
 	"\n" +
-	"SetMyEmail\x12\x1c.signet.v1.SetMyEmailRequest\x1a\x1d.signet.v1.SetMyEmailResponse\"'\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x17:\x01*\x1a\x12/v1/users/me/email\x12\x96\x01\n" +
-	"\x12RequestMyEmailCode\x12$.signet.v1.RequestMyEmailCodeRequest\x1a%.signet.v1.RequestMyEmailCodeResponse\"3\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/email/_request_code\x12\x83\x01\n" +
-	"\rVerifyMyEmail\x12\x1f.signet.v1.VerifyMyEmailRequest\x1a .signet.v1.VerifyMyEmailResponse\"/\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/email/_verify\x12\x9a\x01\n" +
-	"\fSetUserPhone\x12\x1e.signet.v1.SetUserPhoneRequest\x1a\x1f.signet.v1.SetUserPhoneResponse\"I\xaa\xbb\x18! \x020\x01b\x0fsignet.contacts\n" +
+	"SetMyEmail\x12\x1c.signet.v1.SetMyEmailRequest\x1a\x1d.signet.v1.SetMyEmailResponse\")\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x17:\x01*\x1a\x12/v1/users/me/email\x12\x98\x01\n" +
+	"\x12RequestMyEmailCode\x12$.signet.v1.RequestMyEmailCodeRequest\x1a%.signet.v1.RequestMyEmailCodeResponse\"5\xaa\xbb\x18\x06 \x01h\x01\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/email/_request_code\x12\x85\x01\n" +
+	"\rVerifyMyEmail\x12\x1f.signet.v1.VerifyMyEmailRequest\x1a .signet.v1.VerifyMyEmailResponse\"1\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/email/_verify\x12\x9c\x01\n" +
+	"\fSetUserPhone\x12\x1e.signet.v1.SetUserPhoneRequest\x1a\x1f.signet.v1.SetUserPhoneResponse\"K\xaa\xbb\x18# \x020\x01b\x0fsignet.contactsh\x02\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/phone\x12\xae\x01\n" +
-	"\x0fCreatePhoneCode\x12!.signet.v1.CreatePhoneCodeRequest\x1a\".signet.v1.CreatePhoneCodeResponse\"T\xaa\xbb\x18\x1f \x02b\x0fsignet.contacts\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1e:\x01*\x1a\x19/v1/users/{user_id}/phone\x12\xb0\x01\n" +
+	"\x0fCreatePhoneCode\x12!.signet.v1.CreatePhoneCodeRequest\x1a\".signet.v1.CreatePhoneCodeResponse\"V\xaa\xbb\x18! \x02b\x0fsignet.contactsh\x02\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/{user_id}/phone/_create_code\x12r\n" +
+	"user.write\x82\xd3\xe4\x93\x02+:\x01*\"&/v1/users/{user_id}/phone/_create_code\x12t\n" +
 	"\n" +
-	"SetMyPhone\x12\x1c.signet.v1.SetMyPhoneRequest\x1a\x1d.signet.v1.SetMyPhoneResponse\"'\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x17:\x01*\x1a\x12/v1/users/me/phone\x12\x96\x01\n" +
-	"\x12RequestMyPhoneCode\x12$.signet.v1.RequestMyPhoneCodeRequest\x1a%.signet.v1.RequestMyPhoneCodeResponse\"3\xaa\xbb\x18\x04 \x01\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/phone/_request_code\x12\x83\x01\n" +
-	"\rVerifyMyPhone\x12\x1f.signet.v1.VerifyMyPhoneRequest\x1a .signet.v1.VerifyMyPhoneResponse\"/\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/phone/_verify\x12\xa0\x01\n" +
-	"\x0fRemoveUserPhone\x12!.signet.v1.RemoveUserPhoneRequest\x1a\".signet.v1.RemoveUserPhoneResponse\"F\xaa\xbb\x18! \x020\x01b\x0fsignet.contacts\n" +
+	"SetMyPhone\x12\x1c.signet.v1.SetMyPhoneRequest\x1a\x1d.signet.v1.SetMyPhoneResponse\")\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x17:\x01*\x1a\x12/v1/users/me/phone\x12\x98\x01\n" +
+	"\x12RequestMyPhoneCode\x12$.signet.v1.RequestMyPhoneCodeRequest\x1a%.signet.v1.RequestMyPhoneCodeResponse\"5\xaa\xbb\x18\x06 \x01h\x01\x10\x01\x82\xd3\xe4\x93\x02%:\x01*\" /v1/users/me/phone/_request_code\x12\x85\x01\n" +
+	"\rVerifyMyPhone\x12\x1f.signet.v1.VerifyMyPhoneRequest\x1a .signet.v1.VerifyMyPhoneResponse\"1\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02\x1f:\x01*\"\x1a/v1/users/me/phone/_verify\x12\xa2\x01\n" +
+	"\x0fRemoveUserPhone\x12!.signet.v1.RemoveUserPhoneRequest\x1a\".signet.v1.RemoveUserPhoneResponse\"H\xaa\xbb\x18# \x020\x01b\x0fsignet.contactsh\x02\n" +
 	"\n" +
-	"user.write\x82\xd3\xe4\x93\x02\x1b*\x19/v1/users/{user_id}/phone\x12x\n" +
-	"\rRemoveMyPhone\x12\x1f.signet.v1.RemoveMyPhoneRequest\x1a .signet.v1.RemoveMyPhoneResponse\"$\xaa\xbb\x18\x06 \x010\x01\x10\x01\x82\xd3\xe4\x93\x02\x14*\x12/v1/users/me/phone\x12\xa3\x01\n" +
+	"user.write\x82\xd3\xe4\x93\x02\x1b*\x19/v1/users/{user_id}/phone\x12z\n" +
+	"\rRemoveMyPhone\x12\x1f.signet.v1.RemoveMyPhoneRequest\x1a .signet.v1.RemoveMyPhoneResponse\"&\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x14*\x12/v1/users/me/phone\x12\xa3\x01\n" +
 	"\x0eDeactivateUser\x12 .signet.v1.DeactivateUserRequest\x1a!.signet.v1.DeactivateUserResponse\"L\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02$:\x01*\"\x1f/v1/users/{user_id}/_deactivate\x12\xa3\x01\n" +

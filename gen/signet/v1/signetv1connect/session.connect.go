@@ -103,8 +103,9 @@ type SessionServiceClient interface {
 	ProveSecondFactor(context.Context, *v1.ProveSecondFactorRequest) (*v1.ProveSecondFactorResponse, error)
 	// Give the password again
 	//
-	// Makes the proof of this session recent, which changes of second factors need.
-	// A wrong password counts as a failed sign-in.
+	// Makes the proof of this session recent, which changes of how one signs in
+	// need, for people without a second factor. Whoever has one proves that instead,
+	// with ProveSecondFactor. A wrong password counts as a failed sign-in.
 	Reauthenticate(context.Context, *v1.ReauthenticateRequest) (*v1.ReauthenticateResponse, error)
 	// Sign out
 	//
@@ -376,8 +377,9 @@ type SessionServiceHandler interface {
 	ProveSecondFactor(context.Context, *v1.ProveSecondFactorRequest) (*v1.ProveSecondFactorResponse, error)
 	// Give the password again
 	//
-	// Makes the proof of this session recent, which changes of second factors need.
-	// A wrong password counts as a failed sign-in.
+	// Makes the proof of this session recent, which changes of how one signs in
+	// need, for people without a second factor. Whoever has one proves that instead,
+	// with ProveSecondFactor. A wrong password counts as a failed sign-in.
 	Reauthenticate(context.Context, *v1.ReauthenticateRequest) (*v1.ReauthenticateResponse, error)
 	// Sign out
 	//

@@ -132,13 +132,15 @@ type UserServiceClient interface {
 	// `noChangeRequired` is set, the user has to replace it at the next sign-in. All
 	// sessions and tokens of the user stop working, and earlier failed sign-ins no
 	// longer slow the user down. The caller has to hold every permission the user
-	// holds. Service users have no password: FAILED_PRECONDITION.
+	// holds. On oneself it needs a session with a recent proof. Service users have no
+	// password: FAILED_PRECONDITION.
 	SetUserPassword(context.Context, *v1.SetUserPasswordRequest) (*v1.SetUserPasswordResponse, error)
 	// Change my password
 	//
 	// Replaces the caller's password after checking the current one. The session
 	// that makes the call stays valid and becomes unrestricted if the password had
-	// to be changed; all other sessions of the user end.
+	// to be changed; all other sessions of the user end. Needs a session: no token
+	// and no application changes a password.
 	ChangeMyPassword(context.Context, *v1.ChangeMyPasswordRequest) (*v1.ChangeMyPasswordResponse, error)
 	// Ask for a mail that resets a password
 	//
@@ -153,9 +155,11 @@ type UserServiceClient interface {
 	// Replaces a password on the word of a code that was sent by mail. The code
 	// holds for one hour and for one use; five wrong attempts end it, and so does
 	// another password or e-mail address. All sessions and tokens of the user stop
-	// working. A second factor is needed afterwards as before. A wrong, used or
-	// expired code is INVALID_ARGUMENT, and repeated failures are answered
-	// RESOURCE_EXHAUSTED for a while, with the time to wait.
+	// working. A second factor is needed afterwards as before. For 24 hours after the
+	// person has changed a verified e-mail address, it is needed for the reset too
+	// (PERMISSION_DENIED without it); whoever has none has to wait, and the mail says
+	// so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
+	// answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
 	//
@@ -227,7 +231,9 @@ type UserServiceClient interface {
 	// Set my e-mail address
 	//
 	// Replaces the e-mail address of the caller. It counts as unverified until a
-	// code has proven it.
+	// code has proven it. Needs a session with a recent proof. Where the address
+	// before was verified, it gets a mail with a link that undoes the change within
+	// seven days, and a password reset by mail needs a second factor for 24 hours.
 	SetMyEmail(context.Context, *v1.SetMyEmailRequest) (*v1.SetMyEmailResponse, error)
 	// Send me a code for my e-mail address
 	//
@@ -839,13 +845,15 @@ type UserServiceHandler interface {
 	// `noChangeRequired` is set, the user has to replace it at the next sign-in. All
 	// sessions and tokens of the user stop working, and earlier failed sign-ins no
 	// longer slow the user down. The caller has to hold every permission the user
-	// holds. Service users have no password: FAILED_PRECONDITION.
+	// holds. On oneself it needs a session with a recent proof. Service users have no
+	// password: FAILED_PRECONDITION.
 	SetUserPassword(context.Context, *v1.SetUserPasswordRequest) (*v1.SetUserPasswordResponse, error)
 	// Change my password
 	//
 	// Replaces the caller's password after checking the current one. The session
 	// that makes the call stays valid and becomes unrestricted if the password had
-	// to be changed; all other sessions of the user end.
+	// to be changed; all other sessions of the user end. Needs a session: no token
+	// and no application changes a password.
 	ChangeMyPassword(context.Context, *v1.ChangeMyPasswordRequest) (*v1.ChangeMyPasswordResponse, error)
 	// Ask for a mail that resets a password
 	//
@@ -860,9 +868,11 @@ type UserServiceHandler interface {
 	// Replaces a password on the word of a code that was sent by mail. The code
 	// holds for one hour and for one use; five wrong attempts end it, and so does
 	// another password or e-mail address. All sessions and tokens of the user stop
-	// working. A second factor is needed afterwards as before. A wrong, used or
-	// expired code is INVALID_ARGUMENT, and repeated failures are answered
-	// RESOURCE_EXHAUSTED for a while, with the time to wait.
+	// working. A second factor is needed afterwards as before. For 24 hours after the
+	// person has changed a verified e-mail address, it is needed for the reset too
+	// (PERMISSION_DENIED without it); whoever has none has to wait, and the mail says
+	// so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
+	// answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
 	//
@@ -934,7 +944,9 @@ type UserServiceHandler interface {
 	// Set my e-mail address
 	//
 	// Replaces the e-mail address of the caller. It counts as unverified until a
-	// code has proven it.
+	// code has proven it. Needs a session with a recent proof. Where the address
+	// before was verified, it gets a mail with a link that undoes the change within
+	// seven days, and a password reset by mail needs a second factor for 24 hours.
 	SetMyEmail(context.Context, *v1.SetMyEmailRequest) (*v1.SetMyEmailResponse, error)
 	// Send me a code for my e-mail address
 	//

@@ -1,0 +1,62 @@
+package login
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/lifecycle"
+	"github.com/signet-idm/signet/internal/mail"
+	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/session"
+)
+
+// paramRestored says that an address was taken back, on the way to a new password.
+const paramRestored = "restored"
+
+// restore takes an e-mail address back for somebody who has the link of the mail about its change, and leads to a new password.
+// Opening the page does nothing and tells nothing; the button does.
+func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
+	m, moved := fromMail(w, r, cookieRestore)
+	if moved {
+		return nil
+	}
+	if m.code == "" {
+		return l.badLink(w, r, pages.To(Path, nil))
+	}
+	if r.Method != http.MethodPost {
+		v := &visit{Login: l, w: w, r: r}
+		v.render(pages.RestoreEmail{Frame: v.frame(pages.Frame{})}, nil)
+		return nil
+	}
+	info := call.From(r.Context())
+	if err := l.Sessions.Starts.Take(info.Peer, 1); err != nil {
+		return err
+	}
+	code, err := lifecycle.Restore{UserID: m.user, Code: m.code, RequestID: info.RequestID}.Do(r.Context(), l.Store, l.Master, l.Sessions.Factors)
+	e, ours := errors.AsType[*errs.Error](err)
+	switch {
+	case isAbout(err, paramCode):
+		http.SetCookie(w, pages.ForgetCookie(cookieRestore))
+		return l.badLink(w, r, pages.To(Path, nil))
+	case ours && e.Kind == errs.FailedPrecondition:
+		l.fail(w, r, http.StatusBadRequest, pages.NotActive)
+		return nil
+	case err != nil:
+		return err
+	}
+	http.SetCookie(w, pages.ForgetCookie(cookieRestore))
+	http.SetCookie(w, pages.Cookie(cookieReset, m.user+separator+code, mailedLife))
+	redirect(w, mail.ResetPath+"?"+url.Values{paramUser: {m.user}, paramRestored: {"1"}}.Encode())
+	return nil
+}
+
+// resetAnswer is the second factor in the form for a new password.
+func resetAnswer(r *http.Request) session.Answer {
+	if code := r.PostFormValue(pages.FieldCode); code != "" {
+		return session.Answer{TOTPCode: code}
+	}
+	return session.Answer{RecoveryCode: r.PostFormValue(pages.FieldRecoveryCode)}
+}

@@ -1,0 +1,65 @@
+package session
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// recentFor is how long a proof counts as recent.
+const recentFor = 15 * time.Minute
+
+// RecentProofRequired is the reason of ErrNotRecent.
+const RecentProofRequired errs.Reason = "RECENT_PROOF_REQUIRED"
+
+// Errors of those who do not prove enough of who they are.
+var (
+	ErrNotRecent = errs.New(errs.PermissionDenied, RecentProofRequired,
+		"this needs a proof of who you are that is at most 15 minutes old: sign in again, or give this session a new proof, with a second factor if you have one (POST /v1/sessions/_prove), else with your password (POST /v1/sessions/_reauthenticate)")
+
+	errSessionOnly = errs.New(errs.PermissionDenied, SessionRequired, "this can only be done in a session: sign in, and send the session's token")
+)
+
+// Proven refuses people who want to change how they sign in by anything but a session of their own; recent asks for a session
+// with a recent proof as well. Service users need no more than their token. Errors: PermissionDenied; ErrNotRecent;
+// user.ErrNotFound.
+func (s *Sessions) Proven(ctx context.Context, caller *access.Caller, recent bool) error {
+	if caller.TokenKind != string(secret.Session) {
+		u, err := user.Self(ctx, s.Store, caller)
+		if err != nil || u.State.Human == nil {
+			return err
+		}
+		return errSessionOnly
+	}
+	if recent && !Recent(caller, s.Clock()) {
+		return ErrNotRecent
+	}
+	return nil
+}
+
+// Recent tells whether the person of a session proved to be there a short while ago: with a second factor where there is one, for
+// who signs in with two factors must not get by with one of them later.
+func Recent(caller *access.Caller, now time.Time) bool {
+	if caller == nil || caller.Session == nil || caller.TokenKind != string(secret.Session) {
+		return false
+	}
+	proof, err := ProofOf(caller.Session)
+	return err == nil && proof.recent(event.Micros(now), caller.SecondFactor)
+}
+
+func (p Proof) recent(now int64, secondFactor bool) bool {
+	at := p.At
+	if secondFactor {
+		at = cmp.Or(p.FactorAt, p.At)
+	}
+	return now <= at+recentFor.Microseconds()
+}
+
+// recent asks the same inside a step.
+func (s *state) recent() bool { return s.proof.recent(s.tx.Now(), s.user.State.SecondFactor) }

@@ -1,0 +1,118 @@
+package session
+
+import (
+	"context"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// ErrResetFactor tells somebody with the right code that a mail alone does not do yet.
+var ErrResetFactor = errs.New(errs.PermissionDenied, access.SecondFactorRequired,
+	"the e-mail address was changed in the last 24 hours: prove a second factor too (totpCode, recoveryCode or assertion), or wait")
+
+// resetFactor is the second factor that a reset by mail needs right after a change of the address that the mail went to. Nil
+// asks for none.
+type resetFactor struct {
+	sessions  *Sessions
+	answer    Answer
+	assertion *factor.Assertion
+	throttle  *throttle
+	wrong     bool
+}
+
+// secondFactorOf lets a second factor be tried, where the reset needs one; guesses count with all others. Errors: ErrResetFactor
+// where there is none; InvalidArgument where it cannot be read; ResourceExhausted when slowed down.
+func (s *Sessions) secondFactorOf(ctx context.Context, r *Reset, orgID string, held bool) (*resetFactor, error) {
+	if !held {
+		return nil, nil
+	}
+	if r.Answer == (Answer{}) {
+		return nil, ErrResetFactor
+	}
+	f := &resetFactor{sessions: s, answer: r.Answer}
+	var err error
+	if f.answer.method() == ByPasskey {
+		if f.assertion, err = factor.ReadAssertion(f.answer.field(), f.answer.Assertion); err != nil {
+			return nil, err
+		}
+	}
+	who := &access.Caller{UserID: r.UserID, OrgID: orgID}
+	if f.throttle, err = s.factorThrottle(ctx, who, f.answer.method(), From{Peer: r.Peer, UserAgent: r.UserAgent}); err != nil {
+		return nil, err
+	}
+	origin := event.Origin{Actor: event.System, RequestID: r.RequestID}
+	if err := s.enter(ctx, f.throttle, origin); err != nil || f.assertion == nil {
+		return f, err
+	}
+	u, err := user.Kind.Read(ctx, s.Store, r.UserID)
+	if err == nil && u != nil {
+		_, err = s.Factors.VerifySignIn(ctx, s.Store, f.assertion, u) // what comes out is asked for by Accept
+	}
+	if err != nil {
+		return nil, s.withoutVerdict(ctx, f.throttle, origin, err)
+	}
+	return f, nil
+}
+
+// declare adds what proving needs to the command that resets the password.
+func (f *resetFactor) declare(c event.Command) event.Command {
+	if f == nil {
+		return c
+	}
+	c.Rows = append(c.Rows, user.FactorsRow(f.throttle.userID))
+	if f.assertion != nil {
+		c.Rows = append(c.Rows, f.assertion.Row)
+	}
+	return f.throttle.declare(c)
+}
+
+// prove tells whether the second factor is right, where one is needed.
+func (f *resetFactor) prove(tx *event.Tx, u *event.Object[user.User], held bool) (right bool, err error) {
+	switch {
+	case !held && f == nil:
+		return true, nil
+	case f == nil:
+		return false, ErrResetFactor // the pause has begun meanwhile
+	}
+	switch factors := f.sessions.Factors; f.answer.method() {
+	case ByTOTP:
+		right, err = factors.UseTOTP(tx, u.ID, f.answer.TOTPCode)
+	case ByRecovery:
+		right, err = factors.UseRecoveryCode(tx, u, f.answer.RecoveryCode)
+	default:
+		right, err = factors.Accept(tx, f.assertion, u.ID)
+	}
+	if f.wrong = err == nil && !right; f.wrong {
+		return false, f.throttle.Failed(tx)
+	}
+	if err == nil {
+		err = f.throttle.Succeeded(tx)
+	}
+	return right, err
+}
+
+// takenBack forgets an attempt that is not decided after all, inside the command.
+func (f *resetFactor) takenBack(tx *event.Tx) error {
+	if f == nil {
+		return nil
+	}
+	return f.throttle.TakenBack(tx)
+}
+
+// withoutVerdict does the same about a command that err kept from deciding, and returns err.
+func (f *resetFactor) withoutVerdict(ctx context.Context, origin event.Origin, err error) error {
+	if f == nil {
+		return err
+	}
+	return f.sessions.withoutVerdict(ctx, f.throttle, origin, err)
+}
+
+func (f *resetFactor) refused() bool { return f != nil && f.wrong }
+
+func (f *resetFactor) refusal() error {
+	return errs.Invalid(errs.Violation{Field: f.answer.field(), Message: "is wrong, used already or too late"})
+}
