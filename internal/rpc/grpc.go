@@ -101,28 +101,11 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 	if err != nil {
 		return nil, readError(ctx, err)
 	}
-	raw := buf.Bytes()
-	if x.op.hasLists {
-		if found := tooMany(req.ProtoReflect().Descriptor(), raw, ""); found != nil {
-			return found, nil
-		}
+	found, complete := x.op.proto.Unmarshal(buf.Bytes(), req, x.op.ids, storable)
+	if !complete {
+		return found, nil
 	}
-	options := proto.UnmarshalOptions{DiscardUnknown: true, RecursionLimit: 64}
-	if err := options.Unmarshal(raw, req); err != nil {
-		if found := badUTF8(req.ProtoReflect().Descriptor(), raw, "", nil); len(found) > 0 {
-			return found, nil
-		}
-		return []errs.Violation{{Message: "the message is not a valid " + string(req.ProtoReflect().Descriptor().FullName())}}, nil
-	}
-	if bytes.IndexByte(raw, 0) >= 0 { // most messages need no closer look
-		m := req.ProtoReflect()
-		for _, fd := range x.op.ids {
-			if m.Has(fd) {
-				m.Set(fd, protoString(storable(m.Get(fd).String())))
-			}
-		}
-		x.problems = append(x.problems, nulStrings(m, "", nil)...)
-	}
+	x.problems = append(x.problems, found...)
 	return nil, nil
 }
 

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/rpc/strictproto"
 )
 
 func frameOf(flags byte, message []byte) []byte {
@@ -161,7 +162,7 @@ func TestFrames(t *testing.T) {
 	t.Run("more violations than anybody reads", func(t *testing.T) {
 		raw, _ := proto.Marshal(&signetv1.SetupOrganizationRequest{Roles: slices.Repeat([]string{"\x00"}, 1000)})
 		o := l.frame(t, l.h2, "application/grpc", "OrganizationService/SetupOrganization", frameOf(0, raw), bearerOf("admin"))
-		if o.code != 3 || len(o.violations) != 50 || o.violations["roles[49]"] != problemNUL {
+		if o.code != 3 || len(o.violations) != 50 || o.violations["roles[49]"] != strictproto.ProblemNUL {
 			t.Errorf("got %d violations", len(o.violations))
 		}
 	})

@@ -16,6 +16,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/rpc/strictproto"
 )
 
 // Service is one proto service and what implements it: a value with a method
@@ -42,7 +43,7 @@ type operation struct {
 	userID      protoreflect.FieldDescriptor   // user_id of the request, where the rule asks for a proof of who names themselves
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	maxBody     int64                          // bytes of a request
-	hasLists    bool                           // in the request, or in a message in it
+	proto       strictproto.Decoder            // of the request
 	deprecation string                         // value of the header, or empty
 	successor   string                         // value of the link header, or empty
 	method      reflect.Value
@@ -124,7 +125,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	if err := op.readScopes(); err != nil {
 		return nil, err
 	}
-	op.hasLists = hasLists(md.Input())
+	op.proto = strictproto.For(md.Input())
 	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)

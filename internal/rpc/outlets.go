@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
+	"github.com/signet-idm/signet/internal/rpc/strictproto"
 )
 
 // eventStream writes server-sent events: the stream of REST.
@@ -79,7 +80,7 @@ func (x *exchange) setCursor(m protoreflect.Message) {
 	case len(values) > 1:
 		x.problem(lastEventHeader, "must be sent only once")
 	case !utf8.ValidString(values[0]):
-		x.problem(lastEventHeader, problemUTF8)
+		x.problem(lastEventHeader, strictproto.ProblemUTF8)
 	default:
 		m.Set(x.op.cursor, protoString(values[0]))
 	}

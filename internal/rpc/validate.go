@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"buf.build/go/protovalidate"
-	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
@@ -137,152 +135,8 @@ func inWords(v *protovalidate.Violation) string {
 	return "breaks the rule " + v.Proto.GetRuleId()
 }
 
-// The words strictjson has for the same, so that all protocols answer alike.
-const (
-	problemUTF8 = "must be valid UTF-8"
-	problemNUL  = "must not contain the character U+0000"
-)
-
 // storable makes an identifier one that storage can be asked for. A malformed identifier is an unknown one, not a
 // mistake: what replaces the damage is in no identifier that was ever given out.
 func storable(id string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")
-}
-
-// nulStrings lists the string fields that hold a NUL, which JSON has no way to bring in.
-func nulStrings(m protoreflect.Message, path string, found []errs.Violation) []errs.Violation {
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		name := path + fd.JSONName()
-		switch {
-		case fd.IsMap():
-			v.Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
-				key := name + "[" + strconv.Quote(k.String()) + "]"
-				if fd.MapKey().Kind() == protoreflect.StringKind && strings.IndexByte(k.String(), 0) >= 0 {
-					found = append(found, errs.Violation{Field: name, Message: problemNUL})
-				}
-				found = nulValue(fd.MapValue(), v, key, found)
-				return true
-			})
-		case fd.IsList():
-			for i := 0; i < v.List().Len() && len(found) < strictjson.MaxViolations; i++ {
-				found = nulValue(fd, v.List().Get(i), name+"["+strconv.Itoa(i)+"]", found)
-			}
-		default:
-			found = nulValue(fd, v, name, found)
-		}
-		return len(found) < strictjson.MaxViolations
-	})
-	return found
-}
-
-func nulValue(fd protoreflect.FieldDescriptor, v protoreflect.Value, name string, found []errs.Violation) []errs.Violation {
-	switch {
-	case fd.Message() != nil:
-		return nulStrings(v.Message(), name+".", found)
-	case fd.Kind() == protoreflect.StringKind && strings.IndexByte(v.String(), 0) >= 0:
-		return append(found, errs.Violation{Field: name, Message: problemNUL})
-	}
-	return found
-}
-
-// hasLists tells whether a message, or one in it, has lists.
-func hasLists(md protoreflect.MessageDescriptor) bool {
-	for i := range md.Fields().Len() {
-		fd := md.Fields().Get(i)
-		if fd.IsList() || fd.Message() != nil && !fd.IsMap() && hasLists(fd.Message()) {
-			return true
-		}
-	}
-	return false
-}
-
-// tooMany gives the first list in an encoded message that is too long to be decoded, as JSON does, which stops there too.
-func tooMany(md protoreflect.MessageDescriptor, b []byte, path string) []errs.Violation {
-	count := map[protowire.Number]int{}
-	for len(b) > 0 {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return nil // it cannot be decoded either
-		}
-		m := protowire.ConsumeFieldValue(number, kind, b[n:])
-		if m < 0 {
-			return nil
-		}
-		value := b[n : n+m]
-		b = b[n+m:]
-		fd := md.Fields().ByNumber(number)
-		if fd == nil || fd.IsMap() {
-			continue
-		}
-		name := path + fd.JSONName()
-		if fd.IsList() {
-			if count[number] += elements(fd, kind, value); count[number] > strictjson.MaxElements(fd) {
-				return []errs.Violation{{Field: name, Message: strictjson.TooManyElements(strictjson.MaxElements(fd))}}
-			}
-			name += "[" + strconv.Itoa(count[number]-1) + "]"
-		}
-		if fd.Message() != nil && kind == protowire.BytesType && hasLists(fd.Message()) {
-			inner, _ := protowire.ConsumeBytes(value)
-			if found := tooMany(fd.Message(), inner, name+"."); found != nil {
-				return found
-			}
-		}
-	}
-	return nil
-}
-
-// elements counts those of a list that come with one tag: numbers may be packed into one.
-func elements(fd protoreflect.FieldDescriptor, kind protowire.Type, value []byte) int {
-	if kind != protowire.BytesType || !fd.IsPacked() {
-		return 1
-	}
-	packed, _ := protowire.ConsumeBytes(value)
-	count := 0
-	for _, c := range packed {
-		if c < 0x80 { // the last byte of a number
-			count++
-		}
-	}
-	return count
-}
-
-// badUTF8 lists the string fields of an encoded message that are not UTF-8. It is for messages that could not be decoded
-// because of that, to say where; of other damage it finds nothing.
-func badUTF8(md protoreflect.MessageDescriptor, b []byte, path string, found []errs.Violation) []errs.Violation {
-	index := map[protowire.Number]int{}
-	for len(b) > 0 && len(found) < strictjson.MaxViolations {
-		number, kind, n := protowire.ConsumeTag(b)
-		if n < 0 {
-			return found
-		}
-		b = b[n:]
-		if kind != protowire.BytesType {
-			if n = protowire.ConsumeFieldValue(number, kind, b); n < 0 {
-				return found
-			}
-			b = b[n:]
-			continue
-		}
-		value, n := protowire.ConsumeBytes(b)
-		if n < 0 {
-			return found
-		}
-		b = b[n:]
-		fd := md.Fields().ByNumber(number)
-		if fd == nil || fd.IsMap() {
-			continue
-		}
-		name := path + fd.JSONName()
-		if fd.IsList() {
-			name += "[" + strconv.Itoa(index[number]) + "]"
-			index[number]++
-		}
-		switch {
-		case fd.Message() != nil:
-			found = badUTF8(fd.Message(), value, name+".", found)
-		case fd.Kind() == protoreflect.StringKind && !utf8.Valid(value):
-			found = append(found, errs.Violation{Field: name, Message: problemUTF8})
-		}
-	}
-	return found
 }
