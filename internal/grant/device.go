@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -184,7 +185,7 @@ type misses struct {
 }
 
 func (g *Grants) missRow(peer netip.Addr) event.RowKey {
-	return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(session.Network(peer))))}
+	return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(network.Name(peer))))}
 }
 
 // guess counts a user code before it is looked at, so that parallel guesses count each other. Errors: ResourceExhausted

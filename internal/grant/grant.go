@@ -125,7 +125,7 @@ func (g *Grants) TokenEndpoint() string { return g.Issuer + "/oauth/token" }
 
 func (g *Grants) now() int64 { return event.Micros(g.Clock()) }
 
-// strangers bounds what those who have not signed in can have stored, see session.Starts.
+// strangers bounds what those who have not signed in can have stored, see network.Limiter.
 func (g *Grants) strangers(ctx context.Context) error {
 	return g.Sessions.Starts.Take(call.From(ctx).Peer, 1)
 }

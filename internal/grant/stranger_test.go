@@ -11,7 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/eventtest"
-	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/network"
 )
 
 func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
@@ -23,12 +23,12 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 		"a device":   func(ctx context.Context) error { _, err := w.BeginDevice(ctx, w.client("app_tv"), nil); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.Sessions.Starts = &session.Starts{PerMinute: 2, Clock: w.store.Now}
+			w.Sessions.Starts = &network.Limiter{PerMinute: 2, Clock: w.store.Now}
 			for range 2 {
 				must(t, begin(from(home)))
 			}
 			before := w.store.Fingerprint()
-			eventtest.Refused(t, begin(from(home)), errs.ResourceExhausted, session.NetworkThrottled)
+			eventtest.Refused(t, begin(from(home)), errs.ResourceExhausted, network.Throttled)
 			if w.store.Fingerprint() != before {
 				t.Error("something is stored")
 			}
@@ -36,7 +36,7 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 		})
 	}
 	// What comes from no application of ours is not read, leaves nothing behind, and does not count.
-	w.Sessions.Starts = &session.Starts{PerMinute: 1, Clock: w.store.Now}
+	w.Sessions.Starts = &network.Limiter{PerMinute: 1, Clock: w.store.Now}
 	for _, a := range []Ask{ask("app_none", ""), {ClientID: "app_spa", RedirectURI: "https://evil.test/"}} {
 		_, _ = w.Begin(from(home), a)
 	}
@@ -59,11 +59,11 @@ func TestWhatIsRefusedCountsBeforeItIsRead(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.Sessions.Starts = &session.Starts{PerMinute: 1, Clock: w.store.Now}
+			w.Sessions.Starts = &network.Limiter{PerMinute: 1, Clock: w.store.Now}
 			if err := begin(); errs.KindOf(err) == errs.ResourceExhausted {
 				t.Fatal(err)
 			}
-			eventtest.Refused(t, begin(), errs.ResourceExhausted, session.NetworkThrottled)
+			eventtest.Refused(t, begin(), errs.ResourceExhausted, network.Throttled)
 		})
 	}
 }

@@ -167,7 +167,7 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 	// What is wrong on the wire comes first: a number where a name should be is not an empty name.
 	found := append(unreadable, c.problems...)
 	if len(unreadable) == 0 {
-		broken, tooLong, err := h.rules.check(req)
+		broken, tooLong, err := h.rules.Check(req)
 		if err != nil {
 			return nil, err
 		}

@@ -101,7 +101,7 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 	if err != nil {
 		return nil, readError(ctx, err)
 	}
-	found, complete := x.op.proto.Unmarshal(buf.Bytes(), req, x.op.ids, storable)
+	found, complete := x.op.proto.Unmarshal(buf.Bytes(), req, x.op.ids)
 	if !complete {
 		return found, nil
 	}

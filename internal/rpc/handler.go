@@ -12,10 +12,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/rpc/fieldrules"
 	"github.com/signet-idm/signet/internal/web"
 )
 
@@ -30,7 +32,7 @@ type Config struct {
 	Services []Service
 
 	// Rules are what Compile has made of the package of the services. Nil: it is done when the handler is made.
-	Rules *Rules
+	Rules *fieldrules.Rules
 
 	// Authenticate tells who a bearer token belongs to. For a token that is not valid it returns access.ErrUnauthenticated or
 	// another *errs.Error of kind Unauthenticated; any other error is the caller's answer too.
@@ -70,7 +72,7 @@ type Handler struct {
 	config  Config
 	root    *node
 	origins map[string]bool
-	rules   rules
+	rules   *fieldrules.Rules
 	check   call.Rules
 	needs   map[access.Permission]access.APIScopes // what an application needs to hold a permission
 	run     run
@@ -124,17 +126,21 @@ func New(config Config) (*Handler, error) {
 		return nil, err
 	}
 	var err error
-	if h.config.Rules != nil {
-		h.rules = h.config.Rules.rules
-	} else if h.rules, err = newRules(ops); err != nil {
-		return nil, err
+	if h.rules = h.config.Rules; h.rules == nil {
+		var inputs []protoreflect.MessageDescriptor
+		for _, op := range ops {
+			inputs = append(inputs, op.input.Descriptor())
+		}
+		if h.rules, err = fieldrules.Of(inputs...); err != nil {
+			return nil, err
+		}
 	}
 	if h.metrics, err = web.NewMetrics(h.config.Metrics); err != nil {
 		return nil, err
 	}
 	h.run, h.stream = h.chain(), h.streamChain()
 	h.check = func(part proto.Message) ([]errs.Violation, error) {
-		broken, _, err := h.rules.check(part)
+		broken, _, err := h.rules.Check(part)
 		return broken, err
 	}
 	h.streams.begin(h.config.Streams)

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
@@ -80,7 +79,7 @@ func TestLongListsAreRefusedUnread(t *testing.T) {
 			if want[0].Field = c.field; c.field == "" {
 				want = nil
 			}
-			got, _ := strictproto.For(c.message.ProtoReflect().Descriptor()).Unmarshal(raw, c.message.ProtoReflect().New().Interface(), nil, nil)
+			got, _ := strictproto.For(c.message.ProtoReflect().Descriptor()).Unmarshal(raw, c.message.ProtoReflect().New().Interface(), nil)
 			if c.field == "oidc.scopes" { // its limit is that of the definition
 				want[0].Message = got[0].Message
 			}
@@ -96,17 +95,5 @@ func TestLongListsAreRefusedUnread(t *testing.T) {
 				t.Errorf("as JSON: %v, want %v", found, want)
 			}
 		})
-	}
-}
-
-func TestARangeIsSaidInFewWords(t *testing.T) {
-	validator, err := protovalidate.New()
-	if err != nil {
-		t.Fatal(err)
-	}
-	found, _, err := rules{validator}.check(&signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{PasswordMinLength: 73, NetworkWaitSeconds: 59, SessionSeconds: 300}})
-	want := []errs.Violation{{Field: "policy.passwordMinLength", Message: "must be from 0 to 72"}, {Field: "policy.networkWaitSeconds", Message: "must be from 60 to 3600"}}
-	if err != nil || !slices.Equal(found, want) {
-		t.Errorf("got %v, %v", found, err)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
+	"github.com/signet-idm/signet/internal/rpc/strictproto"
 )
 
 // binding is one way to reach an operation by REST.
@@ -145,7 +146,7 @@ func (b *binding) decode(ctx context.Context, x *exchange, values []string, req 
 		if sent := m.Get(fd).String(); sent != "" && sent != values[i] {
 			x.problem(fd.JSONName(), "must be the same as in the path, or be left out")
 		}
-		m.Set(fd, protoString(storable(values[i])))
+		m.Set(fd, protoString(strictproto.Storable(values[i])))
 	}
 	return unreadable, nil
 }

@@ -14,9 +14,9 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/mail"
+	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
-	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/syntax"
 )
@@ -40,7 +40,7 @@ type Config struct {
 	Development     bool
 	WebhookLease    time.Duration // how long a node that has died keeps its webhooks; zero: as package webhook has it
 	WebhookRetry    time.Duration // before the second try of an event; zero: likewise
-	StartsPerMinute int           // that a network can begin without having signed in; zero: session.DefaultStarts
+	StartsPerMinute int           // that a network can begin without having signed in; zero: network.DefaultPerMinute
 
 	SMTPURL          string // empty: no mail
 	SMTPFrom         string
@@ -124,7 +124,7 @@ func (c Config) settle() (*settled, error) {
 	if c.StartsPerMinute < 0 || c.StartsPerMinute > maxStarts || c.StartsPerMinute != 0 && c.StartsPerMinute < minStarts {
 		return nil, fmt.Errorf("--starts-per-minute should be between %d and %d", minStarts, maxStarts)
 	}
-	s.StartsPerMinute = cmp.Or(c.StartsPerMinute, session.DefaultStarts)
+	s.StartsPerMinute = cmp.Or(c.StartsPerMinute, network.DefaultPerMinute)
 	s.CORSOrigins = nil
 	for _, text := range c.CORSOrigins {
 		origin := strings.TrimSpace(text)

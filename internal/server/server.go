@@ -30,11 +30,13 @@ import (
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/login"
 	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/oidc"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/rpc"
+	"github.com/signet-idm/signet/internal/rpc/fieldrules"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/setup"
@@ -99,7 +101,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s := &Server{config: config, log: log, metrics: prometheus.NewRegistry()}
-	compiled := beside(func() (*rpc.Rules, error) { return rpc.Compile("signet.v1") })
+	compiled := beside(func() (*fieldrules.Rules, error) { return fieldrules.Compile("signet.v1") })
 	defer func() {
 		if err != nil {
 			s.Close()
@@ -136,7 +138,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg,
-		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, Starts: &session.Starts{PerMinute: config.StartsPerMinute, Clock: time.Now}}
+		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, Starts: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: time.Now}}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	rules, err := compiled()

@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/guessing"
+	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -91,7 +92,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 	if err != nil {
 		return event.Details{}, undecided(err)
 	}
-	hash, err := s.Hasher.Public(orgID, Network(r.Peer), len(r.Password)).Hash(ctx, r.Password)
+	hash, err := s.Hasher.Public(orgID, network.Name(r.Peer), len(r.Password)).Hash(ctx, r.Password)
 	if err != nil {
 		return event.Details{}, undecided(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/guessing"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
@@ -77,7 +78,7 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	place := placeOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
 	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, place)
-	right, upgraded, err := s.try(ctx, s.Hasher.Public(leadsTo, Network(a.Peer), len(a.LoginName)), t, origin, u, a.Password)
+	right, upgraded, err := s.try(ctx, s.Hasher.Public(leadsTo, network.Name(a.Peer), len(a.LoginName)), t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
 	}

@@ -3,9 +3,9 @@ package session
 import (
 	"net/netip"
 
-	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/guessing"
+	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/policy"
 )
 
@@ -30,7 +30,7 @@ func (s *Sessions) throttle(rules policy.Settings, a guessing.Aim, userID string
 	if userID != "" && a.Report == nil {
 		a.Report = t.record
 	}
-	t.Throttle = guessing.New(s.Master, a, Network(peer))
+	t.Throttle = guessing.New(s.Master, a, network.Name(peer))
 	t.Limits.Network = guessing.Limits{Free: rules.NetworkAttempts, Ceiling: rules.NetworkWait()}
 	t.Limits.Account = guessing.Limits{Free: max(rules.AccountAttempts, accountOverNetwork*rules.NetworkAttempts), Ceiling: rules.AccountWait()}
 	return t
@@ -46,15 +46,6 @@ func (t *throttle) record(tx *event.Tx, r guessing.Report) error {
 		facts = append(facts, Throttled{Count: r.Turned, Personal: t.place})
 	}
 	return record(tx, t.userID, facts...)
-}
-
-// Network of an address, by which what strangers do is counted, as text.
-func Network(a netip.Addr) string {
-	network := call.Network(a)
-	if network.Is6() {
-		return netip.PrefixFrom(network, 64).String()
-	}
-	return network.String()
 }
 
 // declare adds to a command what the throttle needs. Where nobody has the name, it looks for the same that it looks for where somebody

@@ -36,24 +36,6 @@ const (
 	runningAtMost = time.Minute
 )
 
-func TestWhatCountsAsOneNetwork(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		same bool
-	}{
-		{"192.0.2.1", "192.0.2.1", true},
-		{"192.0.2.1", "192.0.2.2", false},
-		{"192.0.2.1", "::ffff:192.0.2.1", true},
-		{"2001:db8:0:1::1", "2001:db8:0:1:ffff::2", true},
-		{"2001:db8:0:1::1", "2001:db8:0:2::1", false},
-		{"fe80::1%eth0", "fe80::2%eth1", true},
-	} {
-		if got := Network(netip.MustParseAddr(c.a)) == Network(netip.MustParseAddr(c.b)); got != c.same {
-			t.Errorf("%s and %s: %t", c.a, c.b, got)
-		}
-	}
-}
-
 // answer is what somebody who guesses sees.
 func answer(err error) string {
 	if err == nil {

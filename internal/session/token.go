@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
@@ -39,7 +40,7 @@ type Sessions struct {
 	// Factors checks second factors.
 	Factors *factor.Factors
 	// Starts bounds what those who have not signed in can begin from one network. Nil: it is not bounded.
-	Starts *Starts
+	Starts *network.Limiter
 }
 
 // Method is a way in which a person proves to be who they are, in the words of RFC 8176.

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/network"
 )
 
 // TooMuchAtOnce is the reason to refuse a body for which there is no room.
@@ -93,7 +93,7 @@ func (s *share) add(n int) error {
 
 // begin takes what a body costs that has yet to come.
 func (s *share) begin(peer netip.Addr) error {
-	s.network = call.Network(peer)
+	s.network = network.Of(peer)
 	if err := s.budget.take(s.network, leastBody, true); err != nil {
 		return err
 	}

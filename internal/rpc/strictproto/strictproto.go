@@ -33,9 +33,8 @@ type Decoder struct {
 // For makes the decoder of a type of message.
 func For(md protoreflect.MessageDescriptor) Decoder { return Decoder{md: md, lists: hasLists(md)} }
 
-// Unmarshal reads a message. Where complete is false, nothing can be said about the rest of it. identifiers may be damaged: what damages them is replaced
-// by what storable gives.
-func (d Decoder) Unmarshal(raw []byte, into proto.Message, identifiers []protoreflect.FieldDescriptor, storable func(string) string) (found []errs.Violation, complete bool) {
+// Unmarshal reads a message. Where complete is false, nothing can be said about the rest of it. identifiers may be damaged, see Storable.
+func (d Decoder) Unmarshal(raw []byte, into proto.Message, identifiers []protoreflect.FieldDescriptor) (found []errs.Violation, complete bool) {
 	if d.lists {
 		if found := tooMany(d.md, raw, ""); found != nil {
 			return found, false
@@ -54,10 +53,16 @@ func (d Decoder) Unmarshal(raw []byte, into proto.Message, identifiers []protore
 	m := into.ProtoReflect()
 	for _, fd := range identifiers {
 		if m.Has(fd) {
-			m.Set(fd, protoreflect.ValueOfString(storable(m.Get(fd).String())))
+			m.Set(fd, protoreflect.ValueOfString(Storable(m.Get(fd).String())))
 		}
 	}
 	return nulStrings(m, "", nil), true
+}
+
+// Storable makes an identifier one that storage can be asked for. A malformed identifier is an unknown one, not a
+// mistake: what replaces the damage is in no identifier that was ever given out.
+func Storable(id string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")
 }
 
 // nulStrings lists the string fields that hold a NUL, which JSON has no way to bring in.

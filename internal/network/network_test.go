@@ -1,10 +1,10 @@
-package call_test
+package network_test
 
 import (
 	"net/netip"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/network"
 )
 
 func TestAddressesOfOneNetwork(t *testing.T) {
@@ -19,11 +19,11 @@ func TestAddressesOfOneNetwork(t *testing.T) {
 		{"2001:db8:0:1::1", "2001:db8:0:2::1", false},
 		{"fe80::1%eth0", "fe80::2%eth1", true},
 	} {
-		if same := call.Network(netip.MustParseAddr(tt.a)) == call.Network(netip.MustParseAddr(tt.b)); same != tt.same {
+		if same := network.Of(netip.MustParseAddr(tt.a)) == network.Of(netip.MustParseAddr(tt.b)); same != tt.same {
 			t.Errorf("%s and %s: %t", tt.a, tt.b, same)
 		}
 	}
-	if call.Network(netip.Addr{}) != (netip.Addr{}) {
+	if network.Of(netip.Addr{}) != (netip.Addr{}) {
 		t.Error("no address has a network")
 	}
 }

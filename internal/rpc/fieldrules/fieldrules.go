@@ -1,4 +1,5 @@
-package rpc
+// Package fieldrules judges requests by the field rules in the proto files, and says in our words what a field wants.
+package fieldrules
 
 import (
 	"errors"
@@ -15,11 +16,8 @@ import (
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
 )
 
-// rules are the field rules in the proto files, compiled once.
-type rules struct{ validator protovalidate.Validator }
-
-// Rules are the field rules of services, compiled.
-type Rules struct{ rules }
+// Rules are the field rules of requests, compiled.
+type Rules struct{ validator protovalidate.Validator }
 
 // Compile compiles the field rules of all services in a package, which takes longer than all else that a server does before it is ready. It needs
 // nothing but the definition, so it can be done beside that.
@@ -34,8 +32,7 @@ func Compile(in protoreflect.FullName) (*Rules, error) {
 		}
 		return true
 	})
-	compiled, err := compile(inputs)
-	return &Rules{compiled}, err
+	return compile(inputs)
 }
 
 // withElements are a request and what is in its lists: an operation may look at those itself, see call.Info.Check.
@@ -49,32 +46,33 @@ func withElements(input protoreflect.MessageDescriptor) []protoreflect.MessageDe
 	return all
 }
 
-func newRules(ops map[string]*operation) (rules, error) {
+// Of compiles the rules of these requests.
+func Of(requests ...protoreflect.MessageDescriptor) (*Rules, error) {
 	var inputs []protoreflect.MessageDescriptor
-	for _, op := range ops {
-		inputs = append(inputs, withElements(op.input.Descriptor())...)
+	for _, md := range requests {
+		inputs = append(inputs, withElements(md)...)
 	}
 	return compile(inputs)
 }
 
-func compile(inputs []protoreflect.MessageDescriptor) (rules, error) {
+func compile(inputs []protoreflect.MessageDescriptor) (*Rules, error) {
 	v, err := protovalidate.New(protovalidate.WithMessageDescriptors(inputs...), protovalidate.WithDisableLazy())
 	if err != nil {
-		return rules{}, fmt.Errorf("rpc: compile the field rules: %w", err)
+		return nil, fmt.Errorf("fieldrules: compile the field rules: %w", err)
 	}
-	return rules{v}, nil
+	return &Rules{v}, nil
 }
 
-// check lists the fields that break their rules, of a request or of a part of it; tooLong tells that one of them has more than it may.
+// Check lists the fields that break their rules, of a request or of a part of it; tooLong tells that one of them has more than it may.
 // An error is a rule that cannot be evaluated: a bug.
-func (r rules) check(req proto.Message) (found []errs.Violation, tooLong bool, err error) {
+func (r *Rules) Check(req proto.Message) (found []errs.Violation, tooLong bool, err error) {
 	err = r.validator.Validate(req)
 	if err == nil {
 		return nil, false, nil
 	}
 	broken, ok := errors.AsType[*protovalidate.ValidationError](err)
 	if !ok {
-		return nil, false, fmt.Errorf("rpc: evaluate the field rules: %w", err)
+		return nil, false, fmt.Errorf("fieldrules: evaluate the field rules: %w", err)
 	}
 	md := req.ProtoReflect().Descriptor()
 	found = make([]errs.Violation, len(broken.Violations))
@@ -133,10 +131,4 @@ func inWords(v *protovalidate.Violation) string {
 		return m
 	}
 	return "breaks the rule " + v.Proto.GetRuleId()
-}
-
-// storable makes an identifier one that storage can be asked for. A malformed identifier is an unknown one, not a
-// mistake: what replaces the damage is in no identifier that was ever given out.
-func storable(id string) string {
-	return strings.ReplaceAll(strings.ToValidUTF8(id, "\ufffd"), "\x00", "\ufffd")
 }

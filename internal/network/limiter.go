@@ -1,4 +1,4 @@
-package session
+package network
 
 import (
 	"maps"
@@ -11,20 +11,20 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 )
 
-// NetworkThrottled is the reason of a refusal to begin one more thing for a network.
-const NetworkThrottled errs.Reason = "NETWORK_THROTTLED"
+// Throttled is the reason of a refusal to begin one more thing for a network.
+const Throttled errs.Reason = "NETWORK_THROTTLED"
 
-// DefaultStarts is how much can be begun from one network within a minute, where nothing else is set: enough for the many people
+// DefaultPerMinute is how much can be begun from one network within a minute, where nothing else is set: enough for the many people
 // behind one address of a company.
-const DefaultStarts = 600
+const DefaultPerMinute = 600
 
-// Starts bounds what strangers can have stored. A sign-in for an application, a sign-out, a device, a reset of a password or an answer of
+// Limiter bounds what strangers can have stored. A sign-in for an application, a sign-out, a device, a reset of a password or an answer of
 // a passkey leaves rows in the database until they expire, and whoever sends it has proven nothing yet: so only so many are taken from one
 // network. It can begin PerMinute at once, and gets them back evenly within a minute. Sign-ins with a password need none of this: no more of
 // them are heard than passwords can be hashed.
 //
 // Each node counts for itself, in memory. Nil bounds nothing.
-type Starts struct {
+type Limiter struct {
 	PerMinute int
 	Clock     func() time.Time
 
@@ -37,12 +37,12 @@ const maxNetworks = 50_000
 
 // Take counts one more start from the network of an address, as so many. Errors: ResourceExhausted (NETWORK_THROTTLED) when there were
 // too many.
-func (s *Starts) Take(peer netip.Addr, as int) error {
+func (s *Limiter) Take(peer netip.Addr, as int) error {
 	if s == nil {
 		return nil
 	}
 	minute := time.Minute.Microseconds()
-	now, from := event.Micros(s.Clock()), Network(peer)
+	now, from := event.Micros(s.Clock()), Name(peer)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// What lies further ahead than a minute is of a clock that was set back since.
@@ -57,7 +57,7 @@ func (s *Starts) Take(peer netip.Addr, as int) error {
 
 // makeRoom forgets networks that have their whole allowance. Where that is not enough all are forgotten: whoever has that many networks is not
 // held up by what one of them may do.
-func (s *Starts) makeRoom(now int64) {
+func (s *Limiter) makeRoom(now int64) {
 	if s.whole == nil {
 		s.whole = map[string]int64{}
 	}
@@ -71,6 +71,6 @@ func (s *Starts) makeRoom(now int64) {
 }
 
 func errNetwork(wait time.Duration) error {
-	return &errs.Error{Kind: errs.ResourceExhausted, Reason: NetworkThrottled, RetryAfter: wait,
+	return &errs.Error{Kind: errs.ResourceExhausted, Reason: Throttled, RetryAfter: wait,
 		Message: "too much was begun from this network within a minute: wait " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s before the next try"}
 }
