@@ -139,7 +139,7 @@ func TestACallerWithScopesThatNobodyExplainedHoldsNothing(t *testing.T) {
 	}
 }
 
-func TestAnApplicationCoversScopesOnlyWhatItHas(t *testing.T) {
+func TestAnApplicationGivesAwayOnlyWhatItHas(t *testing.T) {
 	permit, _ := asApplication("signet.api_access", "signet.read").In("org_a", access.UserRead)
 	for _, c := range []struct {
 		scopes access.APIScopes

@@ -23,7 +23,7 @@ func TestTheTestsOfTheSecurityListExist(t *testing.T) {
 			}
 		}
 	}
-	held := regexp.MustCompile("`([a-z]+(?:/[a-z]+)?)`: ((?:Test\\w+(?:, )?)+)")
+	held := regexp.MustCompile("`([a-z]+(?:/[a-z]+)*)`: ((?:Test\\w+(?:, )?)+)")
 	found := 0
 	for _, m := range held.FindAllStringSubmatch(string(text), -1) {
 		for name := range strings.SplitSeq(m[2], ", ") {
