@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
-	"reflect"
 	"sync"
 	"time"
 )
@@ -129,20 +128,9 @@ func Unpacked(requestBody io.Reader, n int) error {
 }
 
 // awaitsInvitation tells whether the client sends nothing before it is told to go on (100-continue), which it was not: reading would tell it.
+// For HTTP/2, net/http keeps to itself that a client waits: what such a client then sends is read and thrown away like any other rest.
 func (b *body) awaitsInvitation() bool {
-	if b.begun {
-		return false
-	}
-	if b.r.ProtoMajor == 1 {
-		return b.r.Header["Expect"] != nil
-	}
-	// For HTTP/2, net/http takes the header away and keeps to itself that it was there.
-	v := reflect.ValueOf(b.from)
-	if v.Kind() != reflect.Pointer || v.Elem().Kind() != reflect.Struct {
-		return false
-	}
-	awaits := v.Elem().FieldByName("needsContinue")
-	return awaits.Kind() == reflect.Bool && awaits.Bool()
+	return !b.begun && b.r.ProtoMajor == 1 && b.r.Header["Expect"] != nil
 }
 
 var scraps = sync.Pool{New: func() any { return new([16 << 10]byte) }}
