@@ -90,7 +90,7 @@ func TestWhatIsWrongWithARequestAboutAnApplication(t *testing.T) {
 		{"what may be empty", &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: appFields[1:]}}, nil},
 		{"an address that no type may have", &signetv1.ModifyApplicationRequest{RedirectUris: []string{"https://a.example", "data:x"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"redirect_uris"}}},
 			[]string{"redirectUris[1]"}},
-		{"an address that some type may have", &signetv1.ModifyApplicationRequest{RedirectUris: []string{"a.example:/b"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"redirect_uris"}}}, nil},
+		{"an address that some type may have", &signetv1.ModifyApplicationRequest{RedirectUris: []string{"com.example.app:/b"}, UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"redirect_uris"}}}, nil},
 		{"a new one", &signetv1.AddApplicationRequest{Type: web, RedirectUris: []string{"https://a.example"}}, nil},
 		{"a new one that nobody can come back to", &signetv1.AddApplicationRequest{Type: web}, []string{"redirectUris"}},
 		{"a new one without a type", &signetv1.AddApplicationRequest{RedirectUris: []string{"http://a.example"}}, []string{"redirectUris[0]"}},

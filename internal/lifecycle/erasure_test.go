@@ -151,6 +151,14 @@ func resetOf(word string) session.ResetRequest {
 	return session.ResetRequest{LoginName: word, Peer: netip.MustParseAddr("192.0.2.9"), UserAgent: "late " + word}
 }
 
+// resetNow asks for a reset in one store, and does what it asks for in another of the same data.
+func resetNow(ctx context.Context, ask, answer event.Store, master secret.MasterKey, word string) error {
+	if err := sessionsOf(ask, master).RequestReset(ctx, resetOf(word)); err != nil {
+		return err
+	}
+	return sessionsOf(answer, master).AnswerWaitingResets(ctx)
+}
+
 // Whatever records something personal of somebody while another node removes them comes before, and is erased, or does not
 // happen.
 func TestNothingIsRecordedOfSomebodyWhoIsBeingRemoved(t *testing.T) {
@@ -193,13 +201,13 @@ func TestNothingIsRecordedOfSomebodyWhoIsBeingRemoved(t *testing.T) {
 					return err
 				})
 				do(i, func(s *store.Store) error {
-					return sessionsOf(s, root).RequestReset(context.Background(), resetOf(word))
+					return resetNow(context.Background(), s, s, root, word)
 				})
 			}
 			close(start)
 			all.Wait()
 			erased(t, n.node(1), root, id)
-			must(t, sessionsOf(n.node(1), root).RequestReset(t.Context(), resetOf(word))) // and nothing later
+			must(t, resetNow(t.Context(), n.node(1), n.node(1), root, word)) // and nothing later
 			erased(t, n.node(0), root, id)
 		}
 		n.equal(t)
@@ -221,7 +229,7 @@ func TestARemovalOnAnotherNodeInBetweenWins(t *testing.T) {
 				must(t, err)
 			}
 		}}
-		must(t, sessionsOf(between, n.node(0).RootKey()).RequestReset(t.Context(), resetOf("Wendeline")))
+		must(t, resetNow(t.Context(), n.node(0), between, n.node(0).RootKey(), "Wendeline"))
 		if decided < 2 {
 			t.Errorf("it decided %d times", decided)
 		}

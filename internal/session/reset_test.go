@@ -20,7 +20,7 @@ const next = "battery staple"
 func forgot(t *testing.T, s *Sessions, name, orgID string) {
 	t.Helper()
 	must(t, s.RequestReset(t.Context(), ResetRequest{LoginName: name, OrgID: orgID, Peer: home, UserAgent: "browser", RequestID: "req_1"}))
-	must(t, s.answerResets(t.Context()))
+	must(t, s.AnswerWaitingResets(t.Context()))
 }
 
 var requested = eventtest.Fact{Object: "sgi_jo", Type: "sign_in.password_reset_requested.v1", Payload: `{}`, Personal: `{"address":"192.0.2.1","userAgent":"browser"}`}

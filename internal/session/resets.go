@@ -65,7 +65,7 @@ func (s *Sessions) AnswerResets(ctx context.Context, log *slog.Logger) {
 		case <-ctx.Done():
 			return
 		}
-		err := s.answerResets(ctx)
+		err := s.AnswerWaitingResets(ctx)
 		if ctx.Err() != nil {
 			return
 		}
@@ -76,8 +76,8 @@ func (s *Sessions) AnswerResets(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// answerResets does what waits now.
-func (s *Sessions) answerResets(ctx context.Context) (err error) {
+// AnswerWaitingResets does what waits now, once.
+func (s *Sessions) AnswerWaitingResets(ctx context.Context) (err error) {
 	after := ""
 	for {
 		rows, err := s.Store.RowsOf(ctx, event.Deliveries, resetPrefix, after, resetPage)

@@ -199,7 +199,7 @@ func TestARequestForAResetWaitsSealedAndIsDroppedWithItsAnswer(t *testing.T) {
 		t.Errorf("%d wait", n)
 	}
 	mark := s.Mark()
-	must(t, sessions.answerResets(t.Context()))
+	must(t, sessions.AnswerWaitingResets(t.Context()))
 	s.Then(t, mark, requested)
 	if n := waiting(); n != 0 {
 		t.Errorf("%d wait still", n)
@@ -221,7 +221,7 @@ func TestRequestsForResetsThatNobodyAnswers(t *testing.T) {
 			}
 			s.Advance(c.wait)
 			mark := s.Mark()
-			must(t, sessions.answerResets(t.Context()))
+			must(t, sessions.AnswerWaitingResets(t.Context()))
 			s.Then(t, mark)
 			if rows, err = s.RowsOf(t.Context(), event.Deliveries, resetPrefix, "", 10); err != nil || len(rows) != 0 {
 				t.Errorf("%d rows stay, %v", len(rows), err)
@@ -240,7 +240,7 @@ func TestManyRequestsForResetsAreAnsweredAtOnceByWhicheverNode(t *testing.T) {
 	mark := s.Mark()
 	failed := make(chan error)
 	for range 3 {
-		go func() { failed <- sessions.answerResets(t.Context()) }()
+		go func() { failed <- sessions.AnswerWaitingResets(t.Context()) }()
 	}
 	for range 3 {
 		must(t, <-failed)

@@ -31,7 +31,7 @@ func (b *browser) session() string {
 // paths are those that people come by, out of all that the server has. What is for programs is left out.
 func (w *world) paths() []string {
 	var paths []string
-	for _, path := range w.server.Handler().(*web.Site).Paths() {
+	for _, path := range w.server.Handler().(*web.Front).Next.(*web.Site).Paths() {
 		if !strings.HasPrefix(path, "/oauth/") && !strings.HasPrefix(path, "/.well-known/") && !strings.HasSuffix(path, "/") {
 			paths = append(paths, path)
 		}

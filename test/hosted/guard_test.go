@@ -60,7 +60,7 @@ func TestEveryPathIsSafeForBrowsers(t *testing.T) {
 	w := open(t, server.Config{})
 	jo, shop := w.person(w.org, true), w.application("Shop", func(s *app.Settings) { s.ConsentRequired = true })
 	in := w.signedIn(jo)
-	all := w.server.Handler().(*web.Site).Paths()
+	all := w.server.Handler().(*web.Front).Next.(*web.Site).Paths()
 	if len(all) < 20 {
 		t.Fatalf("the server has only %v", all)
 	}

@@ -429,7 +429,7 @@ func sitePaths(t *testing.T) []string {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	return s.Handler().(*web.Site).Paths()
+	return s.Handler().(*web.Front).Next.(*web.Site).Paths()
 }
 
 // fieldNames are what the pages read: the fields of their forms and the parameters of their addresses, as their source has them.
