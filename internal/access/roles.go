@@ -237,15 +237,15 @@ var ErrMoreScopes = errs.New(errs.PermissionDenied, ScopeRequired,
 
 // ErrNotForApplications is the answer to an access token where no scope helps.
 var ErrNotForApplications = errs.New(errs.PermissionDenied, ScopeRequired,
-	"no scope lets an application do this: it needs the session of the person, or a personal access token")
+	"no scope lets an application do this: the person has to do it, signed in with a session")
 
 // ErrScopes is the answer to an access token that lacks these scopes.
 func ErrScopes(missing APIScopes) error {
 	names := missing.Names()
-	text := "this needs the scope " + names[0]
+	text, them := "this needs the scope "+names[0], "it"
 	if len(names) > 1 {
-		text = "this needs the scopes " + strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
+		text, them = "this needs the scopes "+strings.Join(names[:len(names)-1], ", ")+" and "+names[len(names)-1], "them"
 	}
 	return errs.New(errs.PermissionDenied, ScopeRequired,
-		text+" as well: ask for it with the access token; an owner of the installation allows it to an application by SetApplicationAPIAccess")
+		text+": request an access token with "+them+"; for an application, an owner of the installation allows "+them+" first (SetApplicationAPIAccess)")
 }

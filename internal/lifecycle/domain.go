@@ -33,7 +33,7 @@ func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, doma
 	}
 	details, err := org.RemoveDomain(ctx, s, permit, domain, match)
 	if errors.Is(err, org.ErrReleaseDenied) {
-		err = errs.New(org.ErrReleaseDenied.Kind, org.ErrReleaseDenied.Reason, losing.count()+org.ErrReleaseDenied.Message)
+		err = errs.New(org.ErrReleaseDenied.Kind, org.ErrReleaseDenied.Reason, org.ErrReleaseDenied.Message+losing.count())
 	}
 	if err != nil {
 		return Losing{}, event.Details{}, err
@@ -41,15 +41,17 @@ func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, doma
 	return losing, details, nil
 }
 
-// count is the beginning of a sentence about them.
+// count is the end of a sentence about them; empty where there is nobody.
 func (l Losing) count() string {
 	switch {
+	case l.People == 0:
+		return ""
 	case l.People == 1:
-		return "the login name of 1 person would change: "
+		return "; the login name of 1 person would stop working"
 	case l.People >= maxCounted:
-		return fmt.Sprintf("the login names of %d people or more would change: ", maxCounted)
+		return fmt.Sprintf("; the login names of %d or more people would stop working", maxCounted)
 	}
-	return fmt.Sprintf("the login names of %d people would change: ", l.People)
+	return fmt.Sprintf("; the login names of %d people would stop working", l.People)
 }
 
 func losingWith(ctx context.Context, r event.Reader, permit access.Permit, text string) (Losing, error) {

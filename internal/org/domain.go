@@ -173,7 +173,7 @@ var (
 	ErrVouching          = errs.New(errs.PermissionDenied, access.PermissionDenied,
 		"only who may change the domains of every organization can vouch for a domain: leave isVerified out, and verify the domain by its DNS record")
 	ErrReleaseDenied = errs.New(errs.PermissionDenied, ReleaseDenied,
-		"people sign in with this domain: an owner or a settings manager of the organization, or an IAM_OWNER, has to remove it")
+		"this domain is verified, so an owner or a settings manager of the organization, or an IAM_OWNER, has to remove it")
 	errDomainHeld = errs.New(ErrDomainTaken.Kind, DomainTaken, "the domain belongs to another organization: it has to be removed there first")
 	ErrDNSAway    = &errs.Error{Kind: errs.Unavailable, Reason: DNSAway, Message: "DNS did not answer: try again shortly", RetryAfter: 10 * time.Second}
 )

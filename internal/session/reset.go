@@ -25,7 +25,7 @@ func (PasswordResetRequested) EventType() event.Type { return "sign_in.password_
 // Apply implements event.Fact.
 func (PasswordResetRequested) Apply(*SignIns) {}
 
-// resetCounts is how many starts asking for a reset counts as: what it leaves behind stays for a day.
+// resetCounts is how many starts asking for a reset counts as: it may send somebody a mail.
 const resetCounts = 10
 
 // ResetRequest is somebody who says to have forgotten the password.

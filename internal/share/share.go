@@ -2,7 +2,7 @@
 //
 // Places are so many of something that are held at once: slots for hashing, messages on their way, open streams. A place that becomes free goes to the
 // organization that holds the fewest, and of several to the one that has waited longest for its turn, however many wait behind one another. An
-// organization that is alone gets all there is. Where there is no room to wait in, the organization that has the most waiting makes room.
+// organization that is alone gets all there is, unless Bounds.Reserve is set. Where there is no room to wait in, the organization that has the most waiting makes room.
 //
 // What is held for long cannot be divided that way: who comes would have to wait until somebody leaves. Bounds.Reserve keeps room for
 // others there.

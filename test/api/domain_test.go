@@ -164,7 +164,7 @@ func orgDomainStory(t *testing.T, c *Client) {
 	c.refused(t, domainTaken, w.root, with(setup("taken"), "org.domain", vouched))
 
 	// But not take it away again once it is the organization's: login names would lead elsewhere.
-	if refusal := c.refused(t, releaseDenied, manager, removeDomain(a.org, vouched)); !strings.Contains(refusal.status.GetMessage(), " people would change") {
+	if refusal := c.refused(t, releaseDenied, manager, removeDomain(a.org, vouched)); !strings.Contains(refusal.status.GetMessage(), " people would stop working") {
 		t.Errorf("the refusal does not say how many lose their login names: %s", refusal.status.GetMessage())
 	}
 	c.refused(t, permissionDenied, b.owner, removeDomain(a.org, vouched))
