@@ -159,8 +159,8 @@ func TestAnApplicationGivesAwayOnlyWhatItHas(t *testing.T) {
 
 func TestARefusalNamesTheScopesThatAreMissing(t *testing.T) {
 	for scopes, want := range map[access.APIScopes]string{
-		access.PasswordsScope: "this needs the scope signet.passwords as well: ",
-		access.WriteScope | access.RolesScope | access.PasswordsScope: "this needs the scopes signet.write, signet.passwords and signet.roles as well: ",
+		access.PasswordsScope: "this needs the scope signet.passwords: ",
+		access.WriteScope | access.RolesScope | access.PasswordsScope: "this needs the scopes signet.write, signet.passwords and signet.roles: ",
 	} {
 		e, ours := errors.AsType[*errs.Error](access.ErrScopes(scopes))
 		if !ours || e.Reason != access.ScopeRequired || e.Kind != errs.PermissionDenied || !strings.HasPrefix(e.Message, want) {

@@ -75,7 +75,7 @@ func TestRemovingADomainSaysWhoseLoginNamesEnd(t *testing.T) {
 
 func TestARefusalToRemoveADomainSaysHowManyLoginNamesWouldEnd(t *testing.T) {
 	manager := access.Memberships{access.Installation: {access.IAMOrgManager}}
-	for people, want := range map[int]string{0: "of 0 people would", 1: "of 1 person would", 2: "of 2 people would", 1001: "of 1000 people or more would"} {
+	for people, want := range map[int]string{0: "has to remove it", 1: "of 1 person would stop working", 2: "of 2 people would stop working", 1001: "of 1000 or more people would stop working"} {
 		s := withPeople(t, people)
 		before := s.Fingerprint()
 		_, _, err := lifecycle.RemoveDomain(t.Context(), s, in(t, "org_a", manager), "b.test", event.IfMatch{})
