@@ -149,6 +149,9 @@ func NewID(prefix string) string {
 	return prefix + "_" + strings.ReplaceAll(id.String(), "-", "")
 }
 
+// MaxID is the length in bytes that no identifier exceeds. What is longer is nobody's, and is not worth remembering: strangers choose it.
+const MaxID = 200
+
 // Ref points at an object of this kind.
 func (k *Objects[S]) Ref(id string) Ref { return Ref{Kind: k.schema.Name, ID: id} }
 

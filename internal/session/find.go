@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"runtime/debug"
 	"sync"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -24,11 +25,14 @@ type lookup func(ctx context.Context) (userID string, err error)
 func (s *Sessions) firstOf(ctx context.Context, steps []lookup) (*event.Object[user.User], error) {
 	found, failed := make([]string, len(steps)), make([]error, len(steps))
 	var others sync.WaitGroup
+	look := func(i int) {
+		failed[i] = guarded(func() (err error) { found[i], err = steps[i](ctx); return err })
+	}
 	for i := 1; i < len(steps); i++ {
-		others.Go(func() { found[i], failed[i] = steps[i](ctx) })
+		others.Go(func() { look(i) })
 	}
 	if len(steps) > 0 {
-		found[0], failed[0] = steps[0](ctx)
+		look(0)
 	}
 	others.Wait()
 	for _, err := range failed {
@@ -42,6 +46,21 @@ func (s *Sessions) firstOf(ctx context.Context, steps []lookup) (*event.Object[u
 		return nil, err
 	}
 	return u, nil
+}
+
+// panicked is a recovered panic. What it was about may quote what a stranger typed, so only where it happened is told.
+type panicked struct{ stack []byte }
+
+func (p *panicked) Error() string { return "panic in a lookup or an answer:\n" + string(p.stack) }
+
+// guarded makes an error of a panic: nobody above a goroutine would, and the process would end for what one stranger typed.
+func guarded(f func() error) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = &panicked{debug.Stack()}
+		}
+	}()
+	return f()
 }
 
 // named finds the user of a user name in an organization.

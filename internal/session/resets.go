@@ -1,9 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -69,37 +71,50 @@ func (s *Sessions) AnswerResets(ctx context.Context, log *slog.Logger) {
 		if ctx.Err() != nil {
 			return
 		}
-		if err != nil && !failing {
+		if _, bug := errors.AsType[*panicked](err); bug {
+			log.Error("a request to reset a password could not be answered, and was dropped", "error", err)
+		} else if err != nil && !failing {
 			log.Warn("requests to reset passwords wait: they are tried again", "error", err)
 		}
 		failing = err != nil
 	}
 }
 
-// AnswerWaitingResets does what waits now, once.
-func (s *Sessions) AnswerWaitingResets(ctx context.Context) (err error) {
-	after := ""
-	for {
+// AnswerWaitingResets does what waits now, once. What fails waits on, and keeps nothing else from being done.
+func (s *Sessions) AnswerWaitingResets(ctx context.Context) error {
+	var failures error
+	for after := ""; ; {
 		rows, err := s.Store.RowsOf(ctx, event.Deliveries, resetPrefix, after, resetPage)
 		if err != nil || len(rows) == 0 {
-			return err
+			return cmp.Or(err, failures)
 		}
 		after = rows[len(rows)-1].Key
 		failed := make([]error, len(rows))
 		var all sync.WaitGroup
 		for i := range rows { // together: one transaction of the store's takes many
-			all.Go(func() { failed[i] = s.answerReset(ctx, &rows[i]) })
+			all.Go(func() { failed[i] = s.answerOrDrop(ctx, &rows[i]) })
 		}
 		all.Wait()
-		for _, one := range failed {
-			if one != nil {
-				err = one // the others are done; this one waits on
-			}
-		}
-		if err != nil || len(rows) < resetPage {
-			return err
+		if failures = cmp.Or(failures, cmp.Or(failed...)); len(rows) < resetPage {
+			return failures
 		}
 	}
+}
+
+// answerOrDrop answers a request. One that leads to a panic is dropped: it would lead to one each time.
+func (s *Sessions) answerOrDrop(ctx context.Context, row *event.Row) error {
+	err := guarded(func() error { return s.answerReset(ctx, row) })
+	if _, bug := errors.AsType[*panicked](err); bug {
+		return errors.Join(err, s.dropReset(ctx, row))
+	}
+	return err
+}
+
+func (s *Sessions) dropReset(ctx context.Context, row *event.Row) error {
+	return s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
+		tx.DropRow(row.RowKey)
+		return nil
+	}})
 }
 
 // answerReset notes that a mail shall go to the user of a request's login name: to a verified address of an active person only, and not more
@@ -111,10 +126,7 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 		err = json.Unmarshal(plain, &w)
 	}
 	if err != nil {
-		return s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
-			tx.DropRow(row.RowKey) // nobody can ever read it
-			return nil
-		}})
+		return s.dropReset(ctx, row) // nobody can ever read it
 	}
 	var u *event.Object[user.User]
 	if w.LoginName != "" {

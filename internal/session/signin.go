@@ -71,14 +71,14 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	}
 	// How guessing is slowed down follows from the name as typed, or it would tell which names exist.
 	leadsTo := typed[1]
-	there, err := org.ReadPolicy(ctx, s.Store, leadsTo)
+	there, shareOf, err := s.leadsTo(ctx, leadsTo)
 	if err != nil {
 		return SignedIn{}, err
 	}
 	place := placeOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
 	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, place)
-	right, upgraded, err := s.try(ctx, s.Hasher.Public(leadsTo, network.Name(a.Peer), len(a.LoginName)), t, origin, u, a.Password)
+	right, upgraded, err := s.try(ctx, s.Hasher.Public(shareOf, network.Name(a.Peer), len(a.LoginName)+len(a.OrgID)), t, origin, u, a.Password)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -100,6 +100,16 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		return SignedIn{}, ErrSignInFailed
 	}
 	return in, err
+}
+
+// leadsTo reads the policy of the organization that a name leads to, and tells whose share of hashing an attempt counts against. Organizations
+// that do not exist have one share together: whoever makes them up would have as many as they like. Only the turn in a line follows from it.
+func (s *Sessions) leadsTo(ctx context.Context, id string) (there policy.Policy, shareOf string, err error) {
+	o, err := org.Kind.Read(ctx, s.Store, id)
+	if err != nil || o == nil {
+		return policy.Policy{}, "", err
+	}
+	return o.State.Policy, o.ID, nil
 }
 
 // opening is what a session is opened on.
@@ -300,8 +310,12 @@ func placeOf(peer netip.Addr, userAgent string) Place {
 //
 // typed is what the throttle counts the name under, whether or not somebody has it: the same for every way to write it, and
 // nothing in it follows from which users there are. So everything is looked up by one folded form. Its second
-// part is the organization that the name leads to. What is looked up follows from the name alone, too (see firstOf).
+// part is the organization that the name leads to, or what stands for one that cannot be. What is looked up follows from the name alone, too (see firstOf).
 func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.Object[user.User], typed []string, err error) {
+	if len(orgID) > event.MaxID { // nobody is there, and nothing keeps all of it
+		sum := sha256.Sum256([]byte(orgID))
+		orgID = hex.EncodeToString(sum[:])
+	}
 	in := orgID
 	if in == "" {
 		in = s.DefaultOrg

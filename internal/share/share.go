@@ -73,7 +73,7 @@ func (l *load) add(callers, bytes int) { l.callers, l.bytes = l.callers+callers,
 // group is one organization.
 type group struct {
 	held  int
-	last  uint64 // its last turn
+	last  uint64 // its last turn; at first the one before it came, so that being new is no merit
 	lanes []*lane
 	line  [2]load
 }
@@ -131,7 +131,7 @@ func (p *Places) Enter(ctx context.Context, c Claim) error {
 	p.mu.Lock()
 	g := p.group(c.Org)
 	if p.may(g) { // nobody who waits could take it, or would have
-		p.hold(g, g.lane(c))
+		p.hold(g, g.lane(c, p.turns))
 		p.mu.Unlock()
 		return nil
 	}
@@ -168,7 +168,7 @@ func (p *Places) Try(c Claim) bool {
 	if !p.may(g) {
 		return false
 	}
-	p.hold(g, g.lane(c))
+	p.hold(g, g.lane(c, p.turns))
 	return true
 }
 
@@ -203,7 +203,7 @@ func (p *Places) hold(g *group, l *lane) {
 func (p *Places) leave(c Claim) {
 	g := p.groups[c.Org]
 	g.held--
-	g.lane(c).held--
+	g.lane(c, p.turns).held--
 	p.free++
 	for p.waiting() > 0 {
 		g, l := p.next()
@@ -266,7 +266,7 @@ func class(public bool) int {
 func (p *Places) queue(g *group, c Claim) *waiter {
 	p.arrived++
 	w := &waiter{claim: c, arrived: p.arrived, turn: make(chan error, 1)}
-	l := g.lane(c)
+	l := g.lane(c, p.turns)
 	l.waiting = append(l.waiting, w)
 	p.line[class(c.Public)].add(1, c.Bytes)
 	g.line[class(c.Public)].add(1, c.Bytes)
@@ -275,7 +275,7 @@ func (p *Places) queue(g *group, c Claim) *waiter {
 
 func (p *Places) unqueue(w *waiter) {
 	g := p.groups[w.claim.Org]
-	l := g.lane(w.claim)
+	l := g.lane(w.claim, p.turns)
 	for i, other := range l.waiting {
 		if other == w {
 			copy(l.waiting[i:], l.waiting[i+1:])
@@ -319,40 +319,70 @@ func (p *Places) makeRoom(g *group, c *Claim) error {
 }
 
 // heaviest finds who has to make room: the last of the organization that has the most waiting, or else of the network that has, where
-// that is more than the newcomer's would have.
+// that is more than the newcomer's would have. Of what is public the networks come first, and the organization's turn is never at the expense of a
+// network that has less waiting than the newcomer's: anybody can name any organization.
 func (p *Places) heaviest(g *group, c *Claim, weigh func(load) int, mine int) *waiter {
-	kind := class(c.Public)
-	var from *group
-	for _, other := range p.groups {
-		if other != g && (from == nil || weigh(other.line[kind]) > weigh(from.line[kind])) {
-			from = other
-		}
-	}
-	if from != nil && weigh(from.line[kind]) > weigh(g.line[kind])+mine {
-		return last(from.lanes, func(l *lane) bool { return l.public == c.Public })
-	}
 	networks, lanes := map[string]load{}, []*lane(nil)
 	for _, other := range p.groups {
 		for _, l := range other.lanes {
 			if l.public == c.Public && len(l.waiting) > 0 {
-				sum := networks[l.network]
-				for _, w := range l.waiting {
-					sum.add(1, w.claim.Bytes)
-				}
+				sum, here := networks[l.network], l.load()
+				sum.add(here.callers, here.bytes)
 				networks[l.network], lanes = sum, append(lanes, l)
 			}
 		}
 	}
-	most := c.Network
-	for network, sum := range networks {
-		if weigh(sum) > weigh(networks[most]) {
-			most = network
+	ofNetwork := func() *waiter {
+		most := c.Network
+		for network, sum := range networks {
+			if weigh(sum) > weigh(networks[most]) {
+				most = network
+			}
 		}
+		if weigh(networks[most]) > weigh(networks[c.Network])+mine {
+			return last(lanes, func(l *lane) bool { return l.network == most })
+		}
+		return nil
 	}
-	if weigh(networks[most]) > weigh(networks[c.Network])+mine {
-		return last(lanes, func(l *lane) bool { return l.network == most })
+	ofOrganization := func() *waiter {
+		may := func(l *lane) bool {
+			return l.public == c.Public && (!l.public || l.network == c.Network || weigh(networks[l.network]) >= weigh(networks[c.Network])+mine)
+		}
+		var from *group
+		most := weigh(g.line[class(c.Public)]) + mine
+		for _, other := range p.groups {
+			var sum load
+			for _, l := range other.lanes {
+				if may(l) {
+					here := l.load()
+					sum.add(here.callers, here.bytes)
+				}
+			}
+			if other != g && weigh(sum) > most {
+				from, most = other, weigh(sum)
+			}
+		}
+		if from == nil {
+			return nil
+		}
+		return last(from.lanes, may)
 	}
-	return nil
+	first, second := ofOrganization, ofNetwork
+	if c.Public {
+		first, second = second, first
+	}
+	if w := first(); w != nil {
+		return w
+	}
+	return second()
+}
+
+// load is what waits in a lane.
+func (l *lane) load() (sum load) {
+	for _, w := range l.waiting {
+		sum.add(1, w.claim.Bytes)
+	}
+	return sum
 }
 
 // last gives the newest waiter of the longest of these lanes.
@@ -376,13 +406,13 @@ func (p *Places) group(org string) *group {
 				}
 			}
 		}
-		g = &group{}
+		g = &group{last: p.turns}
 		p.groups[org] = g
 	}
 	return g
 }
 
-func (g *group) lane(c Claim) *lane {
+func (g *group) lane(c Claim, turns uint64) *lane {
 	idle := 0
 	for _, l := range g.lanes {
 		if l.network == c.Network && l.public == c.Public {
@@ -402,7 +432,7 @@ func (g *group) lane(c Claim) *lane {
 		clear(g.lanes[len(kept):])
 		g.lanes = kept
 	}
-	l := &lane{network: c.Network, public: c.Public}
+	l := &lane{network: c.Network, public: c.Public, last: turns}
 	g.lanes = append(g.lanes, l)
 	return l
 }

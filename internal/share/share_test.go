@@ -97,7 +97,7 @@ func TestTurnsGoRoundTheOrganizations(t *testing.T) {
 		s.start("b1", Claim{Org: "b"})
 		s.start("c0", Claim{Org: "c"})
 		s.end(8)
-		s.begins("a0", "b0", "c0", "a1", "b1", "a2", "a3", "a4")
+		s.begins("a0", "a1", "b0", "c0", "a2", "b1", "a3", "a4")
 	})
 }
 
@@ -156,7 +156,7 @@ func TestTurnsGoRoundTheNetworksOfAnOrganization(t *testing.T) {
 		}
 		s.start("other", Claim{Org: "a", Network: "n2", Public: true})
 		s.end(5)
-		s.begins("flood 0", "other", "flood 1", "flood 2", "flood 3")
+		s.begins("flood 0", "flood 1", "other", "flood 2", "flood 3")
 	})
 }
 
@@ -213,6 +213,72 @@ func TestWhereTheLineIsFullTheLongestMakesRoom(t *testing.T) {
 				if held, waiting := s.Load(); held != 0 || waiting != 0 || s.line != [2]load{} {
 					t.Errorf("in the end %d are held and %d wait: %v", held, waiting, s.line)
 				}
+			})
+		})
+	}
+}
+
+// TestMadeUpOrganizationsTakeNothingFromOthers: whoever names another organization with each request has no more turns, and no more room, for it.
+func TestMadeUpOrganizationsTakeNothingFromOthers(t *testing.T) {
+	const room = 100
+	for name, of := range map[string]func(i int) Claim{
+		"an organization each": func(i int) Claim { return Claim{Org: fmt.Sprint("made up ", i), Network: "n1", Public: true} },
+		"one organization":     func(int) Claim { return Claim{Network: "n1", Public: true} },
+		"a network each":       func(i int) Claim { return Claim{Network: fmt.Sprint("n", i), Public: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, Bounds{Places: 1, Public: room})
+				s.start("at work", Claim{Org: "real", Network: "own 0", Public: true})
+				var real []<-chan error
+				for i := range 3 * room {
+					s.start("made up", of(i))
+					if i%room == room/2 {
+						real = append(real, s.start("real", Claim{Org: "real", Network: fmt.Sprint("own ", len(real)+1), Public: true}))
+					}
+				}
+				if _, waiting := s.Load(); waiting != room {
+					t.Errorf("%d wait", waiting)
+				}
+				s.end(7)
+				if turns := strings.Count(strings.Join(s.begun, " "), "real"); of(0) == of(1) && turns != 3 {
+					t.Errorf("of the first turns the organization had %d: %q", turns, s.begun)
+				}
+				s.end(room - 6)
+				for i, done := range real {
+					select {
+					case err := <-done:
+						if err != nil {
+							t.Errorf("the organization's attempt %d: %v", i, err)
+						}
+					default:
+						t.Errorf("the organization's attempt %d waits", i)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestBeingNewIsNoMerit: organizations that come one after the other, each for the first time, do not all go before one that waits.
+func TestBeingNewIsNoMerit(t *testing.T) {
+	for name, of := range map[string]func(i int) Claim{
+		"organizations": func(i int) Claim { return Claim{Org: fmt.Sprint("new ", i), Public: true} },
+		"networks":      func(i int) Claim { return Claim{Org: "real", Network: fmt.Sprint("new ", i), Public: true} },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := open(t, Bounds{Places: 1, Public: 100})
+				claim := Claim{Org: "real", Network: "own", Public: true}
+				s.start("real 0", claim)
+				s.start("new 0", of(0))
+				s.start("real 1", claim)
+				for i := range 3 {
+					s.start(fmt.Sprint("new ", i+1), of(i+1))
+					s.end(1)
+				}
+				s.begins("real 0", "new 0", "real 1", "new 1")
+				s.end(3)
 			})
 		})
 	}

@@ -28,7 +28,7 @@ func (s *Store) Ahead(ctx context.Context, ids []string) context.Context {
 	begun := make([]*askedAhead, 0, len(ids))
 	for _, id := range ids {
 		prefix, _, _ := strings.Cut(id, "_")
-		if kind, known := s.byPrefix[prefix]; known && storable(id) {
+		if kind, known := s.byPrefix[prefix]; known && possible(id) {
 			a := &askedAhead{ref: event.Ref{Kind: kind, ID: id}}
 			a.asked.Store(s.records.Ask(a.ref))
 			begun = append(begun, a)

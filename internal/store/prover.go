@@ -16,7 +16,7 @@ func proverText(k event.Definition, size int) string {
 
 // Prover implements event.Reader.
 func (s *Store) Prover(ctx context.Context, ref event.Ref) (*event.Prover, error) {
-	if !storable(ref.ID) {
+	if !possible(ref.ID) {
 		return nil, nil
 	}
 	if s.provers == nil { // what it takes is in memory, as a rule

@@ -16,12 +16,15 @@ import (
 // with it everybody who asks for something else in the same query.
 func storable(text string) bool { return utf8.ValidString(text) && !strings.Contains(text, "\x00") }
 
+// possible tells whether there can be an object with this identifier.
+func possible(id string) bool { return len(id) <= event.MaxID && storable(id) }
+
 // Record implements event.Reader.
 func (s *Store) Record(ctx context.Context, ref event.Ref) (*event.Record, error) {
 	if s.byName[ref.Kind] == nil {
 		return nil, fmt.Errorf("store: unknown kind %q", ref.Kind)
 	}
-	if !storable(ref.ID) {
+	if !possible(ref.ID) {
 		return nil, nil
 	}
 	if s.records != nil {
@@ -110,7 +113,7 @@ func (s *Store) current(r *event.Row) *event.Row {
 
 // TokenByID implements event.Reader.
 func (s *Store) TokenByID(ctx context.Context, id string) (*event.Token, error) {
-	if !storable(id) {
+	if !possible(id) {
 		return nil, nil
 	}
 	var found *event.Token
@@ -141,7 +144,7 @@ func (s *Store) readEvents(ctx context.Context, text string, args ...any) (found
 
 // EventsOf implements event.Reader.
 func (s *Store) EventsOf(ctx context.Context, objectID string, from uint64, limit int) ([]event.Event, error) {
-	if !storable(objectID) || from > math.MaxInt64 {
+	if !possible(objectID) || from > math.MaxInt64 {
 		return nil, nil
 	}
 	found, err := s.readEvents(ctx, eventsWhere+"object_id = ? AND sequence >= ? ORDER BY sequence LIMIT ?", objectID, int64(from), int64(limit))

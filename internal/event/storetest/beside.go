@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -225,7 +226,7 @@ func unstorable(t *testing.T, e *env) {
 	var asking sync.WaitGroup
 	for range 100 {
 		asking.Go(func() {
-			for _, id := range []string{"usr_1", "usr_\x00", "usr_\xff"} {
+			for _, id := range []string{"usr_1", "usr_\x00", "usr_\xff", "usr_" + strings.Repeat("x", event.MaxID)} {
 				r, err := n.Record(t.Context(), users.Ref(id))
 				if err != nil || (r != nil) != (id == "usr_1") {
 					t.Errorf("Record %q: %v, %v", id, r, err)

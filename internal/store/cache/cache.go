@@ -63,10 +63,13 @@ func (c *Cache) Record(ref event.Ref) *event.Record {
 	return c.records[ref]
 }
 
-// Absent tells that there is no such object. So looking for somebody who does not exist takes as long as looking for somebody who does.
+// Absent tells that there is no such object, which is true of everything that is longer than an identifier. So looking for somebody who does not exist takes as long as looking for somebody who does.
 func (c *Cache) Absent(ref event.Ref) bool {
 	if c == nil {
 		return false
+	}
+	if len(ref.ID) > event.MaxID {
+		return true
 	}
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -74,9 +77,10 @@ func (c *Cache) Absent(ref event.Ref) bool {
 	return absent
 }
 
-// KeepAbsent keeps that a query has found nothing, unless that may be old already.
+// KeepAbsent keeps that a query has found nothing, unless that may be old already. It keeps nothing that is longer than an identifier,
+// so that what strangers ask for fills no memory.
 func (c *Cache) KeepAbsent(moment uint64, ref event.Ref) {
-	if c == nil {
+	if c == nil || len(ref.ID) > event.MaxID {
 		return
 	}
 	c.mu.Lock()

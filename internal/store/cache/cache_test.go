@@ -2,6 +2,7 @@ package cache
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -33,7 +34,11 @@ func TestWhatIsAbsentIsKnownUntilItIsThere(t *testing.T) {
 			t.Errorf("%s: absent is %t", name, !c.absent)
 		}
 	}
+	long := event.Ref{Kind: "user", ID: strings.Repeat("x", event.MaxID+1)}
 	held := New()
+	if held.KeepAbsent(held.Moment(), long); len(held.absent) != 0 || !held.Absent(long) {
+		t.Errorf("what no object is called is kept: %d, absent is %t", len(held.absent), held.Absent(long))
+	}
 	moment := held.Moment()
 	held.Apply(&event.Changes{})
 	if held.KeepAbsent(moment, ref); held.Absent(ref) {

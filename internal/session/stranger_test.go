@@ -1,0 +1,125 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+)
+
+// longest notes the longest identifier that is asked for.
+type longest struct {
+	event.Store
+	bytes int
+}
+
+func (l *longest) Record(ctx context.Context, ref event.Ref) (*event.Record, error) {
+	l.bytes = max(l.bytes, len(ref.ID))
+	return l.Store.Record(ctx, ref)
+}
+
+func TestAnOrganizationThatCannotBeIsNotKeptAnywhere(t *testing.T) {
+	s, sessions := world(t)
+	withPassword(t, s, cheap())
+	asked := &longest{Store: s}
+	sessions.Store = asked
+	counted := map[string]bool{}
+	for i := range 3 {
+		a := try("jo", right, home)
+		a.OrgID = fmt.Sprint(strings.Repeat("x", 1<<20), i)
+		if _, err := sessions.SignIn(t.Context(), a); !errors.Is(err, ErrSignInFailed) {
+			t.Errorf("signing in: %v", err)
+		}
+		u, typed, err := sessions.find(t.Context(), "jo@def.test", a.OrgID)
+		if must(t, err); u != nil {
+			t.Errorf("found %v", u)
+		}
+		counted[strings.Join(typed, "|")] = true
+	}
+	if asked.bytes > event.MaxID {
+		t.Errorf("the store is asked for an identifier of %d bytes", asked.bytes)
+	}
+	for typed := range counted {
+		if len(typed) > 200 {
+			t.Errorf("an attempt is counted under %d bytes", len(typed))
+		}
+	}
+	if len(counted) != 3 {
+		t.Errorf("names in %d organizations are counted apart", len(counted))
+	}
+}
+
+func TestOrganizationsThatDoNotExistHaveOneShare(t *testing.T) {
+	_, sessions := world(t)
+	for id, want := range map[string]string{"org_def": "org_def", "org_b": "org_b", "org_x": "", "made up": "", "": ""} {
+		_, shareOf, err := sessions.leadsTo(t.Context(), id)
+		if must(t, err); shareOf != want {
+			t.Errorf("%q has the share of %q", id, shareOf)
+		}
+	}
+}
+
+// panics does so about one name, wherever it is looked for.
+type panics struct{ event.Store }
+
+func (b panics) RecordsWhere(ctx context.Context, kind event.Kind, org, column, value, by string, limit int) ([]*event.Record, error) {
+	panic("about boom@mail.test")
+}
+
+type panicsEarly struct{ event.Store }
+
+func (b panicsEarly) Holder(ctx context.Context, c event.Claim) (string, error) {
+	if c == org.DomainClaim("mail.test") {
+		panic("about boom@mail.test")
+	}
+	return b.Store.Holder(ctx, c)
+}
+
+func TestANameThatLeadsToAPanicEndsNothingElse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, wrap := range map[string]func(event.Store) event.Store{
+			"in a lookup beside the first": func(s event.Store) event.Store { return panics{s} },
+			"before the lookups":           func(s event.Store) event.Store { return panicsEarly{s} },
+		} {
+			s, sessions := world(t)
+			withPassword(t, s, cheap())
+			must(t, sessions.RequestReset(t.Context(), ResetRequest{LoginName: "boom@mail.test", Peer: home}))
+			must(t, sessions.RequestReset(t.Context(), ResetRequest{LoginName: "jo", Peer: home, UserAgent: "browser", RequestID: "req_1"}))
+			mark := s.Mark()
+			sessions.Store = wrap(s)
+			var log strings.Builder
+			ctx, stop := context.WithCancel(t.Context())
+			stopped := make(chan struct{})
+			go func() {
+				sessions.AnswerResets(ctx, slog.New(slog.NewTextHandler(&log, nil)))
+				close(stopped)
+			}()
+			time.Sleep(3 * resetBeat)
+			stop()
+			<-stopped
+			s.Then(t, mark, requested)
+			if rows, err := s.RowsOf(t.Context(), event.Deliveries, resetPrefix, "", 10); err != nil || len(rows) != 0 {
+				t.Errorf("%s: %d requests wait still, %v", name, len(rows), err)
+			}
+			if text := log.String(); strings.Count(text, "level=ERROR") != 1 || !strings.Contains(text, "stranger_test.go") || strings.Contains(text, "boom") {
+				t.Errorf("%s: the log says %s", name, text)
+			}
+		}
+	})
+}
+
+func TestAPanicInALookupIsAnErrorOfTheSignIn(t *testing.T) {
+	s, sessions := world(t)
+	sessions.Store = panics{s}
+	_, err := sessions.SignIn(t.Context(), try("boom@mail.test", "wrong", home))
+	if _, bug := errors.AsType[*panicked](err); !bug || strings.Contains(err.Error(), "boom") {
+		t.Errorf("got %v", err)
+	}
+}
