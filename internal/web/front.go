@@ -25,7 +25,7 @@ const (
 // HTTP/2 behind the answer. Proxies and clients that are still sending take that for a failure, and the answer is lost. So the rest of the
 // body is read first, up to a limit.
 //
-// Connections on which far more requests are given up than answered are closed, see connection.
+// Connections on which far more requests are given up than answered are closed, see connection; those of trusted proxies are not.
 type Front struct {
 	Next           http.Handler
 	Budget         Budget
@@ -38,19 +38,34 @@ type Front struct {
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := connectionOf(r)
-	if c != nil && c.isCut() {
+	if c == nil {
+		f.serve(w, r)
+		return
+	}
+	defer c.end()
+	if !c.begin() {
 		w.Header().Set("Connection", "close") // in HTTP/2: go away
+		w.Header()[RequestIDHeader] = []string{RequestID(r.Header)}
 		http.Error(w, "Too many requests were given up on this connection: use another one, and wait for answers.", http.StatusTooManyRequests)
 		return
 	}
 	f.serve(w, r)
-	if c == nil {
-		return
-	}
 	if r.Context().Err() == nil {
 		c.answered.Add(1)
-	} else if c.givenUp(time.Now()) && f.Log != nil {
-		f.Log.Warn("a connection is closed: too many requests were given up on it", "peer", r.RemoteAddr)
+	} else if c.givenUp(time.Now()) {
+		f.tooManyGivenUp(c, r.RemoteAddr)
+	}
+}
+
+// tooManyGivenUp cuts a connection off. That of a trusted proxy has the requests of many people on it, and stays.
+func (f *Front) tooManyGivenUp(c *connection, from string) {
+	says := "too many requests are given up on a connection of a trusted proxy, which stays open"
+	if direct, _ := parseAddr(from); !contain(f.TrustedProxies, direct) {
+		says = "a connection is closed: too many requests were given up on it"
+		c.cutOff()
+	}
+	if f.Log != nil {
+		f.Log.Warn(says, "peer", from)
 	}
 }
 

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -316,7 +319,7 @@ func TestHowManyMayBeGivenUp(t *testing.T) {
 		rounds  int
 		answers int64         // before each that is given up
 		pause   time.Duration // before each of them
-		cut     bool
+		tooMany bool
 	}{
 		{"as many as one may at once", givenUpAtOnce, 0, 0, false},
 		{"one more", givenUpAtOnce + 1, 0, 0, true},
@@ -326,9 +329,7 @@ func TestHowManyMayBeGivenUp(t *testing.T) {
 		{"many among fewer answers", 50_000, 1, 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			here, there := net.Pipe()
-			defer there.Close()
-			c := ConnContext(context.Background(), here).Value(connectionKey{}).(*connection)
+			c, _ := connected(t)
 			now, words := start, 0
 			for range tt.rounds {
 				now = now.Add(tt.pause)
@@ -337,14 +338,81 @@ func TestHowManyMayBeGivenUp(t *testing.T) {
 					words++
 				}
 			}
-			if c.isCut() != tt.cut || tt.cut && words != 1 {
-				t.Errorf("cut: %t, said so %d times", c.isCut(), words)
-			}
-			if tt.cut {
-				if _, err := there.Read(make([]byte, 1)); err != io.EOF {
-					t.Errorf("it is not closed: %v", err)
-				}
+			if tt.tooMany != (words == 1) || words > 1 {
+				t.Errorf("said so %d times", words)
 			}
 		})
 	}
+}
+
+func connected(t *testing.T) (c *connection, there net.Conn) {
+	here, there := net.Pipe()
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return ConnContext(context.Background(), here).Value(connectionKey{}).(*connection), there
+}
+
+// giveUp has so many requests of a connection given up, and gives the answer to the next one.
+func giveUp(t *testing.T, f *Front, c *connection, requests int) *httptest.ResponseRecorder {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), connectionKey{}, c))
+	cancel()
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.ProtoMajor = 2
+	for range requests {
+		f.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+	}
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, r.WithContext(context.WithoutCancel(ctx)))
+	return w
+}
+
+// One client of a proxy must not have the connection closed that all of them share.
+func TestTheConnectionOfATrustedProxyIsNotCutOff(t *testing.T) {
+	var log strings.Builder
+	f := &Front{Next: refusing, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	c, _ := connected(t)
+	for range 2 {
+		if w := giveUp(t, f, c, 2*givenUpAtOnce); w.Code != http.StatusUnauthorized {
+			t.Errorf("the next request is answered %d", w.Code)
+		}
+	}
+	if strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("the log has %q", log.String())
+	}
+}
+
+func TestAConnectionThatIsCutOffIsClosedWhenNothingRunsOnIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, tt := range map[string]struct{ runs, closed time.Duration }{
+			"nothing runs":         {0, lastAnswers},
+			"one more is answered": {10 * time.Second, 10*time.Second + lastAnswers},
+			"one takes very long":  {time.Hour, lastWork},
+		} {
+			c, there := connected(t)
+			stop := make(chan struct{})
+			f := &Front{Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/slow" {
+					select {
+					case <-time.After(tt.runs):
+					case <-stop:
+					}
+				}
+			})}
+			slow := httptest.NewRequest(http.MethodGet, "/slow", nil).WithContext(context.WithValue(t.Context(), connectionKey{}, c))
+			slow.ProtoMajor = 2
+			go f.ServeHTTP(httptest.NewRecorder(), slow)
+			synctest.Wait()
+			began := time.Now()
+			if w := giveUp(t, f, c, givenUpAtOnce+1); w.Code != http.StatusTooManyRequests || w.Header().Get("Connection") != "close" || !IsRequestID(w.Header().Get(RequestIDHeader)) {
+				t.Errorf("%s: the next request is answered %d with %v", name, w.Code, w.Header())
+			}
+			if _, err := there.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(began); took != tt.closed {
+				t.Errorf("%s: closed after %s", name, took)
+			}
+			close(stop)
+		}
+	})
 }
