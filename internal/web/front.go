@@ -113,7 +113,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case b.from == nil:
 		return 0, http.ErrBodyReadAfterClose
 	case !b.begun:
-		if b.full = b.share.begin(Peer(b.r, b.front.TrustedProxies)); b.full != nil {
+		if b.full = b.share.begin(b.peer()); b.full != nil {
 			return 0, b.full // who waits to be invited is not
 		}
 	}
@@ -123,6 +123,8 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+func (b *body) peer() netip.Addr { return Peer(b.r, b.front.TrustedProxies) }
 
 func (b *body) read(p []byte) (n int, err error) {
 	b.begun = true
@@ -148,22 +150,42 @@ func (b *body) awaitsInvitation() bool {
 	return !b.begun && b.r.ProtoMajor == 1 && b.r.Header["Expect"] != nil
 }
 
-var scraps = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+// What is thrown away is read into. Who sends nothing takes up a sip, and nobody more than the least body is counted for.
+var (
+	sips   = sync.Pool{New: func() any { return new([512]byte) }}
+	scraps = sync.Pool{New: func() any { return new([leastBody]byte) }}
+)
 
-// finish reads the rest of a body that nobody wants, within its limits.
+// finish reads the rest of a body that nobody wants, within its limits. Where there is no room for the least body nothing is read.
 func (b *body) finish(w http.ResponseWriter) {
-	buf := scraps.Get().(*[16 << 10]byte)
+	wait := cmp.Or(b.front.restTime, maxRestTime)
+	if b.share.taken == 0 && (b.full != nil || b.share.begin(b.peer()) != nil) {
+		wait = -wait // keeps net/http from reading, too
+	}
+	// A writer that cannot do it belongs to a test, where nobody is slow.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait))
+	if wait > 0 {
+		b.throwAway()
+	}
+	if !errors.Is(b.err, io.EOF) && b.r.ProtoMajor == 1 {
+		w.Header()["Connection"] = []string{"close"}
+	}
+}
+
+func (b *body) throwAway() {
+	sip := sips.Get().(*[512]byte)
+	n, _ := b.read(sip[:])
+	clear(sip[:n])
+	sips.Put(sip)
+	if b.err != nil {
+		return
+	}
+	buf := scraps.Get().(*[leastBody]byte)
 	defer func() {
 		clear(buf[:])
 		scraps.Put(buf)
 	}()
-	// A writer that cannot do it belongs to a test, where nobody is slow.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(cmp.Or(b.front.restTime, maxRestTime)))
-	for left := maxRest; left > 0 && b.err == nil; {
-		n, _ := b.read(buf[:])
-		left -= n
-	}
-	if !errors.Is(b.err, io.EOF) && b.r.ProtoMajor == 1 {
-		w.Header()["Connection"] = []string{"close"}
+	for left := maxRest - n; left > 0 && b.err == nil; left -= n {
+		n, _ = b.read(buf[:])
 	}
 }

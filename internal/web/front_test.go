@@ -95,8 +95,8 @@ func TestTheBudgetIsTakenForWhatArrivesAndGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-done
-	if f.Budget.held != 0 || len(f.Budget.of) != 0 {
-		t.Errorf("it still holds %d bytes of %v", f.Budget.held, f.Budget.of)
+	if b := &f.Budget; b.held != 0 || len(b.of) != 0 || b.begun != 0 || len(b.first) != 0 {
+		t.Errorf("it still holds %d bytes of %v, %d of %v", b.held, b.of, b.begun, b.first)
 	}
 }
 
@@ -142,6 +142,83 @@ func TestBodiesWithoutRoomAreRefused(t *testing.T) {
 		if err.RetryAfter == 0 {
 			t.Errorf("%v does not say when to come again", err)
 		}
+	}
+}
+
+// Two networks that send large requests and very many small ones leave room for the small ones of others.
+func TestItTakesManyNetworksToTakeAllRoom(t *testing.T) {
+	for name, network := range map[string]func(i int) netip.Addr{
+		"IPv4": func(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}) },
+		"IPv6": func(i int) netip.Addr { return netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, byte(i)}) },
+	} {
+		for _, large := range []bool{false, true} {
+			b := new(Budget)
+			fill := func(peer netip.Addr) (begun int) {
+				for {
+					s := share{budget: b}
+					if s.begin(peer) != nil {
+						return begun
+					}
+					begun++
+					for large && s.add(leastBody) == nil {
+					}
+				}
+			}
+			most := budgetHere / firstShare / leastBody
+			least := most
+			if large {
+				least /= 4
+			}
+			fill(network(1))
+			for i := 2; i <= 7; i++ {
+				if got := fill(network(i)); got < least || got > most {
+					t.Errorf("%s, large: %t: network %d begins %d requests", name, large, i, got)
+				}
+			}
+			if err := (&share{budget: b}).begin(network(8)); err != nil {
+				t.Errorf("%s, large: %t: the eighth network has no room: %v", name, large, err)
+			}
+		}
+	}
+	b, begun := new(Budget), 0
+	for ; (&share{budget: b}).begin(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0, byte(begun >> 8), byte(begun)})) == nil; begun++ {
+	}
+	if begun != budgetHere/firstShare/leastBody {
+		t.Errorf("the networks of one /48 begin %d requests", begun)
+	}
+}
+
+// An early answer takes room while the rest of its body is awaited. Without room it goes out at once.
+func TestReadingTheRestTakesRoom(t *testing.T) {
+	f := &Front{Budget: Budget{OfNetwork: leastBody}, Next: refusing, restTime: time.Hour}
+	url, clients := serveFront(t, f)
+	stuck, body := arriving("127.0.0.1", 100)
+	done := make(chan struct{})
+	go func() {
+		f.ServeHTTP(httptest.NewRecorder(), stuck)
+		close(done)
+	}()
+	if _, err := body.Write([]byte("x")); err != nil { // it is read
+		t.Fatal(err)
+	}
+	for name, client := range clients {
+		body, writer := io.Pipe()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go writer.Write([]byte("x"))
+		resp, err := client.Do(r)
+		if err != nil || resp.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("%s: %+v, %v", name, resp, err)
+		}
+		resp.Body.Close()
+		writer.Close()
+	}
+	body.Close()
+	<-done
+	if f.Budget.held != 0 {
+		t.Errorf("it still holds %d bytes", f.Budget.held)
 	}
 }
 
@@ -226,7 +303,7 @@ func TestTheRestOfABodyIsReadUpToALimit(t *testing.T) {
 	body := &endless{}
 	w := httptest.NewRecorder()
 	(&Front{Next: refusing}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", body))
-	if body.read > maxRest+len(scraps.New().(*[16 << 10]byte)) {
+	if body.read > maxRest+leastBody {
 		t.Errorf("%d bytes were read", body.read)
 	}
 	if w.Header().Get("Connection") != "close" {
