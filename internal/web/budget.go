@@ -21,8 +21,9 @@ var (
 )
 
 // What bodies may take up. A body costs up to three times its bytes (a buffer that doubles, and what the collector has not taken
-// away yet), so that a full budget is some 200 MiB. Half of it for one network lets six of the largest requests, or eight thousand
-// of the smallest, come from there at once. A quarter is for small requests alone: they get through while large ones are stuck.
+// away yet), so that a full budget is some 200 MiB. Half of it for one network lets six of the largest requests come from there at once.
+// A quarter is for small requests alone: they get through while large ones are stuck. So that a few networks cannot take that, too, the
+// first bytes of requests from one of them get an eighth of what the rest of all bodies leaves: two thousand requests where few are large.
 const (
 	budgetHere      = 64 << 20
 	budgetOfNetwork = budgetHere / 2
@@ -34,39 +35,62 @@ const (
 type Budget struct {
 	Here, OfNetwork int64 // 0: our limits
 
-	mu   sync.Mutex
-	held int64
-	of   map[netip.Addr]int64
+	mu    sync.Mutex
+	held  int64
+	of    map[netip.Addr]int64
+	begun int64                // of what is held, the first bytes of requests
+	first map[netip.Addr]int64 // the same of each network, of IPv6 by /48: who has one has 65,536 networks
 }
 
-// take takes n bytes for a request; small is one that has taken nothing yet.
-func (b *Budget) take(network netip.Addr, n int64, small bool) error {
+const firstShare = 8
+
+func wide(network netip.Addr) netip.Addr {
+	if network.Is6() {
+		p, _ := network.Prefix(48)
+		return p.Addr()
+	}
+	return network
+}
+
+// take takes n bytes for a request; first are those of one that has taken nothing yet.
+func (b *Budget) take(network netip.Addr, n int64, first bool) error {
 	here, ofNetwork := cmp.Or(b.Here, budgetHere), cmp.Or(b.OfNetwork, budgetOfNetwork)
-	if !small {
+	if !first {
 		here, ofNetwork = here-here/4, ofNetwork-ofNetwork/4
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch {
-	case b.of[network]+n > ofNetwork:
+	case b.of[network]+n > ofNetwork, first && b.first[wide(network)]+n > max(leastBody, (here-(b.held-b.begun))/firstShare):
 		return errTooMuchOfYours
 	case b.held+n > here:
 		return errTooMuchHere
 	}
 	if b.of == nil {
-		b.of = map[netip.Addr]int64{}
+		b.of, b.first = map[netip.Addr]int64{}, map[netip.Addr]int64{}
 	}
 	b.held += n
 	b.of[network] += n
+	if first {
+		b.begun += n
+		b.first[wide(network)] += n
+	}
 	return nil
 }
 
+// giveBack gives back all n bytes of a request.
 func (b *Budget) giveBack(network netip.Addr, n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.held -= n
-	if b.of[network] -= n; b.of[network] == 0 {
-		delete(b.of, network)
+	lower(b.of, network, n)
+	b.begun -= leastBody
+	lower(b.first, wide(network), leastBody)
+}
+
+func lower(of map[netip.Addr]int64, network netip.Addr, n int64) {
+	if of[network] -= n; of[network] == 0 {
+		delete(of, network)
 	}
 }
 

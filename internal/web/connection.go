@@ -16,18 +16,22 @@ const (
 	givenUpPerSecond = 100
 	answersPerGiveUp = 4 // so many answers make up for one request that was given up
 
-	lastAnswers = time.Second // between the word that a connection is not to be used any more and its end
+	lastAnswers = time.Second      // for the last answer to arrive, before a connection that was cut off is closed
+	lastWork    = 30 * time.Second // for requests that are still running on it
 )
 
 // connection is one of HTTP/2, and what has been given up on it.
 type connection struct {
 	conn     net.Conn
 	answered atomic.Int64 // since the last one that was given up
+	running  atomic.Int64 // requests
 	cut      atomic.Bool
+	closing  atomic.Bool
 
 	mu    sync.Mutex
 	level float64
 	last  time.Time
+	told  bool
 }
 
 type connectionKey struct{}
@@ -46,18 +50,39 @@ func connectionOf(r *http.Request) *connection {
 	return c
 }
 
-func (c *connection) isCut() bool { return c.cut.Load() }
+// begin counts a request that runs. It tells whether it may.
+func (c *connection) begin() bool {
+	c.running.Add(1)
+	return !c.cut.Load()
+}
 
-// givenUp counts a request that nobody waits for any more. It tells when they have become too many: requests that come after that are
-// refused with the word that the connection is not to be used any more, and a moment later it is closed.
+// end counts that it has ended. The last one on a connection that was cut off closes it, a moment later.
+func (c *connection) end() {
+	if c.running.Add(-1) == 0 && c.cut.Load() && !c.closing.Swap(true) {
+		c.closeAfter(lastAnswers)
+	}
+}
+
+// givenUp counts a request that nobody waits for any more. It tells, once, that they have become too many.
 func (c *connection) givenUp(now time.Time) (tooMany bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.level -= now.Sub(c.last).Seconds()*givenUpPerSecond + float64(c.answered.Swap(0))/answersPerGiveUp
 	c.level, c.last = max(c.level, 0)+1, now
-	if c.level <= givenUpAtOnce || c.cut.Swap(true) {
+	if c.level <= givenUpAtOnce || c.told {
 		return false
 	}
-	time.AfterFunc(lastAnswers, func() { _ = c.conn.Close() })
+	c.told = true
 	return true
+}
+
+// cutOff has requests that come from now on refused with the word that the connection is not to be used any more. It is closed when
+// none is running on it, or when they take too long.
+func (c *connection) cutOff() {
+	c.cut.Store(true)
+	c.closeAfter(lastWork)
+}
+
+func (c *connection) closeAfter(wait time.Duration) {
+	time.AfterFunc(wait, func() { _ = c.conn.Close() })
 }

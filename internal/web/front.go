@@ -25,7 +25,7 @@ const (
 // HTTP/2 behind the answer. Proxies and clients that are still sending take that for a failure, and the answer is lost. So the rest of the
 // body is read first, up to a limit.
 //
-// Connections on which far more requests are given up than answered are closed, see connection.
+// Connections on which far more requests are given up than answered are closed, see connection; those of trusted proxies are not.
 type Front struct {
 	Next           http.Handler
 	Budget         Budget
@@ -38,19 +38,34 @@ type Front struct {
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := connectionOf(r)
-	if c != nil && c.isCut() {
+	if c == nil {
+		f.serve(w, r)
+		return
+	}
+	defer c.end()
+	if !c.begin() {
 		w.Header().Set("Connection", "close") // in HTTP/2: go away
+		w.Header()[RequestIDHeader] = []string{RequestID(r.Header)}
 		http.Error(w, "Too many requests were given up on this connection: use another one, and wait for answers.", http.StatusTooManyRequests)
 		return
 	}
 	f.serve(w, r)
-	if c == nil {
-		return
-	}
 	if r.Context().Err() == nil {
 		c.answered.Add(1)
-	} else if c.givenUp(time.Now()) && f.Log != nil {
-		f.Log.Warn("a connection is closed: too many requests were given up on it", "peer", r.RemoteAddr)
+	} else if c.givenUp(time.Now()) {
+		f.tooManyGivenUp(c, r.RemoteAddr)
+	}
+}
+
+// tooManyGivenUp cuts a connection off. That of a trusted proxy has the requests of many people on it, and stays.
+func (f *Front) tooManyGivenUp(c *connection, from string) {
+	says := "too many requests are given up on a connection of a trusted proxy, which stays open"
+	if direct, _ := parseAddr(from); !contain(f.TrustedProxies, direct) {
+		says = "a connection is closed: too many requests were given up on it"
+		c.cutOff()
+	}
+	if f.Log != nil {
+		f.Log.Warn(says, "peer", from)
 	}
 }
 
@@ -98,7 +113,7 @@ func (b *body) Read(p []byte) (int, error) {
 	case b.from == nil:
 		return 0, http.ErrBodyReadAfterClose
 	case !b.begun:
-		if b.full = b.share.begin(Peer(b.r, b.front.TrustedProxies)); b.full != nil {
+		if b.full = b.share.begin(b.peer()); b.full != nil {
 			return 0, b.full // who waits to be invited is not
 		}
 	}
@@ -108,6 +123,8 @@ func (b *body) Read(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+func (b *body) peer() netip.Addr { return Peer(b.r, b.front.TrustedProxies) }
 
 func (b *body) read(p []byte) (n int, err error) {
 	b.begun = true
@@ -133,22 +150,42 @@ func (b *body) awaitsInvitation() bool {
 	return !b.begun && b.r.ProtoMajor == 1 && b.r.Header["Expect"] != nil
 }
 
-var scraps = sync.Pool{New: func() any { return new([16 << 10]byte) }}
+// What is thrown away is read into. Who sends nothing takes up a sip, and nobody more than the least body is counted for.
+var (
+	sips   = sync.Pool{New: func() any { return new([512]byte) }}
+	scraps = sync.Pool{New: func() any { return new([leastBody]byte) }}
+)
 
-// finish reads the rest of a body that nobody wants, within its limits.
+// finish reads the rest of a body that nobody wants, within its limits. Where there is no room for the least body nothing is read.
 func (b *body) finish(w http.ResponseWriter) {
-	buf := scraps.Get().(*[16 << 10]byte)
+	wait := cmp.Or(b.front.restTime, maxRestTime)
+	if b.share.taken == 0 && (b.full != nil || b.share.begin(b.peer()) != nil) {
+		wait = -wait // keeps net/http from reading, too
+	}
+	// A writer that cannot do it belongs to a test, where nobody is slow.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait))
+	if wait > 0 {
+		b.throwAway()
+	}
+	if !errors.Is(b.err, io.EOF) && b.r.ProtoMajor == 1 {
+		w.Header()["Connection"] = []string{"close"}
+	}
+}
+
+func (b *body) throwAway() {
+	sip := sips.Get().(*[512]byte)
+	n, _ := b.read(sip[:])
+	clear(sip[:n])
+	sips.Put(sip)
+	if b.err != nil {
+		return
+	}
+	buf := scraps.Get().(*[leastBody]byte)
 	defer func() {
 		clear(buf[:])
 		scraps.Put(buf)
 	}()
-	// A writer that cannot do it belongs to a test, where nobody is slow.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(cmp.Or(b.front.restTime, maxRestTime)))
-	for left := maxRest; left > 0 && b.err == nil; {
-		n, _ := b.read(buf[:])
-		left -= n
-	}
-	if !errors.Is(b.err, io.EOF) && b.r.ProtoMajor == 1 {
-		w.Header()["Connection"] = []string{"close"}
+	for left := maxRest - n; left > 0 && b.err == nil; left -= n {
+		n, _ = b.read(buf[:])
 	}
 }

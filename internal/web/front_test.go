@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"net/netip"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -92,8 +95,8 @@ func TestTheBudgetIsTakenForWhatArrivesAndGivenBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-done
-	if f.Budget.held != 0 || len(f.Budget.of) != 0 {
-		t.Errorf("it still holds %d bytes of %v", f.Budget.held, f.Budget.of)
+	if b := &f.Budget; b.held != 0 || len(b.of) != 0 || b.begun != 0 || len(b.first) != 0 {
+		t.Errorf("it still holds %d bytes of %v, %d of %v", b.held, b.of, b.begun, b.first)
 	}
 }
 
@@ -139,6 +142,83 @@ func TestBodiesWithoutRoomAreRefused(t *testing.T) {
 		if err.RetryAfter == 0 {
 			t.Errorf("%v does not say when to come again", err)
 		}
+	}
+}
+
+// Two networks that send large requests and very many small ones leave room for the small ones of others.
+func TestItTakesManyNetworksToTakeAllRoom(t *testing.T) {
+	for name, network := range map[string]func(i int) netip.Addr{
+		"IPv4": func(i int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(i)}) },
+		"IPv6": func(i int) netip.Addr { return netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, byte(i)}) },
+	} {
+		for _, large := range []bool{false, true} {
+			b := new(Budget)
+			fill := func(peer netip.Addr) (begun int) {
+				for {
+					s := share{budget: b}
+					if s.begin(peer) != nil {
+						return begun
+					}
+					begun++
+					for large && s.add(leastBody) == nil {
+					}
+				}
+			}
+			most := budgetHere / firstShare / leastBody
+			least := most
+			if large {
+				least /= 4
+			}
+			fill(network(1))
+			for i := 2; i <= 7; i++ {
+				if got := fill(network(i)); got < least || got > most {
+					t.Errorf("%s, large: %t: network %d begins %d requests", name, large, i, got)
+				}
+			}
+			if err := (&share{budget: b}).begin(network(8)); err != nil {
+				t.Errorf("%s, large: %t: the eighth network has no room: %v", name, large, err)
+			}
+		}
+	}
+	b, begun := new(Budget), 0
+	for ; (&share{budget: b}).begin(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0, byte(begun >> 8), byte(begun)})) == nil; begun++ {
+	}
+	if begun != budgetHere/firstShare/leastBody {
+		t.Errorf("the networks of one /48 begin %d requests", begun)
+	}
+}
+
+// An early answer takes room while the rest of its body is awaited. Without room it goes out at once.
+func TestReadingTheRestTakesRoom(t *testing.T) {
+	f := &Front{Budget: Budget{OfNetwork: leastBody}, Next: refusing, restTime: time.Hour}
+	url, clients := serveFront(t, f)
+	stuck, body := arriving("127.0.0.1", 100)
+	done := make(chan struct{})
+	go func() {
+		f.ServeHTTP(httptest.NewRecorder(), stuck)
+		close(done)
+	}()
+	if _, err := body.Write([]byte("x")); err != nil { // it is read
+		t.Fatal(err)
+	}
+	for name, client := range clients {
+		body, writer := io.Pipe()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		go writer.Write([]byte("x"))
+		resp, err := client.Do(r)
+		if err != nil || resp.StatusCode != http.StatusUnauthorized {
+			t.Fatalf("%s: %+v, %v", name, resp, err)
+		}
+		resp.Body.Close()
+		writer.Close()
+	}
+	body.Close()
+	<-done
+	if f.Budget.held != 0 {
+		t.Errorf("it still holds %d bytes", f.Budget.held)
 	}
 }
 
@@ -223,7 +303,7 @@ func TestTheRestOfABodyIsReadUpToALimit(t *testing.T) {
 	body := &endless{}
 	w := httptest.NewRecorder()
 	(&Front{Next: refusing}).ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", body))
-	if body.read > maxRest+len(scraps.New().(*[16 << 10]byte)) {
+	if body.read > maxRest+leastBody {
 		t.Errorf("%d bytes were read", body.read)
 	}
 	if w.Header().Get("Connection") != "close" {
@@ -316,7 +396,7 @@ func TestHowManyMayBeGivenUp(t *testing.T) {
 		rounds  int
 		answers int64         // before each that is given up
 		pause   time.Duration // before each of them
-		cut     bool
+		tooMany bool
 	}{
 		{"as many as one may at once", givenUpAtOnce, 0, 0, false},
 		{"one more", givenUpAtOnce + 1, 0, 0, true},
@@ -326,9 +406,7 @@ func TestHowManyMayBeGivenUp(t *testing.T) {
 		{"many among fewer answers", 50_000, 1, 0, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			here, there := net.Pipe()
-			defer there.Close()
-			c := ConnContext(context.Background(), here).Value(connectionKey{}).(*connection)
+			c, _ := connected(t)
 			now, words := start, 0
 			for range tt.rounds {
 				now = now.Add(tt.pause)
@@ -337,14 +415,81 @@ func TestHowManyMayBeGivenUp(t *testing.T) {
 					words++
 				}
 			}
-			if c.isCut() != tt.cut || tt.cut && words != 1 {
-				t.Errorf("cut: %t, said so %d times", c.isCut(), words)
-			}
-			if tt.cut {
-				if _, err := there.Read(make([]byte, 1)); err != io.EOF {
-					t.Errorf("it is not closed: %v", err)
-				}
+			if tt.tooMany != (words == 1) || words > 1 {
+				t.Errorf("said so %d times", words)
 			}
 		})
 	}
+}
+
+func connected(t *testing.T) (c *connection, there net.Conn) {
+	here, there := net.Pipe()
+	t.Cleanup(func() { here.Close(); there.Close() })
+	return ConnContext(context.Background(), here).Value(connectionKey{}).(*connection), there
+}
+
+// giveUp has so many requests of a connection given up, and gives the answer to the next one.
+func giveUp(t *testing.T, f *Front, c *connection, requests int) *httptest.ResponseRecorder {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.WithValue(t.Context(), connectionKey{}, c))
+	cancel()
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.ProtoMajor = 2
+	for range requests {
+		f.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+	}
+	w := httptest.NewRecorder()
+	f.ServeHTTP(w, r.WithContext(context.WithoutCancel(ctx)))
+	return w
+}
+
+// One client of a proxy must not have the connection closed that all of them share.
+func TestTheConnectionOfATrustedProxyIsNotCutOff(t *testing.T) {
+	var log strings.Builder
+	f := &Front{Next: refusing, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, Log: slog.New(slog.NewTextHandler(&log, nil))}
+	c, _ := connected(t)
+	for range 2 {
+		if w := giveUp(t, f, c, 2*givenUpAtOnce); w.Code != http.StatusUnauthorized {
+			t.Errorf("the next request is answered %d", w.Code)
+		}
+	}
+	if strings.Count(log.String(), "\n") != 1 {
+		t.Errorf("the log has %q", log.String())
+	}
+}
+
+func TestAConnectionThatIsCutOffIsClosedWhenNothingRunsOnIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for name, tt := range map[string]struct{ runs, closed time.Duration }{
+			"nothing runs":         {0, lastAnswers},
+			"one more is answered": {10 * time.Second, 10*time.Second + lastAnswers},
+			"one takes very long":  {time.Hour, lastWork},
+		} {
+			c, there := connected(t)
+			stop := make(chan struct{})
+			f := &Front{Next: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == "/slow" {
+					select {
+					case <-time.After(tt.runs):
+					case <-stop:
+					}
+				}
+			})}
+			slow := httptest.NewRequest(http.MethodGet, "/slow", nil).WithContext(context.WithValue(t.Context(), connectionKey{}, c))
+			slow.ProtoMajor = 2
+			go f.ServeHTTP(httptest.NewRecorder(), slow)
+			synctest.Wait()
+			began := time.Now()
+			if w := giveUp(t, f, c, givenUpAtOnce+1); w.Code != http.StatusTooManyRequests || w.Header().Get("Connection") != "close" || !IsRequestID(w.Header().Get(RequestIDHeader)) {
+				t.Errorf("%s: the next request is answered %d with %v", name, w.Code, w.Header())
+			}
+			if _, err := there.Read(make([]byte, 1)); err != io.EOF {
+				t.Errorf("%s: %v", name, err)
+			}
+			if took := time.Since(began); took != tt.closed {
+				t.Errorf("%s: closed after %s", name, took)
+			}
+			close(stop)
+		}
+	})
 }

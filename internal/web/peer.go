@@ -11,11 +11,8 @@ import (
 // Peer is the client's address: that of the connection or, behind trusted proxies, the one that the outermost of them
 // saw. Anything a client could have written itself is not believed.
 func Peer(r *http.Request, trusted []netip.Prefix) netip.Addr {
-	trusts := func(addr netip.Addr) bool {
-		return slices.ContainsFunc(trusted, func(p netip.Prefix) bool { return p.Contains(addr) })
-	}
 	direct, _ := parseAddr(r.RemoteAddr)
-	if len(trusted) == 0 || !trusts(direct) {
+	if !contain(trusted, direct) {
 		return direct
 	}
 	client := direct
@@ -26,11 +23,15 @@ func Peer(r *http.Request, trusted []netip.Prefix) netip.Addr {
 			return direct
 		}
 		client = addr
-		if !trusts(addr) {
+		if !contain(trusted, addr) {
 			break
 		}
 	}
 	return client
+}
+
+func contain(prefixes []netip.Prefix, addr netip.Addr) bool {
+	return slices.ContainsFunc(prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
 // parseAddr reads an address with or without a port.

@@ -53,7 +53,7 @@ func TestBodiesTakeNoMemoryBeforeTheyArrive(t *testing.T) {
 		sent int // bytes of each body that do arrive
 	}{
 		{"promised only", 0},
-		{"stopped half-way", 16 << 10}, // twice what a network may have on its way
+		{"stopped half-way", 16 << 10}, // more than a network may have on its way
 	} {
 		t.Run(attack.name, func(t *testing.T) {
 			eachEngine(t, func(t *testing.T, s *site) {

@@ -27,16 +27,20 @@ const maxDepth = 64
 // Decoder reads messages of one type.
 type Decoder struct {
 	md    protoreflect.MessageDescriptor
-	lists bool
+	lists listsIn
 }
 
 // For makes the decoder of a type of message.
-func For(md protoreflect.MessageDescriptor) Decoder { return Decoder{md: md, lists: hasLists(md)} }
+func For(md protoreflect.MessageDescriptor) Decoder {
+	lists := listsIn{}
+	lists.look(md)
+	return Decoder{md: md, lists: lists}
+}
 
 // Unmarshal reads a message. Where complete is false, nothing can be said about the rest of it. identifiers may be damaged, see Storable.
 func (d Decoder) Unmarshal(raw []byte, into proto.Message, identifiers []protoreflect.FieldDescriptor) (found []errs.Violation, complete bool) {
-	if d.lists {
-		if found := tooMany(d.md, raw, ""); found != nil {
+	if d.lists[d.md] {
+		if found := d.lists.tooMany(d.md, raw, new(counts)); found != nil {
 			return found, false
 		}
 	}
@@ -101,20 +105,50 @@ func nulValue(fd protoreflect.FieldDescriptor, v protoreflect.Value, name string
 	return found
 }
 
-// hasLists tells whether a message, or one in it, has lists.
-func hasLists(md protoreflect.MessageDescriptor) bool {
+// listsIn tells of types of messages whether they, or messages in them, have lists.
+type listsIn map[protoreflect.MessageDescriptor]bool
+
+func (l listsIn) look(md protoreflect.MessageDescriptor) bool {
+	if has, known := l[md]; known {
+		return has
+	}
+	l[md] = true // where it holds itself it is looked into
+	has := false
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
-		if fd.IsList() || fd.Message() != nil && !fd.IsMap() && hasLists(fd.Message()) {
-			return true
-		}
+		in := fd.Message() != nil && !fd.IsMap() && l.look(fd.Message())
+		has = has || in || fd.IsList()
 	}
-	return false
+	l[md] = has
+	return has
+}
+
+// counts are the elements that the lists of one message have so far. What comes of it in several parts is decoded into one.
+type counts struct {
+	of map[protowire.Number]int
+	in map[protowire.Number]*counts // messages in it
+}
+
+func (c *counts) add(number protowire.Number, n int) int {
+	if c.of == nil {
+		c.of = map[protowire.Number]int{}
+	}
+	c.of[number] += n
+	return c.of[number]
+}
+
+func (c *counts) message(number protowire.Number) *counts {
+	if c.in[number] == nil {
+		if c.in == nil {
+			c.in = map[protowire.Number]*counts{}
+		}
+		c.in[number] = new(counts)
+	}
+	return c.in[number]
 }
 
 // tooMany gives the first list in an encoded message that is too long to be decoded, as JSON does, which stops there too.
-func tooMany(md protoreflect.MessageDescriptor, b []byte, path string) []errs.Violation {
-	count := map[protowire.Number]int{}
+func (l listsIn) tooMany(md protoreflect.MessageDescriptor, b []byte, c *counts) []errs.Violation {
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -130,29 +164,46 @@ func tooMany(md protoreflect.MessageDescriptor, b []byte, path string) []errs.Vi
 		if fd == nil || fd.IsMap() {
 			continue
 		}
-		name := path + fd.JSONName()
+		count := 0
 		if fd.IsList() {
-			if count[number] += elements(fd, kind, value); count[number] > strictjson.MaxElements(fd) {
-				return []errs.Violation{{Field: name, Message: strictjson.TooManyElements(strictjson.MaxElements(fd))}}
+			if count = c.add(number, elements(fd, kind, value)); count > strictjson.MaxElements(fd) {
+				return []errs.Violation{{Field: fd.JSONName(), Message: strictjson.TooManyElements(strictjson.MaxElements(fd))}}
 			}
-			name += "[" + strconv.Itoa(count[number]-1) + "]"
 		}
-		if fd.Message() != nil && kind == protowire.BytesType && hasLists(fd.Message()) {
-			inner, _ := protowire.ConsumeBytes(value)
-			if found := tooMany(fd.Message(), inner, name+"."); found != nil {
-				return found
+		if fd.Message() == nil || kind != protowire.BytesType || !l[fd.Message()] {
+			continue
+		}
+		within := new(counts)
+		if !fd.IsList() {
+			within = c.message(number)
+		}
+		inner, _ := protowire.ConsumeBytes(value)
+		if found := l.tooMany(fd.Message(), inner, within); found != nil {
+			path := fd.JSONName()
+			if fd.IsList() {
+				path += "[" + strconv.Itoa(count-1) + "]"
 			}
+			found[0].Field = path + "." + found[0].Field
+			return found
 		}
 	}
 	return nil
 }
 
-// elements counts those of a list that come with one tag: numbers may be packed into one.
+// elements counts those of a list that come with one tag: numbers may be packed into one, whatever the definition says.
 func elements(fd protoreflect.FieldDescriptor, kind protowire.Type, value []byte) int {
-	if kind != protowire.BytesType || !fd.IsPacked() {
+	if kind != protowire.BytesType {
 		return 1
 	}
 	packed, _ := protowire.ConsumeBytes(value)
+	switch fd.Kind() {
+	case protoreflect.StringKind, protoreflect.BytesKind, protoreflect.MessageKind, protoreflect.GroupKind:
+		return 1
+	case protoreflect.Fixed32Kind, protoreflect.Sfixed32Kind, protoreflect.FloatKind:
+		return len(packed) / 4
+	case protoreflect.Fixed64Kind, protoreflect.Sfixed64Kind, protoreflect.DoubleKind:
+		return len(packed) / 8
+	}
 	count := 0
 	for _, c := range packed {
 		if c < 0x80 { // the last byte of a number
