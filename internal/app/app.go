@@ -164,6 +164,8 @@ var (
 
 	ErrInstallationDecides = errs.New(errs.PermissionDenied, access.PermissionDenied,
 		"only an owner of the installation (IAM_OWNER) can open an application to all organizations: ask one to do it, or leave allOrganizations out")
+	ErrOpensWaysIn = errs.New(errs.PermissionDenied, access.PermissionDenied,
+		"this application may ask for scopes that open ways in, and this change would let others act with them: ask an owner of the installation (IAM_OWNER) to make it, or to take those scopes away first")
 	ErrClientNotFound    = errs.New(errs.NotFound, ClientNotFound, "there is no application or service user with this client id")
 	ErrApprovalNotFound  = errs.New(errs.NotFound, ApprovalNotFound, "this client has not been approved for this application")
 	ErrApprovalExists    = errs.New(errs.AlreadyExists, ApprovalExists, "this client has been approved for this application already")

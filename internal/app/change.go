@@ -81,10 +81,24 @@ func mayOpen(permit access.Permit) error {
 	return nil
 }
 
+// mayActAs refuses whatever lets one act as an application, such as its secret or where its codes are sent, for another application that may do
+// less, and for administrators of the organization where it may ask for scopes that open ways in: those an owner of the installation gave to the
+// application as it was. Errors: access.ErrMoreScopes; ErrOpensWaysIn.
+func mayActAs(permit access.Permit, a *App) error {
+	scopes := access.ScopesNamed(a.APIScopes...)
+	if err := permit.CoversScopes(scopes); err != nil {
+		return err
+	}
+	if scopes.Without(access.GeneralScopes) != 0 && !permit.HoldsFor(scopes, access.APIAccessWrite, access.Installation) {
+		return ErrOpensWaysIn
+	}
+	return nil
+}
+
 // Modify sets parts of an application: what is nil in m stays as it is, what is empty goes back to its default. Errors:
 // ErrNotFound; InvalidArgument with the violations that the settings would have; ErrInstallationDecides where it would be open to all
-// organizations from now on; access.ErrMoreScopes where another application changes more than the name of one that may do more; Aborted
-// when match does not hold.
+// organizations from now on; access.ErrMoreScopes where another application changes more than the name of one that may do more; ErrOpensWaysIn;
+// Aborted when match does not hold.
 func Modify(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, m SettingsChanged) (event.Details, error) {
 	m.NameKey = nil
 	if m.Name != nil {
@@ -104,11 +118,20 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 		}
 		to.Settings = to.completed(a.Type)
 		changed := difference(a, &to)
+		if changed.letsActAs() {
+			return changed, mayActAs(permit, a)
+		}
 		if changed != (SettingsChanged{Name: changed.Name, NameKey: changed.NameKey}) {
 			return changed, permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
 		}
 		return changed, nil
 	})
+}
+
+// letsActAs tells whether somebody else could act as the application with these settings, or act for people whom nobody asks.
+func (e SettingsChanged) letsActAs() bool {
+	return e.AuthMethod != nil || e.GrantTypes != nil || e.RedirectURIs != nil || e.PostLogoutURIs != nil || e.BackChannelLogoutURI != nil || e.KeySetURI != nil ||
+		e.ConsentRequired != nil && !*e.ConsentRequired
 }
 
 // asked leaves out what is wrong with single addresses of a list that is not to be changed: they were registered before today's
@@ -130,13 +153,14 @@ func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 	})
 }
 
-// Reactivate switches an application on again. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
+// Reactivate switches an application on again. Errors: ErrNotFound; ErrNotInactive; access.ErrMoreScopes where another application does it to one
+// that may do more; Aborted when match does not hold.
 func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
 		if a.State != Inactive {
 			return nil, ErrNotInactive
 		}
-		return Reactivated{}, nil
+		return Reactivated{}, permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
 	})
 }
 

@@ -57,7 +57,7 @@ func keptIn(row *event.Row) kept {
 
 // GenerateSecret makes a new secret for an application. It is shown this once. The one before it works on for keepOld, or
 // not at all. Errors: ErrNotFound; ErrKeepsNoSecret; access.ErrMoreScopes where another application does it to one that may do more;
-// Aborted when match does not hold.
+// ErrOpensWaysIn; Aborted when match does not hold.
 func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
 	text, hash := secret.NewToken(secret.Client)
 	key := SecretRow(id)
@@ -65,7 +65,7 @@ func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id
 		if !a.Type.KeepsSecret() {
 			return nil, ErrKeepsNoSecret
 		}
-		if err := permit.CoversScopes(access.ScopesNamed(a.APIScopes...)); err != nil {
+		if err := mayActAs(permit, a); err != nil {
 			return nil, err
 		}
 		stored, err := tx.Row(key)
@@ -126,7 +126,7 @@ func (a *App) KeysAt(now time.Time) []Key {
 }
 
 // AddKey adds a public key to an application, and takes away those that have expired. Errors: InvalidArgument with the violations of n; ErrNotFound;
-// ErrKeepsNoSecret; access.ErrMoreScopes as GenerateSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
+// ErrKeepsNoSecret; access.ErrMoreScopes and ErrOpensWaysIn as GenerateSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n user.NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
@@ -135,7 +135,7 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 		if wrong := n.Violations(now); len(wrong) > 0 {
 			return nil, errs.Invalid(wrong...)
 		}
-		if err := permit.CoversScopes(access.ScopesNamed(a.APIScopes...)); err != nil {
+		if err := mayActAs(permit, a); err != nil {
 			return nil, err
 		}
 		live := a.KeysAt(now)

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -263,7 +264,7 @@ func TestAnApplicationOfAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *test
 		made := w.tokens(client, "usr_a", "openid urn:signet:roles")
 		b, err := w.Bearer(t.Context(), made.Access)
 		must(t, err)
-		claims, err := w.ClaimsOf(t.Context(), b)
+		claims, err := w.ClaimsOf(t.Context(), b, b.ClientOrg)
 		must(t, err)
 		inToken, err := w.Claims(t.Context(), "usr_a", w.client(client).App.Org, made.Scopes)
 		must(t, err)
@@ -271,6 +272,29 @@ func TestAnApplicationOfAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *test
 			if got, _ := json.Marshal(told); string(got) != want {
 				t.Errorf("%s, %s: got %s", client, where, got)
 			}
+		}
+	}
+}
+
+// A JWT is read by all that it is meant for: it says what each of them may know.
+func TestAJWTForAnotherOrganizationTellsOfTheRolesThatConcernIt(t *testing.T) {
+	w := newWorld(t)
+	for scope, role := range map[string]access.Role{"org_a": access.OrgOwner, "org_b": access.OrgUserManager, access.Installation: access.IAMOwner} {
+		w.change("usr_a", user.MembershipSet{Scope: scope, Roles: []access.Role{role}})
+	}
+	w.change("app_all", approved("app_jwt"))
+	for scopes, want := range map[string]string{
+		"openid urn:signet:roles signet.self urn:signet:app:app_web:aud": `{"installation":["IAM_OWNER"],"org_a":["ORG_OWNER"],"org_b":["ORG_USER_MANAGER"]}`,
+		"openid urn:signet:roles urn:signet:app:app_web:aud " + forAll:   `{"org_a":["ORG_OWNER"],"org_b":["ORG_USER_MANAGER"]}`,
+	} {
+		_, signed, _ := strings.Cut(w.tokens("app_jwt", "usr_a", scopes).Access, ".")
+		payload, _, _ := strings.Cut(signed, ".")
+		text, err := base64.RawURLEncoding.DecodeString(payload)
+		must(t, err)
+		var claims map[string]json.RawMessage
+		must(t, json.Unmarshal(text, &claims))
+		if got := string(claims[RolesScope]); got != want {
+			t.Errorf("%s: got %s", scopes, got)
 		}
 	}
 }

@@ -56,9 +56,10 @@ func AddProof(claims map[string]any, p session.Proof) {
 	claims["amr"], claims["auth_time"] = methods, unix(p.At)
 }
 
-// AddOrganization adds the claims about a user's organization and roles, as far as the scopes allow. A client of another organization is told of the roles in
-// that organization and in the user's: who looks after the installation, or a third organization, is not its business.
-func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event.Object[org.Org], clientOrg string, scopes []string) {
+// AddOrganization adds the claims about a user's organization and roles, as far as the scopes allow. Who reads them
+// in another organization is told of the roles in that organization and in the user's: who looks after the installation, or a third organization, is not its
+// business. Where several read the same claims they are told what each of them may know.
+func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event.Object[org.Org], scopes []string, readers ...string) {
 	if slices.Contains(scopes, OrgScope) {
 		of := map[string]any{"id": o.ID, "name": o.State.Name}
 		if len(o.State.Domains) > 0 {
@@ -69,7 +70,7 @@ func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event
 	if slices.Contains(scopes, RolesScope) {
 		roles := map[string][]access.Role{}
 		for scope, held := range u.State.Memberships {
-			if clientOrg == o.ID || scope == o.ID || scope == clientOrg {
+			if !slices.ContainsFunc(readers, func(reader string) bool { return reader != o.ID && scope != o.ID && scope != reader }) {
 				roles[scope] = held
 			}
 		}
@@ -83,12 +84,12 @@ func (g *Grants) Claims(ctx context.Context, userID, clientOrg string, scopes []
 	if err != nil {
 		return nil, err
 	}
-	return about(u, o, clientOrg, scopes), nil
+	return about(u, o, scopes, clientOrg), nil
 }
 
-// ClaimsOf are what is told to the holder of an access token. The user and the organization come with the token where they
-// were at hand, as they are at that moment.
-func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer) (map[string]any, error) {
+// ClaimsOf are what is told to the holder of an access token, or of it to a client that the token is meant for: then reader is that client's organization, and else
+// that of whom the token was given to. The user and the organization come with the token where they were at hand, as they are at that moment.
+func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader string) (map[string]any, error) {
 	u, err := user.Self(ctx, g.Store, b.Caller)
 	if err != nil {
 		return nil, err
@@ -97,12 +98,12 @@ func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer) (map[string]an
 	if err != nil {
 		return nil, err
 	}
-	return about(u, o, b.ClientOrg, b.Given.Scopes), nil
+	return about(u, o, b.Given.Scopes, b.ClientOrg, reader), nil
 }
 
-func about(u *event.Object[user.User], o *event.Object[org.Org], clientOrg string, scopes []string) map[string]any {
+func about(u *event.Object[user.User], o *event.Object[org.Org], scopes []string, readers ...string) map[string]any {
 	claims := map[string]any{"sub": u.ID}
-	AddOrganization(claims, u, o, clientOrg, scopes)
+	AddOrganization(claims, u, o, scopes, readers...)
 	set := func(name, value string) {
 		if value != "" {
 			claims[name] = value

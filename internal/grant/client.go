@@ -27,6 +27,14 @@ func (c *Client) ID() string {
 	return c.Service.ID
 }
 
+// Org is the organization it belongs to.
+func (c *Client) Org() string {
+	if c.App != nil {
+		return c.App.Org
+	}
+	return c.Service.Org
+}
+
 // may refuses a way to tokens that is not the client's. Errors: ErrUnauthorizedClient.
 func (c *Client) may(g app.GrantType) error {
 	if c.App == nil || !slices.Contains(c.App.State.GrantTypes, g) {

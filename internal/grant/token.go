@@ -61,13 +61,35 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	claims := map[string]any{"iss": g.Issuer, "sub": t.UserID, "aud": aud, "client_id": t.Client, "jti": made.stored.ID,
 		"iat": unix(now), "exp": unix(made.stored.Expires), "scope": strings.Join(scopes, " ")}
 	AddProof(claims, t.Proof)
-	AddOrganization(claims, u, o, client.Org, scopes)
+	readers, err := g.readers(ctx, client.Org, aud)
+	if err != nil {
+		return nil, err
+	}
+	AddOrganization(claims, u, o, scopes, readers...)
 	if made.Access, err = g.Signer.Sign(ctx, client.State.SigningAlgorithm, "at+jwt", claims); err != nil {
 		return nil, fmt.Errorf("sign an access token: %w", err)
 	}
 	sum := sha256.Sum256([]byte(made.Access))
 	made.stored.Hash = sum[:]
 	return made, nil
+}
+
+// readers lists the organizations in which a token that everybody can read is meant to be read.
+func (g *Grants) readers(ctx context.Context, clientOrg string, aud []string) ([]string, error) {
+	orgs := []string{clientOrg}
+	for _, id := range aud[1:] {
+		if id == g.Issuer {
+			continue
+		}
+		a, err := app.Kind.Read(ctx, g.Store, id)
+		if err != nil {
+			return nil, err
+		}
+		if a != nil {
+			orgs = append(orgs, a.Org)
+		}
+	}
+	return orgs, nil
 }
 
 // narrowed leaves out of an audience what it got by scopes that are not among these.

@@ -127,8 +127,10 @@ func (s *server) DeviceAuthorization(ctx context.Context, r *op.ClientRequest[zi
 
 // Introspect implements op.Server. The gate refuses requests without a credential, and a public client has none to send.
 func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionRequest]) (*op.Response, error) {
-	b, err := s.grants.Introspect(ctx, r.Data.Token, func() (*grant.Client, error) {
-		return s.authenticate(ctx, r.Header, r.Data.ClientCredentials)
+	var asking *grant.Client
+	b, err := s.grants.Introspect(ctx, r.Data.Token, func() (_ *grant.Client, err error) {
+		asking, err = s.authenticate(ctx, r.Header, r.Data.ClientCredentials)
+		return asking, err
 	})
 	if err != nil {
 		return nil, failed(ctx, err)
@@ -142,7 +144,7 @@ func (s *server) Introspect(ctx context.Context, r *op.Request[op.IntrospectionR
 		claims["client_id"] = b.Token.UserID // a service user acts for itself
 	}
 	grant.AddProof(claims, b.Given.Proof)
-	about, err := s.grants.ClaimsOf(ctx, b)
+	about, err := s.grants.ClaimsOf(ctx, b, asking.Org())
 	if err != nil {
 		return nil, failed(ctx, err)
 	}
@@ -174,7 +176,7 @@ func (s *server) UserInfo(ctx context.Context, r *op.Request[zitadel.UserInfoReq
 	if !has(b.Given.Scopes, grant.OpenID) {
 		return nil, s.bearerRefused(ctx, "insufficient_scope", "the access token has not been given the scope openid", http.StatusForbidden)
 	}
-	claims, err := s.grants.ClaimsOf(ctx, b)
+	claims, err := s.grants.ClaimsOf(ctx, b, b.ClientOrg)
 	if err != nil {
 		return nil, failed(ctx, err)
 	}

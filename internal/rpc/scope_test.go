@@ -49,10 +49,11 @@ func TestWhatARequestSetsNeedsScopesToo(t *testing.T) {
 		req             proto.Message
 		needs           string // besides signet.write
 	}{
-		{"nothing that matters", "UserService", "AddHumanUser", &signetv1.AddHumanUserRequest{UserName: "a", Email: email(false), NoChangeRequired: true}, ""},
-		{"a field", "UserService", "AddHumanUser", &signetv1.AddHumanUserRequest{Password: "p"}, "signet.passwords"},
+		{"nothing that matters", "UserService", "AddServiceUser", &signetv1.AddServiceUserRequest{UserName: "a"}, ""},
+		{"two of the operation itself", "UserService", "AddHumanUser", &signetv1.AddHumanUserRequest{UserName: "a", Email: email(false), NoChangeRequired: true}, "signet.contacts"},
+		{"a field", "UserService", "AddHumanUser", &signetv1.AddHumanUserRequest{Password: "p"}, "signet.contacts signet.passwords"},
 		{"a field inside", "UserService", "AddHumanUser", &signetv1.AddHumanUserRequest{Email: email(true)}, "signet.contacts"},
-		{"several", "UserService", "AddHumanUser", &signetv1.AddHumanUserRequest{Password: "p", Phone: &signetv1.SetupOrganizationRequest_Human_Phone{IsPhoneVerified: true}}, "signet.passwords signet.contacts"},
+		{"several", "UserService", "AddHumanUser", &signetv1.AddHumanUserRequest{Password: "p", Phone: &signetv1.SetupOrganizationRequest_Human_Phone{IsPhoneVerified: true}}, "signet.contacts signet.passwords"},
 		{"elements without", "UserService", "ImportUsers", imported(&signetv1.ImportUsersRequest_User{UserName: "a"}, &signetv1.ImportUsersRequest_User{}), ""},
 		{"one element of a list", "UserService", "ImportUsers", imported(&signetv1.ImportUsersRequest_User{}, &signetv1.ImportUsersRequest_User{}, &signetv1.ImportUsersRequest_User{PasswordHash: "$2b$"}), "signet.passwords"},
 		{"inside an element", "UserService", "ImportUsers", imported(&signetv1.ImportUsersRequest_User{Phone: &signetv1.ImportUsersRequest_User_Phone{Verified: true}}), "signet.contacts"},

@@ -461,6 +461,17 @@ func appAccessStory(t *testing.T, c *Client) {
 	// Who may change the application leaves alone what it may do here.
 	done[*signetv1.ModifyApplicationResponse](t, c, manager, with(modifyApp(id, "name"), "name", "n"))
 	same(t, "scopes", strings.Join(c.app(t, manager, id).GetApiScopes(), " "), "signet.self signet.write")
+	// Nor does anybody of the organization get at what opens ways in.
+	done[*signetv1.SetApplicationAPIAccessResponse](t, c, c.w.root, set("signet.passwords"), here)
+	takeovers := []proto.Message{with(modifyApp(id, "redirect_uris"), "redirectUris", []string{"https://attacker.example.com/"}), &signetv1.GenerateApplicationSecretRequest{AppId: id},
+		&signetv1.AddApplicationKeyRequest{AppId: id, PublicKey: newPublicKey(t)}}
+	for _, lesser := range []*Actor{s.owner, manager} {
+		for _, takeover := range takeovers {
+			c.refused(t, permissionDenied, lesser, takeover)
+		}
+		done[*signetv1.ModifyApplicationResponse](t, c, lesser, with(modifyApp(id, "name"), "name", "n "+lesser.UserID))
+	}
+	done[*signetv1.GenerateApplicationSecretResponse](t, c, c.w.root, takeovers[1], here)
 	done[*signetv1.SetApplicationAPIAccessResponse](t, c, c.w.root, set(), here)
 	same(t, "scopes", len(c.app(t, manager, id).GetApiScopes()), 0)
 	same(t, "the token counts", counts(), false)

@@ -15,6 +15,20 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
+// viewer adds somebody who may read everything in the organization and in the installation.
+func (w *world) viewer() string {
+	w.t.Helper()
+	id := w.person(access.OrgOwnerViewer)
+	w.do(event.Command{Write: []event.Ref{user.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
+		u, err := user.Kind.Get(tx, id)
+		if err != nil {
+			return err
+		}
+		return u.Append(user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwnerViewer}})
+	}})
+	return id
+}
+
 // An application of another organization gets what the person has agreed to on a page, is told no more of their roles than concerns it, and loses
 // what it was once given without asking.
 func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.T) {
@@ -23,14 +37,7 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 		theirs := w.organization()
 		for _, format := range []app.TokenFormat{app.Opaque, app.JWT} {
 			t.Run(string(format), func(t *testing.T) {
-				person := w.person(access.OrgOwnerViewer)
-				w.do(event.Command{Write: []event.Ref{user.Kind.Ref(person)}, Decide: func(tx *event.Tx) error {
-					u, err := user.Kind.Get(tx, person)
-					if err != nil {
-						return err
-					}
-					return u.Append(user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwnerViewer}})
-				}})
+				person := w.viewer()
 				in := w.signIn(person)
 				id, secret := w.applicationOf(theirs, app.Web, app.SecretPost, func(s *app.Settings) { s.AllOrganizations, s.TokenFormat = true, format })
 				party := func(scopes ...string) *party {
@@ -78,6 +85,34 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 					t.Errorf("the access token beside it lives on: %+v", got)
 				}
 			})
+		}
+	})
+}
+
+// Whoever a token is meant for is told of the roles that concern it, whatever the client that was given the token may know.
+func TestAnAudienceInAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := open(t, db)
+		theirs := w.organization()
+		in := w.signIn(w.viewer())
+		checks := func(s *app.Settings) { s.GrantTypes, s.RedirectURIs = nil, nil }
+		own, ownSecret := w.application(app.API, app.SecretPost, checks)
+		reader, readerSecret := w.applicationOf(theirs, app.API, app.SecretPost, checks)
+		for _, format := range []app.TokenFormat{app.Opaque, app.JWT} {
+			id, secret := w.application(app.Web, app.SecretPost, func(s *app.Settings) { s.TokenFormat = format })
+			w.api(theirs, "POST", "/v1/apps/"+reader+"/audience_approvals", `{"clientId":"`+id+`"}`)
+			p := w.party(id, secret, grant.RolesScope, "urn:signet:app:"+own+":aud", "urn:signet:app:"+reader+":aud")
+			p.oauth.Endpoint.AuthStyle = oauth2.AuthStyleInParams
+			token := p.tokens(in).AccessToken
+			for _, c := range []struct {
+				name, id, secret string
+				roles            int
+			}{{"the client", id, secret, 2}, {"another of its organization", own, ownSecret, 2}, {"one of another organization", reader, readerSecret, 1}} {
+				got := w.post("/oauth/introspect", url.Values{"client_id": {c.id}, "client_secret": {c.secret}, "token": {token}})
+				if told, _ := got.json[grant.RolesScope].(map[string]any); len(told) != c.roles || told[w.org] == nil {
+					t.Errorf("%s, %s: told of %v", format, c.name, got.json)
+				}
+			}
 		}
 	})
 }

@@ -79,8 +79,10 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 			{every, "POST", "/v1/users/" + id + "/tokens", `{"name":"more"}`, 200},
 			{every, "POST", "/v1/users/me/tokens", `{"name":"more"}`, 403},
 			{"signet.write", "POST", "/v1/users/human", people("jo", `,"password":"a first password"`), 403},
-			{"signet.write signet.passwords", "POST", "/v1/users/human", people("jo", `,"password":"a first password"`), 200},
-			{"signet.write", "POST", "/v1/users/human", people("jan", ""), 200},
+			{"signet.write signet.contacts", "POST", "/v1/users/human", people("jo", `,"password":"a first password"`), 403},
+			{"signet.write signet.contacts signet.passwords", "POST", "/v1/users/human", people("jo", `,"password":"a first password"`), 200},
+			{"signet.write", "POST", "/v1/users/human", people("jan", ""), 403},
+			{"signet.write signet.contacts", "POST", "/v1/users/human", people("jan", ""), 200},
 			{"signet.self signet.read signet.write", "PUT", password, `{"currentPassword":"a","newPassword":"b"}`, 403},
 		} {
 			headers := []string{"Authorization", "Bearer " + token(tt.scope)}

@@ -189,7 +189,8 @@ func TestAnApplicationOfAnOwnerGetsNoFurtherThanItsScopes(t *testing.T) {
 			needs              []string // besides the general scopes
 			despite            string   // the reason it is refused for all the same with the first of them alone
 		}{
-			{"a user with a password", "POST", "/v1/users/human", human("one", object{"password": "An attacker's 1st"}), []string{"signet.passwords"}, ""},
+			{"a user with a password", "POST", "/v1/users/human", human("one", object{"password": "An attacker's 1st"}), []string{"signet.contacts", "signet.passwords"}, "SCOPE_REQUIRED"},
+			{"a user who is sent a mail", "POST", "/v1/users/human", human("sent", nil), []string{"signet.contacts"}, ""},
 			{"a user with a verified address", "POST", "/v1/users/human", human("two", object{"email": verified}), []string{"signet.contacts"}, ""},
 			{"hashes", "POST", "/v1/users/_import", object{"users": []object{{"userName": "three", "profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"address": "three@example.com"},
 				"passwordHash": "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"}}}, []string{"signet.passwords"}, ""},
@@ -241,7 +242,7 @@ func TestAnApplicationOfAnOwnerGetsNoFurtherThanItsScopes(t *testing.T) {
 		if after := s.events(t); after != before {
 			t.Errorf("%d events came of it", after-before)
 		}
-		bound.want(t, 200, "POST", "/v1/users/human", human("harmless", nil))
+		bound.want(t, 200, "POST", "/v1/users/service", object{"userName": "harmless", "name": "Harmless"})
 		bound.want(t, 200, "PATCH", otherApp, change("name", "Renamed"))
 		bound.want(t, 200, "POST", "/v1/users/"+victim+"/_lock", object{})
 		if g.agreed {

@@ -45,7 +45,6 @@ type world struct {
 	t      *testing.T
 	listen string
 	token  string // of the first administrator's session
-	orgID  string
 	dir    string // holds tls.crt, tls.key and tls.pem; others may read it, for proxies give up the rights of root
 	roots  *x509.CertPool
 	direct *way
@@ -72,7 +71,7 @@ func newWorld(t *testing.T) *world {
 		}
 		must(t, s.Close())
 	})
-	w := &world{t: t, listen: s.Addr().String(), orgID: s.FirstAdmin.OrgID}
+	w := &world{t: t, listen: s.Addr().String()}
 	w.dir, err = os.MkdirTemp("/tmp", "signet-proxies-")
 	must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(w.dir) })

@@ -108,9 +108,10 @@ func isNumber(b []byte) bool { return len(b) > 0 && numberLength(b) == len(b) }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
+// What is wrong with texts, in whatever form they come.
 const (
-	problemUTF8      = "must be valid UTF-8"
-	problemNUL       = "must not contain the character U+0000"
+	ProblemUTF8      = "must be valid UTF-8"
+	ProblemNUL       = "must not contain the character U+0000"
 	problemSurrogate = "must not contain half a surrogate pair"
 )
 
@@ -125,7 +126,7 @@ func (d *decoder) text() (b []byte, problem string, ok bool) {
 			d.pos = i + 1
 			b = d.in[start:i]
 			if !ascii && !utf8.Valid(b) {
-				problem = problemUTF8
+				problem = ProblemUTF8
 			}
 			return b, problem, true
 		case c == '\\' || c < ' ':
@@ -146,7 +147,7 @@ func (d *decoder) textWithEscapes() (b []byte, problem string, ok bool) {
 		case c == '"':
 			d.pos++
 			if problem == "" && !utf8.Valid(d.scratch) {
-				problem = problemUTF8
+				problem = ProblemUTF8
 			}
 			return d.scratch, problem, true
 		case c < ' ':
@@ -161,7 +162,7 @@ func (d *decoder) textWithEscapes() (b []byte, problem string, ok bool) {
 			case utf16.IsSurrogate(r):
 				problem = problemSurrogate
 			case r == 0:
-				problem = problemNUL
+				problem = ProblemNUL
 			}
 			d.scratch = utf8.AppendRune(d.scratch, r)
 		default:

@@ -27,9 +27,9 @@ func SetField(m protoreflect.Message, fd protoreflect.FieldDescriptor, text stri
 	b := []byte(text)
 	switch {
 	case !utf8.Valid(b):
-		return problemUTF8
+		return ProblemUTF8
 	case strings.IndexByte(text, 0) >= 0:
-		return problemNUL
+		return ProblemNUL
 	case f.isMap:
 		return "cannot be set from text"
 	case f.isMessage():

@@ -18,8 +18,8 @@ import (
 
 // The words strictjson has for the same.
 const (
-	ProblemUTF8 = "must be valid UTF-8"
-	ProblemNUL  = "must not contain the character U+0000"
+	ProblemUTF8 = strictjson.ProblemUTF8
+	ProblemNUL  = strictjson.ProblemNUL
 )
 
 const maxDepth = 64
