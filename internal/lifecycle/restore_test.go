@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -300,4 +301,60 @@ func TestRightAfterAChangeAMailAloneResetsNothing(t *testing.T) {
 	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held || d.Text == "" {
 		t.Errorf("with a factor: %+v, %v", d, err)
 	}
+}
+
+// says sets the address as somebody with user.write does: who administers an organization may do that to themselves too.
+func (a *taken) says(actor, address string, verified bool) {
+	a.t.Helper()
+	caller := &access.Caller{UserID: actor, Memberships: access.Memberships{"org_a": {access.OrgOwner}}}
+	permit, err := caller.In("org_a", access.UserWrite)
+	must(a.t, err)
+	_, err = user.SetEmail(a.t.Context(), a, permit, "usr_jo", event.IfMatch{}, address, verified)
+	must(a.t, err)
+}
+
+func TestAnAddressThatIsNoLongerVerifiedIsTheAddressBefore(t *testing.T) {
+	a := take(t)
+	a.says("usr_jo", "first@mail.test", false)
+	code := a.code()
+	a.Advance(time.Hour)
+	a.says("usr_jo", "thief@mail.test", true)
+	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || !d.Held {
+		t.Errorf("a reset: %+v, %v", d, err)
+	}
+	_, err := a.restore(code)
+	must(t, err)
+	a.has("first@mail.test", true)
+
+	// It is had back also where nothing else has changed, and then there is no other address to tell.
+	a = take(t)
+	a.says("usr_jo", "first@mail.test", false)
+	_, err = a.restore(a.code())
+	must(t, err)
+	a.has("first@mail.test", true)
+	if a.code() != "" {
+		t.Error("the address that was taken back can be taken back")
+	}
+
+	// By somebody else it is told, as every change.
+	a = take(t)
+	a.says("usr_admin", "first@mail.test", false)
+	d, err := user.LeftAddress(t.Context(), a, a.Master, "usr_jo", a.jo().Sequence)
+	if must(t, err); d.Address != "first@mail.test" || d.Text != "" {
+		t.Errorf("the notice is %+v", d)
+	}
+}
+
+func TestNoNumberOfChangesDropsTheOwnersAddress(t *testing.T) {
+	a := take(t)
+	a.says("usr_admin", "owner@mail.test", true)
+	a.Advance(time.Minute)
+	code := a.changes("thief@mail.test")
+	for i := range 60 {
+		a.Advance(time.Minute)
+		a.says("usr_jo", fmt.Sprintf("thief%d@mail.test", i), true)
+	}
+	_, err := a.restore(code)
+	must(t, err)
+	a.has("owner@mail.test", true)
 }

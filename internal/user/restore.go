@@ -20,7 +20,7 @@ const (
 	restoreLife = 7 * 24 * time.Hour // how long an address can be had back
 	resetPause  = 24 * time.Hour     // how long a reset needs more than a mail, after the person's own change
 
-	mostBefore = 50 // addresses that are remembered; the oldest always is
+	mostBefore = 50 // addresses that are remembered; the oldest that can be had back always is
 )
 
 // EmailRestored records that somebody at an address from before took it back. Whatever a thief could have left ends with it:
@@ -92,7 +92,7 @@ func putBefore(tx *event.Tx, id string, kept []before) error {
 	return nil
 }
 
-// leave notes that the event to come replaces the user's address, inside a command that declared BeforeRow. own says that the
+// leave notes that the event to come replaces the user's address, or lets it be unverified, inside a command that declared BeforeRow. own says that the
 // person does it. What others do is nobody's to undo, nor what came before it.
 func leave(tx *event.Tx, u *event.Object[User], own bool) error {
 	kept, err := parseBefore(tx.Row(BeforeRow(u.ID)))
@@ -106,7 +106,11 @@ func leave(tx *event.Tx, u *event.Object[User], own bool) error {
 	}
 	if old := u.State.Human.Email; old.Verified {
 		if len(kept) >= mostBefore {
-			kept = slices.Delete(kept, 1, 2)
+			i := slices.IndexFunc(kept, func(b before) bool { return !b.live(tx.Now()) })
+			if i < 0 { // the newest is the least likely to be the owner's
+				i = len(kept) - 1
+			}
+			kept = slices.Delete(kept, i, i+1)
 		}
 		kept = append(kept, before{Sequence: u.Sequence + 1, At: tx.Now(), Address: old.Address, Key: old.Key, Verification: old.Verification, Own: own})
 	}
