@@ -90,9 +90,13 @@ func TestAnAddressIsTakenBackWithAllThatAThiefCouldHaveLeft(t *testing.T) {
 	a := take(t)
 	day := func() int64 { return event.Micros(a.Now()) }
 	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_old", Created: day()}, user.RecoveryCodesMade{Count: 10})
-	a.GivenRow(event.Row{RowKey: user.FactorsRow("usr_jo"), Value: []byte(`{"totp":[{"id":"fac_old"},{"id":"fac_new"}],"recovery":["YQ=="]}`)})
+	a.GivenRow(event.Row{RowKey: user.FactorsRow("usr_jo"), Value: []byte(`{"totp":[{"id":"fac_old"},{"id":"fac_just"},{"id":"fac_new"}],"recovery":["YQ=="]}`)})
 	eventtest.Given(t, a.Store, grant.Kind, grant.IDFor("usr_jo"), "org_a", nil, grant.Given{AppID: "app_old", Asked: true, At: day()})
-	a.Advance(time.Hour)
+	a.Advance(time.Microsecond)
+	// What a thief adds just before the change is no more the owner's than what comes after it.
+	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_just", Created: day()})
+	eventtest.Given(t, a.Store, grant.Kind, grant.IDFor("usr_jo"), "", nil, grant.Given{AppID: "app_just", Asked: true, At: day()})
+	a.Advance(24 * time.Hour)
 	code := a.changes("thief@mail.test")
 	a.verifies()
 	a.Advance(time.Hour)
@@ -293,13 +297,22 @@ func TestRightAfterAChangeAMailAloneResetsNothing(t *testing.T) {
 	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held || d.Text == "" {
 		t.Errorf("after a restore: %+v, %v", d, err)
 	}
-	// Whoever has a second factor gets a code, and needs the factor with it.
-	a = take(t)
-	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_1"})
-	a.changes("second@mail.test")
-	a.verifies()
-	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held || d.Text == "" {
-		t.Errorf("with a factor: %+v, %v", d, err)
+	// Whoever has a second factor gets a code, and needs the factor with it. One that may be a thief's is none.
+	for name, c := range map[string]struct {
+		first time.Duration // between adding it and the first change
+		held  bool
+	}{"long before": {24*time.Hour + time.Microsecond, false}, "a day before": {24 * time.Hour, true}, "just before": {time.Minute, true}} {
+		a = take(t)
+		eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_1", Created: event.Micros(a.Now())})
+		a.Advance(c.first)
+		a.changes("second@mail.test")
+		a.verifies()
+		a.Advance(23 * time.Hour)
+		a.changes("third@mail.test") // a later change makes no factor older
+		a.verifies()
+		if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held != c.held || (d.Text == "") != c.held {
+			t.Errorf("with a factor from %s: %+v, %v", name, d, err)
+		}
 	}
 }
 
