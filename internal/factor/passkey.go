@@ -392,6 +392,15 @@ func (f *Factors) verify(ctx context.Context, r event.Reader, a *Assertion, u *e
 // refused, and so is one that counts no further than before: there is a copy of it. The command declared a.Row and
 // user.FactorsRow.
 func (f *Factors) Accept(tx *event.Tx, a *Assertion, userID string) (right bool, err error) {
+	return f.accept(tx, a, userID, func(string) bool { return true })
+}
+
+// AcceptOlder is Accept for a passkey that was added before a moment. The command declared the user too.
+func (f *Factors) AcceptOlder(tx *event.Tx, a *Assertion, u *event.Object[user.User], before int64) (right bool, err error) {
+	return f.accept(tx, a, u.ID, func(id string) bool { return u.State.Human.HadFactor(id, before) })
+}
+
+func (f *Factors) accept(tx *event.Tx, a *Assertion, userID string, usable func(id string) bool) (right bool, err error) {
 	if used, err := a.useUp(tx); err != nil || !used {
 		return false, err
 	}
@@ -400,7 +409,7 @@ func (f *Factors) Accept(tx *event.Tx, a *Assertion, userID string) (right bool,
 		return false, err
 	}
 	i := slices.IndexFunc(k.Passkeys, func(p passkey) bool {
-		return bytes.Equal(p.ID, a.parsed.RawID) && bytes.Equal(p.PublicKey, a.verified)
+		return bytes.Equal(p.ID, a.parsed.RawID) && bytes.Equal(p.PublicKey, a.verified) && usable(p.FactorID)
 	})
 	if i < 0 {
 		return false, nil

@@ -116,11 +116,23 @@ func (f *Factors) AddTOTP(tx *event.Tx, u *event.Object[user.User], sessionID, n
 
 // UseTOTP takes a code of one of the user's apps, each step once. The command declared user.FactorsRow.
 func (f *Factors) UseTOTP(tx *event.Tx, userID, code string) (right bool, err error) {
+	return f.useTOTP(tx, userID, code, func(string) bool { return true })
+}
+
+// UseOlderTOTP is UseTOTP with an app that was added before a moment. The command declared the user too.
+func (f *Factors) UseOlderTOTP(tx *event.Tx, u *event.Object[user.User], code string, before int64) (right bool, err error) {
+	return f.useTOTP(tx, u.ID, code, func(id string) bool { return u.State.Human.HadFactor(id, before) })
+}
+
+func (f *Factors) useTOTP(tx *event.Tx, userID, code string, usable func(id string) bool) (right bool, err error) {
 	k, err := load(tx, userID)
 	if err != nil {
 		return false, err
 	}
 	for i := range k.TOTP {
+		if !usable(k.TOTP[i].ID) {
+			continue
+		}
 		if right, err = f.use(&k.TOTP[i], userID, code, tx.Now()); err != nil || right {
 			break
 		}

@@ -2,6 +2,7 @@ package lifecycle_test
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -89,9 +90,13 @@ func TestAnAddressIsTakenBackWithAllThatAThiefCouldHaveLeft(t *testing.T) {
 	a := take(t)
 	day := func() int64 { return event.Micros(a.Now()) }
 	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_old", Created: day()}, user.RecoveryCodesMade{Count: 10})
-	a.GivenRow(event.Row{RowKey: user.FactorsRow("usr_jo"), Value: []byte(`{"totp":[{"id":"fac_old"},{"id":"fac_new"}],"recovery":["YQ=="]}`)})
+	a.GivenRow(event.Row{RowKey: user.FactorsRow("usr_jo"), Value: []byte(`{"totp":[{"id":"fac_old"},{"id":"fac_just"},{"id":"fac_new"}],"recovery":["YQ=="]}`)})
 	eventtest.Given(t, a.Store, grant.Kind, grant.IDFor("usr_jo"), "org_a", nil, grant.Given{AppID: "app_old", Asked: true, At: day()})
-	a.Advance(time.Hour)
+	a.Advance(time.Microsecond)
+	// What a thief adds just before the change is no more the owner's than what comes after it.
+	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_just", Created: day()})
+	eventtest.Given(t, a.Store, grant.Kind, grant.IDFor("usr_jo"), "", nil, grant.Given{AppID: "app_just", Asked: true, At: day()})
+	a.Advance(24 * time.Hour)
 	code := a.changes("thief@mail.test")
 	a.verifies()
 	a.Advance(time.Hour)
@@ -292,12 +297,77 @@ func TestRightAfterAChangeAMailAloneResetsNothing(t *testing.T) {
 	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held || d.Text == "" {
 		t.Errorf("after a restore: %+v, %v", d, err)
 	}
-	// Whoever has a second factor gets a code, and needs the factor with it.
-	a = take(t)
-	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_1"})
-	a.changes("second@mail.test")
-	a.verifies()
-	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held || d.Text == "" {
-		t.Errorf("with a factor: %+v, %v", d, err)
+	// Whoever has a second factor gets a code, and needs the factor with it. One that may be a thief's is none.
+	for name, c := range map[string]struct {
+		first time.Duration // between adding it and the first change
+		held  bool
+	}{"long before": {24*time.Hour + time.Microsecond, false}, "a day before": {24 * time.Hour, true}, "just before": {time.Minute, true}} {
+		a = take(t)
+		eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_1", Created: event.Micros(a.Now())})
+		a.Advance(c.first)
+		a.changes("second@mail.test")
+		a.verifies()
+		a.Advance(23 * time.Hour)
+		a.changes("third@mail.test") // a later change makes no factor older
+		a.verifies()
+		if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held != c.held || (d.Text == "") != c.held {
+			t.Errorf("with a factor from %s: %+v, %v", name, d, err)
+		}
 	}
+}
+
+// says sets the address as somebody with user.write does: who administers an organization may do that to themselves too.
+func (a *taken) says(actor, address string, verified bool) {
+	a.t.Helper()
+	caller := &access.Caller{UserID: actor, Memberships: access.Memberships{"org_a": {access.OrgOwner}}}
+	permit, err := caller.In("org_a", access.UserWrite)
+	must(a.t, err)
+	_, err = user.SetEmail(a.t.Context(), a, permit, "usr_jo", event.IfMatch{}, address, verified)
+	must(a.t, err)
+}
+
+func TestAnAddressThatIsNoLongerVerifiedIsTheAddressBefore(t *testing.T) {
+	a := take(t)
+	a.says("usr_jo", "first@mail.test", false)
+	code := a.code()
+	a.Advance(time.Hour)
+	a.says("usr_jo", "thief@mail.test", true)
+	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || !d.Held {
+		t.Errorf("a reset: %+v, %v", d, err)
+	}
+	_, err := a.restore(code)
+	must(t, err)
+	a.has("first@mail.test", true)
+
+	// It is had back also where nothing else has changed, and then there is no other address to tell.
+	a = take(t)
+	a.says("usr_jo", "first@mail.test", false)
+	_, err = a.restore(a.code())
+	must(t, err)
+	a.has("first@mail.test", true)
+	if a.code() != "" {
+		t.Error("the address that was taken back can be taken back")
+	}
+
+	// By somebody else it is told, as every change.
+	a = take(t)
+	a.says("usr_admin", "first@mail.test", false)
+	d, err := user.LeftAddress(t.Context(), a, a.Master, "usr_jo", a.jo().Sequence)
+	if must(t, err); d.Address != "first@mail.test" || d.Text != "" {
+		t.Errorf("the notice is %+v", d)
+	}
+}
+
+func TestNoNumberOfChangesDropsTheOwnersAddress(t *testing.T) {
+	a := take(t)
+	a.says("usr_admin", "owner@mail.test", true)
+	a.Advance(time.Minute)
+	code := a.changes("thief@mail.test")
+	for i := range 60 {
+		a.Advance(time.Minute)
+		a.says("usr_jo", fmt.Sprintf("thief%d@mail.test", i), true)
+	}
+	_, err := a.restore(code)
+	must(t, err)
+	a.has("owner@mail.test", true)
 }

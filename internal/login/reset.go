@@ -161,7 +161,7 @@ func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
 		return show(problems)
 	}
 	info := call.From(r.Context())
-	_, err = l.Sessions.Reset(r.Context(), session.Reset{UserID: m.user, Code: m.code, Password: chosen, Answer: resetAnswer(r),
+	_, err = l.Sessions.Reset(r.Context(), session.Reset{UserID: m.user, Code: m.code, Password: chosen, Answer: session.Answer{TOTPCode: r.PostFormValue(pages.FieldCode)},
 		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
 	case isAbout(err, paramCode):
@@ -171,8 +171,6 @@ func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
 		return show([]pages.Problem{{Message: pages.SecondFactorNeeded()}})
 	case isAbout(err, "totpCode"):
 		return show([]pages.Problem{{Field: pages.FieldCode, Message: pages.WrongCode()}})
-	case isAbout(err, "recoveryCode"):
-		return show([]pages.Problem{{Field: pages.FieldRecoveryCode, Message: pages.WrongCode()}})
 	case err != nil:
 		if problems, err = PasswordProblems(err); err != nil {
 			return err

@@ -10,7 +10,6 @@ import (
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/pages"
-	"github.com/signet-idm/signet/internal/session"
 )
 
 // paramRestored says that an address was taken back, on the way to a new password.
@@ -51,12 +50,4 @@ func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 	http.SetCookie(w, pages.Cookie(cookieReset, m.user+separator+code, mailedLife))
 	redirect(w, mail.ResetPath+"?"+url.Values{paramUser: {m.user}, paramRestored: {"1"}}.Encode())
 	return nil
-}
-
-// resetAnswer is the second factor in the form for a new password.
-func resetAnswer(r *http.Request) session.Answer {
-	if code := r.PostFormValue(pages.FieldCode); code != "" {
-		return session.Answer{TOTPCode: code}
-	}
-	return session.Answer{RecoveryCode: r.PostFormValue(pages.FieldRecoveryCode)}
 }

@@ -2,12 +2,14 @@ package mail
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/eventtest"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -127,6 +129,50 @@ func TestPeopleAreToldOfNewTokensAndPhones(t *testing.T) {
 		p.happened(t, "jo", fact)
 		if m := p.one(t); m.Kind != PhoneChanged {
 			t.Errorf("%+v", m)
+		}
+	}
+}
+
+func TestWhoChangesTheAddressSilencesNoNotice(t *testing.T) {
+	p := newPost(t)
+	p.person(t, "jo", true, jo)
+	// All at once: the mails go out after the change.
+	eventtest.Given(t, p.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_1"})
+	p.moves(t, "jo", "thief@mail.test")
+	told := func(want ...string) {
+		t.Helper()
+		got := []string(nil)
+		for _, m := range p.sent {
+			got = append(got, string(m.Kind)+" "+m.To)
+		}
+		if p.sent = nil; !slices.Equal(got, want) {
+			t.Errorf("told is %q, want %q", got, want)
+		}
+	}
+	told("factor_added jo@mail.test", "email_changed jo@mail.test")
+	p.Advance(time.Hour)
+	p.happened(t, "jo", user.EmailVerified{}, user.PasswordChanged{}, user.PhoneRemoved{})
+	p.companion(t, "jo", session.TokenIssued{TokenID: "pat_1"})
+	must(t, p.deliver(t))
+	told("password_changed thief@mail.test", "password_changed jo@mail.test", "phone_changed thief@mail.test", "phone_changed jo@mail.test",
+		"token_added thief@mail.test", "token_added jo@mail.test")
+	// After the seven days it is somebody else's mailbox.
+	p.Advance(7 * 24 * time.Hour)
+	p.happened(t, "jo", user.PasswordChanged{})
+	told("password_changed thief@mail.test")
+}
+
+func TestAnAddressThatIsNoLongerVerifiedIsTold(t *testing.T) {
+	for actor, kind := range map[string]Kind{"usr_jo": EmailChanged, "usr_admin": EmailReplaced} {
+		p := newPost(t)
+		p.person(t, "jo", true, jo)
+		permit, err := (&access.Caller{UserID: actor, Memberships: access.Memberships{"org_a": {access.OrgOwner}}}).In("org_a", access.UserWrite)
+		must(t, err)
+		_, err = user.SetEmail(t.Context(), p.Store, permit, "usr_jo", event.IfMatch{}, "jo@mail.test", false)
+		must(t, err)
+		must(t, p.deliver(t))
+		if m := p.one(t); m.To != "jo@mail.test" || m.Kind != kind {
+			t.Errorf("by %s: %+v", actor, m)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -168,19 +169,41 @@ func (m *Mailer) sendCode(ctx context.Context, kind Kind, path string, d user.De
 	return m.send(ctx, kind, d.UserID, d.Address, d.Name, d.Language, content{Code: d.Text, Link: link})
 }
 
-// notice tells a person something, at an address that is known to be theirs.
+// notice tells a person something, at an address that is known to be theirs, and at the one that was it before a change that can
+// be undone: whoever takes an account over must not silence the mails about that by changing the address. Where somebody signs
+// in from concerns only who has the account now.
 func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind Kind, c content) error {
 	u, err := user.Kind.Read(ctx, m.Store, userID)
-	if err != nil || u == nil || u.State.Human == nil || !u.State.Human.Email.Verified {
+	if err != nil || u == nil || u.State.Human == nil {
 		return err
+	}
+	h, to := u.State.Human, []string(nil)
+	if h.Email.Verified {
+		to = append(to, h.Email.Address)
+	}
+	if kind != NewSignIn {
+		before, err := user.AddressBefore(ctx, m.Store, userID, event.Micros(m.Clock()))
+		if err != nil {
+			return err
+		}
+		if before != "" && !slices.Contains(to, before) {
+			to = append(to, before)
+		}
+	}
+	if len(to) == 0 {
+		return nil
 	}
 	count := user.CountMails(m.Master, string(kind), userID).For(e.Time)
 	if allowed, err := m.allowed(ctx, count); err != nil || !allowed {
 		return err
 	}
 	c.When = moment(event.Time(e.Time))
-	h := u.State.Human
-	return m.send(ctx, kind, userID, h.Email.Address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c)
+	for _, address := range to {
+		if err := m.send(ctx, kind, userID, address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // allowed counts a mail, unless there were too many like it.

@@ -182,7 +182,7 @@ type ResetPassword struct {
 	LoginName string
 	Code      string
 	Rules     PasswordRules
-	Factor    bool // a second factor is asked for too: FieldCode or FieldRecoveryCode
+	Factor    bool // a second factor is asked for too: FieldCode
 }
 
 func (ResetPassword) about() about {

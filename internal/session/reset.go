@@ -143,10 +143,10 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 
 // tryReset looks at the code before any password is hashed, and gives the user's organization. Every look counts, so that the
 // tries of a code are all there are however many come at once.
-func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origin, r *Reset) (orgID string, held bool, err error) {
+func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origin, r *Reset) (orgID string, held int64, err error) {
 	known, err := user.Kind.Read(ctx, s.Store, r.UserID)
 	if err != nil {
-		return "", false, err
+		return "", 0, err
 	}
 	if known != nil {
 		orgID = known.Org
@@ -171,24 +171,24 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 		return nil
 	}
 	if err := s.Store.Do(ctx, command); err != nil {
-		return "", false, err
+		return "", 0, err
 	}
 	return orgID, held, refusal
 }
 
 // rightReset gives the user if the code is right and the password can be reset; nil if not. held says that the code alone is
-// not enough.
-func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (u *event.Object[user.User], held bool, err error) {
+// not enough, as user.ResetHeld does.
+func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (u *event.Object[user.User], held int64, err error) {
 	if orgID == "" {
-		return nil, false, nil
+		return nil, 0, nil
 	}
 	o, err := org.Kind.Get(tx, orgID)
 	if err != nil {
-		return nil, false, err
+		return nil, 0, err
 	}
 	u, err = user.CheckResetCode(tx, s.Master, r.UserID, r.Code)
 	if err != nil || u == nil || !maySignIn(&u.State, o) {
-		return nil, false, err
+		return nil, 0, err
 	}
 	held, err = user.ResetHeld(tx, u.ID)
 	return u, held, err

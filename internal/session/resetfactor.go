@@ -12,10 +12,10 @@ import (
 
 // ErrResetFactor tells somebody with the right code that a mail alone does not do yet.
 var ErrResetFactor = errs.New(errs.PermissionDenied, access.SecondFactorRequired,
-	"the e-mail address was changed in the last 24 hours: prove a second factor too (totpCode, recoveryCode or assertion), or wait")
+	"the e-mail address was changed in the last 24 hours: prove a second factor too (totpCode or assertion) that was added more than 24 hours before the change, or wait")
 
-// resetFactor is the second factor that a reset by mail needs right after a change of the address that the mail went to. Nil
-// asks for none.
+// resetFactor is the second factor that a reset by mail needs right after a change of the address that the mail went to. It is one from
+// long enough before the change, and no recovery code: when those were made is not known. Nil asks for none.
 type resetFactor struct {
 	sessions  *Sessions
 	answer    Answer
@@ -24,13 +24,13 @@ type resetFactor struct {
 	wrong     bool
 }
 
-// secondFactorOf lets a second factor be tried, where the reset needs one; guesses count with all others. Errors: ErrResetFactor
+// secondFactorOf lets a second factor be tried, where the reset needs one (held, see user.ResetHeld); guesses count with all others. Errors: ErrResetFactor
 // where there is none; InvalidArgument where it cannot be read; ResourceExhausted when slowed down.
-func (s *Sessions) secondFactorOf(ctx context.Context, r *Reset, orgID string, held bool) (*resetFactor, error) {
-	if !held {
+func (s *Sessions) secondFactorOf(ctx context.Context, r *Reset, orgID string, held int64) (*resetFactor, error) {
+	if held == 0 {
 		return nil, nil
 	}
-	if r.Answer == (Answer{}) {
+	if r.Answer == (Answer{}) || r.Answer.method() == ByRecovery {
 		return nil, ErrResetFactor
 	}
 	f := &resetFactor{sessions: s, answer: r.Answer}
@@ -71,20 +71,20 @@ func (f *resetFactor) declare(c event.Command) event.Command {
 }
 
 // prove tells whether the second factor is right, where one is needed.
-func (f *resetFactor) prove(tx *event.Tx, u *event.Object[user.User], held bool) (right bool, err error) {
+func (f *resetFactor) prove(tx *event.Tx, u *event.Object[user.User], held int64) (right bool, err error) {
 	switch {
-	case !held && f == nil:
+	case held == 0 && f == nil:
 		return true, nil
 	case f == nil:
 		return false, ErrResetFactor // the pause has begun meanwhile
 	}
-	switch factors := f.sessions.Factors; f.answer.method() {
-	case ByTOTP:
-		right, err = factors.UseTOTP(tx, u.ID, f.answer.TOTPCode)
-	case ByRecovery:
-		right, err = factors.UseRecoveryCode(tx, u, f.answer.RecoveryCode)
-	default:
-		right, err = factors.Accept(tx, f.assertion, u.ID)
+	if held == 0 { // the pause has ended meanwhile
+		held = tx.Now()
+	}
+	if factors := f.sessions.Factors; f.assertion == nil {
+		right, err = factors.UseOlderTOTP(tx, u, f.answer.TOTPCode, held)
+	} else {
+		right, err = factors.AcceptOlder(tx, f.assertion, u, held)
 	}
 	if f.wrong = err == nil && !right; f.wrong {
 		return false, f.throttle.Failed(tx)

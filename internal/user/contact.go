@@ -135,7 +135,7 @@ func setEmail(ctx context.Context, s event.Store, who subject, match event.IfMat
 		if now || old.Address != address {
 			tx.DropRow(CodeRow(u.ID, ByEmail))
 		}
-		if old.Address != address {
+		if old.Address != address || old.Verified && !now { // the same, unverified, is what the next change would not tell
 			if err := leave(tx, u, who.origin.Actor == u.ID); err != nil {
 				return nil, err
 			}

@@ -44,6 +44,12 @@ func (h *Human) Factor(id string) (Factor, bool) {
 	return h.Factors[i], true
 }
 
+// HadFactor tells whether a second factor is the person's and was added before a moment.
+func (h *Human) HadFactor(id string, before int64) bool {
+	f, ok := h.Factor(id)
+	return ok && f.Created < before
+}
+
 // Has tells whether the person has a second factor of a kind.
 func (h *Human) Has(kind FactorKind) bool {
 	return h != nil && slices.ContainsFunc(h.Factors, func(f Factor) bool { return f.Kind == kind })

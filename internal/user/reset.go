@@ -5,6 +5,7 @@ import (
 	"crypto/hmac"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,7 +48,7 @@ func (u *User) MayReset() bool {
 var ErrCannotReset = errors.New("the password of this user cannot be reset by mail")
 
 // ResetCode makes a code for a mail to a person who wants to reset the password. It replaces an earlier one. Right after the
-// person's own change of the address there is none for who has no second factor: Held. Errors: ErrCannotReset.
+// person's own change of the address there is none for who has no second factor from long enough before: Held. Errors: ErrCannotReset.
 func ResetCode(ctx context.Context, s event.Store, master secret.MasterKey, id string) (Delivery, error) {
 	d := Delivery{UserID: id, By: ByEmail}
 	err := s.Do(ctx, event.Command{
@@ -66,8 +67,8 @@ func ResetCode(ctx context.Context, s event.Store, master secret.MasterKey, id s
 			if err != nil {
 				return err
 			}
-			until := heldUntil(kept, tx.Now())
-			if d.Held = until > 0 && !u.State.SecondFactor; d.Held {
+			until, factorBefore := hold(kept, tx.Now())
+			if d.Held = until > 0 && !slices.ContainsFunc(u.State.Human.Factors, func(f Factor) bool { return f.Created < factorBefore }); d.Held {
 				d.fill(u.State.Human, u.State.Human.Email.Address, until)
 				return nil
 			}

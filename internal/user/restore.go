@@ -19,8 +19,11 @@ import (
 const (
 	restoreLife = 7 * 24 * time.Hour // how long an address can be had back
 	resetPause  = 24 * time.Hour     // how long a reset needs more than a mail, after the person's own change
+	// Whoever takes over an account adds a second factor just before the change as well as after it, and lets applications in. What is
+	// younger than this at the change is taken for theirs. The owner has as long to act on the mail about it.
+	suspectLead = 24 * time.Hour
 
-	mostBefore = 50 // addresses that are remembered; the oldest always is
+	mostBefore = 50 // addresses that are remembered; the oldest that can be had back always is
 )
 
 // EmailRestored records that somebody at an address from before took it back. Whatever a thief could have left ends with it:
@@ -67,6 +70,9 @@ type before struct {
 // live tells whether the address can be had back.
 func (b before) live(now int64) bool { return b.Own && now < b.At+restoreLife.Microseconds() }
 
+// suspectFrom is from when on what was added to the account may be that of whoever replaced the address.
+func (b before) suspectFrom() int64 { return b.At - suspectLead.Microseconds() }
+
 func parseBefore(row *event.Row, err error) ([]before, error) {
 	if err != nil || row == nil {
 		return nil, err
@@ -92,7 +98,7 @@ func putBefore(tx *event.Tx, id string, kept []before) error {
 	return nil
 }
 
-// leave notes that the event to come replaces the user's address, inside a command that declared BeforeRow. own says that the
+// leave notes that the event to come replaces the user's address, or lets it be unverified, inside a command that declared BeforeRow. own says that the
 // person does it. What others do is nobody's to undo, nor what came before it.
 func leave(tx *event.Tx, u *event.Object[User], own bool) error {
 	kept, err := parseBefore(tx.Row(BeforeRow(u.ID)))
@@ -106,29 +112,47 @@ func leave(tx *event.Tx, u *event.Object[User], own bool) error {
 	}
 	if old := u.State.Human.Email; old.Verified {
 		if len(kept) >= mostBefore {
-			kept = slices.Delete(kept, 1, 2)
+			i := slices.IndexFunc(kept, func(b before) bool { return !b.live(tx.Now()) })
+			if i < 0 { // the newest is the least likely to be the owner's
+				i = len(kept) - 1
+			}
+			kept = slices.Delete(kept, i, i+1)
 		}
 		kept = append(kept, before{Sequence: u.Sequence + 1, At: tx.Now(), Address: old.Address, Key: old.Key, Verification: old.Verification, Own: own})
 	}
 	return putBefore(tx, u.ID, kept)
 }
 
-// heldUntil tells until when a reset needs more than a mail; 0: it does not.
-func heldUntil(kept []before, now int64) int64 {
-	until := int64(0)
+// hold tells until when a reset needs more than a mail, and before which moment a second factor has to have been added to be that
+// more; 0: it needs nothing.
+func hold(kept []before, now int64) (until, factorBefore int64) {
 	for _, b := range kept {
 		if end := b.At + resetPause.Microseconds(); b.Own && now < end {
 			until = max(until, end)
+			if from := b.suspectFrom(); factorBefore == 0 || from < factorBefore {
+				factorBefore = from
+			}
 		}
 	}
-	return until
+	return until, factorBefore
 }
 
 // ResetHeld tells whether the password of a user is not reset by a mail alone, because the person has just changed the address
-// that the mail goes to. The command declared BeforeRow.
-func ResetHeld(tx *event.Tx, id string) (bool, error) {
+// that the mail goes to. Then it gives the moment before which a second factor has to have been added to help; else 0. The command
+// declared BeforeRow.
+func ResetHeld(tx *event.Tx, id string) (factorBefore int64, err error) {
 	kept, err := parseBefore(tx.Row(BeforeRow(id)))
-	return heldUntil(kept, tx.Now()) > 0, err
+	_, factorBefore = hold(kept, tx.Now())
+	return factorBefore, err
+}
+
+// AddressBefore gives the oldest address that can be had back; empty: there is none. Whoever has it hears what happens to the account.
+func AddressBefore(ctx context.Context, r event.Reader, id string, now int64) (string, error) {
+	kept, err := parseBefore(r.Row(ctx, BeforeRow(id)))
+	if i := slices.IndexFunc(kept, func(b before) bool { return b.live(now) }); i >= 0 {
+		return kept[i].Address, nil
+	}
+	return "", err
 }
 
 // ErrNothingBefore tells whoever sends the mail that there is no address to tell. It is shown to nobody.
@@ -171,8 +195,8 @@ func LeftAddress(ctx context.Context, s event.Store, master secret.MasterKey, id
 }
 
 // Restorable tells which address a code takes back: the oldest that can be, whatever change the code was sent about, for
-// somebody who has taken an account over may have changed it more than once. since is when it was replaced. The command declared
-// BeforeRow.
+// somebody who has taken an account over may have changed it more than once. since is from when on what was added to the
+// account may not be the owner's. The command declared BeforeRow.
 func Restorable(tx *event.Tx, master secret.MasterKey, id, code string) (back Email, since int64, right bool, err error) {
 	kept, err := parseBefore(tx.Row(BeforeRow(id)))
 	if err != nil {
@@ -186,7 +210,7 @@ func Restorable(tx *event.Tx, master secret.MasterKey, id, code string) (back Em
 	if !right || first < 0 {
 		return Email{}, 0, false, nil
 	}
-	return Email{Address: kept[first].Address, Key: kept[first].Key, Verification: kept[first].Verification}, kept[first].At, true, nil
+	return Email{Address: kept[first].Address, Key: kept[first].Key, Verification: kept[first].Verification}, kept[first].suspectFrom(), true, nil
 }
 
 // RestoreEmail gives a user an address back, and makes a code that lets the person choose a new password at once. The command

@@ -790,7 +790,7 @@ type ResetPasswordRequest struct {
 	// A second factor, at most one of these: needed where the person has changed the
 	// e-mail address in the last 24 hours. Code that the authenticator app shows.
 	TotpCode string `protobuf:"bytes,4,opt,name=totp_code,json=totpCode,proto3" json:"totp_code,omitempty"`
-	// One of the recovery codes.
+	// Recovery codes do not count here: when they were made is not known.
 	RecoveryCode string `protobuf:"bytes,5,opt,name=recovery_code,json=recoveryCode,proto3" json:"recovery_code,omitempty"`
 	// The credential that `navigator.credentials.get` gave for the challenge of
 	// StartPasskeySignIn, as JSON.

@@ -157,8 +157,8 @@ type UserServiceClient interface {
 	// another password or e-mail address. All sessions and tokens of the user stop
 	// working. A second factor is needed afterwards as before. For 24 hours after the
 	// person has changed a verified e-mail address, it is needed for the reset too
-	// (PERMISSION_DENIED without it); whoever has none has to wait, and the mail says
-	// so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
+	// (PERMISSION_DENIED without it), and has to have been added more than 24 hours
+	// before the change; whoever has none has to wait, and the mail says so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
 	// answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
@@ -870,8 +870,8 @@ type UserServiceHandler interface {
 	// another password or e-mail address. All sessions and tokens of the user stop
 	// working. A second factor is needed afterwards as before. For 24 hours after the
 	// person has changed a verified e-mail address, it is needed for the reset too
-	// (PERMISSION_DENIED without it); whoever has none has to wait, and the mail says
-	// so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
+	// (PERMISSION_DENIED without it), and has to have been added more than 24 hours
+	// before the change; whoever has none has to wait, and the mail says so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
 	// answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
