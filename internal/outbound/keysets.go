@@ -41,12 +41,14 @@ type KeySets struct {
 	calls  *share.Places
 
 	mu   sync.Mutex
-	sets map[string]*keySet // by URL
+	sets map[published]*keySet
 }
+
+// published is where an organization says that there are keys. Two that name the same URL do not share them: one's calls may stall.
+type published struct{ org, address string }
 
 // keySet is what is known of one URL. KeySets.mu guards it.
 type keySet struct {
-	org     string // who asked for it last
 	keys    []jose.JSONWebKey
 	fetched time.Time // zero: never
 	fresh   time.Time // until then it is good without asking
@@ -58,7 +60,7 @@ type keySet struct {
 
 // NewKeySets makes an empty collection. calls are what organizations share of those that are fetched at once.
 func NewKeySets(client *Client, clock func() time.Time, calls *share.Places) *KeySets {
-	return &KeySets{client: client, clock: clock, calls: calls, sets: map[string]*keySet{}}
+	return &KeySets{client: client, clock: clock, calls: calls, sets: map[published]*keySet{}}
 }
 
 // Find gives the public keys that are published at an address of an organization under a key id; all that could have signed something where
@@ -67,7 +69,7 @@ func (k *KeySets) Find(ctx context.Context, org, address, keyID string) ([]jose.
 	for attempt := 0; ; attempt++ {
 		k.mu.Lock()
 		now := k.clock()
-		set := k.set(org, address, now)
+		set := k.set(published{org, address}, now)
 		found := matching(set.keys, keyID)
 		usable := !set.fetched.IsZero() && now.Before(set.fetched.Add(maxSetAge))
 		due := !usable || !now.Before(set.fresh) || len(found) == 0
@@ -86,7 +88,7 @@ func (k *KeySets) Find(ctx context.Context, org, address, keyID string) ([]jose.
 		if set.running == nil {
 			set.running, set.tried = make(chan struct{}), now
 			// It runs for everybody who waits, so nobody's leaving ends it. The client has a time limit of its own.
-			go k.fetch(context.WithoutCancel(ctx), org, address, set)
+			go k.fetch(context.WithoutCancel(ctx), published{org, address}, set)
 		}
 		running := set.running
 		k.mu.Unlock()
@@ -99,46 +101,47 @@ func (k *KeySets) Find(ctx context.Context, org, address, keyID string) ([]jose.
 }
 
 // set gives the entry of an address, making room for it where it is new. What is being fetched stays.
-func (k *KeySets) set(org, address string, now time.Time) *keySet {
-	set := k.sets[address]
+func (k *KeySets) set(at published, now time.Time) *keySet {
+	set := k.sets[at]
 	if set == nil {
 		for len(k.sets) >= maxSets && k.forgetOldest() {
 		}
 		set = &keySet{}
-		k.sets[address] = set
+		k.sets[at] = set
 	}
-	set.org, set.used = org, now
+	set.used = now
 	return set
 }
 
 // forgetOldest drops, of the organization that has the most, the set that nobody has asked for the longest; false where all are being fetched.
 func (k *KeySets) forgetOldest() bool {
 	of := map[string]int{}
-	for _, set := range k.sets {
+	for at, set := range k.sets {
 		if set.running == nil {
-			of[set.org]++
+			of[at.org]++
 		}
 	}
-	oldest := ""
-	for address, set := range k.sets {
+	var oldest published
+	found := false
+	for at, set := range k.sets {
 		if set.running != nil {
 			continue
 		}
-		if oldest == "" || of[set.org] > of[k.sets[oldest].org] || of[set.org] == of[k.sets[oldest].org] && set.used.Before(k.sets[oldest].used) {
-			oldest = address
+		if !found || of[at.org] > of[oldest.org] || of[at.org] == of[oldest.org] && set.used.Before(k.sets[oldest].used) {
+			oldest, found = at, true
 		}
 	}
 	delete(k.sets, oldest)
-	return oldest != ""
+	return found
 }
 
-func (k *KeySets) fetch(ctx context.Context, org, address string, set *keySet) {
+func (k *KeySets) fetch(ctx context.Context, at published, set *keySet) {
 	var keys []jose.JSONWebKey
 	var age time.Duration
 	asked := false
-	err := k.calls.Do(ctx, share.Claim{Org: org}, func() (err error) {
+	err := k.calls.Do(ctx, share.Claim{Org: at.org}, func() (err error) {
 		asked = true
-		keys, age, err = k.ask(ctx, address)
+		keys, age, err = k.ask(ctx, at.address)
 		return err
 	})
 	k.mu.Lock()

@@ -304,6 +304,65 @@ func TestAnOrganizationWhoseKeySetsStallKeepsNobodyElseWaiting(t *testing.T) {
 	all.Wait()
 }
 
+// TestWhoNamesTheKeySetOfAnotherOrganizationKeepsItWaitingForNothing: it fetches the set within its own share.
+func TestWhoNamesTheKeySetOfAnotherOrganizationKeepsItWaitingForNothing(t *testing.T) {
+	p := newPublisher(t)
+	p.publish(ecKey("a"))
+	stalled := make(chan struct{})
+	p.set(func() { p.hold = stalled })
+	var all sync.WaitGroup
+	ask := func(path, keyID string) {
+		all.Go(func() {
+			if _, err := p.sets.Find(t.Context(), "org_a", p.at("example.com", path), keyID); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	under := func(calls int) {
+		for held, waiting := 0, 0; held+waiting < calls; held, waiting = p.sets.calls.Load() {
+			runtime.Gosched()
+		}
+	}
+	for i := range maxCalls / 2 {
+		ask(fmt.Sprint("/a", i), "a")
+	}
+	under(maxCalls / 2)
+	ask("/b", "made up")
+	under(maxCalls/2 + 1)
+	p.set(func() { p.hold = nil })
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for _, keyID := range []string{"a", "made up", "a"} { // at first, and while its own has been fetched
+		if _, err := p.sets.Find(soon, "org_b", p.at("example.com", "/b"), keyID); err != nil {
+			t.Errorf("the key %q of another organization: %v", keyID, err)
+		}
+	}
+	close(stalled)
+	all.Wait()
+}
+
+// TestKeysThatAreKnownAreThereWhileOthersAreAskedFor: whoever makes up the name of a key makes nobody wait.
+func TestKeysThatAreKnownAreThereWhileOthersAreAskedFor(t *testing.T) {
+	p := newPublisher(t)
+	p.publish(ecKey("a"))
+	p.find(t, "a", 1, 1)
+	p.after(refetchAfter)
+	stalled := make(chan struct{})
+	p.set(func() { p.hold = stalled })
+	var all sync.WaitGroup
+	all.Go(func() { p.find(t, "made up", 0, 2) })
+	for held := 0; held == 0; held, _ = p.sets.calls.Load() {
+		runtime.Gosched()
+	}
+	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if keys, err := p.sets.Find(soon, "org_a", p.at("example.com", "/keys"), "a"); err != nil || len(keys) != 1 {
+		t.Errorf("got %v, %v", keys, err)
+	}
+	close(stalled)
+	all.Wait()
+}
+
 func TestAnOrganizationWithManyKeySetsPushesOutItsOwn(t *testing.T) {
 	p := newPublisher(t)
 	p.publish(ecKey("a"))

@@ -358,6 +358,27 @@ func TestWorkThatPanicsGivesItsPlaceBack(t *testing.T) {
 	}
 }
 
+func TestAPlaceIsGivenBackOnce(t *testing.T) {
+	p := New(Bounds{Places: 2})
+	for _, c := range []Claim{{Org: "a"}, {Org: "a", Network: "n"}, {Org: "b"}} {
+		if !p.Try(Claim{Org: "a"}) {
+			t.Fatal("there is no place")
+		}
+		p.Leave(Claim{Org: "a"})
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%+v gave back what it does not hold", c)
+				}
+			}()
+			p.Leave(c)
+		}()
+		if held, _ := p.Load(); held != 0 {
+			t.Errorf("%d are held", held)
+		}
+	}
+}
+
 // TestWhoeverComesIsForgottenAgain: neither organizations nor networks stay in memory for good.
 func TestWhoeverComesIsForgottenAgain(t *testing.T) {
 	p := New(Bounds{Places: 1})

@@ -218,10 +218,11 @@ func (d *Dispatcher) enter(ctx context.Context, places *share.Places, org string
 		return nil
 	}
 	var mu sync.Mutex
+	left := false
 	move := time.AfterFunc(slow, func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if places != d.lame && d.lame.Try(claim) {
+		if !left && places != d.lame && d.lame.Try(claim) { // it may have begun before it was stopped
 			places.Leave(claim)
 			places = d.lame
 		}
@@ -230,6 +231,7 @@ func (d *Dispatcher) enter(ctx context.Context, places *share.Places, org string
 		move.Stop()
 		mu.Lock()
 		defer mu.Unlock()
+		left = true
 		places.Leave(claim)
 	}
 }

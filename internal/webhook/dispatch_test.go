@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -314,6 +315,29 @@ func TestAReceiverThatStallsKeepsNobodyElseWaiting(t *testing.T) {
 			t.Errorf("%d messages are on their way at once", n)
 		}
 	})
+}
+
+// TestAPlaceIsLeftOnceWhenItIsLeftAndMovedAtTheSameMoment: both happen at the end of the same time, in any order.
+func TestAPlaceIsLeftOnceWhenItIsLeftAndMovedAtTheSameMoment(t *testing.T) {
+	for range 50 {
+		synctest.Test(t, func(t *testing.T) {
+			d := &Dispatcher{usual: places(perNode), lame: places(perNodeLame)}
+			var all sync.WaitGroup
+			for range 20 {
+				leave := d.enter(t.Context(), d.usual, "org_a")
+				all.Go(func() {
+					time.Sleep(slow)
+					leave()
+				})
+			}
+			all.Wait()
+			synctest.Wait()
+			usual, _ := d.usual.Load()
+			if lame, _ := d.lame.Load(); usual != 0 || lame != 0 {
+				t.Fatalf("%d and %d places are held in the end", usual, lame)
+			}
+		})
+	}
 }
 
 func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
