@@ -202,7 +202,7 @@ func (p *Places) hold(g *group, l *lane) {
 
 func (p *Places) leave(c Claim) {
 	g := p.groups[c.Org]
-	if g == nil || g.lane(c).held == 0 {
+	if g == nil || g.lane(c, p.turns).held == 0 {
 		panic("share: a place is given back that nobody holds")
 	}
 	g.held--
