@@ -49,3 +49,14 @@ func ReadPolicy(ctx context.Context, r event.Reader, id string) (policy.Policy, 
 	}
 	return o.State.Policy, nil
 }
+
+// LeadsTo reads the policy of the organization that a login name leads to, and tells whose share of hashing an attempt counts against.
+// Organizations that do not exist have one share together: whoever makes them up would have as many as they like. Only the turn in a line
+// follows from it.
+func LeadsTo(ctx context.Context, r event.Reader, id string) (there policy.Policy, shareOf string, err error) {
+	o, err := Kind.Read(ctx, r, id)
+	if err != nil || o == nil {
+		return policy.Policy{}, "", err
+	}
+	return o.State.Policy, o.ID, nil
+}

@@ -3,9 +3,9 @@ package session
 import (
 	"cmp"
 	"context"
-	"runtime/debug"
 	"sync"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -26,7 +26,7 @@ func (s *Sessions) firstOf(ctx context.Context, steps []lookup) (*event.Object[u
 	found, failed := make([]string, len(steps)), make([]error, len(steps))
 	var others sync.WaitGroup
 	look := func(i int) {
-		failed[i] = guarded(func() (err error) { found[i], err = steps[i](ctx); return err })
+		failed[i] = errs.Guarded(func() (err error) { found[i], err = steps[i](ctx); return err })
 	}
 	for i := 1; i < len(steps); i++ {
 		others.Go(func() { look(i) })
@@ -46,21 +46,6 @@ func (s *Sessions) firstOf(ctx context.Context, steps []lookup) (*event.Object[u
 		return nil, err
 	}
 	return u, nil
-}
-
-// panicked is a recovered panic. What it was about may quote what a stranger typed, so only where it happened is told.
-type panicked struct{ stack []byte }
-
-func (p *panicked) Error() string { return "panic in a lookup or an answer:\n" + string(p.stack) }
-
-// guarded makes an error of a panic: nobody above a goroutine would, and the process would end for what one stranger typed.
-func guarded(f func() error) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = &panicked{debug.Stack()}
-		}
-	}()
-	return f()
 }
 
 // named finds the user of a user name in an organization.

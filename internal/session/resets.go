@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
@@ -71,7 +72,7 @@ func (s *Sessions) AnswerResets(ctx context.Context, log *slog.Logger) {
 		if ctx.Err() != nil {
 			return
 		}
-		if _, bug := errors.AsType[*panicked](err); bug {
+		if _, bug := errors.AsType[*errs.Panicked](err); bug {
 			log.Error("a request to reset a password could not be answered, and was dropped", "error", err)
 		} else if err != nil && !failing {
 			log.Warn("requests to reset passwords wait: they are tried again", "error", err)
@@ -103,8 +104,8 @@ func (s *Sessions) AnswerWaitingResets(ctx context.Context) error {
 
 // answerOrDrop answers a request. One that leads to a panic is dropped: it would lead to one each time.
 func (s *Sessions) answerOrDrop(ctx context.Context, row *event.Row) error {
-	err := guarded(func() error { return s.answerReset(ctx, row) })
-	if _, bug := errors.AsType[*panicked](err); bug {
+	err := errs.Guarded(func() error { return s.answerReset(ctx, row) })
+	if _, bug := errors.AsType[*errs.Panicked](err); bug {
 		return errors.Join(err, s.dropReset(ctx, row))
 	}
 	return err

@@ -71,7 +71,7 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	}
 	// How guessing is slowed down follows from the name as typed, or it would tell which names exist.
 	leadsTo := typed[1]
-	there, shareOf, err := s.leadsTo(ctx, leadsTo)
+	there, shareOf, err := org.LeadsTo(ctx, s.Store, leadsTo)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -100,16 +100,6 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		return SignedIn{}, ErrSignInFailed
 	}
 	return in, err
-}
-
-// leadsTo reads the policy of the organization that a name leads to, and tells whose share of hashing an attempt counts against. Organizations
-// that do not exist have one share together: whoever makes them up would have as many as they like. Only the turn in a line follows from it.
-func (s *Sessions) leadsTo(ctx context.Context, id string) (there policy.Policy, shareOf string, err error) {
-	o, err := org.Kind.Read(ctx, s.Store, id)
-	if err != nil || o == nil {
-		return policy.Policy{}, "", err
-	}
-	return o.State.Policy, o.ID, nil
 }
 
 // opening is what a session is opened on.
@@ -320,7 +310,7 @@ func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.
 	if in == "" {
 		in = s.DefaultOrg
 	}
-	if tooLong(loginName) {
+	if syntax.TooLong(loginName) {
 		sum := sha256.Sum256([]byte(loginName))
 		return nil, []string{"long name", in, hex.EncodeToString(sum[:])}, nil
 	}
@@ -350,32 +340,6 @@ func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.
 	return u, typed, err
 }
 
-// maxUserName is the length of the longest user name in characters, maxDomain that of the longest form of a domain in ASCII.
-const (
-	maxUserName = 200
-	maxDomain   = 2000
-)
-
-// tooLong says that nobody can have this login name, and that folding it, which comes before any throttle, is not worth
-// its price. Names in ASCII fold at no cost, and may be e-mail addresses of any length. A character beyond it may be typed
-// as three, such as a syllable of Hangul.
-func tooLong(loginName string) bool {
-	const mostBeyondASCII = 3 * (maxUserName + syntax.MaxDomain)
-	if len(loginName) <= mostBeyondASCII {
-		return false
-	}
-	all, beyond := 0, 0
-	for _, r := range loginName {
-		if all++; r >= utf8.RuneSelf {
-			beyond++
-		}
-		if beyond > mostBeyondASCII {
-			return true
-		}
-	}
-	return beyond > 0 && all > mostBeyondASCII+1+maxDomain
-}
-
 // domainOf takes a login name apart at its last @, of any width, and tells which organization has the domain; owner is
 // empty where there is none. name and domain are folded. The domain counts as it was typed, then as it is folded, which
 // differs where IDNA tells apart what names do not: ß and ss.
@@ -387,7 +351,7 @@ func (s *Sessions) domainOf(ctx context.Context, loginName, key string) (owner, 
 	_, size := utf8.DecodeRuneInString(loginName[at:])
 	tried := ""
 	for _, text := range []string{loginName[at+size:], key[keyAt+1:]} {
-		if len(text) >= maxDomain {
+		if len(text) >= syntax.MaxTypedDomain {
 			continue
 		}
 		form, problem := syntax.Domain(text)

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 	"testing/synctest"
-	"time"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 )
@@ -59,7 +59,7 @@ func TestAnOrganizationThatCannotBeIsNotKeptAnywhere(t *testing.T) {
 func TestOrganizationsThatDoNotExistHaveOneShare(t *testing.T) {
 	_, sessions := world(t)
 	for id, want := range map[string]string{"org_def": "org_def", "org_b": "org_b", "org_x": "", "made up": "", "": ""} {
-		_, shareOf, err := sessions.leadsTo(t.Context(), id)
+		_, shareOf, err := org.LeadsTo(t.Context(), sessions.Store, id)
 		if must(t, err); shareOf != want {
 			t.Errorf("%q has the share of %q", id, shareOf)
 		}
@@ -95,15 +95,9 @@ func TestANameThatLeadsToAPanicEndsNothingElse(t *testing.T) {
 			mark := s.Mark()
 			sessions.Store = wrap(s)
 			var log strings.Builder
-			ctx, stop := context.WithCancel(t.Context())
-			stopped := make(chan struct{})
-			go func() {
-				sessions.AnswerResets(ctx, slog.New(slog.NewTextHandler(&log, nil)))
-				close(stopped)
-			}()
-			time.Sleep(3 * resetBeat)
+			ctx, stop := context.WithTimeout(t.Context(), 3*resetBeat+1)
+			sessions.AnswerResets(ctx, slog.New(slog.NewTextHandler(&log, nil)))
 			stop()
-			<-stopped
 			s.Then(t, mark, requested)
 			if rows, err := s.RowsOf(t.Context(), event.Deliveries, resetPrefix, "", 10); err != nil || len(rows) != 0 {
 				t.Errorf("%s: %d requests wait still, %v", name, len(rows), err)
@@ -119,7 +113,7 @@ func TestAPanicInALookupIsAnErrorOfTheSignIn(t *testing.T) {
 	s, sessions := world(t)
 	sessions.Store = panics{s}
 	_, err := sessions.SignIn(t.Context(), try("boom@mail.test", "wrong", home))
-	if _, bug := errors.AsType[*panicked](err); !bug || strings.Contains(err.Error(), "boom") {
+	if _, bug := errors.AsType[*errs.Panicked](err); !bug || strings.Contains(err.Error(), "boom") {
 		t.Errorf("got %v", err)
 	}
 }
