@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
@@ -77,7 +76,7 @@ func ApproveAudience(ctx context.Context, s event.Store, permit access.Permit, i
 
 // orgOfClient finds the organization of an application or a service user; empty where there is none.
 func orgOfClient(ctx context.Context, r event.Reader, id string) (string, error) {
-	if strings.HasPrefix(id, "usr_") {
+	if user.IsID(id) {
 		u, err := user.Kind.Read(ctx, r, id)
 		if err != nil || u == nil || u.State.Service == nil {
 			return "", err

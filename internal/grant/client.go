@@ -3,7 +3,6 @@ package grant
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/go-jose/go-jose/v4"
 
@@ -73,7 +72,7 @@ func (g *Grants) Authenticate(ctx context.Context, c Credentials) (*Client, erro
 		}
 		c.ClientID = said.Issuer
 	}
-	if strings.HasPrefix(c.ClientID, "usr_") {
+	if user.IsID(c.ClientID) {
 		return g.authenticateService(ctx, c, said)
 	}
 	if len(c.ClientID) > maxID {

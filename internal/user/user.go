@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"strings"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
@@ -105,6 +106,9 @@ type Password struct {
 	Version        int64 `json:"version,omitempty"` // counts the passwords; 0: none
 	ChangeRequired bool  `json:"changeRequired,omitempty"`
 }
+
+// IsID tells whether an identifier has the form of a user's: clients are applications or service users.
+func IsID(id string) bool { return strings.HasPrefix(id, Kind.Prefix()+"_") }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
