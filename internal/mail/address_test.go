@@ -48,6 +48,7 @@ func TestAnAddressThatIsReplacedAgainAndAgainGetsItsLinkEachTime(t *testing.T) {
 	p := newPost(t)
 	p.person(t, "jo", true, jo)
 	for range 12 {
+		p.Advance(time.Second)
 		p.moves(t, "jo", "new@mail.test")
 		if m := p.one(t); m.Kind != EmailChanged || m.To != "jo@mail.test" {
 			t.Errorf("%+v", m)
