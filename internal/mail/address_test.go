@@ -46,6 +46,21 @@ func TestTheAddressBeforeIsToldOfAChange(t *testing.T) {
 	p.none(t, "there was no verified address")
 }
 
+func TestAnAddressThatIsReplacedAgainAndAgainGetsItsLinkEachTime(t *testing.T) {
+	p := newPost(t)
+	p.person(t, "jo", true, jo)
+	for range 12 {
+		p.Advance(time.Second)
+		p.moves(t, "jo", "new@mail.test")
+		if m := p.one(t); m.Kind != EmailChanged || m.To != "jo@mail.test" {
+			t.Errorf("%+v", m)
+		}
+		p.moves(t, "jo", "jo@mail.test")
+		p.happened(t, "jo", user.EmailVerified{})
+		p.sent = nil
+	}
+}
+
 func TestAChangeThatNobodyHeardOfForDaysIsToldAllTheSame(t *testing.T) {
 	p := newPost(t)
 	p.person(t, "jo", true, jo)

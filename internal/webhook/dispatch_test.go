@@ -326,7 +326,7 @@ func TestAPlaceIsLeftOnceWhenItIsLeftAndMovedAtTheSameMoment(t *testing.T) {
 			for range 20 {
 				leave := d.enter(t.Context(), d.usual, "org_a")
 				all.Go(func() {
-					time.Sleep(slow)
+					<-time.After(slow)
 					leave()
 				})
 			}
