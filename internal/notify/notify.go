@@ -45,8 +45,8 @@ type Follower struct {
 	// ten times within about an hour. What it returns is logged: no secret and nothing personal may be in it.
 	Handle func(ctx context.Context, e *event.Event) error
 	// Forgetful says that it is better to give up some of what failed than to wait, where too much has been put aside: the oldest of the
-	// organization that has the most. What is not forgetful gives it up only where others are being
-	// served: then it is not the other side that is away.
+	// organization that has the most. What is not forgetful gives it up only where an organization has more than half of it, and others are
+	// being served: then it is not the other side that is away.
 	Forgetful bool
 }
 
@@ -256,7 +256,7 @@ func (w *worker) giveUp() {
 			org = h.Org
 		}
 	}
-	if !w.Forgetful && w.now()-w.served > maxPause.Microseconds() {
+	if !w.Forgetful && (of[org] <= maxHeld/2 || w.now()-w.served > maxPause.Microseconds()) {
 		return
 	}
 	theirs := slices.DeleteFunc(slices.Clone(w.state.Held), func(h held) bool { return h.Org != org })
