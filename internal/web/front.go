@@ -156,17 +156,11 @@ var (
 	scraps = sync.Pool{New: func() any { return new([leastBody]byte) }}
 )
 
-// finish reads the rest of a body that nobody wants, within its limits. Where there is no room for the least body nothing is read.
+// finish reads the rest of a body that nobody wants, within its limits.
 func (b *body) finish(w http.ResponseWriter) {
-	wait := cmp.Or(b.front.restTime, maxRestTime)
-	if b.share.taken == 0 && (b.full != nil || b.share.begin(b.peer()) != nil) {
-		wait = -wait // keeps net/http from reading, too
-	}
 	// A writer that cannot do it belongs to a test, where nobody is slow.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wait))
-	if wait > 0 {
-		b.throwAway()
-	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(cmp.Or(b.front.restTime, maxRestTime)))
+	b.throwAway()
 	if !errors.Is(b.err, io.EOF) && b.r.ProtoMajor == 1 {
 		w.Header()["Connection"] = []string{"close"}
 	}

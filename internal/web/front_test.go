@@ -188,40 +188,6 @@ func TestItTakesManyNetworksToTakeAllRoom(t *testing.T) {
 	}
 }
 
-// An early answer takes room while the rest of its body is awaited. Without room it goes out at once.
-func TestReadingTheRestTakesRoom(t *testing.T) {
-	f := &Front{Budget: Budget{OfNetwork: leastBody}, Next: refusing, restTime: time.Hour}
-	url, clients := serveFront(t, f)
-	stuck, body := arriving("127.0.0.1", 100)
-	done := make(chan struct{})
-	go func() {
-		f.ServeHTTP(httptest.NewRecorder(), stuck)
-		close(done)
-	}()
-	if _, err := body.Write([]byte("x")); err != nil { // it is read
-		t.Fatal(err)
-	}
-	for name, client := range clients {
-		body, writer := io.Pipe()
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, body)
-		if err != nil {
-			t.Fatal(err)
-		}
-		go writer.Write([]byte("x"))
-		resp, err := client.Do(r)
-		if err != nil || resp.StatusCode != http.StatusUnauthorized {
-			t.Fatalf("%s: %+v, %v", name, resp, err)
-		}
-		resp.Body.Close()
-		writer.Close()
-	}
-	body.Close()
-	<-done
-	if f.Budget.held != 0 {
-		t.Errorf("it still holds %d bytes", f.Budget.held)
-	}
-}
-
 func TestNothingOfABodyIsReadForWhichThereIsNoRoom(t *testing.T) {
 	f := &Front{Budget: Budget{Here: 1}, Next: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if _, err := io.ReadAll(r.Body); !errors.Is(err, errTooMuchHere) {
