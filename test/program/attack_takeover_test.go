@@ -172,7 +172,7 @@ func TestTheAddressBeforeTakesTheAccountBack(t *testing.T) {
 		thief.want(t, 200, "POST", "/v1/users/me/email/_verify", object{"code": code.Query().Get("code")})
 		thief.want(t, 200, "PUT", "/v1/users/me/password", object{"currentPassword": v.password, "newPassword": "the thief's own word"})
 		link("thief@mail.example", "Your password was changed")
-		link(v.email, "Your password was changed") // the address before is told as long as it can be had back
+		link(v.email, "Your password was changed")                                                                  // the address before is told as long as it can be had back
 		token := at[string](t, thief.want(t, 200, "POST", "/v1/users/me/tokens", object{"name": "later"}), "token") // too soon after the other one to be told
 		// A reset by mail alone is not possible yet.
 		newClient(t, v.process, "").want(t, 200, "POST", "/v1/users/_request_password_reset", object{"loginName": v.login})

@@ -3,16 +3,11 @@ package program
 import (
 	"encoding/json"
 	"io"
-	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/model"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/webhook"
 )
 
@@ -21,18 +16,7 @@ const addressToken = "T000-SECRET-IN-THE-ADDRESS"
 // webhookAsBefore leaves a webhook in the data of a stopped server as versions did that recorded its address: in the event, and in the state.
 func (s *site) webhookAsBefore(t *testing.T, id, url string) (key []byte) {
 	t.Helper()
-	master, err := secret.ParseMasterKey(readFile(t, s.path("master.key")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	database := s.URL
-	if s.Engine == testdb.SQLite {
-		database = s.path("signet.db")
-	}
-	st, _, err := store.Open(t.Context(), store.Options{Database: database, Kinds: model.Kinds, Master: master, Log: slog.New(slog.NewTextHandler(io.Discard, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	st, _ := s.store(t)
 	key = []byte("0123456789abcdef0123456789abcdef")
 	text, err := json.Marshal(map[string]any{"current": key})
 	if err != nil {

@@ -184,10 +184,9 @@ func (w *inhabitants) goOn(t *testing.T, s *site, events int) {
 	}
 }
 
-// fill adds events to the log of a stopped server: users, and changes of them.
-func (s *site) fill(t *testing.T, org string, events int) {
+// store opens the data of a stopped server.
+func (s *site) store(t *testing.T) (*store.Store, secret.MasterKey) {
 	t.Helper()
-	const each, hands = 10, 64
 	master, err := secret.ParseMasterKey(readFile(t, s.path("master.key")))
 	if err != nil {
 		t.Fatal(err)
@@ -200,6 +199,14 @@ func (s *site) fill(t *testing.T, org string, events int) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return st, master
+}
+
+// fill adds events to the log of a stopped server: users, and changes of them.
+func (s *site) fill(t *testing.T, org string, events int) {
+	t.Helper()
+	const each, hands = 10, 64
+	st, _ := s.store(t)
 	defer st.Close()
 	began := time.Now()
 	todo := make(chan [2]int, 1+events/each)
