@@ -14,13 +14,15 @@ status=0
 suite() { SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh go test -timeout 12m -v "$@" >>"$log" 2>&1; }
 # The race detector makes what drives whole servers, or walks long logs, several times as slow: make race has it there, too.
 mapfile -t inside < <(go list ./internal/... ./cmd/... ./bench/... | grep -v /internal/store/proof)
-suite -race "${inside[@]}" || status=$?
-suite ./internal/store/proof ./test/... || status=$?
+# The longest come first: at the end, they would run alone. go test does not run a package twice.
+suite -race ./internal/store ./internal/session "${inside[@]}" || status=$?
+suite ./test/program ./test/browser ./internal/store/proof ./test/... || status=$?
 # The full log is long: show the packages and whatever failed.
 grep -E '^(ok|FAIL|panic:|---? FAIL)|^\?.*no test files' "$log" | grep -v 'no test files' || true
 if [[ $status -ne 0 ]]; then
   echo "== what failed"
-  grep -vE '^\s*(=== |--- PASS|PASS)' "$log" | tail -n 300
+  # What servers inside the tests log would bury it.
+  grep -vE '^\s*(=== |--- PASS|PASS)|^time=|^[0-9]{4}/[0-9/]+ [0-9:]+ (INFO|WARN)' "$log" | tail -n 300
   exit "$status"
 fi
 skipped=$(grep -E '^\s*--- SKIP' "$log" || true)

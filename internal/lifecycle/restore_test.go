@@ -358,6 +358,22 @@ func TestAnAddressThatIsNoLongerVerifiedIsTheAddressBefore(t *testing.T) {
 	}
 }
 
+// TestAMailThatIsTooLateIsNotSent: another address that is kept for longer does not keep the first one.
+func TestAMailThatIsTooLateIsNotSent(t *testing.T) {
+	a := take(t)
+	a.says("usr_jo", "second@mail.test", true)
+	sequence := a.jo().Sequence
+	a.Advance(time.Hour)
+	a.says("usr_jo", "third@mail.test", true)
+	a.Advance(user.RestoreLife - time.Hour)
+	if d, err := user.LeftAddress(t.Context(), a, a.Master, "usr_jo", sequence); !errors.Is(err, user.ErrNothingBefore) {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err := user.LeftAddress(t.Context(), a, a.Master, "usr_jo", a.jo().Sequence); err != nil || d.Text == "" {
+		t.Errorf("the later one: %+v, %v", d, err)
+	}
+}
+
 func TestNoNumberOfChangesDropsTheOwnersAddress(t *testing.T) {
 	a := take(t)
 	a.says("usr_admin", "owner@mail.test", true)

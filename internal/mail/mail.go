@@ -100,7 +100,7 @@ func (m *Mailer) Follower() notify.Follower {
 	for t := range notices {
 		types = append(types, t)
 	}
-	return notify.Follower{Name: "mail", Types: types, Handle: m.handle}
+	return notify.Follower{Name: "mail", Types: types, Handle: m.handle, Patience: user.RestoreLife}
 }
 
 func (m *Mailer) handle(ctx context.Context, e *event.Event) error {

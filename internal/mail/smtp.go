@@ -17,6 +17,8 @@ import (
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
+
+	"github.com/signet-idm/signet/internal/notify"
 )
 
 // sendTime bounds one delivery. A follower has a little more for an event.
@@ -108,7 +110,8 @@ func isLoopback(host string) bool {
 // Server is where mails go, without anything secret.
 func (s *SMTP) Server() string { return s.server }
 
-// Send delivers one mail. Its errors hold neither the password nor the receiver's address, which mail servers repeat: they go to the log.
+// Send delivers one mail. Its errors hold neither the password nor the receiver's address, which mail servers repeat: they go to the log. Errors:
+// a *notify.Refusal where the server does not take mail for this receiver.
 func (s *SMTP) Send(ctx context.Context, m Mail) error {
 	err := s.send(ctx, m)
 	if err == nil {
@@ -118,7 +121,11 @@ func (s *SMTP) Send(ctx context.Context, m Mail) error {
 	if s.password != "" {
 		text = strings.ReplaceAll(text, s.password, "…")
 	}
-	return errors.New(text)
+	failed := errors.New(text)
+	if refused, ok := errors.AsType[*gomail.SendError](err); ok && refused.Reason == gomail.ErrSMTPRcptTo && refused.ErrorCode() != 0 {
+		return &notify.Refusal{Cause: failed, ForGood: !refused.IsTemp()}
+	}
+	return failed
 }
 
 // withoutReceiver takes an address out of what a mail server says, and what stands before the @ where that is a word of its own, in

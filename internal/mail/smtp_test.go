@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/x509"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -153,6 +154,29 @@ func TestWhatAMailServerSaysIsNotRepeatedWithTheAddress(t *testing.T) {
 	err = smtp.Send(t.Context(), hello)
 	if err == nil || !strings.Contains(err.Error(), "not now") || strings.Contains(err.Error(), "jo@mail.test") {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestOnlyARefusedReceiverIsARefusal: whatever else a mail server says is about the server, and passes.
+func TestOnlyARefusedReceiverIsARefusal(t *testing.T) {
+	for _, c := range []struct {
+		answer           string // to the receiver
+		refused, forGood bool
+	}{
+		{"550 5.1.1 unknown", true, true},
+		{"452 4.2.2 mailbox full", true, false},
+		{"", false, false}, // the mail itself is put off
+	} {
+		sink := mailtest.Start(t)
+		sink.Refuse(c.answer)
+		sink.Fail(1)
+		smtp, err := NewSMTP(Settings{URL: sink.URL, From: sender})
+		must(t, err)
+		err = smtp.Send(t.Context(), hello)
+		refusal, refused := errors.AsType[*notify.Refusal](err)
+		if err == nil || refused != c.refused || refused && refusal.ForGood != c.forGood || strings.Contains(err.Error(), "jo@mail.test") {
+			t.Errorf("%q: %v, refused %t", c.answer, err, refused)
+		}
 	}
 }
 

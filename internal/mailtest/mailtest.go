@@ -9,6 +9,7 @@ package mailtest
 
 import (
 	"bufio"
+	"cmp"
 	"bytes"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -64,6 +65,7 @@ type Sink struct {
 
 	mu    sync.Mutex
 	fail  int    // so many of the next mails are refused
+	never string // what is said to every receiver; empty: they are taken
 	stall func() // not nil: mails wait for it
 }
 
@@ -134,6 +136,13 @@ func (s *Sink) Fail(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fail = n
+}
+
+// Refuse lets every receiver be refused with this answer of a mail server, such as "550 unknown".
+func (s *Sink) Refuse(answer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.never = answer
 }
 
 // Stall lets mails wait in the middle of their delivery until resume is called. stalled is closed when the first one does.
@@ -268,8 +277,11 @@ func (s *Sink) command(d *dialogue, verb, rest string) (more bool) {
 		d.from = address(rest)
 		return d.say("250 ok")
 	case "RCPT":
+		s.mu.Lock()
+		answer := cmp.Or(s.never, "250 ok")
+		s.mu.Unlock()
 		d.to = address(rest)
-		return d.say("250 ok")
+		return d.say("%s", answer)
 	case "DATA":
 		return s.data(d)
 	}

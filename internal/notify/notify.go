@@ -6,14 +6,15 @@
 // and another goes on where the row says. So each event is handled at least once, and twice only where a node dies
 // or loses its lease between the work and the note of it.
 //
-// Events come in the order of the log. One that cannot be handled is put aside and tried again later, a bounded number of
-// times, while the others go on. A follower that is new begins with what happens from then on.
+// Events come in the order of the log. One that cannot be handled is put aside and tried again later, for a bounded
+// time, while the others go on. A follower that is new begins with what happens from then on.
 package notify
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"runtime/debug"
@@ -32,21 +33,32 @@ const (
 	page       = 200              // events read at once
 	lag        = 2000             // events that mean nothing to a follower are noted when there are so many
 	maxHeld    = 1000             // put aside; with more, the follower waits
-	maxTries   = 10               // of one event
+	minTries   = 10               // of one event, within about an hour; more where the follower is patient
 	firstPause = 5 * time.Second  // before the second try; doubles with every other
 	maxPause   = 30 * time.Minute
 )
+
+// Refusal is what Handle returns where the other side answers, but refuses this one event: the others are served meanwhile.
+type Refusal struct {
+	Cause   error
+	ForGood bool // another try most likely changes nothing
+}
+
+func (r *Refusal) Error() string { return r.Cause.Error() }
+
+func (r *Refusal) Unwrap() error { return r.Cause }
 
 // Follower handles some types of events. Its name is that of its row: it never changes.
 type Follower struct {
 	Name  string
 	Types []event.Type
-	// Handle is given each event of these types, with 20 seconds for it. When it fails, the event comes again later, up to
-	// ten times within about an hour. What it returns is logged: no secret and nothing personal may be in it.
-	Handle func(ctx context.Context, e *event.Event) error
+	// Handle is given each event of these types, with 20 seconds for it. When it fails, the event comes again later: ten times within
+	// about an hour and then, unless it was refused for good (Refusal), until it is as old as Patience. What it returns is logged: no
+	// secret and nothing personal may be in it.
+	Handle   func(ctx context.Context, e *event.Event) error
+	Patience time.Duration
 	// Forgetful says that it is better to give up some of what failed than to wait, where too much has been put aside: the oldest of the
-	// organization that has the most. What is not forgetful gives it up only where an organization has more than half of it, and others are
-	// being served: then it is not the other side that is away.
+	// organization that has the most. What is not forgetful gives up only what was refused, and waits where the other side is away.
 	Forgetful bool
 }
 
@@ -71,6 +83,7 @@ type held struct {
 	Org      string `json:"org,omitempty"`
 	Tries    int    `json:"tries"`
 	Next     int64  `json:"next"` // when to try again
+	Refused  bool   `json:"refused,omitempty"`
 }
 
 func rowOf(name string) event.RowKey { return event.RowKey{Shelf: event.Followers, Key: name} }
@@ -124,7 +137,6 @@ type worker struct {
 	state   progress // while it holds: what has been done, noted or not
 	scanned int64    // while it holds: up to here the log was read
 	failing bool     // the store was away the last time
-	served  int64    // when an event was handled last
 }
 
 func (w *worker) run(ctx context.Context) {
@@ -252,14 +264,17 @@ func (w *worker) giveUp() {
 	}
 	of, org := map[string]int{}, ""
 	for _, h := range w.state.Held {
+		if !w.Forgetful && !h.Refused {
+			continue
+		}
 		if of[h.Org]++; of[h.Org] > of[org] {
 			org = h.Org
 		}
 	}
-	if !w.Forgetful && (of[org] <= maxHeld/2 || w.now()-w.served > maxPause.Microseconds()) {
+	theirs := slices.DeleteFunc(slices.Clone(w.state.Held), func(h held) bool { return h.Org != org || !w.Forgetful && !h.Refused })
+	if len(theirs) == 0 {
 		return
 	}
-	theirs := slices.DeleteFunc(slices.Clone(w.state.Held), func(h held) bool { return h.Org != org })
 	oldest := slices.MinFunc(theirs, func(a, b held) int { return cmp.Compare(a.Position, b.Position) })
 	w.runner.Log.Error("following the log: given up, too much has failed", "follower", w.Name, "organization", org, "position", oldest.Position, "tries", oldest.Tries)
 	w.state.Held = slices.DeleteFunc(w.state.Held, func(h held) bool { return h == oldest })
@@ -282,7 +297,7 @@ func (w *worker) retry(ctx context.Context) error {
 			switch {
 			case err != nil || !w.holds:
 				return err
-			case failed != nil && h.Tries+1 >= maxTries:
+			case failed != nil && w.enough(e, h.Tries+1, failed):
 				w.runner.Log.Error("following the log: given up", "follower", w.Name, "event", string(e.Type), "position", e.Position,
 					"tries", h.Tries+1, "error", failed)
 			case failed != nil:
@@ -297,12 +312,19 @@ func (w *worker) retry(ctx context.Context) error {
 	return nil
 }
 
+// enough tells that an event that failed was tried often and long enough.
+func (w *worker) enough(e *event.Event, tries int, failed error) bool {
+	refusal, refused := errors.AsType[*Refusal](failed)
+	return tries >= minTries && (refused && refusal.ForGood || w.now()-e.Time > w.Patience.Microseconds())
+}
+
 // again puts an event aside.
 func (w *worker) again(e *event.Event, tries int, failed error) held {
-	pause := min(firstPause<<(tries-1), maxPause)
+	pause := min(firstPause<<min(tries-1, minTries), maxPause)
 	w.runner.Log.Warn("following the log: it failed and will be tried again", "follower", w.Name, "event", string(e.Type), "position", e.Position,
 		"tries", tries, "in", pause.String(), "error", failed)
-	return held{Position: e.Position, Org: e.Org, Tries: tries, Next: w.now() + pause.Microseconds()}
+	_, refused := errors.AsType[*Refusal](failed)
+	return held{Position: e.Position, Org: e.Org, Tries: tries, Next: w.now() + pause.Microseconds(), Refused: refused}
 }
 
 // handle does the work itself, once the lease lasts long enough for it. failed is what came of it; err is the store's, or
@@ -318,10 +340,7 @@ func (w *worker) handle(ctx context.Context, e *event.Event) (failed, err error)
 	defer cancel()
 	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, cancel) })()
 	failed = guarded(within, w.Handle, e)
-	switch {
-	case failed == nil:
-		w.served = w.now()
-	case ctx.Err() != nil:
+	if failed != nil && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return failed, nil

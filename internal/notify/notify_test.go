@@ -211,14 +211,14 @@ func TestWhatFailsIsPutAsideTriedAgainAndGivenUp(t *testing.T) {
 		w.clock.advance(firstPause)
 		work()
 		saw.was(t, "good", "panics", "twice")
-		for range maxTries {
+		for range minTries {
 			w.clock.advance(maxPause)
 			work()
 		}
 		if p := stored(t, s); len(p.Held) != 0 {
 			t.Errorf("still held: %+v", p)
 		}
-		if tried := 1000 - saw.fail["never"]; tried != maxTries {
+		if tried := 1000 - saw.fail["never"]; tried != minTries {
 			t.Errorf("tried %d times", tried)
 		}
 		if !w.log.has("given up") {
@@ -277,19 +277,52 @@ func TestAForgetfulFollowerGivesUpTheOldestInstead(t *testing.T) {
 	})
 }
 
-// TestAnOrganizationWhoseEventsFailHoldsNobodyElseUp: as long as others are served, it is its own that are given up.
-func TestAnOrganizationWhoseEventsFailHoldsNobodyElseUp(t *testing.T) {
+// TestHowLongAnEventIsTried: as long as somebody may still want it, but what the other side refuses for good only a few times.
+func TestHowLongAnEventIsTried(t *testing.T) {
+	const patience = 7 * 24 * time.Hour
+	away := errors.New("away")
+	for _, c := range []struct {
+		name   string
+		failed error
+		tries  int
+		age    time.Duration
+		enough bool
+	}{
+		{"a few tries", away, minTries - 1, 2 * patience, false},
+		{"many tries of what is wanted still", away, 1000, patience, false},
+		{"it is too late", away, minTries, patience + time.Second, true},
+		{"refused for now", &Refusal{Cause: away}, minTries, patience, false},
+		{"refused for good", &Refusal{Cause: away, ForGood: true}, minTries, time.Minute, true},
+		{"refused for good at first", &Refusal{Cause: away, ForGood: true}, minTries - 1, time.Minute, false},
+	} {
+		w := newWorld(testdb.Database{})
+		worker := w.runner(nil).worker(Follower{Patience: patience})
+		e := &event.Event{Time: event.Micros(w.clock.read().Add(-c.age))}
+		if enough := worker.enough(e, c.tries, c.failed); enough != c.enough {
+			t.Errorf("%s: enough is %t", c.name, enough)
+		}
+		if pause := time.Duration(worker.again(e, c.tries, c.failed).Next-worker.now()) * time.Microsecond; pause < firstPause || pause > maxPause {
+			t.Errorf("%s: the next pause takes %v", c.name, pause)
+		}
+	}
+}
+
+// TestWhoseEventsAreRefusedHoldsNobodyElseUp: where too much is put aside, what was refused goes, and first that of whoever has the most. What
+// failed because the other side is away stays, and the follower waits.
+func TestWhoseEventsAreRefusedHoldsNobodyElseUp(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		forgetful bool
-		theirs    int // of one organization, among all that are held
-		served    bool
-		givenUp   bool
+		refused   int // the newest of what is held
+		theirs    int // the newest of what is held, of one organization
+		givenUp   int // the position, counted from the newest; 0: nothing is
 	}{
-		{"others are served", false, maxHeld/2 + 1, true, true},
-		{"nobody is", false, maxHeld - 1, false, false},
-		{"it has but half", false, maxHeld / 2, true, false},
-		{"forgetful", true, 3, false, true},
+		{"nothing was refused", false, 0, maxHeld - 1, 0},
+		{"one organization has all that was refused", false, 3, 3, 3},
+		{"many organizations", false, 5, 1, 5},
+		{"one among many has two", false, 5, 2, 2},
+		{"the most was not refused", false, 2, 5, 2},
+		{"forgetful", true, 0, 3, 3},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
@@ -308,23 +341,27 @@ func TestAnOrganizationWhoseEventsFailHoldsNobodyElseUp(t *testing.T) {
 					most = maxHeld
 				}
 				for i := range most {
-					h := held{Position: int64(i + 1), Org: fmt.Sprint("org_", i), Next: event.Micros(w.clock.read().Add(time.Hour))}
-					if i >= most-c.theirs { // not the oldest of all
+					h := held{Position: int64(i + 1), Org: fmt.Sprint("org_", i), Next: event.Micros(w.clock.read().Add(time.Hour)), Refused: i >= most-c.refused}
+					if i >= most-c.theirs {
 						h.Org = "org_a"
 					}
 					worker.state.Held = append(worker.state.Held, h)
 				}
-				if c.served {
-					happen(t, s, "fine")
-				}
+				before := slices.Clone(worker.state.Held)
 				happen(t, s, "fails")
 				happen(t, s, "last")
 				must(t, worker.work(t.Context()))
-				if slices.Contains(saw.names, "last") != c.givenUp || w.log.has("given up") != c.givenUp {
-					t.Errorf("handled %q; the log says so: %t", saw.names, w.log.has("given up"))
+				if goesOn := c.givenUp > 0; slices.Contains(saw.names, "last") != goesOn || w.log.has("given up") != goesOn {
+					t.Errorf("handled %q; the log says that something was given up: %t", saw.names, w.log.has("given up"))
 				}
-				if gone := !slices.ContainsFunc(worker.state.Held, func(h held) bool { return h.Position == int64(most-c.theirs+1) }); gone != c.givenUp {
-					t.Errorf("the oldest of the organization that has the most is given up: %t", gone)
+				var gone []int
+				for i, h := range before {
+					if !slices.Contains(worker.state.Held, h) {
+						gone = append(gone, most-i)
+					}
+				}
+				if c.givenUp == 0 && gone != nil || c.givenUp > 0 && !slices.Equal(gone, []int{c.givenUp}) {
+					t.Errorf("given up are %v, counted from the newest", gone)
 				}
 			})
 		})

@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -72,7 +73,12 @@ func (s Setup) First(ctx context.Context, keep func(FirstAdmin) error) (FirstAdm
 			if existing != nil {
 				return ErrAlreadySetUp
 			}
-			if _, err := org.Add(tx, f.OrgID, defaultOrgName, plan.domains); err != nil {
+			_, err = org.Add(tx, f.OrgID, defaultOrgName, plan.domains)
+			if errors.Is(err, org.ErrDomainTaken) {
+				// PostgreSQL looks for the installation first and for names then. What came between the two is another node's first start.
+				return ErrAlreadySetUp
+			}
+			if err != nil {
 				return err
 			}
 			admin, err := user.AddHuman(tx, f.UserID, f.OrgID, &human)

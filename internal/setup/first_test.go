@@ -92,6 +92,18 @@ func TestTheFirstStartMakesEverythingOnce(t *testing.T) {
 	})
 }
 
+// TestAnotherFirstStartBetweenTwoReads: a node may see the name that another one's first start took, and not yet its installation.
+func TestAnotherFirstStartBetweenTwoReads(t *testing.T) {
+	s, set := world(t)
+	domain := "default.id.test"
+	must(t, s.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{org.Kind.Ref("org_a")}, Claims: []event.Claim{org.DomainClaim(domain)}, Decide: func(tx *event.Tx) error {
+		_, err := org.Add(tx, "org_a", "Default", []string{domain})
+		return err
+	}}))
+	_, err := set.First(t.Context(), keepNothing)
+	eventtest.As(t, err, setup.ErrAlreadySetUp)
+}
+
 func TestTheFirstStartRecordsTheseFacts(t *testing.T) {
 	s, set := world(t)
 	first, err := set.First(t.Context(), keepNothing)

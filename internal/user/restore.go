@@ -17,8 +17,10 @@ import (
 // be had back for a while; and for a shorter while the new one alone resets no password. Which addresses there were stands in
 // a row beside the log, with MACs of the links that were sent to them.
 const (
-	restoreLife = 7 * 24 * time.Hour // how long an address can be had back
-	resetPause  = 24 * time.Hour     // how long a reset needs more than a mail, after the person's own change
+	// RestoreLife is how long an address can be had back.
+	RestoreLife = 7 * 24 * time.Hour
+
+	resetPause = 24 * time.Hour // how long a reset needs more than a mail, after the person's own change
 	// Whoever takes over an account adds a second factor just before the change as well as after it, and lets applications in. What is
 	// younger than this at the change is taken for theirs. The owner has as long to act on the mail about it.
 	suspectLead = 24 * time.Hour
@@ -67,8 +69,11 @@ type before struct {
 	MAC []byte `json:"mac,omitempty"` // of the link; none before its mail is sent
 }
 
+// over tells that it is too late to do anything about the change.
+func (b before) over(now int64) bool { return now >= b.At+RestoreLife.Microseconds() }
+
 // live tells whether the address can be had back.
-func (b before) live(now int64) bool { return b.Own && now < b.At+restoreLife.Microseconds() }
+func (b before) live(now int64) bool { return b.Own && !b.over(now) }
 
 // suspectFrom is from when on what was added to the account may be that of whoever replaced the address.
 func (b before) suspectFrom() int64 { return b.At - suspectLead.Microseconds() }
@@ -85,7 +90,7 @@ func parseBefore(row *event.Row, err error) ([]before, error) {
 }
 
 func putBefore(tx *event.Tx, id string, kept []before) error {
-	kept = slices.DeleteFunc(kept, func(b before) bool { return tx.Now() >= b.At+restoreLife.Microseconds() })
+	kept = slices.DeleteFunc(kept, func(b before) bool { return b.over(tx.Now()) })
 	if len(kept) == 0 {
 		tx.DropRow(BeforeRow(id))
 		return nil
@@ -94,7 +99,7 @@ func putBefore(tx *event.Tx, id string, kept []before) error {
 	if err != nil {
 		return err
 	}
-	tx.PutRow(event.Row{RowKey: BeforeRow(id), Value: value, Expires: kept[len(kept)-1].At + restoreLife.Microseconds()})
+	tx.PutRow(event.Row{RowKey: BeforeRow(id), Value: value, Expires: kept[len(kept)-1].At + RestoreLife.Microseconds()})
 	return nil
 }
 
@@ -179,7 +184,7 @@ func LeftAddress(ctx context.Context, s event.Store, master secret.MasterKey, id
 			if err != nil {
 				return err
 			}
-			i := slices.IndexFunc(kept, func(b before) bool { return b.Sequence == sequence })
+			i := slices.IndexFunc(kept, func(b before) bool { return b.Sequence == sequence && !b.over(tx.Now()) })
 			if i < 0 || u == nil || u.State.Human == nil {
 				return ErrNothingBefore
 			}
@@ -187,7 +192,7 @@ func LeftAddress(ctx context.Context, s event.Store, master secret.MasterKey, id
 				d.Text = secret.NewLinkCode()
 				kept[i].MAC = restoreMAC(master, id, d.Text)
 			}
-			d.fill(u.State.Human, kept[i].Address, kept[i].At+restoreLife.Microseconds())
+			d.fill(u.State.Human, kept[i].Address, kept[i].At+RestoreLife.Microseconds())
 			return putBefore(tx, id, kept)
 		},
 	})
