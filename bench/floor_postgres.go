@@ -154,7 +154,7 @@ func openRawPostgres(ctx context.Context, from, into string, people []person, po
 	}
 	defer target.Close(ctx)
 	for i := range f.states {
-		if _, err := target.Exec(ctx, "INSERT INTO users ("+stateColumns+") VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)", values(f.states[i].columns())...); err != nil {
+		if _, err := target.Exec(ctx, "INSERT INTO users ("+stateColumns+") VALUES ("+placeholders(stateColumns)+")", values(f.states[i].columns())...); err != nil {
 			return nil, err
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/url"
 	"strconv"
+	"strings"
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
@@ -54,6 +55,15 @@ const (
 	stateColumns = "id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email, state, type, user_name, name, email, email_order"
 	nameColumn   = 5 // of the lookup columns: changes with every new display name
 )
+
+// placeholders gives $1, $2, … for columns; both engines take them.
+func placeholders(columns string) string {
+	marks := strings.Split(columns, ", ")
+	for i := range marks {
+		marks[i] = "$" + strconv.Itoa(i+1)
+	}
+	return strings.Join(marks, ", ")
+}
 
 // rawSQLite is the floor of operations that write on SQLite: one writer that takes whatever has queued up, and for each
 // reads the state row, inserts the event and updates the state row, by prepared statements in one transaction that is
@@ -119,7 +129,7 @@ func openRawSQLite(ctx context.Context, from, into string, people []person) (_ *
 		return nil, fmt.Errorf("SQLite runs with journal_mode %s and synchronous %d", mode, durable)
 	}
 	for i := range f.states {
-		if _, err := f.conn.ExecContext(ctx, "INSERT INTO users ("+stateColumns+") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", values(f.states[i].columns())...); err != nil {
+		if _, err := f.conn.ExecContext(ctx, "INSERT INTO users ("+stateColumns+") VALUES ("+placeholders(stateColumns)+")", values(f.states[i].columns())...); err != nil {
 			return nil, err
 		}
 	}
