@@ -261,6 +261,31 @@ func TestMadeUpOrganizationsTakeNothingFromOthers(t *testing.T) {
 }
 
 // TestBeingNewIsNoMerit: organizations that come one after the other, each for the first time, do not all go before one that waits.
+// TestOfWhatIsPublicTheNetworkThatHasTheMostMakesRoom: one client that names an organization after the other must not push out the people of one
+// that is popular, each of whom waits once.
+func TestOfWhatIsPublicTheNetworkThatHasTheMostMakesRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Bounds{Places: 1, Public: 100})
+		s.start("at work", Claim{Org: "z", Network: "n", Public: true})
+		var people []<-chan error
+		for i := range 40 {
+			people = append(people, s.start("popular", Claim{Org: "popular", Network: fmt.Sprint("home ", i), Public: true}))
+		}
+		for i := range 60 {
+			s.start("one client", Claim{Org: fmt.Sprint("org ", i), Network: "client", Public: true})
+		}
+		for i := range 50 {
+			s.start("newcomer", Claim{Org: fmt.Sprint("org ", i), Network: fmt.Sprint("other home ", i), Public: true})
+		}
+		s.end(101)
+		for i, done := range people {
+			if err := <-done; err != nil {
+				t.Errorf("person %d got %v", i, err)
+			}
+		}
+	})
+}
+
 func TestBeingNewIsNoMerit(t *testing.T) {
 	for name, of := range map[string]func(i int) Claim{
 		"organizations": func(i int) Claim { return Claim{Org: fmt.Sprint("new ", i), Public: true} },
