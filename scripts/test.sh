@@ -11,14 +11,16 @@ echo "== tests, both engines, a browser, foreign clients, proxies; race detector
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
-suite() { SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh go test -timeout 12m -v "$@" >>"$log" 2>&1; }
+# suite runs packages, and shows what is installed for them and each as it ends.
+suite() {
+  SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh \
+    go test -timeout 12m -v "$@" 2>&1 | tee -a "$log" | { grep --line-buffered -E '^(ok|FAIL|panic:|with-|\s*--- FAIL)' || true; }
+}
 # The race detector makes what drives whole servers, or walks long logs, several times as slow: make race has it there, too.
 mapfile -t inside < <(go list ./internal/... ./cmd/... ./bench/... | grep -v /internal/store/proof)
 # The longest come first: at the end, they would run alone. go test does not run a package twice.
 suite -race ./internal/store ./internal/session "${inside[@]}" || status=$?
 suite ./test/program ./test/browser ./internal/store/proof ./test/... || status=$?
-# The full log is long: show the packages and whatever failed.
-grep -E '^(ok|FAIL|panic:|---? FAIL)|^\?.*no test files' "$log" | grep -v 'no test files' || true
 if [[ $status -ne 0 ]]; then
   echo "== what failed"
   # What servers inside the tests log would bury it.

@@ -94,8 +94,8 @@ func lower(of map[netip.Addr]int64, network netip.Addr, n int64) {
 	}
 }
 
-// share is what one request has taken.
-type share struct {
+// reservation is what one request has taken.
+type reservation struct {
 	budget  *Budget
 	network netip.Addr
 	arrived int64
@@ -103,7 +103,7 @@ type share struct {
 }
 
 // add takes for bytes that have come.
-func (s *share) add(n int) error {
+func (s *reservation) add(n int) error {
 	if s.arrived += int64(n); s.arrived <= s.taken {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (s *share) add(n int) error {
 }
 
 // begin takes what a body costs that has yet to come.
-func (s *share) begin(peer netip.Addr) error {
+func (s *reservation) begin(peer netip.Addr) error {
 	s.network = network.Of(peer)
 	if err := s.budget.take(s.network, leastBody, true); err != nil {
 		return err
@@ -125,7 +125,7 @@ func (s *share) begin(peer netip.Addr) error {
 	return nil
 }
 
-func (s *share) end() {
+func (s *reservation) end() {
 	if s.taken > 0 {
 		s.budget.giveBack(s.network, s.taken)
 	}

@@ -76,10 +76,10 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b := bodies.Get().(*body)
-	*b = body{front: f, r: r, from: r.Body, share: share{budget: &f.Budget}}
+	*b = body{front: f, r: r, from: r.Body, reserved: reservation{budget: &f.Budget}}
 	r.Body = b
 	defer func() {
-		b.share.end()
+		b.reserved.end()
 		r.Body = b.from
 		*b = body{}
 		bodies.Put(b)
@@ -92,13 +92,13 @@ func (f *Front) serve(w http.ResponseWriter, r *http.Request) {
 
 // body is that of one request. It must not be used when the request has been answered.
 type body struct {
-	front *Front
-	r     *http.Request
-	from  io.ReadCloser
-	share share
-	begun bool
-	err   error // how it ended
-	full  error // why no more of it is taken
+	front    *Front
+	r        *http.Request
+	from     io.ReadCloser
+	reserved reservation
+	begun    bool
+	err      error // how it ended
+	full     error // why no more of it is taken
 }
 
 var bodies = sync.Pool{New: func() any { return new(body) }}
@@ -113,12 +113,12 @@ func (b *body) Read(p []byte) (int, error) {
 	case b.from == nil:
 		return 0, http.ErrBodyReadAfterClose
 	case !b.begun:
-		if b.full = b.share.begin(b.peer()); b.full != nil {
+		if b.full = b.reserved.begin(b.peer()); b.full != nil {
 			return 0, b.full // who waits to be invited is not
 		}
 	}
 	n, err := b.read(p)
-	if b.full = b.share.add(n); b.full != nil {
+	if b.full = b.reserved.add(n); b.full != nil {
 		return 0, b.full
 	}
 	return n, err
@@ -139,7 +139,7 @@ func (b *body) Close() error { return nil }
 // Unpacked takes room for what the body of a request has become when it was unpacked, beside what has come.
 func Unpacked(requestBody io.Reader, n int) error {
 	if b, ok := requestBody.(*body); ok {
-		return b.share.add(n)
+		return b.reserved.add(n)
 	}
 	return nil
 }

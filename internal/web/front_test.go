@@ -155,7 +155,7 @@ func TestItTakesManyNetworksToTakeAllRoom(t *testing.T) {
 			b := new(Budget)
 			fill := func(peer netip.Addr) (begun int) {
 				for {
-					s := share{budget: b}
+					s := reservation{budget: b}
 					if s.begin(peer) != nil {
 						return begun
 					}
@@ -175,13 +175,13 @@ func TestItTakesManyNetworksToTakeAllRoom(t *testing.T) {
 					t.Errorf("%s, large: %t: network %d begins %d requests", name, large, i, got)
 				}
 			}
-			if err := (&share{budget: b}).begin(network(8)); err != nil {
+			if err := (&reservation{budget: b}).begin(network(8)); err != nil {
 				t.Errorf("%s, large: %t: the eighth network has no room: %v", name, large, err)
 			}
 		}
 	}
 	b, begun := new(Budget), 0
-	for ; (&share{budget: b}).begin(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0, byte(begun >> 8), byte(begun)})) == nil; begun++ {
+	for ; (&reservation{budget: b}).begin(netip.AddrFrom16([16]byte{0x20, 1, 0xd, 0xb8, 0, 0, byte(begun >> 8), byte(begun)})) == nil; begun++ {
 	}
 	if begun != budgetHere/firstShare/leastBody {
 		t.Errorf("the networks of one /48 begin %d requests", begun)
