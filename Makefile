@@ -40,8 +40,9 @@ preview: ## show every page with made-up data in every language
 	go run ./test/preview
 
 .PHONY: pictures
-pictures: ## take the pictures in docs/screenshots
-	SIGNET_UPDATE_SCREENSHOTS=1 scripts/with-browser.sh go test -count=1 -run TestPictures ./test/browser
+pictures: ## take a picture of every page, into .cache/pictures
+	mkdir -p .cache/pictures
+	scripts/with-browser.sh go test -count=1 -tags pictures -run TestPictures ./test/browser
 
 .PHONY: fuzz
 fuzz: ## fuzz everything that parses, FUZZTIME (30s) each

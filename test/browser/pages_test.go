@@ -5,8 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -111,25 +109,6 @@ func TestHostileNamesStayTextAndFit(t *testing.T) {
 		var title string
 		if tab.Evaluate("document.title", &title); title == "taken" {
 			t.Errorf("%s: a name ran as a script", s.Name)
-		}
-	}
-}
-
-// TestPictures is for people: SIGNET_UPDATE_SCREENSHOTS=1 go test -run TestPictures ./test/browser writes docs/screenshots.
-func TestPictures(t *testing.T) {
-	if os.Getenv("SIGNET_UPDATE_SCREENSHOTS") == "" {
-		return
-	}
-	b, origin := browser.Start(t), preview(t)
-	tab := b.Tab(t)
-	for _, s := range samples() {
-		for _, p := range []struct {
-			name string
-			look browser.Look
-		}{{"light", browser.Desktop}, {"dark", browser.Night}, {"phone", browser.Phone}} {
-			tab.Look(p.look)
-			tab.Open(origin + "/preview/en/" + s.Name)
-			tab.Picture(filepath.Join("..", "..", "docs", "screenshots", s.Name+"-"+p.name+".png"))
 		}
 	}
 }
