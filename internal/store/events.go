@@ -69,13 +69,13 @@ func (s *Store) eventsWhere(ctx context.Context, q event.EventQuery) (page event
 
 // positions are the first and the last one between which everything is that the query may mean.
 func (s *Store) positions(ctx context.Context, q *event.EventQuery) (first, last int64, err error) {
-	first, last = 1, math.MaxInt64
+	first, last = 1, s.onDisk() // what a crash could still take back is shown to nobody
 	switch {
 	case q.After == 0:
 	case q.OldestFirst:
 		first = q.After + 1
 	default:
-		last = q.After - 1
+		last = min(last, q.After-1)
 	}
 	if len(q.Objects) > 1 {
 		// Their lines are read one after the other: what is written meanwhile must not show in some of them only.
