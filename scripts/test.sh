@@ -20,7 +20,7 @@ suite() {
 mapfile -t inside < <(go list ./internal/... ./cmd/... ./bench/... | grep -v /internal/store/proof)
 # The longest come first: at the end, they would run alone. go test does not run a package twice.
 suite -race ./internal/store ./internal/session "${inside[@]}" || status=$?
-suite ./test/program ./test/browser ./internal/store/proof ./test/... || status=$?
+suite ./test/program ./test/api ./test/browser ./internal/store/proof ./test/... || status=$?
 if [[ $status -ne 0 ]]; then
   echo "== what failed"
   # What servers inside the tests log would bury it.

@@ -295,8 +295,10 @@ func TestSigningIn(t *testing.T) {
 		v := i.visitor(t, b)
 		v.Open(i.ask())
 		v.name("guessed")
-		for range 6 {
-			v.password("wrong")
+		for range 12 { // a slow machine sits out the first waits, which are short
+			if v.password("wrong"); strings.Contains(v.Text("[role=alert]"), "again in") {
+				break
+			}
 		}
 		v.sees("[role=alert]", "again in")
 		v.password(firstPassword)
