@@ -7,7 +7,7 @@ echo "== generated code is what the definition says"
 scripts/generate.sh --check
 echo "== lint"
 scripts/lint.sh
-echo "== tests, both engines, a browser, foreign clients, proxies; race detector on everything inside"
+echo "== tests, both engines, a browser, foreign clients, proxies; race detector on what runs concurrently"
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 status=0
@@ -16,11 +16,14 @@ suite() {
   SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh \
     go test -timeout 12m -v "$@" 2>&1 | tee -a "$log" | { grep --line-buffered -E '^(ok|FAIL|panic:|with-|\s*--- FAIL)' || true; }
 }
-# The race detector makes what drives whole servers, or walks long logs, several times as slow: make race has it there, too.
-mapfile -t inside < <(go list ./internal/... ./cmd/... ./bench/... | grep -v /internal/store/proof)
+# The race detector makes tests several times as slow. It is on for packages with code that runs concurrently, unless they take minutes with it; make race has it for all.
+inside=(./internal/... ./cmd/... ./bench/...)
+uses_sync='{{range .Imports}}{{if or (eq . "sync") (eq . "sync/atomic")}}{{$.ImportPath}}{{println}}{{end}}{{end}}'
+mapfile -t concurrent < <(go list -f "$uses_sync" "${inside[@]}" | grep . | grep -vE "/internal/(store/proof|store/engine/slack|session)$" | sort -u)
+mapfile -t others < <(comm -23 <(go list "${inside[@]}" | sort) <(printf '%s\n' "${concurrent[@]}"))
 # The longest come first: at the end, they would run alone. go test does not run a package twice.
-suite -race ./internal/store ./internal/session "${inside[@]}" || status=$?
-suite ./test/program ./test/api ./test/browser ./internal/store/proof ./test/... || status=$?
+suite -race ./internal/store "${concurrent[@]}" || status=$?
+suite ./test/program ./test/api ./test/browser ./internal/session "${others[@]}" ./test/... || status=$?
 if [[ $status -ne 0 ]]; then
   echo "== what failed"
   # What servers inside the tests log would bury it.
