@@ -20,7 +20,7 @@ test: ## set up and pass every test: lint, drift, both engines, a browser, proxi
 
 .PHONY: race
 race: ## every test with the race detector, those of whole servers included; takes half an hour
-	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh go test -race -timeout 30m ./...
+	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh go test -race -gcflags=modernc.org/sqlite/lib=-race=false -timeout 30m ./...
 
 .PHONY: quick
 quick: ## the tests without race detector, lint and drift check
@@ -33,7 +33,7 @@ lint: ## vet, staticcheck, gofmt
 .PHONY: generate
 generate: ## make gen/ and the list of operations from proto/
 	scripts/generate.sh
-	SIGNET_UPDATE_DOCS=1 go test -count=1 -run TestTheListOfOperations ./internal/repotest
+	SIGNET_UPDATE_DOCS=1 go test -count=1 -run TestTheListOfOperations ./test/repo
 
 .PHONY: preview
 preview: ## show every page with made-up data in every language
@@ -43,6 +43,14 @@ preview: ## show every page with made-up data in every language
 pictures: ## take a picture of every page, into .cache/pictures
 	mkdir -p .cache/pictures
 	scripts/with-browser.sh go test -count=1 -tags pictures -run TestPictures ./test/browser
+
+.PHONY: clients
+clients: ## run other people's clients that are too heavy for make test, unmodified
+	scripts/clients.sh
+
+.PHONY: fixtures
+fixtures: ## make the data in test/upgrade/testdata with the version before
+	SIGNET_UPDATE_FIXTURES=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -run TestFixtures ./test/upgrade
 
 .PHONY: fuzz
 fuzz: ## fuzz everything that parses, FUZZTIME (30s) each

@@ -165,7 +165,7 @@ func testReport() *report {
 	r.add(cell{"sqlite", listFew, "rest", 64}, sample{perSecond: 150, server: nan, database: nan})
 	r.add(cell{"sqlite", listMany, "rest", 64}, sample{perSecond: 99, server: nan, database: nan})
 	r.history["sqlite"] = history{events: 10_000, old: 110, young: 100, oldPerSec: 100, youngPerSec: 100}
-	r.starts["sqlite"] = starts{ready: 150 * time.Millisecond, idle: 30 << 20}
+	r.starts["sqlite"] = starts{ready: 150 * time.Millisecond, idle: 20 << 20}
 	return r
 }
 

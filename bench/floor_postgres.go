@@ -176,7 +176,7 @@ func openRawPostgres(ctx context.Context, from, into string, people []person, po
 			"begin": "BEGIN", "commit": "COMMIT", "load": selectState + "$1 FOR NO KEY UPDATE",
 			"insert": "INSERT INTO events (" + eventColumns + ") VALUES (nextval('bench_position'), $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
 			"update": "UPDATE users SET org_id = $2, sequence = $3, created = $4, changed = $5, hash = $6, key_id = $7, shape = $8, doc = $9, standing = $10, verified_email = $11, " +
-				"state = $12, type = $13, user_name = $14, name = $15, email = $16, email_order = $17 WHERE id = $1",
+				"state = $12, type = $13, user_name = $14, name = $15, email = $16, email_order = $17, email_word = $18 WHERE id = $1",
 		} {
 			if _, err := conn.Prepare(ctx, name, text, nil); err != nil {
 				return nil, err

@@ -22,7 +22,7 @@ type state struct {
 	key                        string
 	shape                      int64
 	doc                        string
-	lookup                     [8]string // the lookup columns
+	lookup                     [9]string // the lookup columns
 }
 
 type logged struct {
@@ -52,7 +52,7 @@ const (
 	selectEvent = "SELECT org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time FROM events " +
 		"WHERE type = 'user.profile_changed.v1' ORDER BY position DESC LIMIT 1"
 	eventColumns = "position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time"
-	stateColumns = "id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email, state, type, user_name, name, email, email_order"
+	stateColumns = "id, org_id, sequence, created, changed, hash, key_id, shape, doc, standing, verified_email, state, type, user_name, name, email, email_order, email_word"
 	nameColumn   = 5 // of the lookup columns: changes with every new display name
 )
 

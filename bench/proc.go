@@ -57,8 +57,14 @@ func parseStat(text string) (process, error) {
 	}, nil
 }
 
-// readRSS gives the memory a process holds, in bytes.
-func readRSS(pid int) (int64, error) {
+// Sizes in the status of a process: what it has in memory, and what of that is its alone.
+const (
+	resident = "VmRSS:"
+	private  = "RssAnon:"
+)
+
+// readMemory gives a size out of the status of a process, in bytes.
+func readMemory(pid int, size string) (int64, error) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return 0, err
@@ -66,12 +72,12 @@ func readRSS(pid int) (int64, error) {
 	defer f.Close()
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
-		if value, ok := strings.CutPrefix(lines.Text(), "VmRSS:"); ok {
+		if value, ok := strings.CutPrefix(lines.Text(), size); ok {
 			kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
 			return kib << 10, err
 		}
 	}
-	return 0, errors.New("/proc: no VmRSS")
+	return 0, errors.New("/proc: no " + size)
 }
 
 // family gives the CPU of a process and all its children, also of those that have ended.
@@ -195,7 +201,7 @@ func (m *meter) watch() {
 	ticks := time.NewTicker(50 * time.Millisecond)
 	defer ticks.Stop()
 	for {
-		if rss, err := readRSS(m.server); err == nil {
+		if rss, err := readMemory(m.server, resident); err == nil {
 			m.most = max(m.most, rss)
 		}
 		select {

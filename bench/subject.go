@@ -280,7 +280,7 @@ func ready(address string) bool {
 // starts is how the server does on data that is there already.
 type starts struct {
 	ready time.Duration // median of several starts
-	idle  int64         // memory two seconds after the last one
+	idle  int64         // private memory two seconds after the last one
 }
 
 func (s *subject) measureStarts(ctx context.Context) (starts, error) {
@@ -300,9 +300,9 @@ func (s *subject) measureStarts(ctx context.Context) (starts, error) {
 	if err := pause(ctx, nil, 2*time.Second); err != nil {
 		return starts{}, err
 	}
-	idle, err := readRSS(s.server.pid())
+	idle, err := readMemory(s.server.pid(), private)
 	slices.Sort(took)
-	say("%-9s ready after %s, %d MiB idle", s.engine, took[times/2].Round(time.Millisecond/10), idle>>20)
+	say("%-9s ready after %s, %.1f MiB idle", s.engine, took[times/2].Round(time.Millisecond/10), mebibytes(idle))
 	return starts{ready: took[times/2], idle: idle}, err
 }
 

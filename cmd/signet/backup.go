@@ -14,7 +14,7 @@ import (
 )
 
 type backupCmd struct {
-	File string `arg:"" help:"Where the backup goes: a file that is not there yet, outside the data directory."`
+	File string `arg:"" help:"File to write the backup to. It must not exist yet and must be outside the data directory."`
 	dataFlags
 }
 
@@ -26,7 +26,7 @@ func (c *backupCmd) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("%s: %d events, the last at position %d, %d bytes, checked\n", report.Path, report.Events, report.Position, report.Size)
-	fmt.Printf("The master key is not in it, and without the key it cannot be restored: keep a copy of %s apart from the backups.\n", c.keyPlace())
+	fmt.Printf("The backup does not contain the master key and cannot be restored without it. Keep a copy of %s apart from the backups.\n", c.keyPlace())
 	return nil
 }
 
@@ -43,7 +43,7 @@ func (c *restoreCmd) Run(ctx context.Context) error {
 		return err
 	}
 	fmt.Printf("restored into %s: %d events of %d objects, checked\n", c.DataDir, report.Events, report.Objects)
-	fmt.Println("Everything is as it was when the backup was made, ended sessions and erased people included: see docs/operations/backup.md before you let anybody in.")
+	fmt.Println("Everything is as it was when the backup was made. Ended sessions and erased people are back: read docs/operations/backup.md before you let anybody in.")
 	return nil
 }
 

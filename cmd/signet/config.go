@@ -49,13 +49,13 @@ func readFile(r io.Reader) (kong.Resolver, error) {
 	decoder := yaml.NewDecoder(r)
 	err := decoder.Decode(&values)
 	if _, wrongType := errors.AsType[*yaml.TypeError](err); wrongType {
-		return nil, errors.New("the configuration file should have one setting a line, such as listen: localhost:8080, and none twice")
+		return nil, errors.New("the configuration file must have one setting per line, such as listen: localhost:8080, and each setting only once")
 	}
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("the configuration file: %w", err)
 	}
 	if err == nil && !errors.Is(decoder.Decode(&yaml.Node{}), io.EOF) {
-		return nil, errors.New("the configuration file has more than one document (---): only the first would count")
+		return nil, errors.New("the configuration file has more than one document (---): keep only one")
 	}
 	return values, nil
 }
@@ -63,18 +63,23 @@ func readFile(r io.Reader) (kong.Resolver, error) {
 // Validate refuses keys that are not the name of any flag: a typing error must not silently leave a default in place.
 func (f file) Validate(app *kong.Application) error {
 	known := map[string]bool{}
-	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
-		if flag, ok := node.(*kong.Flag); ok {
-			known[flag.Name] = true
-		}
-		return next(nil)
-	})
+	eachFlag(app, func(flag *kong.Flag) { known[flag.Name] = true })
 	for key := range f {
 		if !known[key] || key == "config" || key == "help" {
-			return fmt.Errorf("the configuration file sets %q, which is not a setting: see signet start --help", key)
+			return fmt.Errorf("the configuration file contains the unknown setting %q: see signet start --help", key)
 		}
 	}
 	return nil
+}
+
+// eachFlag calls visit with the flags of all commands.
+func eachFlag(app *kong.Application, visit func(*kong.Flag)) {
+	_ = kong.Visit(app, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok {
+			visit(flag)
+		}
+		return next(nil)
+	})
 }
 
 // Resolve gives the file's value of a flag, unless the environment has one.
@@ -97,11 +102,11 @@ func (f file) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, erro
 		list := []any{}
 		for _, item := range node.Content {
 			if item.Kind != yaml.ScalarNode {
-				return nil, fmt.Errorf("%s in the configuration file should be a list of plain values", flag.Name)
+				return nil, fmt.Errorf("%s in the configuration file must be a list of plain values", flag.Name)
 			}
 			list = append(list, item.Value)
 		}
 		return list, nil
 	}
-	return nil, fmt.Errorf("%s in the configuration file should be one plain value", flag.Name)
+	return nil, fmt.Errorf("%s in the configuration file must be one plain value", flag.Name)
 }

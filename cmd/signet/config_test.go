@@ -218,7 +218,7 @@ func TestOneLine(t *testing.T) {
 		"a postgresql://:secret@host:1/db b":                              "a postgresql://…@host:1/db b",
 		"unexpected argument postgres://h/db?user=u&password=s3cret&x=y":  "unexpected argument postgres://h/db?user=u&password=…&x=y",
 		"unexpected argument host=h sslPassword='a b' user=u":             "unexpected argument host=h sslPassword=… user=u",
-		"it should look like postgres://user@host:5432/name":              "it should look like postgres://user@host:5432/name",
+		"it must be a URL such as postgres://user@host:5432/name":         "it must be a URL such as postgres://user@host:5432/name",
 		"https://id.example.org:8443/ is not user@example.org's: goodbye": "https://id.example.org:8443/ is not user@example.org's: goodbye",
 	} {
 		if got := oneLine(in); got != want {

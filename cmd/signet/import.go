@@ -14,27 +14,31 @@ import (
 
 	"github.com/mattn/go-isatty"
 
+	"github.com/signet-idm/signet/cmd/signet/importer"
 	"github.com/signet-idm/signet/internal/datadir"
-	"github.com/signet-idm/signet/internal/importer"
 )
 
 type importUsersCmd struct {
-	File      string        `arg:"" help:"File with a user a line, or - for the standard input."`
-	Format    string        `help:"ndjson or csv. By the ending of FILE (.ndjson, .jsonl, .csv) when left out." enum:",ndjson,csv" default:"" placeholder:"FORMAT"`
-	Server    string        `help:"URL of the server. That of first-admin.json when left out." placeholder:"URL"`
-	TokenFile string        `help:"File with a token that may import users. That of first-admin.json when left out." placeholder:"FILE"`
-	DataDir   string        `help:"Directory of first-admin.json. ${default} when left out." default:"./signet-data" placeholder:"DIR"`
-	Org       string        `help:"Organization to import into. That of the token's user when left out." placeholder:"ID"`
-	State     string        `help:"File that keeps how far the import has come. FILE.import when left out." placeholder:"FILE"`
-	Rejected  string        `help:"File for the lines that were rejected. FILE.rejected when left out." placeholder:"FILE"`
-	GiveUp    time.Duration `help:"How long to wait for a server that does not answer. ${default} when left out." default:"5m" placeholder:"TIME"`
+	File      string        `arg:"" help:"File with one user per line, or - for the standard input."`
+	Format    string        `help:"ndjson or csv. Default: by the extension of FILE (.ndjson, .jsonl, .csv)." enum:",ndjson,csv" default:"" placeholder:"FORMAT"`
+	Server    string        `help:"URL of the server. Default: the one in first-admin.json." placeholder:"URL"`
+	TokenFile string        `help:"File with a token that may import users. Default: the token in first-admin.json." placeholder:"FILE"`
+	DataDir   string        `help:"Directory of first-admin.json. Default: ${default}." default:"./signet-data" placeholder:"DIR"`
+	Org       string        `help:"Organization to import into. Default: the organization of the token's user." placeholder:"ID"`
+	State     string        `help:"File that records the progress of the import. Default: FILE.import." placeholder:"FILE"`
+	Rejected  string        `help:"File for rejected lines. Default: FILE.rejected, or FILE.dry-run.rejected." placeholder:"FILE"`
+	DryRun    bool          `help:"Import nothing: say what would be imported and rejected."`
+	GiveUp    time.Duration `help:"How long to wait for a server that does not answer. Default: ${default}." default:"5m" placeholder:"TIME"`
 }
 
 func (c *importUsersCmd) Run(ctx context.Context) error {
-	i := importer.Import{Path: c.File, Org: c.Org, GiveUp: c.GiveUp, Progress: os.Stderr, Terminal: isatty.IsTerminal(os.Stderr.Fd()),
+	i := importer.Import{Path: c.File, Org: c.Org, DryRun: c.DryRun, GiveUp: c.GiveUp, Progress: os.Stderr, Terminal: isatty.IsTerminal(os.Stderr.Fd()),
 		State: cmp.Or(c.State, c.File+".import"), Rejected: cmp.Or(c.Rejected, c.File+".rejected")}
-	if c.File == "-" {
+	switch {
+	case c.File == "-":
 		i.Rejected = cmp.Or(c.Rejected, "stdin.rejected")
+	case c.DryRun: // what an import has rejected stays
+		i.Rejected = cmp.Or(c.Rejected, c.File+".dry-run.rejected")
 	}
 	var err error
 	if i.Format, err = c.format(); err != nil {
@@ -52,15 +56,19 @@ func (c *importUsersCmd) Run(ctx context.Context) error {
 		if summary.Imported+summary.Rejected == 0 {
 			return err
 		}
-		again := ": run the same command again to go on"
+		again := ": run the same command again to continue"
 		if c.File == "-" {
 			again = ""
 		}
 		return fmt.Errorf("%w (%d users were imported and %d lines rejected%s)", err, summary.Imported, summary.Rejected, again)
 	case summary.Before:
-		fmt.Printf("%s was imported before: nothing to do. Remove %s to import it again.\n", c.File, i.State)
+		fmt.Printf("%s is already imported. Remove %s to import it again.\n", c.File, i.State)
 	}
-	fmt.Printf("%d users imported, %d lines rejected\n", summary.Imported, summary.Rejected)
+	words := "%d users imported, %d lines rejected\n"
+	if c.DryRun {
+		words = "%d users would be imported, %d lines would be rejected\n"
+	}
+	fmt.Printf(words, summary.Imported, summary.Rejected)
 	if summary.Rejected > 0 {
 		return fmt.Errorf("%d lines were rejected: %s says why", summary.Rejected, i.Rejected)
 	}
@@ -77,17 +85,17 @@ func (c *importUsersCmd) format() (importer.Format, error) {
 	case ".ndjson", ".jsonl":
 		return importer.NDJSON, nil
 	}
-	return "", errors.New("the name of the file does not tell its format: give --format ndjson or --format csv")
+	return "", errors.New("the format of the file is unknown: give --format ndjson or --format csv")
 }
 
 // target is where to import to, and with which token. A token is sent only to the server that it is of.
 func (c *importUsersCmd) target() (server, token string, err error) {
 	if (c.Server == "") != (c.TokenFile == "") {
-		return "", "", errors.New("--server and --token-file go together: give both, or none to use first-admin.json")
+		return "", "", errors.New("--server and --token-file belong together: give both, or none to use first-admin.json")
 	}
 	if c.Server != "" {
 		if u, err := url.Parse(c.Server); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-			return "", "", errors.New("--server should look like https://id.example.org")
+			return "", "", errors.New("--server must be a URL such as https://id.example.org")
 		}
 		text, err := os.ReadFile(c.TokenFile)
 		if err != nil {
@@ -95,18 +103,18 @@ func (c *importUsersCmd) target() (server, token string, err error) {
 		}
 		token = strings.TrimSpace(string(text))
 		if token == "" || strings.ContainsAny(token, " \t\r\n") {
-			return "", "", fmt.Errorf("%s should hold a token and nothing else", c.TokenFile)
+			return "", "", fmt.Errorf("%s must contain a token and nothing else", c.TokenFile)
 		}
 		return strings.TrimSuffix(c.Server, "/"), token, nil
 	}
 	path := filepath.Join(c.DataDir, datadir.FirstAdminFile)
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return "", "", fmt.Errorf("there is no first-admin.json to take server and token from, so give --server and --token-file, or --data-dir: %w", err)
+		return "", "", fmt.Errorf("cannot read server and token from first-admin.json: give --server and --token-file, or --data-dir: %w", err)
 	}
 	var first datadir.FirstAdmin
 	if err := json.Unmarshal(text, &first); err != nil || first.URL == "" || first.Token == "" {
-		return "", "", fmt.Errorf("%s does not hold server and token: give --server and --token-file", path)
+		return "", "", fmt.Errorf("%s does not contain server and token: give --server and --token-file", path)
 	}
 	return first.URL, first.Token, nil
 }

@@ -27,39 +27,39 @@ import (
 	"github.com/signet-idm/signet/internal/store"
 )
 
-// version is set by the release build.
-var version = "development"
+// version is that of the newest section of CHANGELOG.md. Builds between two releases tell theirs apart by the commit.
+const version = "0.1.0"
 
 type cli struct {
-	Config configFile `help:"YAML file with the same settings: a key per flag, without the dashes in front." placeholder:"FILE"`
+	Config configFile `help:"YAML file with the same settings: one key per flag, without the leading dashes." placeholder:"FILE"`
 
 	Start   startCmd   `cmd:"" help:"Run the server. The first start sets everything up."`
-	Rebuild rebuildCmd `cmd:"" help:"Fold the state tables anew from the log, or check that they are what it says."`
-	Verify  verifyCmd  `cmd:"" help:"Check that the log is as it was written. May run beside a server."`
+	Rebuild rebuildCmd `cmd:"" help:"Rebuild the state tables from the log, or check that they match it."`
+	Verify  verifyCmd  `cmd:"" help:"Check that the log is unchanged. Can run beside a server."`
 	Admin   struct {
-		Recover recoverCmd `cmd:"" help:"Make a new administrator token for whoever holds the data. The server must be stopped."`
-	} `cmd:"" help:"For whoever holds the data directory or the database."`
+		Recover recoverCmd `cmd:"" help:"Create a new owner of the installation with a token. Stop the server first."`
+	} `cmd:"" help:"Emergency access with the data directory or the database."`
 	Keys struct {
-		List   listKeysCmd   `cmd:"" help:"Show the keys that tokens are signed with. May run beside a server."`
-		Rotate rotateKeysCmd `cmd:"" help:"Make new keys that tokens are signed with. On the embedded database the server must be stopped."`
-	} `cmd:"" help:"The keys that tokens are signed with."`
-	Backup    backupCmd  `cmd:"" help:"Copy the embedded database into a new file. May run beside a server."`
-	Restore   restoreCmd `cmd:"" help:"Make a backup the database of a data directory that has none."`
+		List   listKeysCmd   `cmd:"" help:"List the signing keys. Can run beside a server."`
+		Rotate rotateKeysCmd `cmd:"" help:"Create new signing keys. With the embedded database, stop the server first."`
+	} `cmd:"" help:"The keys that sign tokens."`
+	Backup    backupCmd  `cmd:"" help:"Copy the embedded database to a new file. Can run beside a server."`
+	Restore   restoreCmd `cmd:"" help:"Restore a backup into a data directory without a database."`
 	MasterKey struct {
-		Rotate rotateMasterKeyCmd `cmd:"" help:"Make a new master key. On the embedded database the server must be stopped."`
-	} `cmd:"" help:"The key that everything in the database is sealed with."`
-	Move   moveCmd `cmd:"" help:"Carry everything to another database: from the embedded one to PostgreSQL, or back. The server must be stopped."`
+		Rotate rotateMasterKeyCmd `cmd:"" help:"Create a new master key. With the embedded database, stop the server first."`
+	} `cmd:"" help:"The key that encrypts the secrets in the database."`
+	Move   moveCmd `cmd:"" help:"Copy everything to another database: from the embedded one to PostgreSQL, or back. Stop the server first."`
 	Import struct {
-		Users importUsersCmd `cmd:"" help:"Bring users from a file into a running server, with the hashes of their passwords. Goes on where it was when it is cut off."`
-	} `cmd:"" help:"Bring what another system has into a running server."`
+		Users importUsersCmd `cmd:"" help:"Import users with their password hashes from a file into a running server. Resumes after an interruption."`
+	} `cmd:"" help:"Import data of another system into a running server."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 
 // dataFlags say where the data is. Every command that touches it has them.
 type dataFlags struct {
-	DataDir       string `help:"Directory of the embedded database, keys and first-admin.json. ${default} when left out." default:"./signet-data" placeholder:"DIR"`
-	Database      string `help:"postgres://… to keep the data in PostgreSQL instead." placeholder:"URL"`
-	MasterKeyFile string `help:"File with the master key. Nodes that share a database share it." placeholder:"FILE"`
+	DataDir       string `help:"Directory of the embedded database, keys and first-admin.json. Default: ${default}." default:"./signet-data" placeholder:"DIR"`
+	Database      string `help:"postgres://… to use PostgreSQL instead." placeholder:"URL"`
+	MasterKeyFile string `help:"File with the master key. All nodes of a database use the same key." placeholder:"FILE"`
 	LogLevel      string `help:"debug, info, warn or error." enum:"debug,info,warn,error" default:"info"`
 	LogFormat     string `help:"text or json." enum:"text,json" default:"text"`
 }
@@ -69,7 +69,7 @@ func (f dataFlags) config() server.Config {
 }
 
 func (f dataFlags) logger() *slog.Logger {
-	// Some libraries speak to the default logger, and repeat there what callers send. What is to be said we say ourselves.
+	// Libraries write to the default logger what the other side sent. We log what operators need ourselves.
 	slog.SetDefault(slog.New(slog.DiscardHandler))
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(f.LogLevel)) // kong has checked it
@@ -82,24 +82,29 @@ func (f dataFlags) logger() *slog.Logger {
 
 type startCmd struct {
 	dataFlags
-	Listen         string   `help:"Address to listen on. ${default} when left out." default:"localhost:8080" placeholder:"HOST:PORT"`
-	ExternalURL    string   `name:"external-url" help:"URL under which clients reach the server. Made from --listen when left out." placeholder:"URL"`
-	DomainSuffix   string   `help:"What generated domains end in. The external host name when left out." placeholder:"DOMAIN"`
-	FirstAdminFile string   `help:"Where the first start writes its administrator. In the data directory when left out." placeholder:"FILE"`
+	Listen         string   `help:"Address to listen on. Default: ${default}." default:"localhost:8080" placeholder:"HOST:PORT"`
+	ExternalURL    string   `name:"external-url" help:"URL under which clients reach the server. Default: made from --listen." placeholder:"URL"`
+	InsecureURL    bool     `name:"insecure-external-url" help:"Accept an external URL with http:// that is not on this machine. Nobody can sign in on the pages then: browsers do not keep their cookies. Only for the API, in a network that you trust."`
+	DomainSuffix   string   `help:"Suffix of generated domains. Default: the external host name." placeholder:"DOMAIN"`
+	FirstAdminFile string   `help:"File to which the first start writes the administrator's credentials. Default: in the data directory." placeholder:"FILE"`
 	TLSCert        string   `name:"tls-cert" help:"Certificate chain (PEM)." placeholder:"FILE"`
 	TLSKey         string   `name:"tls-key" help:"Private key (PEM)." placeholder:"FILE"`
-	TrustedProxies []string `help:"Addresses or networks of proxies whose X-Forwarded-For counts." placeholder:"NET"`
+	TrustedProxies []string `help:"Addresses or networks of proxies whose X-Forwarded-For header is trusted." placeholder:"NET"`
 	CORSOrigins    []string `name:"cors-origins" help:"Origins of browser applications that may call the API." placeholder:"ORIGIN"`
-	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Off when left out." placeholder:"HOST:PORT"`
-	OutboundAllow  []string `help:"Addresses or networks that may be called although they are not public, and without TLS." placeholder:"NET"`
-	Development    bool     `help:"Write the codes that people ask for to the log, and call addresses on this machine; only for an external URL on this machine."`
+	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Default: off." placeholder:"HOST:PORT"`
+	OutboundAllow  []string `help:"Non-public addresses or networks that the server may call, also without TLS." placeholder:"NET"`
+	Development    bool     `help:"For developers: write requested codes to the log, and allow calls to this machine. Needs an external URL on this machine."`
 
-	WebhookLease time.Duration `help:"How long a node that has died keeps others from its webhooks. ${default} when left out." default:"30s" placeholder:"TIME"`
-	WebhookRetry time.Duration `help:"How long an event that a webhook did not take waits for its second try; the other pauses grow from it. ${default} when left out." default:"5s" placeholder:"TIME"`
+	ZitadelV1 bool `name:"zitadel-v1" env:"SIGNET_ZITADEL_V1" help:"Serve the five core operations under their names in version 1 of ZITADEL's API, too."`
 
-	StartsPerMinute int `help:"How many sign-ins, devices, resets and sign-outs one network can begin within a minute. ${default} when left out." default:"600" placeholder:"NUMBER"`
+	WebhookLease time.Duration `help:"How long a dead node keeps its lease on webhooks. Default: ${default}." default:"30s" placeholder:"TIME"`
+	WebhookRetry time.Duration `help:"Time before the first retry of a failed webhook event. Later pauses grow from it. Default: ${default}." default:"5s" placeholder:"TIME"`
 
-	SMTPURL          string `name:"smtp-url" help:"Mail server: smtps://user@host:465, or smtp://host:587 (STARTTLS). No mail is sent when left out." placeholder:"URL"`
+	StartsPerMinute int `help:"How many sign-ins, devices, resets and sign-outs one network may start per minute. Default: ${default}." default:"600" placeholder:"NUMBER"`
+
+	EmailsPerOrganization bool `name:"emails-per-organization" help:"Find people by e-mail address only in the organization that the sign-in is for, not in the whole installation."`
+
+	SMTPURL          string `name:"smtp-url" help:"Mail server: smtps://user@host:465, or smtp://host:587 (STARTTLS). Default: no mail is sent." placeholder:"URL"`
 	SMTPFrom         string `name:"smtp-from" help:"Sender of mails, such as Signet <no-reply@id.example.org>." placeholder:"ADDRESS"`
 	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
 }
@@ -108,11 +113,12 @@ func (c *startCmd) Run(ctx context.Context) error {
 	began := time.Now()
 	tuneMemory()
 	config := c.config()
-	config.Listen, config.ExternalURL, config.DomainSuffix = c.Listen, c.ExternalURL, c.DomainSuffix
+	config.Listen, config.ExternalURL, config.InsecureURL, config.DomainSuffix = c.Listen, c.ExternalURL, c.InsecureURL, c.DomainSuffix
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
 	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
 	config.MetricsListen, config.OutboundAllow, config.Development = c.MetricsListen, c.OutboundAllow, c.Development
 	config.WebhookLease, config.WebhookRetry, config.StartsPerMinute = c.WebhookLease, c.WebhookRetry, c.StartsPerMinute
+	config.ZitadelV1, config.EmailsPerOrganization, config.Version = c.ZitadelV1, c.EmailsPerOrganization, version
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	log := c.logger()
 	s, err := server.Open(ctx, config, log)
@@ -125,7 +131,6 @@ func (c *startCmd) Run(ctx context.Context) error {
 	}
 	defer s.Close()
 	return s.Serve(ctx, func() {
-		defer releaseStart()
 		ready := []any{"url", s.URL(), "listen", s.Addr().String()}
 		if metrics := s.MetricsAddr(); metrics != nil {
 			ready = append(ready, "metrics", metrics.String())
@@ -136,23 +141,6 @@ func (c *startCmd) Run(ctx context.Context) error {
 			greet(s)
 		}
 	})
-}
-
-// tuneMemory fits the garbage collector to a server whose live data is a few megabytes: it collects when there is
-// something to gain, and the limit makes it collect in time when much is in use. GOGC and GOMEMLIMIT win.
-func tuneMemory() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(400)
-	}
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(128 << 20)
-	}
-}
-
-// releaseStart gives back the memory that only the start has needed.
-func releaseStart() {
-	debug.FreeOSMemory()
-	releaseProgram()
 }
 
 // greet shows the first administrator to a person at a terminal, once.
@@ -167,11 +155,11 @@ func greet(s *server.Server) {
 
 type rebuildCmd struct {
 	dataFlags
-	Check bool `help:"Change nothing: exit with 0 when the state is what the log says, with 1 when not. May run beside a server."`
+	Check bool `help:"Only check: exit with 0 if the state matches the log, else with 1. Can run beside a server."`
 }
 
 // errDifferent makes a check exit with 1 after it has said why.
-var errDifferent = errors.New("the state is not what the log says")
+var errDifferent = errors.New("the state does not match the log")
 
 func (c *rebuildCmd) Run(ctx context.Context) error {
 	return server.Maintain(ctx, c.config(), c.logger(), c.Check, func(ctx context.Context, st *store.Store) error {
@@ -199,13 +187,24 @@ type recoverCmd struct{ dataFlags }
 func (c *recoverCmd) Run(ctx context.Context) error {
 	return server.Maintain(ctx, c.config(), c.logger(), false, func(ctx context.Context, st *store.Store) error {
 		r, err := setup.Setup{Store: st, Hasher: secret.NewHasher(0, 0)}.Recover(ctx)
-		if err != nil {
-			return err
+		if r.Token != "" {
+			fmt.Printf("user    %s\ntoken   %s\nexpires %s\n", r.UserID, r.Token, r.Expires.Format(time.RFC3339))
+			fmt.Fprintf(os.Stderr, afterRecovery, r.UserID)
 		}
-		fmt.Printf("user    %s\ntoken   %s\nexpires %s\n", r.UserID, r.Token, r.Expires.Format(time.RFC3339))
-		return nil
+		return err
 	})
 }
+
+// afterRecovery is for people; what programs read is printed apart from it.
+const afterRecovery = `
+This is a new owner of the installation. What to do now:
+  1. Start the server with signet start.
+  2. Use the token to repair what is broken. To give an administrator a new password:
+     curl -X POST URL/v1/users/USER/password -H 'authorization: Bearer TOKEN' \
+       -H 'content-type: application/json' -d '{"password":"…"}'
+  3. Remove this owner. The next signet admin recover does that, too:
+     curl -X DELETE URL/v1/users/%s -H 'authorization: Bearer TOKEN'
+`
 
 type listKeysCmd struct{ dataFlags }
 
@@ -243,7 +242,7 @@ func showKeys(ctx context.Context, keys *signing.Keys) error {
 
 type rotateKeysCmd struct {
 	dataFlags
-	Now bool `help:"For keys that may have leaked: the new ones sign in a few seconds, and nothing that was signed before counts from then on."`
+	Now bool `help:"For keys that may have leaked: the new keys sign after a few seconds, and everything that the old keys signed becomes invalid."`
 }
 
 func (c *rotateKeysCmd) Run(ctx context.Context) error {
@@ -279,9 +278,8 @@ const (
 )
 
 func run(args []string) int {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	context.AfterFunc(ctx, stop) // a second signal does not wait for anything
+	ctx, cancel := untilSignal()
+	defer cancel()
 	parser, err := newParser(&cli{})
 	if err != nil {
 		return complain(err, exitFailed)
@@ -289,6 +287,7 @@ func run(args []string) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
+	warnAboutVariables(os.Stderr, parser.Model, os.Environ())
 	parsed, err := parser.Parse(args)
 	if err != nil {
 		return complain(explainUsage(err), exitUsage)
@@ -298,6 +297,23 @@ func run(args []string) int {
 		return complain(stopped(ctx, err), exitFailed)
 	}
 	return 0
+}
+
+// untilSignal gives a context that the first signal ends. From the moment on at which anybody can learn of that, a second signal ends the
+// program at once.
+func untilSignal() (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		select {
+		case <-signals:
+			signal.Stop(signals)
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, cancel
 }
 
 // explainUsage adds to what is wrong with a command line where to read what would be right.

@@ -9,7 +9,7 @@ import (
 
 type rotateMasterKeyCmd struct {
 	dataFlags
-	NewKeyFile string `help:"New file for the new key. In the data directory, in the place of the old key, when left out." placeholder:"FILE"`
+	NewKeyFile string `help:"File to write the new key to. Default: replace the key in the data directory." placeholder:"FILE"`
 }
 
 func (c *rotateMasterKeyCmd) Run(ctx context.Context) error {
@@ -17,11 +17,11 @@ func (c *rotateMasterKeyCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("The new master key is in %s. From now on every start needs it: keep a copy of it apart from the backups.\n", rotated.Key)
+	fmt.Printf("The new master key is in %s. Every start needs it from now on. Keep a copy of it apart from the backups.\n", rotated.Key)
 	if rotated.Old != "" {
-		fmt.Printf("The one before is in %s. Backups that were made until now need that one: remove it when none of them is left.\n", rotated.Old)
+		fmt.Printf("The old key is in %s. Existing backups need it: remove it when none of them is left.\n", rotated.Old)
 	} else {
-		fmt.Println("Backups that were made until now need the one before: keep it until none of them is left.")
+		fmt.Println("Existing backups need the old key: keep it until none of them is left.")
 	}
 	return nil
 }

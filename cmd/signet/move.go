@@ -13,13 +13,22 @@ import (
 
 type moveCmd struct {
 	dataFlags
-	To string `required:"" help:"Where to: postgres://…, an empty database; or a data directory that has none." placeholder:"URL|DIR"`
+	To   string `help:"Target: postgres://… with an empty database, or a data directory without a database." placeholder:"URL|DIR"`
+	Undo bool   `help:"Use this database again after a move away from it. Nothing that has changed in the target since is in it."`
 }
 
 func (c *moveCmd) Run(ctx context.Context) error {
+	switch {
+	case c.Undo && c.To != "":
+		return errors.New("--to and --undo exclude each other: use one of them")
+	case c.Undo:
+		return c.undo(ctx)
+	case c.To == "":
+		return errors.New("name the target with --to: postgres://… with an empty database, or a data directory without a database")
+	}
 	moved, err := server.Move(ctx, c.config(), c.logger(), c.To, showProgress)
 	if err != nil && ctx.Err() != nil {
-		return errors.New("stopped before it was done: the data is as it was where it comes from; run the same command again, it starts anew")
+		return errors.New("stopped before it was done: the source is unchanged. Run the same command again to start over")
 	}
 	if err != nil {
 		return err
@@ -30,7 +39,17 @@ func (c *moveCmd) Run(ctx context.Context) error {
 	} else {
 		fmt.Printf("Start with:  signet start --data-dir %s\nThe master key is there as well: %s\n", c.To, filepath.Join(c.To, "master.key"))
 	}
-	fmt.Println("Nothing was changed where the data comes from. Keep it until you are content, and do not start both: from the first change on they are two.")
+	fmt.Println("The source still has everything. Keep it until you are satisfied. Commands refuse it from now on and say where it went (undo: signet move --undo).")
+	return nil
+}
+
+func (c *moveCmd) undo(ctx context.Context) error {
+	c.logger()
+	where, err := server.UndoMove(ctx, c.config())
+	if err != nil {
+		return err
+	}
+	fmt.Printf("This database can be used again. Do not start servers on %s as well: they would become two different installations.\n", where)
 	return nil
 }
 
@@ -42,5 +61,5 @@ func (c *moveCmd) keyAfter() string {
 	case c.MasterKeyFile != "":
 		return "--master-key-file " + c.MasterKeyFile
 	}
-	return "--data-dir " + c.DataDir + "\nIt finds the master key there. Further nodes need the same one: --master-key-file with a copy of " + filepath.Join(c.DataDir, "master.key")
+	return "--data-dir " + c.DataDir + "\nThe master key is in the data directory. Other nodes need the same key: --master-key-file with a copy of " + filepath.Join(c.DataDir, "master.key")
 }

@@ -18,11 +18,11 @@ import (
 
 type verifyCmd struct {
 	dataFlags
-	Expect *proof.Mark `help:"Check too that the log still contains this: what the line head of an earlier run said." placeholder:"POSITION:DIGEST"`
+	Expect *proof.Mark `help:"Also check that the log still contains the head of an earlier run." placeholder:"POSITION:DIGEST"`
 }
 
 // errAltered makes verify exit with 1 after it has said why.
-var errAltered = errors.New("the log is not as it was written")
+var errAltered = errors.New("the log was changed")
 
 func (c *verifyCmd) Run(ctx context.Context) error {
 	return server.Maintain(ctx, c.config(), c.logger(), true, func(ctx context.Context, st *store.Store) error {
@@ -31,12 +31,12 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 			return err
 		}
 		if report.Finding != nil {
-			fmt.Printf("%d events were looked at\n%s\n", report.Events, report.Finding)
+			fmt.Printf("%d events were checked\n%s\n", report.Events, report.Finding)
 			return errAltered
 		}
 		fmt.Printf("%d events of %d objects, %d checkpoints\n%d events are not sealed yet", report.Events, report.Objects, report.Checkpoints, report.Unsealed)
 		if report.Unsealed > 0 {
-			fmt.Printf(", the first of %s", event.Time(report.Since).Format(time.RFC3339))
+			fmt.Printf(", the first is from %s", event.Time(report.Since).Format(time.RFC3339))
 		}
 		fmt.Printf("\nhead %d %x\n", report.Head.Position, report.Head.Digest)
 		return nil

@@ -346,3 +346,30 @@ func TestARenewedPermitIsWhatTheCheckFindsNow(t *testing.T) {
 		t.Errorf("the second renewal: %v", err)
 	}
 }
+
+func TestWhoSpeaksForTheInstallation(t *testing.T) {
+	needs := map[access.Permission]access.APIScopes{access.UserWrite: access.WriteScope | access.ContactsScope}
+	for _, c := range []struct {
+		name   string
+		holds  access.Memberships
+		scopes []string
+		want   bool
+	}{
+		{"an owner of everything", access.Memberships{access.Installation: {access.IAMOwner}}, nil, true},
+		{"somebody of the organization with any role in the installation", access.Memberships{access.Installation: {access.IAMOwnerViewer}, "org_a": {access.OrgUserManager}}, nil, true},
+		{"somebody of the organization", access.Memberships{"org_a": {access.OrgOwner}}, nil, false},
+		{"an owner of another organization", access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgOwner}}, nil, false},
+		{"an application that may do all of it for an owner of everything", access.Memberships{access.Installation: {access.IAMOwner}}, []string{"signet.write", "signet.contacts"}, true},
+		{"an application that may do a part of it", access.Memberships{access.Installation: {access.IAMOwner}}, []string{"signet.contacts"}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			permit, err := (&access.Caller{Memberships: c.holds, Scopes: c.scopes, Needs: needs}).In("org_a", access.UserWrite)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := permit.ForInstallation(access.UserWrite); got != c.want {
+				t.Errorf("got %t", got)
+			}
+		})
+	}
+}

@@ -54,7 +54,11 @@ func (c *Caller) Origin() event.Origin { return event.Origin{Actor: c.UserID, Re
 // In checks that the caller's user holds the permission of an operation in an organization (or Installation), and hands out the
 // proof. That the caller's scopes allow the operation has been checked before.
 func (c *Caller) In(scope string, p Permission) (Permit, error) {
-	if !c.Memberships.Hold(p, scope) {
+	switch {
+	case c.Memberships.Hold(p, scope):
+	case scope == Installation:
+		return Permit{}, errDeniedInstallation
+	default:
 		return Permit{}, ErrDenied
 	}
 	return Permit{origin: c.Origin(), scope: scope, holds: holdings{memberships: c.Memberships, bound: c.Scopes != nil, scopes: ScopesGiven(c.Scopes), needs: c.Needs}}, nil
@@ -121,6 +125,12 @@ func (p Permit) Holds(permission Permission, scope string) bool {
 // HoldsFor is Holds for that part of a permission that an application needs no more than these scopes for.
 func (p Permit) HoldsFor(scopes APIScopes, permission Permission, scope string) bool {
 	return p.holds.have(scopes) && p.holds.memberships.Hold(permission, scope)
+}
+
+// ForInstallation tells whether the caller uses a permission in the permit's scope as somebody with a role in the installation. Whoever has
+// none speaks for organizations only. An application needs scopes for all that can be done with the permission.
+func (p Permit) ForInstallation(permission Permission) bool {
+	return len(p.holds.memberships[Installation]) > 0 && p.holds.hold(permission, p.scope)
 }
 
 // CoversScopes refuses an application that was not given all of these scopes itself, where it could use them through others.

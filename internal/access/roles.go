@@ -214,30 +214,41 @@ const (
 // What a session is refused with that may not do everything yet.
 var (
 	ErrPasswordChange = errs.New(errs.PermissionDenied, PasswordChangeRequired,
-		"the password has to be changed first: until then this session can only do that, or be ended")
+		"the password must be changed first: until then this session can only change it, or be ended")
 	ErrSecondFactor = errs.New(errs.PermissionDenied, SecondFactorRequired,
-		"a second factor has to be proven first: until then this session can only do that, or be ended")
+		"this session needs a second factor: prove one, or add one if you have none. Until then it can do nothing else but end")
 )
 
-// ErrUnauthenticated is the one answer to a credential that does not count, whatever is wrong with it.
-var ErrUnauthenticated = errs.New(errs.Unauthenticated, Unauthenticated,
-	"send a valid token as authorization: Bearer <token>; this one is missing, malformed, expired or revoked")
+// What a request without a valid credential is refused with. Whoever sent it can see by themselves whether it has a token, and whether that has the form of one.
+// Whether it is unknown, expired or revoked is not told.
+var (
+	ErrNoToken = errs.New(errs.Unauthenticated, Unauthenticated,
+		"the request has no token: send one in the header authorization: Bearer <token>")
+	ErrNotAToken = errs.New(errs.Unauthenticated, Unauthenticated,
+		"this is not a token of Signet: send one header authorization: Bearer <token> with a token that was copied whole")
+	ErrUnauthenticated = errs.New(errs.Unauthenticated, Unauthenticated,
+		"the token is not valid: it has expired or was revoked, or belongs to another installation. Sign in again, or use a new token")
+)
+
+// errDeniedInstallation is ErrDenied for what concerns the whole installation.
+var errDeniedInstallation = errs.New(errs.PermissionDenied, PermissionDenied,
+	"you do not have the permission for this in the installation: ask one of its owners (IAM_OWNER) for a role with it")
 
 // ErrDenied is the one answer to whoever lacks a permission, whether or not the target exists.
 var ErrDenied = errs.New(errs.PermissionDenied, PermissionDenied,
-	"you do not have permission for this in that organization: ask one of its owners for a role that has it")
+	"you do not have the permission for this in that organization: ask one of its owners for a role with it")
 
 // ErrTargetHoldsMore protects users from administrators who hold less than they do, and from applications whose scopes allow less.
 var ErrTargetHoldsMore = errs.New(errs.PermissionDenied, TargetHoldsMore,
-	"this user holds permissions that you do not, or that the scopes of your access token do not cover: somebody who holds all of them has to do this")
+	"this user has permissions that you do not have, or that the scopes of your access token do not cover: ask somebody who has all of them")
 
 // ErrMoreScopes keeps applications from widening what they, or others that they could act as, may do.
 var ErrMoreScopes = errs.New(errs.PermissionDenied, ScopeRequired,
-	"an application neither allows scopes that it was not given itself, nor takes over an application that may ask for them: an owner of the installation has to do this")
+	"an application cannot allow scopes that it does not have, nor take over an application that may request them: ask an owner of the installation")
 
 // ErrNotForApplications is the answer to an access token where no scope helps.
 var ErrNotForApplications = errs.New(errs.PermissionDenied, ScopeRequired,
-	"no scope lets an application do this: the person has to do it, signed in with a session")
+	"applications cannot do this with any scope: the person must do it in a session")
 
 // ErrScopes is the answer to an access token that lacks these scopes.
 func ErrScopes(missing APIScopes) error {

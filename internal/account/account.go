@@ -1,5 +1,5 @@
-// Package account is what people do with their own account in a browser: their profile, password, second factors, sessions,
-// tokens, applications and language.
+// Package account is what people do with their own account in a browser: their profile, e-mail address and phone number, password, second
+// factors, sessions, tokens and applications.
 //
 // Every page is an address that shows what there is and takes the forms that it shows. What may be done is decided by the
 // rules of the objects, as for the API; who is not signed in, or not in full, or not recently where a rule asks for that, is
@@ -11,6 +11,7 @@ package account
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -25,6 +26,7 @@ import (
 	"github.com/signet-idm/signet/internal/login"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/web"
@@ -44,6 +46,9 @@ type Account struct {
 	Pages    *pages.Pages
 	Browsers login.Browsers
 	Clock    func() time.Time
+	Master   secret.MasterKey
+	Mail     bool                                       // this installation sends mail
+	Deliver  func(context.Context, user.Delivery) error // brings codes to phones; nil: nobody does
 }
 
 // page is one of them.
@@ -66,7 +71,7 @@ func (a *Account) Handlers() map[string]http.Handler {
 		pages.PathSessions:     sessions{},
 		pages.PathTokens:       tokens{},
 		pages.PathApplications: applications{},
-		pages.PathLanguage:     language{},
+		pages.PathContact:      contact{},
 	} {
 		handlers[path] = a.Pages.SameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, p) }))
 	}
@@ -74,28 +79,17 @@ func (a *Account) Handlers() map[string]http.Handler {
 }
 
 func (a *Account) serve(w http.ResponseWriter, r *http.Request, p page) {
-	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost {
-		w.Header().Set("Allow", "GET, HEAD, POST")
-		a.fail(w, r, http.StatusMethodNotAllowed, pages.FromElsewhere)
+	if !login.ReadForm(a.Pages, w, r, pages.FromElsewhere) {
 		return
 	}
 	v := &visit{Account: a, w: w, r: r}
-	err := r.ParseForm()
-	if _, full := errors.AsType[*errs.Error](err); full {
-		v.refuse(err) // there is no room for it, see web.Budget
-		return
-	}
-	if err != nil || !pages.Readable(r.Form) {
-		a.fail(w, r, http.StatusBadRequest, pages.FromElsewhere)
-		return
-	}
-	err = v.enter()
+	err := v.enter()
 	switch {
 	case err != nil:
 	case r.Method == http.MethodPost:
 		err = p.take(v)
 	default:
-		err = p.show(v, heard(r.URL.Query()))
+		err = p.show(v, noticeFromQuery(r.URL.Query()))
 	}
 	switch {
 	case err != nil:
@@ -105,12 +99,7 @@ func (a *Account) serve(w http.ResponseWriter, r *http.Request, p page) {
 	}
 }
 
-// fail answers with a page that says what went wrong.
-func (a *Account) fail(w http.ResponseWriter, r *http.Request, status int, what pages.Failure) {
-	a.Pages.Render(w, r, status, pages.Failed{What: what, RequestID: call.From(r.Context()).RequestID})
-}
-
-// visit is one request for one of the pages.
+// visit is one request of a browser to a page, with what is read for it.
 type visit struct {
 	*Account
 	w        http.ResponseWriter
@@ -146,7 +135,7 @@ func (v *visit) enter() (err error) {
 	if v.me, err = user.Self(v.r.Context(), v.Store, v.bearer.Caller); err != nil {
 		return err
 	}
-	if v.me.State.Human == nil {
+	if v.me.Data.Human == nil {
 		return user.ErrNotHuman
 	}
 	v.home, err = org.Mine(v.r.Context(), v.Store, v.bearer.Caller)
@@ -155,7 +144,6 @@ func (v *visit) enter() (err error) {
 
 // refuse answers where no page of the account can: with the sign-in where that helps, else with a page that says what is wrong.
 func (v *visit) refuse(err error) {
-	web.Failed(v.r.Context(), err)
 	wish := login.Wish{To: cmp.Or(v.to, v.r.URL.Path)}
 	if v.bearer != nil {
 		wish.Account = v.bearer.Token.ID
@@ -166,10 +154,10 @@ func (v *visit) refuse(err error) {
 		wish.Again = true
 	case ours && (e.Kind == errs.Unauthenticated || e.Is(access.ErrSecondFactor) || e.Is(access.ErrPasswordChange)):
 	default:
-		status, what := login.Failure(err)
-		v.fail(v.w, v.r, status, what)
+		login.Refuse(v.Pages, v.w, v.r, err)
 		return
 	}
+	web.Failed(v.r.Context(), err)
 	v.redirect(wish.Link())
 }
 
@@ -195,6 +183,7 @@ const (
 	othersEnded     done = "sessions"
 	tokenRevoked    done = "token"
 	appDisconnected done = "application"
+	phoneProven     done = "phone"
 )
 
 var said = map[string]pages.Message{
@@ -206,13 +195,14 @@ var said = map[string]pages.Message{
 	string(othersEnded):     pages.OtherSessionsEnded(),
 	string(tokenRevoked):    pages.TokenRevoked(),
 	string(appDisconnected): pages.Disconnected(),
+	string(phoneProven):     pages.PhoneProven(),
 }
 
 // paramFull is the parameter of the address that says that there is no room for another second factor.
 const paramFull = "full"
 
-// heard is what the address says that a page was asked for with.
-func heard(query url.Values) pages.Frame {
+// noticeFromQuery is what the address says that a page was asked for with.
+func noticeFromQuery(query url.Values) pages.Frame {
 	f := pages.Frame{Done: said[query.Get(paramDone)]}
 	if query.Has(paramFull) {
 		f.Problems = []pages.Problem{{Message: pages.TooManyFactors()}}
@@ -228,13 +218,13 @@ func (v *visit) on(path string, d done) error {
 
 // account is what every page shows of whose it is.
 func (v *visit) account(with pages.Frame) pages.Account {
-	h := v.me.State.Human
-	return pages.Account{Frame: v.frame(with), Name: h.Profile.DisplayName, LoginName: v.home.State.LoginName(v.me.State.UserName),
+	h := v.me.Data.Human
+	return pages.Account{Frame: v.frame(with), Name: h.Profile.DisplayName, LoginName: v.home.Data.LoginName(v.me.Data.UserName),
 		Switch: login.Wish{To: pages.PathAccount, Other: !v.accounts.Several()}.Link()}
 }
 
 func (v *visit) frame(with pages.Frame) pages.Frame {
-	with.Organization, with.Language, with.Session = v.home.State.Name, v.me.State.Human.Profile.PreferredLanguage, v.bearer.Token.ID
+	with.Organization, with.Language, with.Session = v.home.Data.Name, v.me.Data.Human.Profile.PreferredLanguage, v.bearer.Token.ID
 	return with
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // paths are all pages of the account.
-func (w *world) paths() []string {
+func (w *site) paths() []string {
 	var paths []string
 	for path := range w.account.Handlers() {
 		paths = append(paths, path)
@@ -37,7 +37,7 @@ func wish(path string, more ...string) string {
 }
 
 func TestEveryPageIsForThoseWhoAreSignedIn(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	if len(w.paths()) != 9 {
 		t.Errorf("these pages are tested: %q", w.paths())
 	}
@@ -54,17 +54,17 @@ func TestEveryPageIsForThoseWhoAreSignedIn(t *testing.T) {
 
 func TestASessionThatIsNotAFullOneGetsNowhere(t *testing.T) {
 	for name, c := range map[string]struct {
-		restrict func(w *world)
+		restrict func(w *site)
 		asks     string
 	}{
-		"the password has to be changed":     {func(w *world) { w.change(mara, user.PasswordSet{ChangeRequired: true}) }, "Choose a new password"},
-		"a second factor has to be enrolled": {func(w *world) { w.policy(policy.Policy{SecondFactorRequired: true}) }, "Set up an authenticator app"},
-		"a second factor has to be proven": {func(w *world) {
+		"the password has to be changed":     {func(w *site) { w.change(mara, user.PasswordSet{ChangeRequired: true}) }, "Choose a new password"},
+		"a second factor has to be enrolled": {func(w *site) { w.policy(policy.Policy{SecondFactorRequired: true}) }, "Set up an authenticator app"},
+		"a second factor has to be proven": {func(w *site) {
 			w.change(mara, user.TOTPAdded{FactorID: "fac_1", Created: 1})
 		}, "Enter your code"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newSite(t)
 			c.restrict(w)
 			b := w.in("mara")
 			id := b.session().Token.ID
@@ -83,7 +83,7 @@ func TestASessionThatIsNotAFullOneGetsNowhere(t *testing.T) {
 }
 
 func TestFormsOfOtherSitesAreRefused(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	b.open(account.PathTOTP) // so that there is something to confirm
 	before, id := w.user(mara).Sequence, b.session().Token.ID
@@ -91,7 +91,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 		for _, do := range []string{"", pages.DoCodes, pages.DoCreate, pages.DoEnd, pages.DoEndOthers, pages.DoRemove} {
 			form := url.Values{pages.FieldDo: {do}, pages.FieldAccount: {id}, pages.FieldID: {id}, pages.FieldTokenDays: {"30"}}
 			for _, headers := range [][]string{{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.test"}, {"Origin", "null"}, nil} {
-				b.send(http.MethodPost, path, form.Encode(), append(headers, "Content-Type", "application/x-www-form-urlencoded")...).says(403, "This form was not sent from here")
+				b.send(http.MethodPost, path, form.Encode(), append(headers, "Content-Type", "application/x-www-form-urlencoded")...).says(403, "This form was sent from another site")
 			}
 		}
 	}
@@ -101,7 +101,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 }
 
 func TestEveryFormSaysWhoseItIs(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	w.in("mara")
 	w.consents(mara, "app_1", "Shop")
@@ -120,7 +120,7 @@ func TestEveryFormSaysWhoseItIs(t *testing.T) {
 }
 
 func TestAFormIsTakenForTheAccountItWasShownFor(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	marasPage := b.open(pages.PathAccount)
 	b.signIn("nils")
@@ -140,7 +140,7 @@ func TestAFormIsTakenForTheAccountItWasShownFor(t *testing.T) {
 }
 
 func TestAnotherAccountIsALinkAway(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	b.open(pages.PathAccount).says(200, `href="/login?other=1&amp;to=%2Faccount"`)
 	b.open(wish(pages.PathAccount, "other", "1")).says(200, "<h1>Sign in</h1>")
@@ -157,7 +157,7 @@ func TestAnotherAccountIsALinkAway(t *testing.T) {
 }
 
 func TestAnEndedSessionGetsNowhere(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	b.open(pages.PathAccount)
 	w.change(mara, user.SessionsEnded{})
@@ -165,7 +165,7 @@ func TestAnEndedSessionGetsNowhere(t *testing.T) {
 }
 
 func TestPagesUseASessionAndRefusalsDoNot(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	w.policy(policy.Policy{SessionIdleSeconds: 3600})
 	b := w.in("mara")
 	ends := func() int64 { return b.session().Token.Expires }
@@ -182,7 +182,7 @@ func TestPagesUseASessionAndRefusalsDoNot(t *testing.T) {
 		t.Errorf("after a use it ends at %s", event.Time(got))
 	}
 	w.wait(45 * time.Minute)
-	b.open(pages.PathLanguage).press("", "", pages.FieldLanguage, "de").leads(pages.PathLanguage + "?done=saved")
+	b.open(pages.PathAccount).press("", "", pages.FieldLanguage, "de").leads(pages.PathAccount + "?done=saved")
 	w.wait(45 * time.Minute)
 	b.open(pages.PathAccount)
 	w.wait(61 * time.Minute)
@@ -190,7 +190,7 @@ func TestPagesUseASessionAndRefusalsDoNot(t *testing.T) {
 }
 
 func TestWhatWasDoneIsOneOfAFewSentences(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	b.open(pages.PathAccount+"?done=saved").says(200, "Your changes have been saved.")
 	for _, unknown := range []string{"", "x", "%3Cscript%3E", "Your+password+is+needed"} {
@@ -201,7 +201,7 @@ func TestWhatWasDoneIsOneOfAFewSentences(t *testing.T) {
 }
 
 func TestOnlyFormsThatBrowsersSendAreRead(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	before, id := w.user(mara).Sequence, b.session().Token.ID
 	for _, path := range append(w.paths(), wish(pages.PathAccount, "other", "1")) {
@@ -228,13 +228,13 @@ func TestOnlyFormsThatBrowsersSendAreRead(t *testing.T) {
 }
 
 func TestEveryPageIsSafeForBrowsers(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	for _, path := range w.paths() {
 		h := b.open(path).header
 		csp := h.Get("Content-Security-Policy")
 		if !strings.Contains(csp, "default-src 'none'") || !strings.Contains(csp, "frame-ancestors 'none'") || h.Get("Cache-Control") != "no-store" ||
-			strings.Contains(csp, "script-src") != (path == account.PathPasskey) {
+			strings.Contains(csp, "script-src 'self';") == slices.Contains([]string{pages.PathAccount, pages.PathContact}, path) {
 			t.Errorf("%s: %v", path, h)
 		}
 		if head := b.send(http.MethodHead, path, ""); head.status != 200 || head.text != "" {

@@ -9,15 +9,14 @@ import (
 	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
-const (
-	maxTokenName = 200 // characters, as in the API
-	maxListed    = 200 // of the sessions or tokens: programs may open many
-)
+const maxListed = 200 // of the sessions or tokens: programs may open many
 
 // listed gives the own sessions or tokens, the newest first.
 func (v *visit) listed(kind secret.TokenKind) ([]session.Shown, error) {
@@ -86,7 +85,7 @@ const defaultDays = int(session.DefaultTokenLife / (24 * time.Hour))
 func (t tokens) show(v *visit, with pages.Frame) error {
 	query := v.r.URL.Query()
 	name, days := query.Get(pages.FieldTokenName), defaultDays
-	if utf8.RuneCountInString(name) > maxTokenName {
+	if utf8.RuneCountInString(name) > syntax.MaxName {
 		name = ""
 	}
 	if typed, err := strconv.Atoi(query.Get(pages.FieldTokenDays)); err == nil && slices.Contains(pages.TokenDays, typed) {
@@ -124,8 +123,8 @@ func (t tokens) create(v *visit) error {
 	name := v.r.PostFormValue(pages.FieldTokenName)
 	days, err := strconv.Atoi(v.r.PostFormValue(pages.FieldTokenDays))
 	var problems []pages.Problem
-	if utf8.RuneCountInString(name) > maxTokenName {
-		problems = append(problems, pages.Problem{Field: pages.FieldTokenName, Message: pages.TooLong(maxTokenName)})
+	if utf8.RuneCountInString(name) > syntax.MaxName {
+		problems = append(problems, pages.Problem{Field: pages.FieldTokenName, Message: pages.TooLong(syntax.MaxName)})
 	}
 	if err != nil || !slices.Contains(pages.TokenDays, days) {
 		problems = append(problems, pages.Problem{Field: pages.FieldTokenDays, Message: pages.NotValid()})
@@ -152,7 +151,7 @@ func (applications) show(v *visit, with pages.Frame) error {
 	}
 	view := pages.Applications{Account: v.account(with)}
 	for _, c := range all {
-		view.Applications = append(view.Applications, pages.Application{ID: c.AppID, Name: cmp.Or(c.Name, c.AppID), Publisher: c.Publisher, Scopes: c.Scopes, Since: c.Since})
+		view.Applications = append(view.Applications, pages.Application{ID: c.AppID, Name: cmp.Or(c.Name, c.AppID), Publisher: c.Publisher, Scopes: grant.ByWeight(c.Scopes), Since: c.Since})
 	}
 	return v.render(view, with.Problems)
 }

@@ -4,19 +4,16 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/login"
-	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
-
-// maxName is how many characters each of a person's names may have, as in the API.
-const maxName = 200
 
 // seen is the sequence of the person that a form was shown with. One that does not say so has seen nothing.
 func (v *visit) seen() event.IfMatch {
@@ -31,16 +28,14 @@ func (v *visit) seen() event.IfMatch {
 type profile struct{}
 
 func (profile) show(v *visit, with pages.Frame) error {
-	return profile{}.view(v, with, v.me.State.Human.Profile, v.me.Sequence)
+	return profile{}.view(v, with, v.me.Data.Human.Profile, v.me.Sequence)
 }
 
 func (profile) view(v *visit, with pages.Frame, p user.Profile, sequence uint64) error {
-	h := v.me.State.Human
+	h := v.me.Data.Human
 	view := pages.Profile{Account: v.account(with), FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName, DisplayName: p.DisplayName,
 		PreferredLanguage: p.PreferredLanguage, Gender: string(p.Gender), Sequence: sequence, Email: h.Email.Address, EmailProven: h.Email.Verified}
-	if view.Email != "" && !view.EmailProven {
-		view.ProveEmail = pages.To(mail.VerifyPath, nil)
-	}
+	view.ProveEmail, view.Contact = v.Mail && view.Email != "" && !view.EmailProven, pages.To(pages.PathContact, nil)
 	if h.Phone != nil {
 		view.Phone, view.PhoneProven = h.Phone.Number, h.Phone.Verified
 	}
@@ -48,29 +43,20 @@ func (profile) view(v *visit, with pages.Frame, p user.Profile, sequence uint64)
 }
 
 func (p profile) take(v *visit) error {
+	if v.r.PostFormValue(pages.FieldDo) == pages.DoResend {
+		return v.proveEmail(p)
+	}
 	field := func(name string) string { return strings.TrimSpace(v.r.PostFormValue(name)) }
 	typed := user.Profile{FirstName: field(pages.FieldFirstName), LastName: field(pages.FieldLastName), NickName: field(pages.FieldNickName),
 		DisplayName: field(pages.FieldDisplayName), PreferredLanguage: field(pages.FieldLanguage), Gender: user.Gender(field(pages.FieldGender))}
 	var problems []pages.Problem
-	for _, name := range []struct {
-		field, value string
-		optional     bool
-	}{
-		{pages.FieldFirstName, typed.FirstName, false}, {pages.FieldLastName, typed.LastName, false},
-		{pages.FieldDisplayName, typed.DisplayName, false}, {pages.FieldNickName, typed.NickName, true},
-	} {
-		switch {
-		case name.value == "" && !name.optional:
-			problems = append(problems, pages.Problem{Field: name.field, Message: pages.Required()})
-		case utf8.RuneCountInString(name.value) > maxName:
-			problems = append(problems, pages.Problem{Field: name.field, Message: pages.TooLong(maxName)})
-		}
-	}
+	judged := typed
 	if !v.offered(typed.PreferredLanguage) {
 		problems = append(problems, pages.Problem{Field: pages.FieldLanguage, Message: pages.NotValid()})
+		judged.PreferredLanguage = ""
 	}
-	if !slices.Contains([]user.Gender{"", user.Female, user.Male, user.Diverse}, typed.Gender) {
-		problems = append(problems, pages.Problem{Field: pages.FieldGender, Message: pages.NotValid()})
+	for _, wrong := range judged.Violations() { // the fields have the names of the API
+		problems = append(problems, pages.Problem{Field: wrong.Field, Message: inWords(wrong)})
 	}
 	seen := v.seen()
 	if problems != nil {
@@ -82,29 +68,20 @@ func (p profile) take(v *visit) error {
 	return v.on(pages.PathAccount, profileSaved)
 }
 
+// inWords says what is wrong with a name.
+func inWords(wrong errs.Violation) pages.Message {
+	switch wrong.Message {
+	case syntax.Empty:
+		return pages.Required()
+	case syntax.TooMany(syntax.MaxName, "characters"):
+		return pages.TooLong(syntax.MaxName)
+	}
+	return pages.NotValid()
+}
+
 // offered tells whether a language is one that the pages let people choose: those they speak, none, and the one that is set.
 func (v *visit) offered(tag string) bool {
-	return tag == "" || tag == v.me.State.Human.Profile.PreferredLanguage || slices.Contains(pages.Languages, tag)
-}
-
-// language changes the language alone.
-type language struct{}
-
-func (language) show(v *visit, with pages.Frame) error {
-	return v.render(pages.Language{Account: v.account(with), PreferredLanguage: v.me.State.Human.Profile.PreferredLanguage, Sequence: v.me.Sequence}, with.Problems)
-}
-
-func (l language) take(v *visit) error {
-	p := v.me.State.Human.Profile
-	chosen := v.r.PostFormValue(pages.FieldLanguage)
-	if !v.offered(chosen) {
-		return l.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotValid()}}})
-	}
-	p.PreferredLanguage = chosen
-	if _, err := user.ReplaceProfile(v.r.Context(), v.Store, v.bearer.Caller, v.seen(), p); err != nil {
-		return v.back(l, err)
-	}
-	return v.on(pages.PathLanguage, profileSaved)
+	return tag == "" || tag == v.me.Data.Human.Profile.PreferredLanguage || slices.Contains(pages.Languages, tag)
 }
 
 // password changes the own password.
@@ -123,7 +100,7 @@ func (p password) take(v *visit) error {
 	if err != nil {
 		return err
 	}
-	change, problems := login.ChangedPassword(v.r, rules)
+	change, problems := login.ChangedPassword(v.r, rules, true)
 	if problems == nil {
 		info := call.From(v.r.Context())
 		change.Peer, change.UserAgent = info.Peer, info.UserAgent

@@ -16,7 +16,7 @@ import (
 type security struct{}
 
 func (security) show(v *visit, with pages.Frame) error {
-	h := v.me.State.Human
+	h := v.me.Data.Human
 	view := pages.Security{Account: v.account(with), RecoveryCodes: h.RecoveryCodes}
 	for _, f := range h.Factors {
 		view.Factors = append(view.Factors, pages.Factor{ID: f.ID, Kind: kinds[f.Kind], Name: f.Name, Added: event.Time(f.Created)})
@@ -35,7 +35,7 @@ var kinds = map[user.FactorKind]pages.FactorKind{user.TOTP: pages.TOTP, user.Pas
 func (s security) take(v *visit) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoRemove:
-		if _, err := v.Sessions.RemoveFactor(v.r.Context(), v.bearer.Caller, v.r.PostFormValue(pages.FieldID), event.IfMatch{}); err != nil {
+		if _, err := v.Sessions.RemoveFactor(v.r.Context(), v.bearer.Caller, event.IfMatch{}, v.r.PostFormValue(pages.FieldID)); err != nil {
 			return v.back(s, err)
 		}
 		return v.on(pages.PathSecurity, factorRemoved)
@@ -67,7 +67,7 @@ func (v *visit) enrolled(e session.Enrolled) error {
 		return err
 	}
 	v.bearer = v.accounts.Current()
-	if v.me.State.Human.RecoveryCodes == 0 {
+	if v.me.Data.Human.RecoveryCodes == 0 {
 		return v.showCodes(pages.FactorAdded())
 	}
 	return v.on(pages.PathSecurity, factorAdded)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/login"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
@@ -49,9 +49,9 @@ func (s *shown) options() string {
 }
 
 func TestAnAuthenticatorAppIsAdded(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
-	b.open(pages.PathSecurity).says(200, "You have not set up any yet.", `href="/account/security/totp"`, `href="/account/security/passkey"`)
+	b.open(pages.PathSecurity).says(200, "You have not set up a second factor yet.", `href="/account/security/totp"`, `href="/account/security/passkey"`)
 	token := b.cookie()
 	page := b.open(account.PathTOTP)
 	key := page.value(pages.FieldKey)
@@ -67,7 +67,7 @@ func TestAnAuthenticatorAppIsAdded(t *testing.T) {
 	if b.cookie() != token {
 		t.Error("an attempt changed the session")
 	}
-	done := page.press("", "", pages.FieldCode, factortest.Code(key, w.now())).says(200, "Your recovery codes", "It is set up.", `href="/account/security"`)
+	done := page.press("", "", pages.FieldCode, factortest.Code(key, w.now())).says(200, "Your recovery codes", "The second factor is set up.", `href="/account/security"`)
 	if codes := regexp.MustCompile(`<li><code>[^<]+</code></li>`).FindAllString(done.text, -1); len(codes) != w.human(mara).RecoveryCodes || len(codes) == 0 {
 		t.Errorf("the codes are %q", codes)
 	}
@@ -80,14 +80,14 @@ func TestAnAuthenticatorAppIsAdded(t *testing.T) {
 	b.open(pages.PathSecurity).says(200, "Authenticator app")
 	codes := w.human(mara).RecoveryCodes
 	page = b.open(account.PathTOTP)
-	page.press("", "", pages.FieldCode, page.code()).leads("/account/security?done=factor-added").follow().says(200, "It is set up.")
+	page.press("", "", pages.FieldCode, page.code()).leads("/account/security?done=factor-added").follow().says(200, "The second factor is set up.")
 	if h := w.human(mara); h.RecoveryCodes != codes || len(h.Factors) != 2 {
 		t.Errorf("a second app changes the recovery codes, or is not there: %+v", h)
 	}
 }
 
 func TestAKeyThatTheServerDidNotMakeIsNotShown(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	page := b.open(account.PathTOTP)
 	made := page.value(pages.FieldKey)
@@ -100,7 +100,7 @@ func TestAKeyThatTheServerDidNotMakeIsNotShown(t *testing.T) {
 }
 
 func TestTheSignInKeepsTheKeyOfAnApp(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	w.policy(policy.Policy{SecondFactorRequired: true})
 	b := w.in("mara")
 	page := b.get(pages.PathAccount).follow().says(200, "Set up an authenticator app")
@@ -114,7 +114,7 @@ func TestTheSignInKeepsTheKeyOfAnApp(t *testing.T) {
 }
 
 func TestAPasskeyIsAddedAndProven(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	device := &factortest.Authenticator{Origin: origin}
 	page := b.open(account.PathPasskey)
@@ -127,7 +127,7 @@ func TestAPasskeyIsAddedAndProven(t *testing.T) {
 	}
 	credential, err := device.Create(page.options())
 	must(t, err)
-	page = page.press("", "", pages.FieldCredential, credential, pages.FieldPasskeyName, strings.Repeat("ü", 201)).says(422, `id="passkeyName-problem">At most 200 characters, please.`)
+	page = page.press("", "", pages.FieldCredential, credential, pages.FieldPasskeyName, strings.Repeat("ü", 201)).says(422, `id="passkeyName-problem">Use at most 200 characters.`)
 	credential, err = device.Create(page.options())
 	must(t, err)
 	page.press("", "", pages.FieldCredential, credential, pages.FieldPasskeyName, "<b>Laptop").says(200, "Your recovery codes")
@@ -150,7 +150,7 @@ func TestAPasskeyIsAddedAndProven(t *testing.T) {
 }
 
 func TestWithoutAHostNameThereAreNoPasskeys(t *testing.T) {
-	w := newWorldAt(t, "https://192.0.2.1")
+	w := newSiteAt(t, "https://192.0.2.1")
 	b := w.in("mara")
 	if page := b.open(pages.PathSecurity); strings.Contains(page.text, account.PathPasskey) {
 		t.Errorf("a passkey is offered: %s", page.text)
@@ -163,7 +163,7 @@ func TestWithoutAHostNameThereAreNoPasskeys(t *testing.T) {
 }
 
 func TestSecondFactorsAreRemoved(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	b.app()
 	id := w.human(mara).Factors[0].ID
@@ -172,45 +172,45 @@ func TestSecondFactorsAreRemoved(t *testing.T) {
 	page.press(pages.DoRemove, id).says(422, "Your organization requires a second factor.")
 	w.policy(policy.Policy{})
 	b.open(pages.PathSecurity).press(pages.DoRemove, "", pages.FieldID, "fac_none").says(422, "This was changed elsewhere")
-	page.press(pages.DoRemove, id).leads("/account/security?done=factor-removed").follow().says(200, "It has been removed.")
-	if page.press(pages.DoRemove, id).says(422, "This was changed elsewhere", "You have not set up any yet."); len(w.human(mara).Factors) != 0 {
+	page.press(pages.DoRemove, id).leads("/account/security?done=factor-removed").follow().says(200, "The second factor has been removed.")
+	if page.press(pages.DoRemove, id).says(422, "This was changed elsewhere", "You have not set up a second factor yet."); len(w.human(mara).Factors) != 0 {
 		t.Error("it is still there")
 	}
 	page.press(pages.DoCodes, "").says(422, "This was changed elsewhere")
 }
 
 func TestRecoveryCodesAreReplaced(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	b.app()
 	w.change(mara, user.RecoveryCodeUsed{})
 	made := w.human(mara).RecoveryCodes
-	b.open(pages.PathSecurity).says(200, "9 codes are left").press(pages.DoCodes, "").says(200, "Your recovery codes", "They are shown only now.")
+	b.open(pages.PathSecurity).says(200, "You have 9 codes left.").press(pages.DoCodes, "").says(200, "Your recovery codes", "These codes are shown only once.")
 	if w.human(mara).RecoveryCodes == made {
 		t.Error("there are as many as before")
 	}
 }
 
 func TestThereIsAnEndToSecondFactors(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	b.app()
 	page := b.open(account.PathTOTP)
 	for range user.MaxFactors - 1 {
 		w.change(mara, user.PasskeyAdded{FactorID: event.NewID("fac"), Created: 1})
 	}
-	if list := b.open(pages.PathSecurity); strings.Contains(list.text, account.PathTOTP) || strings.Contains(list.text, account.PathPasskey) {
+	if list := b.open(pages.PathSecurity).says(200, `aria-label="Remove passkey"`, `aria-label="Remove authenticator app"`); strings.Contains(list.text, account.PathTOTP) || strings.Contains(list.text, account.PathPasskey) {
 		t.Error("one more is offered")
 	}
 	for _, path := range []string{account.PathTOTP, account.PathPasskey} {
-		b.get(path).leads("/account/security?full=1").follow().says(422, "You cannot have more second factors.")
+		b.get(path).leads("/account/security?full=1").follow().says(422, "You cannot add more second factors.")
 	}
 	list := page.press("", "", pages.FieldCode, page.code()).leads("/account/security?full=1").follow()
 	list.press(pages.DoRemove, w.human(mara).Factors[0].ID).leads("/account/security?done=factor-removed")
 }
 
 func TestWhatIsImportantNeedsAProofThatIsRecent(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	key := b.app()
 	id, account1 := w.human(mara).Factors[0].ID, b.session().Token.ID
@@ -230,7 +230,7 @@ func TestWhatIsImportantNeedsAProofThatIsRecent(t *testing.T) {
 	ask := b.open(security).says(200, "Enter your code", "mara@a.test")
 	b.open(security+"&with=passkey").says(200, "Enter your code")
 	ask.press("", "", pages.FieldPassword, pass).says(422, "Please fill this in.")
-	ask.press("", "", pages.FieldCode, "000000").says(422, "This code is not right, or not valid any more.")
+	ask.press("", "", pages.FieldCode, "000000").says(422, "This code is wrong or no longer valid.")
 	back := ask.press("", "", pages.FieldCode, factortest.Code(key, b.now())).follow().says(200)
 	if back.at != pages.PathSecurity || b.cookie() == token {
 		t.Errorf("it leads to %s, with another token: %t", back.at, b.cookie() != token)
@@ -240,7 +240,7 @@ func TestWhatIsImportantNeedsAProofThatIsRecent(t *testing.T) {
 	b.get(security).leads(pages.PathSecurity)
 	// Who has none gives the password.
 	w.wait(16 * time.Minute)
-	ask = b.open(security).says(200, "Confirm that it is you", "mara@a.test")
+	ask = b.open(security).says(200, "Confirm it’s you", "mara@a.test")
 	ask.press("", "", pages.FieldPassword, "wrong").says(422, "That is not your current password.")
 	if back = ask.press("", "", pages.FieldPassword, pass).follow().says(200); back.at != pages.PathSecurity {
 		t.Errorf("it leads to %s", back.at)
@@ -248,11 +248,11 @@ func TestWhatIsImportantNeedsAProofThatIsRecent(t *testing.T) {
 }
 
 func TestAProofIsAskedForOfTheAccountThatNeedsIt(t *testing.T) {
-	w := newWorld(t)
+	w := newSite(t)
 	b := w.in("mara")
 	b.signIn("nils")
 	w.wait(16 * time.Minute)
-	b.get(account.PathTOTP).follow().says(200, "Confirm that it is you", "nils@a.test").press("", "", pages.FieldPassword, pass).follow().says(200, "Set up an authenticator app")
+	b.get(account.PathTOTP).follow().says(200, "Confirm it’s you", "nils@a.test").press("", "", pages.FieldPassword, pass).follow().says(200, "Set up an authenticator app")
 	b.open(pages.PathAccount).says(200, "The nils")
 	b.get(login.Path + "?" + url.Values{"to": {"https://evil.test/account"}, "account": {b.session().Token.ID}, "again": {"1"}}.Encode()).leads(pages.PathAccount)
 }

@@ -60,7 +60,8 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		in := humanOf(r)
 		return in.Violations("")
 	case *signetv1.ListUsersRequest:
-		return oneBeginning(r)
+		_, wrong := atMostOne("userName", r.GetUserName(), "name", r.GetName(), "email", r.GetEmail()) // each beginning has an order of its own
+		return wrong
 	case *signetv1.SetUserEmailRequest:
 		return notAnEmail(r.GetEmail())
 	case *signetv1.SetMyEmailRequest:

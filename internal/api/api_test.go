@@ -14,7 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
@@ -22,14 +22,10 @@ import (
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // permit is that of an owner of the installation.
 func permit(t *testing.T, org string) access.Permit {
@@ -112,6 +108,9 @@ func TestEveryEnumOfTheAPIHasItsWords(t *testing.T) {
 	checkEnum(t, "method of applications", authMethods, signetv1.AuthMethod(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.AuthMethod { return signetv1.AuthMethod(n) })
 	checkEnum(t, "grant type", grantTypes, signetv1.GrantType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.GrantType { return signetv1.GrantType(n) })
 	checkEnum(t, "token format", tokenFormats, signetv1.TokenFormat(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.TokenFormat { return signetv1.TokenFormat(n) })
+	checkEnum(t, "claims of ID tokens", idTokenClaims, signetv1.IDTokenClaims(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.IDTokenClaims {
+		return signetv1.IDTokenClaims(n)
+	})
 	checkEnum(t, "signing algorithm", signingAlgorithms, signetv1.SigningAlgorithm(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.SigningAlgorithm {
 		return signetv1.SigningAlgorithm(n)
 	})
@@ -145,8 +144,8 @@ func TestCheckNamesWhatTheFieldRulesCannot(t *testing.T) {
 		{"all of it at once", setupRequest(func(r *signetv1.SetupOrganizationRequest) {
 			r.Org.Domain, r.Human.Email.Email, r.Human.Phone.Phone, r.Roles = "@", "x", "1", []string{"?"}
 		}), []string{"org.domain", "human.email.email", "human.phone.phone", "roles[0]"}},
-		{"what is missing is a matter of the field rules", &signetv1.SetupOrganizationRequest{}, nil},
-		{"a new person's addresses", &signetv1.AddHumanUserRequest{Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "x"},
+		{"what is missing", &signetv1.SetupOrganizationRequest{}, []string{"org.name", "human.userName", "human.profile.firstName", "human.profile.lastName", "human.email.email"}},
+		{"a new person's addresses", &signetv1.AddHumanUserRequest{UserName: "u", Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "F", LastName: "L"}, Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "x"},
 			Phone: &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "1"}}, []string{"email.email", "phone.phone"}},
 		{"an e-mail address", &signetv1.SetUserEmailRequest{Email: "x"}, []string{"email"}},
 		{"my e-mail address", &signetv1.SetMyEmailRequest{Email: "x"}, []string{"email"}},
@@ -310,13 +309,13 @@ func TestTheOperationsAnswer(t *testing.T) {
 	}
 	set1, err := users.SetUserPassword(permitted, &signetv1.SetUserPasswordRequest{UserId: made.GetUserId(), Password: "x"})
 	must(t, err)
-	if !eventtest.State(t, s, user.Kind, made.GetUserId()).State.Password.ChangeRequired {
+	if !eventtest.State(t, s, user.Kind, made.GetUserId()).Data.Password.ChangeRequired {
 		t.Error("by default the password has to be changed")
 	}
 	info := in(call.Info{Caller: iam, Permit: permit, IfMatch: event.IfMatch{Set: true, Sequence: set1.GetDetails().GetSequence()}})
 	_, err = users.SetUserPassword(call.With(ctx, info), &signetv1.SetUserPasswordRequest{UserId: made.GetUserId(), Password: "y", NoChangeRequired: true})
 	must(t, err)
-	if eventtest.State(t, s, user.Kind, made.GetUserId()).State.Password.ChangeRequired {
+	if eventtest.State(t, s, user.Kind, made.GetUserId()).Data.Password.ChangeRequired {
 		t.Error("noChangeRequired was lost")
 	}
 	_, err = users.SetUserPassword(call.With(ctx, info), &signetv1.SetUserPasswordRequest{UserId: made.GetUserId(), Password: "z"})
@@ -376,14 +375,23 @@ func TestARefusalIsAnsweredAsItIs(t *testing.T) {
 		err  func() error
 		want *errs.Error
 	}{
-		"get user":           {func() error { _, err := users.GetUser(ctx, &signetv1.GetUserRequest{}); return err }, user.ErrNotFound},
-		"get my user":        {func() error { _, err := users.GetMyUser(ctx, nil); return err }, user.ErrNotFound},
-		"update my profile":  {func() error { _, err := users.UpdateMyProfile(ctx, nil); return err }, user.ErrNotFound},
-		"set password":       {func() error { _, err := users.SetUserPassword(ctx, nil); return err }, user.ErrNotFound},
-		"get provider":       {func() error { _, err := idps.GetIdentityProvider(ctx, nil); return err }, idp.ErrNotFound},
-		"update provider":    {func() error { _, err := idps.UpdateIdentityProvider(ctx, nil); return err }, access.ErrDenied},
-		"update JWT":         {func() error { _, err := idps.UpdateJWTIdentityProvider(ctx, nil); return err }, idp.ErrNotFound},
-		"add a JWT provider": {func() error { _, err := idps.AddJWTIdentityProvider(ctx, nil); return err }, org.ErrNotFound},
+		"get user":    {func() error { _, err := users.GetUser(ctx, &signetv1.GetUserRequest{}); return err }, user.ErrNotFound},
+		"get my user": {func() error { _, err := users.GetMyUser(ctx, nil); return err }, user.ErrNotFound},
+		"update my profile": {func() error {
+			_, err := users.UpdateMyProfile(ctx, &signetv1.UpdateMyProfileRequest{FirstName: "F", LastName: "L", DisplayName: "D"})
+			return err
+		}, user.ErrNotFound},
+		"set password":    {func() error { _, err := users.SetUserPassword(ctx, nil); return err }, user.ErrNotFound},
+		"get provider":    {func() error { _, err := idps.GetIdentityProvider(ctx, nil); return err }, idp.ErrNotFound},
+		"update provider": {func() error { _, err := idps.UpdateIdentityProvider(ctx, nil); return err }, access.ErrDenied},
+		"update JWT": {func() error {
+			_, err := idps.UpdateJWTIdentityProvider(ctx, &signetv1.UpdateJWTIdentityProviderRequest{JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k"})
+			return err
+		}, idp.ErrNotFound},
+		"add a JWT provider": {func() error {
+			_, err := idps.AddJWTIdentityProvider(ctx, &signetv1.AddJWTIdentityProviderRequest{Name: "N", JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k"})
+			return err
+		}, org.ErrNotFound},
 		"get organization": {func() error {
 			_, err := Organizations{Setup: setup.Setup{Store: s}, Clock: s.Now}.GetOrganization(ctx, nil)
 			return err

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -8,6 +9,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
@@ -44,7 +46,7 @@ func (s Applications) GetApplication(ctx context.Context, r *signetv1.GetApplica
 // ListApplications reads a page of the applications of the context organization.
 func (s Applications) ListApplications(ctx context.Context, r *signetv1.ListApplicationsRequest) (*signetv1.ListApplicationsResponse, error) {
 	filter := app.Filter{Name: r.GetName(), State: appStates.name(r.GetState()), Type: appTypes.name(r.GetType())}
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
 		return app.List(ctx, s.Store, call.From(ctx).Permit, filter, after, limit)
 	})
 	if err != nil {
@@ -121,7 +123,7 @@ func (s Applications) AddApplicationKey(ctx context.Context, r *signetv1.AddAppl
 // RemoveApplicationKey removes a key of an application of the context organization.
 func (s Applications) RemoveApplicationKey(ctx context.Context, r *signetv1.RemoveApplicationKeyRequest) (*signetv1.RemoveApplicationKeyResponse, error) {
 	info := call.From(ctx)
-	d, err := app.RemoveKey(ctx, s.Store, info.Permit, r.GetAppId(), r.GetKeyId(), info.IfMatch)
+	d, err := app.RemoveKey(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, r.GetKeyId())
 	if err != nil {
 		return nil, err
 	}
@@ -140,7 +142,7 @@ func (s Applications) SetApplicationAPIAccess(ctx context.Context, r *signetv1.S
 
 // ListAllOrganizationsApplications reads a page of the applications for all organizations.
 func (s Applications) ListAllOrganizationsApplications(ctx context.Context, r *signetv1.ListAllOrganizationsApplicationsRequest) (*signetv1.ListAllOrganizationsApplicationsResponse, error) {
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
 		return app.ListOpen(ctx, s.Store, call.From(ctx).Permit, after, limit)
 	})
 	if err != nil {
@@ -154,13 +156,14 @@ func (s Applications) ListAllOrganizationsApplications(ctx context.Context, r *s
 }
 
 func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
-	st := &a.State
+	st := &a.Data
 	out := &signetv1.Application{AppId: a.ID, Details: complete(a.Details()), State: appStates.number(st.State), Type: appTypes.number(st.Type), Name: st.Name,
 		AuthMethod: authMethods.number(st.AuthMethod), RedirectUris: st.RedirectURIs, PostLogoutUris: st.PostLogoutURIs,
 		BackChannelLogoutUri: st.BackChannelLogoutURI, KeySetUri: st.KeySetURI, TokenFormat: tokenFormats.number(st.TokenFormat),
 		SigningAlgorithm: signingAlgorithms.number(st.SigningAlgorithm), AccessTokenSeconds: int32(st.AccessTokenSeconds),
 		RefreshTokenSeconds: int32(st.RefreshTokenSeconds), ConsentRequired: st.ConsentRequired, AllOrganizations: st.AllOrganizations,
-		HasSecret: st.HasSecret, ApiScopes: st.APIScopes}
+		HasSecret: st.HasSecret, ApiScopes: st.APIScopes, ExactAuthMethod: st.ExactAuthMethod,
+		IdTokenClaims: idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims))}
 	for _, g := range st.GrantTypes {
 		out.GrantTypes = append(out.GrantTypes, grantTypes.number(g))
 	}

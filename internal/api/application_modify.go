@@ -39,6 +39,8 @@ func changeOf(r *signetv1.ModifyApplicationRequest) app.SettingsChanged {
 		RefreshTokenSeconds:  mask.Value(fields, "refresh_token_seconds", s.RefreshTokenSeconds),
 		ConsentRequired:      mask.Value(fields, "consent_required", s.ConsentRequired),
 		AllOrganizations:     mask.Value(fields, "all_organizations", s.AllOrganizations),
+		ExactAuthMethod:      mask.Value(fields, "exact_auth_method", s.ExactAuthMethod),
+		IDTokenClaims:        mask.Value(fields, "id_token_claims", s.IDTokenClaims),
 	}
 }
 
@@ -56,6 +58,8 @@ type appSettings interface {
 	GetRefreshTokenSeconds() int32
 	GetConsentRequired() bool
 	GetAllOrganizations() bool
+	GetExactAuthMethod() bool
+	GetIdTokenClaims() signetv1.IDTokenClaims
 }
 
 // settingsOf gives the settings as they were sent; what was left out is empty.
@@ -63,7 +67,8 @@ func settingsOf(r appSettings) app.Settings {
 	s := app.Settings{AuthMethod: authMethods.name(r.GetAuthMethod()), RedirectURIs: r.GetRedirectUris(), PostLogoutURIs: r.GetPostLogoutUris(),
 		BackChannelLogoutURI: r.GetBackChannelLogoutUri(), KeySetURI: r.GetKeySetUri(), TokenFormat: tokenFormats.name(r.GetTokenFormat()),
 		SigningAlgorithm: signingAlgorithms.name(r.GetSigningAlgorithm()), AccessTokenSeconds: int64(r.GetAccessTokenSeconds()),
-		RefreshTokenSeconds: int64(r.GetRefreshTokenSeconds()), ConsentRequired: r.GetConsentRequired(), AllOrganizations: r.GetAllOrganizations()}
+		RefreshTokenSeconds: int64(r.GetRefreshTokenSeconds()), ConsentRequired: r.GetConsentRequired(), AllOrganizations: r.GetAllOrganizations(),
+		ExactAuthMethod: r.GetExactAuthMethod(), IDTokenClaims: idTokenClaims.name(r.GetIdTokenClaims())}
 	for _, g := range r.GetGrantTypes() {
 		s.GrantTypes = append(s.GrantTypes, grantTypes.name(g))
 	}

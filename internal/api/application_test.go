@@ -20,11 +20,12 @@ func appModification(paths ...string) *signetv1.ModifyApplicationRequest {
 		GrantTypes:   []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_DEVICE_CODE, signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN},
 		RedirectUris: []string{"https://a.example/r"}, PostLogoutUris: []string{"https://a.example/p"}, BackChannelLogoutUri: "https://a.example/b",
 		KeySetUri: "https://a.example/k", TokenFormat: signetv1.TokenFormat_TOKEN_FORMAT_JWT, SigningAlgorithm: signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
-		AccessTokenSeconds: 301, RefreshTokenSeconds: 302, ConsentRequired: true, AllOrganizations: true, UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}}
+		AccessTokenSeconds: 301, RefreshTokenSeconds: 302, ConsentRequired: true, AllOrganizations: true, ExactAuthMethod: true, IdTokenClaims: signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES,
+		UpdateMask: &fieldmaskpb.FieldMask{Paths: paths}}
 }
 
 var appFields = []string{"name", "auth_method", "grant_types", "redirect_uris", "post_logout_uris", "back_channel_logout_uri", "key_set_uri", "token_format",
-	"signing_algorithm", "access_token_seconds", "refresh_token_seconds", "consent_required", "all_organizations"}
+	"signing_algorithm", "access_token_seconds", "refresh_token_seconds", "consent_required", "all_organizations", "exact_auth_method", "id_token_claims"}
 
 // Every field that a mask can name has to arrive, alone.
 func TestAMaskPicksItsFieldsOfAnApplication(t *testing.T) {
@@ -71,6 +72,8 @@ func appParts(c app.SettingsChanged) (set []string) {
 	add("refresh", c.RefreshTokenSeconds != nil, a.RefreshTokenSeconds)
 	add("consent", c.ConsentRequired != nil, a.ConsentRequired)
 	add("all", c.AllOrganizations != nil, a.AllOrganizations)
+	add("exact", c.ExactAuthMethod != nil, a.ExactAuthMethod)
+	add("claims", c.IDTokenClaims != nil, a.IDTokenClaims)
 	return set
 }
 
@@ -84,7 +87,7 @@ func TestWhatIsWrongWithARequestAboutAnApplication(t *testing.T) {
 	}{
 		{"every field by its name", appModification(appFields...), nil},
 		{"values that are not named", appModification("name", "redirect_uris"), []string{"authMethod", "grantTypes", "postLogoutUris", "backChannelLogoutUri", "keySetUri", "tokenFormat",
-			"signingAlgorithm", "accessTokenSeconds", "refreshTokenSeconds", "consentRequired", "allOrganizations"}},
+			"signingAlgorithm", "accessTokenSeconds", "refreshTokenSeconds", "consentRequired", "allOrganizations", "exactAuthMethod", "idTokenClaims"}},
 		{"the identifier and the type", &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"app_id", "type"}}}, []string{"updateMask"}},
 		{"no name", &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: []string{"name"}}}, []string{"name"}},
 		{"what may be empty", &signetv1.ModifyApplicationRequest{UpdateMask: &fieldmaskpb.FieldMask{Paths: appFields[1:]}}, nil},

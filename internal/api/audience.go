@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
@@ -37,7 +38,7 @@ func (s Applications) ListAudienceApprovals(ctx context.Context, r *signetv1.Lis
 	if r.GetReceived() {
 		list = app.ListApproved
 	}
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
 		return list(ctx, s.Store, call.From(ctx).Permit, after, limit)
 	})
 	if err != nil {
@@ -45,8 +46,8 @@ func (s Applications) ListAudienceApprovals(ctx context.Context, r *signetv1.Lis
 	}
 	out := &signetv1.ListAudienceApprovalsResponse{NextPageToken: next}
 	for _, a := range found {
-		approval := &signetv1.AudienceApproval{AppId: a.ID, Name: a.State.Name, OrgId: a.Org}
-		for _, given := range a.State.Approvals {
+		approval := &signetv1.AudienceApproval{AppId: a.ID, Name: a.Data.Name, OrgId: a.Org}
+		for _, given := range a.Data.Approvals {
 			approval.Clients = append(approval.Clients, &signetv1.ApprovedClient{ClientId: given.Client, OrgId: given.Org, ApprovalDate: timestamppb.New(event.Time(given.At))})
 		}
 		out.Approvals = append(out.Approvals, approval)

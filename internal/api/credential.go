@@ -7,6 +7,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
@@ -76,7 +77,7 @@ func (s Credentials) RevokeUserToken(ctx context.Context, r *signetv1.RevokeUser
 }
 
 // tokens renders a page of tokens.
-func (s Credentials) tokens(ctx context.Context, whose session.Whose, r listRequest) ([]*signetv1.Token, string, error) {
+func (s Credentials) tokens(ctx context.Context, whose session.Whose, r paging.Request) ([]*signetv1.Token, string, error) {
 	shown, next, err := listed(ctx, s.Sessions, s.Master, whose, secret.PAT, r)
 	var out []*signetv1.Token
 	for _, t := range shown {
@@ -87,8 +88,8 @@ func (s Credentials) tokens(ctx context.Context, whose session.Whose, r listRequ
 }
 
 // listed reads a page of sessions or tokens.
-func listed(ctx context.Context, sessions *session.Sessions, master secret.MasterKey, whose session.Whose, kind secret.TokenKind, r listRequest) ([]session.Shown, string, error) {
-	return pageOf(ctx, master, r, func(after event.Cursor, limit int) ([]session.Shown, *event.Cursor, error) {
+func listed(ctx context.Context, sessions *session.Sessions, master secret.MasterKey, whose session.Whose, kind secret.TokenKind, r paging.Request) ([]session.Shown, string, error) {
+	return paging.Of(ctx, master, r, func(after event.Cursor, limit int) ([]session.Shown, *event.Cursor, error) {
 		return sessions.List(ctx, whose, kind, after, limit)
 	})
 }
@@ -130,7 +131,7 @@ func (s Credentials) ListServiceKeys(ctx context.Context, r *signetv1.ListServic
 		return nil, err
 	}
 	out := &signetv1.ListServiceKeysResponse{Details: complete(u.Details())}
-	for _, k := range u.State.Service.Keys {
+	for _, k := range u.Data.Service.Keys {
 		key := &signetv1.ServiceKey{KeyId: k.ID, CreationDate: timestamppb.New(event.Time(k.Created)), PublicKey: k.PublicKey}
 		if k.Expires != 0 {
 			key.ExpirationDate = timestamppb.New(event.Time(k.Expires))
@@ -143,7 +144,7 @@ func (s Credentials) ListServiceKeys(ctx context.Context, r *signetv1.ListServic
 // RemoveServiceKey removes a key of a service user of the context organization.
 func (s Credentials) RemoveServiceKey(ctx context.Context, r *signetv1.RemoveServiceKeyRequest) (*signetv1.RemoveServiceKeyResponse, error) {
 	info := call.From(ctx)
-	d, err := user.RemoveKey(ctx, s.Store, info.Permit, r.GetUserId(), r.GetKeyId(), info.IfMatch)
+	d, err := user.RemoveKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetKeyId())
 	if err != nil {
 		return nil, err
 	}

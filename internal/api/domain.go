@@ -26,7 +26,7 @@ func (s Organizations) ListDomains(ctx context.Context, _ *signetv1.ListDomainsR
 		return nil, err
 	}
 	out := &signetv1.ListDomainsResponse{Details: complete(o.Details())}
-	for i, d := range o.State.Domains {
+	for i, d := range o.Data.Domains {
 		out.Domains = append(out.Domains, showDomain(d, i == 0))
 	}
 	return out, nil
@@ -34,14 +34,14 @@ func (s Organizations) ListDomains(ctx context.Context, _ *signetv1.ListDomainsR
 
 func showDomain(d org.Domain, primary bool) *signetv1.Domain {
 	name, value := d.Record()
-	return &signetv1.Domain{Domain: d.Name, IsVerified: d.Verified, IsPrimary: primary, VerificationName: name, VerificationValue: value}
+	return &signetv1.Domain{Domain: d.Name, IsVerified: d.Verified, IsPrimary: primary, IsProven: d.Proven, VerificationName: name, VerificationValue: value}
 }
 
 // AddDomain adds a domain to an organization.
 func (s Organizations) AddDomain(ctx context.Context, r *signetv1.AddDomainRequest) (*signetv1.AddDomainResponse, error) {
 	info := call.From(ctx)
-	added, d, err := org.AddDomain(ctx, s.Setup.Store, info.Permit,
-		org.NewDomain{Name: r.GetDomain(), Verified: r.GetIsVerified(), IfMatch: info.IfMatch})
+	added, d, err := org.AddDomain(ctx, s.Setup.Store, info.Permit, info.IfMatch,
+		org.NewDomain{Name: r.GetDomain(), Verified: r.GetIsVerified()})
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func (s Organizations) AddDomain(ctx context.Context, r *signetv1.AddDomainReque
 // VerifyDomain looks for the proof of a domain.
 func (s Organizations) VerifyDomain(ctx context.Context, r *signetv1.VerifyDomainRequest) (*signetv1.VerifyDomainResponse, error) {
 	info := call.From(ctx)
-	d, err := org.VerifyDomain(ctx, s.Setup.Store, s.Resolver, info.Permit, r.GetDomain(), info.IfMatch)
+	d, err := org.VerifyDomain(ctx, s.Setup.Store, s.Resolver, info.Permit, info.IfMatch, r.GetDomain())
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s Organizations) VerifyDomain(ctx context.Context, r *signetv1.VerifyDomai
 // SetPrimaryDomain chooses the domain that login names are shown with.
 func (s Organizations) SetPrimaryDomain(ctx context.Context, r *signetv1.SetPrimaryDomainRequest) (*signetv1.SetPrimaryDomainResponse, error) {
 	info := call.From(ctx)
-	d, err := org.SetPrimaryDomain(ctx, s.Setup.Store, info.Permit, r.GetDomain(), info.IfMatch)
+	d, err := org.SetPrimaryDomain(ctx, s.Setup.Store, info.Permit, info.IfMatch, r.GetDomain())
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (s Organizations) SetPrimaryDomain(ctx context.Context, r *signetv1.SetPrim
 // RemoveDomain takes a domain from an organization.
 func (s Organizations) RemoveDomain(ctx context.Context, r *signetv1.RemoveDomainRequest) (*signetv1.RemoveDomainResponse, error) {
 	info := call.From(ctx)
-	losing, d, err := lifecycle.RemoveDomain(ctx, s.Setup.Store, info.Permit, r.GetDomain(), info.IfMatch)
+	losing, d, err := lifecycle.RemoveDomain(ctx, s.Setup.Store, info.Permit, info.IfMatch, r.GetDomain())
 	if err != nil {
 		return nil, err
 	}

@@ -90,6 +90,11 @@ var tokenFormats = enum[signetv1.TokenFormat, app.TokenFormat]{
 	signetv1.TokenFormat_TOKEN_FORMAT_JWT:    app.JWT,
 }
 
+var idTokenClaims = enum[signetv1.IDTokenClaims, app.IDTokenClaims]{
+	signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL: app.MinimalClaims,
+	signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES:  app.ScopeClaims,
+}
+
 var signingAlgorithms = enum[signetv1.SigningAlgorithm, string]{
 	signetv1.SigningAlgorithm_SIGNING_ALGORITHM_ES256: app.ES256,
 	signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256: app.RS256,

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -42,7 +43,7 @@ type eventRequest interface {
 func (s Events) ListEvents(ctx context.Context, r *signetv1.ListEventsRequest) (*signetv1.ListEventsResponse, error) {
 	query := eventQuery(r)
 	query.Filter.To = micros(r.GetTo())
-	entries, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*journal.Entry, *event.Cursor, error) {
+	entries, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*journal.Entry, *event.Cursor, error) {
 		position, err := positionOf(after)
 		if err != nil {
 			return nil, nil, err
@@ -120,7 +121,7 @@ func wrongEventQuery(r eventRequest) (wrong []errs.Violation) {
 	for i, pattern := range r.GetTypes() {
 		if !knownTypes[pattern] {
 			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("types[%d]", i),
-				Message: "is no type of event: use a name such as user.human_added.v1, or all of a kind such as user.*; docs/api/events.md lists them"})
+				Message: "is not an event type: use a name such as user.human_added.v1, or user.* for all of a kind; docs/api/events.md lists them"})
 		}
 	}
 	return append(wrong, wrongTime("from", r.GetFrom())...)
@@ -201,5 +202,5 @@ func (s Events) openCursor(cursor string) (int64, error) {
 		}
 	}
 	return 0, errs.Invalid(errs.Violation{Field: "cursor",
-		Message: "is not one that a stream has sent: send the last one as it was, or leave it out to begin with what happens from now on"})
+		Message: "is not a cursor of a stream: send the last cursor unchanged, or leave it out to begin with new events"})
 }

@@ -80,7 +80,7 @@ func (s Factors) MakeMyRecoveryCodes(ctx context.Context, _ *signetv1.MakeMyReco
 // RemoveMyFactor takes one of the caller's second factors away.
 func (s Factors) RemoveMyFactor(ctx context.Context, r *signetv1.RemoveMyFactorRequest) (*signetv1.RemoveMyFactorResponse, error) {
 	info := call.From(ctx)
-	d, err := s.Sessions.RemoveFactor(ctx, info.Caller, r.GetFactorId(), info.IfMatch)
+	d, err := s.Sessions.RemoveFactor(ctx, info.Caller, info.IfMatch, r.GetFactorId())
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func (s Factors) ListUserFactors(ctx context.Context, r *signetv1.ListUserFactor
 // RemoveUserFactor takes a second factor of a user of the context organization away.
 func (s Factors) RemoveUserFactor(ctx context.Context, r *signetv1.RemoveUserFactorRequest) (*signetv1.RemoveUserFactorResponse, error) {
 	info := call.From(ctx)
-	d, err := factor.RemoveFor(ctx, s.Store, info.Permit, r.GetUserId(), r.GetFactorId(), info.IfMatch)
+	d, err := factor.RemoveFor(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetFactorId())
 	if err != nil {
 		return nil, err
 	}
@@ -126,11 +126,11 @@ var kindTypes = map[user.FactorKind]signetv1.FactorType{
 
 // factorsOf shows the second factors of a user; a service user has none.
 func factorsOf(u *event.Object[user.User]) (factors []*signetv1.Factor, codesLeft int32) {
-	if u.State.Human == nil {
+	if u.Data.Human == nil {
 		return nil, 0
 	}
-	for _, f := range u.State.Human.Factors {
+	for _, f := range u.Data.Human.Factors {
 		factors = append(factors, &signetv1.Factor{FactorId: f.ID, Type: kindTypes[f.Kind], Name: f.Name, CreationDate: timestamppb.New(event.Time(f.Created))})
 	}
-	return factors, int32(u.State.Human.RecoveryCodes)
+	return factors, int32(u.Data.Human.RecoveryCodes)
 }

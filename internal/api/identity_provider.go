@@ -74,13 +74,13 @@ func (s IdentityProviders) GetIdentityProvider(ctx context.Context, r *signetv1.
 }
 
 func showProvider(p *event.Object[idp.Provider]) *signetv1.IdentityProvider {
-	g := p.State.General
-	out := &signetv1.IdentityProvider{IdpId: p.ID, Details: complete(p.Details()), State: idpStates.number(p.State.State),
+	g := p.Data.General
+	out := &signetv1.IdentityProvider{IdpId: p.ID, Details: complete(p.Details()), State: idpStates.number(p.Data.State),
 		Name: g.Name, StylingType: stylings.number(g.Styling), AutoRegister: g.AutoRegister}
-	if j := p.State.JWT; j != nil {
+	if j := p.Data.JWT; j != nil {
 		out.Config = &signetv1.IdentityProvider_Jwt{Jwt: &signetv1.IdentityProvider_JWT{
 			JwtEndpoint: j.Endpoint, Issuer: j.Issuer, KeysEndpoint: j.KeysEndpoint, HeaderName: j.HeaderName, Audience: j.Audience}}
-	} else if o := p.State.OIDC; o != nil {
+	} else if o := p.Data.OIDC; o != nil {
 		out.Config = &signetv1.IdentityProvider_Oidc{Oidc: &signetv1.IdentityProvider_OIDC{
 			Issuer: o.Issuer, ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes}}
 	}

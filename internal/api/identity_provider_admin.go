@@ -4,6 +4,7 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
@@ -27,7 +28,7 @@ func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signe
 // ListIdentityProviders reads a page of the providers of the context organization.
 func (s IdentityProviders) ListIdentityProviders(ctx context.Context, r *signetv1.ListIdentityProvidersRequest) (*signetv1.ListIdentityProvidersResponse, error) {
 	filter := idp.Filter{Name: r.GetName(), State: idpStates.name(r.GetState()), Type: idpTypes.name(r.GetType())}
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[idp.Provider], *event.Cursor, error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[idp.Provider], *event.Cursor, error) {
 		return idp.List(ctx, s.Store, call.From(ctx).Permit, filter, after, limit)
 	})
 	if err != nil {

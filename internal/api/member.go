@@ -8,6 +8,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/member"
@@ -39,11 +40,11 @@ func (s Members) SetOrganizationMember(ctx context.Context, r *signetv1.SetOrgan
 	if err != nil {
 		return nil, err
 	}
-	d, err := members.Set(ctx, s.Store, r.GetUserId(), r.GetRoles(), info.IfMatch)
+	d, err := members.Set(ctx, s.Store, r.GetUserId(), info.IfMatch, r.GetRoles())
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.SetOrganizationMemberResponse{Details: changed(d)}, nil
+	return &signetv1.SetOrganizationMemberResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx)}, nil
 }
 
 // RemoveOrganizationMember takes a user's roles there away.
@@ -57,7 +58,17 @@ func (s Members) RemoveOrganizationMember(ctx context.Context, r *signetv1.Remov
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.RemoveOrganizationMemberResponse{Details: changed(d)}, nil
+	return &signetv1.RemoveOrganizationMemberResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx)}, nil
+}
+
+// ownerless tells somebody who may leave the organization without an owner whether it is. What was changed stays so if that cannot be read.
+func (s Members) ownerless(ctx context.Context) []string {
+	permit := call.From(ctx).Permit
+	if !permit.ForInstallation(access.MemberWrite) {
+		return nil
+	}
+	ids, _ := member.Ownerless(ctx, s.Store, access.Memberships{permit.Org(): {access.OrgOwner}})
+	return ids
 }
 
 // ListInstallationMembers reads a page of the members of the installation.
@@ -76,7 +87,7 @@ func (s Members) SetInstallationMember(ctx context.Context, r *signetv1.SetInsta
 	if err != nil {
 		return nil, err
 	}
-	d, err := members.Set(ctx, s.Store, r.GetUserId(), r.GetRoles(), info.IfMatch)
+	d, err := members.Set(ctx, s.Store, r.GetUserId(), info.IfMatch, r.GetRoles())
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +124,9 @@ func (s Members) ListMyMemberships(ctx context.Context, _ *signetv1.ListMyMember
 }
 
 // list reads a page of the members that the permit is for.
-func (s Members) list(ctx context.Context, r listRequest, of func(access.Permit) (member.Members, error)) (members []*signetv1.Member, next string, err error) {
+func (s Members) list(ctx context.Context, r paging.Request, of func(access.Permit) (member.Members, error)) (members []*signetv1.Member, next string, err error) {
 	permit := call.From(ctx).Permit
-	users, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+	users, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
 		all, err := of(permit)
 		if err != nil {
 			return nil, nil, err
@@ -129,12 +140,12 @@ func (s Members) list(ctx context.Context, r listRequest, of func(access.Permit)
 }
 
 func renderMember(u *event.Object[user.User], scope string) *signetv1.Member {
-	out := &signetv1.Member{UserId: u.ID, Details: complete(u.Details()), UserName: u.State.UserName, Roles: roleNames(u.State.Memberships[scope])}
+	out := &signetv1.Member{UserId: u.ID, Details: complete(u.Details()), UserName: u.Data.UserName, Roles: roleNames(u.Data.Memberships[scope])}
 	switch {
-	case u.State.Human != nil:
-		out.DisplayName = u.State.Human.Profile.DisplayName
-	case u.State.Service != nil:
-		out.DisplayName = u.State.Service.Name
+	case u.Data.Human != nil:
+		out.DisplayName = u.Data.Human.Profile.DisplayName
+	case u.Data.Service != nil:
+		out.DisplayName = u.Data.Service.Name
 	}
 	return out
 }

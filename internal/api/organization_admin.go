@@ -4,6 +4,7 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
@@ -21,7 +22,7 @@ func (s Organizations) GetMyOrganization(ctx context.Context, _ *signetv1.GetMyO
 // ListOrganizations reads a page of the installation's organizations.
 func (s Organizations) ListOrganizations(ctx context.Context, r *signetv1.ListOrganizationsRequest) (*signetv1.ListOrganizationsResponse, error) {
 	filter := org.Filter{Name: r.GetName(), Domain: r.GetDomain(), State: orgStates.name(r.GetState())}
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[org.Org], *event.Cursor, error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[org.Org], *event.Cursor, error) {
 		return org.List(ctx, s.Setup.Store, call.From(ctx).Permit, filter, after, limit)
 	})
 	if err != nil {
@@ -45,6 +46,6 @@ func (s Organizations) UpdateOrganization(ctx context.Context, r *signetv1.Updat
 }
 
 func showOrganization(o *event.Object[org.Org]) *signetv1.Organization {
-	return &signetv1.Organization{OrgId: o.ID, Details: complete(o.Details()), State: orgStates.number(o.State.State),
-		Name: o.State.Name, PrimaryDomain: o.State.PrimaryDomain()}
+	return &signetv1.Organization{OrgId: o.ID, Details: complete(o.Details()), State: orgStates.number(o.Data.State),
+		Name: o.Data.Name, PrimaryDomain: o.Data.PrimaryDomain()}
 }

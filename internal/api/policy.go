@@ -23,8 +23,8 @@ func (s Policies) GetInstallationPolicy(ctx context.Context, _ *signetv1.GetInst
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetInstallationPolicyResponse{Details: complete(i.Details()), Policy: showPolicy(i.State.Policy),
-		Effective: showPolicy(policy.Effective(i.State.Policy, policy.Policy{}).Policy)}, nil
+	return &signetv1.GetInstallationPolicyResponse{Details: complete(i.Details()), Policy: showPolicy(i.Data.Policy),
+		Effective: showPolicy(policy.Effective(i.Data.Policy, policy.Policy{}).Policy)}, nil
 }
 
 // SetInstallationPolicy replaces it.
@@ -47,8 +47,8 @@ func (s Policies) GetOrganizationPolicy(ctx context.Context, _ *signetv1.GetOrga
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetOrganizationPolicyResponse{Details: complete(o.Details()), Policy: showPolicy(o.State.Policy),
-		Effective: showPolicy(policy.Effective(everywhere, o.State.Policy).Policy)}, nil
+	return &signetv1.GetOrganizationPolicyResponse{Details: complete(o.Details()), Policy: showPolicy(o.Data.Policy),
+		Effective: showPolicy(policy.Effective(everywhere, o.Data.Policy).Policy)}, nil
 }
 
 // SetOrganizationPolicy replaces it.
@@ -62,7 +62,11 @@ func (s Policies) SetOrganizationPolicy(ctx context.Context, r *signetv1.SetOrga
 }
 
 func policyOf(p *signetv1.Policy) policy.Policy {
-	return policy.Policy{
+	whose := policy.People
+	if p.GetPasswordRulesForAdministrators() {
+		whose = policy.Everybody
+	}
+	return policy.Policy{PasswordsOf: whose,
 		SecondFactorRequired: p.GetSecondFactorRequired(), PasswordMinLength: int64(p.GetPasswordMinLength()), CommonPasswordsRefused: p.GetCommonPasswordsRefused(),
 		NetworkAttempts: int64(p.GetNetworkAttempts()), NetworkWaitSeconds: int64(p.GetNetworkWaitSeconds()),
 		AccountAttempts: int64(p.GetAccountAttempts()), AccountWaitSeconds: int64(p.GetAccountWaitSeconds()),
@@ -71,7 +75,7 @@ func policyOf(p *signetv1.Policy) policy.Policy {
 }
 
 func showPolicy(p policy.Policy) *signetv1.Policy {
-	return &signetv1.Policy{
+	return &signetv1.Policy{PasswordRulesForAdministrators: p.BindsAdministrators(),
 		SecondFactorRequired: p.SecondFactorRequired, PasswordMinLength: int32(p.PasswordMinLength), CommonPasswordsRefused: p.CommonPasswordsRefused,
 		NetworkAttempts: int32(p.NetworkAttempts), NetworkWaitSeconds: int32(p.NetworkWaitSeconds),
 		AccountAttempts: int32(p.AccountAttempts), AccountWaitSeconds: int32(p.AccountWaitSeconds),

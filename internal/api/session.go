@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -95,21 +96,26 @@ func answerOf(r proof) session.Answer {
 }
 
 // oneProof refuses more than one of the ways to prove a second factor, and none where one is needed.
-func oneProof(r proof, needed bool) (wrong []errs.Violation) {
-	used := ""
-	for _, f := range []struct{ name, value string }{{"totpCode", r.GetTotpCode()}, {"recoveryCode", r.GetRecoveryCode()}, {"assertion", r.GetAssertion()}} {
-		switch {
-		case f.value == "":
-		case used == "":
-			used = f.name
-		default:
-			wrong = append(wrong, errs.Violation{Field: f.name, Message: "cannot be used together with " + used + ": leave one of them out"})
-		}
-	}
+func oneProof(r proof, needed bool) []errs.Violation {
+	used, wrong := atMostOne("totpCode", r.GetTotpCode(), "recoveryCode", r.GetRecoveryCode(), "assertion", r.GetAssertion())
 	if used == "" && needed {
 		wrong = append(wrong, errs.Violation{Field: "totpCode", Message: "is missing: send a totpCode, a recoveryCode or an assertion"})
 	}
 	return wrong
+}
+
+// atMostOne refuses every field with a value but the first, and tells which that is.
+func atMostOne(fieldsAndValues ...string) (used string, wrong []errs.Violation) {
+	for field := range slices.Chunk(fieldsAndValues, 2) {
+		switch {
+		case field[1] == "":
+		case used == "":
+			used = field[0]
+		default:
+			wrong = append(wrong, errs.Violation{Field: field[0], Message: "cannot be used together with " + used + ": leave one of them out"})
+		}
+	}
+	return used, wrong
 }
 
 // EndSession signs out.

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -58,7 +59,7 @@ func (s Sessions) EndUserSessions(ctx context.Context, r *signetv1.EndUserSessio
 }
 
 // sessions renders a page of sessions.
-func (s Sessions) sessions(ctx context.Context, whose session.Whose, r listRequest) ([]*signetv1.Session, string, error) {
+func (s Sessions) sessions(ctx context.Context, whose session.Whose, r paging.Request) ([]*signetv1.Session, string, error) {
 	shown, next, err := listed(ctx, s.Sessions, s.Master, whose, secret.Session, r)
 	var out []*signetv1.Session
 	for _, t := range shown {

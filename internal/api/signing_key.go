@@ -47,7 +47,7 @@ func (s SigningKeys) ListSigningKeys(ctx context.Context, _ *signetv1.ListSignin
 // RotateSigningKeys makes new keys.
 func (s SigningKeys) RotateSigningKeys(ctx context.Context, r *signetv1.RotateSigningKeysRequest) (*signetv1.RotateSigningKeysResponse, error) {
 	info := call.From(ctx)
-	d, err := s.Keys.Rotate(ctx, info.Permit, r.GetNow(), info.IfMatch)
+	d, err := s.Keys.Rotate(ctx, info.Permit, info.IfMatch, r.GetNow())
 	if err != nil {
 		return nil, err
 	}

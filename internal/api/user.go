@@ -46,9 +46,8 @@ func (s Users) UpdateMyProfile(ctx context.Context, r *signetv1.UpdateMyProfileR
 // SetUserPassword sets the password of a user in the context organization.
 func (s Users) SetUserPassword(ctx context.Context, r *signetv1.SetUserPasswordRequest) (*signetv1.SetUserPasswordResponse, error) {
 	info := call.From(ctx)
-	d, err := user.SetPassword{
-		UserID: r.GetUserId(), Password: r.GetPassword(), ChangeRequired: !r.GetNoChangeRequired(), IfMatch: info.IfMatch,
-	}.Do(ctx, s.Store, s.Hasher.For(info.Org()), info.Permit)
+	d, err := user.SetPassword(ctx, s.Store, s.Hasher.For(info.Org()), info.Permit, r.GetUserId(), info.IfMatch,
+		user.NewPassword{Password: r.GetPassword(), ChangeRequired: !r.GetNoChangeRequired()})
 	if err != nil {
 		return nil, err
 	}
@@ -58,8 +57,8 @@ func (s Users) SetUserPassword(ctx context.Context, r *signetv1.SetUserPasswordR
 // ChangeMyPassword replaces the caller's password.
 func (s Users) ChangeMyPassword(ctx context.Context, r *signetv1.ChangeMyPasswordRequest) (*signetv1.ChangeMyPasswordResponse, error) {
 	info := call.From(ctx)
-	d, err := s.Sessions.ChangePassword(ctx, info.Caller, session.ChangePassword{
-		Current: r.GetCurrentPassword(), New: r.GetNewPassword(), EndTokens: r.GetEndTokens(), IfMatch: info.IfMatch, Peer: info.Peer, UserAgent: info.UserAgent,
+	d, err := s.Sessions.ChangePassword(ctx, info.Caller, info.IfMatch, session.ChangePassword{
+		Current: r.GetCurrentPassword(), New: r.GetNewPassword(), EndTokens: r.GetEndTokens(), Peer: info.Peer, UserAgent: info.UserAgent,
 	})
 	if err != nil {
 		return nil, err
@@ -123,22 +122,22 @@ func (s Users) render(ctx context.Context, u *event.Object[user.User]) (*signetv
 
 // show is a user beside the organization that it belongs to; nil where there is none.
 func show(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.User {
-	out := &signetv1.User{UserId: u.ID, Details: complete(u.Details()), State: userStates.number(u.State.State), UserName: u.State.UserName}
+	out := &signetv1.User{UserId: u.ID, Details: complete(u.Details()), State: userStates.number(u.Data.State), UserName: u.Data.UserName}
 	if o != nil {
-		out.LoginNames = o.State.LoginNames(u.State.UserName)
+		out.LoginNames = o.Data.LoginNames(u.Data.UserName)
 	}
-	if h := u.State.Human; h != nil {
+	if h := u.Data.Human; h != nil {
 		p := h.Profile
 		human := &signetv1.User_Human{
 			Profile: &signetv1.User_Profile{FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName,
 				DisplayName: p.DisplayName, PreferredLanguage: p.PreferredLanguage, Gender: genders.number(p.Gender)},
-			Email: h.Email.Address, IsEmailVerified: h.Email.Verified, PasswordChangeRequired: u.State.Password.ChangeRequired,
+			Email: h.Email.Address, IsEmailVerified: h.Email.Verified, PasswordChangeRequired: u.Data.Password.ChangeRequired,
 		}
 		if h.Phone != nil {
 			human.Phone, human.IsPhoneVerified = h.Phone.Number, h.Phone.Verified
 		}
 		out.Type = &signetv1.User_Human_{Human: human}
-	} else if v := u.State.Service; v != nil {
+	} else if v := u.Data.Service; v != nil {
 		out.Type = &signetv1.User_Service_{Service: &signetv1.User_Service{Name: v.Name, Description: v.Description}}
 	}
 	return out

@@ -4,8 +4,8 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
@@ -57,7 +57,7 @@ func (s Users) ListUsers(ctx context.Context, r *signetv1.ListUsersRequest) (*si
 	filter := user.Filter{UserName: r.GetUserName(), Name: r.GetName(), Email: r.GetEmail(),
 		State: userStates.name(r.GetState()), Type: userTypes.name(r.GetType())}
 	var owner *event.Object[org.Org]
-	found, next, err := pageOf(ctx, s.Master, r, func(after event.Cursor, limit int) (_ []*event.Object[user.User], _ *event.Cursor, err error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) (_ []*event.Object[user.User], _ *event.Cursor, err error) {
 		if owner, err = org.Home(ctx, s.Store, info.Caller, info.Permit.Org()); err != nil {
 			return nil, nil, err
 		}
@@ -71,21 +71,6 @@ func (s Users) ListUsers(ctx context.Context, r *signetv1.ListUsersRequest) (*si
 		out.Users = append(out.Users, show(u, owner))
 	}
 	return out, nil
-}
-
-// oneBeginning refuses a list by more than one beginning: each has an order of its own.
-func oneBeginning(r *signetv1.ListUsersRequest) (wrong []errs.Violation) {
-	used := ""
-	for _, f := range []struct{ name, value string }{{"userName", r.GetUserName()}, {"name", r.GetName()}, {"email", r.GetEmail()}} {
-		switch {
-		case f.value == "":
-		case used == "":
-			used = f.name
-		default:
-			wrong = append(wrong, errs.Violation{Field: f.name, Message: "cannot be used together with " + used + ": leave one of them out"})
-		}
-	}
-	return wrong
 }
 
 // UpdateUserProfile replaces the profile of a user of the context organization.

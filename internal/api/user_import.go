@@ -2,12 +2,15 @@ package api
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -29,7 +32,7 @@ func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) 
 			if err != nil {
 				return nil, err
 			}
-			if wrong = append(wrong, person.Violations()...); len(wrong) > 0 {
+			if wrong = both(wrong, person.Violations()); len(wrong) > 0 {
 				out.Results[i].Error = refusal(errs.Invalid(wrong...))
 				continue
 			}
@@ -37,7 +40,12 @@ func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) 
 		people, place = append(people, person), append(place, i)
 	}
 	run := people.Together
-	if alone(r) {
+	switch {
+	case r.GetDryRun():
+		run = func(ctx context.Context, s event.Store, permit access.Permit, _ event.Once) ([]user.Added, error) {
+			return people.Try(ctx, s, permit, !alone(r))
+		}
+	case alone(r):
 		run = people.Each
 	}
 	added, err := run(ctx, s.Store, info.Permit, once)
@@ -50,8 +58,9 @@ func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) 
 			result.Error = refusal(user.ErrUserNameTaken)
 			continue
 		}
-		result.UserId, result.Details = a.ID, complete(a.Details)
-		out.Imported++
+		if out.Imported++; !r.GetDryRun() {
+			result.UserId, result.Details = a.ID, complete(a.Details)
+		}
 	}
 	out.Refused = int32(len(out.Results)) - out.Imported
 	return out, nil
@@ -73,7 +82,7 @@ func checkImport(r *signetv1.ImportUsersRequest, rules call.Rules) (all []errs.V
 			return nil, err
 		}
 		person := importedOf(u)
-		for _, v := range append(wrong, person.Violations()...) {
+		for _, v := range both(wrong, person.Violations()) {
 			all = append(all, errs.Violation{Field: "users[" + strconv.Itoa(i) + "]." + v.Field, Message: v.Message})
 		}
 		if len(all) >= errs.MaxViolations {
@@ -81,6 +90,17 @@ func checkImport(r *signetv1.ImportUsersRequest, rules call.Rules) (all []errs.V
 		}
 	}
 	return all, nil
+}
+
+// both adds what the rule says of other fields than those, and what is in them, that the definition has found wrong already.
+func both(defined, ruled []errs.Violation) []errs.Violation {
+	all := slices.Clip(defined)
+	for _, v := range ruled {
+		if !slices.ContainsFunc(defined, func(d errs.Violation) bool { return d.Field == v.Field || strings.HasPrefix(v.Field, d.Field+".") }) {
+			all = append(all, v)
+		}
+	}
+	return all
 }
 
 func importedOf(u *signetv1.ImportUsersRequest_User) user.Imported {

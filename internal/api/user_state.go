@@ -4,18 +4,25 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/lifecycle"
+	"github.com/signet-idm/signet/internal/member"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // DeactivateUser switches off a user of the context organization.
 func (s Users) DeactivateUser(ctx context.Context, r *signetv1.DeactivateUserRequest) (*signetv1.DeactivateUserResponse, error) {
 	info := call.From(ctx)
+	held, err := s.held(ctx, r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
 	d, err := lifecycle.DeactivateUser(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.DeactivateUserResponse{Details: changed(d)}, nil
+	return &signetv1.DeactivateUserResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx, held)}, nil
 }
 
 // ReactivateUser switches one on again.
@@ -31,11 +38,15 @@ func (s Users) ReactivateUser(ctx context.Context, r *signetv1.ReactivateUserReq
 // LockUser locks a user of the context organization out.
 func (s Users) LockUser(ctx context.Context, r *signetv1.LockUserRequest) (*signetv1.LockUserResponse, error) {
 	info := call.From(ctx)
+	held, err := s.held(ctx, r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
 	d, err := lifecycle.LockUser(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.LockUserResponse{Details: changed(d)}, nil
+	return &signetv1.LockUserResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx, held)}, nil
 }
 
 // UnlockUser lets one in again.
@@ -51,9 +62,32 @@ func (s Users) UnlockUser(ctx context.Context, r *signetv1.UnlockUserRequest) (*
 // RemoveUser ends a user of the context organization.
 func (s Users) RemoveUser(ctx context.Context, r *signetv1.RemoveUserRequest) (*signetv1.RemoveUserResponse, error) {
 	info := call.From(ctx)
+	held, err := s.held(ctx, r.GetUserId())
+	if err != nil {
+		return nil, err
+	}
 	d, err := lifecycle.RemoveUser(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.RemoveUserResponse{Details: changed(d)}, nil
+	return &signetv1.RemoveUserResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx, held)}, nil
+}
+
+// held is what a user holds before it ends, for somebody who may leave organizations without an owner, see ownerless.
+func (s Users) held(ctx context.Context, id string) (access.Memberships, error) {
+	permit := call.From(ctx).Permit
+	if !permit.ForInstallation(access.UserWrite) {
+		return nil, nil
+	}
+	u, err := user.Get(ctx, s.Store, permit, id)
+	if err != nil {
+		return nil, err
+	}
+	return u.Data.Memberships, nil
+}
+
+// ownerless tells which organizations of a user who has ended have no owner any more. What was changed stays so if that cannot be read.
+func (s Users) ownerless(ctx context.Context, held access.Memberships) []string {
+	ids, _ := member.Ownerless(ctx, s.Store, held)
+	return ids
 }

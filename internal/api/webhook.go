@@ -13,6 +13,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/api/mask"
+	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -51,7 +52,7 @@ func (s Webhooks) GetWebhook(ctx context.Context, r *signetv1.GetWebhookRequest)
 // ListWebhooks reads a page of the webhooks of the context organization.
 func (s Webhooks) ListWebhooks(ctx context.Context, r *signetv1.ListWebhooksRequest) (*signetv1.ListWebhooksResponse, error) {
 	filter := webhook.Filter{Name: r.GetName(), State: webhookStates.name(r.GetState())}
-	found, next, err := pageOf(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]*event.Object[webhook.Webhook], *event.Cursor, error) {
+	found, next, err := paging.Of(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]*event.Object[webhook.Webhook], *event.Cursor, error) {
 		return s.Webhooks.List(ctx, call.From(ctx).Permit, filter, after, limit)
 	})
 	if err != nil {
@@ -141,7 +142,7 @@ func (s Webhooks) TestWebhook(ctx context.Context, r *signetv1.TestWebhookReques
 
 // ListWebhookFailures reads a page of what could not be sent.
 func (s Webhooks) ListWebhookFailures(ctx context.Context, r *signetv1.ListWebhookFailuresRequest) (*signetv1.ListWebhookFailuresResponse, error) {
-	found, next, err := pageOf(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.Failure, *event.Cursor, error) {
+	found, next, err := paging.Of(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.Failure, *event.Cursor, error) {
 		return s.Webhooks.Failures(ctx, call.From(ctx).Permit, r.GetWebhookId(), r.GetRetrying(), after, limit)
 	})
 	if err != nil {
@@ -161,7 +162,7 @@ func (s Webhooks) ListWebhookFailures(ctx context.Context, r *signetv1.ListWebho
 
 // ListWebhookHeldEvents reads a page of what waits.
 func (s Webhooks) ListWebhookHeldEvents(ctx context.Context, r *signetv1.ListWebhookHeldEventsRequest) (*signetv1.ListWebhookHeldEventsResponse, error) {
-	found, next, err := pageOf(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.Held, *event.Cursor, error) {
+	found, next, err := paging.Of(ctx, s.Webhooks.Root, r, func(after event.Cursor, limit int) ([]webhook.HeldEvent, *event.Cursor, error) {
 		return s.Webhooks.HeldEvents(ctx, call.From(ctx).Permit, r.GetWebhookId(), after, limit)
 	})
 	if err != nil {
@@ -177,7 +178,7 @@ func (s Webhooks) ListWebhookHeldEvents(ctx context.Context, r *signetv1.ListWeb
 // ReplayWebhookEvents lets what has failed be tried again.
 func (s Webhooks) ReplayWebhookEvents(ctx context.Context, r *signetv1.ReplayWebhookEventsRequest) (*signetv1.ReplayWebhookEventsResponse, error) {
 	info := call.From(ctx)
-	d, n, err := s.Webhooks.Replay(ctx, info.Permit, r.GetWebhookId(), r.GetEventId(), info.IfMatch)
+	d, n, err := s.Webhooks.Replay(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, r.GetEventId())
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +188,7 @@ func (s Webhooks) ReplayWebhookEvents(ctx context.Context, r *signetv1.ReplayWeb
 // SkipWebhookEvent lets what waits behind an event that has failed be sent without it.
 func (s Webhooks) SkipWebhookEvent(ctx context.Context, r *signetv1.SkipWebhookEventRequest) (*signetv1.SkipWebhookEventResponse, error) {
 	info := call.From(ctx)
-	d, err := s.Webhooks.Skip(ctx, info.Permit, r.GetWebhookId(), r.GetEventId(), info.IfMatch)
+	d, err := s.Webhooks.Skip(ctx, info.Permit, r.GetWebhookId(), info.IfMatch, r.GetEventId())
 	if err != nil {
 		return nil, err
 	}
@@ -209,7 +210,7 @@ func (s Webhooks) ListWebhookDeliveries(ctx context.Context, r *signetv1.ListWeb
 }
 
 func (s Webhooks) show(o *event.Object[webhook.Webhook]) *signetv1.Webhook {
-	st := &o.State
+	st := &o.Data
 	out := &signetv1.Webhook{WebhookId: o.ID, Details: complete(o.Details()), State: webhookStates.number(st.State), Name: st.Name, Url: st.Address, AddressInLog: st.AddressInLog, Types: st.Types,
 		AllOrganizations: st.AllOrganizations, OrganizationIds: st.OrganizationIDs, PersonalData: st.PersonalData, Gone: st.Gone}
 	if st.OldSecretUntil > event.Micros(s.Webhooks.Clock()) {
@@ -254,9 +255,9 @@ func checkWebhook(r webhookSettings) []errs.Violation {
 		field := fmt.Sprintf("types[%d]", i)
 		if !eventTypes()[t] && !slices.ContainsFunc(wrong, func(v errs.Violation) bool { return v.Field == field }) {
 			kind, _, _ := strings.Cut(t, ".")
-			message := "is not a type of events: there is no kind of objects of this name"
+			message := "is not an event type: there is no kind of object with this name"
 			if eventTypes()[kind+".*"] {
-				message = "is not a type of events: " + kind + ".* stands for all there are"
+				message = "is not an event type: use " + kind + ".* for all of this kind"
 			}
 			wrong = append(wrong, errs.Violation{Field: field, Message: message})
 		}

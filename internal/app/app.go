@@ -45,6 +45,15 @@ const (
 	PrivateKeyJWT AuthMethod = "private_key_jwt"
 )
 
+// IDTokenClaims says which claims about a person are in ID tokens.
+type IDTokenClaims string
+
+// Which claims there are, besides those about the organization and the roles.
+const (
+	MinimalClaims IDTokenClaims = "minimal" // those that a request names; also of applications from before there was a choice
+	ScopeClaims   IDTokenClaims = "scopes"  // all of the scopes that were granted
+)
+
 // TokenFormat of access tokens.
 type TokenFormat string
 
@@ -99,6 +108,9 @@ type Settings struct {
 	RefreshTokenSeconds  int64       `json:"refreshTokenSeconds"`        // life of an unused refresh token
 	ConsentRequired      bool        `json:"consentRequired,omitempty"`  // people are asked what it may see
 	AllOrganizations     bool        `json:"allOrganizations,omitempty"` // people of other organizations may sign in, too
+	ExactAuthMethod      bool        `json:"exactAuthMethod,omitempty"`  // a secret has to be sent as AuthMethod says, see Accepts
+
+	IDTokenClaims IDTokenClaims `json:"idTokenClaims,omitempty"`
 }
 
 // Key is a public key of an application.
@@ -111,13 +123,14 @@ type Key struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[App]{
-	Name: "app", Table: "apps", Prefix: "app", Shape: 2,
+	Name: "app", Table: "apps", Prefix: "app", Shape: 3,
 	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{}, APIAccessSet{},
 		AudienceApproved{}, AudienceWithdrawn{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
+	Token:   event.TokenApp,
 	Columns: []string{event.Standing, event.State, "type", "name"},
 	Lookup: func(o *event.Object[App]) []string {
-		a := &o.State
+		a := &o.Data
 		return []string{event.StandingOf(&a.Standing), string(a.State), string(a.Type), event.LookupText(cmp.Or(a.NameKey, syntax.PlainKey(a.Name)))}
 	},
 	Groups: groups,
@@ -152,41 +165,40 @@ const (
 // Errors that the rules of this package refuse with.
 var (
 	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no application with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
-	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the application is switched off already")
-	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the application is not switched off")
+	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the application is already inactive")
+	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the application is already active")
 
 	ErrKeepsNoSecret = errs.New(errs.FailedPrecondition, KeepsNoSecret,
-		"an application in a browser or on a device can keep no secret and no key: its type is for programs that everybody can look into")
+		"an application in a browser or on a device cannot have a secret or a key: anybody could read it")
 	ErrSecretNotFound = errs.New(errs.NotFound, SecretNotFound, "this application has no secret")
 	ErrKeyNotFound    = errs.New(errs.NotFound, KeyNotFound, "this application has no key with this identifier")
-	ErrKeyExists      = errs.New(errs.AlreadyExists, KeyExists, "this application has this key already: remove it first to give it another expiry")
-	ErrTooManyKeys    = errs.New(errs.FailedPrecondition, TooManyKeys, "this application has 20 keys already: remove one that is not needed any more")
+	ErrKeyExists      = errs.New(errs.AlreadyExists, KeyExists, "this application already has this key: to change its expiry, remove it first")
+	ErrTooManyKeys    = errs.New(errs.FailedPrecondition, TooManyKeys, "this application already has 20 keys: remove one that is no longer needed")
 
 	ErrInstallationDecides = errs.New(errs.PermissionDenied, access.PermissionDenied,
-		"only an owner of the installation (IAM_OWNER) can open an application to all organizations: ask one to do it, or leave allOrganizations out")
+		"only an owner of the installation (IAM_OWNER) can open an application to all organizations: ask one, or leave allOrganizations out")
 	ErrOpensWaysIn = errs.New(errs.PermissionDenied, access.PermissionDenied,
-		"this application may ask for scopes that open ways in, and this change would let others act with them: ask an owner of the installation (IAM_OWNER) to make it, or to take those scopes away first")
+		"this application may request sensitive scopes, and this change would let others use them: ask an owner of the installation (IAM_OWNER) to make it, or to remove those scopes first")
 	ErrClientNotFound    = errs.New(errs.NotFound, ClientNotFound, "there is no application or service user with this client id")
-	ErrApprovalNotFound  = errs.New(errs.NotFound, ApprovalNotFound, "this client has not been approved for this application")
-	ErrApprovalExists    = errs.New(errs.AlreadyExists, ApprovalExists, "this client has been approved for this application already")
+	ErrApprovalNotFound  = errs.New(errs.NotFound, ApprovalNotFound, "this client is not approved for this application")
+	ErrApprovalExists    = errs.New(errs.AlreadyExists, ApprovalExists, "this client is already approved for this application")
 	ErrApprovalNotNeeded = errs.New(errs.FailedPrecondition, ApprovalNotNeeded, "this client belongs to the organization of the application: it needs no approval")
-	ErrTooManyApprovals  = errs.New(errs.FailedPrecondition, TooManyApprovals, "this application has 100 approved clients already: withdraw one that is not needed any more")
+	ErrTooManyApprovals  = errs.New(errs.FailedPrecondition, TooManyApprovals, "this application already has 100 approved clients: withdraw one that is no longer needed")
 )
 
-func reachable(a *event.Object[App], permit access.Permit) (*event.Object[App], error) {
-	if a == nil || a.State.State == Removed || !permit.Reaches(a.Org) {
-		return nil, ErrNotFound
-	}
-	return a, nil
+// within is an application the permit reaches. Errors: ErrNotFound.
+func within(permit access.Permit, id string) event.Target[App] {
+	return event.Target[App]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(a *event.Object[App]) error {
+		if a == nil || a.Data.State == Removed || !permit.Reaches(a.Org) {
+			return ErrNotFound
+		}
+		return nil
+	}}
 }
 
 // Get reads an application of the permit's organization. Errors: ErrNotFound.
 func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (*event.Object[App], error) {
-	a, err := Kind.Read(ctx, r, id)
-	if err != nil {
-		return nil, err
-	}
-	return reachable(a, permit)
+	return within(permit, id).Read(ctx, r)
 }
 
 // InUse reads an application that people can sign in to now: an active one of an active organization. Errors:
@@ -196,14 +208,14 @@ func InUse(ctx context.Context, r event.Reader, id string) (*event.Object[App], 
 	if err != nil {
 		return nil, err
 	}
-	if a == nil || a.State.State != Active {
+	if a == nil || a.Data.State != Active {
 		return nil, ErrNotFound
 	}
 	o, err := org.Kind.Read(ctx, r, a.Org)
 	if err != nil {
 		return nil, err
 	}
-	if o == nil || o.State.State != org.Active {
+	if o == nil || o.Data.State != org.Active {
 		return nil, ErrNotFound
 	}
 	return a, nil
@@ -222,15 +234,6 @@ func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, a
 	if permit.Org() == "" {
 		return nil, nil, access.ErrDenied // no organization would mean all of them
 	}
-	q := event.Query{Org: permit.Org(), After: after, Limit: limit, Where: map[string]string{}}
-	if f.Name != "" {
-		q.By, q.Prefix = "name", event.LookupText(syntax.NameKey(f.Name))
-	}
-	if f.State != "" {
-		q.Where[event.State] = string(f.State)
-	}
-	if f.Type != "" {
-		q.Where["type"] = string(f.Type)
-	}
-	return Kind.List(ctx, r, q)
+	q := event.Query{Org: permit.Org(), After: after, Limit: limit, Where: event.Where(event.State, string(f.State), "type", string(f.Type))}
+	return Kind.List(ctx, r, q.Beginning("name", syntax.NameKey(f.Name)))
 }

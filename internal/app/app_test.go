@@ -10,8 +10,9 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var (
@@ -20,7 +21,8 @@ var (
 	stale  = event.IfMatch{Set: true, Sequence: 99}
 	shop   = app.Settings{AuthMethod: app.SecretBasic, GrantTypes: []app.GrantType{app.AuthorizationCode, app.RefreshToken}, RedirectURIs: []string{"https://shop.example/cb"},
 		PostLogoutURIs: []string{"https://shop.example/"}, BackChannelLogoutURI: "https://shop.example/out", KeySetURI: "https://shop.example/keys",
-		TokenFormat: app.JWT, SigningAlgorithm: app.RS256, AccessTokenSeconds: 300, RefreshTokenSeconds: 400, ConsentRequired: true, AllOrganizations: true}
+		TokenFormat: app.JWT, SigningAlgorithm: app.RS256, AccessTokenSeconds: 300, RefreshTokenSeconds: 400, ConsentRequired: true, AllOrganizations: true, ExactAuthMethod: true,
+		IDTokenClaims: app.MinimalClaims}
 )
 
 // permit is that of an owner of the installation.
@@ -55,15 +57,11 @@ func world(t *testing.T) *eventtest.Store {
 	return s
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func TestANewApplicationGetsWhatItsTypeNeeds(t *testing.T) {
-	const settled = `"tokenFormat":"opaque","signingAlgorithm":"ES256","accessTokenSeconds":3600,"refreshTokenSeconds":2592000}`
+	const settled = `"tokenFormat":"opaque","signingAlgorithm":"ES256","accessTokenSeconds":3600,"refreshTokenSeconds":2592000,"idTokenClaims":"minimal"}`
+	const settledWeb = `"tokenFormat":"opaque","signingAlgorithm":"RS256","accessTokenSeconds":3600,"refreshTokenSeconds":2592000,"idTokenClaims":"scopes"}`
 	uris := app.Settings{RedirectURIs: []string{"https://shop.example/cb"}}
 	for _, c := range []struct {
 		name    string
@@ -72,7 +70,7 @@ func TestANewApplicationGetsWhatItsTypeNeeds(t *testing.T) {
 		secret  bool
 	}{
 		{"on a server", app.New{Name: "Shop", Type: app.Web, Settings: uris},
-			`{"name":"Shop","nameKey":"shop","type":"web","authMethod":"client_secret_basic","grantTypes":["authorization_code"],"redirectUris":["https://shop.example/cb"],` + settled, true},
+			`{"name":"Shop","nameKey":"shop","type":"web","authMethod":"client_secret_basic","grantTypes":["authorization_code"],"redirectUris":["https://shop.example/cb"],` + settledWeb, true},
 		{"in a browser", app.New{Name: "Ärzte", Type: app.SPA, Settings: uris},
 			`{"name":"Ärzte","nameKey":"ärzte","type":"spa","authMethod":"none","grantTypes":["authorization_code"],"redirectUris":["https://shop.example/cb"],` + settled, false},
 		{"on a television", app.New{Name: "TV", Type: app.Native, Settings: app.Settings{GrantTypes: []app.GrantType{app.DeviceCode}}},
@@ -83,7 +81,7 @@ func TestANewApplicationGetsWhatItsTypeNeeds(t *testing.T) {
 		{"with everything", app.New{Name: "Shop", Type: app.Web, Settings: shop}, `{"name":"Shop","nameKey":"shop","type":"web","authMethod":"client_secret_basic",` +
 			`"grantTypes":["authorization_code","refresh_token"],"redirectUris":["https://shop.example/cb"],"postLogoutUris":["https://shop.example/"],` +
 			`"backChannelLogoutUri":"https://shop.example/out","keySetUri":"https://shop.example/keys","tokenFormat":"jwt","signingAlgorithm":"RS256",` +
-			`"accessTokenSeconds":300,"refreshTokenSeconds":400,"consentRequired":true,"allOrganizations":true}`, true},
+			`"accessTokenSeconds":300,"refreshTokenSeconds":400,"consentRequired":true,"allOrganizations":true,"exactAuthMethod":true,"idTokenClaims":"minimal"}`, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
@@ -97,7 +95,7 @@ func TestANewApplicationGetsWhatItsTypeNeeds(t *testing.T) {
 			s.Then(t, mark, want...)
 			a, err := app.Get(t.Context(), s, ownerA, created.ID)
 			must(t, err)
-			if a.State.State != app.Active || a.Org != "org_a" || created.Details != a.Details() || a.State.HasSecret != c.secret || !strings.HasPrefix(a.ID, "app_") {
+			if a.Data.State != app.Active || a.Org != "org_a" || created.Details != a.Details() || a.Data.HasSecret != c.secret || !strings.HasPrefix(a.ID, "app_") {
 				t.Errorf("got %+v, details %+v", a, created.Details)
 			}
 			if proves(t, s, created.ID, created.Secret) != c.secret || (created.Secret != "") != c.secret {
@@ -176,6 +174,21 @@ func TestWhichSettingsGoTogether(t *testing.T) {
 	}
 }
 
+// Today's defaults are for new applications. What an existing one has was agreed with those who use it.
+func TestAnExistingApplicationKeepsWhatItsTokensAreLike(t *testing.T) {
+	s := world(t)
+	old := app.Settings{AuthMethod: app.SecretBasic, GrantTypes: []app.GrantType{app.AuthorizationCode}, RedirectURIs: []string{"https://shop.example/cb"}, TokenFormat: app.Opaque,
+		SigningAlgorithm: app.ES256, AccessTokenSeconds: 3600, RefreshTokenSeconds: 3600}
+	eventtest.Given(t, s, app.Kind, "app_old", "org_a", nil, app.Added{Name: "Old", NameKey: "old", Type: app.Web, Settings: old})
+	mark := s.Mark()
+	_, err := app.Modify(t.Context(), s, ownerA, "app_old", event.IfMatch{}, app.SettingsChanged{Name: new("Older")})
+	must(t, err)
+	s.Then(t, mark, eventtest.Fact{Object: "app_old", Type: "app.settings_changed.v1", Payload: `{"name":"Older","nameKey":"older"}`})
+	if a := eventtest.State(t, s, app.Kind, "app_old").Data; a.SigningAlgorithm != app.ES256 || a.IDTokenClaims != app.MinimalClaims {
+		t.Errorf("got %+v", a.Settings)
+	}
+}
+
 func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -197,27 +210,30 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 			`{"grantTypes":["urn:ietf:params:oauth:grant-type:device_code"],"redirectUris":[]}`,
 			func(a *app.App) { a.RedirectURIs, a.GrantTypes = nil, []app.GrantType{app.DeviceCode} }},
 		{"the method", app.SettingsChanged{AuthMethod: new(app.PrivateKeyJWT)}, `{"authMethod":"private_key_jwt"}`, func(a *app.App) { a.AuthMethod = app.PrivateKeyJWT }},
+		{"that its secret may be sent in either way", app.SettingsChanged{ExactAuthMethod: new(false)}, `{"exactAuthMethod":false}`, func(a *app.App) { a.ExactAuthMethod = false }},
+		{"the claims of ID tokens", app.SettingsChanged{IDTokenClaims: new(app.ScopeClaims)}, `{"idTokenClaims":"scopes"}`, func(a *app.App) { a.IDTokenClaims = app.ScopeClaims }},
+		{"the algorithm", app.SettingsChanged{SigningAlgorithm: new(app.ES256)}, `{"signingAlgorithm":"ES256"}`, func(a *app.App) { a.SigningAlgorithm = app.ES256 }},
 		{"people of other organizations, whose tokens end", app.SettingsChanged{AllOrganizations: new(false)}, `{"allOrganizations":false}`,
 			func(a *app.App) { a.AllOrganizations, a.Epoch = false, 1 }},
 		{"what is empty goes back to its default", app.SettingsChanged{AuthMethod: new(app.AuthMethod("")), GrantTypes: new([]app.GrantType(nil)), TokenFormat: new(app.TokenFormat("")),
-			SigningAlgorithm: new(""), AccessTokenSeconds: new(int64(0)), RefreshTokenSeconds: new(int64(0)), BackChannelLogoutURI: new(""), KeySetURI: new("")},
-			`{"grantTypes":["authorization_code"],"backChannelLogoutUri":"","keySetUri":"","tokenFormat":"opaque","signingAlgorithm":"ES256","accessTokenSeconds":3600,"refreshTokenSeconds":2592000}`,
+			IDTokenClaims: new(app.IDTokenClaims("")), AccessTokenSeconds: new(int64(0)), RefreshTokenSeconds: new(int64(0)), BackChannelLogoutURI: new(""), KeySetURI: new("")},
+			`{"grantTypes":["authorization_code"],"backChannelLogoutUri":"","keySetUri":"","tokenFormat":"opaque","accessTokenSeconds":3600,"refreshTokenSeconds":2592000,"idTokenClaims":"scopes"}`,
 			func(a *app.App) {
-				a.GrantTypes, a.BackChannelLogoutURI, a.KeySetURI, a.TokenFormat, a.SigningAlgorithm = []app.GrantType{app.AuthorizationCode}, "", "", app.Opaque, app.ES256
+				a.GrantTypes, a.BackChannelLogoutURI, a.KeySetURI, a.TokenFormat, a.IDTokenClaims = []app.GrantType{app.AuthorizationCode}, "", "", app.Opaque, app.ScopeClaims
 				a.AccessTokenSeconds, a.RefreshTokenSeconds = 3600, 2592000
 			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
-			want := eventtest.State(t, s, app.Kind, "app_active").State
+			want := eventtest.State(t, s, app.Kind, "app_active").Data
 			mark := s.Mark()
 			d, err := app.Modify(t.Context(), s, ownerA, "app_active", event.IfMatch{Set: true, Sequence: 1}, c.m)
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.settings_changed.v1", Payload: c.payload})
 			c.state(&want)
 			a := eventtest.State(t, s, app.Kind, "app_active")
-			if !reflect.DeepEqual(a.State, want) || d != a.Details() {
-				t.Errorf("got  %+v\nwant %+v", a.State, want)
+			if !reflect.DeepEqual(a.Data, want) || d != a.Details() {
+				t.Errorf("got  %+v\nwant %+v", a.Data, want)
 			}
 		})
 	}
@@ -225,7 +241,7 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 	s := world(t)
 	_, err := app.Modify(t.Context(), s, ownerA, "app_spa", event.IfMatch{}, app.SettingsChanged{AllOrganizations: new(true)})
 	must(t, err)
-	if a := eventtest.State(t, s, app.Kind, "app_spa").State; a.Epoch != 0 || !a.AllOrganizations {
+	if a := eventtest.State(t, s, app.Kind, "app_spa").Data; a.Epoch != 0 || !a.AllOrganizations {
 		t.Errorf("got %+v", a)
 	}
 }
@@ -268,7 +284,7 @@ func TestAnAddressThatNobodyCouldRegisterTodayIsInTheWayOfNothingElse(t *testing
 		_, err := app.Modify(t.Context(), s, ownerA, "app_native", event.IfMatch{}, m)
 		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, field)
 	}
-	if got := eventtest.State(t, s, app.Kind, "app_native").State; got.Name != "Other" || !slices.Equal(got.RedirectURIs, old) {
+	if got := eventtest.State(t, s, app.Kind, "app_native").Data; got.Name != "Other" || !slices.Equal(got.RedirectURIs, old) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -313,7 +329,7 @@ func changes(t *testing.T, s *eventtest.Store) map[string]func(access.Permit, st
 			return d, err
 		},
 		"remove a key": func(p access.Permit, id string, m event.IfMatch) (event.Details, error) {
-			return app.RemoveKey(t.Context(), s, p, id, "pky_1", m)
+			return app.RemoveKey(t.Context(), s, p, id, m, "pky_1")
 		},
 	}
 }
@@ -377,7 +393,7 @@ func TestStatesOfAnApplication(t *testing.T) {
 		} else {
 			s.Then(t, mark)
 		}
-		if a := eventtest.State(t, s, app.Kind, "app_active").State; a.State != state || a.Epoch != epoch {
+		if a := eventtest.State(t, s, app.Kind, "app_active").Data; a.State != state || a.Epoch != epoch {
 			t.Errorf("%s: state %s, epoch %d", what, a.State, a.Epoch)
 		}
 	}
@@ -391,7 +407,7 @@ func TestStatesOfAnApplication(t *testing.T) {
 	if row, _ := s.Row(t.Context(), app.SecretRow("app_active")); row != nil {
 		t.Error("its secret is still there")
 	}
-	if a := eventtest.State(t, s, app.Kind, "app_active").State; !reflect.DeepEqual(a, app.App{Standing: app.Standing{State: app.Removed, Epoch: 3}}) {
+	if a := eventtest.State(t, s, app.Kind, "app_active").Data; !reflect.DeepEqual(a, app.App{Standing: app.Standing{State: app.Removed, Epoch: 3}}) {
 		t.Errorf("left: %+v", a)
 	}
 }
@@ -414,7 +430,7 @@ func TestAnotherAPIAccessEndsTheTokens(t *testing.T) {
 		_, err := app.SetAPIAccess(t.Context(), s, ownerA, "app_active", event.IfMatch{}, c.scopes)
 		must(t, err)
 		s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.api_access_set.v1", Payload: c.payload})
-		if a := eventtest.State(t, s, app.Kind, "app_active").State; a.Epoch != c.epoch {
+		if a := eventtest.State(t, s, app.Kind, "app_active").Data; a.Epoch != c.epoch {
 			t.Errorf("%s: epoch %d, want %d", c.name, a.Epoch, c.epoch)
 		}
 	}
@@ -466,15 +482,9 @@ func TestApplicationsAreListedByNameStateAndType(t *testing.T) {
 		{"by what does not come together", "org_b", app.Filter{Name: "al", State: app.Active, Type: app.API}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var got []string
-			for after := (&event.Cursor{}); after != nil; {
-				found, next, err := app.List(t.Context(), s, permit(c.org), c.filter, *after, 2)
-				must(t, err)
-				for _, a := range found {
-					got = append(got, a.ID)
-				}
-				after = next
-			}
+			got := eventtest.IDs(t, func(after event.Cursor) ([]*event.Object[app.App], *event.Cursor, error) {
+				return app.List(t.Context(), s, permit(c.org), c.filter, after, 2)
+			})
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

@@ -28,13 +28,13 @@ func groupApproved(clientOrg string) string { return "apps/approved/" + clientOr
 
 func groups(a *event.Object[App]) []string {
 	var in []string
-	if a.State.AllOrganizations {
+	if a.Data.AllOrganizations {
 		in = append(in, groupOpen)
 	}
-	if len(a.State.Approvals) > 0 {
+	if len(a.Data.Approvals) > 0 {
 		in = append(in, groupApproving(a.Org))
 	}
-	for _, given := range a.State.Approvals {
+	for _, given := range a.Data.Approvals {
 		if group := groupApproved(given.Org); !slices.Contains(in, group) {
 			in = append(in, group)
 		}
@@ -44,7 +44,7 @@ func groups(a *event.Object[App]) []string {
 
 // Takes tells whether a client may have tokens for an application: one of the same organization, or one that was approved.
 func Takes(a *event.Object[App], client, clientOrg string) bool {
-	return a.Org == clientOrg || a.State.approves(client)
+	return a.Org == clientOrg || a.Data.approves(client)
 }
 
 func (a *App) approves(client string) bool {
@@ -59,18 +59,18 @@ func ApproveAudience(ctx context.Context, s event.Store, permit access.Permit, i
 	if err != nil {
 		return event.Details{}, err
 	}
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(tx *event.Tx, a *App) (event.Fact[App], error) {
+	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		switch {
 		case clientOrg == "":
-			return nil, ErrClientNotFound
+			return ErrClientNotFound
 		case permit.Reaches(clientOrg):
-			return nil, ErrApprovalNotNeeded
-		case a.approves(client):
-			return nil, ErrApprovalExists
-		case len(a.Approvals) >= MaxApprovals:
-			return nil, ErrTooManyApprovals
+			return ErrApprovalNotNeeded
+		case a.Data.approves(client):
+			return ErrApprovalExists
+		case len(a.Data.Approvals) >= MaxApprovals:
+			return ErrTooManyApprovals
 		}
-		return AudienceApproved{ClientID: client, ClientOrg: clientOrg, At: tx.Now()}, nil
+		return a.Append(AudienceApproved{ClientID: client, ClientOrg: clientOrg, At: tx.Now()})
 	})
 }
 
@@ -78,13 +78,13 @@ func ApproveAudience(ctx context.Context, s event.Store, permit access.Permit, i
 func orgOfClient(ctx context.Context, r event.Reader, id string) (string, error) {
 	if user.IsID(id) {
 		u, err := user.Kind.Read(ctx, r, id)
-		if err != nil || u == nil || u.State.Service == nil {
+		if err != nil || u == nil || u.Data.Service == nil {
 			return "", err
 		}
 		return u.Org, nil
 	}
 	a, err := Kind.Read(ctx, r, id)
-	if err != nil || a == nil || a.State.State == Removed {
+	if err != nil || a == nil || a.Data.State == Removed {
 		return "", err
 	}
 	return a.Org, nil
@@ -93,11 +93,11 @@ func orgOfClient(ctx context.Context, r event.Reader, id string) (string, error)
 // WithdrawAudience ends the approval of a client: it gets no more tokens for the application, and those that it has do not count there any
 // more. Errors: ErrNotFound; ErrApprovalNotFound; Aborted when match does not hold.
 func WithdrawAudience(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, client string) (event.Details, error) {
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
-		if !a.approves(client) {
-			return nil, ErrApprovalNotFound
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+		if !a.Data.approves(client) {
+			return ErrApprovalNotFound
 		}
-		return AudienceWithdrawn{ClientID: client}, nil
+		return a.Append(AudienceWithdrawn{ClientID: client})
 	})
 }
 
@@ -111,7 +111,7 @@ func ListApproving(ctx context.Context, r event.Reader, permit access.Permit, af
 func ListApproved(ctx context.Context, r event.Reader, permit access.Permit, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
 	found, next, err := listGroup(ctx, r, groupApproved(permit.Org()), after, limit)
 	for _, a := range found {
-		a.State.Approvals = slices.DeleteFunc(copied(a.State.Approvals), func(given Approval) bool { return !permit.Reaches(given.Org) })
+		a.Data.Approvals = slices.DeleteFunc(copied(a.Data.Approvals), func(given Approval) bool { return !permit.Reaches(given.Org) })
 	}
 	return found, next, err
 }

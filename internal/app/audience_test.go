@@ -10,7 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -58,7 +58,7 @@ func TestOnlyTheInstallationOpensAnApplicationToAllOrganizations(t *testing.T) {
 			must(t, err)
 			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{}, app.SettingsChanged{Name: new("Shop 3")})
 			must(t, err)
-			if a := eventtest.State(t, s, app.Kind, "app_active").State; !a.AllOrganizations || a.Epoch != 0 || a.Name != "Shop 3" {
+			if a := eventtest.State(t, s, app.Kind, "app_active").Data; !a.AllOrganizations || a.Epoch != 0 || a.Name != "Shop 3" {
 				t.Errorf("got %+v", a)
 			}
 			_, err = app.Modify(t.Context(), s, permit, "app_active", event.IfMatch{}, app.SettingsChanged{AllOrganizations: new(false)})
@@ -171,7 +171,7 @@ func TestApprovalsAreSeenFromBothSides(t *testing.T) {
 		must(t, err)
 		var all []string
 		for _, a := range found {
-			for _, given := range a.State.Approvals {
+			for _, given := range a.Data.Approvals {
 				all = append(all, a.ID+"<"+given.Client)
 			}
 		}

@@ -31,8 +31,9 @@ type Created struct {
 // Add creates an application in the permit's organization, with a secret where its method needs one. Errors:
 // InvalidArgument with the violations of the settings; ErrInstallationDecides; org.ErrNotFound.
 func Add(ctx context.Context, s event.Store, permit access.Permit, n New) (Created, error) {
-	if wrong := n.Violations(n.Type); len(wrong) > 0 {
-		return Created{}, errs.Invalid(wrong...)
+	wrong := n.Violations(n.Type)
+	if wrong.Add("name", syntax.Name(n.Name)); wrong != nil {
+		return Created{}, wrong.Err()
 	}
 	if n.AllOrganizations {
 		if err := mayOpen(permit); err != nil {
@@ -84,15 +85,17 @@ func mayOpen(permit access.Permit) error {
 // mayActAs refuses whatever lets one act as an application, such as its secret or where its codes are sent, for another application that may do
 // less, and for administrators of the organization where it may ask for scopes that open ways in: those an owner of the installation gave to the
 // application as it was. Errors: access.ErrMoreScopes; ErrOpensWaysIn.
-func mayActAs(permit access.Permit, a *App) error {
-	scopes := access.ScopesNamed(a.APIScopes...)
-	if err := permit.CoversScopes(scopes); err != nil {
-		return err
+func mayActAs(permit access.Permit) func(*App) error {
+	return func(a *App) error {
+		scopes := access.ScopesNamed(a.APIScopes...)
+		if err := permit.CoversScopes(scopes); err != nil {
+			return err
+		}
+		if scopes.Without(access.GeneralScopes) != 0 && !permit.HoldsFor(scopes, access.APIAccessWrite, access.Installation) {
+			return ErrOpensWaysIn
+		}
+		return nil
 	}
-	if scopes.Without(access.GeneralScopes) != 0 && !permit.HoldsFor(scopes, access.APIAccessWrite, access.Installation) {
-		return ErrOpensWaysIn
-	}
-	return nil
 }
 
 // Modify sets parts of an application: what is nil in m stays as it is, what is empty goes back to its default. Errors:
@@ -105,38 +108,47 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 		key := syntax.NameKey(*m.Name)
 		m.NameKey = &key
 	}
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
-		to := *a
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+		to := a.Data
 		m.Apply(&to)
-		if wrong := m.asked(to.Violations(a.Type)); len(wrong) > 0 {
-			return nil, errs.Invalid(wrong...)
+		wrong := m.asked(to.Violations(to.Type))
+		if wrong.Add("name", syntax.Name(to.Name)); len(wrong) > 0 {
+			return wrong.Err()
 		}
-		if to.AllOrganizations && !a.AllOrganizations {
+		if to.AllOrganizations && !a.Data.AllOrganizations {
 			if err := mayOpen(permit); err != nil {
-				return nil, err
+				return err
 			}
 		}
-		to.Settings = to.completed(a.Type)
-		changed := difference(a, &to)
-		if changed.letsActAs() {
-			return changed, mayActAs(permit, a)
+		to.Settings = to.completed(to.Type)
+		changed := difference(&a.Data, &to)
+		if err := changed.allowed(permit, &a.Data); err != nil {
+			return err
 		}
-		if changed != (SettingsChanged{Name: changed.Name, NameKey: changed.NameKey}) {
-			return changed, permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
-		}
-		return changed, nil
+		return a.Append(changed)
 	})
+}
+
+// allowed refuses a change of another application than the caller's to one that may do more. Errors: those of mayActAs.
+func (e SettingsChanged) allowed(permit access.Permit, a *App) error {
+	switch {
+	case e.letsActAs():
+		return mayActAs(permit)(a)
+	case e != SettingsChanged{Name: e.Name, NameKey: e.NameKey}:
+		return permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
+	}
+	return nil
 }
 
 // letsActAs tells whether somebody else could act as the application with these settings, or act for people whom nobody asks.
 func (e SettingsChanged) letsActAs() bool {
-	return e.AuthMethod != nil || e.GrantTypes != nil || e.RedirectURIs != nil || e.PostLogoutURIs != nil || e.BackChannelLogoutURI != nil || e.KeySetURI != nil ||
+	return e.AuthMethod != nil || e.ExactAuthMethod != nil || e.GrantTypes != nil || e.RedirectURIs != nil || e.PostLogoutURIs != nil || e.BackChannelLogoutURI != nil || e.KeySetURI != nil ||
 		e.ConsentRequired != nil && !*e.ConsentRequired
 }
 
 // asked leaves out what is wrong with single addresses of a list that is not to be changed: they were registered before today's
 // rules, nobody is sent there any more, and everything else must still be changeable.
-func (e SettingsChanged) asked(wrong []errs.Violation) []errs.Violation {
+func (e SettingsChanged) asked(wrong errs.Violations) errs.Violations {
 	return slices.DeleteFunc(wrong, func(v errs.Violation) bool {
 		return e.RedirectURIs == nil && strings.HasPrefix(v.Field, "redirectUris[") || e.PostLogoutURIs == nil && strings.HasPrefix(v.Field, "postLogoutUris[")
 	})
@@ -145,40 +157,43 @@ func (e SettingsChanged) asked(wrong []errs.Violation) []errs.Violation {
 // Deactivate switches an application off and ends its tokens. Errors: ErrNotFound; ErrNotActive; Aborted when match does
 // not hold.
 func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
-		if a.State != Active {
-			return nil, ErrNotActive
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+		if a.Data.State != Active {
+			return ErrNotActive
 		}
-		return Deactivated{}, nil
+		return a.Append(Deactivated{})
 	})
 }
 
-// Reactivate switches an application on again. Errors: ErrNotFound; ErrNotInactive; access.ErrMoreScopes where another application does it to one
-// that may do more; Aborted when match does not hold.
+// Reactivate switches an application on again. Errors: ErrNotFound; access.ErrMoreScopes where another application does it to one that may do more;
+// ErrNotInactive; Aborted when match does not hold.
 func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
-		if a.State != Inactive {
-			return nil, ErrNotInactive
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
+			return err
 		}
-		return Reactivated{}, permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
+		if a.Data.State != Inactive {
+			return ErrNotInactive
+		}
+		return a.Append(Reactivated{})
 	})
 }
 
 // Remove ends an application for good, and its secret and its tokens with it. Errors: ErrNotFound; Aborted when match
 // does not hold.
 func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(tx *event.Tx, _ *App) (event.Fact[App], error) {
+	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		tx.DropRow(SecretRow(id))
-		return WasRemoved{}, nil
+		return a.Append(WasRemoved{})
 	})
 }
 
 // APIScopeViolations lists the names that are no scopes of Signet's own API, as what is wrong with a field scopes.
 func APIScopeViolations(names []string) []errs.Violation {
-	var wrong []errs.Violation
+	var wrong errs.Violations
 	for i, name := range names {
 		if !access.IsAPIScope(name) {
-			wrong = append(wrong, errs.Violation{Field: fmt.Sprintf("scopes[%d]", i), Message: "must be one of " + strings.Join(access.APIScopeNames, ", ")})
+			wrong.Add(fmt.Sprintf("scopes[%d]", i), "must be one of "+strings.Join(access.APIScopeNames, ", "))
 		}
 	}
 	return wrong
@@ -192,30 +207,10 @@ func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id s
 		return event.Details{}, errs.Invalid(wrong...)
 	}
 	fact := APIAccessSet{Scopes: append([]string{}, slices.Compact(slices.Sorted(slices.Values(scopes)))...)}
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
-		added := access.ScopesNamed(scopes...).Without(access.ScopesNamed(a.APIScopes...))
-		return fact, permit.CoversScopes(added)
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+		if err := permit.CoversScopes(access.ScopesNamed(scopes...).Without(access.ScopesNamed(a.Data.APIScopes...))); err != nil {
+			return err
+		}
+		return a.Append(fact)
 	})
-}
-
-// change is a change to an application that the permit reaches.
-type change struct {
-	permit access.Permit
-	id     string
-	match  event.IfMatch
-	rows   []event.RowKey // that its decision reads
-}
-
-// do records a fact. What decide does to rows counts only if it is not refused.
-func (c change) do(ctx context.Context, s event.Store, decide func(*event.Tx, *App) (event.Fact[App], error)) (event.Details, error) {
-	return c.doAll(ctx, s, func(tx *event.Tx, a *App) ([]event.Fact[App], error) {
-		fact, err := decide(tx, a)
-		return []event.Fact[App]{fact}, err
-	})
-}
-
-// doAll is do for several facts.
-func (c change) doAll(ctx context.Context, s event.Store, decide func(*event.Tx, *App) ([]event.Fact[App], error)) (event.Details, error) {
-	reach := func(a *event.Object[App]) (*event.Object[App], error) { return reachable(a, c.permit) }
-	return Kind.Change(ctx, s, event.Change[App]{Origin: c.permit.Origin(), ID: c.id, Match: c.match, Rows: c.rows, Reach: reach}, decide)
 }

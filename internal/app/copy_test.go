@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 )
 
 // A state that stays in memory is copied for whoever reads it: what they do to their copy must not show elsewhere.
@@ -28,10 +28,10 @@ func TestWhatHappensToACopyLeavesTheOriginalAlone(t *testing.T) {
 		}
 		return a
 	}
-	before, _ := json.Marshal(read().State)
-	a := &read().State
+	before, _ := json.Marshal(read().Data)
+	a := &read().Data
 	a.GrantTypes[0], a.RedirectURIs[0], a.PostLogoutURIs[0], a.Keys[0].ID, a.APIScopes[0], a.Approvals[0].Client, a.Name = "x", "x", "x", "x", "x", "x", "x"
-	if after, _ := json.Marshal(read().State); string(after) != string(before) {
+	if after, _ := json.Marshal(read().Data); string(after) != string(before) {
 		t.Errorf("it shows in the original: %s", after)
 	}
 }

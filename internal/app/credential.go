@@ -56,29 +56,27 @@ func keptIn(row *event.Row) kept {
 }
 
 // GenerateSecret makes a new secret for an application. It is shown this once. The one before it works on for keepOld, or
-// not at all. Errors: ErrNotFound; ErrKeepsNoSecret; access.ErrMoreScopes where another application does it to one that may do more;
-// ErrOpensWaysIn; Aborted when match does not hold.
+// not at all. Errors: ErrNotFound; access.ErrMoreScopes where another application does it to one that may do more; ErrOpensWaysIn;
+// ErrKeepsNoSecret; Aborted when match does not hold.
 func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
 	text, hash := secret.NewToken(secret.Client)
 	key := SecretRow(id)
-	details, err := change{permit: permit, id: id, match: match, rows: []event.RowKey{key}}.do(ctx, s, func(tx *event.Tx, a *App) (event.Fact[App], error) {
-		if !a.Type.KeepsSecret() {
-			return nil, ErrKeepsNoSecret
-		}
-		if err := mayActAs(permit, a); err != nil {
-			return nil, err
+	row := event.Command{Rows: []event.RowKey{key}}
+	details, err := within(permit, id).And(mayActAs(permit)).Needs(row).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
+		if !a.Data.Type.KeepsSecret() {
+			return ErrKeepsNoSecret
 		}
 		stored, err := tx.Row(key)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		next, fact := kept{current: hash}, SecretSet{}
-		if keepOld > 0 && a.HasSecret && stored != nil {
+		if keepOld > 0 && a.Data.HasSecret && stored != nil {
 			fact.OldUntil = tx.Now() + keepOld.Microseconds()
 			next.old, next.oldUntil = keptIn(stored).current, fact.OldUntil
 		}
 		tx.PutRow(next.row(id))
-		return fact, nil
+		return a.Append(fact)
 	})
 	if err != nil {
 		return event.Details{}, "", err
@@ -89,12 +87,12 @@ func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id
 // RemoveSecret takes an application's secret away, with one that is kept beside it. Errors: ErrNotFound;
 // ErrSecretNotFound; Aborted when match does not hold.
 func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(tx *event.Tx, a *App) (event.Fact[App], error) {
-		if !a.HasSecret {
-			return nil, ErrSecretNotFound
+	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
+		if !a.Data.HasSecret {
+			return ErrSecretNotFound
 		}
 		tx.DropRow(SecretRow(id))
-		return SecretRemoved{}, nil
+		return a.Append(SecretRemoved{})
 	})
 }
 
@@ -125,30 +123,27 @@ func (a *App) KeysAt(now time.Time) []Key {
 	return keys
 }
 
-// AddKey adds a public key to an application, and takes away those that have expired. Errors: InvalidArgument with the violations of n; ErrNotFound;
-// ErrKeepsNoSecret; access.ErrMoreScopes and ErrOpensWaysIn as GenerateSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
+// AddKey adds a public key to an application, and takes away those that have expired. Errors: ErrNotFound; access.ErrMoreScopes and ErrOpensWaysIn as
+// GenerateSecret; InvalidArgument with the violations of n at that moment; ErrKeepsNoSecret; ErrTooManyKeys; ErrKeyExists; Aborted when match does not hold.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n user.NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
-	details, err = change{permit: permit, id: id, match: match}.doAll(ctx, s, func(tx *event.Tx, a *App) ([]event.Fact[App], error) {
+	details, err = within(permit, id).And(mayActAs(permit)).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		now := event.Time(tx.Now())
 		if wrong := n.Violations(now); len(wrong) > 0 {
-			return nil, errs.Invalid(wrong...)
+			return errs.Invalid(wrong...)
 		}
-		if err := mayActAs(permit, a); err != nil {
-			return nil, err
-		}
-		live := a.KeysAt(now)
+		live := a.Data.KeysAt(now)
 		switch {
-		case !a.Type.KeepsSecret():
-			return nil, ErrKeepsNoSecret
+		case !a.Data.Type.KeepsSecret():
+			return ErrKeepsNoSecret
 		case len(live) >= MaxKeys:
-			return nil, ErrTooManyKeys
+			return ErrTooManyKeys
 		case slices.ContainsFunc(live, func(k Key) bool { return k.Public == form }):
-			return nil, ErrKeyExists
+			return ErrKeyExists
 		}
 		var facts []event.Fact[App]
-		for _, k := range a.Keys {
+		for _, k := range a.Data.Keys {
 			if !k.counts(tx.Now()) {
 				facts = append(facts, KeyRemoved{KeyID: k.ID})
 			}
@@ -157,7 +152,7 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 		if n.Expires != nil {
 			fact.Expires = event.Micros(*n.Expires)
 		}
-		return append(facts, fact), nil
+		return a.Append(append(facts, fact)...)
 	})
 	if err != nil {
 		return event.Details{}, "", err
@@ -166,11 +161,11 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 }
 
 // RemoveKey takes a key away from an application. Errors: ErrNotFound; ErrKeyNotFound; Aborted when match does not hold.
-func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id, keyID string, match event.IfMatch) (event.Details, error) {
-	return change{permit: permit, id: id, match: match}.do(ctx, s, func(_ *event.Tx, a *App) (event.Fact[App], error) {
-		if !slices.ContainsFunc(a.Keys, func(k Key) bool { return k.ID == keyID }) {
-			return nil, ErrKeyNotFound
+func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keyID string) (event.Details, error) {
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+		if !slices.ContainsFunc(a.Data.Keys, func(k Key) bool { return k.ID == keyID }) {
+			return ErrKeyNotFound
 		}
-		return KeyRemoved{KeyID: keyID}, nil
+		return a.Append(KeyRemoved{KeyID: keyID})
 	})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
@@ -72,7 +72,7 @@ func TestAnOldSecretWorksAsLongAsItIsKept(t *testing.T) {
 	mark := s.Mark()
 	second := generate(t, s, time.Hour)
 	s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.secret_set.v1", Payload: `{"oldUntil":` + strconv.FormatInt(event.Micros(until), 10) + `}`})
-	if a := eventtest.State(t, s, app.Kind, "app_active").State; !a.HasSecret || a.OldSecretUntil != event.Micros(until) {
+	if a := eventtest.State(t, s, app.Kind, "app_active").Data; !a.HasSecret || a.OldSecretUntil != event.Micros(until) {
 		t.Errorf("got %+v", a)
 	}
 	s.Advance(time.Hour - time.Microsecond)
@@ -91,7 +91,7 @@ func TestAnOldSecretWorksAsLongAsItIsKept(t *testing.T) {
 	}
 	// At once means at once.
 	fifth := generate(t, s, 0)
-	if counts(third) || counts(fourth) || !counts(fifth) || eventtest.State(t, s, app.Kind, "app_active").State.OldSecretUntil != 0 {
+	if counts(third) || counts(fourth) || !counts(fifth) || eventtest.State(t, s, app.Kind, "app_active").Data.OldSecretUntil != 0 {
 		t.Error("an old one counts")
 	}
 	generate(t, s, time.Hour)
@@ -102,7 +102,7 @@ func TestAnOldSecretWorksAsLongAsItIsKept(t *testing.T) {
 	if row, _ := s.Row(t.Context(), app.SecretRow("app_active")); row != nil || counts(fifth) {
 		t.Error("a removed secret is still there")
 	}
-	if a := eventtest.State(t, s, app.Kind, "app_active").State; a.HasSecret || a.OldSecretUntil != 0 {
+	if a := eventtest.State(t, s, app.Kind, "app_active").Data; a.HasSecret || a.OldSecretUntil != 0 {
 		t.Errorf("got %+v", a)
 	}
 	_, err = app.RemoveSecret(t.Context(), s, ownerA, "app_active", stale)
@@ -173,7 +173,7 @@ func proves(t *testing.T, s *eventtest.Store, id, text string) bool {
 	must(t, err)
 	stored, err := s.Row(t.Context(), app.SecretRow(id))
 	must(t, err)
-	return app.SecretMatches(&a.State, stored, text, s.Now())
+	return app.SecretMatches(&a.Data, stored, text, s.Now())
 }
 
 func TestOnlyActiveApplicationsOfActiveOrganizationsProveThemselves(t *testing.T) {
@@ -231,7 +231,7 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 		}
 		return ids
 	}
-	a := eventtest.State(t, s, app.Kind, "app_active").State
+	a := eventtest.State(t, s, app.Kind, "app_active").Data
 	if got := ids(a.Keys); !slices.Equal(got, []string{id, second}) || !strings.HasPrefix(id, "pky_") {
 		t.Errorf("keys %q", got)
 	}
@@ -242,12 +242,12 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	_, _, err = app.AddKey(t.Context(), s, ownerA, "app_active", stale, user.NewKey{PublicKey: form})
 	eventtest.As(t, err, app.ErrKeyExists)
 	mark = s.Mark()
-	_, err = app.RemoveKey(t.Context(), s, ownerA, "app_active", id, event.IfMatch{})
+	_, err = app.RemoveKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, id)
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.key_removed.v1", Payload: `{"keyId":"` + id + `"}`})
-	_, err = app.RemoveKey(t.Context(), s, ownerA, "app_active", id, stale)
+	_, err = app.RemoveKey(t.Context(), s, ownerA, "app_active", stale, id)
 	eventtest.As(t, err, app.ErrKeyNotFound)
-	if got := ids(eventtest.State(t, s, app.Kind, "app_active").State.Keys); !slices.Equal(got, []string{second}) {
+	if got := ids(eventtest.State(t, s, app.Kind, "app_active").Data.Keys); !slices.Equal(got, []string{second}) {
 		t.Errorf("keys %q", got)
 	}
 	for range app.MaxKeys - 1 {
@@ -285,8 +285,8 @@ func TestKeysThatHaveExpiredMakeRoom(t *testing.T) {
 	details, id, err := app.AddKey(t.Context(), s, ownerA, "app_active", event.IfMatch{}, again)
 	must(t, err)
 	a := eventtest.State(t, s, app.Kind, "app_active")
-	if len(a.State.Keys) != 1 || a.State.Keys[0].ID != id || details.Sequence != a.Sequence {
-		t.Errorf("keys %+v, answered %+v", a.State.Keys, details)
+	if len(a.Data.Keys) != 1 || a.Data.Keys[0].ID != id || details.Sequence != a.Sequence {
+		t.Errorf("keys %+v, answered %+v", a.Data.Keys, details)
 	}
 }
 

@@ -10,6 +10,26 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 )
 
+// operation is what a caller tries to do.
+type operation = func(*testing.T, event.Store, access.Permit) error
+
+func modify(m app.SettingsChanged) operation {
+	return func(t *testing.T, s event.Store, p access.Permit) error {
+		_, err := app.Modify(t.Context(), s, p, "app_active", event.IfMatch{}, m)
+		return err
+	}
+}
+
+func generateSecret(t *testing.T, s event.Store, p access.Permit) error {
+	_, _, err := app.GenerateSecret(t.Context(), s, p, "app_active", event.IfMatch{}, 0)
+	return err
+}
+
+func addKey(t *testing.T, s event.Store, p access.Permit) error {
+	_, _, err := app.AddKey(t.Context(), s, p, "app_active", event.IfMatch{}, newKey(t))
+	return err
+}
+
 // An application that acts for an owner with scopes of its own neither widens them nor gets at those of another application.
 func TestAnApplicationTakesOverNoneThatMayDoMore(t *testing.T) {
 	with := func(scopes ...string) access.Permit {
@@ -19,23 +39,11 @@ func TestAnApplicationTakesOverNoneThatMayDoMore(t *testing.T) {
 		return p
 	}
 	less, same := with("signet.write", "signet.redirects", "signet.app_credentials"), with("signet.self", "signet.passwords")
-	for name, takesOver := range map[string]func(*testing.T, event.Store, access.Permit) error{
-		"redirect": func(t *testing.T, s event.Store, p access.Permit) error {
-			_, err := app.Modify(t.Context(), s, p, "app_active", event.IfMatch{}, app.SettingsChanged{RedirectURIs: &[]string{"https://attacker.example/cb"}})
-			return err
-		},
-		"redirect and rename": func(t *testing.T, s event.Store, p access.Permit) error {
-			_, err := app.Modify(t.Context(), s, p, "app_active", event.IfMatch{}, app.SettingsChanged{Name: new("Shop"), ConsentRequired: new(false)})
-			return err
-		},
-		"a secret": func(t *testing.T, s event.Store, p access.Permit) error {
-			_, _, err := app.GenerateSecret(t.Context(), s, p, "app_active", event.IfMatch{}, 0)
-			return err
-		},
-		"a key": func(t *testing.T, s event.Store, p access.Permit) error {
-			_, _, err := app.AddKey(t.Context(), s, p, "app_active", event.IfMatch{}, newKey(t))
-			return err
-		},
+	for name, takesOver := range map[string]operation{
+		"redirect":                 modify(app.SettingsChanged{RedirectURIs: &[]string{"https://attacker.example/cb"}}),
+		"no consent, and a rename": modify(app.SettingsChanged{Name: new("Shop"), ConsentRequired: new(false)}),
+		"a secret":                 generateSecret,
+		"a key":                    addKey,
 		"switched on again": func(t *testing.T, s event.Store, p access.Permit) error {
 			_, err := app.Reactivate(t.Context(), s, p, "app_inactive", event.IfMatch{})
 			return err
@@ -65,9 +73,20 @@ func TestAnApplicationTakesOverNoneThatMayDoMore(t *testing.T) {
 	}
 
 	s := world(t)
-	_, err := app.SetAPIAccess(t.Context(), s, ownerA, "app_active", event.IfMatch{}, []string{"signet.passwords", "signet.self"})
-	must(t, err)
-	_, err = app.Modify(t.Context(), s, less, "app_active", event.IfMatch{}, app.SettingsChanged{Name: new("Shop")})
+	for _, id := range []string{"app_active", "app_spa"} {
+		_, err := app.SetAPIAccess(t.Context(), s, ownerA, id, event.IfMatch{}, []string{"signet.passwords", "signet.self"})
+		must(t, err)
+	}
+	// Who may not is told that, whatever state the application is in.
+	_, on := app.Reactivate(t.Context(), s, less, "app_active", event.IfMatch{})
+	_, _, secret := app.GenerateSecret(t.Context(), s, less, "app_spa", event.IfMatch{}, 0)
+	_, _, key := app.AddKey(t.Context(), s, less, "app_spa", event.IfMatch{}, newKey(t))
+	for _, err := range []error{on, secret, key} {
+		if !errors.Is(err, access.ErrMoreScopes) {
+			t.Errorf("in the wrong state: %v", err)
+		}
+	}
+	_, err := app.Modify(t.Context(), s, less, "app_active", event.IfMatch{}, app.SettingsChanged{Name: new("Shop")})
 	must(t, err) // a name is no way in
 	_, err = app.SetAPIAccess(t.Context(), s, less, "app_active", event.IfMatch{}, []string{"signet.self"})
 	must(t, err) // nor is less than before
@@ -75,13 +94,7 @@ func TestAnApplicationTakesOverNoneThatMayDoMore(t *testing.T) {
 
 // What an owner of the installation gave to an application does not go to whoever looks after applications in its organization.
 func TestTheOrganizationTakesOverNoApplicationThatMayOpenWaysIn(t *testing.T) {
-	modify := func(m app.SettingsChanged) func(*testing.T, event.Store, access.Permit) error {
-		return func(t *testing.T, s event.Store, p access.Permit) error {
-			_, err := app.Modify(t.Context(), s, p, "app_active", event.IfMatch{}, m)
-			return err
-		}
-	}
-	takeovers := map[string]func(*testing.T, event.Store, access.Permit) error{
+	takeovers := map[string]operation{
 		"addresses":             modify(app.SettingsChanged{RedirectURIs: &[]string{"https://attacker.example/cb"}}),
 		"a name and addresses":  modify(app.SettingsChanged{Name: new("Shop 2"), RedirectURIs: &[]string{"https://attacker.example/cb"}}),
 		"post-logout addresses": modify(app.SettingsChanged{PostLogoutURIs: &[]string{"https://attacker.example/"}}),
@@ -90,14 +103,8 @@ func TestTheOrganizationTakesOverNoApplicationThatMayOpenWaysIn(t *testing.T) {
 		"authentication method": modify(app.SettingsChanged{AuthMethod: new(app.PrivateKeyJWT)}),
 		"key set":               modify(app.SettingsChanged{KeySetURI: new("https://attacker.example/keys")}),
 		"no consent":            modify(app.SettingsChanged{ConsentRequired: new(false)}),
-		"a secret": func(t *testing.T, s event.Store, p access.Permit) error {
-			_, _, err := app.GenerateSecret(t.Context(), s, p, "app_active", event.IfMatch{}, 0)
-			return err
-		},
-		"a key": func(t *testing.T, s event.Store, p access.Permit) error {
-			_, _, err := app.AddKey(t.Context(), s, p, "app_active", event.IfMatch{}, newKey(t))
-			return err
-		},
+		"a secret":              generateSecret,
+		"a key":                 addKey,
 	}
 	managers := map[string]access.Memberships{
 		"a settings manager":           {"org_a": {access.OrgSettingsManager}},

@@ -55,9 +55,9 @@ const (
 	hasWildcard  = "must not have a wildcard (*): addresses are compared character by character"
 	hasUser      = "must not have a user name or password"
 	badHost      = "must have a host name or an address, and a port of 1 to 65535 if any"
-	badScheme    = "must be https, http on the loopback interface, or have a scheme that is a domain name of yours in reverse, such as com.example.app:/callback"
+	badScheme    = "must be https, http on the loopback interface, or have a scheme that is your reversed domain name, such as com.example.app:/callback"
 	notSecure    = "must be https, or http on the loopback interface (localhost, 127.0.0.1, [::1])"
-	notWeb       = "must be https, or http on the loopback interface: other schemes are for applications of the type APPLICATION_TYPE_NATIVE"
+	notWeb       = "must be https, or http on the loopback interface: only APPLICATION_TYPE_NATIVE can use other schemes"
 	nothingAfter = "must have something after its scheme"
 )
 

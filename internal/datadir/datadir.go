@@ -46,17 +46,28 @@ func Open(path string, create bool) (*Dir, error) {
 	}
 	if create {
 		if err := os.MkdirAll(abs, 0o700); err != nil {
-			return nil, fmt.Errorf("making the data directory: %w", err)
+			return nil, fmt.Errorf("creating the data directory: %w", forbidden(abs, err))
 		}
 	}
 	info, err := os.Stat(abs)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, forbidden(abs, err)
+	}
 	if err != nil {
-		return nil, fmt.Errorf("the data directory: %w: name the right one with --data-dir, or let signet start make one", err)
+		return nil, fmt.Errorf("the data directory: %w: name the right one with --data-dir, or create one with signet start", err)
 	}
 	if !info.IsDir() {
 		return nil, fmt.Errorf("the data directory %s is not a directory", abs)
 	}
 	return &Dir{path: abs}, nil
+}
+
+// forbidden says what to do where the system does not let this user in.
+func forbidden(path string, err error) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return fmt.Errorf("%w: the user that runs signet (id %d) needs to read and write %s: give it to that user (chown -R), or name another directory with --data-dir", err, os.Getuid(), path)
 }
 
 // ErrInUse says that a server is running on the directory.
@@ -67,7 +78,7 @@ var ErrInUse = errors.New("the data directory is in use by another signet proces
 func (d *Dir) Lock() error {
 	f, err := os.OpenFile(filepath.Join(d.path, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
-		return fmt.Errorf("locking the data directory: %w", err)
+		return fmt.Errorf("locking the data directory: %w", forbidden(d.path, err))
 	}
 	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 		f.Close()
@@ -101,7 +112,7 @@ func (d *Dir) Database() (string, error) {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !info.Mode().IsRegular() || ok && stat.Nlink > 1 {
-		return "", fmt.Errorf("%s has to be a file of its own, not a link: link the whole data directory instead", path)
+		return "", fmt.Errorf("%s must be a regular file, not a link: link the whole data directory instead", path)
 	}
 	return path, nil
 }
@@ -110,13 +121,8 @@ func (d *Dir) Database() (string, error) {
 // (write-ahead log), a crash can leave a journal behind, and who only reads is then refused. The lock has to be held.
 func (d *Dir) Mend(ctx context.Context) error {
 	path, err := d.Database()
-	if err != nil {
+	if err != nil || !cutOff(path) {
 		return err
-	}
-	for _, name := range []string{path, path + "-journal"} {
-		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
 	}
 	address := url.URL{Scheme: "file", OmitHost: true, Path: path, RawQuery: "mode=rw"}
 	db, err := sql.Open("sqlite", address.String())
@@ -126,9 +132,28 @@ func (d *Dir) Mend(ctx context.Context) error {
 	defer db.Close()
 	var tables int
 	if err := db.QueryRowContext(ctx, "SELECT count(*) FROM sqlite_master").Scan(&tables); err != nil {
-		return fmt.Errorf("mending the database after a crash: %w", err)
+		return fmt.Errorf("repairing the database after a crash: %w", err)
 	}
 	return nil
+}
+
+// Whole refuses a database that Mend has to look after first, for whoever only reads.
+func (d *Dir) Whole() error {
+	path, err := d.Database()
+	if err == nil && cutOff(path) {
+		err = errors.New("the database was cut off while it was made: signet start repairs it, or signet move where it was made by that")
+	}
+	return err
+}
+
+// cutOff tells whether a database has a journal of changes that were not finished.
+func cutOff(path string) bool {
+	for _, name := range []string{path, path + "-journal"} {
+		if _, err := os.Lstat(name); errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return true
 }
 
 // MasterKey reads the master key: from text where it is not empty, else from the file, else from the directory. Only
@@ -158,7 +183,7 @@ func (d *Dir) MasterKey(text, file string, create bool) (secret.MasterKey, error
 		return makeKey(path)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return key, fmt.Errorf("the data is that of an installation, but its master key is not in %s: put it there, or give it with --master-key-file or SIGNET_MASTER_KEY", path)
+		return key, fmt.Errorf("the database belongs to an installation, but its master key is not in %s: put it there, or give it with --master-key-file or SIGNET_MASTER_KEY", path)
 	}
 	return key, err
 }
@@ -176,13 +201,13 @@ func makeKey(path string) (key secret.MasterKey, err error) {
 func writeKey(path string, write func(made string) error) error {
 	made := path + ".tmp"
 	if err := os.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("making the master key: %w", err)
+		return fmt.Errorf("creating the master key: %w", err)
 	}
 	if err := write(made); err != nil {
 		return err
 	}
 	if err := os.Rename(made, path); err != nil {
-		return fmt.Errorf("making the master key: %w", err)
+		return fmt.Errorf("creating the master key: %w", err)
 	}
 	return syncDirectory(path)
 }
@@ -197,7 +222,7 @@ func (d *Dir) KeepMasterKey(key secret.MasterKey) error {
 	case err != nil:
 		return err
 	case !hmac.Equal(have.CheckValue(), key.CheckValue()):
-		return fmt.Errorf("%s is another master key than that of the data: put it away first", path)
+		return fmt.Errorf("%s is a different master key than that of the data: move it elsewhere first", path)
 	}
 	return nil
 }
@@ -247,7 +272,7 @@ func PrepareFirstAdmin(path string, f FirstAdmin) error {
 
 func prepareFirstAdmin(path string, f FirstAdmin) error {
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("%s is there already and is not a file", path)
+		return fmt.Errorf("%s already exists and is not a file", path)
 	}
 	text, err := json.MarshalIndent(f, "", "  ")
 	if err != nil {

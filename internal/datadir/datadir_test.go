@@ -175,7 +175,10 @@ func TestMend(t *testing.T) {
 	if _, err := count(); err == nil {
 		t.Fatal("the journal is not in the way: this test shows nothing")
 	}
-	for range 2 {
+	for round := range 2 {
+		if err := crashed.Whole(); (err == nil) != (round > 0) {
+			t.Errorf("before Mend number %d: %v", round+1, err)
+		}
 		if err := crashed.Mend(ctx); err != nil {
 			t.Fatal(err)
 		}
@@ -294,7 +297,7 @@ func TestAKeyThatIsBroughtAlong(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode() != 0o600 {
 		t.Errorf("%v, %v", info, err)
 	}
-	if err := d.KeepMasterKey(secret.NewMasterKey()); err == nil || !strings.Contains(err.Error(), "another master key than that of the data") {
+	if err := d.KeepMasterKey(secret.NewMasterKey()); err == nil || !strings.Contains(err.Error(), "a different master key than that of the data") {
 		t.Errorf("another key: %v", err)
 	}
 	if got, err := d.MasterKey("", "", false); err != nil || string(got.Text()) != string(key.Text()) {

@@ -19,10 +19,16 @@ func (d *Dir) Vacant() error {
 	path := filepath.Join(d.path, databaseFile)
 	for _, suffix := range append([]string{""}, beside...) {
 		if _, err := os.Lstat(path + suffix); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("there is a database already (%s): restore into another directory with --data-dir, or move that one away first", path+suffix)
+			return fmt.Errorf("there is already a database (%s): restore into another directory with --data-dir, or move it away first", path+suffix)
 		}
 	}
 	return nil
+}
+
+// HasDatabase tells whether there is an embedded database in the directory.
+func (d *Dir) HasDatabase() bool {
+	_, err := os.Lstat(filepath.Join(d.path, databaseFile))
+	return err == nil
 }
 
 // Restoring is where to put together what is restored. What an earlier attempt has left is removed. The lock has to be held.
@@ -49,7 +55,7 @@ func (d *Dir) AdoptRestored() error {
 	from := filepath.Join(d.path, restoringFile)
 	for _, suffix := range beside {
 		if _, err := os.Lstat(from + suffix); !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s was left: the restored database is not whole", from+suffix)
+			return fmt.Errorf("%s was left behind: the restored database is incomplete", from+suffix)
 		}
 	}
 	if err := d.Vacant(); err != nil {
@@ -76,7 +82,7 @@ func (d *Dir) CutOff() error {
 	if _, err := os.Lstat(path); err != nil || d.Vacant() != nil {
 		return nil
 	}
-	return fmt.Errorf("a restore into this directory did not come to its end: run signet restore again, or remove %s for a new installation", path)
+	return fmt.Errorf("a restore into this directory was not finished: run signet restore again, or remove %s for a new installation", path)
 }
 
 // Contains tells whether a path is in the directory, by whatever names it is reached.

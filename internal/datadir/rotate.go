@@ -22,7 +22,7 @@ const (
 func (d *Dir) NewKey() (secret.MasterKey, error) {
 	old := filepath.Join(d.path, oldKeyFile)
 	if _, err := os.Lstat(old); !errors.Is(err, fs.ErrNotExist) {
-		return secret.MasterKey{}, fmt.Errorf("%s is there from an earlier rotation: move it to where you keep old keys, or remove it when no backup from before is left", old)
+		return secret.MasterKey{}, fmt.Errorf("%s exists from an earlier rotation: move it to where you keep old keys, or remove it if no older backup is left", old)
 	}
 	return secret.CreateKeyFile(filepath.Join(d.path, newKeyFile))
 }
@@ -32,10 +32,10 @@ func (d *Dir) NewKey() (secret.MasterKey, error) {
 func (d *Dir) AdoptNewKey() error {
 	current := filepath.Join(d.path, keyFile)
 	if err := os.Rename(current, filepath.Join(d.path, oldKeyFile)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("keeping the old master key: %w", err)
+		return fmt.Errorf("storing the old master key: %w", err)
 	}
 	if err := os.Rename(filepath.Join(d.path, newKeyFile), current); err != nil {
-		return fmt.Errorf("putting the new master key in its place: %w", err)
+		return fmt.Errorf("storing the new master key: %w", err)
 	}
 	return syncDirectory(current)
 }

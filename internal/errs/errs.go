@@ -1,8 +1,8 @@
 // Package errs is the one error model of Signet.
 //
 // A rule that refuses says what kind of refusal it is, a stable reason a program can act on, and a sentence that
-// tells a person what to do. No transport is known here: package rpc turns an Error into a status, and any
-// error that is not an *Error is a bug whose text never leaves the server.
+// tells a person what to do. The table in package web says how callers see each kind. An error that is not an *Error
+// is a bug: its text never leaves the server.
 //
 // Reasons are declared as constants in the package that raises them; docs/api/reasons.txt lists all of them and a
 // test keeps that list complete. A reason never changes its meaning.
@@ -32,6 +32,9 @@ const (
 	Unimplemented
 	Unavailable
 	DeadlineExceeded
+	Cancelled // by the caller
+
+	Kinds // how many there are
 )
 
 // Reason names one cause in upper case, such as USER_NAME_TAKEN.
@@ -46,14 +49,41 @@ type Violation struct {
 	Message string
 }
 
-// Error is a refusal. Message and Fields are shown to the caller, so they never hold a secret; Cause is only logged.
+// Violations collects what is wrong with a request.
+type Violations []Violation
+
+// Add notes what is wrong with a field; an empty problem is none.
+func (v *Violations) Add(field, problem string) {
+	if problem != "" {
+		*v = append(*v, Violation{field, problem})
+	}
+}
+
+// Err is the refusal, nil where nothing is wrong.
+func (v Violations) Err() error {
+	if len(v) == 0 {
+		return nil
+	}
+	return Invalid(v...)
+}
+
+// Wrong refuses one field; an empty problem is none.
+func Wrong(field, problem string) error {
+	var wrong Violations
+	wrong.Add(field, problem)
+	return wrong.Err()
+}
+
+// Error is a refusal. Message and Fields are shown to the caller, so they never hold a secret; Cause and Note are only logged.
 type Error struct {
 	Kind       Kind
+	Status     int // the HTTP status, if it is not that of the kind
 	Reason     Reason
 	Message    string
 	Fields     []Violation
 	RetryAfter time.Duration // how long to wait before trying again; zero says nothing
 	Cause      error
+	Note       string // what the operator should know and the caller should not; never what the caller sent
 }
 
 // New makes an Error of the given kind.
@@ -99,6 +129,20 @@ var separators = [...]string{": ", "; "}
 func (e *Error) Because(cause error) *Error {
 	c := *e
 	c.Cause = cause
+	return &c
+}
+
+// Noting returns a copy of e that tells the operator more than the caller.
+func (e *Error) Noting(why string) *Error {
+	c := *e
+	c.Note = why
+	return &c
+}
+
+// WithStatus returns a copy of e that has an HTTP status of its own.
+func (e *Error) WithStatus(status int) *Error {
+	c := *e
+	c.Status = status
 	return &c
 }
 

@@ -71,6 +71,13 @@ func TestACauseIsKeptForTheLogAndOutOfTheMessage(t *testing.T) {
 	}
 }
 
+func TestAStatusBelongsToACopy(t *testing.T) {
+	declared := errs.New(errs.Unimplemented, "NO_SUCH_METHOD", "use another method")
+	if err := declared.WithStatus(405); err.Status != 405 || !errors.Is(err, declared) || declared.Status != 0 {
+		t.Errorf("got %+v of %+v", err, declared)
+	}
+}
+
 func TestInvalidSaysNoMoreThanAnAnswerHolds(t *testing.T) {
 	many := func(n, size int) (all []errs.Violation) {
 		for i := range n {

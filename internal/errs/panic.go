@@ -1,17 +1,33 @@
 package errs
 
-import "runtime/debug"
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+)
 
-// Panicked is a recovered panic. What it was about may quote what a stranger typed, so only where it happened is told.
-type Panicked struct{ stack []byte }
+// Panicked is a recovered panic, for the log. It holds no value that code has panicked with, which may quote a caller.
+type Panicked struct {
+	what  string
+	Stack string
+}
 
-func (p *Panicked) Error() string { return "panic in a lookup or an answer:\n" + string(p.stack) }
+func (p *Panicked) Error() string { return "panic: " + p.what }
 
-// Guarded makes an error of a panic: nobody above a goroutine would, and the process would end for what one stranger typed.
+// Recovered makes an error of what recover has returned.
+func Recovered(value any) *Panicked {
+	what := fmt.Sprintf("a %T", value)
+	if e, ok := value.(runtime.Error); ok {
+		what = e.Error()
+	}
+	return &Panicked{what: what, Stack: string(debug.Stack())}
+}
+
+// Guarded makes an error of a panic. A goroutine needs it: a panic there ends the process.
 func Guarded(f func() error) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			err = &Panicked{debug.Stack()}
+			err = Recovered(p)
 		}
 	}()
 	return f()

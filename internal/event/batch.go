@@ -17,6 +17,14 @@ type Loaded struct {
 	Records map[Ref]*Record
 	Claims  map[[32]byte]string // digest of a claim: the object that holds it
 	Rows    map[RowKey]*Row
+	Tokens  map[string]*Token // by id
+
+	FactVersion int // of the facts that every node knows, see Gated
+}
+
+// NewLoaded is for a store to fill.
+func NewLoaded() Loaded {
+	return Loaded{Records: map[Ref]*Record{}, Claims: map[[32]byte]string{}, Rows: map[RowKey]*Row{}, Tokens: map[string]*Token{}}
 }
 
 // Batch lets commands decide one after the other over loaded data, each seeing what the ones before it did. It is
@@ -75,7 +83,7 @@ func (b *Batch) Run(c *Command) error {
 		b.rows[key] = row
 		if row != nil {
 			b.size += len(row.Value)
-		} else if key.Shelf == Keys {
+		} else if key.Table == Keys {
 			b.erased++
 		}
 	}
@@ -85,16 +93,6 @@ func (b *Batch) Run(c *Command) error {
 
 // Erased is how many keys of personal data the commands so far have destroyed.
 func (b *Batch) Erased() int { return b.erased }
-
-// addTokens notes changes to tokens. What a command of the batch has put and a later one drops is never stored.
-func (b *Batch) addTokens(changes []TokenChange) {
-	for _, change := range changes {
-		if change.DropFamily != "" || change.DropClient != nil || change.DropUser != "" {
-			b.tokens = slices.DeleteFunc(b.tokens, func(before TokenChange) bool { return before.Put != nil && change.Drops(before.Put) })
-		}
-		b.tokens = append(b.tokens, change)
-	}
-}
 
 // regroup notes which groups an object has left and joined.
 func (b *Batch) regroup(d *draft) {
@@ -114,63 +112,6 @@ func (b *Batch) regroup(d *draft) {
 type Grouping struct {
 	Group    string
 	ObjectID string
-}
-
-// TokenChange is one change to the stored tokens: exactly one field is set.
-type TokenChange struct {
-	Put        *Token
-	Advance    *TokenAdvance
-	Extend     *TokenExtension
-	DropFamily string       // all of a family
-	DropClient *TokenClient // all that a user gave to an application
-	DropUser   string       // all of a user
-	Drop       string       // id
-}
-
-// TokenExtension lets a token expire later.
-type TokenExtension struct {
-	ID      string
-	Expires int64
-}
-
-// TokenClient is a user and an application.
-type TokenClient struct {
-	UserID, Client string
-}
-
-// Drops tells whether the change, which is not about a single token, removes this one.
-func (t TokenChange) Drops(token *Token) bool {
-	switch {
-	case t.DropFamily != "":
-		return token.Family == t.DropFamily
-	case t.DropClient != nil:
-		return token.UserID == t.DropClient.UserID && token.Client == t.DropClient.Client
-	case t.DropUser != "":
-		return token.UserID == t.DropUser
-	}
-	return false
-}
-
-// TokenAdvance moves a token from one epoch of its user to another.
-type TokenAdvance struct {
-	ID       string
-	From, To int64
-}
-
-// id sorts changes. Those that are not about a single token come first: what they remove was there before the batch, see
-// Batch.addTokens.
-func (t TokenChange) id() string {
-	switch {
-	case t.DropFamily != "", t.DropClient != nil, t.DropUser != "":
-		return ""
-	case t.Extend != nil:
-		return t.Extend.ID
-	case t.Put != nil:
-		return t.Put.ID
-	case t.Advance != nil:
-		return t.Advance.ID
-	}
-	return t.Drop
 }
 
 // ClaimChange says who holds a claim from now on.
@@ -238,7 +179,7 @@ func (b *Batch) Changes() *Changes {
 		before, looked := b.loaded.Rows[key]
 		switch {
 		case row == nil:
-			if c.Dropped = append(c.Dropped, key); key.Shelf == Keys {
+			if c.Dropped = append(c.Dropped, key); key.Table == Keys {
 				if c.Erased == nil {
 					c.Erased = map[string]bool{}
 				}
@@ -257,7 +198,8 @@ func (b *Batch) Changes() *Changes {
 	slices.SortFunc(c.Updates, byKey)
 	slices.SortFunc(c.Put, byKey)
 	slices.SortFunc(c.Dropped, compareKeys)
-	slices.SortStableFunc(c.Tokens, func(x, y TokenChange) int { return compare(x.id(), y.id()) })
+	// Changes that are not about a single token come first: what they remove was there before the batch, see addTokens.
+	slices.SortStableFunc(c.Tokens, func(x, y TokenChange) int { return compare(x.ID(), y.ID()) })
 	for g, in := range b.groups {
 		if in {
 			c.Joined = append(c.Joined, g)
@@ -292,7 +234,7 @@ func compare(a, b string) int {
 }
 
 func compareKeys(a, b RowKey) int {
-	if c := compare(string(a.Shelf), string(b.Shelf)); c != 0 {
+	if c := compare(string(a.Table), string(b.Table)); c != 0 {
 		return c
 	}
 	return compare(a.Key, b.Key)
@@ -318,6 +260,9 @@ func (tx *Tx) decide() (err error) {
 		return err
 	}
 	for _, d := range tx.drafts {
+		if err := d.match.Check(d.record.Sequence - uint64(len(d.events))); err != nil {
+			return err
+		}
 		if len(d.events) > 0 {
 			if err := d.finish(); err != nil {
 				return err
@@ -382,10 +327,10 @@ func (tx *Tx) settleClaims() (map[[32]byte]string, error) {
 	return changed, nil
 }
 
-// Row gives a row beside the log that the command declared; nil when there is none or it has expired.
+// Row gives a row of a side table that the command declared; nil when there is none or it has expired.
 func (tx *Tx) Row(key RowKey) (*Row, error) {
 	if !slices.Contains(tx.command.Rows, key) {
-		return nil, fmt.Errorf("event: row on %s was not declared", key.Shelf)
+		return nil, fmt.Errorf("event: row on %s was not declared", key.Table)
 	}
 	row, changed := tx.rows[key]
 	if !changed {
@@ -399,7 +344,7 @@ func (tx *Tx) Row(key RowKey) (*Row, error) {
 	return row, nil
 }
 
-// PutRow writes a row beside the log.
+// PutRow writes a row of a side table.
 func (tx *Tx) PutRow(row Row) {
 	if row.Value == nil {
 		row.Value = []byte{} // an empty value is a value, also where the database would take nil for NULL
@@ -407,7 +352,7 @@ func (tx *Tx) PutRow(row Row) {
 	tx.setRow(row.RowKey, &row)
 }
 
-// DropRow removes a row beside the log.
+// DropRow removes a row of a side table.
 func (tx *Tx) DropRow(key RowKey) { tx.setRow(key, nil) }
 
 func (tx *Tx) setRow(key RowKey, row *Row) {
@@ -415,45 +360,6 @@ func (tx *Tx) setRow(key RowKey, row *Row) {
 		tx.rows = map[RowKey]*Row{}
 	}
 	tx.rows[key] = row
-}
-
-// PutToken stores a new token.
-func (tx *Tx) PutToken(t Token) { tx.tokens = append(tx.tokens, TokenChange{Put: &t}) }
-
-// AdvanceToken lets one token live on in a new epoch of its user. One that is gone, or died with an epoch before,
-// stays dead.
-func (tx *Tx) AdvanceToken(id string, from, to int64) {
-	tx.tokens = append(tx.tokens, TokenChange{Advance: &TokenAdvance{ID: id, From: from, To: to}})
-}
-
-// ExtendToken lets a token expire at a later time. One that is gone stays gone.
-func (tx *Tx) ExtendToken(id string, expires int64) {
-	tx.tokens = append(tx.tokens, TokenChange{Extend: &TokenExtension{ID: id, Expires: expires}})
-}
-
-// DropToken removes a token by its id.
-func (tx *Tx) DropToken(id string) { tx.tokens = append(tx.tokens, TokenChange{Drop: id}) }
-
-// DropFamily removes all tokens of a family. A token that another node puts at the same moment is kept out only by an
-// object or row that both commands declare.
-func (tx *Tx) DropFamily(family string) {
-	if family != "" {
-		tx.tokens = append(tx.tokens, TokenChange{DropFamily: family})
-	}
-}
-
-// DropClient removes all tokens of a user that an application was given, with the same care as DropFamily.
-func (tx *Tx) DropClient(userID, client string) {
-	if client != "" {
-		tx.tokens = append(tx.tokens, TokenChange{DropClient: &TokenClient{UserID: userID, Client: client}})
-	}
-}
-
-// DropUser removes all tokens of a user, with the same care as DropFamily.
-func (tx *Tx) DropUser(userID string) {
-	if userID != "" {
-		tx.tokens = append(tx.tokens, TokenChange{DropUser: userID})
-	}
 }
 
 // destroyed tells whether a key was destroyed by this command, or by one before it.
@@ -476,6 +382,7 @@ type draft struct {
 	object   any // *Object[S] once somebody asked
 	finish   func() error
 	newer    bool // its state was written by a newer program, which knows more of it than would be written back
+	match    IfMatch
 	events   []Event
 	size     int
 	before   []Claim // held before the first new event
@@ -509,7 +416,7 @@ func (tx *Tx) draft(ref Ref) (*draft, error) {
 func (d *draft) exists() bool { return d.record.Sequence > 0 }
 
 var errNewer = &errs.Error{Kind: errs.Unavailable, Reason: StorageAway, RetryAfter: time.Second,
-	Message: "a newer version of signet has written this object: upgrade this node, or ask one that is upgraded"}
+	Message: "a newer version of signet has written this object: upgrade this node, or use an upgraded one"}
 
 // newKey gives a new object a key for its personal data.
 func (d *draft) newKey() {

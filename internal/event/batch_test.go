@@ -31,7 +31,7 @@ func (bumped) Apply(t *thing)  { t.Count++ }
 
 func schema() Schema[thing] {
 	return Schema[thing]{Name: "thing", Table: "things", Prefix: "thg", Shape: 1, Facts: []Fact[thing]{named{}, bumped{}},
-		Claims: func(o *Object[thing]) []Claim { return []Claim{{"thing", o.State.Name}} }}
+		Claims: func(o *Object[thing]) []Claim { return []Claim{{"thing", o.Data.Name}} }}
 }
 
 var things = Define(schema())
@@ -60,6 +60,7 @@ func TestDefinePanicsOnAMistake(t *testing.T) {
 		"no facts":                        func(s *Schema[thing]) { s.Facts = nil },
 		"columns without values":          func(s *Schema[thing]) { s.Columns = []string{"x"} },
 		"values without columns":          func(s *Schema[thing]) { s.Lookup = func(*Object[thing]) []string { return nil } },
+		"tokens without a standing":       func(s *Schema[thing]) { s.Token = TokenUser },
 		"a fact twice":                    func(s *Schema[thing]) { s.Facts = append(s.Facts, bumped{}) },
 		"a fact of another kind":          func(s *Schema[thing]) { s.Facts = append(s.Facts, foreign{}) },
 		"a personal part that JSON shows": func(s *Schema[thing]) { s.Facts = append(s.Facts, leaking{}) },

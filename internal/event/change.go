@@ -2,45 +2,70 @@ package event
 
 import "context"
 
-// Change is a command about one object that its caller has seen at some sequence, and may or may not reach.
-type Change[S any] struct {
-	Origin Origin
+// Target is the object that an operation is about, as its caller may reach it.
+type Target[S any] struct {
+	Kind   *Objects[S]
 	ID     string
-	Match  IfMatch
-	Rows   []RowKey // that the decision reads
-	// Reach refuses an object that there is not (nil), or not for this caller.
-	Reach func(*Object[S]) (*Object[S], error)
+	Origin Origin
+	// Reach refuses where there is no such object (nil), or none for this caller, and then what this caller may not touch.
+	Reach func(*Object[S]) error
+	needs Command
 }
 
-// Change records the facts that decide gives. What decide does to rows counts only if it is not refused. Errors: those of Reach and decide; Aborted when Match
-// does not hold.
-func (k *Objects[S]) Change(ctx context.Context, s Store, c Change[S], decide func(*Tx, *S) ([]Fact[S], error)) (Details, error) {
-	var details Details
-	err := s.Do(ctx, Command{
-		Origin: c.Origin,
-		Write:  []Ref{k.Ref(c.ID)},
-		Rows:   c.Rows,
-		Decide: func(tx *Tx) error {
-			o, err := k.Get(tx, c.ID)
-			if err != nil {
-				return err
-			}
-			if o, err = c.Reach(o); err != nil {
-				return err
-			}
-			facts, err := decide(tx, &o.State)
-			if err != nil {
-				return err
-			}
-			if err := c.Match.Check(o.Sequence); err != nil {
-				return err
-			}
-			err = o.Append(facts...)
-			details = o.Details()
+// And refuses what check refuses among the objects that are within reach.
+func (t Target[S]) And(check func(*S) error) Target[S] {
+	reach := t.Reach
+	t.Reach = func(o *Object[S]) error {
+		if err := reach(o); err != nil {
 			return err
-		},
-	})
-	if err != nil { // where ctx has ended, it may still be decided at this moment
+		}
+		return check(&o.Data)
+	}
+	return t
+}
+
+// Needs declares what a change reads and writes besides the object.
+func (t Target[S]) Needs(c Command) Target[S] {
+	t.needs = c
+	return t
+}
+
+// Read reads the object. Errors: those of Reach.
+func (t Target[S]) Read(ctx context.Context, r Reader) (*Object[S], error) {
+	return t.reached(t.Kind.Read(ctx, r, t.ID))
+}
+
+// Get gives the object inside a command that declared it. Errors: those of Reach.
+func (t Target[S]) Get(tx *Tx) (*Object[S], error) { return t.reached(t.Kind.Get(tx, t.ID)) }
+
+func (t Target[S]) reached(o *Object[S], err error) (*Object[S], error) {
+	if err == nil {
+		err = t.Reach(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// Change has decide judge the object's state and append what happens to it. Errors, in this order: those of Reach; those of decide; Aborted
+// when match does not hold. After an error nothing is written.
+func (t Target[S]) Change(ctx context.Context, s Store, match IfMatch, decide func(*Tx, *Object[S]) error) (Details, error) {
+	var details Details
+	c := t.needs
+	c.Origin = t.Origin
+	c.Write = append([]Ref{t.Kind.Ref(t.ID)}, c.Write...)
+	c.Decide = func(tx *Tx) error {
+		o, err := t.Get(tx)
+		if err != nil {
+			return err
+		}
+		o.Expect(match)
+		err = decide(tx, o)
+		details = o.Details()
+		return err
+	}
+	if err := s.Do(ctx, c); err != nil { // where ctx has ended, it may still be decided at this moment
 		return Details{}, err
 	}
 	return details, nil

@@ -16,7 +16,8 @@ type Command struct {
 	Write  []Ref    // objects it changes, or creates under names that may be there already
 	Read   []Ref    // objects its decision rests on, which must not move meanwhile
 	Claims []Claim  // names it asks for or takes; one that it gives up need not be here
-	Rows   []RowKey // rows beside the log that it reads
+	Rows   []RowKey // rows of side tables that it reads
+	Tokens []string // ids of tokens that it reads
 	Decide func(tx *Tx) error
 }
 
@@ -32,54 +33,34 @@ func (c Claim) Digest() [32]byte {
 	return sha256.Sum256([]byte(c.Space + "\x00" + c.Key))
 }
 
-// Shelf is a table of rows that stand beside the log: written in the same transaction, but no facts about an object.
-type Shelf string
+// SideTable is a table of rows that are written in the same transaction as the log, but are no facts about an object.
+type SideTable string
 
-// The shelves.
+// The side tables.
 const (
-	Secrets     Shelf = "secrets"     // password hashes; key: object id / name
-	Keys        Shelf = "keys"        // the keys personal data is sealed with, wrapped by the master key; key: key id
-	Throttle    Shelf = "throttle"    // counters of failed sign-ins; key: a MAC of the account
-	Idempotency Shelf = "idempotency" // answers to repeat; key: a MAC of caller, method and idempotency key
-	Flows       Shelf = "flows"       // sign-ins and grants on their way: requests, codes, challenges, refresh tokens
-	Followers   Shelf = "followers"   // how far those who follow the log have come; key: the follower
-	Deliveries  Shelf = "deliveries"  // what webhooks have put aside, and their last attempts, and what people wait for; key: whose / what
+	Secrets     SideTable = "secrets"     // password hashes; key: object id / name
+	Keys        SideTable = "keys"        // the keys personal data is sealed with, wrapped by the master key; key: key id
+	Throttle    SideTable = "throttle"    // counters of failed sign-ins; key: a MAC of the account
+	Idempotency SideTable = "idempotency" // answers to repeat; key: a MAC of caller, method and idempotency key
+	Flows       SideTable = "flows"       // sign-ins and grants on their way: requests, codes, challenges, refresh tokens
+	Followers   SideTable = "followers"   // how far those who follow the log have come; key: the follower
+	Deliveries  SideTable = "deliveries"  // parked objects of webhooks and their last attempts, and pending requests; key: whose / what
 )
 
-// Shelves lists all of them.
-var Shelves = []Shelf{Secrets, Keys, Throttle, Idempotency, Flows, Followers, Deliveries}
+// SideTables lists all of them.
+var SideTables = []SideTable{Secrets, Keys, Throttle, Idempotency, Flows, Followers, Deliveries}
 
-// RowKey finds a row on its shelf.
+// RowKey finds a row in its side table.
 type RowKey struct {
-	Shelf Shelf
+	Table SideTable
 	Key   string
 }
 
-// Row is a value beside the log. A row past its expiry counts as absent.
+// Row is a row of a side table. A row past its expiry counts as absent.
 type Row struct {
 	RowKey
 	Value   []byte
 	Expires int64 // microseconds; 0: never
-}
-
-// Token is a bearer credential as stored: a session, a personal access token, or an access token of an application. It
-// holds only while its epochs are those of its user and organization, so that one number in their state ends all tokens
-// at once and for good.
-type Token struct {
-	ID       string
-	Hash     []byte // SHA-256 of the token itself
-	Kind     string
-	Name     string // what it is for; of a session, where it was opened
-	UserID   string
-	Epoch    int64
-	OrgEpoch int64
-	Created  int64
-	Expires  int64
-
-	Session string // id of the session it lives and dies with; empty: none
-	Client  string // id of the application it was given to; empty: none
-	Family  string // what it was derived from, see Tx.DropFamily; empty: nothing
-	Data    string // what its kind needs to know besides, as JSON; empty: nothing
 }
 
 // IfMatch is a caller's precondition on an object's sequence. The zero value asks for nothing.
@@ -95,6 +76,7 @@ const (
 	Contention       errs.Reason = "CONTENTION"
 	StorageAway      errs.Reason = "STORAGE_UNAVAILABLE"
 	DeadlinePassed   errs.Reason = "DEADLINE_EXCEEDED"
+	OlderNodes       errs.Reason = "OLDER_NODES_RUNNING"
 )
 
 // Check refuses with Aborted when the object is not at the sequence the caller has seen.
@@ -103,7 +85,7 @@ func (m IfMatch) Check(sequence uint64) error {
 		return nil
 	}
 	return errs.New(errs.Aborted, SequenceMismatch, "the object is at sequence "+strconv.FormatUint(sequence, 10)+
-		", not at the one in if-match: read it again and decide anew")
+		", not at the one in if-match: read it again before you change it")
 }
 
 // Details describe an object at the end of a read or a change.

@@ -6,8 +6,8 @@
 //
 // How a change happens:
 //
-//  1. An object's package makes a Command: the objects it writes, those it only reads, the claims and rows it looks
-//     at, and a function that decides. Deciding does no I/O: it sees states and answers with facts or an error.
+//  1. An object's package makes a Command: the objects it writes, those it only reads, the claims, rows and tokens it
+//     looks at, and a function that decides. Deciding does no I/O: it sees states and answers with facts or an error.
 //  2. The Store queues commands and takes whatever waits as one batch: it loads everything they name, lets each
 //     decide in turn (Batch, here), and writes what they decided in one transaction. A command that refuses,
 //     refuses alone.

@@ -7,11 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret"
 )
 
@@ -22,6 +24,35 @@ type Fact[S any] interface {
 	EventType() Type
 	Apply(state *S)
 }
+
+// Placed is a fact that needs to know its event to be applied: what older events did not record follows from when and where they
+// stand. What it makes of the state may depend on everything in the event but its position, which is not known yet when it is appended.
+type Placed[S any] interface {
+	ApplyAt(state *S, at *Event)
+}
+
+// apply folds a fact into a state.
+func apply[S any](f Fact[S], state *S, at *Event) {
+	if placed, ok := f.(Placed[S]); ok {
+		placed.ApplyAt(state, at)
+		return
+	}
+	f.Apply(state)
+}
+
+// FactVersion counts the sets of facts that programs know. Raise it with the first Gated fact of a release.
+const FactVersion = 2
+
+// Gated is a fact that changes who may do what, so that a node which does not know it would let the wrong people in. It is refused with
+// FailedPrecondition until every node knows the facts of the version Since, and from then on nodes that know less cannot start.
+type Gated interface{ Since() int }
+
+// NeedsVersion is the cause of a refusal: a fact of a version that some node may not know.
+type NeedsVersion int
+
+func (v NeedsVersion) Error() string { return fmt.Sprintf("it takes nodes of fact version %d", int(v)) }
+
+var errOlderNodes = errs.New(errs.FailedPrecondition, OlderNodes, "a node of an older version is running and does not know this change: upgrade all nodes first")
 
 // Schema describes a kind of object.
 type Schema[S any] struct {
@@ -34,6 +65,8 @@ type Schema[S any] struct {
 	Lookup  func(o *Object[S]) []string // their values, in the same order
 	Claims  func(o *Object[S]) []Claim  // the names the object holds; nil for none
 	Groups  func(o *Object[S]) []string // the groups it is in, each once, see Query.Group; nil for none
+	Token   TokenPart                   // the part it has in a TokenContext: it has the lookup column Standing then
+	Only    string                      // the identifier, where there is one such object; empty: any number
 	// Copy copies a state so that applying facts to the copy leaves the original as it is. Where it is given, a state that
 	// stays in memory is not decoded again.
 	Copy func(state *S) S
@@ -58,6 +91,9 @@ func Define[S any](schema Schema[S]) *Objects[S] {
 	}
 	if (len(schema.Columns) > 0) != (schema.Lookup != nil) {
 		panic(fmt.Sprintf("event: the schema of %q has lookup columns without values or values without columns", schema.Name))
+	}
+	if schema.Token != NoPart && !slices.Contains(schema.Columns, Standing) {
+		panic(fmt.Sprintf("event: the schema of %q decides about tokens without the column %s", schema.Name, Standing))
 	}
 	k := &Objects[S]{schema: schema, facts: map[Type]factType{}}
 	for _, f := range schema.Facts {
@@ -94,7 +130,7 @@ type Object[S any] struct {
 	Sequence uint64
 	Created  time.Time
 	Changed  time.Time
-	State    S
+	Data     S
 
 	draft *draft // set inside a command
 	kind  *Objects[S]
@@ -169,10 +205,10 @@ func (k *Objects[S]) Open(rec *Record) (*Object[S], error) {
 	o := &Object[S]{ID: rec.ID, Org: rec.Org, Sequence: rec.Sequence,
 		Created: Time(rec.Created), Changed: Time(rec.Changed), kind: k}
 	if prototype, ok := rec.state.(*S); ok {
-		o.State = k.schema.Copy(prototype)
+		o.Data = k.schema.Copy(prototype)
 		return o, nil
 	}
-	if err := json.Unmarshal(rec.Doc, &o.State); err != nil {
+	if err := json.Unmarshal(rec.Doc, &o.Data); err != nil {
 		return nil, fmt.Errorf("state of %s %s: %w", k.schema.Name, rec.ID, err)
 	}
 	return o, nil
@@ -250,6 +286,10 @@ func (k *Objects[S]) create(tx *Tx, id, org string, beside *draft, facts []Fact[
 	return o, o.Append(facts...)
 }
 
+// Expect refuses the command with Aborted unless the object is at the sequence that its caller has seen. That is judged last, when the
+// command has decided, wherever in it this is called: a refusal by a rule says more.
+func (o *Object[S]) Expect(m IfMatch) { o.draft.match = m }
+
 // Append records facts about the object and folds them into its state at once.
 func (o *Object[S]) Append(facts ...Fact[S]) error {
 	if o.draft == nil {
@@ -264,6 +304,9 @@ func (o *Object[S]) Append(facts ...Fact[S]) error {
 		}
 	}
 	for _, f := range facts {
+		if gated, ok := f.(Gated); ok && gated.Since() > o.draft.tx.batch.loaded.FactVersion {
+			return errOlderNodes.Because(NeedsVersion(gated.Since()))
+		}
 		payload, personal, err := o.kind.encode(f)
 		if err != nil {
 			return err
@@ -277,7 +320,7 @@ func (o *Object[S]) Append(facts ...Fact[S]) error {
 		if err := o.draft.append(f.EventType(), payload, personal); err != nil {
 			return err
 		}
-		stored.Apply(&o.State)
+		apply(stored, &o.Data, &o.draft.events[len(o.draft.events)-1])
 	}
 	rec := &o.draft.record
 	o.Sequence, o.Created, o.Changed = rec.Sequence, Time(rec.Created), Time(rec.Changed)
@@ -317,7 +360,7 @@ func (k *Objects[S]) Erase(tx *Tx, id string, last Fact[S]) error {
 
 // finish writes the state back into the record after a command has decided.
 func (k *Objects[S]) finish(o *Object[S]) error {
-	doc, err := json.Marshal(&o.State)
+	doc, err := json.Marshal(&o.Data)
 	if err != nil {
 		return err
 	}
@@ -325,7 +368,7 @@ func (k *Objects[S]) finish(o *Object[S]) error {
 	d.record.Doc = doc
 	d.record.Shape = k.schema.Shape
 	if k.schema.Copy != nil {
-		prototype := o.State
+		prototype := o.Data
 		d.record.state = &prototype
 	}
 	if k.schema.Lookup != nil {
@@ -418,7 +461,7 @@ func (f *fold[S]) Add(e *Event) error {
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Position, err)
 	}
-	fact.Apply(&f.object.State)
+	apply(fact, &f.object.Data, e)
 	rec := &f.object.draft.record
 	if rec.Sequence == 0 {
 		rec.Ref, rec.Created = f.object.kind.Ref(e.ObjectID), e.Time
@@ -445,6 +488,8 @@ type Definition interface {
 	Types() []Type
 	NewFold(keys KeyOpener) Fold
 	Prepare(rec *Record) error
+	Token() TokenPart
+	Only() string
 }
 
 // Name of the kind.
@@ -461,6 +506,12 @@ func (k *Objects[S]) Columns() []string { return k.schema.Columns }
 
 // Shape of the state documents.
 func (k *Objects[S]) Shape() int { return k.schema.Shape }
+
+// Token is the part that objects of the kind have in what decides about a token.
+func (k *Objects[S]) Token() TokenPart { return k.schema.Token }
+
+// Only is the identifier of the one object of the kind; empty where there may be any number.
+func (k *Objects[S]) Only() string { return k.schema.Only }
 
 // Types of all facts.
 func (k *Objects[S]) Types() []Type {

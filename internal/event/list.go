@@ -2,6 +2,7 @@ package event
 
 import (
 	"context"
+	"slices"
 	"unicode"
 	"unicode/utf8"
 )
@@ -26,6 +27,25 @@ type Query struct {
 
 	After Cursor
 	Limit int
+}
+
+// Beginning asks for the objects whose lookup column begins with a text, in its order. An empty text changes nothing.
+func (q Query) Beginning(column, text string) Query {
+	if text != "" {
+		q.By, q.Prefix = column, LookupText(text)
+	}
+	return q
+}
+
+// Where pairs lookup columns with values. An empty value does not restrict.
+func Where(columnsAndValues ...string) map[string]string {
+	where := map[string]string{}
+	for pair := range slices.Chunk(columnsAndValues, 2) {
+		if pair[1] != "" {
+			where[pair[0]] = pair[1]
+		}
+	}
+	return where
 }
 
 // Cursor is a place in a list: behind the object with this value of the column By, and this identifier.

@@ -57,7 +57,7 @@ func Personal(ctx context.Context, r Reader, root secret.MasterKey, e *Event) (p
 	if e.Sealed == nil {
 		return nil, false, nil
 	}
-	row, err := r.Row(ctx, RowKey{Shelf: Keys, Key: e.KeyID})
+	row, err := r.Row(ctx, RowKey{Table: Keys, Key: e.KeyID})
 	if err != nil || row == nil {
 		return nil, err == nil, err
 	}

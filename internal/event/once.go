@@ -45,8 +45,8 @@ func (o Once) Wrap(c Command, result any) Command {
 			request, answer := kept.Value[:len(o.Request)], kept.Value[len(o.Request):]
 			if !hmac.Equal(request, o.Request) {
 				return &errs.Error{Kind: errs.InvalidArgument, Reason: IdempotencyKeyReused,
-					Message: "this idempotency-key was used for another request: use a new key for a new request",
-					Fields:  []errs.Violation{{Field: "idempotency-key", Message: "was used for another request"}}}
+					Message: "this idempotency-key was used for a different request: use a new key",
+					Fields:  []errs.Violation{{Field: "idempotency-key", Message: "was used for a different request"}}}
 			}
 			return json.Unmarshal(answer, result)
 		}

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 )
@@ -25,18 +26,21 @@ type Reader interface {
 	// RecordsWhere reads up to limit objects of an organization by one of their lookup columns, in the order of another one (by) and of
 	// their identifiers.
 	RecordsWhere(ctx context.Context, kind Kind, org, column, value, by string, limit int) ([]*Record, error)
+	// FirstWhere reads one object of whatever organization that has one of several values in a lookup column: the first of all in the order
+	// of another one (by) and of identifiers. It costs the same however many there are. No object is found by an empty value.
+	FirstWhere(ctx context.Context, kind Kind, column, by string, values []string) (*Record, error)
 	// List reads a page of objects.
 	List(ctx context.Context, q Query) (Page, error)
 	// Holder tells which object holds a claim; empty when it is free.
 	Holder(ctx context.Context, claim Claim) (string, error)
-	// Row reads a row beside the log. Others may hold the same row: it is not to be altered.
+	// Row reads a row of a side table. Others may hold the same row: it is not to be altered.
 	Row(ctx context.Context, key RowKey) (*Row, error)
-	// Prover reads an object that has a secret with the secret and its organization, in one query where it was read before.
-	Prover(ctx context.Context, ref Ref) (*Prover, error)
-	// Bearer reads a token with its user and that user's organization, in one query.
-	Bearer(ctx context.Context, tokenHash []byte) (*Bearer, error)
-	// ClientBearer is Bearer for a token that an application was given: it reads the application, its organization and the session along.
-	ClientBearer(ctx context.Context, tokenHash []byte) (*Bearer, error)
+	// ClientCredential reads an object that has a secret with the secret and its organization, in one query where it was read before.
+	ClientCredential(ctx context.Context, ref Ref) (*ClientCredential, error)
+	// TokenContext reads a token with its user and that user's organization, in one query.
+	TokenContext(ctx context.Context, tokenHash []byte) (*TokenContext, error)
+	// AppTokenContext is TokenContext for a token that an application was given: it reads the application, its organization and the session along.
+	AppTokenContext(ctx context.Context, tokenHash []byte) (*TokenContext, error)
 	// TokenByID reads a token by its public id.
 	TokenByID(ctx context.Context, id string) (*Token, error)
 	// TokensOf reads up to limit of a user's tokens of one kind that have not expired, in the order of their ids.
@@ -47,14 +51,48 @@ type Reader interface {
 	EventsWhere(ctx context.Context, q EventQuery) (EventPage, error)
 	// EventsOf reads up to limit events of an object from a sequence on, in order.
 	EventsOf(ctx context.Context, objectID string, from uint64, limit int) ([]Event, error)
-	// RowsOf reads up to limit rows of the shelf Deliveries whose keys begin with a prefix and come behind after, in the order
-	// of their keys' bytes. Other shelves have no such order.
-	RowsOf(ctx context.Context, shelf Shelf, prefix, after string, limit int) ([]Row, error)
+	// RowsOf reads up to limit rows of the side table Deliveries whose keys begin with a prefix and come behind after, in the order
+	// of their keys' bytes. Other side tables have no such order.
+	RowsOf(ctx context.Context, table SideTable, prefix, after string, limit int) ([]Row, error)
 }
 
-// Bearer is what decides about a request's credential: the token, and the standing of its user and of that user's
+// TokenPart is the part that objects of a kind have in what decides about a token.
+type TokenPart int
+
+// The parts.
+const (
+	NoPart            TokenPart = iota
+	TokenUser                   // whose token it is
+	TokenOrg                    // the organization of the user, and that of the application
+	TokenApp                    // the application that was given the token
+	TokenInstallation           // the one object that every token depends on
+	tokenParts
+)
+
+// TokenKinds are the kinds of objects that decide about tokens, by their part; nil where there is none.
+type TokenKinds [tokenParts]Definition
+
+// TokenKindsOf finds them.
+func TokenKindsOf(kinds []Definition) (found TokenKinds) {
+	for _, k := range kinds {
+		if k.Token() != NoPart {
+			found[k.Token()] = k
+		}
+	}
+	return found
+}
+
+// Ref points at an object that has a part. Without such a kind it points at nothing.
+func (k *TokenKinds) Ref(part TokenPart, id string) Ref {
+	if k[part] == nil {
+		return Ref{}
+	}
+	return Ref{Kind: k[part].Name(), ID: cmp.Or(k[part].Only(), id)}
+}
+
+// TokenContext is what decides about a request's token: the token, and the standing of its user and of that user's
 // organization, all as they are at one moment.
-type Bearer struct {
+type TokenContext struct {
 	Token        Token
 	UserID       string
 	OrgID        string
@@ -74,9 +112,9 @@ type Bearer struct {
 	Session           *Token
 }
 
-// Prover is who proves to be somebody by a secret: an object, its organization, and the row of the secret, nil where there is
+// ClientCredential is who proves to be somebody by a secret: an object, its organization, and the row of the secret, nil where there is
 // none.
-type Prover struct {
+type ClientCredential struct {
 	Object, Org *Record
 	Secret      *Row
 }
@@ -85,7 +123,7 @@ type Prover struct {
 const SecretName = "/secret"
 
 // SecretOf is where the hash of an object's secret lives.
-func SecretOf(id string) RowKey { return RowKey{Shelf: Secrets, Key: id + SecretName} }
+func SecretOf(id string) RowKey { return RowKey{Table: Secrets, Key: id + SecretName} }
 
 // Standing is the lookup column of users, organizations, applications and the installation that holds the part of their state that decides about
 // credentials, as JSON. It is small, so that judging a credential costs the same however large the rest has grown.

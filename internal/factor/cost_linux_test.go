@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/costtest"
+	"github.com/signet-idm/signet/test/costtest"
 )
 
 // Strangers send assertions, and everybody who is signed in sends new passkeys.

@@ -1,7 +1,7 @@
 // Package factor knows how people prove a second factor: codes of an authenticator app (TOTP), passkeys (WebAuthn), and
 // recovery codes for those who have lost the others.
 //
-// Which factors a person has is part of the user's state. What they are checked with is one row beside the log: the
+// Which factors a person has is part of the user's state. What they are checked with is one row of a side table: the
 // secrets of authenticator apps wrapped by the master key, the public halves of passkeys, and MACs of recovery
 // codes. Everything that uses something up (a step of an app, a code, a challenge) reads that row or the challenge's inside a
 // command, which holds it until the commit: of many who try the same at once, on any node, one succeeds.
@@ -44,11 +44,11 @@ const (
 // Errors that the rules of factors refuse with.
 var (
 	ErrNotFound            = errs.New(errs.NotFound, NotFound, "this user has no second factor with this identifier")
-	ErrTooMany             = errs.New(errs.FailedPrecondition, TooMany, "there are 20 second factors already: remove one that is not needed any more")
-	ErrPasskeyExists       = errs.New(errs.AlreadyExists, PasskeyExists, "this passkey is known already: there is nothing to do")
-	ErrNoPasskey           = errs.New(errs.FailedPrecondition, NoPasskey, "there is no passkey to prove: use another second factor")
-	ErrNoSecondFactor      = errs.New(errs.FailedPrecondition, NoSecondFactor, "recovery codes stand in for a second factor: add an authenticator app or a passkey first")
-	ErrPasskeysUnavailable = errs.New(errs.FailedPrecondition, PasskeysUnavailable, "passkeys need a host name: this installation is reached by an address")
+	ErrTooMany             = errs.New(errs.FailedPrecondition, TooMany, "this user already has 20 second factors: remove one that is no longer needed")
+	ErrPasskeyExists       = errs.New(errs.AlreadyExists, PasskeyExists, "this passkey is already enrolled")
+	ErrNoPasskey           = errs.New(errs.FailedPrecondition, NoPasskey, "you have no passkey: use another second factor")
+	ErrNoSecondFactor      = errs.New(errs.FailedPrecondition, NoSecondFactor, "recovery codes need a second factor: add an authenticator app or a passkey first")
+	ErrPasskeysUnavailable = errs.New(errs.FailedPrecondition, PasskeysUnavailable, "passkeys need a host name: the URL of this installation has an IP address")
 )
 
 // Factors checks second factors.
@@ -138,9 +138,9 @@ func (k *kept) save(tx *event.Tx, userID string) error {
 // room refuses one factor more than there may be.
 func room(u *event.Object[user.User]) error {
 	switch {
-	case u.State.Human == nil:
+	case u.Data.Human == nil:
 		return user.ErrNotHuman
-	case len(u.State.Human.Factors) >= user.MaxFactors:
+	case len(u.Data.Human.Factors) >= user.MaxFactors:
 		return ErrTooMany
 	}
 	return nil
@@ -148,7 +148,7 @@ func room(u *event.Object[user.User]) error {
 
 // Remove takes a factor away inside a command that declared the user for writing and user.FactorsRow. Errors: ErrNotFound.
 func Remove(tx *event.Tx, u *event.Object[user.User], id string) error {
-	if _, ok := u.State.Human.Factor(id); !ok {
+	if _, ok := u.Data.Human.Factor(id); !ok {
 		return ErrNotFound
 	}
 	k, err := load(tx, u.ID)
@@ -166,14 +166,14 @@ func Remove(tx *event.Tx, u *event.Object[user.User], id string) error {
 // RemoveSince takes away the factors that were added at a moment or later, and all recovery codes: when those were made is not
 // known. The command declared the user for writing and user.FactorsRow.
 func (f *Factors) RemoveSince(tx *event.Tx, u *event.Object[user.User], at int64) error {
-	for _, has := range u.State.Human.Factors {
+	for _, has := range u.Data.Human.Factors {
 		if has.Created >= at {
 			if err := Remove(tx, u, has.ID); err != nil {
 				return err
 			}
 		}
 	}
-	if u.State.Human.RecoveryCodes == 0 {
+	if u.Data.Human.RecoveryCodes == 0 {
 		return nil
 	}
 	return f.PutRecoveryCodes(tx, u, nil)
@@ -181,33 +181,9 @@ func (f *Factors) RemoveSince(tx *event.Tx, u *event.Object[user.User], at int64
 
 // RemoveFor takes a factor away from a user of the permit's organization. Errors: user.ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotFound; Aborted when match does not hold.
-func RemoveFor(ctx context.Context, s event.Store, permit access.Permit, userID, id string, match event.IfMatch) (event.Details, error) {
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: permit.Origin(),
-		Write:  []event.Ref{user.Kind.Ref(userID)},
-		Rows:   []event.RowKey{user.FactorsRow(userID)},
-		Decide: func(tx *event.Tx) error {
-			u, err := user.Kind.Get(tx, userID)
-			if err != nil {
-				return err
-			}
-			if u, err = user.Reachable(u, permit); err != nil {
-				return err
-			}
-			if err := permit.Covers(u.State.Memberships); err != nil {
-				return err
-			}
-			if _, ok := u.State.Human.Factor(id); !ok {
-				return ErrNotFound
-			}
-			if err := match.Check(u.Sequence); err != nil {
-				return err
-			}
-			err = Remove(tx, u, id)
-			details = u.Details()
-			return err
-		},
+func RemoveFor(ctx context.Context, s event.Store, permit access.Permit, userID string, match event.IfMatch, id string) (event.Details, error) {
+	row := event.Command{Rows: []event.RowKey{user.FactorsRow(userID)}}
+	return user.Covered(permit, userID).Needs(row).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+		return Remove(tx, u, id)
 	})
-	return details, err
 }

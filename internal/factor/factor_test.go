@@ -12,10 +12,11 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/factor"
-	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 const (
@@ -23,12 +24,7 @@ const (
 	ses      = "ses_1" // the session that everything happens in
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // world has a person usr_jo in org_a who has no second factor.
 func world(t *testing.T) (*eventtest.Store, *factor.Factors) {
@@ -235,7 +231,7 @@ func TestRecoveryCodes(t *testing.T) {
 			t.Errorf("%s: %t", c.name, got)
 		}
 	}
-	if left := jo(t, s).State.Human.RecoveryCodes; left != 8 {
+	if left := jo(t, s).Data.Human.RecoveryCodes; left != 8 {
 		t.Errorf("%d are left", left)
 	}
 	old := codes
@@ -246,8 +242,8 @@ func TestRecoveryCodes(t *testing.T) {
 	}
 	// With the last factor they go.
 	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return factor.Remove(tx, jo, id) }))
-	if u := jo(t, s); row(t, s) != nil || u.State.SecondFactor || u.State.Human.RecoveryCodes != 0 || use(codes[6]) {
-		t.Errorf("left: %+v", u.State.Human)
+	if u := jo(t, s); row(t, s) != nil || u.Data.SecondFactor || u.Data.Human.RecoveryCodes != 0 || use(codes[6]) {
+		t.Errorf("left: %+v", u.Data.Human)
 	}
 }
 
@@ -277,15 +273,15 @@ func TestAdministratorsRemoveFactors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			before := s.Fingerprint()
-			_, err := factor.RemoveFor(t.Context(), s, c.permit, c.user, c.factor, c.match)
+			_, err := factor.RemoveFor(t.Context(), s, c.permit, c.user, c.match, c.factor)
 			if eventtest.As(t, err, c.want); s.Fingerprint() != before {
 				t.Error("something was written")
 			}
 		})
 	}
-	_, err := factor.RemoveFor(t.Context(), s, permit("org_a"), "usr_jo", id, event.IfMatch{})
+	_, err := factor.RemoveFor(t.Context(), s, permit("org_a"), "usr_jo", event.IfMatch{}, id)
 	must(t, err)
-	if row(t, s) != nil || jo(t, s).State.SecondFactor {
+	if row(t, s) != nil || jo(t, s).Data.SecondFactor {
 		t.Error("it is still there")
 	}
 }

@@ -56,9 +56,9 @@ func who(u *event.Object[user.User], row *event.Row) (*person, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &person{id: u.ID, name: u.State.UserName, displayName: u.State.UserName}
-	if u.State.Human != nil {
-		p.displayName = u.State.Human.Profile.DisplayName
+	p := &person{id: u.ID, name: u.Data.UserName, displayName: u.Data.UserName}
+	if u.Data.Human != nil {
+		p.displayName = u.Data.Human.Profile.DisplayName
 	}
 	for i := range k.Passkeys {
 		p.credentials = append(p.credentials, k.Passkeys[i].credential())
@@ -87,7 +87,7 @@ type challenge struct {
 // challengeRow is found by what comes back with the answer. The challenge itself is not stored as a key.
 func challengeRow(text string) event.RowKey {
 	sum := sha256.Sum256([]byte(text))
-	return event.RowKey{Shelf: event.Flows, Key: "challenge/" + hex.EncodeToString(sum[:])}
+	return event.RowKey{Table: event.Flows, Key: "challenge/" + hex.EncodeToString(sum[:])}
 }
 
 // Started is a ceremony that a browser is to go through.
@@ -231,13 +231,13 @@ type NewPasskey struct {
 func ReadNewPasskey(text string) (*NewPasskey, error) {
 	parsed, err := protocol.ParseCredentialCreationResponseBytes([]byte(text))
 	if err != nil {
-		return nil, errs.Invalid(errs.Violation{Field: "credential", Message: "is not what a browser answers: send the credential's toJSON() as text"}).Because(err)
+		return nil, errs.Invalid(errs.Violation{Field: "credential", Message: "is not a passkey credential: send the credential's toJSON() as text"}).Because(err)
 	}
 	return &NewPasskey{parsed: parsed, Row: challengeRow(parsed.Response.CollectedClientData.Challenge)}, nil
 }
 
 func errNotMade(cause error) error {
-	return errs.Invalid(errs.Violation{Field: "credential", Message: "does not answer a challenge of this session, or comes too late: start again"}).Because(cause)
+	return errs.Invalid(errs.Violation{Field: "credential", Message: "does not match a challenge of this session, or is too late: start again"}).Because(cause)
 }
 
 // Check verifies a new passkey before the command that adds it. Errors: ErrPasskeysUnavailable; InvalidArgument on
@@ -328,7 +328,7 @@ func (a *Assertion) useUp(tx *event.Tx) (bool, error) {
 func ReadAssertion(field, text string) (*Assertion, error) {
 	parsed, err := protocol.ParseCredentialRequestResponseBytes([]byte(text))
 	if err != nil {
-		return nil, errs.Invalid(errs.Violation{Field: field, Message: "is not what a browser answers: send the credential's toJSON() as text"}).Because(err)
+		return nil, errs.Invalid(errs.Violation{Field: field, Message: "is not a passkey credential: send the credential's toJSON() as text"}).Because(err)
 	}
 	return &Assertion{parsed: parsed, Row: challengeRow(parsed.Response.CollectedClientData.Challenge)}, nil
 }
@@ -397,7 +397,7 @@ func (f *Factors) Accept(tx *event.Tx, a *Assertion, userID string) (right bool,
 
 // AcceptOlder is Accept for a passkey that was added before a moment. The command declared the user too.
 func (f *Factors) AcceptOlder(tx *event.Tx, a *Assertion, u *event.Object[user.User], before int64) (right bool, err error) {
-	return f.accept(tx, a, u.ID, func(id string) bool { return u.State.Human.HadFactor(id, before) })
+	return f.accept(tx, a, u.ID, func(id string) bool { return u.Data.Human.HadFactor(id, before) })
 }
 
 func (f *Factors) accept(tx *event.Tx, a *Assertion, userID string, usable func(id string) bool) (right bool, err error) {

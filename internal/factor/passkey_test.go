@@ -10,9 +10,9 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/factor"
-	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -69,28 +69,27 @@ func withPasskey(t *testing.T, s *eventtest.Store, f *factor.Factors) *factortes
 }
 
 // signsIn tells whether an answer would sign jo in.
-func signsIn(t *testing.T, s *eventtest.Store, f *factor.Factors, answer string) (right bool) {
+func signsIn(t *testing.T, s *eventtest.Store, f *factor.Factors, answer string) bool {
 	t.Helper()
-	a, err := factor.ReadAssertion("assertion", answer)
-	must(t, err)
-	if right, err = f.VerifySignIn(t.Context(), s, a, jo(t, s)); err != nil || !right {
-		must(t, err)
-		return false
-	}
-	must(t, do(t, s, []event.RowKey{a.Row}, func(tx *event.Tx, _ *event.Object[user.User]) (err error) {
-		right, err = f.Accept(tx, a, "usr_jo")
-		return err
-	}))
-	return right
+	return accepted(t, s, f, answer, func(a *factor.Assertion) (bool, error) { return f.VerifySignIn(t.Context(), s, a, jo(t, s)) })
 }
 
 // proves tells whether an answer would prove a second factor in a session of jo's.
-func proves(t *testing.T, s *eventtest.Store, f *factor.Factors, session, answer string) (right bool) {
+func proves(t *testing.T, s *eventtest.Store, f *factor.Factors, session, answer string) bool {
+	t.Helper()
+	return accepted(t, s, f, answer, func(a *factor.Assertion) (bool, error) {
+		return f.VerifyProof(t.Context(), s, a, jo(t, s), session)
+	})
+}
+
+// accepted tells whether an answer is verified, and then accepted.
+func accepted(t *testing.T, s *eventtest.Store, f *factor.Factors, answer string, verify func(*factor.Assertion) (bool, error)) bool {
 	t.Helper()
 	a, err := factor.ReadAssertion("assertion", answer)
 	must(t, err)
-	if right, err = f.VerifyProof(t.Context(), s, a, jo(t, s), session); err != nil || !right {
-		must(t, err)
+	right, err := verify(a)
+	must(t, err)
+	if !right {
 		return false
 	}
 	must(t, do(t, s, []event.RowKey{a.Row}, func(tx *event.Tx, _ *event.Object[user.User]) (err error) {
@@ -299,7 +298,7 @@ func TestAPasskeyThatWasRemovedMeanwhileIsRefused(t *testing.T) {
 	if right, err := f.VerifySignIn(t.Context(), s, a, jo(t, s)); err != nil || !right {
 		t.Fatalf("%t, %v", right, err)
 	}
-	id := jo(t, s).State.Human.Factors[0].ID
+	id := jo(t, s).Data.Human.Factors[0].ID
 	must(t, do(t, s, nil, func(tx *event.Tx, jo *event.Object[user.User]) error { return factor.Remove(tx, jo, id) }))
 	must(t, do(t, s, []event.RowKey{a.Row}, func(tx *event.Tx, _ *event.Object[user.User]) error {
 		right, err := f.Accept(tx, a, "usr_jo")

@@ -36,7 +36,7 @@ func (f *Factors) recoveryMAC(userID, code string) []byte {
 // PutRecoveryCodes gives the user new codes in place of any before. The command declared the user for writing and
 // user.FactorsRow. Errors: ErrNoSecondFactor.
 func (f *Factors) PutRecoveryCodes(tx *event.Tx, u *event.Object[user.User], codes []string) error {
-	if !u.State.SecondFactor {
+	if !u.Data.SecondFactor {
 		return ErrNoSecondFactor
 	}
 	k, err := load(tx, u.ID)

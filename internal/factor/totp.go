@@ -57,7 +57,7 @@ func (f *Factors) totp(account, text string) NewTOTP {
 
 // TOTPRow is where the secret waits for the first code of the app that was told it, in the session that asked.
 func TOTPRow(sessionID string) event.RowKey {
-	return event.RowKey{Shelf: event.Flows, Key: "totp/" + sessionID}
+	return event.RowKey{Table: event.Flows, Key: "totp/" + sessionID}
 }
 
 // Waiting gives a secret that was shown once more, as it was; false where it is not the one that waits in row.
@@ -69,7 +69,7 @@ func (f *Factors) Waiting(row *event.Row, u *event.Object[user.User], shown stri
 	if err != nil || subtle.ConstantTimeCompare(text, []byte(shown)) != 1 {
 		return NewTOTP{}, false, err
 	}
-	return f.totp(u.State.UserName, shown), true, nil
+	return f.totp(u.Data.UserName, shown), true, nil
 }
 
 // StartTOTP remembers a secret that is about to be shown. Errors: user.ErrNotHuman; ErrTooMany.
@@ -92,7 +92,7 @@ func (f *Factors) AddTOTP(tx *event.Tx, u *event.Object[user.User], sessionID, n
 		return "", err
 	}
 	if pending == nil {
-		return "", errs.Invalid(errs.Violation{Field: "code", Message: "comes too late, or there is no secret that it could belong to: start again"})
+		return "", errs.Invalid(errs.Violation{Field: "code", Message: "is too late, or has no secret waiting for it: start again"})
 	}
 	key := totpKey{ID: event.NewID("fac"), Secret: pending.Value}
 	right, err := f.use(&key, u.ID, code, tx.Now())
@@ -100,7 +100,7 @@ func (f *Factors) AddTOTP(tx *event.Tx, u *event.Object[user.User], sessionID, n
 		return "", err
 	}
 	if !right {
-		return "", errs.Invalid(errs.Violation{Field: "code", Message: "is wrong: check the clock of your device, and enter the code that the app shows now"})
+		return "", errs.Invalid(errs.Violation{Field: "code", Message: "is wrong: check the clock of your device, and enter the current code of the app"})
 	}
 	k, err := load(tx, u.ID)
 	if err != nil {
@@ -121,7 +121,7 @@ func (f *Factors) UseTOTP(tx *event.Tx, userID, code string) (right bool, err er
 
 // UseOlderTOTP is UseTOTP with an app that was added before a moment. The command declared the user too.
 func (f *Factors) UseOlderTOTP(tx *event.Tx, u *event.Object[user.User], code string, before int64) (right bool, err error) {
-	return f.useTOTP(tx, u.ID, code, func(id string) bool { return u.State.Human.HadFactor(id, before) })
+	return f.useTOTP(tx, u.ID, code, func(id string) bool { return u.Data.Human.HadFactor(id, before) })
 }
 
 func (f *Factors) useTOTP(tx *event.Tx, userID, code string, usable func(id string) bool) (right bool, err error) {

@@ -33,6 +33,7 @@ type terms struct {
 	Scopes         []string      `json:"scopes,omitempty"`
 	Audience       []string      `json:"audience,omitempty"`
 	Nonce          string        `json:"nonce,omitempty"`
+	Claims         []string      `json:"claims,omitempty"` // Request.Claims
 	Proof          session.Proof `json:"proof"`
 	Family         string        `json:"family"`
 }
@@ -68,14 +69,14 @@ func (t *terms) holds(tx *event.Tx) error {
 	if err != nil {
 		return err
 	}
-	if client == nil || client.State.State != app.Active || client.State.Epoch != t.ClientEpoch ||
-		owner == nil || owner.State.State != org.Active || owner.State.Epoch != t.ClientOrgEpoch ||
-		u == nil || u.State.State != user.Active || u.State.TokenEpoch != t.TokenEpoch ||
-		o == nil || o.State.State != org.Active || o.State.Epoch != t.OrgEpoch ||
-		c == nil || c.State.Apps[t.Client].Since != t.Consent || !mayUse(client, t.OrgID) {
+	if client == nil || client.Data.State != app.Active || client.Data.Epoch != t.ClientEpoch ||
+		owner == nil || owner.Data.State != org.Active || owner.Data.Epoch != t.ClientOrgEpoch ||
+		u == nil || u.Data.State != user.Active || u.Data.TokenEpoch != t.TokenEpoch ||
+		o == nil || o.Data.State != org.Active || o.Data.Epoch != t.OrgEpoch ||
+		c == nil || c.Data.Apps[t.Client].Since != t.Consent || !mayUse(client, t.OrgID) {
 		return ErrInvalidGrant
 	}
-	if client.Org != o.ID && !c.State.Apps[t.Client].covers(t.Scopes) {
+	if client.Org != o.ID && !c.Data.Apps[t.Client].covers(t.Scopes) {
 		return ErrInvalidGrant.Because(errUnasked)
 	}
 	return nil
@@ -108,7 +109,7 @@ func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *sessio
 			return ErrRequestNotFound
 		}
 		tx.DropRow(row)
-		t.Nonce = r.Nonce
+		t.Nonce, t.Claims = r.Nonce, r.Claims
 		put(tx, codeRow(hash), &code{terms: t, RedirectURI: r.RedirectURI, Challenge: r.Challenge}, codeLife)
 		return nil
 	})
@@ -169,41 +170,31 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 	if err != nil {
 		return err
 	}
-	const tries = 10
-	for range tries {
-		held, err := g.Sessions.Hold(ctx, caller, caller.TokenID)
-		if errors.Is(err, session.ErrNotFound) {
-			return errNoSession
-		}
-		if err != nil {
-			return err
-		}
-		var moved bool
-		err = g.Store.Do(ctx, event.Command{
-			Origin: caller.Origin(),
-			Write:  []event.Ref{Kind.Ref(IDFor(caller.UserID))},
-			Read:   refs(append(held.Reads(), app.Kind.Ref(a.client), org.Kind.Ref(client.Org))...),
-			Rows:   rows,
-			Decide: func(tx *event.Tx) error {
-				var proof session.Proof
-				var err error
-				if proof, moved, err = held.Counts(tx); err != nil || moved {
-					return err
-				}
-				t, err := a.settle(tx, caller, proof, scopes)
-				if err != nil {
-					return err
-				}
-				t.Audience, t.Session = aud, held.Token.ID
-				return then(tx, t)
-			},
-		})
-		if err != nil || !moved {
-			return err
-		}
-	}
-	return errBusy
+	in := session.RefOf(caller)
+	return g.Store.Do(ctx, event.Command{
+		Origin: caller.Origin(),
+		Write:  []event.Ref{Kind.Ref(IDFor(caller.UserID))},
+		Read:   refs(append(in.Reads(), app.Kind.Ref(a.client), org.Kind.Ref(client.Org))...),
+		Rows:   rows,
+		Tokens: []string{in.ID},
+		Decide: func(tx *event.Tx) error {
+			_, proof, err := in.Counts(tx)
+			if err != nil {
+				return err
+			}
+			t, err := a.settle(tx, caller, proof, scopes)
+			if err != nil {
+				return err
+			}
+			t.Audience, t.Session = aud, in.ID
+			return then(tx, t)
+		},
+	})
 }
+
+// refusals of an agreement, by what is missing.
+var refusals = map[Need]*errs.Error{NeedsOtherAccount: ErrWrongOrg, NeedsOtherPerson: ErrLoginRequired, NeedsSignIn: ErrLoginRequired,
+	NeedsFactor: ErrUnmetAuthentication, NeedsConsent: ErrConsentRequired}
 
 // settle judges an agreement inside its command, and records the consent.
 func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Proof, scopes []string) (terms, error) {
@@ -215,27 +206,18 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	if err != nil {
 		return terms{}, err
 	}
-	var given Consent
-	if c != nil {
-		given = c.State.Apps[a.client]
-	}
-	need, err := a.need(client, caller, proof, given, tx.Now())
+	need, err := a.need(client, caller, proof, givenTo(a.client, c), tx.Now())
 	if err != nil {
 		return terms{}, err
 	}
-	switch need {
-	case NeedsOtherAccount:
-		return terms{}, ErrWrongOrg
-	case NeedsOtherPerson, NeedsSignIn:
-		return terms{}, ErrLoginRequired
-	case NeedsConsent:
-		return terms{}, ErrConsentRequired
+	if refused := refusals[need]; refused != nil {
+		return terms{}, refused
 	}
 	owner, err := org.Kind.Get(tx, client.Org)
 	if err != nil {
 		return terms{}, err
 	}
-	if owner == nil || owner.State.State != org.Active {
+	if owner == nil || owner.Data.State != org.Active {
 		return terms{}, ErrUnknownClient
 	}
 	u, err := user.Kind.Get(tx, caller.UserID)
@@ -250,6 +232,6 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	if err != nil {
 		return terms{}, err
 	}
-	return terms{Client: a.client, ClientEpoch: client.State.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.State.Epoch, UserID: u.ID, OrgID: o.ID,
-		TokenEpoch: u.State.TokenEpoch, OrgEpoch: o.State.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam")}, nil
+	return terms{Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, UserID: u.ID, OrgID: o.ID,
+		TokenEpoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam")}, nil
 }

@@ -21,18 +21,18 @@ const (
 // unix gives seconds, as tokens tell the time.
 func unix(micros int64) int64 { return event.Time(micros).Unix() }
 
-// whose reads a user with the organization. Errors: access.ErrUnauthenticated where one is gone.
+// whose reads a user with the organization. Errors: ErrInvalidGrant where one is gone.
 func (g *Grants) whose(ctx context.Context, userID string) (*event.Object[user.User], *event.Object[org.Org], error) {
 	u, err := user.Kind.Read(ctx, g.Store, userID)
 	if err != nil {
 		return nil, nil, err
 	}
 	if u == nil {
-		return nil, nil, access.ErrUnauthenticated
+		return nil, nil, ErrInvalidGrant
 	}
 	o, err := org.Kind.Read(ctx, g.Store, u.Org)
 	if err == nil && o == nil {
-		err = access.ErrUnauthenticated
+		err = ErrInvalidGrant
 	}
 	return u, o, err
 }
@@ -61,15 +61,15 @@ func AddProof(claims map[string]any, p session.Proof) {
 // business. Where several read the same claims they are told what each of them may know.
 func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event.Object[org.Org], scopes []string, readers ...string) {
 	if slices.Contains(scopes, OrgScope) {
-		of := map[string]any{"id": o.ID, "name": o.State.Name}
-		if len(o.State.Domains) > 0 {
-			of["primary_domain"] = o.State.Domains[0].Name
+		of := map[string]any{"id": o.ID, "name": o.Data.Name}
+		if len(o.Data.Domains) > 0 {
+			of["primary_domain"] = o.Data.Domains[0].Name
 		}
 		claims[OrgScope] = of
 	}
 	if slices.Contains(scopes, RolesScope) {
 		roles := map[string][]access.Role{}
-		for scope, held := range u.State.Memberships {
+		for scope, held := range u.Data.Memberships {
 			if !slices.ContainsFunc(readers, func(reader string) bool { return reader != o.ID && scope != o.ID && scope != reader }) {
 				roles[scope] = held
 			}
@@ -78,14 +78,9 @@ func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event
 	}
 }
 
-// Claims are what a client of an organization is told about a user with these scopes.
-func (g *Grants) Claims(ctx context.Context, userID, clientOrg string, scopes []string) (map[string]any, error) {
-	u, o, err := g.whose(ctx, userID)
-	if err != nil {
-		return nil, err
-	}
-	return about(u, o, scopes, clientOrg), nil
-}
+// PersonClaims are those that tell about a person, as the scopes allow.
+var PersonClaims = []string{"name", "given_name", "family_name", "nickname", "preferred_username", "gender", "locale", "updated_at", "email", "email_verified",
+	"phone_number", "phone_number_verified", OrgScope, RolesScope}
 
 // ClaimsOf are what is told to the holder of an access token, or of it to a client that the token is meant for: then reader is that client's organization, and else
 // that of whom the token was given to. The user and the organization come with the token where they were at hand, as they are at that moment.
@@ -109,9 +104,9 @@ func about(u *event.Object[user.User], o *event.Object[org.Org], scopes []string
 			claims[name] = value
 		}
 	}
-	human := u.State.Human
+	human := u.Data.Human
 	if slices.Contains(scopes, ProfileScope) {
-		set("preferred_username", u.State.UserName)
+		set("preferred_username", u.Data.UserName)
 		claims["updated_at"] = u.Changed.Unix()
 		if human != nil {
 			p := human.Profile
@@ -123,8 +118,8 @@ func about(u *event.Object[user.User], o *event.Object[org.Org], scopes []string
 			if tag, ok := syntax.Language(p.PreferredLanguage); ok {
 				set("locale", tag.String())
 			}
-		} else if u.State.Service != nil {
-			set("name", u.State.Service.Name)
+		} else if u.Data.Service != nil {
+			set("name", u.Data.Service.Name)
 		}
 	}
 	if human != nil && slices.Contains(scopes, EmailScope) && human.Email.Address != "" {

@@ -38,7 +38,7 @@ func (w *world) secretOf(row event.RowKey) string {
 	return text
 }
 
-func TestAnApplicationUsesExactlyTheMethodItIsRegisteredWith(t *testing.T) {
+func TestAnApplicationUsesAMethodThatItsSettingsAccept(t *testing.T) {
 	w := newWorld(t)
 	right := w.secretOf(app.SecretRow("app_web"))
 	other := w.secretOf(app.SecretRow("app_spa"))
@@ -48,7 +48,7 @@ func TestAnApplicationUsesExactlyTheMethodItIsRegisteredWith(t *testing.T) {
 		fine bool
 	}{
 		{"basic", Credentials{Method: app.SecretBasic, ClientID: "app_web", Secret: right}, true},
-		{"post", Credentials{Method: app.SecretPost, ClientID: "app_web", Secret: right}, false},
+		{"post", Credentials{Method: app.SecretPost, ClientID: "app_web", Secret: right}, true},
 		{"nothing", Credentials{Method: app.NoAuth, ClientID: "app_web"}, false},
 		{"another secret", Credentials{Method: app.SecretBasic, ClientID: "app_web", Secret: other}, false},
 		{"a truncated secret", Credentials{Method: app.SecretBasic, ClientID: "app_web", Secret: right[:len(right)-1]}, false},
@@ -56,6 +56,7 @@ func TestAnApplicationUsesExactlyTheMethodItIsRegisteredWith(t *testing.T) {
 		{"an unknown client", Credentials{Method: app.SecretBasic, ClientID: "app_none", Secret: right}, false},
 		{"no client", Credentials{Method: app.NoAuth}, false},
 		{"a public client", Credentials{Method: app.NoAuth, ClientID: "app_spa"}, true},
+		{"a public client with a secret in the body", Credentials{Method: app.SecretPost, ClientID: "app_spa", Secret: other}, false},
 		{"a public client with a secret", Credentials{Method: app.SecretBasic, ClientID: "app_spa", Secret: other}, false},
 		{"a person", Credentials{Method: app.SecretBasic, ClientID: "usr_a", Secret: right}, false},
 	} {
@@ -218,7 +219,7 @@ func TestAssertions(t *testing.T) {
 			wants(t, asGrant(w, used), ErrInvalidGrant)
 			wants(t, asClient(w, used), ErrInvalidClient)
 		}
-		for text, word := range map[string]string{one: "used already", none: "jti", assertion(t, w, strings.Repeat("x", 256)): "255"} {
+		for text, word := range map[string]string{one: "already been used", none: "jti", assertion(t, w, strings.Repeat("x", 256)): "255"} {
 			if err := asGrant(w, text); !strings.Contains(err.Error(), word) {
 				t.Errorf("%v does not say %s", err, word)
 			}

@@ -6,14 +6,11 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
 	"slices"
 	"time"
 
-	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -94,27 +91,18 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 		return nil, err
 	}
 	var next *refresh
-	if t.offline() && slices.Contains(client.App.State.GrantTypes, app.RefreshToken) {
+	if t.offline() && slices.Contains(client.App.Data.GrantTypes, app.RefreshToken) {
 		next = newRefresh(client.App, t)
 		made.Refresh = next.text
 	}
-	whose := &access.Caller{UserID: t.UserID, OrgID: t.OrgID}
-	visited := visitedRow(t.UserID)
-	const tries = 10
-	for range tries {
-		held, err := g.Sessions.Hold(ctx, whose, t.Session)
-		if err != nil && !errors.Is(err, session.ErrNotFound) {
-			return nil, err
-		}
-		command := event.Command{Origin: event.Origin{Actor: t.UserID}, Rows: append(slices.Clone(rows), visited, familyRow(t.Family))}
-		command.Read = t.reads()
-		if held != nil {
-			command.Read = append(command.Read, held.Reads()...)
-		}
-		command.Read = refs(command.Read...)
-		var moved, reused bool
-		command.Decide = func(tx *event.Tx) error {
-			moved = false
+	in := session.Ref{ID: t.Session, UserID: t.UserID, OrgID: t.OrgID}
+	var reused bool
+	err = g.Store.Do(ctx, event.Command{
+		Origin: event.Origin{Actor: t.UserID},
+		Read:   refs(append(t.reads(), in.Reads()...)...),
+		Rows:   append(slices.Clone(rows), visitedRow(t.UserID), familyRow(t.Family)),
+		Tokens: []string{in.ID},
+		Decide: func(tx *event.Tx) error {
 			var err error
 			if reused, err = use(tx); err != nil || reused {
 				return err
@@ -122,35 +110,23 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 			if err := t.holds(tx); err != nil {
 				return err
 			}
-			if held == nil {
-				return ErrInvalidGrant
-			}
-			proof, again, err := held.Counts(tx)
-			if moved = again; err != nil {
+			opened, proof, err := in.Counts(tx)
+			if err != nil {
 				return ErrInvalidGrant.Because(err)
-			}
-			if moved {
-				return errMoved
 			}
 			tx.PutToken(made.stored)
 			next.put(tx, t)
-			return noteClient(tx, t, max(held.Token.Expires, proof.Until))
-		}
-		switch err := g.Store.Do(ctx, command); {
-		case moved:
-			continue
-		case err != nil:
-			return nil, err
-		case reused:
-			return nil, g.end(ctx, t, "code", rows[0])
-		}
-		return made, nil
+			return noteClient(tx, t, max(opened.Expires, proof.Until))
+		},
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil, errBusy
+	if reused {
+		return nil, g.end(ctx, t, "code", rows[0])
+	}
+	return made, nil
 }
-
-// errMoved undoes what a command has done so far, for another try.
-var errMoved = errs.New(errs.Aborted, event.Contention, "something happened to this user's sessions at the same moment: try again")
 
 // end ends a family: something of it was used twice. marker is the row that goes with it, so that it is ended, and
 // recorded, once. It answers with what the second use is refused with.

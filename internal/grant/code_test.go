@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
@@ -11,10 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -343,35 +343,19 @@ func TestClaims(t *testing.T) {
 		"urn:signet:org":   `{"sub":"usr_a","urn:signet:org":{"id":"org_a","name":"a","primary_domain":"a.test"}}`,
 		"urn:signet:roles": `{"sub":"usr_a","urn:signet:roles":{}}`,
 	} {
-		claims, err := w.Claims(t.Context(), "usr_a", "org_a", []string{scope})
+		u, o, err := w.whose(t.Context(), "usr_a")
 		must(t, err)
-		if got, _ := json.Marshal(claims); string(got) != want {
+		if got, _ := json.Marshal(about(u, o, []string{scope}, "org_a")); string(got) != want {
 			t.Errorf("%s: got %s", scope, got)
 		}
 	}
-}
-
-// reader lets something happen between the look at a session and the command that rests on it.
-type reader struct {
-	event.Store
-	meanwhile func()
-}
-
-func (r *reader) TokenByID(ctx context.Context, id string) (*event.Token, error) {
-	t, err := r.Store.TokenByID(ctx, id)
-	if do := r.meanwhile; do != nil {
-		r.meanwhile = nil
-		do()
-	}
-	return t, err
 }
 
 func TestASessionThatEndsMeanwhileGivesNothing(t *testing.T) {
 	w := newWorld(t)
 	in := w.signIn("usr_a")
 	id := w.begin(ask("app_spa", "openid"))
-	sessions := *w.Sessions
-	w.Sessions.Store = &reader{w.store, func() { must(t, sessions.End(t.Context(), session.Own(in.Caller), in.Token.ID)) }}
+	w.Store = &eventtest.Meanwhile{Store: w.store, Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), in.Token.ID)) }}
 	if _, err := w.Approve(t.Context(), id, browser, in, nil); err == nil {
 		t.Error("a session that was ended meanwhile approved")
 	}
@@ -379,23 +363,41 @@ func TestASessionThatEndsMeanwhileGivesNothing(t *testing.T) {
 	// A sign-in meanwhile is no obstacle.
 	in = w.signIn("usr_a")
 	other := w.signIn("usr_a")
-	w.Sessions.Store = &reader{w.store, func() { must(t, sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
+	w.Store = &eventtest.Meanwhile{Store: w.store, Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
 	to, err := w.Approve(t.Context(), id, browser, in, nil)
 	must(t, err)
 
 	// Nor is it one for the code that came of it.
 	other = w.signIn("usr_a")
-	w.Sessions.Store = &reader{w.store, func() { must(t, sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
+	w.Store = &eventtest.Meanwhile{Store: w.store, Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
 	made, err := w.exchange("app_spa", parameters(t, to).Get("code"))
 	must(t, err)
 	if !w.counts(made.Access) {
 		t.Error("it does not count")
 	}
-	w.Sessions.Store = w.store
+	w.Store = w.store
 	code := w.code(ask("app_spa", "openid offline_access"), in)
-	w.Sessions.Store = &reader{w.store, func() { must(t, sessions.End(t.Context(), session.Own(in.Caller), in.Token.ID)) }}
+	w.Store = &eventtest.Meanwhile{Store: w.store, Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), in.Token.ID)) }}
 	_, err = w.exchange("app_spa", code)
 	wants(t, err, ErrInvalidGrant)
+}
+
+func TestASessionThatIsRestrictedMeanwhileGivesNothing(t *testing.T) {
+	w := newWorld(t)
+	in := w.signIn("usr_a")
+	id, code := w.begin(ask("app_spa", "openid")), w.code(ask("app_spa", "openid"), in)
+	required := true
+	w.change("org_a", org.PolicySet{Diff: policy.Diff{SecondFactorRequired: &required}})
+	_, err := w.Approve(t.Context(), id, browser, in, nil)
+	wants(t, err, access.ErrUnauthenticated)
+	_, err = w.exchange("app_spa", code)
+	wants(t, err, ErrInvalidGrant)
+
+	w.change("usr_b", user.PasswordSet{ChangeRequired: true})
+	in = w.signIn("usr_b")
+	in.Caller.MustChangePassword = false // as if it was not so when the request came
+	_, err = w.Approve(t.Context(), w.begin(ask("app_all", "openid")), browser, in, []string{"openid"})
+	wants(t, err, access.ErrUnauthenticated)
 }
 
 func TestVerifiers(t *testing.T) {

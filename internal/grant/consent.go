@@ -91,6 +91,14 @@ func Companion(userID string) event.Ref { return Kind.Ref(IDFor(userID)) }
 // writing.
 func Erase(tx *event.Tx, userID string) error { return Kind.Erase(tx, IDFor(userID), Erased{}) }
 
+// givenTo is what an application was let have; the zero value for nothing. c is nil for a person who never let any have something.
+func givenTo(appID string, c *event.Object[Consents]) Consent {
+	if c == nil {
+		return Consent{}
+	}
+	return c.Data.Apps[appID]
+}
+
 // covers tells whether the person was asked about all of these scopes.
 func (c Consent) covers(scopes []string) bool {
 	return c.Asked && subset(scopes, c.Scopes)
@@ -103,10 +111,7 @@ func give(tx *event.Tx, userID, appID string, scopes []string, asked bool) (sinc
 	if err != nil {
 		return 0, err
 	}
-	var before Consent
-	if c != nil {
-		before = c.State.Apps[appID]
-	}
+	before := givenTo(appID, c)
 	if before.Since != 0 && (before.Asked || !asked) && (before.Asked && !asked || subset(scopes, before.Scopes)) {
 		return before.Since, nil
 	}
@@ -124,7 +129,7 @@ func give(tx *event.Tx, userID, appID string, scopes []string, asked bool) (sinc
 	if err != nil {
 		return 0, err
 	}
-	return c.State.Apps[appID].Since, nil
+	return c.Data.Apps[appID].Since, nil
 }
 
 // Connected is an application that a person lets have something.
@@ -144,15 +149,15 @@ func (g *Grants) Consents(ctx context.Context, caller *access.Caller) ([]Connect
 		return nil, err
 	}
 	var all []Connected
-	for _, id := range slices.Sorted(maps.Keys(c.State.Apps)) {
-		given := c.State.Apps[id]
+	for _, id := range slices.Sorted(maps.Keys(c.Data.Apps)) {
+		given := c.Data.Apps[id]
 		connected := Connected{AppID: id, Scopes: given.Scopes, Since: event.Time(given.At)}
 		a, err := app.Kind.Read(ctx, g.Store, id)
 		if err != nil {
 			return nil, err
 		}
-		if a != nil && a.State.State != app.Removed {
-			connected.Name = a.State.Name
+		if a != nil && a.Data.State != app.Removed {
+			connected.Name = a.Data.Name
 			if connected.Publisher, err = g.Publisher(ctx, a, caller); err != nil {
 				return nil, err
 			}
@@ -171,7 +176,7 @@ func (g *Grants) Publisher(ctx context.Context, a *event.Object[app.App], caller
 	if err != nil || o == nil {
 		return "", err
 	}
-	return o.State.Name, nil
+	return o.Data.Name, nil
 }
 
 // WithdrawSince takes back what applications were let have, or more than before, since a moment: whoever used the account then may
@@ -181,8 +186,8 @@ func WithdrawSince(tx *event.Tx, userID string, at int64) error {
 	if err != nil || c == nil {
 		return err
 	}
-	for _, appID := range slices.Sorted(maps.Keys(c.State.Apps)) {
-		if c.State.Apps[appID].At < at {
+	for _, appID := range slices.Sorted(maps.Keys(c.Data.Apps)) {
+		if c.Data.Apps[appID].At < at {
 			continue
 		}
 		tx.DropClient(userID, appID)
@@ -204,7 +209,7 @@ func (g *Grants) Withdraw(ctx context.Context, caller *access.Caller, appID stri
 			if err != nil {
 				return err
 			}
-			if c == nil || c.State.Apps[appID].Since == 0 {
+			if c == nil || c.Data.Apps[appID].Since == 0 {
 				return ErrConsentNotFound
 			}
 			tx.DropClient(caller.UserID, appID)

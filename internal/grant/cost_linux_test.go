@@ -9,7 +9,8 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
-	"github.com/signet-idm/signet/internal/costtest"
+	"github.com/signet-idm/signet/internal/grant/assertion"
+	"github.com/signet-idm/signet/test/costtest"
 )
 
 // Everything here is read before anybody knows who sends it.
@@ -17,7 +18,7 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 	const form = 64 << 10 // of the endpoints
 	w := newWorld(t)
 	ctx := call.With(t.Context(), &call.Info{Peer: home})
-	spa := &w.client("app_spa").App.State
+	spa := &w.client("app_spa").App.Data
 	for name, read := range map[string]func(text string){
 		"a scope of a sign-in":    func(s string) { _, _ = w.Begin(ctx, ask("app_spa", s)) },
 		"the domain of a sign-in": func(s string) { _, _ = w.Begin(ctx, ask("app_spa", orgByDomain+s)) },
@@ -25,10 +26,10 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 			_, _ = w.Begin(ctx, ask("app_spa", strings.Repeat(orgByDomain+s[:min(len(s), 600)]+" ", maxScopes)))
 		},
 		"the domain of a device":   func(s string) { _, _ = w.BeginDevice(ctx, w.client("app_tv"), strings.Fields(orgByDomain+s)) },
-		"an assertion":             func(s string) { _, _ = readAssertion(s) },
-		"a header of an assertion": func(s string) { _, _ = readAssertion(base64.RawURLEncoding.EncodeToString([]byte(s)) + ".e30.AAAA") },
+		"an assertion":             func(s string) { _, _ = assertion.Read(s) },
+		"a header of an assertion": func(s string) { _, _ = assertion.Read(base64.RawURLEncoding.EncodeToString([]byte(s)) + ".e30.AAAA") },
 		"the claims of an assertion": func(s string) {
-			_, _ = readAssertion("eyJhbGciOiJFUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(s)) + ".AAAA")
+			_, _ = assertion.Read("eyJhbGciOiJFUzI1NiJ9." + base64.RawURLEncoding.EncodeToString([]byte(s)) + ".AAAA")
 		},
 		"a client": func(s string) {
 			_, _ = w.Authenticate(ctx, Credentials{Method: app.SecretPost, ClientID: s, Secret: s})
@@ -39,6 +40,11 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 		"other parameters": func(s string) {
 			a := ask("app_spa", "openid")
 			a.Prompt, a.MaxAge, a.CodeChallenge = s, s, s
+			_, _ = w.Begin(ctx, a)
+		},
+		"claims": func(s string) {
+			a := ask("app_spa", "openid")
+			a.Claims = `{"id_token":{"` + s
 			_, _ = w.Begin(ctx, a)
 		},
 		"a state": func(s string) { _, _ = withState("https://example.org/?"+url.QueryEscape(s), s) },

@@ -31,7 +31,7 @@ const (
 )
 
 var (
-	errUserCode          = errs.New(errs.NotFound, UserCodeNotFound, "there is no device with this code, or it took too long: check the code on the device")
+	errUserCode          = errs.New(errs.NotFound, UserCodeNotFound, "there is no device with this code, or the code has expired: check the code on the device")
 	errUserCodeThrottled = errs.Error{Kind: errs.ResourceExhausted, Reason: UserCodeThrottled, Message: "too many wrong codes came from this network: wait before trying again"}
 )
 
@@ -71,7 +71,7 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
 	}
-	scopes := appScopes(&client.App.State, asked)
+	scopes := appScopes(&client.App.Data, asked)
 	bound, err := g.boundTo(ctx, scopes)
 	if err != nil {
 		return nil, err
@@ -185,7 +185,7 @@ type misses struct {
 }
 
 func (g *Grants) missRow(peer netip.Addr) event.RowKey {
-	return event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(network.Name(peer))))}
+	return event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(network.Name(peer))))}
 }
 
 // guess counts a user code before it is looked at, so that parallel guesses count each other. Errors: ResourceExhausted
@@ -339,5 +339,5 @@ func (g *Grants) poll(ctx context.Context, row event.RowKey) error {
 
 // Asks lists what a device or an application asks for that a person should be told of: all but openid.
 func Asks(scopes []string) []string {
-	return slices.DeleteFunc(slices.Clone(scopes), func(s string) bool { return s == OpenID })
+	return slices.DeleteFunc(ByWeight(scopes), func(s string) bool { return s == OpenID })
 }

@@ -44,7 +44,7 @@ func TestADeviceGetsItsTokensOnce(t *testing.T) {
 	wants(t, err, ErrUnauthorizedClient)
 	made, err := poll()
 	must(t, err)
-	if !w.counts(made.Access) || made.Refresh == "" || made.UserID != "usr_a" {
+	if !w.counts(made.Access) || made.Refresh == "" || claimsOf(t, made.IDToken)["sub"] != "usr_a" {
 		t.Errorf("got %+v", made)
 	}
 	_, err = poll()

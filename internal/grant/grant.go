@@ -6,13 +6,13 @@
 //	Begin ──► request ──► pages: Pending, Needs ──► Approve ──► code ──► Exchange ──► access token, ID token
 //	                                          └──► Refuse                        └──► refresh token ──► Refresh ──► …
 //
-// Requests, codes, refresh tokens and device codes are rows beside the log (event.Flows) that expire. Each is read,
+// Requests, codes, refresh tokens and device codes are rows of the side table event.Flows that expire. Each is read,
 // judged and used up in one command that locks the row, so it is used once, however many try, on whatever node.
 //
 // Access tokens are stored like any other (event.Token), by their hash, whether they are opaque or a JWT. Without
 // offline_access they live and die with the session that they came from. With it they, and the refresh tokens beside
 // them, live by the user's epoch of tokens. All that came from one code is a family: a code or a refresh token that is used
-// twice was stolen once, and ends its family.
+// twice was stolen once, and ends its family. Only a refresh token that was replaced a moment ago gets the same answer again (refresh.go).
 //
 // What a person allowed is an object beside the person (kind consent). Every command that makes a token rests on it, so
 // whoever withdraws it ends what was given, refresh tokens and codes on their way included.
@@ -63,6 +63,7 @@ const (
 	AuthorizationPending    errs.Reason = "AUTHORIZATION_PENDING"
 	SlowDown                errs.Reason = "SLOW_DOWN"
 	ExpiredToken            errs.Reason = "EXPIRED_TOKEN"
+	UnmetAuthentication     errs.Reason = "UNMET_AUTHENTICATION_REQUIREMENTS"
 
 	UnknownClient     errs.Reason = "UNKNOWN_CLIENT"
 	RedirectRefused   errs.Reason = "REDIRECT_REFUSED"
@@ -75,26 +76,27 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrInvalidClient        = errs.New(errs.Unauthenticated, InvalidClient, "the client is unknown, or it has not proven to be who it says: check its id, its credential, and the method it is registered with")
-	ErrInvalidGrant         = errs.New(errs.FailedPrecondition, InvalidGrant, "the code, token or assertion is not valid, has expired, has been used, or was given to another client: start again")
-	ErrInvalidScope         = errs.New(errs.InvalidArgument, InvalidScope, "a scope is asked for that was not given at first")
-	ErrUnauthorizedClient   = errs.New(errs.PermissionDenied, UnauthorizedClient, "this application is not registered for this way to tokens")
-	ErrAccessDenied         = errs.New(errs.PermissionDenied, AccessDenied, "the person, or a rule, does not let the application have this")
-	ErrLoginRequired        = errs.New(errs.FailedPrecondition, LoginRequired, "the person has to sign in again first")
-	ErrConsentRequired      = errs.New(errs.FailedPrecondition, ConsentRequired, "the person has to be asked first")
-	ErrInteractionRequired  = errs.New(errs.FailedPrecondition, InteractionRequired, "the person has to do something on a page first")
-	ErrSelectionRequired    = errs.New(errs.FailedPrecondition, SelectionRequired, "the person has to choose an account first")
-	ErrAuthorizationPending = errs.New(errs.FailedPrecondition, AuthorizationPending, "nobody has answered on the page yet: ask again after the interval")
-	ErrSlowDown             = errs.New(errs.ResourceExhausted, SlowDown, "too many questions: wait five seconds longer between them from now on")
+	ErrInvalidClient        = errs.New(errs.Unauthenticated, InvalidClient, "the client is unknown or its authentication failed: check its id, its credential and its authentication method")
+	ErrInvalidGrant         = errs.New(errs.FailedPrecondition, InvalidGrant, "the code, token or assertion is not valid, has expired, has been used, or was issued to another client: start again")
+	ErrInvalidScope         = errs.New(errs.InvalidArgument, InvalidScope, "a requested scope was not granted at first")
+	ErrUnauthorizedClient   = errs.New(errs.PermissionDenied, UnauthorizedClient, "this application does not have this grant type")
+	ErrAccessDenied         = errs.New(errs.PermissionDenied, AccessDenied, "the person or a rule denied this application access")
+	ErrLoginRequired        = errs.New(errs.FailedPrecondition, LoginRequired, "the person must sign in again first")
+	ErrConsentRequired      = errs.New(errs.FailedPrecondition, ConsentRequired, "the person must consent first")
+	ErrInteractionRequired  = errs.New(errs.FailedPrecondition, InteractionRequired, "the person must complete a step on a page first")
+	ErrSelectionRequired    = errs.New(errs.FailedPrecondition, SelectionRequired, "the person must choose an account first")
+	ErrUnmetAuthentication  = errs.New(errs.FailedPrecondition, UnmetAuthentication, "the person cannot be authenticated as the application demands by the claim acr: a second factor can be set up at the account page")
+	ErrAuthorizationPending = errs.New(errs.FailedPrecondition, AuthorizationPending, "the person has not answered yet: poll again after the interval")
+	ErrSlowDown             = errs.New(errs.ResourceExhausted, SlowDown, "polling too often: wait five seconds longer between requests from now on")
 	ErrExpiredToken         = errs.New(errs.FailedPrecondition, ExpiredToken, "the device code has expired, or has been used: start again")
 
-	ErrUnknownClient   = errs.New(errs.InvalidArgument, UnknownClient, "there is no application with this client_id that people could sign in to")
-	ErrRedirectRefused = errs.New(errs.InvalidArgument, RedirectRefused, "this redirect_uri is not registered with the application")
-	ErrRequestNotFound = errs.New(errs.NotFound, RequestNotFound, "there is no such sign-in on its way in this browser, or it took too long: go back to the application and start again")
+	ErrUnknownClient   = errs.New(errs.InvalidArgument, UnknownClient, "there is no application with this client_id to which people can sign in: check it, and that the application is active")
+	ErrRedirectRefused = errs.New(errs.InvalidArgument, RedirectRefused, "this redirect_uri is not registered with the application: add exactly this address to its redirectUris")
+	ErrRequestNotFound = errs.New(errs.NotFound, RequestNotFound, "this browser has no such sign-in, or it has expired: go back to the application and start again")
 	ErrWrongOrg        = errs.New(errs.PermissionDenied, WrongOrg, "this sign-in is for people of another organization: sign in with another account")
-	ErrConsentNotFound = errs.New(errs.NotFound, ConsentNotFound, "this application has not been given anything")
+	ErrConsentNotFound = errs.New(errs.NotFound, ConsentNotFound, "this application has no access")
 
-	errBusy = errs.New(errs.Aborted, event.Contention, "too much happens to this user's sessions at the same moment: try again")
+	errBusy = errs.New(errs.Aborted, event.Contention, "no free device code was found: try again")
 )
 
 // Signer signs tokens.
@@ -127,7 +129,7 @@ func (g *Grants) now() int64 { return event.Micros(g.Clock()) }
 
 // strangers bounds what those who have not signed in can have stored, see network.Limiter.
 func (g *Grants) strangers(ctx context.Context) error {
-	return g.Sessions.Starts.Take(call.From(ctx).Peer, 1)
+	return g.Sessions.NetworkLimiter.Take(call.From(ctx).Peer, 1)
 }
 
 // digest is what is stored of a secret that cannot be guessed.
@@ -137,7 +139,7 @@ func digest(text string) string {
 }
 
 func flow(kind, key string) event.RowKey {
-	return event.RowKey{Shelf: event.Flows, Key: kind + "/" + key}
+	return event.RowKey{Table: event.Flows, Key: kind + "/" + key}
 }
 
 // decode reads what a row holds; nil for no row.
@@ -147,7 +149,7 @@ func decode[T any](row *event.Row, err error) (*T, error) {
 	}
 	value := new(T)
 	if err := json.Unmarshal(row.Value, value); err != nil {
-		return nil, fmt.Errorf("row on %s: %w", row.Shelf, err)
+		return nil, fmt.Errorf("row on %s: %w", row.Table, err)
 	}
 	return value, nil
 }

@@ -31,7 +31,7 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 		if client == nil {
 			return "", ErrUnknownClient
 		}
-		if redirectURI != "" && !app.PostLogoutAllowed(&client.State, redirectURI) {
+		if redirectURI != "" && !app.PostLogoutAllowed(&client.Data, redirectURI) {
 			return "", ErrRedirectRefused
 		}
 	} else if redirectURI != "" {

@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base64"
@@ -14,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/claimreq"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -34,6 +36,7 @@ type Ask struct {
 	MaxAge              string
 	LoginHint           string
 	UILocales           string
+	Claims              string // JSON, see claimreq
 	Request             string // request objects are not supported
 	RequestURI          string
 
@@ -58,6 +61,8 @@ type Request struct {
 	UILocales   []string `json:"uiLocales,omitempty"`
 	Subject     string   `json:"subject,omitempty"` // whom the application means; empty: whoever sits there
 	Org         string   `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
+	Claims      []string `json:"claims,omitempty"`  // that the application wants in its ID token, as far as the scopes allow
+	Factor      bool     `json:"factor,omitempty"`  // it takes nobody without a second factor
 	Created     int64    `json:"created"`
 }
 
@@ -99,17 +104,20 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	if err != nil {
 		return Began{}, err
 	}
-	if client == nil || !slices.Contains(client.State.GrantTypes, app.AuthorizationCode) {
+	if client == nil || !slices.Contains(client.Data.GrantTypes, app.AuthorizationCode) {
 		return Began{}, ErrUnknownClient
 	}
-	if !app.RedirectAllowed(&client.State, a.RedirectURI) {
+	if !app.RedirectAllowed(&client.Data, a.RedirectURI) {
 		return Began{}, ErrRedirectRefused
 	}
 	// Before anything that a stranger has written is read: that costs more than it takes to send it.
 	if err := g.strangers(ctx); err != nil {
 		return Began{}, err
 	}
-	r, err := g.read(ctx, client, a)
+	r, err := read(client, a)
+	if err == nil {
+		r.Org, err = g.boundTo(ctx, r.Scopes)
+	}
 	if refused, ours := asRefusal(err); ours {
 		return Began{Refused: g.answer(a.RedirectURI, clip(a.State), oauthError(refused)...), Because: err}, nil
 	}
@@ -152,51 +160,93 @@ func wrong(parameter, message string) error {
 }
 
 // read judges a request whose client and redirect URI are fine.
-func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask) (*Request, error) {
-	switch {
-	case a.Request != "" || a.RequestURI != "":
-		return nil, errs.New(errs.InvalidArgument, RequestNotSupported, "request objects are not supported: send plain parameters")
-	case a.ResponseType != "code":
-		return nil, errs.New(errs.InvalidArgument, UnsupportedResponseType, "only response_type=code is supported")
-	case a.ResponseMode != "" && a.ResponseMode != "query":
-		return nil, wrong("response_mode", "must be query, or be left out")
-	case len(a.State) > maxState:
-		return nil, wrong("state", "is too long")
-	case len(a.Nonce) > maxNonce:
-		return nil, wrong("nonce", "is too long")
-	case len(a.LoginHint) > maxHint:
-		return nil, wrong("login_hint", "is too long")
-	}
-	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
-		Prompt: strings.Fields(a.Prompt), LoginHint: a.LoginHint, Subject: a.Subject}
-	if err := readChallenge(&client.State, a); err != nil {
+func read(client *event.Object[app.App], a Ask) (*Request, error) {
+	if err := readParameters(a); err != nil {
 		return nil, err
 	}
-	for _, p := range r.Prompt {
-		if !slices.Contains([]string{promptNone, promptLogin, promptConsent, promptSelect}, p) || p == promptNone && len(r.Prompt) > 1 {
-			return nil, wrong("prompt", "must be none alone, or some of login, consent and select_account")
-		}
+	if err := readChallenge(&client.Data, a); err != nil {
+		return nil, err
 	}
-	if a.MaxAge != "" {
-		age, err := strconv.ParseInt(a.MaxAge, 10, 32)
-		if err != nil || age < 0 {
-			return nil, wrong("max_age", "must be a number of seconds")
-		}
-		r.MaxAge = &age
+	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
+		LoginHint: a.LoginHint, UILocales: locales(strings.Fields(a.UILocales)), Subject: a.Subject}
+	var err error
+	if r.Prompt, err = readPrompt(a.Prompt); err != nil {
+		return nil, err
+	}
+	if r.MaxAge, err = readMaxAge(a.MaxAge); err != nil {
+		return nil, err
 	}
 	if a.Unknown && r.Silent() {
 		return nil, ErrLoginRequired
 	}
-	r.Prompt = slices.Compact(slices.Sorted(slices.Values(r.Prompt)))
-	r.UILocales = locales(strings.Fields(a.UILocales))
 	asked := strings.Fields(a.Scope)
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
 	}
-	r.Scopes = appScopes(&client.State, asked)
-	var err error
-	r.Org, err = g.boundTo(ctx, r.Scopes)
-	return r, err
+	r.Scopes = appScopes(&client.Data, asked)
+	return r, r.readClaims(a.Claims)
+}
+
+// readClaims notes which claims an ID token is to have, who the person has to be, and whether a second factor is demanded. Claims beyond the scopes are left out
+// when there is a token. Errors: InvalidArgument; ErrUnmetAuthentication.
+func (r *Request) readClaims(text string) error {
+	asked, problem := claimreq.Read(text)
+	switch {
+	case problem != "":
+		return wrong("claims", problem)
+	case asked.Subject != "" && r.Subject != "" && asked.Subject != r.Subject:
+		return wrong("claims", "must name the person of id_token_hint as sub, or nobody")
+	}
+	r.Claims, r.Subject = both(PersonClaims, asked.Names), cmp.Or(asked.Subject, r.Subject)
+	if asked.Levels == nil || slices.Contains(asked.Levels, SingleFactor) {
+		return nil
+	}
+	if r.Factor = slices.Contains(asked.Levels, MultiFactor); !r.Factor {
+		return ErrUnmetAuthentication
+	}
+	return nil
+}
+
+func readParameters(a Ask) error {
+	switch {
+	case a.Request != "" || a.RequestURI != "":
+		return errs.New(errs.InvalidArgument, RequestNotSupported, "request objects are not supported: send plain parameters")
+	case a.ResponseType != "code":
+		return errs.New(errs.InvalidArgument, UnsupportedResponseType, "only response_type=code is supported")
+	case a.ResponseMode != "" && a.ResponseMode != "query":
+		return wrong("response_mode", "must be query, or be left out")
+	case len(a.State) > maxState:
+		return wrong("state", "is too long")
+	case len(a.Nonce) > maxNonce:
+		return wrong("nonce", "is too long")
+	case len(a.LoginHint) > maxHint:
+		return wrong("login_hint", "is too long")
+	}
+	return nil
+}
+
+// readPrompt gives the prompts, each once.
+func readPrompt(text string) ([]string, error) {
+	prompts := strings.Fields(text)
+	for _, p := range prompts {
+		if !slices.Contains([]string{promptNone, promptLogin, promptConsent, promptSelect}, p) || p == promptNone && len(prompts) > 1 {
+			return nil, wrong("prompt", "must be none, or some of login, consent and select_account")
+		}
+	}
+	slices.Sort(prompts)
+	return slices.Compact(prompts), nil
+}
+
+// readMaxAge gives the number of seconds; nil where the application sets no limit.
+func readMaxAge(text string) (*int64, error) {
+	if text == "" {
+		return nil, nil
+	}
+	age, err := strconv.ParseInt(text, 10, 32)
+	if err != nil || age < 0 {
+		return nil, wrong("max_age", "must be a number of seconds")
+	}
+	return &age, nil
 }
 
 // locales leaves out what is no language, and more of them than anybody speaks: what is stored for strangers is bounded.
@@ -209,7 +259,7 @@ func locales(asked []string) []string {
 func readChallenge(client *app.App, a Ask) error {
 	if a.CodeChallenge == "" && a.CodeChallengeMethod == "" {
 		if client.AuthMethod == app.NoAuth {
-			return wrong("code_challenge", "must be sent: this application keeps no secret")
+			return wrong("code_challenge", "must be sent: this application has no secret")
 		}
 		return nil
 	}
@@ -227,6 +277,18 @@ type Pending struct {
 	*Request
 	App *event.Object[app.App]
 	Org *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
+}
+
+// Place tells where login names are looked for: in the organization that the sign-in is bound to, where a name of somewhere else finds nobody, and else
+// first in that of the application, unless it is for all of them. Both are empty where there is no request.
+func (p *Pending) Place() (bound, ofApplication string) {
+	if p == nil {
+		return "", ""
+	}
+	if !p.App.Data.AllOrganizations {
+		ofApplication = p.App.Org
+	}
+	return p.Request.Org, ofApplication
 }
 
 // Pending finds a request that was begun in this browser. Errors: ErrRequestNotFound; ErrUnknownClient where the
@@ -263,6 +325,7 @@ const (
 	NeedsOtherAccount Need = "other_account" // the person is not of the organization that the sign-in is bound to
 	NeedsOtherPerson  Need = "other_person"  // the application means somebody else
 	NeedsSignIn       Need = "sign_in"       // the person has to prove again who they are
+	NeedsFactor       Need = "factor"        // the person has to prove a second factor
 	NeedsConsent      Need = "consent"       // the person has to be asked
 )
 
@@ -280,11 +343,7 @@ func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) 
 	if err != nil {
 		return "", err
 	}
-	var given Consent
-	if c != nil {
-		given = c.State.Apps[p.Client]
-	}
-	return p.agreement(nil).need(p.App, bearer.Caller, proof, given, g.now())
+	return p.agreement(nil).need(p.App, bearer.Caller, proof, givenTo(p.Client, c), g.now())
 }
 
 // agreement is what somebody is about to let an application have.
@@ -295,6 +354,7 @@ type agreement struct {
 	subject   string   // who the person has to be; empty: anybody
 	since     int64    // the person must have proven to be who they are at that time or later
 	begun     int64    // when the application asked
+	factor    bool     // the person must have proven a second factor
 	maxAge    *int64   // the person must have proven it since then, or at most so many seconds ago
 	ask       bool     // the person has to be asked, whatever was given before
 	asked     bool     // the person has been asked
@@ -302,7 +362,7 @@ type agreement struct {
 }
 
 func (r *Request) agreement(consented []string) agreement {
-	a := agreement{client: r.Client, scopes: r.Scopes, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, ask: slices.Contains(r.Prompt, promptConsent),
+	a := agreement{client: r.Client, scopes: r.Scopes, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, factor: r.Factor, ask: slices.Contains(r.Prompt, promptConsent),
 		asked: consented != nil, consented: consented}
 	if slices.Contains(r.Prompt, promptLogin) {
 		a.since = r.Created
@@ -318,7 +378,7 @@ func (a agreement) tooOld(proof session.Proof, now int64) bool {
 
 // need judges an agreement for a person, with what is known of them at a moment.
 func (a agreement) need(client *event.Object[app.App], who *access.Caller, proof session.Proof, given Consent, now int64) (Need, error) {
-	if client == nil || client.State.State != app.Active {
+	if client == nil || client.Data.State != app.Active {
 		return "", ErrUnknownClient
 	}
 	switch {
@@ -330,6 +390,8 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, proof
 		return "", ErrAccessDenied
 	case a.tooOld(proof, now):
 		return NeedsSignIn, nil
+	case a.factor && !proof.SecondFactor:
+		return NeedsFactor, nil
 	case !a.asked && (a.ask || (asksConsent(client, who.OrgID) || alwaysAsked(a.scopes)) && !given.covers(a.scopes)):
 		return NeedsConsent, nil
 	}
@@ -339,7 +401,7 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, proof
 // asksConsent tells whether people of an organization have to be asked what an application may have. What leaves the organization is theirs to give,
 // whatever those say who set the application up.
 func asksConsent(client *event.Object[app.App], userOrg string) bool {
-	return client.State.ConsentRequired || client.Org != userOrg
+	return client.Data.ConsentRequired || client.Org != userOrg
 }
 
 // answer is the address that takes parameters back to the application, in pairs. What the address has in its query stays.

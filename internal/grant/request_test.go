@@ -142,6 +142,9 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 		{"no consent to general scopes", "usr_a", func(a *Ask) { a.Scope = "openid signet.self signet.write" }, func(w *world) {
 			w.change("app_spa", app.APIAccessSet{Scopes: []string{"signet.passwords", "signet.self", "signet.write"}})
 		}, NeedsNothing, nil, nil},
+		{"the person that is meant by a claim", "usr_a", func(a *Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_a"}}}` }, always, NeedsNothing, nil, nil},
+		{"somebody else than is meant by a claim", "usr_a", func(a *Ask) { a.Claims = `{"id_token":{"sub":{"value":"usr_b"}}}` }, always, NeedsOtherPerson, nil, ErrLoginRequired},
+		{"a second factor", "usr_a", func(a *Ask) { a.Claims = `{"id_token":{"acr":{"essential":true,"value":"` + MultiFactor + `"}}}` }, always, NeedsFactor, nil, ErrUnmetAuthentication},
 		{"consent on request", "usr_a", func(a *Ask) { a.Prompt = "consent" }, always, NeedsConsent, nil, ErrConsentRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -294,7 +297,7 @@ func TestConsent(t *testing.T) {
 	w.tokens("app_spa", "usr_a", "openid")
 	c, err := Kind.Read(t.Context(), w.store, IDFor("usr_a"))
 	must(t, err)
-	if given := c.State.Apps["app_spa"]; given.Asked || given.Since == 0 || given.covers([]string{"openid"}) {
+	if given := c.Data.Apps["app_spa"]; given.Asked || given.Since == 0 || given.covers([]string{"openid"}) {
 		t.Errorf("given %+v", given)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/assertion"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -23,7 +24,7 @@ func (g *Grants) ClientCredentials(ctx context.Context, client *Client, scopes [
 // ByAssertion gives the service user who signed an assertion an access token. Errors: ErrInvalidGrant, whatever is wrong
 // with the assertion.
 func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) (*Tokens, error) {
-	said, err := readAssertion(text)
+	said, err := assertion.Read(text)
 	if err != nil {
 		return nil, ErrInvalidGrant.Because(err)
 	}
@@ -48,7 +49,7 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 		return nil, err
 	}
 	text, hash := secret.NewToken(secret.Access)
-	made := &Tokens{Access: text, Life: serviceLife, Scopes: scopes, UserID: u.ID}
+	made := &Tokens{Access: text, Life: serviceLife, Scopes: scopes}
 	err = g.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: u.ID},
 		Read:   []event.Ref{user.Kind.Ref(u.ID), org.Kind.Ref(u.Org)},
@@ -61,11 +62,11 @@ func (g *Grants) serve(ctx context.Context, u *event.Object[user.User], asked []
 			if err != nil {
 				return err
 			}
-			if now == nil || now.State.State != user.Active || o == nil || o.State.State != org.Active {
+			if now == nil || now.Data.State != user.Active || o == nil || o.Data.State != org.Active {
 				return ErrInvalidGrant
 			}
 			made.Issued = tx.Now()
-			tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: now.State.TokenEpoch, OrgEpoch: o.State.Epoch,
+			tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: now.Data.TokenEpoch, OrgEpoch: o.Data.Epoch,
 				Created: tx.Now(), Expires: tx.Now() + serviceLife.Microseconds(), Data: session.Given{Scopes: scopes, Audience: aud}.Text()})
 			return nil
 		},

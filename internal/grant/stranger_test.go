@@ -10,7 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/network"
 )
 
@@ -23,7 +23,7 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 		"a device":   func(ctx context.Context) error { _, err := w.BeginDevice(ctx, w.client("app_tv"), nil); return err },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.Sessions.Starts = &network.Limiter{PerMinute: 2, Clock: w.store.Now}
+			w.Sessions.NetworkLimiter = &network.Limiter{PerMinute: 2, Clock: w.store.Now}
 			for range 2 {
 				must(t, begin(from(home)))
 			}
@@ -36,7 +36,7 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 		})
 	}
 	// What comes from no application of ours is not read, leaves nothing behind, and does not count.
-	w.Sessions.Starts = &network.Limiter{PerMinute: 1, Clock: w.store.Now}
+	w.Sessions.NetworkLimiter = &network.Limiter{PerMinute: 1, Clock: w.store.Now}
 	for _, a := range []Ask{ask("app_none", ""), {ClientID: "app_spa", RedirectURI: "https://evil.test/"}} {
 		_, _ = w.Begin(from(home), a)
 	}
@@ -59,7 +59,7 @@ func TestWhatIsRefusedCountsBeforeItIsRead(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w.Sessions.Starts = &network.Limiter{PerMinute: 1, Clock: w.store.Now}
+			w.Sessions.NetworkLimiter = &network.Limiter{PerMinute: 1, Clock: w.store.Now}
 			if err := begin(); errs.KindOf(err) == errs.ResourceExhausted {
 				t.Fatal(err)
 			}
@@ -90,6 +90,7 @@ func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {
 		"unknown long scopes": func(a *Ask) { a.Scope = "openid " + long },
 		"as much as there may be": func(a *Ask) {
 			a.State, a.Nonce, a.LoginHint, a.Scope = long[:maxState], long[:maxNonce], long[:maxHint], "openid"
+			a.Claims = `{"id_token":{"` + strings.Join(PersonClaims, `":null,"`) + `":null,"` + long[:3000] + `":null}}`
 			for i := range maxScopes - 1 {
 				a.Scope += " urn:signet:app:" + string(rune('A'+i)) + long[:maxID-1] + ":aud"
 			}

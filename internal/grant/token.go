@@ -1,7 +1,6 @@
 package grant
 
 import (
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -13,8 +12,10 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // Tokens is what an application is given. The texts are shown this once.
@@ -23,17 +24,13 @@ type Tokens struct {
 	Life    time.Duration // of the access token
 	Refresh string        // empty: none
 	Scopes  []string      // of the access token
-
-	UserID    string
-	SessionID string // of the session it came from; empty for service users
-	Nonce     string
-	Proof     session.Proof
-	Issued    int64
+	IDToken string        // empty: none
+	Issued  int64
 
 	stored event.Token
 }
 
-// prepare makes an access token for an application, to be stored by a command that finds the terms to hold. What it is not approved for, or not any
+// prepare makes an access token and an ID token for an application, to be given by a command that finds the terms to hold. What it is not approved for, or not any
 // more, is left out.
 func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *terms, scopes []string) (*Tokens, error) {
 	_, scopes, err := g.meantFor(ctx, client.ID, client.Org, scopes)
@@ -41,8 +38,8 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 		return nil, err
 	}
 	now := g.now()
-	life := seconds(client.State.AccessTokenSeconds)
-	made := &Tokens{Life: life, Scopes: scopes, UserID: t.UserID, SessionID: t.Session, Nonce: t.Nonce, Proof: t.Proof, Issued: now}
+	life := seconds(client.Data.AccessTokenSeconds)
+	made := &Tokens{Life: life, Scopes: scopes, Issued: now}
 	aud := g.narrowed(t.Audience, scopes)
 	made.stored = event.Token{ID: event.NewID("oat"), Kind: string(secret.Access), UserID: t.UserID, Epoch: t.TokenEpoch, OrgEpoch: t.OrgEpoch,
 		Created: now, Expires: now + life.Microseconds(), Client: t.Client, Family: t.Family,
@@ -50,28 +47,35 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	if !t.offline() {
 		made.stored.Session = t.Session
 	}
-	if client.State.TokenFormat != app.JWT {
-		made.Access, made.stored.Hash = secret.NewToken(secret.Access)
-		return made, nil
-	}
 	u, o, err := g.whose(ctx, t.UserID)
 	if err != nil {
 		return nil, err
 	}
+	if client.Data.TokenFormat != app.JWT {
+		made.Access, made.stored.Hash = secret.NewToken(secret.Access)
+	} else if err := g.sign(ctx, client, u, o, t, aud, made); err != nil {
+		return nil, err
+	}
+	made.IDToken, err = g.idToken(ctx, client, u, o, t, made)
+	return made, err
+}
+
+// sign makes the access token a JWT.
+func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], u *event.Object[user.User], o *event.Object[org.Org], t *terms, aud []string, made *Tokens) error {
 	claims := map[string]any{"iss": g.Issuer, "sub": t.UserID, "aud": aud, "client_id": t.Client, "jti": made.stored.ID,
-		"iat": unix(now), "exp": unix(made.stored.Expires), "scope": strings.Join(scopes, " ")}
+		"iat": unix(made.Issued), "exp": unix(made.stored.Expires), "scope": strings.Join(made.Scopes, " ")}
 	AddProof(claims, t.Proof)
 	readers, err := g.readers(ctx, client.Org, aud)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	AddOrganization(claims, u, o, scopes, readers...)
-	if made.Access, err = g.Signer.Sign(ctx, client.State.SigningAlgorithm, "at+jwt", claims); err != nil {
-		return nil, fmt.Errorf("sign an access token: %w", err)
+	AddOrganization(claims, u, o, made.Scopes, readers...)
+	if made.Access, err = g.Signer.Sign(ctx, client.Data.SigningAlgorithm, "at+jwt", claims); err != nil {
+		return fmt.Errorf("sign an access token: %w", err)
 	}
 	sum := sha256.Sum256([]byte(made.Access))
 	made.stored.Hash = sum[:]
-	return made, nil
+	return nil
 }
 
 // readers lists the organizations in which a token that everybody can read is meant to be read.
@@ -117,18 +121,10 @@ func (g *Grants) Introspect(ctx context.Context, text string, authenticate func(
 	if err != nil || b == nil {
 		return nil, err
 	}
-	if b.Token.Client != client.ID() && !meant(b, client) {
+	if !client.reads(b) {
 		return nil, nil
 	}
 	return b, nil
-}
-
-// meant tells whether a token is meant for a client now: an application of another organization may have taken its approval back since.
-func meant(b *session.Bearer, client *Client) bool {
-	if !slices.Contains(b.Given.Audience, client.ID()) {
-		return false
-	}
-	return client.App == nil || app.Takes(client.App, cmp.Or(b.Token.Client, b.Token.UserID), b.ClientOrg)
 }
 
 // Bearer reads an access token that counts; nil where it does not, or is something else.
@@ -165,7 +161,7 @@ func (g *Grants) Revoke(ctx context.Context, client *Client, text string) error 
 		return nil
 	}
 	sum := sha256.Sum256([]byte(text))
-	b, err := g.Store.ClientBearer(ctx, sum[:])
+	b, err := g.Store.AppTokenContext(ctx, sum[:])
 	if err != nil || b == nil || b.Token.Kind != string(secret.Access) || !client.owns(&b.Token) {
 		return err
 	}

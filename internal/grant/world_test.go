@@ -19,12 +19,13 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 const (
@@ -102,12 +103,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func wants(t *testing.T, err, want error) {
 	t.Helper()
@@ -134,8 +130,8 @@ func (w *world) signIn(userID string) *session.Bearer {
 	u := eventtest.State(w.t, w.store, user.Kind, userID)
 	o := eventtest.State(w.t, w.store, org.Kind, u.Org)
 	now := event.Micros(w.store.Now())
-	w.store.GivenToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.State.SessionEpoch,
-		OrgEpoch: o.State.Epoch, Created: now, Expires: now + (12 * time.Hour).Microseconds()})
+	w.store.GivenToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.Data.SessionEpoch,
+		OrgEpoch: o.Data.Epoch, Created: now, Expires: now + (12 * time.Hour).Microseconds()})
 	b, err := w.Sessions.Bearer(w.t.Context(), text)
 	must(w.t, err)
 	return b

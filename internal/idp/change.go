@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -16,15 +17,27 @@ type Added struct {
 	Details event.Details
 }
 
-// AddJWT creates a JWT provider in the permit's organization. Errors: org.ErrNotFound; those of once.
+// AddJWT creates a JWT provider in the permit's organization. Errors: InvalidArgument with violations; org.ErrNotFound; those of once.
 func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event.Once, general General, jwt JWT) (Added, error) {
+	var wrong errs.Violations
+	general.all().violations(&wrong)
+	to := jwt.all()
+	to.Audience = &jwt.Audience
+	if to.violations("", &wrong); wrong != nil {
+		return Added{}, wrong.Err()
+	}
 	general.NameKey = syntax.NameKey(general.Name)
 	return add(ctx, s, permit, once, Kind.NewID(), JWTAdded{General: general, JWT: jwt}, nil)
 }
 
 // AddOIDC creates an OpenID Connect provider in the permit's organization; an empty secret is none. Errors:
-// org.ErrNotFound; those of once.
+// InvalidArgument with violations; org.ErrNotFound; those of once.
 func AddOIDC(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once, general General, oidc OIDC, clientSecret string) (Added, error) {
+	var wrong errs.Violations
+	general.all().violations(&wrong)
+	if (OIDCChanged{Issuer: &oidc.Issuer, ClientID: &oidc.ClientID, Scopes: &oidc.Scopes}).violations("", &clientSecret, &wrong); wrong != nil {
+		return Added{}, wrong.Err()
+	}
 	id := Kind.NewID()
 	general.NameKey = syntax.NameKey(general.Name)
 	oidc.HasClientSecret = clientSecret != ""
@@ -60,9 +73,19 @@ func add(ctx context.Context, s event.Store, permit access.Permit, once event.On
 	return added, err
 }
 
+// all names every field of the request that replaces the general configuration.
+func (g *General) all() Changed {
+	return Changed{Name: &g.Name, Styling: &g.Styling, AutoRegister: &g.AutoRegister}
+}
+
+// all names every field of the request that replaces the JWT configuration.
+func (j *JWT) all() JWTChanged {
+	return JWTChanged{Endpoint: &j.Endpoint, Issuer: &j.Issuer, KeysEndpoint: &j.KeysEndpoint, HeaderName: &j.HeaderName}
+}
+
 // SecretRow is where the secret of an OpenID Connect provider lives.
 func SecretRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/client_secret"}
+	return event.RowKey{Table: event.Secrets, Key: id + "/client_secret"}
 }
 
 // secretRow seals a secret: it has to be sent to the provider, so a hash would not do.
@@ -70,24 +93,33 @@ func secretRow(master secret.MasterKey, id, clientSecret string) *event.Row {
 	return &event.Row{RowKey: SecretRow(id), Value: master.Wrap("idp client secret", []byte(clientSecret), []byte(id))}
 }
 
-// Replace replaces the general configuration. Errors: ErrNotFound; Aborted when match does not hold.
+// Replace replaces the general configuration. Errors: InvalidArgument with violations; ErrNotFound; Aborted when match does not hold.
 func Replace(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, g General) (event.Details, error) {
+	to := g.all()
+	var wrong errs.Violations
+	if to.violations(&wrong); wrong != nil {
+		return event.Details{}, wrong.Err()
+	}
 	key := syntax.NameKey(g.Name)
-	to := Changed{Name: &g.Name, NameKey: &key, Styling: &g.Styling, AutoRegister: &g.AutoRegister}
-	return change(ctx, s, permit, id, match, func(_ *event.Tx, p *Provider) ([]event.Fact[Provider], error) {
-		return facts(to.from(&p.General)), nil
+	to.NameKey = &key
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Provider]) error {
+		return p.Append(to.from(&p.Data.General))
 	})
 }
 
 // ReplaceJWT replaces the JWT configuration but for the audience, which the request it is for has no field for. Errors:
-// ErrNotFound; ErrNotJWT; Aborted when match does not hold.
+// InvalidArgument with violations; ErrNotFound; ErrNotJWT; Aborted when match does not hold.
 func ReplaceJWT(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, jwt JWT) (event.Details, error) {
-	to := JWTChanged{Endpoint: &jwt.Endpoint, Issuer: &jwt.Issuer, KeysEndpoint: &jwt.KeysEndpoint, HeaderName: &jwt.HeaderName}
-	return change(ctx, s, permit, id, match, func(_ *event.Tx, p *Provider) ([]event.Fact[Provider], error) {
-		if p.JWT == nil {
-			return nil, ErrNotJWT
+	to := jwt.all()
+	var wrong errs.Violations
+	if to.violations("", &wrong); wrong != nil {
+		return event.Details{}, wrong.Err()
+	}
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Provider]) error {
+		if p.Data.JWT == nil {
+			return ErrNotJWT
 		}
-		return facts(to.from(p.JWT)), nil
+		return p.Append(to.from(p.Data.JWT))
 	})
 }
 
@@ -99,9 +131,25 @@ type Modification struct {
 	ClientSecret *string // of an OpenID Connect provider; empty removes it
 }
 
-// Modify sets parts of a provider. Errors: ErrNotFound; ErrNotJWT and ErrNotOIDC for parts that its type does not have;
+func (m *Modification) violations() (wrong errs.Violations) {
+	m.General.violations(&wrong)
+	if m.JWT != nil {
+		m.JWT.violations("jwt.", &wrong)
+	}
+	oidc := m.OIDC
+	if oidc == nil {
+		oidc = &OIDCChanged{}
+	}
+	oidc.violations("oidc.", m.ClientSecret, &wrong)
+	return wrong
+}
+
+// Modify sets parts of a provider. Errors: InvalidArgument with violations; ErrNotFound; ErrNotJWT and ErrNotOIDC for parts that its type does not have;
 // Aborted when match does not hold.
 func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, match event.IfMatch, m Modification) (event.Details, error) {
+	if err := m.violations().Err(); err != nil {
+		return event.Details{}, err
+	}
 	m.General.NameKey = nil
 	if m.General.Name != nil {
 		key := syntax.NameKey(*m.General.Name)
@@ -111,75 +159,71 @@ func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit 
 	if m.ClientSecret != nil && *m.ClientSecret != "" {
 		sealed = secretRow(master, id, *m.ClientSecret)
 	}
-	return change(ctx, s, permit, id, match, func(tx *event.Tx, p *Provider) ([]event.Fact[Provider], error) {
-		if m.JWT != nil && p.JWT == nil {
-			return nil, ErrNotJWT
+	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, p *event.Object[Provider]) error {
+		if m.JWT != nil && p.Data.JWT == nil {
+			return ErrNotJWT
 		}
-		if (m.OIDC != nil || m.ClientSecret != nil) && p.OIDC == nil {
-			return nil, ErrNotOIDC
+		if (m.OIDC != nil || m.ClientSecret != nil) && p.Data.OIDC == nil {
+			return ErrNotOIDC
 		}
-		var found []event.Fact[Provider]
-		if f := m.General.from(&p.General); f != (Changed{}) {
-			found = append(found, f)
-		}
-		if m.JWT != nil {
-			if f := m.JWT.from(p.JWT); f != (JWTChanged{}) {
-				found = append(found, f)
-			}
-		}
-		if m.OIDC != nil {
-			if f := m.OIDC.from(p.OIDC); f != (OIDCChanged{}) {
-				found = append(found, f)
-			}
-		}
+		found := m.facts(&p.Data)
 		switch {
 		case sealed != nil:
 			tx.PutRow(*sealed)
 			found = append(found, ClientSecretSet{})
-		case m.ClientSecret != nil && p.OIDC.HasClientSecret:
+		case m.ClientSecret != nil && p.Data.OIDC.HasClientSecret:
 			tx.DropRow(SecretRow(id))
 			found = append(found, ClientSecretRemoved{})
 		}
 		if len(found) == 0 {
-			found = facts(Changed{}) // nothing differs, and it is an event all the same
+			found = append(found, Changed{}) // nothing differs, and it is an event all the same
 		}
-		return found, nil
+		return p.Append(found...)
 	})
+}
+
+// facts are what the modification changes of a provider that has these parts, but for its secret.
+func (m *Modification) facts(p *Provider) (found []event.Fact[Provider]) {
+	if f := m.General.from(&p.General); f != (Changed{}) {
+		found = append(found, f)
+	}
+	if m.JWT != nil {
+		if f := m.JWT.from(p.JWT); f != (JWTChanged{}) {
+			found = append(found, f)
+		}
+	}
+	if m.OIDC != nil {
+		if f := m.OIDC.from(p.OIDC); f != (OIDCChanged{}) {
+			found = append(found, f)
+		}
+	}
+	return found
 }
 
 // Deactivate switches a provider off. Errors: ErrNotFound; ErrNotActive; Aborted when match does not hold.
 func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return change(ctx, s, permit, id, match, func(_ *event.Tx, p *Provider) ([]event.Fact[Provider], error) {
-		if p.State != Active {
-			return nil, ErrNotActive
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Provider]) error {
+		if p.Data.State != Active {
+			return ErrNotActive
 		}
-		return facts(Deactivated{}), nil
+		return p.Append(Deactivated{})
 	})
 }
 
 // Reactivate switches a provider on again. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
 func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return change(ctx, s, permit, id, match, func(_ *event.Tx, p *Provider) ([]event.Fact[Provider], error) {
-		if p.State != Inactive {
-			return nil, ErrNotInactive
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Provider]) error {
+		if p.Data.State != Inactive {
+			return ErrNotInactive
 		}
-		return facts(Reactivated{}), nil
+		return p.Append(Reactivated{})
 	})
 }
 
 // Remove ends a provider for good, and its secret with it. Errors: ErrNotFound; Aborted when match does not hold.
 func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return change(ctx, s, permit, id, match, func(tx *event.Tx, _ *Provider) ([]event.Fact[Provider], error) {
+	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, p *event.Object[Provider]) error {
 		tx.DropRow(SecretRow(id))
-		return facts(WasRemoved{}), nil
+		return p.Append(WasRemoved{})
 	})
-}
-
-func facts(f ...event.Fact[Provider]) []event.Fact[Provider] { return f }
-
-// change records facts about a provider the permit reaches. What decide does to rows counts only if it is not refused.
-func change(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch,
-	decide func(*event.Tx, *Provider) ([]event.Fact[Provider], error)) (event.Details, error) {
-	reach := func(p *event.Object[Provider]) (*event.Object[Provider], error) { return reachable(p, permit) }
-	return Kind.Change(ctx, s, event.Change[Provider]{Origin: permit.Origin(), ID: id, Match: match, Reach: reach}, decide)
 }

@@ -8,12 +8,12 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/org"
 )
 
-// storedSecret opens the secret that lies beside the log; empty where there is none.
+// storedSecret opens the secret that is in a side table; empty where there is none.
 func storedSecret(t *testing.T, s *eventtest.Store, id string) string {
 	t.Helper()
 	row, err := s.Row(t.Context(), idp.SecretRow(id))
@@ -46,7 +46,7 @@ func TestANewOIDCProviderKeepsItsSecretBesideTheLog(t *testing.T) {
 			s.Then(t, mark, eventtest.Fact{Object: added.ID, Type: "idp.oidc_added.v1", Payload: `{"general":{"name":"Corp","nameKey":"corp"},"oidc":` + c.payload + `}`})
 			p, err := idp.Get(t.Context(), s, ownerA, added.ID)
 			must(t, err)
-			if p.State.Type() != idp.IsOIDC || p.State.State != idp.Active || p.Org != "org_a" || added.Details != p.Details() {
+			if p.Data.Type() != idp.IsOIDC || p.Data.State != idp.Active || p.Org != "org_a" || added.Details != p.Details() {
 				t.Errorf("got %+v", p)
 			}
 			if got := storedSecret(t, s, added.ID); got != c.secret {
@@ -108,15 +108,15 @@ func TestAModificationRecordsWhatDiffersAndLeavesTheRest(t *testing.T) {
 			s := world(t)
 			eventtest.Given(t, s, idp.Kind, "idp_public", "org_a", nil, idp.OIDCAdded{General: general, OIDC: idp.OIDC{Issuer: "i", ClientID: "c"}})
 			s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_oidc"), Value: s.Master.Wrap("idp client secret", []byte("old"), []byte("idp_oidc"))})
-			want := eventtest.State(t, s, idp.Kind, c.id).State
+			want := eventtest.State(t, s, idp.Kind, c.id).Data
 			mark := s.Mark()
 			d, err := idp.Modify(t.Context(), s, s.Master, ownerA, c.id, event.IfMatch{}, c.m)
 			must(t, err)
 			s.Then(t, mark, c.want...)
 			c.state(&want)
 			p := eventtest.State(t, s, idp.Kind, c.id)
-			if !reflect.DeepEqual(p.State, want) || d != p.Details() {
-				t.Errorf("got  %+v\nwant %+v", p.State, want)
+			if !reflect.DeepEqual(p.Data, want) || d != p.Details() {
+				t.Errorf("got  %+v\nwant %+v", p.Data, want)
 			}
 			if got := storedSecret(t, s, c.id); got != c.secret {
 				t.Errorf("the stored secret is %q", got)
@@ -209,7 +209,7 @@ func TestStatesOfAProvider(t *testing.T) {
 			}
 			s.Then(t, mark, eventtest.Fact{Object: c.id, Type: c.typ, Payload: `{}`})
 			p := eventtest.State(t, s, idp.Kind, c.id)
-			if p.State.State != c.then || d != p.Details() {
+			if p.Data.State != c.then || d != p.Details() {
 				t.Errorf("got %+v", p)
 			}
 			if row, _ := s.Row(t.Context(), idp.SecretRow(c.id)); row != nil {
@@ -240,19 +240,9 @@ func TestProvidersAreListedByNameStateAndType(t *testing.T) {
 		{"by what does not come together", "org_b", idp.Filter{Name: "al", State: idp.Active, Type: idp.IsOIDC}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var got []string
-			var after event.Cursor
-			for {
-				found, next, err := idp.List(t.Context(), s, permit(c.org), c.filter, after, 2)
-				must(t, err)
-				for _, p := range found {
-					got = append(got, p.ID)
-				}
-				if next == nil {
-					break
-				}
-				after = *next
-			}
+			got := eventtest.IDs(t, func(after event.Cursor) ([]*event.Object[idp.Provider], *event.Cursor, error) {
+				return idp.List(t.Context(), s, permit(c.org), c.filter, after, 2)
+			})
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}

@@ -1,9 +1,12 @@
 package idp
 
 import (
+	"fmt"
 	"slices"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // JWTAdded records a new provider with a JWT configuration.
@@ -69,6 +72,24 @@ func differing[T comparable](old T, value *T) *T {
 	return event.Changed(old, *value)
 }
 
+func (e Changed) violations(wrong *errs.Violations) {
+	wrong.Add("name", given(e.Name, syntax.Name))
+	if e.Styling != nil && *e.Styling != "" && *e.Styling != Google {
+		wrong.Add("stylingType", "must be left out, or be STYLING_TYPE_GOOGLE")
+	}
+}
+
+// given judges a text where there is one.
+func given(text *string, problem func(string) string) string {
+	if text == nil {
+		return ""
+	}
+	return problem(*text)
+}
+
+// optional judges a text that may be empty.
+func optional(s string) string { return syntax.Text(s, syntax.MaxName) }
+
 // JWTChanged records what is different in the JWT configuration.
 type JWTChanged struct {
 	Endpoint     *string `json:"endpoint,omitempty"`
@@ -104,11 +125,40 @@ func (e JWTChanged) from(old *JWT) JWTChanged {
 	}
 }
 
+// violations lists what is wrong with it, in the names of the API, under a prefix.
+func (e JWTChanged) violations(prefix string, wrong *errs.Violations) {
+	wrong.Add(prefix+"jwtEndpoint", given(e.Endpoint, syntax.Name))
+	wrong.Add(prefix+"issuer", given(e.Issuer, syntax.Name))
+	wrong.Add(prefix+"keysEndpoint", given(e.KeysEndpoint, syntax.Name))
+	wrong.Add(prefix+"headerName", given(e.HeaderName, optional))
+	wrong.Add(prefix+"audience", given(e.Audience, optional))
+}
+
 // OIDCChanged records what is different in the OpenID Connect configuration, but for its secret.
 type OIDCChanged struct {
 	Issuer   *string   `json:"issuer,omitempty"`
 	ClientID *string   `json:"clientId,omitempty"`
 	Scopes   *[]string `json:"scopes,omitempty"`
+}
+
+// violations lists what is wrong with it and with a secret, in the names of the API, under a prefix.
+func (e OIDCChanged) violations(prefix string, secret *string, wrong *errs.Violations) {
+	wrong.Add(prefix+"issuer", given(e.Issuer, syntax.Name))
+	wrong.Add(prefix+"clientId", given(e.ClientID, syntax.Name))
+	wrong.Add(prefix+"clientSecret", given(secret, optional))
+	if e.Scopes == nil {
+		return
+	}
+	if len(*e.Scopes) > syntax.MaxScopes {
+		wrong.Add(prefix+"scopes", syntax.TooMany(syntax.MaxScopes, "elements"))
+	}
+	for i, scope := range *e.Scopes {
+		problem := syntax.Text(scope, syntax.MaxScope)
+		if scope == "" {
+			problem = syntax.Empty
+		}
+		wrong.Add(fmt.Sprintf("%sscopes[%d]", prefix, i), problem)
+	}
 }
 
 // EventType implements event.Fact.

@@ -47,7 +47,7 @@ type JWT struct {
 	Audience     string `json:"audience,omitempty"`   // empty means the provider's identifier
 }
 
-// OIDC is the configuration of an OpenID Connect provider. The secret itself lies beside the log.
+// OIDC is the configuration of an OpenID Connect provider. The secret itself is in a side table.
 type OIDC struct {
 	Issuer          string   `json:"issuer"`
 	ClientID        string   `json:"clientId"`
@@ -70,8 +70,8 @@ var Kind = event.Define(event.Schema[Provider]{
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Columns: []string{event.State, "type", "name"},
 	Lookup: func(o *event.Object[Provider]) []string {
-		g := &o.State.General
-		return []string{string(o.State.State), string(o.State.Type()), event.LookupText(cmp.Or(g.NameKey, syntax.PlainKey(g.Name)))}
+		g := &o.Data.General
+		return []string{string(o.Data.State), string(o.Data.Type()), event.LookupText(cmp.Or(g.NameKey, syntax.PlainKey(g.Name)))}
 	},
 })
 
@@ -106,27 +106,26 @@ const (
 // Errors that the rules of this package refuse with.
 var (
 	ErrNotFound = errs.New(errs.NotFound, NotFound, "there is no identity provider with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
-	ErrNotJWT   = errs.New(errs.FailedPrecondition, NotJWT, "this identity provider is of another type: it has no JWT configuration")
-	ErrNotOIDC  = errs.New(errs.FailedPrecondition, NotOIDC, "this identity provider is of another type: it has no OpenID Connect configuration")
+	ErrNotJWT   = errs.New(errs.FailedPrecondition, NotJWT, "this identity provider has another type and no JWT configuration")
+	ErrNotOIDC  = errs.New(errs.FailedPrecondition, NotOIDC, "this identity provider has another type and no OpenID Connect configuration")
 
-	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is switched off already")
-	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is not switched off")
+	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is already inactive")
+	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is already active")
 )
 
-func reachable(p *event.Object[Provider], permit access.Permit) (*event.Object[Provider], error) {
-	if p == nil || p.State.State == Removed || !permit.Reaches(p.Org) {
-		return nil, ErrNotFound
-	}
-	return p, nil
+// within is a provider the permit reaches. Errors: ErrNotFound.
+func within(permit access.Permit, id string) event.Target[Provider] {
+	return event.Target[Provider]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(p *event.Object[Provider]) error {
+		if p == nil || p.Data.State == Removed || !permit.Reaches(p.Org) {
+			return ErrNotFound
+		}
+		return nil
+	}}
 }
 
 // Get reads a provider of the permit's organization. Errors: ErrNotFound.
 func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (*event.Object[Provider], error) {
-	p, err := Kind.Read(ctx, r, id)
-	if err != nil {
-		return nil, err
-	}
-	return reachable(p, permit)
+	return within(permit, id).Read(ctx, r)
 }
 
 // PermitByOwner finds the provider first and checks the permission at its owner: the contract gives this update no
@@ -153,11 +152,11 @@ func PermitByOwner(ctx context.Context, r event.Reader, caller *access.Caller, i
 // existing reads a provider; nil where there is none, also when its organization took it along.
 func existing(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Provider], error) {
 	p, err := Kind.Read(ctx, r, id)
-	if err != nil || p == nil || p.State.State == Removed {
+	if err != nil || p == nil || p.Data.State == Removed {
 		return nil, err
 	}
 	o, err := org.Owning(ctx, r, caller, p.Org)
-	if err != nil || o == nil || o.State.State == org.Removed {
+	if err != nil || o == nil || o.Data.State == org.Removed {
 		return nil, err
 	}
 	return p, nil
@@ -176,15 +175,6 @@ func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, a
 	if permit.Org() == "" {
 		return nil, nil, access.ErrDenied // no organization would mean all of them
 	}
-	q := event.Query{Org: permit.Org(), After: after, Limit: limit, Where: map[string]string{}}
-	if f.Name != "" {
-		q.By, q.Prefix = "name", event.LookupText(syntax.NameKey(f.Name))
-	}
-	if f.State != "" {
-		q.Where[event.State] = string(f.State)
-	}
-	if f.Type != "" {
-		q.Where["type"] = string(f.Type)
-	}
-	return Kind.List(ctx, r, q)
+	q := event.Query{Org: permit.Org(), After: after, Limit: limit, Where: event.Where(event.State, string(f.State), "type", string(f.Type))}
+	return Kind.List(ctx, r, q.Beginning("name", syntax.NameKey(f.Name)))
 }

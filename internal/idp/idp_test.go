@@ -7,9 +7,10 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var (
@@ -49,12 +50,7 @@ func world(t *testing.T) *eventtest.Store {
 	return s
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func TestTheGeneralConfigurationIsReplacedAndOnlyWhatDiffersIsRecorded(t *testing.T) {
 	for _, c := range []struct {
@@ -76,11 +72,11 @@ func TestTheGeneralConfigurationIsReplacedAndOnlyWhatDiffersIsRecorded(t *testin
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "idp_active", Type: "idp.changed.v1", Payload: c.payload})
 			p := eventtest.State(t, s, idp.Kind, "idp_active")
-			if p.State.General != c.to {
-				t.Errorf("general %+v", p.State.General)
+			if p.Data.General != c.to {
+				t.Errorf("general %+v", p.Data.General)
 			}
-			if *p.State.JWT != jwt {
-				t.Errorf("the JWT configuration changed: %+v", p.State.JWT)
+			if *p.Data.JWT != jwt {
+				t.Errorf("the JWT configuration changed: %+v", p.Data.JWT)
 			}
 			if d.Sequence != 2 || d != p.Details() || d.Org != "org_a" {
 				t.Errorf("details %+v", d)
@@ -109,11 +105,11 @@ func TestTheJWTConfigurationIsReplacedAndOnlyWhatDiffersIsRecorded(t *testing.T)
 			p := eventtest.State(t, s, idp.Kind, "idp_active")
 			want := c.to
 			want.Audience = "us" // the request has no field for it
-			if *p.State.JWT != want {
-				t.Errorf("JWT %+v", p.State.JWT)
+			if *p.Data.JWT != want {
+				t.Errorf("JWT %+v", p.Data.JWT)
 			}
-			if p.State.General != general {
-				t.Errorf("the general configuration changed: %+v", p.State.General)
+			if p.Data.General != general {
+				t.Errorf("the general configuration changed: %+v", p.Data.General)
 			}
 			if d.Sequence != 2 || d != p.Details() {
 				t.Errorf("details %+v", d)
@@ -166,7 +162,7 @@ func TestAChangeNeverChangesTheState(t *testing.T) {
 	must(t, err)
 	_, err = idp.ReplaceJWT(t.Context(), s, ownerA, "idp_inactive", event.IfMatch{}, jwt)
 	must(t, err)
-	if got := eventtest.State(t, s, idp.Kind, "idp_inactive").State.State; got != idp.Inactive {
+	if got := eventtest.State(t, s, idp.Kind, "idp_inactive").Data.State; got != idp.Inactive {
 		t.Errorf("it became %s", got)
 	}
 }
@@ -238,7 +234,7 @@ func TestANewProviderIsActiveAndBelongsToThePermitsOrganization(t *testing.T) {
 			`"issuer":"corp","keysEndpoint":"https://corp.example/keys","headerName":"x-corp","audience":"us"}}`})
 	p, err := idp.Get(t.Context(), s, ownerA, added.ID)
 	must(t, err)
-	if p.State.State != idp.Active || p.Org != "org_a" || added.Details != p.Details() || added.Details.Sequence != 1 {
+	if p.Data.State != idp.Active || p.Org != "org_a" || added.Details != p.Details() || added.Details.Sequence != 1 {
 		t.Errorf("got %+v, details %+v", p, added.Details)
 	}
 	again, err := idp.AddJWT(t.Context(), s, ownerA, event.Once{}, general, jwt)

@@ -31,9 +31,11 @@ type Standing struct {
 var Kind = event.Define(event.Schema[Installation]{
 	Name: "installation", Table: "installations", Prefix: "ins", Shape: 2,
 	Facts:   []event.Fact[Installation]{Added{}, OwnerAdded{}, OwnerRemoved{}, MembersChanged{}, PolicySet{}},
+	Token:   event.TokenInstallation,
+	Only:    ID,
 	Columns: []string{event.Standing},
 	Lookup: func(o *event.Object[Installation]) []string {
-		return []string{event.StandingOf(&o.State.Standing)}
+		return []string{event.StandingOf(&o.Data.Standing)}
 	},
 })
 

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 )
 
@@ -24,8 +24,8 @@ func TestTheInstallationKnowsItsDefaultOrganizationAndItsOwners(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if i.State.DefaultOrg != "org_a" || !slices.Equal(i.State.Owners, []string{"usr_a", "usr_b"}) {
-		t.Errorf("got %+v", i.State)
+	if i.Data.DefaultOrg != "org_a" || !slices.Equal(i.Data.Owners, []string{"usr_a", "usr_b"}) {
+		t.Errorf("got %+v", i.Data)
 	}
 }
 
@@ -34,7 +34,7 @@ func TestAnOwnerWhoLeavesIsNoLongerOne(t *testing.T) {
 	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"},
 		installation.OwnerAdded{UserID: "usr_a"}, installation.OwnerAdded{UserID: "usr_b"}, installation.MembersChanged{UserID: "usr_b"},
 		installation.OwnerRemoved{UserID: "usr_a"}, installation.OwnerRemoved{UserID: "usr_x"})
-	if i := eventtest.State(t, s, installation.Kind, installation.ID); !slices.Equal(i.State.Owners, []string{"usr_b"}) {
-		t.Errorf("got %+v", i.State)
+	if i := eventtest.State(t, s, installation.Kind, installation.ID); !slices.Equal(i.Data.Owners, []string{"usr_b"}) {
+		t.Errorf("got %+v", i.Data)
 	}
 }

@@ -10,56 +10,41 @@ import (
 )
 
 // PolicySet records what changed about the policy of the installation.
-type PolicySet struct{ policy.Change }
+type PolicySet struct{ policy.Diff }
 
 // EventType implements event.Fact.
 func (PolicySet) EventType() event.Type { return "installation.policy_set.v1" }
 
 // Apply implements event.Fact.
 func (e PolicySet) Apply(i *Installation) {
-	e.Change.Apply(&i.Policy)
+	e.Diff.Apply(&i.Policy)
 	i.SecondFactorRequired = i.Policy.SecondFactorRequired // every request looks at it there
+}
+
+// of is the installation, which the permit must be for. Errors: access.ErrDenied.
+func of(permit access.Permit) event.Target[Installation] {
+	return event.Target[Installation]{Kind: Kind, ID: ID, Origin: permit.Origin(), Reach: func(i *event.Object[Installation]) error {
+		switch {
+		case !permit.Reaches(access.Installation):
+			return access.ErrDenied
+		case i == nil:
+			return errNone
+		}
+		return nil
+	}}
 }
 
 // Get reads the installation, which the permit must be for. Errors: access.ErrDenied.
 func Get(ctx context.Context, r event.Reader, permit access.Permit) (*event.Object[Installation], error) {
-	if !permit.Reaches(access.Installation) {
-		return nil, access.ErrDenied
-	}
-	i, err := Read(ctx, r)
-	if err == nil && i == nil {
-		return nil, errNone
-	}
-	return i, err
+	return of(permit).Read(ctx, r)
 }
 
 // SetPolicy replaces the policy of the installation, which the permit must be for. Errors: access.ErrDenied; Aborted when match
 // does not hold.
 func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, error) {
-	if !permit.Reaches(access.Installation) {
-		return event.Details{}, access.ErrDenied
-	}
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: permit.Origin(),
-		Write:  []event.Ref{Ref},
-		Decide: func(tx *event.Tx) error {
-			i, err := Kind.Get(tx, ID)
-			if err != nil {
-				return err
-			}
-			if i == nil {
-				return errNone
-			}
-			if err := match.Check(i.Sequence); err != nil {
-				return err
-			}
-			err = i.Append(PolicySet{i.State.Policy.ChangeTo(p)})
-			details = i.Details()
-			return err
-		},
+	return of(permit).Change(ctx, s, match, func(_ *event.Tx, i *event.Object[Installation]) error {
+		return i.Append(PolicySet{i.Data.Policy.DiffTo(p)})
 	})
-	return details, err
 }
 
 // errNone: nobody gets a permit before the first start.
@@ -71,5 +56,5 @@ func ReadPolicy(ctx context.Context, r event.Reader) (policy.Policy, error) {
 	if err != nil || i == nil {
 		return policy.Policy{}, err
 	}
-	return i.State.Policy, nil
+	return i.Data.Policy, nil
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/policy"
 )
@@ -40,10 +40,10 @@ func TestThePolicyOfTheInstallationIsReplaced(t *testing.T) {
 		}
 		s.Then(t, mark, eventtest.Fact{Object: installation.ID, Type: "installation.policy_set.v1", Payload: step.payload})
 		i, err := installation.Get(t.Context(), s, permit(t, access.Installation))
-		if err != nil || i.State.Policy != step.policy || d != i.Details() {
+		if err != nil || i.Data.Policy != step.policy || d != i.Details() {
 			t.Errorf("set %+v, %v", i, err)
 		}
-		if i.State.Standing.SecondFactorRequired != step.policy.SecondFactorRequired {
+		if i.Data.Standing.SecondFactorRequired != step.policy.SecondFactorRequired {
 			t.Error("requests are not told about the second factor")
 		}
 		if read, err := installation.ReadPolicy(t.Context(), s); err != nil || read != step.policy {

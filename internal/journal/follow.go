@@ -41,7 +41,7 @@ func (j *Journal) Follow(ctx context.Context, permit access.Permit, q Query, aft
 	case err != nil:
 		return err
 	case after > end:
-		return errs.Invalid(errs.Violation{Field: "cursor", Message: "is ahead of the log, which was restored from a backup since: leave it out, and read what you missed by ListEvents"})
+		return errs.Invalid(errs.Violation{Field: "cursor", Message: "is ahead of the log, which was restored from a backup: leave it out, and read missed events with ListEvents"})
 	case after < 0:
 		after = end
 	}

@@ -14,7 +14,6 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -65,31 +64,9 @@ func Show(ctx context.Context, r event.Reader, root secret.MasterKey, e *event.E
 	}
 	shown.Erased = erased
 	if personal && opened != nil {
-		shown.Personal = opened
+		shown.Personal = readable(opened)
 	}
 	return shown, nil
-}
-
-// payload is that of an event as it is shown. Older versions recorded the addresses of webhooks, in which there may be tokens: of them no more is
-// shown than of a webhook itself.
-func payload(e *event.Event) json.RawMessage {
-	if e.Type != "webhook.added.v1" && e.Type != "webhook.settings_changed.v1" {
-		return json.RawMessage(e.Payload)
-	}
-	var fields map[string]any
-	if json.Unmarshal(e.Payload, &fields) != nil {
-		return json.RawMessage("{}") // what cannot be read cannot be judged
-	}
-	if url, ok := fields["url"].(string); ok {
-		fields["url"] = syntax.ShownURL(url)
-	} else {
-		delete(fields, "url")
-	}
-	shown, err := json.Marshal(fields)
-	if err != nil {
-		return json.RawMessage("{}")
-	}
-	return shown
 }
 
 // Filter says which events are meant. The zero value means all.

@@ -53,7 +53,7 @@ func (c *Cleaner) Run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		if err := c.Clean(ctx); err != nil && ctx.Err() == nil {
-			c.log.Warn("clearing away what removed organizations left: it goes on in a minute", "error", err)
+			c.log.Warn("removing the objects of removed organizations failed: the server retries in a minute", "error", err)
 		}
 		select {
 		case <-c.wake:
@@ -95,7 +95,7 @@ func (c *Cleaner) empty(ctx context.Context, id string) error {
 		}
 	}
 	return c.command(ctx, id, []event.Ref{org.Kind.Ref(id)}, func(_ *event.Tx, o *event.Object[org.Org]) error {
-		if o.State.Empty {
+		if o.Data.Empty {
 			return nil
 		}
 		return o.Append(org.Emptied{})
@@ -112,12 +112,12 @@ func (c *Cleaner) users(ctx context.Context, id string) (left bool, err error) {
 	var also []event.Ref
 	for _, u := range users {
 		also = append(also, companions(u.ID)...)
-		if member.IsOwner(&u.State) && !slices.Contains(also, installation.Ref) {
+		if member.IsOwner(&u.Data) && !slices.Contains(also, installation.Ref) {
 			also = append(also, installation.Ref)
 		}
 	}
 	return discard(ctx, c, id, user.Kind, users, also, func(tx *event.Tx, u *event.Object[user.User]) error {
-		if u.State.State == user.Removed {
+		if u.Data.State == user.Removed {
 			return nil
 		}
 		return end(tx, u)
@@ -131,7 +131,7 @@ func (c *Cleaner) applications(ctx context.Context, id string) (left bool, err e
 		return false, err
 	}
 	return discard(ctx, c, id, app.Kind, apps, nil, func(tx *event.Tx, a *event.Object[app.App]) error {
-		if a.State.State == app.Removed {
+		if a.Data.State == app.Removed {
 			return nil
 		}
 		tx.DropRow(app.SecretRow(a.ID))
@@ -146,7 +146,7 @@ func (c *Cleaner) providers(ctx context.Context, id string) (left bool, err erro
 		return false, err
 	}
 	return discard(ctx, c, id, idp.Kind, providers, nil, func(tx *event.Tx, p *event.Object[idp.Provider]) error {
-		if p.State.State == idp.Removed {
+		if p.Data.State == idp.Removed {
 			return nil
 		}
 		tx.DropRow(idp.SecretRow(p.ID))
@@ -178,7 +178,7 @@ func (c *Cleaner) members(ctx context.Context, id string) (left bool, err error)
 		return false, err
 	}
 	return discard(ctx, c, id, user.Kind, users, nil, func(_ *event.Tx, u *event.Object[user.User]) error {
-		if len(u.State.Memberships[id]) == 0 {
+		if len(u.Data.Memberships[id]) == 0 {
 			return nil
 		}
 		return u.Append(user.MembershipSet{Scope: id})
@@ -219,7 +219,7 @@ func (c *Cleaner) command(ctx context.Context, id string, writes []event.Ref, de
 			if err != nil {
 				return err
 			}
-			if o == nil || o.State.State != org.Removed {
+			if o == nil || o.Data.State != org.Removed {
 				return errors.New("lifecycle: it is not removed")
 			}
 			return decide(tx, o)

@@ -14,32 +14,33 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/member"
+	"github.com/signet-idm/signet/internal/member/membertest"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/webhook"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
 
-// hookRows are all that a webhook has beside the log.
+// hookRows are all that a webhook has in side tables.
 func hookRows(id string) []event.RowKey {
-	return []event.RowKey{event.SecretOf(id), {Shelf: event.Followers, Key: "webhook/" + id}, {Shelf: event.Deliveries, Key: id + "/o/usr_x"}, {Shelf: event.Deliveries, Key: id + "/history"}}
+	return []event.RowKey{event.SecretOf(id), {Table: event.Followers, Key: "webhook/" + id}, {Table: event.Deliveries, Key: id + "/o/usr_x"}, {Table: event.Deliveries, Key: id + "/history"}}
 }
 
 func TestARemovedOrganizationIsEmptied(t *testing.T) {
-	s := world(t)
-	person(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
-	owner(t, s, "usr_o", "org_a")
-	person(t, s, "usr_guest", "org_b", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
+	s := newInstallation(t)
+	membertest.User(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
+	membertest.Owner(t, s, "usr_o", "org_a")
+	membertest.User(t, s, "usr_guest", "org_b", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
 	eventtest.Given(t, s, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
 	eventtest.Given(t, s, idp.Kind, "idp_b", "org_b", nil, idp.JWTAdded{General: idp.General{Name: "b"}})
 	eventtest.Given(t, s, app.Kind, "app_a", "org_a", nil, app.Added{Name: "a", Type: app.Web}, app.SecretSet{})
@@ -52,7 +53,7 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: app.SecretRow("app_a"), Value: []byte("hash")})
 	s.GivenRow(event.Row{RowKey: idp.SecretRow("idp_a"), Value: []byte("sealed")})
-	s.GivenToken(event.Token{ID: "pat_1", UserID: "usr_a", Kind: string(secret.PAT), Expires: event.Micros(s.Now()) + 1e9})
+	s.GivenToken(event.Token{ID: "pat_1", Hash: make([]byte, 32), UserID: "usr_a", Kind: string(secret.PAT), Expires: event.Micros(s.Now()) + 1e9})
 	cleaner := lifecycle.NewCleaner(s, quiet)
 
 	before := s.Fingerprint()
@@ -85,11 +86,11 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 			t.Errorf("the webhook's row %s is still there (%v)", key.Key, err)
 		}
 	}
-	if a := eventtest.State(t, s, app.Kind, "app_a"); a.State.Epoch != 1 {
+	if a := eventtest.State(t, s, app.Kind, "app_a"); a.Data.Epoch != 1 {
 		t.Error("the application's tokens live on")
 	}
-	if u := eventtest.State(t, s, user.Kind, "usr_guest"); len(u.State.Memberships) != 1 || len(u.State.Memberships["org_b"]) != 1 {
-		t.Errorf("the guest holds %v", u.State.Memberships)
+	if u := eventtest.State(t, s, user.Kind, "usr_guest"); len(u.Data.Memberships) != 1 || len(u.Data.Memberships["org_b"]) != 1 {
+		t.Errorf("the guest holds %v", u.Data.Memberships)
 	}
 	mark = s.Mark()
 	must(t, cleaner.Clean(t.Context()))
@@ -97,8 +98,8 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 }
 
 func TestAnOrganizationThatCannotBeEmptiedDoesNotHoldUpOthers(t *testing.T) {
-	s := world(t)
-	person(t, s, "usr_a", "org_a", nil)
+	s := newInstallation(t)
+	membertest.User(t, s, "usr_a", "org_a", nil)
 	for _, id := range []string{"org_a", "org_b"} {
 		_, err := lifecycle.RemoveOrganization(t.Context(), s, in(t, id, iam), event.IfMatch{})
 		must(t, err)
@@ -114,8 +115,8 @@ func TestAnOrganizationThatCannotBeEmptiedDoesNotHoldUpOthers(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	for id, want := range map[string]bool{"org_a": false, "org_b": true} {
-		if o := eventtest.State(t, s, org.Kind, id); o.State.Empty != want {
-			t.Errorf("%s is empty: %t", id, o.State.Empty)
+		if o := eventtest.State(t, s, org.Kind, id); o.Data.Empty != want {
+			t.Errorf("%s is empty: %t", id, o.Data.Empty)
 		}
 	}
 }
@@ -144,12 +145,10 @@ func open(t *testing.T, db testdb.Database) *nodes {
 	t.Helper()
 	n := &nodes{db: db, master: secret.NewMasterKey()}
 	n.start(t)
+	membertest.Given(t, n.all[0])
 	for _, id := range []string{"org_d", "org_a", "org_b"} {
-		record(t, n.all[0], org.Kind, id, id, []event.Claim{org.DomainClaim(id + ".example")}, org.Added{Name: id},
-			org.DomainAdded{Domain: id + ".example", Verified: true, Primary: true})
+		eventtest.Given(t, n.all[0], org.Kind, id, id, []event.Claim{org.DomainClaim(id + ".example")}, org.DomainAdded{Domain: id + ".example", Verified: true, Primary: true})
 	}
-	record(t, n.all[0], installation.Kind, installation.ID, "org_d", nil, installation.Added{DefaultOrg: "org_d"})
-	n.owner(t, "usr_root", "org_d")
 	return n
 }
 
@@ -178,13 +177,6 @@ func (n *nodes) stop(t *testing.T) {
 // node spreads work over all of them.
 func (n *nodes) node(i int) *store.Store { return n.all[i%len(n.all)] }
 
-func (n *nodes) owner(t *testing.T, id, org string) {
-	t.Helper()
-	record(t, n.all[0], user.Kind, id, org, []event.Claim{user.NameClaim(org, id)}, service(id),
-		user.MembershipSet{Scope: access.Installation, Roles: iam[access.Installation]})
-	record(t, n.all[0], installation.Kind, installation.ID, "", nil, installation.OwnerAdded{UserID: id})
-}
-
 func service(id string) event.Fact[user.User] {
 	return user.ServiceAdded{Personal: user.ServiceFacts{UserName: id, UserNameKey: id, Name: id}}
 }
@@ -197,22 +189,6 @@ func (n *nodes) equal(t *testing.T) {
 	if len(report.Differences) > 0 {
 		t.Errorf("different: %q", report.Differences)
 	}
-}
-
-func record[S any](t *testing.T, s event.Store, kind *event.Objects[S], id, org string, claims []event.Claim, facts ...event.Fact[S]) {
-	t.Helper()
-	must(t, s.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{kind.Ref(id)}, Claims: claims,
-		Decide: func(tx *event.Tx) error {
-			o, err := kind.Get(tx, id)
-			if err != nil {
-				return err
-			}
-			if o == nil {
-				_, err = kind.Create(tx, id, org, facts...)
-				return err
-			}
-			return o.Append(facts...)
-		}}))
 }
 
 func hashOf(id string) []byte {
@@ -261,7 +237,7 @@ func TestClearingAwayGoesOnWhereItWasStopped(t *testing.T) {
 		const users, guests = 1000, 150
 		ids := crowd(t, n.node(0), "org_a", users, guests)
 		for i := range 3 {
-			record(t, n.node(0), idp.Kind, fmt.Sprint("idp_", i), "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
+			eventtest.Given(t, n.node(0), idp.Kind, fmt.Sprint("idp_", i), "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
 		}
 		_, err := lifecycle.RemoveOrganization(t.Context(), n.node(0), in(t, "org_a", iam), event.IfMatch{})
 		must(t, err)
@@ -308,7 +284,7 @@ func TestClearingAwayGoesOnWhereItWasStopped(t *testing.T) {
 			}
 		}
 		for _, id := range ids[users:] {
-			if u, err := user.Kind.Read(t.Context(), n.node(0), id); err != nil || u.State.State != user.Active || len(u.State.Memberships) > 0 || u.Sequence != 3 {
+			if u, err := user.Kind.Read(t.Context(), n.node(0), id); err != nil || u.Data.State != user.Active || len(u.Data.Memberships) > 0 || u.Sequence != 3 {
 				t.Errorf("%s: %+v, %v", id, u, err)
 			}
 		}
@@ -317,8 +293,8 @@ func TestClearingAwayGoesOnWhereItWasStopped(t *testing.T) {
 		}
 		o, err := org.Kind.Read(t.Context(), n.node(0), "org_a")
 		must(t, err)
-		if !o.State.Empty || o.Sequence != 4 {
-			t.Errorf("the organization is %+v at %d", o.State, o.Sequence)
+		if !o.Data.Empty || o.Sequence != 4 {
+			t.Errorf("the organization is %+v at %d", o.Data, o.Sequence)
 		}
 		if members, _, err := user.Kind.List(t.Context(), n.node(0), event.Query{Group: user.MembersOf("org_a"), Limit: 1}); err != nil || len(members) > 0 {
 			t.Errorf("members: %v, %v", members, err)
@@ -340,9 +316,9 @@ func TestNothingGetsIntoARemovedOrganization(t *testing.T) {
 		n := open(t, db)
 		for round := range 10 {
 			id := fmt.Sprint("org_", round)
-			record(t, n.node(0), org.Kind, id, id, nil, org.Added{Name: id})
+			eventtest.Given(t, n.node(0), org.Kind, id, id, nil, org.Added{Name: id})
 			guest := fmt.Sprint("usr_guest_", round)
-			record(t, n.node(0), user.Kind, guest, "org_b", []event.Claim{user.NameClaim("org_b", guest)}, service(guest))
+			membertest.User(t, n.node(0), guest, "org_b", nil)
 			permit := in(t, id, iam)
 			var wait sync.WaitGroup
 			start := make(chan struct{})
@@ -358,12 +334,12 @@ func TestNothingGetsIntoARemovedOrganization(t *testing.T) {
 					case 1:
 						var m member.Members
 						if m, err = member.OfOrganization(permit); err == nil {
-							_, err = m.Set(context.Background(), n.node(1), guest, []string{"ORG_OWNER"}, event.IfMatch{})
+							_, err = m.Set(context.Background(), n.node(1), guest, event.IfMatch{}, []string{"ORG_OWNER"})
 						}
 					case 2, 3, 4:
 						_, err = app.Add(context.Background(), n.node(i), permit, app.New{Name: "x", Type: app.API})
 					default:
-						_, err = idp.AddJWT(context.Background(), n.node(i), permit, event.Once{}, idp.General{Name: "x"}, idp.JWT{})
+						_, err = idp.AddJWT(context.Background(), n.node(i), permit, event.Once{}, idp.General{Name: "x"}, idp.JWT{Endpoint: "e", Issuer: "i", KeysEndpoint: "k"})
 					}
 					if err != nil && (i == 0 || errs.KindOf(err) != errs.NotFound) {
 						t.Error(err)
@@ -378,8 +354,8 @@ func TestNothingGetsIntoARemovedOrganization(t *testing.T) {
 			if apps, _, err := app.Kind.List(t.Context(), n.node(0), event.Query{Org: id, Limit: 10}); err != nil || len(apps) > 0 {
 				t.Fatalf("%d applications are left, %v", len(apps), err)
 			}
-			if u, err := user.Kind.Read(t.Context(), n.node(0), guest); err != nil || len(u.State.Memberships) > 0 {
-				t.Fatalf("the guest holds %v, %v", u.State.Memberships, err)
+			if u, err := user.Kind.Read(t.Context(), n.node(0), guest); err != nil || len(u.Data.Memberships) > 0 {
+				t.Fatalf("the guest holds %v, %v", u.Data.Memberships, err)
 			}
 		}
 		n.equal(t)
@@ -397,7 +373,7 @@ func TestTwoWhoEndEachOtherNeverBothSucceed(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		_, err = m.Set(ctx, s, id, []string{"IAM_OWNER_VIEWER"}, event.IfMatch{})
+		_, err = m.Set(ctx, s, id, event.IfMatch{}, []string{"IAM_OWNER_VIEWER"})
 		return err
 	}
 	ways := []func(ctx context.Context, s event.Store, id, org string) error{demote}
@@ -423,8 +399,8 @@ func TestTwoWhoEndEachOtherNeverBothSucceed(t *testing.T) {
 				var ids [2]string
 				for i := range ids {
 					ids[i] = fmt.Sprintf("%d_%d", round, i)
-					record(t, n.node(0), org.Kind, "org_"+ids[i], "org_"+ids[i], nil, org.Added{Name: "x"})
-					n.owner(t, "usr_"+ids[i], "org_"+ids[i])
+					eventtest.Given(t, n.node(0), org.Kind, "org_"+ids[i], "org_"+ids[i], nil, org.Added{Name: "x"})
+					membertest.Owner(t, n.all[0], "usr_"+ids[i], "org_"+ids[i])
 				}
 				n.onlyOwners(t, "usr_"+ids[0], "usr_"+ids[1])
 				var wait sync.WaitGroup
@@ -457,9 +433,9 @@ func (n *nodes) onlyOwners(t *testing.T, ids ...string) {
 	t.Helper()
 	i, err := installation.Read(t.Context(), n.node(0))
 	must(t, err)
-	for _, id := range i.State.Owners {
+	for _, id := range i.Data.Owners {
 		if id != ids[0] && id != ids[1] {
-			record(t, n.node(0), installation.Kind, installation.ID, "", nil, installation.OwnerRemoved{UserID: id})
+			eventtest.Given(t, n.node(0), installation.Kind, installation.ID, "", nil, installation.OwnerRemoved{UserID: id})
 		}
 	}
 }

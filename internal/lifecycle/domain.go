@@ -26,12 +26,12 @@ type Losing struct {
 
 // RemoveDomain takes a domain from the permit's organization, and tells whose login names end with it; nobody's where it was not
 // verified. Errors: those of org.RemoveDomain, org.ErrReleaseDenied with the number of people.
-func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, domain string, match event.IfMatch) (Losing, event.Details, error) {
+func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string) (Losing, event.Details, error) {
 	losing, err := losingWith(ctx, s, permit, domain)
 	if err != nil {
 		return Losing{}, event.Details{}, err
 	}
-	details, err := org.RemoveDomain(ctx, s, permit, domain, match)
+	details, err := org.RemoveDomain(ctx, s, permit, match, domain)
 	if errors.Is(err, org.ErrReleaseDenied) {
 		err = errs.New(org.ErrReleaseDenied.Kind, org.ErrReleaseDenied.Reason, org.ErrReleaseDenied.Message+losing.count())
 	}
@@ -60,7 +60,7 @@ func losingWith(ctx context.Context, r event.Reader, permit access.Permit, text 
 		return Losing{}, err
 	}
 	var losing Losing
-	domain := o.State.VerifiedDomain(text)
+	domain := o.Data.VerifiedDomain(text)
 	if domain == "" {
 		return losing, nil
 	}
@@ -72,7 +72,7 @@ func losingWith(ctx context.Context, r event.Reader, permit access.Permit, text 
 		}
 		for _, p := range people {
 			if losing.People++; named && len(losing.Names) < maxNamed {
-				losing.Names = append(losing.Names, p.State.UserName+"@"+domain)
+				losing.Names = append(losing.Names, p.Data.UserName+"@"+domain)
 			}
 		}
 	}

@@ -9,8 +9,9 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/lifecycle"
+	"github.com/signet-idm/signet/internal/member/membertest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -18,7 +19,7 @@ import (
 // withPeople gives org_a so many people, a service user, somebody who is gone, and the domains a.test, b.test and, not verified, c.test.
 func withPeople(t *testing.T, people int) *eventtest.Store {
 	t.Helper()
-	s := world(t)
+	s := newInstallation(t)
 	eventtest.Given(t, s, org.Kind, "org_a", "", []event.Claim{org.DomainClaim("a.test"), org.DomainClaim("b.test")}, org.DomainAdded{Domain: "a.test", Verified: true, Primary: true},
 		org.DomainAdded{Domain: "b.test", Verified: true}, org.DomainAdded{Domain: "c.test", Challenge: "x"})
 	human := func(id, owner string, then ...event.Fact[user.User]) {
@@ -30,7 +31,7 @@ func withPeople(t *testing.T, people int) *eventtest.Store {
 	}
 	human("usr_gone", "org_a", user.WasRemoved{})
 	human("usr_elsewhere", "org_b")
-	person(t, s, "usr_robot", "org_a", nil)
+	membertest.User(t, s, "usr_robot", "org_a", nil)
 	return s
 }
 
@@ -58,7 +59,7 @@ func TestRemovingADomainSaysWhoseLoginNamesEnd(t *testing.T) {
 			caller := &access.Caller{UserID: "usr_me", Memberships: c.holds}
 			permit, err := caller.In("org_a", access.DomainWrite)
 			must(t, err)
-			losing, d, err := lifecycle.RemoveDomain(t.Context(), s, permit, c.domain, event.IfMatch{})
+			losing, d, err := lifecycle.RemoveDomain(t.Context(), s, permit, event.IfMatch{}, c.domain)
 			must(t, err)
 			if losing.People != c.count || len(losing.Names) != c.named {
 				t.Errorf("%d people, of them %q", losing.People, losing.Names)
@@ -66,8 +67,8 @@ func TestRemovingADomainSaysWhoseLoginNamesEnd(t *testing.T) {
 			if c.named > 0 && losing.Names[1] != "USR_0001@b.test" {
 				t.Errorf("got %q", losing.Names)
 			}
-			if o := eventtest.State(t, s, org.Kind, "org_a"); d != o.Details() || slices.ContainsFunc(o.State.Domains, func(d org.Domain) bool { return d.Name == strings.ToLower(c.domain) }) {
-				t.Errorf("left are %v", o.State.Domains)
+			if o := eventtest.State(t, s, org.Kind, "org_a"); d != o.Details() || slices.ContainsFunc(o.Data.Domains, func(d org.Domain) bool { return d.Name == strings.ToLower(c.domain) }) {
+				t.Errorf("left are %v", o.Data.Domains)
 			}
 		})
 	}
@@ -75,17 +76,17 @@ func TestRemovingADomainSaysWhoseLoginNamesEnd(t *testing.T) {
 
 func TestARefusalToRemoveADomainSaysHowManyLoginNamesWouldEnd(t *testing.T) {
 	manager := access.Memberships{access.Installation: {access.IAMOrgManager}}
-	for people, want := range map[int]string{0: "has to remove it", 1: "of 1 person would stop working", 2: "of 2 people would stop working", 1001: "of 1000 or more people would stop working"} {
+	for people, want := range map[int]string{0: "can remove it", 1: "of 1 person would stop working", 2: "of 2 people would stop working", 1001: "of 1000 or more people would stop working"} {
 		s := withPeople(t, people)
 		before := s.Fingerprint()
-		_, _, err := lifecycle.RemoveDomain(t.Context(), s, in(t, "org_a", manager), "b.test", event.IfMatch{})
+		_, _, err := lifecycle.RemoveDomain(t.Context(), s, in(t, "org_a", manager), event.IfMatch{}, "b.test")
 		eventtest.Refused(t, err, errs.PermissionDenied, org.ReleaseDenied)
 		if text := err.Error(); !strings.Contains(text, want) || strings.Contains(text, "USR_") || s.Fingerprint() != before {
 			t.Errorf("got %s", text)
 		}
 	}
 	for domain, refusal := range map[string]*errs.Error{"none.test": org.ErrDomainNotFound, "@": org.ErrDomainNotFound, "a.test": org.ErrDomainIsPrimary} {
-		_, _, err := lifecycle.RemoveDomain(t.Context(), withPeople(t, 1), in(t, "org_a", iam), domain, event.IfMatch{})
+		_, _, err := lifecycle.RemoveDomain(t.Context(), withPeople(t, 1), in(t, "org_a", iam), event.IfMatch{}, domain)
 		eventtest.As(t, err, refusal)
 	}
 }

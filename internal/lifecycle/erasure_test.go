@@ -15,16 +15,17 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/lifecycle"
+	"github.com/signet-idm/signet/internal/member/membertest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // human is a person whose values all hold a word that nothing else does.
@@ -97,7 +98,7 @@ func erased(t *testing.T, r event.Reader, root secret.MasterKey, id string) {
 			if e.Sealed != nil {
 				sealed++
 			}
-			if row, err := r.Row(t.Context(), event.RowKey{Shelf: event.Keys, Key: e.KeyID}); row != nil || err != nil {
+			if row, err := r.Row(t.Context(), event.RowKey{Table: event.Keys, Key: e.KeyID}); row != nil || err != nil {
 				t.Errorf("the key of %s is there: %v", shown.ID, err)
 			}
 		}
@@ -118,7 +119,7 @@ func erased(t *testing.T, r event.Reader, root secret.MasterKey, id string) {
 }
 
 func TestARemovedUserIsErased(t *testing.T) {
-	s := world(t)
+	s := newInstallation(t)
 	addHuman(t, s, "usr_a", "org_a", "Wendeline")
 	addHuman(t, s, "usr_b", "org_a", "Ottokar")
 	mark := s.Mark()
@@ -129,7 +130,7 @@ func TestARemovedUserIsErased(t *testing.T) {
 		eventtest.Fact{Object: session.IDFor("usr_a"), Type: "sign_in.erased.v1", Payload: `{}`},
 		eventtest.Fact{Object: grant.IDFor("usr_a"), Type: "consent.erased.v1", Payload: `{}`})
 	erased(t, s, s.Master, "usr_a")
-	person(t, s, "usr_c", "org_a", nil) // nothing stands beside it
+	membertest.User(t, s, "usr_c", "org_a", nil) // nothing stands beside it
 	_, err = lifecycle.RemoveUser(t.Context(), s, in(t, "org_a", iam), "usr_c", event.IfMatch{})
 	must(t, err)
 	erased(t, s, s.Master, "usr_c")
@@ -337,7 +338,7 @@ func TestScaleOfErasingAnOrganization(t *testing.T) {
 		n := open(t, db)
 		words := make([]string, people)
 		for i := range people {
-			words[i] = fmt.Sprintf("Wendeline%sX%dX", strings.Repeat("q", i%500), i) // rows of many sizes
+			words[i] = fmt.Sprintf("Wendeline%sX%dX", strings.Repeat("q", i%175), i) // rows of many sizes, up to the longest names
 			addHuman(t, n.node(0), fmt.Sprintf("usr_%05d", i), "org_a", words[i])
 		}
 		addHuman(t, n.node(0), "usr_other", "org_b", "Ottokar")
@@ -350,7 +351,7 @@ func TestScaleOfErasingAnOrganization(t *testing.T) {
 		for _, i := range []int{0, people / 2, people - 1} {
 			erased(t, n.node(0), n.node(0).RootKey(), fmt.Sprintf("usr_%05d", i))
 		}
-		if o, err := org.Kind.Read(t.Context(), n.node(0), "org_a"); err != nil || !o.State.Empty {
+		if o, err := org.Kind.Read(t.Context(), n.node(0), "org_a"); err != nil || !o.Data.Empty {
 			t.Errorf("%+v, %v", o, err)
 		}
 		n.equal(t)

@@ -11,55 +11,32 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/member"
+	"github.com/signet-idm/signet/internal/member/membertest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/webhook"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
-// world has an installation with the owner usr_root in the default organization org_d, and two more organizations.
-func world(t *testing.T) *eventtest.Store {
+// newInstallation is that of membertest.
+func newInstallation(t *testing.T) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, grant.Kind, webhook.Kind)
-	for _, id := range []string{"org_d", "org_a", "org_b"} {
-		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
-	}
-	person(t, s, "usr_root", "org_d", iam)
-	eventtest.Given(t, s, installation.Kind, installation.ID, "org_d", nil, installation.Added{DefaultOrg: "org_d"},
-		installation.OwnerAdded{UserID: "usr_root"})
+	membertest.Given(t, s)
 	return s
 }
 
 var iam = access.Memberships{access.Installation: {access.IAMOwner}}
-
-func person(t *testing.T, s *eventtest.Store, id, org string, holds access.Memberships, then ...event.Fact[user.User]) {
-	t.Helper()
-	facts := []event.Fact[user.User]{user.ServiceAdded{Personal: user.ServiceFacts{UserName: id, UserNameKey: id, Name: id}}}
-	for scope, roles := range holds {
-		facts = append(facts, user.MembershipSet{Scope: scope, Roles: roles})
-	}
-	eventtest.Given(t, s, user.Kind, id, org, []event.Claim{user.NameClaim(org, id)}, append(facts, then...)...)
-}
-
-func owner(t *testing.T, s *eventtest.Store, id, org string) {
-	t.Helper()
-	person(t, s, id, org, iam)
-	eventtest.Given(t, s, installation.Kind, installation.ID, "", nil, installation.OwnerAdded{UserID: id})
-}
 
 // in is the permit of somebody who holds something.
 func in(t testing.TB, org string, holds access.Memberships) access.Permit {
@@ -94,8 +71,8 @@ func TestTheLifeOfAUser(t *testing.T) {
 	} {
 		for state, facts := range states {
 			t.Run(c.change+" from "+string(state), func(t *testing.T) {
-				s := world(t)
-				person(t, s, "usr_a", "org_a", nil, facts...)
+				s := newInstallation(t)
+				membertest.User(t, s, "usr_a", "org_a", nil, facts...)
 				before := eventtest.State(t, s, user.Kind, "usr_a")
 				mark := s.Mark()
 				d, err := userChanges[c.change](t.Context(), s, in(t, "org_a", iam), "usr_a", event.IfMatch{})
@@ -107,10 +84,10 @@ func TestTheLifeOfAUser(t *testing.T) {
 				must(t, err)
 				s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: c.fact, Payload: `{}`})
 				u := eventtest.State(t, s, user.Kind, "usr_a")
-				if u.State.State != c.to || d != u.Details() {
-					t.Errorf("state %s, details %+v", u.State.State, d)
+				if u.Data.State != c.to || d != u.Details() {
+					t.Errorf("state %s, details %+v", u.Data.State, d)
 				}
-				if ended := u.State.SessionEpoch > before.State.SessionEpoch && u.State.TokenEpoch > before.State.TokenEpoch; ended != (c.to != user.Active) {
+				if ended := u.Data.SessionEpoch > before.Data.SessionEpoch && u.Data.TokenEpoch > before.Data.TokenEpoch; ended != (c.to != user.Active) {
 					t.Errorf("sessions and tokens have ended: %t", ended)
 				}
 			})
@@ -122,12 +99,12 @@ func TestWhoMayChangeTheLifeOfAUser(t *testing.T) {
 	manager := access.Memberships{"org_a": {access.OrgUserManager}}
 	for name, change := range userChanges {
 		t.Run(name, func(t *testing.T) {
-			s := world(t)
-			person(t, s, "usr_boss", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
-			person(t, s, "usr_guest", "org_a", access.Memberships{"org_b": {access.OrgOwnerViewer}})
-			person(t, s, "usr_b", "org_b", nil)
-			person(t, s, "usr_gone", "org_a", nil, user.WasRemoved{})
-			person(t, s, "usr_a", "org_a", nil)
+			s := newInstallation(t)
+			membertest.User(t, s, "usr_boss", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
+			membertest.User(t, s, "usr_guest", "org_a", access.Memberships{"org_b": {access.OrgOwnerViewer}})
+			membertest.User(t, s, "usr_b", "org_b", nil)
+			membertest.User(t, s, "usr_gone", "org_a", nil, user.WasRemoved{})
+			membertest.User(t, s, "usr_a", "org_a", nil)
 			before := s.Fingerprint()
 			for id, want := range map[string]*errs.Error{"usr_boss": access.ErrTargetHoldsMore, "usr_guest": access.ErrTargetHoldsMore,
 				"usr_b": user.ErrNotFound, "usr_gone": user.ErrNotFound, "usr_x": user.ErrNotFound} {
@@ -153,7 +130,7 @@ func TestTheLastOwnerIsNeverSwitchedOff(t *testing.T) {
 			continue
 		}
 		t.Run(name, func(t *testing.T) {
-			s := world(t)
+			s := newInstallation(t)
 			permit := in(t, "org_d", iam)
 			before := s.Fingerprint()
 			_, err := change(t.Context(), s, permit, "usr_root", event.IfMatch{})
@@ -161,10 +138,10 @@ func TestTheLastOwnerIsNeverSwitchedOff(t *testing.T) {
 			if s.Fingerprint() != before {
 				t.Error("something was written")
 			}
-			owner(t, s, "usr_o", "org_a")
+			membertest.Owner(t, s, "usr_o", "org_a")
 			_, err = change(t.Context(), s, permit, "usr_root", event.IfMatch{})
 			must(t, err)
-			owners := eventtest.State(t, s, installation.Kind, installation.ID).State.Owners
+			owners := eventtest.State(t, s, installation.Kind, installation.ID).Data.Owners
 			want := []string{"usr_root", "usr_o"}
 			if name == "remove" {
 				want = want[1:]
@@ -178,13 +155,46 @@ func TestTheLastOwnerIsNeverSwitchedOff(t *testing.T) {
 	}
 }
 
+// Who owns an organization alone ends only by somebody with a role in the installation, also where it is another one than the own.
+func TestTheLastOwnerOfAnOrganizationEndsByTheInstallationOnly(t *testing.T) {
+	both := access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}}
+	for name, change := range userChanges {
+		if name == "reactivate" || name == "unlock" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			s := newInstallation(t)
+			membertest.User(t, s, "usr_a", "org_a", both)
+			before := s.Fingerprint()
+			_, err := change(t.Context(), s, in(t, "org_a", both), "usr_a", event.IfMatch{})
+			eventtest.As(t, err, member.ErrLastOrgOwner)
+			if s.Fingerprint() != before {
+				t.Error("something was written")
+			}
+			membertest.User(t, s, "usr_b", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
+			_, err = change(t.Context(), s, in(t, "org_a", both), "usr_a", event.IfMatch{}) // org_b has no other
+			eventtest.As(t, err, member.ErrLastOrgOwner)
+			membertest.User(t, s, "usr_c", "org_a", access.Memberships{"org_b": {access.OrgOwner}})
+			_, err = change(t.Context(), s, in(t, "org_a", both), "usr_a", event.IfMatch{})
+			must(t, err)
+			_, err = change(t.Context(), s, in(t, "org_a", iam), "usr_b", event.IfMatch{})
+			must(t, err)
+			ids, err := member.Ownerless(t.Context(), s, both)
+			if must(t, err); !slices.Equal(ids, []string{"org_a"}) {
+				t.Errorf("without an owner: %v", ids)
+			}
+		})
+	}
+}
+
 func TestARemovedUserLeavesNothingSecret(t *testing.T) {
-	s := world(t)
-	person(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
+	s := newInstallation(t)
+	membertest.User(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
 	s.GivenRow(event.Row{RowKey: user.PasswordRow("usr_a"), Value: []byte("hash")})
 	for _, kind := range []secret.TokenKind{secret.Session, secret.PAT, secret.Access} {
 		for i := range 150 {
-			s.GivenToken(event.Token{ID: fmt.Sprint(kind, i), UserID: "usr_a", Kind: string(kind), Name: "jo's telephone", Expires: event.Micros(s.Now()) + 1e9})
+			_, hash := secret.NewToken(kind)
+			s.GivenToken(event.Token{ID: fmt.Sprint(kind, i), Hash: hash, UserID: "usr_a", Kind: string(kind), Name: "jo's telephone", Expires: event.Micros(s.Now()) + 1e9})
 		}
 	}
 	for _, row := range user.SecretRows("usr_a") {
@@ -193,7 +203,7 @@ func TestARemovedUserLeavesNothingSecret(t *testing.T) {
 	_, err := lifecycle.RemoveUser(t.Context(), s, in(t, "org_a", iam), "usr_a", event.IfMatch{})
 	must(t, err)
 	gone(t, s, "usr_a")
-	person(t, s, "usr_2", "org_a", nil) // the world works on
+	membertest.User(t, s, "usr_2", "org_a", nil) // the world works on
 	if holder, err := s.Holder(t.Context(), user.NameClaim("org_a", "usr_a")); err != nil || holder != "" {
 		t.Errorf("the name belongs to %q, %v", holder, err)
 	}
@@ -209,7 +219,7 @@ func gone(t *testing.T, r event.Reader, id string) {
 	t.Helper()
 	u, err := user.Kind.Read(t.Context(), r, id)
 	must(t, err)
-	if u == nil || u.State.State != user.Removed || len(u.State.Memberships) > 0 {
+	if u == nil || u.Data.State != user.Removed || len(u.Data.Memberships) > 0 {
 		t.Errorf("%s is still there: %+v", id, u)
 	}
 	if row, err := r.Row(t.Context(), user.PasswordRow(id)); err != nil || row != nil {
@@ -246,7 +256,7 @@ func TestTheLifeOfAnOrganization(t *testing.T) {
 	} {
 		for state, facts := range states {
 			t.Run(c.change+" from "+string(state), func(t *testing.T) {
-				s := world(t)
+				s := newInstallation(t)
 				if facts != nil {
 					eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, facts...)
 				}
@@ -268,8 +278,8 @@ func TestTheLifeOfAnOrganization(t *testing.T) {
 					must(t, err)
 					eventtest.Refused(t, mismatch, errs.Aborted, event.SequenceMismatch)
 					s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: c.fact, Payload: `{}`})
-					if o := eventtest.State(t, s, org.Kind, "org_a"); o.State.State != c.to || d != o.Details() {
-						t.Errorf("state %s, details %+v", o.State.State, d)
+					if o := eventtest.State(t, s, org.Kind, "org_a"); o.Data.State != c.to || d != o.Details() {
+						t.Errorf("state %s, details %+v", o.Data.State, d)
 					}
 				}
 			})
@@ -289,26 +299,26 @@ func TestWhoMayEndAnOrganization(t *testing.T) {
 			want  *errs.Error
 		}{
 			{"its owner", "org_a", ownerOfA, nil, nil},
-			{"its owner, while somebody elsewhere holds more", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) { owner(t, s, "usr_o", "org_b") }, nil},
-			{"its owner, while a user in it holds more in the installation", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) { owner(t, s, "usr_o", "org_a") }, access.ErrTargetHoldsMore},
+			{"its owner, while somebody elsewhere holds more", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_b") }, nil},
+			{"its owner, while a user in it holds more in the installation", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") }, access.ErrTargetHoldsMore},
 			{"its owner, while a user in it sees more", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) {
-				person(t, s, "usr_o", "org_a", access.Memberships{access.Installation: {access.IAMOwnerViewer}})
+				membertest.User(t, s, "usr_o", "org_a", access.Memberships{access.Installation: {access.IAMOwnerViewer}})
 			}, access.ErrTargetHoldsMore},
 			{"its owner, while a user in it holds more elsewhere", "org_a", ownerOfA, func(t *testing.T, s *eventtest.Store) {
-				person(t, s, "usr_o", "org_a", access.Memberships{"org_b": {access.OrgOwner}})
+				membertest.User(t, s, "usr_o", "org_a", access.Memberships{"org_b": {access.OrgOwner}})
 			}, nil},
-			{"a manager, while its like is in it", "org_a", manager, func(t *testing.T, s *eventtest.Store) { person(t, s, "usr_o", "org_a", manager) }, nil},
-			{"an owner of the installation", "org_a", iam, func(t *testing.T, s *eventtest.Store) { owner(t, s, "usr_o", "org_a") }, nil},
-			{"the default organization", "org_d", iam, func(t *testing.T, s *eventtest.Store) { owner(t, s, "usr_o", "org_a") }, lifecycle.ErrDefaultOrganization},
+			{"a manager, while its like is in it", "org_a", manager, func(t *testing.T, s *eventtest.Store) { membertest.User(t, s, "usr_o", "org_a", manager) }, nil},
+			{"an owner of the installation", "org_a", iam, func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") }, nil},
+			{"the default organization", "org_d", iam, func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") }, lifecycle.ErrDefaultOrganization},
 			{"the default organization by its owner", "org_d", access.Memberships{"org_d": {access.OrgOwner}}, nil, access.ErrTargetHoldsMore},
 			{"the organization of the last owners who can act", "org_a", iam, func(t *testing.T, s *eventtest.Store) {
-				owner(t, s, "usr_o", "org_a")
-				owner(t, s, "usr_p", "org_a")
+				membertest.Owner(t, s, "usr_o", "org_a")
+				membertest.Owner(t, s, "usr_p", "org_a")
 				eventtest.Given(t, s, user.Kind, "usr_root", "org_d", nil, user.WasLocked{})
 			}, member.ErrLastOwner},
 		} {
 			t.Run(name+"/"+c.name, func(t *testing.T) {
-				s := world(t)
+				s := newInstallation(t)
 				if c.given != nil {
 					c.given(t, s)
 				}
@@ -321,7 +331,7 @@ func TestWhoMayEndAnOrganization(t *testing.T) {
 			})
 		}
 	}
-	s := world(t)
+	s := newInstallation(t)
 	_, err := lifecycle.RemoveOrganization(t.Context(), s, access.Permit{}, event.IfMatch{})
 	eventtest.As(t, err, access.ErrDenied)
 }
@@ -341,14 +351,14 @@ func (m *meddling) Do(ctx context.Context, c event.Command) error {
 }
 
 func TestWhatIsGrantedWhileAnOrganizationEndsCounts(t *testing.T) {
-	s := world(t)
-	person(t, s, "usr_a", "org_a", nil)
+	s := newInstallation(t)
+	membertest.User(t, s, "usr_a", "org_a", nil)
 	m := &meddling{s, func() {
 		permit, err := (&access.Caller{UserID: "usr_root", Memberships: iam}).In(access.Installation, access.SystemWrite)
 		must(t, err)
 		members, err := member.OfInstallation(permit)
 		must(t, err)
-		_, err = members.Set(t.Context(), s, "usr_a", []string{"IAM_OWNER_VIEWER"}, event.IfMatch{})
+		_, err = members.Set(t.Context(), s, "usr_a", event.IfMatch{}, []string{"IAM_OWNER_VIEWER"})
 		must(t, err)
 	}}
 	_, err := lifecycle.RemoveOrganization(t.Context(), m, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), event.IfMatch{})
@@ -368,23 +378,23 @@ func TestAnOwnerWhoCannotActAnyMoreIsNotRestedOn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := world(t)
-			owner(t, s, "usr_o", "org_a")
+			s := newInstallation(t)
+			membertest.Owner(t, s, "usr_o", "org_a")
 			m := &meddling{s, func() { lose(t, s) }}
 			_, err := lifecycle.LockUser(t.Context(), m, in(t, "org_d", iam), "usr_root", event.IfMatch{})
 			eventtest.As(t, err, member.ErrLastOwner)
 		})
 	}
 	t.Run("somebody who became an owner meanwhile", func(t *testing.T) {
-		s := world(t)
-		person(t, s, "usr_a", "org_a", nil)
+		s := newInstallation(t)
+		membertest.User(t, s, "usr_a", "org_a", nil)
 		m := &meddling{s, func() {
 			eventtest.Given(t, s, user.Kind, "usr_a", "org_a", nil, user.MembershipSet{Scope: access.Installation, Roles: iam[access.Installation]})
 			eventtest.Given(t, s, installation.Kind, installation.ID, "", nil, installation.OwnerAdded{UserID: "usr_a"})
 		}}
 		_, err := lifecycle.RemoveUser(t.Context(), m, in(t, "org_a", iam), "usr_a", event.IfMatch{})
 		must(t, err)
-		if owners := eventtest.State(t, s, installation.Kind, installation.ID).State.Owners; !slices.Equal(owners, []string{"usr_root"}) {
+		if owners := eventtest.State(t, s, installation.Kind, installation.ID).Data.Owners; !slices.Equal(owners, []string{"usr_root"}) {
 			t.Errorf("owners %v", owners)
 		}
 	})

@@ -15,7 +15,7 @@ import (
 
 // ErrDefaultOrganization: the default organization is always there.
 var ErrDefaultOrganization = errs.New(errs.FailedPrecondition, DefaultOrganization,
-	"this is the default organization of the installation: it is never deactivated or removed")
+	"this is the default organization of the installation: it cannot be deactivated or removed")
 
 // orgStep is one step in an organization's life.
 type orgStep struct {
@@ -42,51 +42,44 @@ func RemoveOrganization(ctx context.Context, s event.Store, permit access.Permit
 	return orgStep{[]org.State{org.Active, org.Inactive}, "removed", org.WasRemoved{}, true}.do(ctx, s, permit, match)
 }
 
-func (step orgStep) do(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch) (event.Details, error) {
+func (step orgStep) do(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch) (details event.Details, err error) {
 	id := permit.Org()
 	if !permit.Reaches(id) {
 		return event.Details{}, access.ErrDenied
 	}
-	var details event.Details
-	err := member.Settle(func() error {
-		command := event.Command{Origin: permit.Origin(), Write: []event.Ref{org.Kind.Ref(id)}}
+	err = member.Settle(func() error {
+		var needs event.Command
 		var through *affected
 		if step.ends {
-			var err error
 			if through, err = affectedBy(ctx, s, id); err != nil {
 				return err
 			}
-			command.Read = through.reads()
+			needs.Read = through.reads()
 		}
-		command.Decide = func(tx *event.Tx) error {
-			o, err := org.In(tx, id)
-			if err != nil {
-				return err
-			}
-			if through != nil {
-				if err := through.coveredBy(tx, permit); err != nil {
-					return err
-				}
-			}
-			if !slices.Contains(step.from, o.State.State) {
-				return errs.New(errs.FailedPrecondition, OrganizationWrongState,
-					wrongState("organization", string(o.State.State), string(step.from[0]), step.to))
-			}
-			if through != nil && through.owners != nil {
-				if err := through.owners.Remain(tx); err != nil {
-					return err
-				}
-			}
-			if err := match.Check(o.Sequence); err != nil {
-				return err
-			}
-			err = o.Append(step.fact)
-			details = o.Details()
-			return err
-		}
-		return s.Do(ctx, command)
+		details, err = org.Of(permit).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, o *event.Object[org.Org]) error {
+			return step.decide(tx, o, through, permit)
+		})
+		return err
 	})
 	return details, err
+}
+
+func (step orgStep) decide(tx *event.Tx, o *event.Object[org.Org], through *affected, permit access.Permit) error {
+	if through != nil {
+		if err := through.coveredBy(tx, permit); err != nil {
+			return err
+		}
+	}
+	if !slices.Contains(step.from, o.Data.State) {
+		return errs.New(errs.FailedPrecondition, OrganizationWrongState,
+			wrongState("organization", string(o.Data.State), string(step.from[0]), step.to))
+	}
+	if through != nil && through.owners != nil {
+		if err := through.owners.Remain(tx); err != nil {
+			return err
+		}
+	}
+	return o.Append(step.fact)
 }
 
 // affected is what the end of an organization would touch beyond it: what its users hold in the installation.
@@ -112,8 +105,8 @@ func affectedBy(ctx context.Context, r event.Reader, id string) (*affected, erro
 		}
 		for _, u := range users {
 			if u.Org == id {
-				a.held = append(a.held, access.Memberships{access.Installation: u.State.Memberships[access.Installation]})
-				isOwner = isOwner || member.IsOwner(&u.State)
+				a.held = append(a.held, access.Memberships{access.Installation: u.Data.Memberships[access.Installation]})
+				isOwner = isOwner || member.IsOwner(&u.Data)
 			}
 		}
 	}
@@ -149,7 +142,7 @@ func (a *affected) coveredBy(tx *event.Tx, permit access.Permit) error {
 			return err
 		}
 	}
-	if i.State.DefaultOrg == a.org {
+	if i.Data.DefaultOrg == a.org {
 		return ErrDefaultOrganization
 	}
 	return nil

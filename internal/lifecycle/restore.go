@@ -15,8 +15,8 @@ import (
 
 // Errors of taking an address back where the account itself is out of use. The link stays good.
 var (
-	errRestoreInactive = errs.New(errs.FailedPrecondition, session.UserNotActive, "this user is not active: an administrator has to reactivate or unlock the user first")
-	errRestoreOrg      = errs.New(errs.FailedPrecondition, session.OrgNotActive, "the user's organization is not active: it has to be reactivated first")
+	errRestoreInactive = errs.New(errs.FailedPrecondition, session.UserNotActive, "this user is not active: an administrator must reactivate or unlock the user first")
+	errRestoreOrg      = errs.New(errs.FailedPrecondition, session.OrgNotActive, "the user's organization is not active: reactivate it first")
 )
 
 // Restore is somebody with the link of a mail about a changed e-mail address.
@@ -57,11 +57,11 @@ func (r Restore) Do(ctx context.Context, s event.Store, master secret.MasterKey,
 			switch {
 			case err != nil:
 				return err
-			case !right || u == nil || u.State.Human == nil:
+			case !right || u == nil || u.Data.Human == nil:
 				return user.ErrWrongCode()
-			case u.State.State != user.Active:
+			case u.Data.State != user.Active:
 				return errRestoreInactive
-			case o == nil || o.State.State != org.Active:
+			case o == nil || o.Data.State != org.Active:
 				return errRestoreOrg
 			}
 			if err := factors.RemoveSince(tx, u, since); err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/lifecycle"
@@ -27,7 +27,7 @@ type taken struct {
 
 func take(t *testing.T) *taken {
 	t.Helper()
-	s := world(t)
+	s := newInstallation(t)
 	factors, err := factor.New(s.Master, "https://id.signet.test")
 	must(t, err)
 	email := "first@mail.test"
@@ -71,7 +71,7 @@ func (a *taken) restore(code string) (string, error) {
 // has tells what the address is and whether it is verified.
 func (a *taken) has(address string, verified bool) {
 	a.t.Helper()
-	if got := a.jo().State.Human.Email; got.Address != address || got.Key != address || got.Verified != verified {
+	if got := a.jo().Data.Human.Email; got.Address != address || got.Key != address || got.Verified != verified {
 		a.t.Errorf("the address is %+v, want %s, verified: %t", got, address, verified)
 	}
 }
@@ -102,14 +102,14 @@ func TestAnAddressIsTakenBackWithAllThatAThiefCouldHaveLeft(t *testing.T) {
 	a.Advance(time.Hour)
 	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.TOTPAdded{FactorID: "fac_new", Created: day()})
 	eventtest.Given(t, a.Store, grant.Kind, grant.IDFor("usr_jo"), "", nil, grant.Given{AppID: "app_new", Asked: true, At: day()})
-	was := a.jo().State
+	was := a.jo().Data
 	a.useless("", "no code")
 	a.useless("WRONGWRONGWRONGWRONG", "another code")
 
 	fresh, err := a.restore(code)
 	must(t, err)
 	a.has("first@mail.test", true)
-	now := a.jo().State
+	now := a.jo().Data
 	if now.SessionEpoch != was.SessionEpoch+1 || now.TokenEpoch != was.TokenEpoch+1 || now.Password.Version != was.Password.Version+1 || now.Password.ChangeRequired {
 		t.Errorf("sessions, tokens and password: %+v, before %+v", now.Standing, was.Standing)
 	}
@@ -119,7 +119,7 @@ func TestAnAddressIsTakenBackWithAllThatAThiefCouldHaveLeft(t *testing.T) {
 	if f := now.Human.Factors; len(f) != 1 || f[0].ID != "fac_old" || now.Human.RecoveryCodes != 0 {
 		t.Errorf("left are %+v and %d codes", f, now.Human.RecoveryCodes)
 	}
-	if apps := eventtest.State(t, a.Store, grant.Kind, grant.IDFor("usr_jo")).State.Apps; len(apps) != 1 || apps["app_old"].Since == 0 {
+	if apps := eventtest.State(t, a.Store, grant.Kind, grant.IDFor("usr_jo")).Data.Apps; len(apps) != 1 || apps["app_old"].Since == 0 {
 		t.Errorf("left are %v", apps)
 	}
 	// The way to a new password is open, once.
@@ -192,7 +192,7 @@ func TestWhatAnAdministratorDidIsNotUndone(t *testing.T) {
 	}
 	a.useless(code, "an administrator has changed it since")
 	a.has("third@mail.test", true)
-	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held || d.Text == "" {
+	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Delayed || d.Text == "" {
 		t.Errorf("a reset: %+v, %v", d, err)
 	}
 	// A mail that is late says what is true by now: there is nothing to undo.
@@ -282,11 +282,11 @@ func TestRightAfterAChangeAMailAloneResetsNothing(t *testing.T) {
 	changed := a.Now()
 	a.Advance(24*time.Hour - time.Microsecond)
 	d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo")
-	if must(t, err); !d.Held || d.Text != "" || !d.Expires.Equal(event.Time(event.Micros(changed.Add(24*time.Hour)))) {
+	if must(t, err); !d.Delayed || d.Text != "" || !d.Expires.Equal(event.Time(event.Micros(changed.Add(24*time.Hour)))) {
 		t.Errorf("got %+v", d)
 	}
 	a.Advance(time.Microsecond)
-	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held || d.Text == "" {
+	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Delayed || d.Text == "" {
 		t.Errorf("a day later: %+v, %v", d, err)
 	}
 	a = take(t)
@@ -294,7 +294,7 @@ func TestRightAfterAChangeAMailAloneResetsNothing(t *testing.T) {
 	a.verifies()
 	_, err = a.restore(code)
 	must(t, err)
-	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held || d.Text == "" {
+	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Delayed || d.Text == "" {
 		t.Errorf("after a restore: %+v, %v", d, err)
 	}
 	// Whoever has a second factor gets a code, and needs the factor with it. One that may be a thief's is none.
@@ -310,7 +310,7 @@ func TestRightAfterAChangeAMailAloneResetsNothing(t *testing.T) {
 		a.Advance(23 * time.Hour)
 		a.changes("third@mail.test") // a later change makes no factor older
 		a.verifies()
-		if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Held != c.held || (d.Text == "") != c.held {
+		if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || d.Delayed != c.held || (d.Text == "") != c.held {
 			t.Errorf("with a factor from %s: %+v, %v", name, d, err)
 		}
 	}
@@ -332,7 +332,7 @@ func TestAnAddressThatIsNoLongerVerifiedIsTheAddressBefore(t *testing.T) {
 	code := a.code()
 	a.Advance(time.Hour)
 	a.says("usr_jo", "thief@mail.test", true)
-	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || !d.Held {
+	if d, err := user.ResetCode(t.Context(), a, a.Master, "usr_jo"); err != nil || !d.Delayed {
 		t.Errorf("a reset: %+v, %v", d, err)
 	}
 	_, err := a.restore(code)

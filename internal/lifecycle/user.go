@@ -33,7 +33,7 @@ type userStep struct {
 }
 
 // DeactivateUser switches off a user in the permit's organization, and ends all sessions and tokens for good. Errors, here
-// and below: user.ErrNotFound; access.ErrTargetHoldsMore; FailedPrecondition in the wrong state; member.ErrLastOwner; Aborted
+// and below: user.ErrNotFound; access.ErrTargetHoldsMore; FailedPrecondition in the wrong state; member.ErrLastOwner; member.ErrLastOrgOwner; Aborted
 // when match does not hold.
 func DeactivateUser(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return userStep{user.Active, "deactivated", user.Deactivated{}, true}.do(ctx, s, permit, id, match)
@@ -62,60 +62,59 @@ func RemoveUser(ctx context.Context, s event.Store, permit access.Permit, id str
 
 func (step userStep) removes() bool { return step.fact == user.WasRemoved{} }
 
-func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	var details event.Details
-	err := member.Settle(func() error {
+func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (details event.Details, err error) {
+	err = member.Settle(func() error {
 		u, err := user.Get(ctx, s, permit, id)
 		if err != nil {
 			return err
 		}
-		command := event.Command{Origin: permit.Origin(), Write: []event.Ref{user.Kind.Ref(id)}}
+		var needs event.Command
 		var owners *member.Owners
-		if step.ends && member.IsOwner(&u.State) {
+		if step.ends && member.IsOwner(&u.Data) {
 			if owners, err = member.OwnersBut(ctx, s, func(o *event.Object[user.User]) bool { return o.ID == id }); err != nil {
 				return err
 			}
-			command.Read = owners.Reads()
+			needs.Read = owners.Reads()
 			if step.removes() {
-				command.Write = append(command.Write, installation.Ref)
+				needs.Write = append(needs.Write, installation.Ref)
 			}
+		}
+		var orgOwners member.OrgOwners // nil: the installation may leave organizations without one
+		if step.ends && !permit.ForInstallation(access.UserWrite) {
+			if orgOwners, err = member.OrgOwnersBut(ctx, s, u); err != nil {
+				return err
+			}
+			needs.Read = append(needs.Read, orgOwners.Reads()...)
 		}
 		if step.removes() {
-			command.Write = append(command.Write, companions(id)...)
+			needs.Write = append(needs.Write, companions(id)...)
 		}
-		command.Decide = func(tx *event.Tx) error {
-			u, err := user.Kind.Get(tx, id)
-			if err != nil {
-				return err
-			}
-			if u, err = user.Reachable(u, permit); err != nil {
-				return err
-			}
-			if err := permit.Covers(u.State.Memberships); err != nil {
-				return err
-			}
-			if err := step.starts(u.State.State); err != nil {
-				return err
-			}
-			if step.ends && member.IsOwner(&u.State) {
-				if err := owners.Remain(tx); err != nil {
-					return err
-				}
-			}
-			if err := match.Check(u.Sequence); err != nil {
-				return err
-			}
-			if step.removes() {
-				err = end(tx, u)
-			} else {
-				err = u.Append(step.fact)
-			}
-			details = u.Details()
-			return err
-		}
-		return s.Do(ctx, command)
+		details, err = user.Covered(permit, id).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+			return step.decide(tx, u, owners, orgOwners)
+		})
+		return err
 	})
 	return details, err
+}
+
+func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *member.Owners, orgOwners member.OrgOwners) error {
+	if err := step.starts(u.Data.State); err != nil {
+		return err
+	}
+	if orgOwners != nil {
+		if err := orgOwners.Remain(tx, &u.Data); err != nil {
+			return err
+		}
+	}
+	if step.ends && member.IsOwner(&u.Data) {
+		if err := owners.Remain(tx); err != nil {
+			return err
+		}
+	}
+	if step.removes() {
+		return end(tx, u)
+	}
+	return u.Append(step.fact)
 }
 
 // starts refuses where the step does not start from the user's state.
@@ -139,12 +138,12 @@ func companions(id string) []event.Ref {
 // installation, that too. Whatever records something personal of a user declares one of them as well, so it comes before and is
 // erased, or comes after and finds that the user is gone.
 func end(tx *event.Tx, u *event.Object[user.User]) error {
-	if member.IsOwner(&u.State) {
+	if member.IsOwner(&u.Data) {
 		i, err := installation.Kind.Get(tx, installation.ID)
 		if err != nil {
 			return err
 		}
-		if i != nil && slices.Contains(i.State.Owners, u.ID) {
+		if i != nil && slices.Contains(i.Data.Owners, u.ID) {
 			if err := i.Append(installation.OwnerRemoved{UserID: u.ID}); err != nil {
 				return err
 			}

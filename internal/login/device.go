@@ -18,9 +18,8 @@ const paramUserCode = "user_code"
 
 const maxUserCode = 40 // characters of a user code, however it is typed
 
-// atDevice is a visit of somebody who has a device before them that shows a code. Whoever sends others an address with a code in
-// it gets no further than to the form: what is in the address is only written into the field, the next page shows the code to be
-// compared, and only its own form allows anything.
+// atDevice is a visit of somebody who has a device before them that shows a code. An address with a code in it saves typing the code and
+// nothing else: its page shows the code to be compared, says what to do if somebody else sent it, and only its own form allows anything.
 type atDevice struct {
 	*visit
 	typed string
@@ -47,7 +46,7 @@ func (l *Login) device(w http.ResponseWriter, r *http.Request) error {
 	if err := d.as(bearer); err != nil {
 		return err
 	}
-	if r.Method != http.MethodPost {
+	if r.Method != http.MethodPost && typed == "" {
 		return d.ask()
 	}
 	if err := d.take(); err != nil {
@@ -124,7 +123,7 @@ func (d *atDevice) confirm(p *grant.PendingDevice) error {
 	fits := func(b *session.Bearer) bool { return isWhole(b) && (p.Org == nil || p.Org.ID == b.Caller.OrgID) }
 	for i := 0; !fits(d.bearer); i++ {
 		if i == len(d.accounts.all) {
-			return d.ask(pages.Problem{Message: pages.OtherOrganization(p.Org.State.Name)})
+			return d.ask(pages.Problem{Message: pages.OtherOrganization(p.Org.Data.Name)})
 		}
 		if b := d.accounts.all[i].bearer; fits(b) {
 			if err := d.as(b); err != nil {
@@ -143,7 +142,7 @@ func (d *atDevice) confirm(p *grant.PendingDevice) error {
 }
 
 func (d *atDevice) about(p *grant.PendingDevice) pages.Frame {
-	return d.frame(pages.Frame{Application: p.App.State.Name})
+	return d.frame(pages.Frame{Application: p.App.Data.Name})
 }
 
 func (d *atDevice) allow(p *grant.PendingDevice) error {
@@ -158,9 +157,9 @@ func (d *atDevice) allow(p *grant.PendingDevice) error {
 	case e.Kind == errs.Unauthenticated: // the session ended this moment
 		return d.signIn()
 	case e.Reason == grant.WrongOrg && p.Org != nil:
-		return d.ask(pages.Problem{Message: pages.OtherOrganization(p.Org.State.Name)})
+		return d.ask(pages.Problem{Message: pages.OtherOrganization(p.Org.Data.Name)})
 	case e.Reason == grant.WrongOrg, e.Reason == grant.AccessDenied:
-		return d.ask(pages.Problem{Message: pages.NotAllowed(p.App.State.Name)})
+		return d.ask(pages.Problem{Message: pages.NotAllowed(p.App.Data.Name)})
 	case e.Reason == grant.UserCodeNotFound, e.Reason == grant.UnknownClient:
 		return d.wrongCode(pages.WrongCode())
 	}

@@ -9,10 +9,8 @@ import (
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/syntax"
 )
-
-// MaxFactorName is how many characters the name of a second factor may have, as in the API.
-const MaxFactorName = 200
 
 // Enrolment is the adding of a second factor, which the sign-in and the account ask for in the same way.
 type Enrolment struct {
@@ -48,7 +46,7 @@ func (e Enrolment) Take(kind pages.FactorKind) (session.Enrolled, []pages.Proble
 	}
 	enrolled, err := e.Sessions.ConfirmTOTP(e.Request.Context(), e.Caller, "", code, e.from())
 	if err != nil {
-		problems, err := problem(pages.FieldCode, pages.WrongCode(), err)
+		problems, err := Problem(pages.FieldCode, pages.WrongCode(), err)
 		return session.Enrolled{}, problems, err
 	}
 	return enrolled, nil, nil
@@ -56,15 +54,15 @@ func (e Enrolment) Take(kind pages.FactorKind) (session.Enrolled, []pages.Proble
 
 func (e Enrolment) takePasskey() (session.Enrolled, []pages.Problem, error) {
 	name := e.Request.PostFormValue(pages.FieldPasskeyName)
-	if utf8.RuneCountInString(name) > MaxFactorName {
-		return session.Enrolled{}, []pages.Problem{{Field: pages.FieldPasskeyName, Message: pages.TooLong(MaxFactorName)}}, nil
+	if utf8.RuneCountInString(name) > syntax.MaxName {
+		return session.Enrolled{}, []pages.Problem{{Field: pages.FieldPasskeyName, Message: pages.TooLong(syntax.MaxName)}}, nil
 	}
 	enrolled, err := e.Sessions.ConfirmPasskey(e.Request.Context(), e.Caller, name, e.Request.PostFormValue(pages.FieldCredential), e.from())
 	switch {
 	case is(err, factor.PasskeyExists):
 		return session.Enrolled{}, []pages.Problem{{Message: pages.PasskeyFailed()}}, nil
 	case err != nil:
-		problems, err := problem("", pages.PasskeyFailed(), err)
+		problems, err := Problem("", pages.PasskeyFailed(), err)
 		return session.Enrolled{}, problems, err
 	}
 	return enrolled, nil, nil

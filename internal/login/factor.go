@@ -36,7 +36,7 @@ func (v *visit) signInWithPasskey(credential string) error {
 	}
 	in, err := v.Sessions.SignInWithPasskey(v.r.Context(), attempt)
 	if err != nil {
-		problems, err := problem("", pages.PasskeyFailed(), err)
+		problems, err := Problem("", pages.PasskeyFailed(), err)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func (v *visit) with() pages.FactorKind {
 }
 
 func (v *visit) has(kind pages.FactorKind) bool {
-	switch h := v.person.State.Human; kind {
+	switch h := v.person.Data.Human; kind {
 	case pages.TOTP:
 		return h.Has(user.TOTP)
 	case pages.Passkey:
@@ -112,7 +112,7 @@ func (f secondFactor) take(v *visit) error {
 	}
 	stepped, err := v.Sessions.Prove(v.r.Context(), v.bearer.Caller, answer, v.from())
 	if err != nil {
-		problems, err := problem(field, wrong, err)
+		problems, err := Problem(field, wrong, err)
 		if err != nil {
 			return err
 		}

@@ -64,42 +64,54 @@ func (l *Login) Mount(site *web.Site) {
 	site.Handle(pages.AssetsPath, l.Pages.Assets())
 }
 
+// Lost is the page for people who ask for one that is not there.
+func Lost(p *pages.Pages) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p.Render(w, r, http.StatusNotFound, pages.Failed{What: pages.NotFound, Next: pages.To(pages.PathAccount, nil)})
+	})
+}
+
 // ErrorPage shows what is wrong with a request whose application cannot be told.
-func ErrorPage(p *pages.Pages) func(w http.ResponseWriter, r *http.Request, status int, err error) {
-	return func(w http.ResponseWriter, r *http.Request, status int, err error) {
-		_, what := Failure(err)
-		if status == http.StatusBadRequest {
-			what = pages.BadRequest
+func ErrorPage(p *pages.Pages) func(w http.ResponseWriter, r *http.Request, err error) {
+	return func(w http.ResponseWriter, r *http.Request, err error) {
+		page := pageOf(err)
+		view := pages.Failed{What: page.What, RequestID: call.From(r.Context()).RequestID}
+		if e, ours := errors.AsType[*errs.Error](err); ours && page.Status == http.StatusBadRequest {
+			view.What, view.Detail = pages.BadRequest, pages.Said(e.Message) // for whoever looks after the application
 		}
-		view := pages.Failed{What: what, RequestID: call.From(r.Context()).RequestID}
-		if e, ours := errors.AsType[*errs.Error](err); ours && status == http.StatusBadRequest {
-			view.Detail = pages.Said(e.Message) // for whoever looks after the application
-		}
-		p.Render(w, r, status, view)
+		p.Render(w, r, page.Status, view)
 	}
 }
 
-// page refuses what no page takes, and shows the error that serve could not show itself.
+// page shows the error that serve could not show itself.
 func (l *Login) page(serve func(http.ResponseWriter, *http.Request) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost {
-			w.Header().Set("Allow", "GET, HEAD, POST")
-			l.fail(w, r, http.StatusMethodNotAllowed, pages.BadRequest)
-			return
-		}
-		err := r.ParseForm()
-		if _, full := errors.AsType[*errs.Error](err); full {
-			l.refuse(w, r, err) // there is no room for it, see web.Budget
-			return
-		}
-		if err != nil || !pages.Readable(r.Form) {
-			l.fail(w, r, http.StatusBadRequest, pages.BadRequest)
+		if !ReadForm(l.Pages, w, r, pages.BadRequest) {
 			return
 		}
 		if err := serve(w, r); err != nil {
-			l.refuse(w, r, err)
+			Refuse(l.Pages, w, r, err)
 		}
 	})
+}
+
+// ReadForm reads the form of a request. If no page takes it, it answers with a page that says what is wrong, and returns false.
+func ReadForm(p *pages.Pages, w http.ResponseWriter, r *http.Request, wrong pages.Failure) bool {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && r.Method != http.MethodPost {
+		w.Header().Set("Allow", "GET, HEAD, POST")
+		fail(p, w, r, web.Page{Status: http.StatusMethodNotAllowed, What: wrong})
+		return false
+	}
+	err := r.ParseForm()
+	if _, full := errors.AsType[*errs.Error](err); full {
+		Refuse(p, w, r, err) // there is no room for it, see web.Budget
+		return false
+	}
+	if err != nil || !pages.Readable(r.Form) {
+		fail(p, w, r, web.Page{Status: http.StatusBadRequest, What: wrong})
+		return false
+	}
+	return true
 }
 
 // wayIn leads people who open the bare address of the installation, which may be all that they were told, to their account.
@@ -110,6 +122,10 @@ func wayIn(w http.ResponseWriter, _ *http.Request) error {
 
 // signIn shows what is to be done next, or takes what was done.
 func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	if l.noCookie(w, r, query.Has(paramRequest) || r.Method == http.MethodPost, query) {
+		return nil
+	}
 	v, err := l.visit(w, r)
 	if err != nil {
 		return err
@@ -121,45 +137,53 @@ func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// noCookie answers a browser that keeps no cookies with a page that says so, and returns true. Whoever has begun something has got a
+// cookie on the way; without the page, such a browser would be asked to sign in over and over.
+func (l *Login) noCookie(w http.ResponseWriter, r *http.Request, begun bool, query url.Values) bool {
+	if web.KnownBrowser(r) != "" {
+		return false
+	}
+	if !begun {
+		web.Browser(w, r)
+		return false
+	}
+	view := pages.Failed{What: pages.NoCookie, RequestID: call.From(r.Context()).RequestID}
+	if !query.Has(paramRequest) && r.URL.Path == Path {
+		view.Next = pages.To(Path, nil)
+		if to := ownPage(query.Get(paramTo)); to != "" {
+			view.Next = pages.To(Path, url.Values{paramTo: {to}})
+		}
+	}
+	l.Pages.Render(w, r, http.StatusBadRequest, view)
+	return true
+}
+
 // fail answers with a page that says what went wrong.
-func (l *Login) fail(w http.ResponseWriter, r *http.Request, status int, what pages.Failure) {
-	l.Pages.Render(w, r, status, pages.Failed{What: what, RequestID: call.From(r.Context()).RequestID})
+func fail(p *pages.Pages, w http.ResponseWriter, r *http.Request, page web.Page) {
+	p.Render(w, r, page.Status, pages.Failed{What: page.What, RequestID: call.From(r.Context()).RequestID})
 }
 
-// refuse answers with the page for an error that no form can show.
-func (l *Login) refuse(w http.ResponseWriter, r *http.Request, err error) {
+// Refuse answers with the page for an error that no form can show.
+func Refuse(p *pages.Pages, w http.ResponseWriter, r *http.Request, err error) {
 	web.Failed(r.Context(), err)
-	status, what := Failure(err)
-	l.fail(w, r, status, what)
+	fail(p, w, r, pageOf(err))
 }
 
-// Failure tells how an error is shown to people.
-func Failure(err error) (status int, what pages.Failure) {
-	e, ours := errors.AsType[*errs.Error](err)
-	if !ours {
-		return http.StatusInternalServerError, pages.Broken
+// byReason are the pages for errors that people see differently from others of their kind.
+var byReason = map[errs.Reason]web.Page{
+	grant.RequestNotFound: {Status: http.StatusBadRequest, What: pages.Expired},
+	grant.UnknownClient:   {Status: http.StatusBadRequest, What: pages.BadRequest},
+	grant.RedirectRefused: {Status: http.StatusBadRequest, What: pages.BadRequest},
+	share.UsedUp:          {Status: http.StatusServiceUnavailable, What: pages.Unavailable}, // by whom is not for a person who signs in to know
+}
+
+func pageOf(err error) web.Page {
+	if e, ours := errors.AsType[*errs.Error](err); ours {
+		if page, own := byReason[e.Reason]; own {
+			return page
+		}
 	}
-	switch {
-	case e.Reason == grant.RequestNotFound:
-		return http.StatusBadRequest, pages.Expired
-	case e.Reason == grant.UnknownClient || e.Reason == grant.RedirectRefused:
-		return http.StatusBadRequest, pages.BadRequest
-	case e.Reason == share.UsedUp: // by whom is not for a person who signs in to know
-		return http.StatusServiceUnavailable, pages.Unavailable
-	}
-	switch e.Kind {
-	case errs.NotFound:
-		return http.StatusNotFound, pages.NotFound
-	case errs.PermissionDenied:
-		return http.StatusForbidden, pages.NotPermitted
-	case errs.ResourceExhausted:
-		return http.StatusTooManyRequests, pages.TooMany
-	case errs.Unavailable, errs.DeadlineExceeded, errs.Aborted:
-		return http.StatusServiceUnavailable, pages.Unavailable
-	case errs.Internal:
-		return http.StatusInternalServerError, pages.Broken
-	}
-	return http.StatusBadRequest, pages.Expired
+	return web.AnswerTo(err).Page
 }
 
 // redirect sends the browser on with a GET.

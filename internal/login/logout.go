@@ -72,7 +72,7 @@ func (o *leaving) find() error {
 	}
 	a, err := app.Kind.Read(o.r.Context(), o.Store, wish.Client)
 	if a != nil {
-		o.app = a.State.Name
+		o.app = a.Data.Name
 	}
 	return err
 }

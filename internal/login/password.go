@@ -10,11 +10,9 @@ import (
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
-
-// maxPassword is how many characters a new password may have, as in the API.
-const maxPassword = 72
 
 // rules are those of the organization of the person.
 func (v *visit) rules() (policy.Settings, error) {
@@ -41,8 +39,8 @@ func NewPassword(r *http.Request, rules policy.Settings) (string, []pages.Proble
 		return wrong(pages.FieldNewPassword, pages.Required())
 	case !utf8.ValidString(chosen):
 		return wrong(pages.FieldNewPassword, pages.NotValid())
-	case utf8.RuneCountInString(chosen) > maxPassword:
-		return wrong(pages.FieldNewPassword, pages.TooLong(maxPassword))
+	case utf8.RuneCountInString(chosen) > syntax.MaxPassword:
+		return wrong(pages.FieldNewPassword, pages.TooLong(syntax.MaxPassword))
 	case int64(utf8.RuneCountInString(chosen)) < rules.PasswordMinLength:
 		return wrong(pages.FieldNewPassword, pages.PasswordTooShort(int(rules.PasswordMinLength)))
 	case rules.CommonPasswordsRefused && policy.Common(chosen):
@@ -53,12 +51,14 @@ func NewPassword(r *http.Request, rules policy.Settings) (string, []pages.Proble
 	return chosen, nil
 }
 
-// ChangedPassword reads the form in which people change their own password.
-func ChangedPassword(r *http.Request, rules policy.Settings) (session.ChangePassword, []pages.Problem) {
+// ChangedPassword reads the form in which people change their own password. current tells whether it asks for the old one.
+func ChangedPassword(r *http.Request, rules policy.Settings, current bool) (session.ChangePassword, []pages.Problem) {
 	change := session.ChangePassword{Current: r.PostFormValue(pages.FieldCurrentPassword), EndTokens: r.PostFormValue(pages.FieldEndTokens) != ""}
 	var problems []pages.Problem
 	change.New, problems = NewPassword(r, rules)
 	switch {
+	case !current:
+		change.Current = ""
 	case change.Current == "":
 		problems = append([]pages.Problem{{Field: pages.FieldCurrentPassword, Message: pages.Required()}}, problems...)
 	case problems == nil && change.New == change.Current:
@@ -71,12 +71,15 @@ func ChangedPassword(r *http.Request, rules policy.Settings) (session.ChangePass
 func PasswordProblems(err error) ([]pages.Problem, error) {
 	if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.InvalidArgument {
 		for _, v := range e.Fields {
+			if v.Field == pages.FieldNewPassword && v.Message == session.UnchangedPassword {
+				return []pages.Problem{{Field: v.Field, Message: pages.PasswordUnchanged()}}, nil
+			}
 			if v.Field == pages.FieldNewPassword { // the policy has just become stricter
 				return []pages.Problem{{Field: pages.FieldNewPassword, Message: pages.NotValid()}}, nil
 			}
 		}
 	}
-	return problem(pages.FieldCurrentPassword, pages.WrongCurrentPassword(), err)
+	return Problem(pages.FieldCurrentPassword, pages.WrongCurrentPassword(), err)
 }
 
 // rulesFor are those of the organization of a user; those of the default one where there is no such user.

@@ -33,7 +33,12 @@ const (
 const (
 	paramUser = "user"
 	paramCode = "code"
+
+	paramMailed = "mailed" // the browser was given a cookie in place of the code
 )
+
+// ParamSent of mail.VerifyPath says that a mail has just been asked for.
+const ParamSent = "sent"
 
 // mailed is what a link in a mail says: whom it is about, and the code that only the reader of the mail has.
 type mailed struct{ user, code string }
@@ -55,7 +60,8 @@ func fromMail(w http.ResponseWriter, r *http.Request, cookie string) (m mailed, 
 		if code := query.Get(paramCode); m.user != "" && codeForm.MatchString(code) {
 			http.SetCookie(w, pages.Cookie(cookie, m.user+separator+code, mailedLife))
 		}
-		redirect(w, r.URL.Path+"?"+url.Values{paramUser: {m.user}}.Encode())
+		web.Browser(w, r)
+		redirect(w, r.URL.Path+"?"+url.Values{paramUser: {m.user}, paramMailed: {"1"}}.Encode())
 		return mailed{}, true
 	}
 	if user, code, ok := strings.Cut(pages.CookieValue(r, cookie), separator); ok && m.user != "" && user == m.user {
@@ -98,6 +104,7 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	v := &visit{Login: l, w: w, r: r, pending: pending}
+	starts := r.PostFormValue(pages.FieldDo) == pages.DoForgot // from the page that asked for the password
 	name := strings.TrimSpace(r.PostFormValue(pages.FieldLoginName))
 	show := func(problems ...pages.Problem) error {
 		v.render(pages.ForgotPassword{Frame: v.frame(pages.Frame{Problems: problems}), LoginName: name, Back: toSignIn(pending)}, problems)
@@ -106,7 +113,7 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case !l.Mail:
 		return show(pages.Problem{Message: pages.MailNotConfigured()})
-	case r.Method != http.MethodPost:
+	case r.Method != http.MethodPost || starts:
 		return show()
 	case name == "":
 		return show(pages.Problem{Field: pages.FieldLoginName, Message: pages.Required()})
@@ -115,7 +122,7 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 	request := session.ResetRequest{LoginName: name, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
 	back := pages.ForgetCookie(cookieBack)
 	if pending != nil {
-		request.OrgID = pending.Request.Org // as for the password
+		request.OrgID, request.AppOrg = pending.Place() // as for the password
 		back = pages.Cookie(cookieBack, pending.ID, mailedLife)
 	}
 	if err := l.Sessions.RequestReset(r.Context(), request); err != nil {
@@ -129,7 +136,7 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 // reset takes a new password from somebody who has a code from a mail. The code is looked at only with the password.
 func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
 	m, moved := fromMail(w, r, cookieReset)
-	if moved {
+	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {
 		return nil
 	}
 	useless := func() error {
@@ -211,7 +218,7 @@ func isAbout(err error, field string) bool {
 // ask for another mail.
 func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 	m, moved := fromMail(w, r, cookieVerify)
-	if moved {
+	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {
 		return nil
 	}
 	accounts, err := l.Browsers.Accounts(r)
@@ -244,14 +251,18 @@ type proof struct {
 }
 
 func (p *proof) answer() error {
-	if p.person != nil && p.person.State.Human == nil {
+	if p.person != nil && p.person.Data.Human == nil {
 		return user.ErrNotHuman
 	}
-	if p.person != nil && p.person.State.Human.Email.Verified {
+	if p.person != nil && p.person.Data.Human.Email.Verified {
 		return p.done()
 	}
 	if p.r.Method != http.MethodPost {
-		return p.show(pages.Frame{})
+		var with pages.Frame
+		if p.person != nil && p.r.URL.Query().Has(ParamSent) {
+			with.Done = pages.MailSent(p.person.Data.Human.Email.Address)
+		}
+		return p.show(with)
 	}
 	if p.r.PostFormValue(pages.FieldDo) == pages.DoResend && p.bearer != nil {
 		return p.resend()
@@ -282,7 +293,7 @@ func (p *proof) answer() error {
 func (p *proof) show(with pages.Frame) error {
 	view := pages.VerifyEmail{Frame: p.frame(with), Code: p.mailed.code, Again: p.bearer != nil && p.Mail}
 	if p.person != nil {
-		view.Email = p.person.State.Human.Email.Address
+		view.Email = p.person.Data.Human.Email.Address
 	}
 	p.render(view, with.Problems)
 	return nil
@@ -298,20 +309,20 @@ func (p *proof) resend() error {
 	case errors.Is(err, user.ErrAlreadyVerified):
 		return p.done()
 	case err != nil:
-		problems, err := problem("", pages.NotValid(), err)
+		problems, err := Problem("", pages.NotValid(), err)
 		if err != nil {
 			return err
 		}
 		return p.show(pages.Frame{Problems: problems})
 	}
-	return p.show(pages.Frame{Done: pages.MailSent(p.person.State.Human.Email.Address)})
+	return p.show(pages.Frame{Done: pages.MailSent(p.person.Data.Human.Email.Address)})
 }
 
 func (p *proof) done() error {
 	http.SetCookie(p.w, pages.ForgetCookie(cookieVerify))
 	view := pages.EmailVerified{Frame: p.frame(pages.Frame{}), Next: pages.To(Path, nil)}
 	if p.person != nil {
-		view.Email, view.Next = p.person.State.Human.Email.Address, pages.To(pages.PathAccount, nil)
+		view.Email, view.Next = p.person.Data.Human.Email.Address, pages.To(pages.PathAccount, nil)
 	}
 	p.render(view, nil)
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // paramRestored says that an address was taken back, on the way to a new password.
@@ -19,7 +20,7 @@ const paramRestored = "restored"
 // Opening the page does nothing and tells nothing; the button does.
 func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 	m, moved := fromMail(w, r, cookieRestore)
-	if moved {
+	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {
 		return nil
 	}
 	if m.code == "" {
@@ -31,7 +32,7 @@ func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 		return nil
 	}
 	info := call.From(r.Context())
-	if err := l.Sessions.Starts.Take(info.Peer, 1); err != nil {
+	if err := l.Sessions.NetworkLimiter.Take(info.Peer, 1); err != nil {
 		return err
 	}
 	code, err := lifecycle.Restore{UserID: m.user, Code: m.code, RequestID: info.RequestID}.Do(r.Context(), l.Store, l.Master, l.Sessions.Factors)
@@ -41,7 +42,7 @@ func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 		http.SetCookie(w, pages.ForgetCookie(cookieRestore))
 		return l.badLink(w, r, pages.To(Path, nil))
 	case ours && e.Kind == errs.FailedPrecondition:
-		l.fail(w, r, http.StatusBadRequest, pages.NotActive)
+		fail(l.Pages, w, r, web.Page{Status: http.StatusBadRequest, What: pages.NotActive})
 		return nil
 	case err != nil:
 		return err

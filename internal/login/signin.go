@@ -16,8 +16,8 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// problem says what keeps a form from being accepted. Errors that no form can show are given back.
-func problem(field string, wrong pages.Message, err error) ([]pages.Problem, error) {
+// Problem says what keeps a form from being accepted. Errors that no form can show are given back.
+func Problem(field string, wrong pages.Message, err error) ([]pages.Problem, error) {
 	e, ours := errors.AsType[*errs.Error](err)
 	switch {
 	case !ours:
@@ -60,9 +60,9 @@ func (v *visit) known(ctx context.Context, bearer *session.Bearer) (pages.KnownA
 	if err != nil {
 		return pages.KnownAccount{}, err
 	}
-	known := pages.KnownAccount{ID: bearer.Token.ID, LoginName: o.State.LoginName(u.State.UserName), Organization: o.State.Name}
-	if u.State.Human != nil {
-		known.Name = u.State.Human.Profile.DisplayName
+	known := pages.KnownAccount{ID: bearer.Token.ID, LoginName: o.Data.LoginName(u.Data.UserName), Organization: o.Data.Name}
+	if u.Data.Human != nil {
+		known.Name = u.Data.Human.Profile.DisplayName
 	}
 	return known, nil
 }
@@ -87,7 +87,7 @@ func (loginName) show(v *visit, with pages.Frame) error {
 		name = v.pending.LoginHint
 	}
 	if v.wrongOrganization() {
-		with.Problems = append(with.Problems, pages.Problem{Message: pages.OtherOrganization(v.pending.Org.State.Name)})
+		with.Problems = append(with.Problems, pages.Problem{Message: pages.OtherOrganization(v.pending.Org.Data.Name)})
 	}
 	options, err := v.passkeyToSignIn()
 	if err != nil {
@@ -124,12 +124,10 @@ func (l loginName) take(v *visit) error {
 	}
 	info := call.From(v.r.Context())
 	attempt := session.Attempt{LoginName: name, Password: secret, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
-	if v.pending != nil {
-		attempt.OrgID = v.pending.Request.Org // a name of somewhere else finds nobody
-	}
+	attempt.OrgID, attempt.AppOrg = v.pending.Place()
 	in, err := v.Sessions.SignIn(v.r.Context(), attempt)
 	if err != nil {
-		problems, err := problem(pages.FieldPassword, pages.WrongPassword(), err)
+		problems, err := Problem(pages.FieldPassword, pages.WrongPassword(), err)
 		if err != nil {
 			return err
 		}
@@ -176,7 +174,7 @@ func (p password) take(v *visit) error {
 	}
 	stepped, err := v.Sessions.Reauthenticate(v.r.Context(), v.bearer.Caller, secret, v.from())
 	if err != nil {
-		problems, err := problem(pages.FieldPassword, pages.WrongCurrentPassword(), err)
+		problems, err := Problem(pages.FieldPassword, pages.WrongCurrentPassword(), err)
 		if err != nil {
 			return err
 		}
@@ -201,14 +199,23 @@ func (v *visit) stepped(s session.Stepped) error {
 	return v.on(v.bearer.Token.ID)
 }
 
-// somebodyElse is there than the application means: it is told so.
-type somebodyElse struct{}
+// notAllowed asks for another account, because the application is not for people of this one's organization.
+type notAllowed struct{ loginName }
 
-func (somebodyElse) silently() *errs.Error { return grant.ErrLoginRequired }
+func (notAllowed) silently() *errs.Error { return grant.ErrAccessDenied }
 
-func (s somebodyElse) show(v *visit, _ pages.Frame) error { return v.sayNo(s.silently()) }
+func (n notAllowed) show(v *visit, _ pages.Frame) error {
+	return n.loginName.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotAllowed(v.pending.App.Data.Name)}}})
+}
 
-func (s somebodyElse) take(v *visit) error { return s.show(v, pages.Frame{}) }
+// refused sends the person back to the application with an error.
+type refused struct{ why *errs.Error }
+
+func (r refused) silently() *errs.Error { return r.why }
+
+func (r refused) show(v *visit, _ pages.Frame) error { return v.sayNo(r.why) }
+
+func (r refused) take(v *visit) error { return v.sayNo(r.why) }
 
 // newPassword asks for another password, because somebody else chose the one there is.
 type newPassword struct{}
@@ -220,9 +227,14 @@ func (newPassword) show(v *visit, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	v.render(pages.ChangePassword{Frame: v.frame(with), LoginName: v.loginName(), Rules: PasswordRules(rules),
+	v.render(pages.ChangePassword{Frame: v.frame(with), LoginName: v.loginName(), Current: !v.recentPassword(), Rules: PasswordRules(rules),
 		EndTokens: v.r.PostFormValue(pages.FieldEndTokens) != ""}, with.Problems)
 	return nil
+}
+
+// recentPassword tells whether the old password has just been typed, so that nobody is asked for it a second time.
+func (v *visit) recentPassword() bool {
+	return session.ReplacesWithoutCurrent(v.bearer.Caller, v.Clock())
 }
 
 func (n newPassword) take(v *visit) error {
@@ -230,7 +242,7 @@ func (n newPassword) take(v *visit) error {
 	if err != nil {
 		return err
 	}
-	change, problems := ChangedPassword(v.r, rules)
+	change, problems := ChangedPassword(v.r, rules, !v.recentPassword())
 	if problems == nil {
 		info := call.From(v.r.Context())
 		change.Peer, change.UserAgent = info.Peer, info.UserAgent
@@ -255,9 +267,9 @@ func (consent) show(v *visit, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Scopes: v.pending.Scopes}
+	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Scopes: grant.ByWeight(v.pending.Scopes)}
 	if publisher != nil {
-		view.Publisher, view.Elsewhere = publisher.State.Name, publisher.ID != v.bearer.Caller.OrgID
+		view.Publisher, view.Elsewhere = publisher.Data.Name, publisher.ID != v.bearer.Caller.OrgID
 	}
 	v.render(view, with.Problems)
 	return nil

@@ -1,7 +1,6 @@
 package login
 
 import (
-	"errors"
 	"net/http"
 	"net/url"
 	"path"
@@ -19,7 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/web"
 )
 
-// visit is one request on the way through the sign-in, with everything that decides what comes next.
+// visit is one request of a browser to a page, with what is read for it.
 type visit struct {
 	*Login
 	w http.ResponseWriter
@@ -51,15 +50,15 @@ func (l *Login) visit(w http.ResponseWriter, r *http.Request) (*visit, error) {
 	if v.accounts, err = l.Browsers.Accounts(r); err != nil {
 		return nil, err
 	}
-	return v, v.choose()
+	return v, v.as(v.choose())
 }
 
 // ownPage gives an address that people may be sent to after they have signed in: one of our own pages, written plainly.
 // Everything else is nothing.
 func ownPage(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Opaque != "" || u.Fragment != "" ||
-		path.Clean(u.Path) != u.Path || strings.ContainsAny(to, "\\\r\n\t") {
+	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Fragment != "" ||
+		path.Clean(u.Path) != u.Path || strings.Contains(to, "\\") {
 		return ""
 	}
 	for _, known := range []string{pages.PathAccount, PathDevice, mail.VerifyPath} {
@@ -70,16 +69,16 @@ func ownPage(to string) string {
 	return ""
 }
 
-// choose finds the account that the sign-in is about: the one that was picked, or the only one that it can be.
-func (v *visit) choose() error {
+// choose finds the account that the sign-in is about: the one that was picked, or the only one that it can be; nil for none.
+func (v *visit) choose() *session.Bearer {
 	query := v.r.URL.Query()
-	chosen := v.accounts.Session(query.Get(paramAccount))
-	if chosen == nil && query.Get(paramOther) == "" && !v.mustChoose() {
-		if able := v.able(); len(able) == 1 {
-			chosen = able[0]
-		}
+	if picked := v.accounts.Session(query.Get(paramAccount)); picked != nil {
+		return picked
 	}
-	return v.as(chosen)
+	if able := v.able(); len(able) == 1 && query.Get(paramOther) == "" && !v.mustChoose() {
+		return able[0]
+	}
+	return nil
 }
 
 // as makes a visit about an account; nil for none.
@@ -122,81 +121,10 @@ func (v *visit) able() []*session.Bearer {
 func (v *visit) answer() error {
 	next, err := v.next()
 	if err != nil {
-		return v.beyond(err)
-	}
-	if v.pending != nil && v.pending.Silent() {
-		return v.silent(next)
+		return err
 	}
 	if v.r.Method == http.MethodPost {
 		return next.take(v)
-	}
-	return next.show(v, pages.Frame{})
-}
-
-// step is one page of the sign-in.
-type step interface {
-	// show renders the page; with says what is wrong or done already.
-	show(v *visit, with pages.Frame) error
-	// take handles the page's form.
-	take(v *visit) error
-	// silently is what the application is told that wants nobody to be asked.
-	silently() *errs.Error
-}
-
-// next finds the first thing that is missing.
-func (v *visit) next() (step, error) {
-	if v.bearer == nil {
-		if len(v.able()) > 0 && v.r.URL.Query().Get(paramOther) == "" {
-			return chooseAccount{}, nil
-		}
-		return loginName{}, nil
-	}
-	caller := v.bearer.Caller
-	switch {
-	case caller.MustProveSecondFactor && !v.person.State.SecondFactor && !session.Recent(v.bearer.Caller, v.Clock()):
-		return password{}, nil
-	case caller.MustProveSecondFactor && !v.person.State.SecondFactor:
-		return enrol{}, nil
-	case caller.MustProveSecondFactor:
-		return secondFactor{}, nil
-	case caller.MustChangePassword:
-		return newPassword{}, nil
-	}
-	if v.pending == nil {
-		if v.r.URL.Query().Get(paramAgain) != "" && !session.Recent(v.bearer.Caller, v.Clock()) {
-			return v.again(), nil
-		}
-		return arrived{}, nil
-	}
-	need, err := v.Grants.Needs(v.r.Context(), v.pending, v.bearer)
-	if err != nil {
-		return nil, err
-	}
-	switch need {
-	case grant.NeedsOtherPerson:
-		return somebodyElse{}, nil
-	case grant.NeedsOtherAccount:
-		return loginName{}, nil
-	case grant.NeedsSignIn:
-		return password{}, nil
-	case grant.NeedsConsent:
-		return consent{}, nil
-	}
-	return arrived{}, nil
-}
-
-// again is how somebody proves once more to be there: by a second factor where there is one, else by the password.
-func (v *visit) again() step {
-	if v.person.State.SecondFactor {
-		return secondFactor{}
-	}
-	return password{}
-}
-
-// silent answers an application that wants nobody to be asked anything.
-func (v *visit) silent(next step) error {
-	if why := next.silently(); why != nil {
-		return v.sayNo(why)
 	}
 	return next.show(v, pages.Frame{})
 }
@@ -225,35 +153,20 @@ func (v *visit) leave(to string) error {
 	return nil
 }
 
-// beyond handles what keeps the account that was chosen from going on: another one may.
-func (v *visit) beyond(err error) error {
-	e, ours := errors.AsType[*errs.Error](err)
-	if !ours || e.Reason != grant.AccessDenied || v.pending == nil {
-		return err
-	}
-	if v.pending.Silent() {
-		return v.sayNo(grant.ErrAccessDenied)
-	}
-	if v.r.Method == http.MethodPost {
-		return loginName{}.take(v)
-	}
-	return loginName{}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotAllowed(v.pending.App.State.Name)}}})
-}
-
 // frame is what every page of this visit shows.
 func (v *visit) frame(with pages.Frame) pages.Frame {
 	if p := v.pending; p != nil {
-		with.Application, with.RedirectURI = p.App.State.Name, p.RedirectURI
+		with.Application, with.RedirectURI = p.App.Data.Name, p.RedirectURI
 		with.Locales = strings.Join(p.UILocales, " ")
 		if p.Org != nil {
-			with.Organization = p.Org.State.Name
+			with.Organization = p.Org.Data.Name
 		}
 	}
-	if v.person != nil && v.person.State.Human != nil {
-		with.Language = v.person.State.Human.Profile.PreferredLanguage
+	if v.person != nil && v.person.Data.Human != nil {
+		with.Language = v.person.Data.Human.Profile.PreferredLanguage
 	}
 	if v.home != nil && with.Organization == "" {
-		with.Organization = v.home.State.Name
+		with.Organization = v.home.Data.Name
 	}
 	return with
 }
@@ -279,7 +192,7 @@ func (v *visit) loginName() string {
 		return ""
 	}
 	if v.home == nil {
-		return v.person.State.UserName
+		return v.person.Data.UserName
 	}
-	return v.home.State.LoginName(v.person.State.UserName)
+	return v.home.Data.LoginName(v.person.Data.UserName)
 }

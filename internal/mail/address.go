@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"errors"
 	"net/url"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -21,7 +22,7 @@ func (m *Mailer) left(ctx context.Context, e *event.Event) error {
 			return err
 		}
 	}
-	kind, c := EmailReplaced, content{When: moment(event.Time(e.Time))}
+	kind, c := EmailReplaced, content{At: event.Time(e.Time)}
 	if d.Text != "" {
 		kind, c.Link = EmailChanged, m.ExternalURL+RestorePath+"?"+url.Values{"user": {d.UserID}, "code": {d.Text}}.Encode()
 	}
@@ -30,18 +31,16 @@ func (m *Mailer) left(ctx context.Context, e *event.Event) error {
 
 // restored tells both addresses that the one from before is the user's again.
 func (m *Mailer) restored(ctx context.Context, e *event.Event) error {
-	c := content{When: moment(event.Time(e.Time))}
 	u, err := user.Kind.Read(ctx, m.Store, e.ObjectID)
-	if err != nil || u == nil || u.State.Human == nil {
+	if err != nil || u == nil || u.Data.Human == nil {
 		return err
 	}
-	h := u.State.Human
-	if err := m.send(ctx, EmailRestored, u.ID, h.Email.Address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c); err != nil {
+	to := []string{u.Data.Human.Email.Address}
+	switch d, err := user.LeftAddress(ctx, m.Store, m.Master, e.ObjectID, e.Sequence); {
+	case err == nil:
+		to = append(to, d.Address)
+	case !errors.Is(err, user.ErrNothingBefore):
 		return err
 	}
-	d, err := user.LeftAddress(ctx, m.Store, m.Master, e.ObjectID, e.Sequence)
-	if err != nil {
-		return unless(err, user.ErrNothingBefore)
-	}
-	return m.send(ctx, EmailRestored, d.UserID, d.Address, d.Name, d.Language, c)
+	return m.sendAll(ctx, e, EmailRestored, u, to, content{})
 }

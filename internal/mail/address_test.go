@@ -1,6 +1,7 @@
 package mail
 
 import (
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
@@ -9,7 +10,8 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -122,10 +124,10 @@ func TestAResetThatHasToWaitSaysUntilWhen(t *testing.T) {
 	p.moves(t, "jo", "new@mail.test")
 	p.happened(t, "jo", user.EmailVerified{})
 	p.sent = nil
-	until := p.Now().Add(24 * time.Hour).UTC().Format("2006-01-02 15:04")
+	until := p.Now().Add(24 * time.Hour).UTC().Format("2 Jan 2006, 15:04 UTC")
 	p.companion(t, "jo", session.PasswordResetRequested{})
 	must(t, p.deliver(t))
-	if m := p.one(t); m.To != "new@mail.test" || m.Kind != ResetHeld || m.Link != "" || m.Code != "" || !strings.Contains(m.Text, until) {
+	if m := p.one(t); m.To != "new@mail.test" || m.Kind != ResetDelayed || m.Link != "" || m.Code != "" || !strings.Contains(m.Text, until) {
 		t.Errorf("%+v", m)
 	}
 }
@@ -189,5 +191,51 @@ func TestAnAddressThatIsNoLongerVerifiedIsTold(t *testing.T) {
 		if m := p.one(t); m.To != "jo@mail.test" || m.Kind != kind {
 			t.Errorf("by %s: %+v", actor, m)
 		}
+	}
+}
+
+// TestAReceiverThatIsRefusedKeepsNothingFromTheOther: whoever took an account over must not keep the owner from hearing of it by an address
+// that refuses mail; and however often the mail is tried again, nobody gets it twice.
+func TestAReceiverThatIsRefusedKeepsNothingFromTheOther(t *testing.T) {
+	for _, forGood := range []bool{true, false} {
+		p := newPost(t)
+		p.person(t, "jo", true, jo)
+		p.moves(t, "jo", "thief@mail.test")
+		p.happened(t, "jo", user.EmailVerified{})
+		must(t, p.deliver(t))
+		p.sent = nil
+		p.refuses = map[string]bool{"thief@mail.test": forGood}
+		eventtest.Given(t, p.Store, user.Kind, "usr_jo", "", nil, user.PasswordChanged{})
+		for range 3 {
+			refusal, refused := errors.AsType[*notify.Refusal](p.deliver(t))
+			if !refused || refusal.ForGood != forGood {
+				t.Fatalf("for good %v: it ended with %v", forGood, refusal)
+			}
+		}
+		if m := p.one(t); m.Kind != PasswordChanged || m.To != "jo@mail.test" {
+			t.Errorf("for good %v: %s went to %s", forGood, m.Kind, m.To)
+		}
+		p.refuses = nil
+		must(t, p.deliver(t))
+		if m := p.one(t); m.To != "thief@mail.test" {
+			t.Errorf("then it went to %s", m.To)
+		}
+	}
+}
+
+func TestARefusalThatMayPassIsTriedAgain(t *testing.T) {
+	p := newPost(t)
+	p.person(t, "jo", true, jo)
+	p.moves(t, "jo", "thief@mail.test")
+	p.happened(t, "jo", user.EmailVerified{})
+	must(t, p.deliver(t))
+	for _, refuses := range []map[string]bool{{"thief@mail.test": true, "jo@mail.test": false}, {"thief@mail.test": false, "jo@mail.test": true}} {
+		p.refuses = refuses
+		p.Advance(time.Hour)
+		eventtest.Given(t, p.Store, user.Kind, "usr_jo", "", nil, user.PasswordChanged{})
+		if refusal, refused := errors.AsType[*notify.Refusal](p.deliver(t)); !refused || refusal.ForGood {
+			t.Errorf("%v: %v", refuses, refusal)
+		}
+		p.mark = p.Mark()
 	}
 }

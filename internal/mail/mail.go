@@ -10,14 +10,17 @@ package mail
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"log/slog"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/notify"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -29,8 +32,10 @@ type Kind string
 // The kinds.
 const (
 	VerifyEmail     Kind = "verify_email"
+	AccountCreated  Kind = "account_created" // VerifyEmail for somebody whose account others have made
 	ResetPassword   Kind = "reset_password"
 	PasswordChanged Kind = "password_changed"
+	PasswordSet     Kind = "password_set" // PasswordChanged by an administrator
 	NewSignIn       Kind = "new_sign_in"
 	FactorAdded     Kind = "factor_added"
 	FactorRemoved   Kind = "factor_removed"
@@ -40,7 +45,7 @@ const (
 	EmailChanged    Kind = "email_changed"          // to the address before, with a link that undoes it
 	EmailReplaced   Kind = "email_replaced"         // to the address before, about what an administrator did
 	EmailRestored   Kind = "email_restored"         // to both addresses
-	ResetHeld       Kind = "reset_password_not_yet" // instead of ResetPassword
+	ResetDelayed    Kind = "reset_password_not_yet" // instead of ResetPassword
 )
 
 // Mail is a finished mail.
@@ -82,7 +87,7 @@ type Mailer struct {
 
 // notices are the facts about a user that are told in a mail without a code.
 var notices = map[event.Type]Kind{
-	user.PasswordSet{}.EventType():     PasswordChanged,
+	user.PasswordSet{}.EventType():     PasswordSet,
 	user.PasswordChanged{}.EventType(): PasswordChanged,
 	user.PasswordReset{}.EventType():   PasswordChanged,
 	user.TOTPAdded{}.EventType():       FactorAdded,
@@ -134,6 +139,9 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		if e.Sequence == 2 { // it came with the user, who knows
 			return nil
 		}
+		if e.Actor == e.ObjectID { // an administrator's own
+			return m.notice(ctx, e, e.ObjectID, PasswordChanged, content{})
+		}
 	}
 	return m.notice(ctx, e, e.ObjectID, notices[e.Type], content{})
 }
@@ -141,7 +149,9 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 // verify sends a code for the user's e-mail address. What nobody asked for is counted here.
 func (m *Mailer) verify(ctx context.Context, e *event.Event, unasked bool) error {
 	var count *user.MailCount
+	kind := VerifyEmail
 	if unasked {
+		kind = AccountCreated
 		c := user.EmailCodes(m.Master, e.ObjectID).For(e.Time)
 		count = &c
 	}
@@ -149,7 +159,7 @@ func (m *Mailer) verify(ctx context.Context, e *event.Event, unasked bool) error
 	if err != nil {
 		return unless(err, user.ErrNotFound, user.ErrNotHuman, user.ErrAlreadyVerified, user.ErrTooManyMails)
 	}
-	return m.sendCode(ctx, VerifyEmail, VerifyPath, d)
+	return m.sendCode(ctx, kind, VerifyPath, d)
 }
 
 // reset sends a code that lets the password be reset.
@@ -158,8 +168,8 @@ func (m *Mailer) reset(ctx context.Context, e *event.Event) error {
 	if err != nil {
 		return unless(err, user.ErrCannotReset)
 	}
-	if d.Held {
-		return m.send(ctx, ResetHeld, d.UserID, d.Address, d.Name, d.Language, content{When: moment(d.Expires)})
+	if d.Delayed {
+		return m.send(ctx, ResetDelayed, d.UserID, d.Address, d.Name, d.Language, content{At: d.Expires})
 	}
 	return m.sendCode(ctx, ResetPassword, ResetPath, d)
 }
@@ -174,12 +184,12 @@ func (m *Mailer) sendCode(ctx context.Context, kind Kind, path string, d user.De
 // in from concerns only who has the account now.
 func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind Kind, c content) error {
 	u, err := user.Kind.Read(ctx, m.Store, userID)
-	if err != nil || u == nil || u.State.Human == nil {
+	if err != nil || u == nil || u.Data.Human == nil {
 		return err
 	}
-	h, to := u.State.Human, []string(nil)
-	if h.Email.Verified {
-		to = append(to, h.Email.Address)
+	var to []string
+	if email := u.Data.Human.Email; email.Verified {
+		to = append(to, email.Address)
 	}
 	if kind != NewSignIn {
 		before, err := user.AddressBefore(ctx, m.Store, userID, event.Micros(m.Clock()))
@@ -197,13 +207,57 @@ func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind
 	if allowed, err := m.allowed(ctx, count); err != nil || !allowed {
 		return err
 	}
-	c.When = moment(event.Time(e.Time))
+	return m.sendAll(ctx, e, kind, u, to, c)
+}
+
+// sendAll tells several addresses of a user the same. One that the mail server refuses keeps nothing from the others, and when the mail is
+// tried again, those that have it do not get it twice.
+func (m *Mailer) sendAll(ctx context.Context, e *event.Event, kind Kind, u *event.Object[user.User], to []string, c content) error {
+	c.At = event.Time(e.Time)
+	profile := u.Data.Human.Profile
+	var refused *notify.Refusal
 	for _, address := range to {
-		if err := m.send(ctx, kind, userID, address, h.Profile.DisplayName, h.Profile.PreferredLanguage, c); err != nil {
+		row := m.sentRow(e, address)
+		sent, err := m.Store.Row(ctx, row)
+		if err != nil {
 			return err
 		}
+		if sent != nil {
+			continue
+		}
+		if err := m.send(ctx, kind, u.ID, address, profile.DisplayName, profile.PreferredLanguage, c); err != nil {
+			refusal, ok := errors.AsType[*notify.Refusal](err)
+			if !ok {
+				return err
+			}
+			if refused == nil || refused.ForGood {
+				refused = refusal // another try helps if it helps one of them
+			}
+			continue
+		}
+		if len(to) > 1 {
+			if err := m.markSent(ctx, row); err != nil {
+				return err
+			}
+		}
+	}
+	if refused != nil {
+		return refused
 	}
 	return nil
+}
+
+// sentRow is there once a mail about an event was sent to an address.
+func (m *Mailer) sentRow(e *event.Event, address string) event.RowKey {
+	mac := m.Master.MAC("mail sent", []byte(strconv.FormatInt(e.Position, 10)), []byte(address))
+	return event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(mac)}
+}
+
+func (m *Mailer) markSent(ctx context.Context, row event.RowKey) error {
+	return m.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
+		tx.PutRow(event.Row{RowKey: row, Value: []byte{1}, Expires: tx.Now() + user.RestoreLife.Microseconds()})
+		return nil
+	}})
 }
 
 // allowed counts a mail, unless there were too many like it.
@@ -216,20 +270,37 @@ func (m *Mailer) allowed(ctx context.Context, count user.MailCount) (bool, error
 	return wait == 0, err
 }
 
-func moment(t time.Time) string { return t.UTC().Format("2006-01-02 15:04 MST") }
-
 func (m *Mailer) send(ctx context.Context, kind Kind, userID, to, name, language string, c content) error {
 	external, err := url.Parse(m.ExternalURL)
 	if err != nil {
 		return err
 	}
 	c.Name, c.Site = greetable(name), external.Host
+	if c.LoginName, c.Organization, err = m.account(ctx, userID); err != nil {
+		return err
+	}
 	out, err := write(kind, language, c)
 	if err != nil {
 		return err
 	}
 	out.UserID, out.To = userID, to
 	return m.Sender.Send(ctx, out)
+}
+
+// account says which account a mail is about. What would let a stranger write into our mails is left out.
+func (m *Mailer) account(ctx context.Context, userID string) (loginName, organization string, err error) {
+	u, err := user.Kind.Read(ctx, m.Store, userID)
+	if err != nil || u == nil {
+		return "", "", err
+	}
+	o, err := org.Kind.Read(ctx, m.Store, u.Org)
+	if err != nil || o == nil {
+		return "", "", err
+	}
+	if plainName.MatchString(u.Data.UserName) {
+		loginName = o.Data.LoginName(u.Data.UserName)
+	}
+	return loginName, greetable(o.Data.Name), nil
 }
 
 // unless gives err, or nothing where it only says that there is no mail to send.

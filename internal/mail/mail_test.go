@@ -12,27 +12,25 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
-// outbox keeps what is sent, or fails as often as it is told.
+// outbox keeps what is sent, or fails as often as it is told. It refuses some receivers, for good or not.
 type outbox struct {
-	mu   sync.Mutex
-	sent []Mail
-	fail int
+	mu      sync.Mutex
+	sent    []Mail
+	fail    int
+	refuses map[string]bool
 }
 
 func (o *outbox) Send(_ context.Context, m Mail) error {
@@ -41,6 +39,9 @@ func (o *outbox) Send(_ context.Context, m Mail) error {
 	if o.fail > 0 {
 		o.fail--
 		return errors.New("no line")
+	}
+	if forGood, refused := o.refuses[m.To]; refused {
+		return &notify.Refusal{Cause: errors.New("no such mailbox"), ForGood: forGood}
 	}
 	o.sent = append(o.sent, m)
 	return nil
@@ -76,7 +77,7 @@ type post struct {
 
 func newPost(t *testing.T) *post {
 	t.Helper()
-	p := &post{Store: eventtest.New(t, org.Kind, user.Kind, session.Kind)}
+	p := &post{Store: eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind)}
 	eventtest.Given(t, p.Store, org.Kind, "org_a", "org_a", nil, org.Added{Name: "A"})
 	p.mailer = &Mailer{Store: p.Store, Master: p.Master, Clock: p.Now, Sender: &p.outbox, ExternalURL: "https://id.example.org"}
 	p.follow = p.mailer.Follower()
@@ -154,7 +155,7 @@ func TestAPersonWithAnUnverifiedAddressGetsACodeAndALinkThatProveIt(t *testing.T
 	p.add(t, "jo", false, jo)
 	must(t, p.deliver(t))
 	m := p.one(t)
-	if m.To != "jo@mail.test" || m.Kind != VerifyEmail || m.Subject != "Confirm your e-mail address" || len(m.Code) != 8 {
+	if m.To != "jo@mail.test" || m.Kind != AccountCreated || m.Subject != "Your new account" || len(m.Code) != 8 {
 		t.Errorf("%+v", m)
 	}
 	for _, body := range []string{m.Text, m.HTML} {
@@ -193,6 +194,21 @@ func TestWhoAsksForACodeGetsOne(t *testing.T) {
 	p.none(t, "the user is gone")
 }
 
+func TestAMailSaysWhichAccountItIsAbout(t *testing.T) {
+	for name, want := range map[string]string{"jo": "Account: jo", "jo.doe-1": "Account: jo.doe-1", "visit https://evil.example now": "", "evil.example/x": "", " jo ": "", "j\u202eo": "",
+		strings.Repeat("j", 65): ""} {
+		p := newPost(t)
+		p.person(t, "jo", true, jo)
+		p.happened(t, "jo", user.UserNameChanged{Personal: user.UserNameFacts{UserName: &name}}, user.PasswordChanged{})
+		m := p.one(t)
+		for _, body := range []string{m.Text, m.HTML} {
+			if got := strings.Contains(body, "Account:"); got != (want != "") || !strings.Contains(body, want) || strings.Contains(body, "evil") {
+				t.Errorf("%q: %s", name, body)
+			}
+		}
+	}
+}
+
 func TestAResetGoesToAVerifiedAddress(t *testing.T) {
 	p := newPost(t)
 	p.person(t, "jo", true, user.Profile{DisplayName: "Jo", PreferredLanguage: "de-CH"})
@@ -203,7 +219,7 @@ func TestAResetGoesToAVerifiedAddress(t *testing.T) {
 		t.Errorf("%+v", m)
 	}
 	sessions := &session.Sessions{Store: p.Store, Hasher: secret.NewHasher(0, 0), Master: p.Master, Clock: p.Now, DefaultOrg: "org_a"}
-	_, err := sessions.Reset(t.Context(), session.Reset{UserID: "usr_jo", Code: m.Code, Password: "new"})
+	_, err := sessions.Reset(t.Context(), session.Reset{UserID: "usr_jo", Code: m.Code, Password: "kettle-brume"})
 	must(t, err)
 	must(t, p.deliver(t))
 	if m := p.one(t); m.Kind != PasswordChanged || m.Code != "" {
@@ -224,7 +240,7 @@ func TestNewsAboutTheAccount(t *testing.T) {
 		kind Kind
 	}{
 		{user.PasswordSet{}, ""}, // sequence 2: it came with the user
-		{user.PasswordSet{}, PasswordChanged},
+		{user.PasswordSet{}, PasswordSet},
 		{user.PasswordChanged{}, PasswordChanged},
 		{user.PasswordReset{}, PasswordChanged},
 		{user.SessionsEnded{}, ""},
@@ -234,7 +250,7 @@ func TestNewsAboutTheAccount(t *testing.T) {
 		p.happened(t, "jo", x.fact)
 		if x.kind == "" {
 			p.none(t, string(x.fact.EventType()))
-		} else if m := p.one(t); m.Kind != x.kind || m.To != "jo@mail.test" || !strings.Contains(m.Text, "2026-01-02") || m.Link != "" {
+		} else if m := p.one(t); m.Kind != x.kind || m.To != "jo@mail.test" || !strings.Contains(m.Text, "2 Jan 2026") || m.Link != "" {
 			t.Errorf("%+v", m)
 		}
 	}
@@ -315,7 +331,7 @@ func TestAMailThatFailsIsNotLostToTheCountOfMails(t *testing.T) {
 	}
 	p.Advance(5 * time.Second)
 	must(t, p.deliver(t))
-	if m := p.one(t); m.Kind != VerifyEmail {
+	if m := p.one(t); m.Kind != AccountCreated {
 		t.Errorf("%+v", m)
 	}
 }

@@ -42,7 +42,7 @@ func (m *Mailer) signedIn(ctx context.Context, e *event.Event) error {
 		Decide: func(tx *event.Tx) error {
 			news = false
 			u, err := user.Kind.Get(tx, userID)
-			if err != nil || u == nil || u.State.State == user.Removed {
+			if err != nil || u == nil || u.Data.State == user.Removed {
 				return err
 			}
 			kept, err := tx.Row(row)
@@ -97,6 +97,9 @@ var (
 	systems  = [][2]string{{"iPhone", "iPhone"}, {"iPad", "iPad"}, {"Android", "Android"}, {"Windows", "Windows"}, {"Mac OS", "macOS"}, {"CrOS", "ChromeOS"}, {"Linux", "Linux"}}
 )
 
+// unknownBrowser stands for whatever cannot be named.
+const unknownBrowser = "?"
+
 // browser says in a few words of our own what a user agent is. Versions do not matter: they change by themselves.
 func browser(userAgent string) string {
 	find := func(in [][2]string) string {
@@ -119,7 +122,7 @@ func browser(userAgent string) string {
 	if len(name) == 0 || len(name) > 30 || strings.IndexFunc(name, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '-' || r == '_')
 	}) >= 0 {
-		return "?"
+		return unknownBrowser
 	}
 	return name
 }

@@ -45,7 +45,7 @@ type SMTP struct {
 func NewSMTP(s Settings) (*SMTP, error) {
 	u, err := url.Parse(s.URL)
 	if err != nil || u.Scheme != "smtp" && u.Scheme != "smtps" || u.Hostname() == "" || strings.Trim(u.Path, "/") != "" || u.Fragment != "" {
-		return nil, errors.New("--smtp-url should look like smtps://user@mail.example.org:465 or smtp://mail.example.org:587")
+		return nil, errors.New("--smtp-url must be a URL such as smtps://user@mail.example.org:465 or smtp://mail.example.org:587")
 	}
 	port := 587
 	options := []gomail.Option{gomail.WithTimeout(sendTime), gomail.WithTLSPolicy(gomail.TLSMandatory)}
@@ -55,7 +55,7 @@ func NewSMTP(s Settings) (*SMTP, error) {
 	}
 	if u.Port() != "" {
 		if port, err = strconv.Atoi(u.Port()); err != nil || port < 1 || port > 65535 {
-			return nil, errors.New("--smtp-url has a port that is none")
+			return nil, errors.New("--smtp-url has an invalid port")
 		}
 	}
 	plain := false
@@ -65,7 +65,7 @@ func NewSMTP(s Settings) (*SMTP, error) {
 		plain = true
 		options = append(options, gomail.WithTLSPolicy(gomail.NoTLS))
 	default:
-		return nil, errors.New("--smtp-url may end in ?tls=none only for smtp:// to a server on this machine, and without a user; nothing else may follow the ?")
+		return nil, errors.New("--smtp-url may end in ?tls=none only for smtp:// to a server on this machine without a user; no other query is allowed")
 	}
 	out := &SMTP{server: u.Hostname()}
 	if u.User != nil {
@@ -73,7 +73,7 @@ func NewSMTP(s Settings) (*SMTP, error) {
 	}
 	if s.PasswordFile != "" {
 		if out.password != "" {
-			return nil, errors.New("the password is in --smtp-url and in --smtp-password-file: keep one of them")
+			return nil, errors.New("the password is in --smtp-url and in --smtp-password-file: use only one of them")
 		}
 		text, err := os.ReadFile(s.PasswordFile)
 		if err != nil {
@@ -83,13 +83,13 @@ func NewSMTP(s Settings) (*SMTP, error) {
 	}
 	name := u.User.Username()
 	if (name == "") != (out.password == "") || plain && out.password != "" {
-		return nil, errors.New("--smtp-url needs a user and a password, or neither: smtps://user@host with --smtp-password-file, or the password in the URL, behind the user and a colon")
+		return nil, errors.New("--smtp-url needs a user and a password, or neither: use smtps://user@host with --smtp-password-file, or put the password into the URL, after the user and a colon")
 	}
 	if name != "" {
 		options = append(options, gomail.WithSMTPAuth(gomail.SMTPAuthAutoDiscover), gomail.WithUsername(name), gomail.WithPassword(out.password))
 	}
 	if out.from, err = mail.ParseAddress(s.From); err != nil {
-		return nil, errors.New("--smtp-from should be the sender's address, such as Signet <no-reply@id.example.org>")
+		return nil, errors.New("--smtp-from must be the sender's address, such as Signet <no-reply@id.example.org>")
 	}
 	out.domain = out.from.Address[strings.LastIndexByte(out.from.Address, '@')+1:]
 	options = append(options, gomail.WithPort(port), gomail.WithHELO(out.domain),

@@ -1,7 +1,6 @@
 package mail
 
 import (
-	"bytes"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -14,14 +13,14 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/mailtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/mail/mailtest"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/notify"
-	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/syntax"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 const sender = "Signet <no-reply@id.example.org>"
@@ -209,48 +208,19 @@ func TestAMailServerThatStallsIsGivenUpInTime(t *testing.T) {
 	}
 }
 
-// office is a database with a clock that the test sets.
-type office struct {
-	db     testdb.Database
-	master secret.MasterKey
-	mu     sync.Mutex
-	now    time.Time
-	log    bytes.Buffer
-	logged sync.Mutex
-}
+// office is a database whose nodes send mails.
+type office struct{ *eventtest.Nodes }
 
-func (o *office) Write(p []byte) (int, error) {
-	o.logged.Lock()
-	defer o.logged.Unlock()
-	return o.log.Write(p)
-}
-
-func (o *office) clock() time.Time {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.now
-}
-
-func (o *office) advance(d time.Duration) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.now = o.now.Add(d)
-}
-
-func newOffice(db testdb.Database) *office {
-	return &office{db: db, master: secret.NewMasterKey(), now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
-}
+func newOffice(db testdb.Database) *office { return &office{eventtest.NewNodes(db, model.Kinds...)} }
 
 // node opens a node whose mails go to the sink. start lets it work, until it is stopped or the test ends.
 func (o *office) node(t *testing.T, sink *mailtest.Sink) (s *store.Store, start func() (stop func())) {
 	t.Helper()
-	s, _, err := store.Open(t.Context(), store.Options{Database: o.db.URL, Kinds: model.Kinds, Master: o.master, Clock: o.clock})
-	must(t, err)
-	t.Cleanup(func() { must(t, s.Close()) })
+	s = o.Open(t)
 	smtp, err := NewSMTP(Settings{URL: sink.URL, From: sender, Roots: sink.Roots})
 	must(t, err)
-	m := &Mailer{Store: s, Master: s.RootKey(), Clock: o.clock, Sender: smtp, ExternalURL: "https://id.example.org"}
-	r := &notify.Runner{Store: s, Log: slog.New(slog.NewTextHandler(o, nil)), Clock: o.clock, Followers: []notify.Follower{m.Follower()}}
+	m := &Mailer{Store: s, Master: s.RootKey(), Clock: o.Clock.Now, Sender: smtp, ExternalURL: "https://id.example.org"}
+	r := &notify.Runner{Store: s, Log: slog.New(slog.NewTextHandler(&o.Log, nil)), Clock: o.Clock.Now, Followers: []notify.Follower{m.Follower()}}
 	must(t, r.Begin(t.Context()))
 	return s, func() func() {
 		ctx, cancel := context.WithCancel(context.Background())
@@ -287,13 +257,11 @@ func TestAMailThatFailedIsSentLater(t *testing.T) {
 		if m := sink.Next(t); m.To != "lucky@mail.test" {
 			t.Errorf("the first mail is for %s", m.To)
 		}
-		o.advance(10 * time.Second)
+		o.Clock.Advance(10 * time.Second)
 		if m := sink.Next(t); m.To != "unlucky@mail.test" {
 			t.Errorf("the second mail is for %s", m.To)
 		}
-		o.logged.Lock()
-		defer o.logged.Unlock()
-		if said := o.log.String(); !strings.Contains(said, "tried again") || strings.Contains(said, "@mail.test") {
+		if said := o.Log.String(); !strings.Contains(said, "will be retried") || strings.Contains(said, "@mail.test") {
 			t.Errorf("the log says\n%s", said)
 		}
 	})
@@ -326,7 +294,7 @@ func TestTheMailOfAKilledNodeIsSentByAnother(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
 		o := newOffice(db)
 		stuck, sink := mailtest.Start(t), mailtest.Start(t)
-		// The first node hangs in the middle of a mail, and is as good as dead: its clock does not move it on.
+		// The first node hangs in the middle of a mail and loses its database: it can neither renew its lease nor give it back.
 		stalled, resume := stuck.Stall()
 		defer resume()
 		one, startOne := o.node(t, stuck)
@@ -334,7 +302,8 @@ func TestTheMailOfAKilledNodeIsSentByAnother(t *testing.T) {
 		startOne()
 		add(t, one, "a")
 		<-stalled
-		o.advance(time.Minute)
+		must(t, one.Close())
+		o.Clock.Advance(time.Minute)
 		startTwo()
 		if m := sink.Next(t); m.To != "a@mail.test" {
 			t.Errorf("a mail to %s", m.To)

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	texttemplate "text/template"
+	"time"
 	"unicode"
 
 	"golang.org/x/text/language"
@@ -30,7 +31,12 @@ var (
 type book struct {
 	Greeting  string // to somebody whose name can be said
 	Hello     string // to anybody else
+	Unknown   string // a browser that cannot be named
+	Time      string // how a time is written, as Go writes layouts
+	Colon     string // with the space that the language puts before it
 	Signature string
+	Account   string // which one it is about
+	AccountIn string // likewise, with its organization
 	Mails     map[Kind]letter
 }
 
@@ -44,19 +50,23 @@ type letter struct {
 
 // content is what a mail says in particular.
 type content struct {
-	Name, Site string
-	Code, Link string
-	When       string
-	Browser    string
-	Address    string
+	Name, Site   string
+	LoginName    string // empty: it cannot be said
+	Organization string // likewise
+	Code, Link   string
+	At           time.Time // what When says
+	When         string    // write sets it
+	Browser      string
+	Address      string
 }
 
 // filled is a letter with its content, as the layouts see it. Nothing in it is markup.
 type filled struct {
 	Language                     string
 	Greeting, Signature, Subject string
+	Account                      string
 	Lines, After                 []string
-	Button                       string
+	Button, Colon                string
 	Code, Link                   string
 }
 
@@ -81,38 +91,11 @@ func write(kind Kind, preferred string, c content) (Mail, error) {
 	wanted, _ := language.Parse(preferred) // what is no language is nobody's
 	_, at, _ := matcher.Match(wanted)
 	lang := languages[at].String()
-	b := texts[lang]
-	letter, known := b.Mails[kind]
-	if !known {
-		return Mail{}, fmt.Errorf("mail: there is no text for %q", kind)
+	f, err := texts[lang].fill(kind, c)
+	if err != nil {
+		return Mail{}, err
 	}
-	var problem error
-	fill := func(text string) string {
-		t, err := texttemplate.New("").Option("missingkey=error").Parse(text)
-		var out strings.Builder
-		if err == nil {
-			err = t.Execute(&out, c)
-		}
-		if err != nil {
-			problem = err
-		}
-		return out.String()
-	}
-	greeting := b.Hello
-	if c.Name != "" {
-		greeting = b.Greeting
-	}
-	f := filled{Language: lang, Greeting: fill(greeting), Signature: fill(b.Signature), Subject: fill(letter.Subject), Button: fill(letter.Button),
-		Code: c.Code, Link: c.Link}
-	for _, line := range letter.Lines {
-		f.Lines = append(f.Lines, fill(line))
-	}
-	for _, line := range letter.After {
-		f.After = append(f.After, fill(line))
-	}
-	if problem != nil {
-		return Mail{}, problem
-	}
+	f.Language = lang
 	var asText, asHTML strings.Builder
 	if err := plain.Execute(&asText, f); err != nil {
 		return Mail{}, err
@@ -122,6 +105,57 @@ func write(kind Kind, preferred string, c content) (Mail, error) {
 	}
 	return Mail{Kind: kind, Language: lang, Subject: f.Subject, Text: asText.String(), HTML: asHTML.String(), Code: c.Code, Link: c.Link}, nil
 }
+
+// fill puts the content into the texts of one mail.
+func (b *book) fill(kind Kind, c content) (filled, error) {
+	letter, known := b.Mails[kind]
+	if !known {
+		return filled{}, fmt.Errorf("mail: there is no text for %q", kind)
+	}
+	c.When = c.At.UTC().Format(b.Time)
+	if c.Browser == unknownBrowser {
+		c.Browser = b.Unknown
+	}
+	var problem error
+	fill := func(text string) string {
+		said, err := c.in(text)
+		if err != nil {
+			problem = err
+		}
+		return said
+	}
+	f := filled{Greeting: fill(b.Hello), Signature: fill(b.Signature), Subject: fill(letter.Subject), Button: fill(letter.Button), Colon: b.Colon, Code: c.Code, Link: c.Link}
+	if c.Name != "" {
+		f.Greeting = fill(b.Greeting)
+	}
+	switch {
+	case c.LoginName != "" && c.Organization != "":
+		f.Account = fill(b.AccountIn)
+	case c.LoginName != "":
+		f.Account = fill(b.Account)
+	}
+	for _, line := range letter.Lines {
+		f.Lines = append(f.Lines, fill(line))
+	}
+	for _, line := range letter.After {
+		f.After = append(f.After, fill(line))
+	}
+	return f, problem
+}
+
+// in gives a text with the content in its places.
+func (c content) in(text string) (string, error) {
+	t, err := texttemplate.New("").Option("missingkey=error").Parse(text)
+	if err != nil {
+		return "", err
+	}
+	var out strings.Builder
+	err = t.Execute(&out, c)
+	return out.String(), err
+}
+
+// plainName is a user name that nobody takes for anything else.
+var plainName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]{0,63}$`)
 
 // address is what mail programs make a link of, whatever it is called.
 var address = regexp.MustCompile(`[:/@\\]|\pL\.\pL|www`)

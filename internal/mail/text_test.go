@@ -5,9 +5,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
-var kinds = []Kind{VerifyEmail, ResetPassword, PasswordChanged, NewSignIn, FactorAdded, FactorRemoved, FactorGuessed, TokenAdded, PhoneChanged, EmailChanged, EmailReplaced, EmailRestored, ResetHeld}
+var kinds = []Kind{VerifyEmail, AccountCreated, ResetPassword, PasswordChanged, PasswordSet, NewSignIn, FactorAdded, FactorRemoved, FactorGuessed, TokenAdded, PhoneChanged, EmailChanged, EmailReplaced, EmailRestored, ResetDelayed}
 
 func TestEveryMailIsThereInEveryLanguageAndSaysTheSame(t *testing.T) {
 	placeholder := regexp.MustCompile(`\{\{[^}]*\}\}`)
@@ -16,7 +21,7 @@ func TestEveryMailIsThereInEveryLanguageAndSaysTheSame(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	c := content{Name: "Jo", Site: "id.example.org", Code: "ABCD2345", Link: "https://id.example.org/verify?code=ABCD2345", When: "now", Browser: "Firefox", Address: "192.0.2.1"}
+	c := content{Name: "Jo", Site: "id.example.org", Code: "ABCD2345", Link: "https://id.example.org/verify?code=ABCD2345", Browser: "Firefox", Address: "192.0.2.1"}
 	for _, tag := range languages {
 		b := texts[tag.String()]
 		if len(b.Mails) != len(kinds) {
@@ -53,6 +58,63 @@ func TestBrowsersInWordsOfOurOwn(t *testing.T) {
 	} {
 		if got := browser(userAgent); got != want {
 			t.Errorf("%q is %q, want %q", userAgent, got, want)
+		}
+	}
+}
+
+// said is every text of a language.
+func (b *book) said() []string {
+	all := []string{b.Greeting, b.Hello, b.Unknown, b.Signature, b.Account, b.AccountIn}
+	for _, l := range b.Mails {
+		all = append(append(append(all, l.Subject), l.Lines...), l.After...)
+		if l.Button != "" {
+			all = append(all, l.Button)
+		}
+	}
+	return all
+}
+
+func TestMailsFollowTheTypographyOfTheirLanguage(t *testing.T) {
+	for tag, b := range texts {
+		for _, text := range b.said() {
+			for _, fault := range testkit.TypographyFaults(tag, text) {
+				t.Errorf("%s: %q %s", tag, text, fault)
+			}
+		}
+	}
+	// In German a sentence goes on after the comma of the greeting: in small letters, unless it addresses the reader.
+	for kind, l := range texts["de"].Mails {
+		if first, _ := utf8.DecodeRuneInString(l.Lines[0]); unicode.IsUpper(first) && !strings.HasPrefix(l.Lines[0], "Ihre ") {
+			t.Errorf("%s begins with a capital: %q", kind, l.Lines[0])
+		}
+	}
+}
+
+func TestMailsAddressPeopleFormally(t *testing.T) {
+	for tag, words := range map[string]string{"de": "du|dir|dein|deine|deiner|deinem", "fr": "tu|ton|ta|tes", "es": "tú|tu|tus"} {
+		wrong := regexp.MustCompile(`(?i)(^|[\s,.:])(` + words + `)([\s,.:]|$)`)
+		for _, text := range texts[tag].said() {
+			if found := wrong.FindString(text); found != "" {
+				t.Errorf("%s: %q in %q", tag, found, text)
+			}
+		}
+	}
+}
+
+func TestTimesAndBrowsersAreSaidInTheLanguageOfTheMail(t *testing.T) {
+	at := time.Date(2026, 5, 4, 23, 12, 0, 0, time.FixedZone("", -3600))
+	for tag, want := range map[string][]string{
+		"en": {"5 May 2026, 00:12 UTC", "Unknown browser", "Undo the change:\n"},
+		"de": {"05.05.2026, 00:12 UTC", "Unbekannter Browser", "Änderung rückgängig machen:\n"},
+		"fr": {"05/05/2026 à 00:12 UTC", "Navigateur inconnu", "Annuler la modification\u202f:\n"},
+		"es": {"05/05/2026, 00:12 UTC", "Navegador desconocido", "Deshacer el cambio:\n"},
+	} {
+		news, err := write(NewSignIn, tag, content{At: at, Browser: browser("<script>"), Address: "192.0.2.1"})
+		must(t, err)
+		changed, err := write(EmailChanged, tag, content{At: at, Link: "https://id.example.org/restore"})
+		must(t, err)
+		if !strings.Contains(news.Text, want[1]+" – 192.0.2.1 – "+want[0]) || !strings.Contains(news.HTML, want[1]) || !strings.Contains(changed.Text, want[2]+"https") {
+			t.Errorf("%s:\n%s\n%s", tag, news.Text, changed.Text)
 		}
 	}
 }

@@ -21,18 +21,22 @@ const (
 	NotFound   errs.Reason = "MEMBER_NOT_FOUND"
 	GrantsMore errs.Reason = "GRANTS_MORE"
 	LastOwner  errs.Reason = "LAST_OWNER"
+
+	LastOrgOwner errs.Reason = "LAST_ORGANIZATION_OWNER"
 )
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound   = errs.New(errs.NotFound, NotFound, "the user holds no roles there")
-	ErrGrantsMore = errs.New(errs.PermissionDenied, GrantsMore, "you cannot give a role that holds more than you do")
+	ErrNotFound   = errs.New(errs.NotFound, NotFound, "the user has no roles there")
+	ErrGrantsMore = errs.New(errs.PermissionDenied, GrantsMore, "you cannot grant a role with permissions that you do not have")
 	ErrLastOwner  = errs.New(errs.FailedPrecondition, LastOwner,
-		"nobody else could act as an owner of the installation afterwards: give IAM_OWNER to another active user first")
+		"the installation would have no active owner: grant IAM_OWNER to another active user first")
+	ErrLastOrgOwner = errs.New(errs.FailedPrecondition, LastOrgOwner,
+		"the organization would have no active owner: grant ORG_OWNER to another active user first, or ask an administrator of the installation")
 )
 
 // errNobody is user.ErrNotFound where no header could name the user's organization.
-var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or it is one that you may not see")
+var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or you may not see this user")
 
 // Members are those of an organization or of the installation, in the hands of somebody who may see or change them.
 type Members struct{ permit access.Permit }
@@ -59,39 +63,41 @@ func (m Members) List(ctx context.Context, r event.Reader, after event.Cursor, l
 	return user.Kind.List(ctx, r, event.Query{Group: user.MembersOf(m.permit.Org()), After: after, Limit: limit})
 }
 
-// Set gives a user roles there, in place of those held before. Errors: InvalidArgument for unknown roles; org.ErrNotFound;
-// user.ErrNotFound, also for a user of another organization whom the caller may not see; access.ErrTargetHoldsMore;
-// ErrGrantsMore; ErrLastOwner; Aborted when match does not hold.
-func (m Members) Set(ctx context.Context, s event.Store, userID string, names []string, match event.IfMatch) (event.Details, error) {
+// Set gives a user roles there, in place of those held before. Errors: InvalidArgument for unknown roles; ErrGrantsMore; user.ErrNotFound, also
+// for a user of another organization whom the caller may not see; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when
+// match does not hold.
+func (m Members) Set(ctx context.Context, s event.Store, userID string, match event.IfMatch, names []string) (event.Details, error) {
 	if wrong := access.RoleViolations(m.permit.Org(), names); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
-	c := change{permit: m.permit, userID: userID, match: match}
+	c := roleChange{permit: m.permit, userID: userID, match: match}
 	for _, name := range names {
 		c.roles = append(c.roles, access.Role(name))
 	}
 	slices.Sort(c.roles)
 	c.roles = slices.Compact(c.roles)
+	if c.permit.Covers(access.Memberships{c.permit.Org(): c.roles}) != nil {
+		return event.Details{}, ErrGrantsMore
+	}
 	return c.do(ctx, s)
 }
 
-// Remove takes away all roles a user holds there. Errors: ErrNotFound; access.ErrTargetHoldsMore; ErrLastOwner; Aborted when
-// match does not hold.
+// Remove takes away all roles a user holds there. Errors: ErrNotFound; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted
+// when match does not hold.
 func (m Members) Remove(ctx context.Context, s event.Store, userID string, match event.IfMatch) (event.Details, error) {
-	return change{permit: m.permit, userID: userID, match: match}.do(ctx, s)
+	return roleChange{permit: m.permit, userID: userID, match: match}.do(ctx, s)
 }
 
 // change is a new set of roles for a user in the permit's scope.
-type change struct {
+type roleChange struct {
 	permit access.Permit
 	userID string
 	roles  []access.Role // none: the membership ends
 	match  event.IfMatch
 }
 
-func (c change) do(ctx context.Context, s event.Store) (event.Details, error) {
-	var details event.Details
-	err := Settle(func() error {
+func (c roleChange) do(ctx context.Context, s event.Store) (details event.Details, err error) {
+	err = Settle(func() error {
 		u, err := user.Kind.Read(ctx, s, c.userID)
 		if err != nil {
 			return err
@@ -99,91 +105,87 @@ func (c change) do(ctx context.Context, s event.Store) (event.Details, error) {
 		if u == nil {
 			return c.nobody()
 		}
-		command := event.Command{
-			Origin: c.permit.Origin(),
-			Write:  []event.Ref{user.Kind.Ref(c.userID)},
-			Read:   []event.Ref{org.Kind.Ref(u.Org)},
-		}
+		needs := event.Command{Read: []event.Ref{org.Kind.Ref(u.Org)}}
 		var owners *Owners
 		if c.inInstallation() {
-			command.Write = append(command.Write, installation.Ref)
-			if c.endsOwner(&u.State) {
+			needs.Write = append(needs.Write, installation.Ref)
+			if c.endsOwner(&u.Data) {
 				if owners, err = OwnersBut(ctx, s, func(o *event.Object[user.User]) bool { return o.ID == c.userID }); err != nil {
 					return err
 				}
-				command.Read = append(command.Read, owners.Reads()...)
+				needs.Read = append(needs.Read, owners.Reads()...)
 			}
 		} else {
-			command.Read = append(command.Read, org.Kind.Ref(c.permit.Org()))
-		}
-		command.Decide = func(tx *event.Tx) error {
-			now, err := c.target(tx, u.Org)
-			if err != nil {
-				return err
-			}
-			if c.inInstallation() {
-				if err := c.tellInstallation(tx, &now.State, owners); err != nil {
+			needs.Read = append(needs.Read, org.Kind.Ref(c.permit.Org()))
+			if c.endsOrgOwner(&u.Data) {
+				if owners, err = orgOwnersBut(ctx, s, c.permit.Org(), c.userID); err != nil {
 					return err
 				}
+				needs.Read = append(needs.Read, owners.Reads()...)
 			}
-			if err := c.match.Check(now.Sequence); err != nil {
-				return err
-			}
-			err = now.Append(user.MembershipSet{Scope: c.permit.Org(), Roles: c.roles})
-			details = now.Details()
-			return err
 		}
-		return s.Do(ctx, command)
+		target := event.Target[user.User]{Kind: user.Kind, ID: c.userID, Origin: c.permit.Origin(), Reach: c.reach}
+		details, err = target.Needs(needs).Change(ctx, s, c.match, func(tx *event.Tx, u *event.Object[user.User]) error { return c.decide(tx, u, owners) })
+		return err
 	})
 	return details, err
 }
 
-func (c change) inInstallation() bool { return c.permit.Org() == access.Installation }
+func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User], owners *Owners) error {
+	if there, err := present(tx, u.Org); err != nil || !there {
+		return orElse(err, c.nobody())
+	}
+	if c.inInstallation() {
+		if err := c.tellInstallation(tx, &u.Data, owners); err != nil {
+			return err
+		}
+	} else if there, err := present(tx, c.permit.Org()); err != nil || !there {
+		return orElse(err, org.ErrNotFound)
+	} else if c.endsOrgOwner(&u.Data) {
+		if err := owners.Remain(tx); err != nil {
+			return err
+		}
+	}
+	return u.Append(user.MembershipSet{Scope: c.permit.Org(), Roles: c.roles})
+}
+
+func (c roleChange) inInstallation() bool { return c.permit.Org() == access.Installation }
 
 // nobody is the refusal where there is no such user. Who takes roles away learns only about members.
-func (c change) nobody() error {
+func (c roleChange) nobody() error {
 	if len(c.roles) == 0 {
 		return ErrNotFound
 	}
 	return errNobody
 }
 
-// target gives the user, if the caller may change what the user holds in the scope.
-func (c change) target(tx *event.Tx, home string) (*event.Object[user.User], error) {
+// reach refuses a user of whom the caller may not change what the user holds in the scope.
+func (c roleChange) reach(u *event.Object[user.User]) error {
+	if u == nil || u.Data.State == user.Removed {
+		return c.nobody()
+	}
 	scope := c.permit.Org()
-	if !c.inInstallation() {
-		if there, err := present(tx, scope); err != nil || !there {
-			return nil, orElse(err, org.ErrNotFound)
-		}
-	}
-	u, err := user.Kind.Get(tx, c.userID)
-	if err != nil {
-		return nil, err
-	}
-	if there, err := present(tx, home); err != nil || !there || u == nil || u.State.State == user.Removed {
-		return nil, orElse(err, c.nobody())
-	}
-	held := u.State.Memberships[scope]
+	held := u.Data.Memberships[scope]
 	isMember, isOurs := len(held) > 0, u.Org == scope
 	isSeen := c.permit.Holds(access.UserRead, u.Org) || c.permit.Holds(access.MemberRead, u.Org)
 	if !isMember && (len(c.roles) == 0 || !isOurs && !isSeen) {
-		return nil, c.nobody()
+		return c.nobody()
 	}
-	if err := c.permit.Covers(access.Memberships{scope: held}); err != nil {
-		return nil, err
-	}
-	if c.permit.Covers(access.Memberships{scope: c.roles}) != nil {
-		return nil, ErrGrantsMore
-	}
-	return u, nil
+	return c.permit.Covers(access.Memberships{scope: held})
 }
 
-func (c change) endsOwner(u *user.User) bool {
+func (c roleChange) endsOwner(u *user.User) bool {
 	return IsOwner(u) && !slices.Contains(c.roles, access.IAMOwner)
 }
 
+// endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may leave it without an owner.
+func (c roleChange) endsOrgOwner(u *user.User) bool {
+	return !c.inInstallation() && slices.Contains(u.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.roles, access.OrgOwner) &&
+		!c.permit.ForInstallation(access.MemberWrite)
+}
+
 // tellInstallation keeps the installation's list of owners in step, and never lets the last one go.
-func (c change) tellInstallation(tx *event.Tx, u *user.User, owners *Owners) error {
+func (c roleChange) tellInstallation(tx *event.Tx, u *user.User, owners *Owners) error {
 	i, err := installation.Kind.Get(tx, installation.ID)
 	if err != nil {
 		return err
@@ -203,7 +205,7 @@ func (c change) tellInstallation(tx *event.Tx, u *user.User, owners *Owners) err
 // present tells whether an organization that the command declared is there.
 func present(tx *event.Tx, id string) (bool, error) {
 	o, err := org.Kind.Get(tx, id)
-	return err == nil && o != nil && o.State.State != org.Removed, err
+	return err == nil && o != nil && o.Data.State != org.Removed, err
 }
 
 func orElse(err, otherwise error) error {

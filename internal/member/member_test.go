@@ -7,48 +7,23 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/member"
+	"github.com/signet-idm/signet/internal/member/membertest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
-// world has an installation with the owner usr_root in the default organization org_d, and two more organizations.
-func world(t *testing.T) *eventtest.Store {
+// newInstallation is that of membertest.
+func newInstallation(t *testing.T) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
-	for _, id := range []string{"org_d", "org_a", "org_b"} {
-		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
-	}
-	person(t, s, "usr_root", "org_d", access.Memberships{access.Installation: {access.IAMOwner}})
-	eventtest.Given(t, s, installation.Kind, installation.ID, "org_d", nil, installation.Added{DefaultOrg: "org_d"},
-		installation.OwnerAdded{UserID: "usr_root"})
+	membertest.Given(t, s)
 	return s
-}
-
-// person puts a user who holds something into an organization.
-func person(t *testing.T, s *eventtest.Store, id, org string, holds access.Memberships) {
-	t.Helper()
-	facts := []event.Fact[user.User]{user.ServiceAdded{Personal: user.ServiceFacts{UserName: id, UserNameKey: id, Name: id}}}
-	for scope, roles := range holds {
-		facts = append(facts, user.MembershipSet{Scope: scope, Roles: roles})
-	}
-	eventtest.Given(t, s, user.Kind, id, org, []event.Claim{user.NameClaim(org, id)}, facts...)
-}
-
-// owner makes one more owner of the installation.
-func owner(t *testing.T, s *eventtest.Store, id, org string) {
-	t.Helper()
-	person(t, s, id, org, access.Memberships{access.Installation: {access.IAMOwner}})
-	eventtest.Given(t, s, installation.Kind, installation.ID, "", nil, installation.OwnerAdded{UserID: id})
 }
 
 // inOrg gives the members of an organization to somebody who holds something.
@@ -73,16 +48,17 @@ func inInstallation(t *testing.T) member.Members {
 }
 
 func TestRolesReplaceThoseOfBeforeInTheirScopeOnly(t *testing.T) {
-	s := world(t)
-	person(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}})
+	s := newInstallation(t)
+	membertest.User(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}})
+	membertest.User(t, s, "usr_keeps", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
 	mark := s.Mark()
 	m := inOrg(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}})
-	d, err := m.Set(t.Context(), s, "usr_a", []string{"ORG_USER_MANAGER", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}, event.IfMatch{})
+	d, err := m.Set(t.Context(), s, "usr_a", event.IfMatch{}, []string{"ORG_USER_MANAGER", "ORG_OWNER_VIEWER", "ORG_USER_MANAGER"})
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.membership_set.v1", Payload: `{"scope":"org_a","roles":["ORG_OWNER_VIEWER","ORG_USER_MANAGER"]}`})
 	u := eventtest.State(t, s, user.Kind, "usr_a")
-	if d != u.Details() || !slices.Equal(u.State.Memberships["org_b"], []access.Role{access.OrgUserManager}) {
-		t.Errorf("details %+v, state %+v", d, u.State)
+	if d != u.Details() || !slices.Equal(u.Data.Memberships["org_b"], []access.Role{access.OrgUserManager}) {
+		t.Errorf("details %+v, state %+v", d, u.Data)
 	}
 
 	mark = s.Mark()
@@ -116,7 +92,7 @@ func TestWhoMayGiveAndTakeWhat(t *testing.T) {
 		{name: "an owner makes a user of the organization one", me: ownerOf("org_a"), home: "org_a", roles: []string{"ORG_OWNER"}},
 		{name: "a manager of organizations cannot give what it does not hold", me: manager, home: "org_a", roles: []string{"ORG_SETTINGS_MANAGER"}, want: member.ErrGrantsMore},
 		{name: "who holds less cannot make an owner", me: manager, home: "org_a", roles: []string{"ORG_OWNER"}, want: member.ErrGrantsMore},
-		{name: "nor lower one", me: manager, home: "org_a", held: []access.Role{access.OrgOwner}, roles: []string{"ORG_OWNER"}, want: access.ErrTargetHoldsMore},
+		{name: "nor lower one", me: manager, home: "org_a", held: []access.Role{access.OrgOwner}, roles: []string{"ORG_OWNER"}, want: member.ErrGrantsMore},
 		{name: "nor take the roles of one away", me: manager, home: "org_a", held: []access.Role{access.OrgOwner}, want: access.ErrTargetHoldsMore},
 		{name: "a stranger cannot be made a member", me: ownerOf("org_a"), home: "org_b", roles: []string{"ORG_OWNER"}, want: user.ErrNotFound},
 		{name: "whoever sees users there can", me: access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgUserManager}}, home: "org_b", roles: []string{"ORG_OWNER"}},
@@ -132,8 +108,9 @@ func TestWhoMayGiveAndTakeWhat(t *testing.T) {
 		{name: "a removed organization has no members", me: iam, home: "org_b", roles: []string{"ORG_OWNER"}, scopeGone: true, want: org.ErrNotFound},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := world(t)
-			person(t, s, "usr_t", c.home, access.Memberships{"org_a": c.held})
+			s := newInstallation(t)
+			membertest.User(t, s, "usr_t", c.home, access.Memberships{"org_a": c.held})
+			membertest.User(t, s, "usr_keeps", "org_a", ownerOf("org_a"))
 			if c.gone {
 				eventtest.Given(t, s, user.Kind, "usr_t", c.home, nil, user.WasRemoved{})
 			}
@@ -147,7 +124,7 @@ func TestWhoMayGiveAndTakeWhat(t *testing.T) {
 			m := inOrg(t, "org_a", c.me)
 			var err error
 			if len(c.roles) > 0 {
-				_, err = m.Set(t.Context(), s, "usr_t", c.roles, event.IfMatch{})
+				_, err = m.Set(t.Context(), s, "usr_t", event.IfMatch{}, c.roles)
 			} else {
 				_, err = m.Remove(t.Context(), s, "usr_t", event.IfMatch{})
 			}
@@ -160,31 +137,31 @@ func TestWhoMayGiveAndTakeWhat(t *testing.T) {
 }
 
 func TestAnUnknownUserIsNobody(t *testing.T) {
-	s := world(t)
+	s := newInstallation(t)
 	m := inOrg(t, "org_a", iam)
-	_, err := m.Set(t.Context(), s, "usr_x", []string{"ORG_OWNER"}, event.IfMatch{})
+	_, err := m.Set(t.Context(), s, "usr_x", event.IfMatch{}, []string{"ORG_OWNER"})
 	eventtest.As(t, err, user.ErrNotFound)
 	_, err = m.Remove(t.Context(), s, "usr_x", event.IfMatch{})
 	eventtest.As(t, err, member.ErrNotFound)
 }
 
 func TestRolesMustBeKnownInTheirScope(t *testing.T) {
-	s := world(t)
-	person(t, s, "usr_a", "org_a", nil)
-	_, err := inOrg(t, "org_a", iam).Set(t.Context(), s, "usr_a", []string{"ORG_OWNER", "IAM_OWNER"}, event.IfMatch{})
+	s := newInstallation(t)
+	membertest.User(t, s, "usr_a", "org_a", nil)
+	_, err := inOrg(t, "org_a", iam).Set(t.Context(), s, "usr_a", event.IfMatch{}, []string{"ORG_OWNER", "IAM_OWNER"})
 	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "roles[1]")
-	_, err = inInstallation(t).Set(t.Context(), s, "usr_a", []string{"ORG_OWNER", "IAM_OWNER"}, event.IfMatch{})
+	_, err = inInstallation(t).Set(t.Context(), s, "usr_a", event.IfMatch{}, []string{"ORG_OWNER", "IAM_OWNER"})
 	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "roles[0]")
 }
 
 func TestIfMatchIsAboutTheUser(t *testing.T) {
-	s := world(t)
-	person(t, s, "usr_a", "org_a", nil)
-	_, err := inOrg(t, "org_a", iam).Set(t.Context(), s, "usr_a", []string{"ORG_OWNER"}, event.IfMatch{Set: true, Sequence: 7})
+	s := newInstallation(t)
+	membertest.User(t, s, "usr_a", "org_a", nil)
+	_, err := inOrg(t, "org_a", iam).Set(t.Context(), s, "usr_a", event.IfMatch{Set: true, Sequence: 7}, []string{"ORG_OWNER"})
 	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
-	_, err = inInstallation(t).Set(t.Context(), s, "usr_a", []string{"IAM_OWNER"}, event.IfMatch{Set: true, Sequence: 7})
+	_, err = inInstallation(t).Set(t.Context(), s, "usr_a", event.IfMatch{Set: true, Sequence: 7}, []string{"IAM_OWNER"})
 	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
-	if owners := eventtest.State(t, s, installation.Kind, installation.ID).State.Owners; len(owners) != 1 {
+	if owners := eventtest.State(t, s, installation.Kind, installation.ID).Data.Owners; len(owners) != 1 {
 		t.Errorf("owners %v", owners)
 	}
 }
@@ -204,12 +181,12 @@ func TestAPermitForTheInstallationIsNoneForAnOrganizationOfThatName(t *testing.T
 }
 
 func TestTheInstallationKnowsItsOwners(t *testing.T) {
-	s := world(t)
-	person(t, s, "usr_a", "org_a", nil)
+	s := newInstallation(t)
+	membertest.User(t, s, "usr_a", "org_a", nil)
 	m := inInstallation(t)
 	set := func(roles ...string) {
 		t.Helper()
-		_, err := m.Set(t.Context(), s, "usr_a", roles, event.IfMatch{})
+		_, err := m.Set(t.Context(), s, "usr_a", event.IfMatch{}, roles)
 		must(t, err)
 	}
 	told := func(want ...event.Type) {
@@ -237,7 +214,7 @@ func TestTheInstallationKnowsItsOwners(t *testing.T) {
 	_, err := m.Remove(t.Context(), s, "usr_a", event.IfMatch{})
 	must(t, err)
 	told(other, added, other, removed, added, removed)
-	if owners := eventtest.State(t, s, installation.Kind, installation.ID).State.Owners; !slices.Equal(owners, []string{"usr_root"}) {
+	if owners := eventtest.State(t, s, installation.Kind, installation.ID).Data.Owners; !slices.Equal(owners, []string{"usr_root"}) {
 		t.Errorf("owners %v", owners)
 	}
 }
@@ -249,56 +226,56 @@ func TestTheLastOwnerWhoCanActStaysOne(t *testing.T) {
 		want  *errs.Error
 	}{
 		{"nobody else", func(*testing.T, *eventtest.Store) {}, member.ErrLastOwner},
-		{"another one", func(t *testing.T, s *eventtest.Store) { owner(t, s, "usr_o", "org_a") }, nil},
+		{"another one", func(t *testing.T, s *eventtest.Store) { membertest.Owner(t, s, "usr_o", "org_a") }, nil},
 		{"another one who is switched off", func(t *testing.T, s *eventtest.Store) {
-			owner(t, s, "usr_o", "org_a")
+			membertest.Owner(t, s, "usr_o", "org_a")
 			eventtest.Given(t, s, user.Kind, "usr_o", "org_a", nil, user.Deactivated{})
 		}, member.ErrLastOwner},
 		{"another one who is locked", func(t *testing.T, s *eventtest.Store) {
-			owner(t, s, "usr_o", "org_a")
+			membertest.Owner(t, s, "usr_o", "org_a")
 			eventtest.Given(t, s, user.Kind, "usr_o", "org_a", nil, user.WasLocked{})
 		}, member.ErrLastOwner},
 		{"another one whose organization is switched off", func(t *testing.T, s *eventtest.Store) {
-			owner(t, s, "usr_o", "org_a")
+			membertest.Owner(t, s, "usr_o", "org_a")
 			eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Deactivated{})
 		}, member.ErrLastOwner},
 		{"one who only sees everything", func(t *testing.T, s *eventtest.Store) {
-			person(t, s, "usr_o", "org_a", access.Memberships{access.Installation: {access.IAMOwnerViewer}})
+			membertest.User(t, s, "usr_o", "org_a", access.Memberships{access.Installation: {access.IAMOwnerViewer}})
 		}, member.ErrLastOwner},
 		{"many who cannot act, and one who can", func(t *testing.T, s *eventtest.Store) {
 			for _, id := range []string{"usr_1", "usr_2", "usr_3", "usr_4"} {
-				owner(t, s, id, "org_a")
+				membertest.Owner(t, s, id, "org_a")
 				eventtest.Given(t, s, user.Kind, id, "org_a", nil, user.WasLocked{})
 			}
-			owner(t, s, "usr_5", "org_b")
+			membertest.Owner(t, s, "usr_5", "org_b")
 		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			for _, how := range []string{"demoted", "sent away"} {
-				s := world(t)
+				s := newInstallation(t)
 				c.given(t, s)
 				var err error
 				if how == "demoted" {
-					_, err = inInstallation(t).Set(t.Context(), s, "usr_root", []string{"IAM_OWNER_VIEWER"}, event.IfMatch{})
+					_, err = inInstallation(t).Set(t.Context(), s, "usr_root", event.IfMatch{}, []string{"IAM_OWNER_VIEWER"})
 				} else {
 					_, err = inInstallation(t).Remove(t.Context(), s, "usr_root", event.IfMatch{})
 				}
 				eventtest.As(t, err, c.want)
 			}
-			s := world(t)
+			s := newInstallation(t)
 			c.given(t, s)
-			_, err := inInstallation(t).Set(t.Context(), s, "usr_root", []string{"IAM_OWNER", "IAM_ORG_MANAGER"}, event.IfMatch{})
+			_, err := inInstallation(t).Set(t.Context(), s, "usr_root", event.IfMatch{}, []string{"IAM_OWNER", "IAM_ORG_MANAGER"})
 			must(t, err) // still one
 		})
 	}
 }
 
 func TestMembersAreListedPageByPage(t *testing.T) {
-	s := world(t)
+	s := newInstallation(t)
 	for _, id := range []string{"usr_1", "usr_2", "usr_3"} {
-		person(t, s, id, "org_b", access.Memberships{"org_a": {access.OrgOwner}})
+		membertest.User(t, s, id, "org_b", access.Memberships{"org_a": {access.OrgOwner}})
 	}
-	person(t, s, "usr_4", "org_a", nil)
+	membertest.User(t, s, "usr_4", "org_a", nil)
 	m := inOrg(t, "org_a", iam)
 	var ids []string
 	for after := (&event.Cursor{}); after != nil; {
@@ -316,5 +293,87 @@ func TestMembersAreListedPageByPage(t *testing.T) {
 	must(t, err)
 	if len(users) != 1 || users[0].ID != "usr_root" {
 		t.Errorf("members of the installation: %v", users)
+	}
+}
+
+// The last owner of an organization goes only by somebody with a role in the installation. Others who own it but cannot act do not count.
+func TestTheLastOwnerOfAnOrganizationStays(t *testing.T) {
+	owner := access.Memberships{"org_a": {access.OrgOwner}}
+	for _, c := range []struct {
+		name  string
+		me    access.Memberships
+		other func(t *testing.T, s *eventtest.Store) // somebody else who owns it
+		want  *errs.Error
+	}{
+		{"the last one", owner, nil, member.ErrLastOrgOwner},
+		{"by the installation", iam, nil, nil},
+		{"by an owner with a role in the installation", access.Memberships{"org_a": {access.OrgOwner}, access.Installation: {access.IAMOwnerViewer}}, nil, nil},
+		{"one of two", owner, func(t *testing.T, s *eventtest.Store) { membertest.User(t, s, "usr_o", "org_a", owner) }, nil},
+		{"one of two, the other from elsewhere", owner, func(t *testing.T, s *eventtest.Store) { membertest.User(t, s, "usr_o", "org_b", owner) }, nil},
+		{"the other holds less", owner, func(t *testing.T, s *eventtest.Store) {
+			membertest.User(t, s, "usr_o", "org_a", access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgOwner}})
+		}, member.ErrLastOrgOwner},
+		{"the other is locked", owner, func(t *testing.T, s *eventtest.Store) {
+			membertest.User(t, s, "usr_o", "org_a", owner)
+			eventtest.Given(t, s, user.Kind, "usr_o", "", nil, user.WasLocked{})
+		}, member.ErrLastOrgOwner},
+		{"the other's organization is inactive", owner, func(t *testing.T, s *eventtest.Store) {
+			membertest.User(t, s, "usr_o", "org_b", owner)
+			eventtest.Given(t, s, org.Kind, "org_b", "", nil, org.Deactivated{})
+		}, member.ErrLastOrgOwner},
+	} {
+		for way, change := range map[string]func(t *testing.T, s *eventtest.Store, m member.Members) error{
+			"removed": func(t *testing.T, s *eventtest.Store, m member.Members) error {
+				_, err := m.Remove(t.Context(), s, "usr_t", event.IfMatch{})
+				return err
+			},
+			"lowered": func(t *testing.T, s *eventtest.Store, m member.Members) error {
+				_, err := m.Set(t.Context(), s, "usr_t", event.IfMatch{}, []string{"ORG_USER_MANAGER"})
+				return err
+			},
+		} {
+			t.Run(c.name+", "+way, func(t *testing.T) {
+				s := newInstallation(t)
+				membertest.User(t, s, "usr_t", "org_a", owner)
+				if c.other != nil {
+					c.other(t, s)
+				}
+				before := s.Fingerprint()
+				eventtest.As(t, change(t, s, inOrg(t, "org_a", c.me)), c.want)
+				if changed := s.Fingerprint() != before; changed != (c.want == nil) {
+					t.Errorf("something was written: %t", changed)
+				}
+				ids, err := member.Ownerless(t.Context(), s, owner)
+				if must(t, err); (len(ids) == 1) != (c.want == nil && c.other == nil) && c.other == nil {
+					t.Errorf("without an owner: %v", ids)
+				}
+			})
+		}
+	}
+}
+
+func TestOfTheLastTwoOwnersOfAnOrganizationOneStays(t *testing.T) {
+	owner := access.Memberships{"org_a": {access.OrgOwner}}
+	for range 20 {
+		s := newInstallation(t)
+		both := []string{"usr_1", "usr_2"}
+		failed := make(chan error, len(both))
+		for _, id := range both {
+			membertest.User(t, s, id, "org_a", owner)
+		}
+		for _, id := range both {
+			m := inOrg(t, "org_a", owner)
+			go func() {
+				_, err := m.Remove(t.Context(), s, id, event.IfMatch{})
+				failed <- err
+			}()
+		}
+		first, second := <-failed, <-failed
+		if first == nil {
+			first = second
+		} else if second != nil {
+			t.Errorf("both fail: %v, %v", first, second)
+		}
+		eventtest.As(t, first, member.ErrLastOrgOwner)
 	}
 }

@@ -18,22 +18,26 @@ func IsOwner(u *user.User) bool {
 	return slices.Contains(u.Memberships[access.Installation], access.IAMOwner)
 }
 
-// Owners is the guard of the last owner of the installation: some of the owners who could act at the moment it was made.
+// Owners is the guard of the last owner of the installation, or of an organization: some of the owners who could act at the moment it was made.
 // A command that ends an owner's rights, or an owner, declares what Reads gives and asks Remain. It rests on one owner who
 // stays, so two commands that end each other's cannot both succeed, wherever they run.
-type Owners struct{ able []*event.Object[user.User] }
+type Owners struct {
+	able []*event.Object[user.User]
+	owns func(*user.User) bool
+	none *errs.Error // what Remain refuses with where nobody is left
+}
 
 // enough owners to rest on: should one of them move meanwhile, another will do.
 const enough = 3
 
 // OwnersBut looks for owners who can act, other than those leaving.
 func OwnersBut(ctx context.Context, r event.Reader, leaving func(*event.Object[user.User]) bool) (*Owners, error) {
-	owners := &Owners{}
+	owners := &Owners{owns: IsOwner, none: ErrLastOwner}
 	i, err := installation.Read(ctx, r)
 	if err != nil || i == nil {
 		return owners, err
 	}
-	for _, id := range i.State.Owners {
+	for _, id := range i.Data.Owners {
 		u, err := user.Kind.Read(ctx, r, id)
 		if err != nil {
 			return nil, err
@@ -41,12 +45,8 @@ func OwnersBut(ctx context.Context, r event.Reader, leaving func(*event.Object[u
 		if u == nil || leaving(u) {
 			continue
 		}
-		o, err := org.Kind.Read(ctx, r, u.Org)
-		if err != nil {
+		if err := owners.add(ctx, r, u); err != nil {
 			return nil, err
-		}
-		if canAct(u, o) {
-			owners.able = append(owners.able, u)
 		}
 		if len(owners.able) == enough {
 			break
@@ -55,8 +55,98 @@ func OwnersBut(ctx context.Context, r event.Reader, leaving func(*event.Object[u
 	return owners, nil
 }
 
-func canAct(u *event.Object[user.User], o *event.Object[org.Org]) bool {
-	return u != nil && IsOwner(&u.State) && u.State.State == user.Active && o != nil && o.State.State == org.Active
+// add remembers an owner who can act.
+func (o *Owners) add(ctx context.Context, r event.Reader, u *event.Object[user.User]) error {
+	home, err := org.Kind.Read(ctx, r, u.Org)
+	if err == nil && o.canAct(u, home) {
+		o.able = append(o.able, u)
+	}
+	return err
+}
+
+func (o *Owners) canAct(u *event.Object[user.User], home *event.Object[org.Org]) bool {
+	return u != nil && o.owns(&u.Data) && u.Data.State == user.Active && home != nil && home.Data.State == org.Active
+}
+
+// orgOwnersBut looks for owners of an organization who can act, other than one who leaves.
+func orgOwnersBut(ctx context.Context, r event.Reader, orgID, leaving string) (*Owners, error) {
+	owners := &Owners{none: ErrLastOrgOwner, owns: func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) }}
+	const page = 10
+	for after := (&event.Cursor{}); after != nil && len(owners.able) < enough; {
+		var users []*event.Object[user.User]
+		var err error
+		if users, after, err = user.Kind.List(ctx, r, event.Query{Group: user.OwnersOf(orgID), After: *after, Limit: page}); err != nil {
+			return nil, err
+		}
+		for _, u := range users {
+			if u.ID == leaving {
+				continue
+			}
+			if err := owners.add(ctx, r, u); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return owners, nil
+}
+
+// owned are the organizations that somebody with these roles owns, sorted.
+func owned(held access.Memberships) (ids []string) {
+	for scope, roles := range held {
+		if slices.Contains(roles, access.OrgOwner) {
+			ids = append(ids, scope)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// OrgOwners are the guards of all organizations that somebody owns who is about to end, by their ids.
+type OrgOwners map[string]*Owners
+
+// OrgOwnersBut looks for the other owners of a user's organizations.
+func OrgOwnersBut(ctx context.Context, r event.Reader, u *event.Object[user.User]) (OrgOwners, error) {
+	all := OrgOwners{}
+	for _, id := range owned(u.Data.Memberships) {
+		owners, err := orgOwnersBut(ctx, r, id, u.ID)
+		if err != nil {
+			return nil, err
+		}
+		all[id] = owners
+	}
+	return all, nil
+}
+
+// Reads are the objects a command has to declare before it asks Remain.
+func (all OrgOwners) Reads() (refs []event.Ref) {
+	for _, o := range all {
+		refs = append(refs, o.Reads()...)
+	}
+	return refs
+}
+
+// Remain refuses with ErrLastOrgOwner where an organization of the user's would have no other owner who can act, and with ErrMoved as Owners.Remain does.
+func (all OrgOwners) Remain(tx *event.Tx, u *user.User) error {
+	for _, id := range owned(u.Memberships) {
+		if err := all[id].Remain(tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Ownerless gives those of the organizations that somebody with these roles owns, or owned, in which no owner can act.
+func Ownerless(ctx context.Context, r event.Reader, held access.Memberships) (ids []string, err error) {
+	for _, id := range owned(held) {
+		owners, err := orgOwnersBut(ctx, r, id, "")
+		if err != nil {
+			return nil, err
+		}
+		if len(owners.able) == 0 {
+			ids = append(ids, id)
+		}
+	}
+	return ids, nil
 }
 
 // Reads are the objects a command has to declare before it asks Remain.
@@ -68,7 +158,7 @@ func (o *Owners) Reads() []event.Ref {
 	return refs
 }
 
-// Remain refuses with ErrLastOwner where no other owner can act, and with ErrMoved where none of those known can any more, or
+// Remain refuses with ErrLastOwner, or ErrLastOrgOwner, where no other owner can act, and with ErrMoved where none of those known can any more, or
 // nobody has looked: the guard is nil.
 func (o *Owners) Remain(tx *event.Tx) error {
 	if o == nil {
@@ -83,21 +173,21 @@ func (o *Owners) Remain(tx *event.Tx) error {
 		if err != nil {
 			return err
 		}
-		if canAct(u, home) {
+		if o.canAct(u, home) {
 			return nil
 		}
 	}
 	if len(o.able) > 0 {
 		return ErrMoved
 	}
-	return ErrLastOwner
+	return o.none
 }
 
 // ErrMoved is what Decide refuses with when the command was made from something that is different by now. It never leaves
 // Settle.
 var ErrMoved = errors.New("member: what the command rests on has changed")
 
-var errContention = errs.New(errs.Aborted, event.Contention, "others are changing the owners of the installation at the same time: try again")
+var errContention = errs.New(errs.Aborted, event.Contention, "others are changing the owners at the same time: try again")
 
 // maxTries of a command that has to be made anew. Each time somebody else has got something done.
 const maxTries = 8

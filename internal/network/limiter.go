@@ -72,5 +72,5 @@ func (s *Limiter) makeRoom(now int64) {
 
 func errNetwork(wait time.Duration) error {
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: Throttled, RetryAfter: wait,
-		Message: "too much was begun from this network within a minute: wait " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s before the next try"}
+		Message: "too many requests came from this network within a minute: wait " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s before the next try"}
 }

@@ -7,18 +7,14 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var home, away = netip.MustParseAddr("192.0.2.1"), netip.MustParseAddr("198.51.100.7")
 
-// clock is one that a test sets.
-type clock struct{ now time.Time }
-
-func (c *clock) read() time.Time { return c.now }
-
-func newLimiter(perMinute int) (*Limiter, *clock) {
-	c := &clock{time.Unix(1_800_000_000, 0)}
-	return &Limiter{PerMinute: perMinute, Clock: c.read}, c
+func newLimiter(perMinute int) (*Limiter, *testkit.Clock) {
+	c := testkit.NewClock(time.Unix(1_800_000_000, 0))
+	return &Limiter{PerMinute: perMinute, Clock: c.Now}, c
 }
 
 // taken tells how many of so many starts at once are let through.
@@ -43,23 +39,23 @@ func TestANetworkBeginsSoMuchAMinute(t *testing.T) {
 	if s.Take(away, 1) != nil {
 		t.Error("another network waits, too")
 	}
-	clock.now = clock.now.Add(e.RetryAfter)
+	clock.Advance(e.RetryAfter)
 	if n := taken(s, home, 100); n != 1 {
 		t.Errorf("%d were let through after the wait", n)
 	}
-	clock.now = clock.now.Add(10 * time.Second)
+	clock.Advance(10 * time.Second)
 	if n := taken(s, home, 100); n != 10 {
 		t.Errorf("%d were let through after ten seconds", n)
 	}
-	clock.now = clock.now.Add(time.Hour)
+	clock.Advance(time.Hour)
 	if s.Take(home, 61) == nil || s.Take(home, 60) != nil || s.Take(home, 1) == nil {
 		t.Error("what counts as many is not counted as many")
 	}
-	clock.now = clock.now.Add(time.Hour)
+	clock.Advance(time.Hour)
 	if n := taken(s, home, 100); n != 60 {
 		t.Errorf("%d were let through after an hour", n)
 	}
-	clock.now = clock.now.Add(-time.Hour)
+	clock.Advance(-time.Hour)
 	if e, _ := errors.AsType[*errs.Error](s.Take(home, 1)); e == nil || e.RetryAfter != time.Second {
 		t.Errorf("a clock that was set back lets it wait %+v", e)
 	}
@@ -102,7 +98,7 @@ func TestTheMemoryForNetworksIsBounded(t *testing.T) {
 		}
 	}
 	take(maxNetworks)
-	clock.now = clock.now.Add(time.Minute)
+	clock.Advance(time.Minute)
 	take(1)
 	if len(s.whole) != 1 {
 		t.Errorf("%d networks are remembered that have their allowance back", len(s.whole))

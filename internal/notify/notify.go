@@ -1,27 +1,28 @@
-// Package notify runs followers of the log: work that has to be done about an event after it was recorded, such as sending
-// a mail, and that may take long or fail.
+// Package notify runs what follows the log: work that has to be done about an event after it was recorded, such as sending a mail or calling a
+// webhook, and that may take long or fail.
 //
-// Every node runs all followers, but of each only one works at a time: the one that holds the lease in the follower's row,
-// beside how far it has come. A node that stops gives the lease back; one that was killed loses it when its time is over,
-// and another goes on where the row says. So each event is handled at least once, and twice only where a node dies
-// or loses its lease between the work and the note of it.
+// A Worker sends the events that a Sink wants. Every node runs all workers, but of each only one works at a time: the one that holds the Lease in
+// the worker's row, beside how far it has come. A node that stops gives the lease back; one that was killed loses it when its time is over, and
+// another goes on where the row says. So each event is sent at least once, and twice only where a node dies or loses its lease between the
+// work and the note of it.
 //
-// Events come in the order of the log. One that cannot be handled is put aside and tried again later, for a bounded
-// time, while the others go on. A follower that is new begins with what happens from then on.
+// Events come in the order of the log, those of one key one after the other. An event that fails is parked with its key, to be tried again later, while
+// the others go on. What to do next is decided by Queue, without I/O.
+//
+// A Follower is a worker of which every event has a key of its own, and one is sent at a time. It begins with what happens from when it is first seen.
 package notify
 
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 )
 
@@ -29,10 +30,6 @@ const (
 	poll       = time.Second // how often to look for what other nodes have written
 	leaseLife  = 30 * time.Second
 	handleTime = 20 * time.Second // for one event: less than the lease, so that nobody else begins meanwhile
-	stopTime   = 2 * time.Second  // of that, for an event that is on its way when the node stops
-	page       = 200              // events read at once
-	lag        = 2000             // events that mean nothing to a follower are noted when there are so many
-	maxHeld    = 1000             // put aside; with more, the follower waits
 	minTries   = 10               // of one event, within about an hour; more where the follower is patient
 	firstPause = 5 * time.Second  // before the second try; doubles with every other
 	maxPause   = 30 * time.Minute
@@ -57,8 +54,8 @@ type Follower struct {
 	// secret and nothing personal may be in it.
 	Handle   func(ctx context.Context, e *event.Event) error
 	Patience time.Duration
-	// Forgetful says that it is better to give up some of what failed than to wait, where too much has been put aside: the oldest of the
-	// organization that has the most. What is not forgetful gives up only what was refused, and waits where the other side is away.
+	// Forgetful says that it is better to give up some of what failed than to wait, where too much is parked: the oldest of the organization that
+	// has the most. What is not forgetful gives up only what was refused, and waits where the other side is away.
 	Forgetful bool
 }
 
@@ -70,23 +67,7 @@ type Runner struct {
 	Followers []Follower
 }
 
-// progress is what a follower's row holds.
-type progress struct {
-	Position int64  `json:"position"`       // up to here everything was handled, or is held
-	Held     []held `json:"held,omitempty"` // what failed, to be tried again
-	event.Lease
-}
-
-// held is an event that is put aside.
-type held struct {
-	Position int64  `json:"position"`
-	Org      string `json:"org,omitempty"`
-	Tries    int    `json:"tries"`
-	Next     int64  `json:"next"` // when to try again
-	Refused  bool   `json:"refused,omitempty"`
-}
-
-func rowOf(name string) event.RowKey { return event.RowKey{Shelf: event.Followers, Key: name} }
+func rowOf(name string) event.RowKey { return event.RowKey{Table: event.Followers, Key: name} }
 
 // Begin notes where followers that are new begin: behind what is in the log by now.
 func (r *Runner) Begin(ctx context.Context) error {
@@ -100,12 +81,7 @@ func (r *Runner) Begin(ctx context.Context) error {
 			if err != nil || row != nil {
 				return err
 			}
-			value, err := json.Marshal(progress{Position: end})
-			if err != nil {
-				return err
-			}
-			tx.PutRow(event.Row{RowKey: rowOf(f.Name), Value: value})
-			return nil
+			return (&Progress{Position: end}).Put(tx, rowOf(f.Name))
 		}})
 		if err != nil {
 			return err
@@ -117,241 +93,133 @@ func (r *Runner) Begin(ctx context.Context) error {
 // Run lets the followers work until ctx ends. Begin comes first.
 func (r *Runner) Run(ctx context.Context) {
 	var all sync.WaitGroup
+	var workers []*Worker
 	for _, f := range r.Followers {
-		all.Go(func() { r.worker(f).run(ctx) })
+		w := r.worker(f)
+		workers = append(workers, w)
+		all.Go(func() { w.Run(ctx) })
+	}
+	for more := true; more; {
+		written := r.Store.Written()
+		for _, w := range workers {
+			w.Wake()
+		}
+		more = event.Await(ctx, written, nil, event.Gather)
 	}
 	all.Wait()
 }
 
-func (r *Runner) worker(f Follower) *worker {
-	return &worker{Follower: f, runner: r, turn: event.Turn[progress, *progress]{Store: r.Store, Row: rowOf(f.Name), Node: event.NewID("nod"), Life: leaseLife}}
+func (r *Runner) worker(f Follower) *Worker {
+	s := &follower{Follower: f, log: r.Log.With("follower", f.Name), store: r.Store}
+	rules := Rules{Life: leaseLife, SendTime: handleTime, Poll: poll, SaveAfter: 1, Slots: func() int { return 1 }, Retry: s.retry}
+	if !f.Forgetful {
+		rules.MaxParked = MaxParked
+	}
+	return NewWorker(Worker{Log: s.log, Clock: r.Clock, Sink: s, Rules: rules, Lease: Lease{Store: r.Store, Row: rowOf(f.Name)}})
 }
 
-// worker is one follower on one node.
-type worker struct {
+// follower is the sink of a Follower.
+type follower struct {
 	Follower
-	runner *Runner
-	turn   event.Turn[progress, *progress]
-
-	holds   bool     // as far as this node knows, it is its turn
-	state   progress // while it holds: what has been done, noted or not
-	scanned int64    // while it holds: up to here the log was read
-	failing bool     // the store was away the last time
+	log   *slog.Logger
+	store event.Log
 }
 
-func (w *worker) run(ctx context.Context) {
-	defer w.release(context.WithoutCancel(ctx))
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
-	for {
-		written := w.runner.Store.Written()
-		err := w.work(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if err != nil && !w.failing {
-			w.runner.Log.Warn("following the log: it goes on when the store answers", "follower", w.Name, "error", err)
-		}
-		w.failing = err != nil
-		if !event.Await(ctx, written, ticker.C, event.Gather) {
-			return
-		}
+func keyOf(position int64) string { return strconv.FormatInt(position, 10) }
+
+func (f *follower) Load(_ context.Context, p *Progress) (map[string]*Parked, error) {
+	parked := map[string]*Parked{}
+	for _, h := range p.Parked {
+		parked[keyOf(h.Position)] = &Parked{Retry: h}
 	}
+	return parked, nil
 }
 
-func (w *worker) now() int64 { return event.Micros(w.runner.Clock()) }
+func (f *follower) Refresh(context.Context, *Queue) error { return nil }
 
-// work does what there is to do, where it is this node's turn. Its errors are those of the store.
-func (w *worker) work(ctx context.Context) error {
-	if w.holds && w.state.Until-w.now() < (leaseLife/2).Microseconds() {
-		if err := w.save(ctx); err != nil {
-			return err
-		}
-	}
-	if !w.holds {
-		if err := w.take(ctx); err != nil || !w.holds {
-			return err
-		}
-	}
-	if err := w.retry(ctx); err != nil || !w.holds {
-		return err
-	}
-	for w.Forgetful || len(w.state.Held) < maxHeld {
-		events, err := w.runner.Store.Events(ctx, w.scanned, page)
-		if err != nil {
-			return err
-		}
-		for i := range events {
-			if e := &events[i]; slices.Contains(w.Types, e.Type) {
-				if err := w.first(ctx, e); err != nil || !w.holds {
-					return err
-				}
-				if len(w.state.Held) >= maxHeld && !w.Forgetful {
-					return nil
-				}
-			}
-			w.scanned = events[i].Position
-		}
-		if w.scanned-w.state.Position >= lag {
-			w.state.Position = w.scanned
-			if err := w.save(ctx); err != nil || !w.holds {
-				return err
-			}
-		}
-		if len(events) < page {
-			return nil
-		}
-	}
-	return nil
+func (f *follower) Events(ctx context.Context, position int64) ([]event.Event, error) {
+	return f.store.Events(ctx, position, Page)
 }
 
-// take makes it this node's turn, unless it is another's.
-func (w *worker) take(ctx context.Context) error {
-	if until, err := w.turn.Look(ctx, w.now()); err != nil || until != 0 {
-		return err
+func (f *follower) EventsOf(ctx context.Context, _ string, p *Parked) ([]event.Event, error) {
+	if p.Tries == 0 { // it was sent by now, and no other has its key
+		return nil, nil
 	}
-	p, err := w.turn.Take(ctx)
-	if p != nil {
-		w.holds, w.state, w.scanned = true, *p, p.Position
-	}
-	return err
+	return f.store.Events(ctx, p.Position-1, 1)
 }
 
-// save notes what has been done and renews the lease. Where another node has taken over, this one stops.
-func (w *worker) save(ctx context.Context) error {
-	kept, err := w.turn.Keep(ctx, &w.state)
-	if err == nil {
-		w.holds = kept
-	}
-	return err
+func (f *follower) Wants(e *event.Event) (key string, wanted bool) {
+	return keyOf(e.Position), slices.Contains(f.Types, e.Type)
 }
 
-// release gives the turn away.
-func (w *worker) release(ctx context.Context) {
-	if !w.holds {
+// Send handles an event. A panic is a failure: one event must not stop a follower.
+func (f *follower) Send(ctx context.Context, e *event.Event) (Outcome, error) {
+	ctx, cancel := context.WithTimeout(ctx, handleTime)
+	defer cancel()
+	failure := errs.Guarded(func() error { return f.Handle(ctx, e) })
+	if failure == nil {
+		return Outcome{}, nil
+	}
+	refusal, refused := errors.AsType[*Refusal](failure)
+	return Outcome{Problem: cmp.Or(failure.Error(), "it failed"), Refused: refused, ForGood: refused && refusal.ForGood}, nil
+}
+
+// retry gives an event up that was tried often and long enough.
+func (f *follower) retry(p *Parked, r *Result, now int64) (time.Duration, bool) {
+	enough := p.Tries >= minTries && (r.ForGood || now-r.Event.Time > f.Patience.Microseconds())
+	return min(firstPause<<min(p.Tries-1, minTries), maxPause), !enough
+}
+
+func (f *follower) Settled(r *Result, p *Parked, q *Queue) {
+	if p == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
-	defer cancel()
-	if _, err := w.turn.Leave(ctx, &w.state); err != nil {
-		w.runner.Log.Warn("following the log: another node goes on when the lease is over", "follower", w.Name, "error", err)
+	log := f.log.With("event", string(p.Type), "position", p.Position, "tries", p.Tries, "error", r.Problem)
+	if p.Next == 0 {
+		log.Error("an event was dropped")
+	} else {
+		log.Warn("an event failed and will be retried", "in", (time.Duration(p.Next-p.Last) * time.Microsecond).String())
 	}
-	w.holds = false
+	f.giveUp(q)
 }
 
-// first handles an event that comes in its turn.
-func (w *worker) first(ctx context.Context, e *event.Event) error {
-	failed, err := w.handle(ctx, e)
-	if err != nil || !w.holds {
-		return err
+// giveUp makes room where too much is parked, unless it is better to wait: the oldest of the organization that has the most goes.
+func (f *follower) giveUp(q *Queue) {
+	most := MaxParked - 1 // one that waits begins to at MaxParked
+	if f.Forgetful {
+		most = MaxParked
 	}
-	w.state.Position, w.scanned = e.Position, e.Position
-	if failed != nil {
-		w.state.Held = append(slices.Clone(w.state.Held), w.again(e, 1, failed))
-		w.giveUp()
-	}
-	return w.save(ctx)
-}
-
-// giveUp makes room where too much is put aside, unless it is better to wait.
-func (w *worker) giveUp() {
-	most := maxHeld - 1 // one that waits begins to at maxHeld
-	if w.Forgetful {
-		most = maxHeld
-	}
-	if len(w.state.Held) <= most {
+	all := f.parked(q)
+	if len(all) <= most {
 		return
 	}
 	of, org := map[string]int{}, ""
-	for _, h := range w.state.Held {
-		if !w.Forgetful && !h.Refused {
-			continue
-		}
-		if of[h.Org]++; of[h.Org] > of[org] {
-			org = h.Org
+	all = slices.DeleteFunc(all, func(p Retry) bool { return !f.Forgetful && !p.Refused })
+	for _, p := range all {
+		if of[p.Org]++; of[p.Org] > of[org] {
+			org = p.Org
 		}
 	}
-	theirs := slices.DeleteFunc(slices.Clone(w.state.Held), func(h held) bool { return h.Org != org || !w.Forgetful && !h.Refused })
-	if len(theirs) == 0 {
-		return
+	if i := slices.IndexFunc(all, func(p Retry) bool { return p.Org == org }); i >= 0 {
+		f.log.Error("an event was dropped: too many have failed", "organization", org, "position", all[i].Position, "tries", all[i].Tries)
+		q.Drop(keyOf(all[i].Position))
 	}
-	oldest := slices.MinFunc(theirs, func(a, b held) int { return cmp.Compare(a.Position, b.Position) })
-	w.runner.Log.Error("following the log: given up, too much has failed", "follower", w.Name, "organization", org, "position", oldest.Position, "tries", oldest.Tries)
-	w.state.Held = slices.DeleteFunc(w.state.Held, func(h held) bool { return h == oldest })
 }
 
-// retry handles what was put aside and is due.
-func (w *worker) retry(ctx context.Context) error {
-	for _, h := range slices.Clone(w.state.Held) {
-		if w.now() < h.Next {
-			continue
-		}
-		events, err := w.runner.Store.Events(ctx, h.Position-1, 1)
-		if err != nil {
-			return err
-		}
-		rest := slices.DeleteFunc(slices.Clone(w.state.Held), func(other held) bool { return other.Position == h.Position })
-		if len(events) == 1 {
-			e := &events[0]
-			failed, err := w.handle(ctx, e)
-			switch {
-			case err != nil || !w.holds:
-				return err
-			case failed != nil && w.enough(e, h.Tries+1, failed):
-				w.runner.Log.Error("following the log: given up", "follower", w.Name, "event", string(e.Type), "position", e.Position,
-					"tries", h.Tries+1, "error", failed)
-			case failed != nil:
-				rest = append(rest, w.again(e, h.Tries+1, failed))
-			}
-		}
-		w.state.Held = rest
-		if err := w.save(ctx); err != nil || !w.holds {
-			return err
+// parked lists what is parked, in the order of the log.
+func (f *follower) parked(q *Queue) (all []Retry) {
+	for _, p := range q.Parked() {
+		if p.Tries > 0 {
+			all = append(all, p.Retry)
 		}
 	}
-	return nil
+	slices.SortFunc(all, func(a, b Retry) int { return cmp.Compare(a.Position, b.Position) })
+	return all
 }
 
-// enough tells that an event that failed was tried often and long enough.
-func (w *worker) enough(e *event.Event, tries int, failed error) bool {
-	refusal, refused := errors.AsType[*Refusal](failed)
-	return tries >= minTries && (refused && refusal.ForGood || w.now()-e.Time > w.Patience.Microseconds())
+func (f *follower) Save(p *Progress, q *Queue) ([]event.Row, error) {
+	p.Parked = f.parked(q)
+	return nil, nil
 }
 
-// again puts an event aside.
-func (w *worker) again(e *event.Event, tries int, failed error) held {
-	pause := min(firstPause<<min(tries-1, minTries), maxPause)
-	w.runner.Log.Warn("following the log: it failed and will be tried again", "follower", w.Name, "event", string(e.Type), "position", e.Position,
-		"tries", tries, "in", pause.String(), "error", failed)
-	_, refused := errors.AsType[*Refusal](failed)
-	return held{Position: e.Position, Org: e.Org, Tries: tries, Next: w.now() + pause.Microseconds(), Refused: refused}
-}
-
-// handle does the work itself, once the lease lasts long enough for it. failed is what came of it; err is the store's, or
-// that of a node that stops: then nothing is known.
-func (w *worker) handle(ctx context.Context, e *event.Event) (failed, err error) {
-	if w.state.Until-w.now() < handleTime.Microseconds() {
-		if err := w.save(ctx); err != nil || !w.holds {
-			return nil, err
-		}
-	}
-	// Whoever is cut off right behind the last word of a mail server does not know that the mail is sent, and another node sends it again.
-	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), handleTime)
-	defer cancel()
-	defer context.AfterFunc(ctx, func() { time.AfterFunc(stopTime, cancel) })()
-	failed = guarded(within, w.Handle, e)
-	if failed != nil && ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return failed, nil
-}
-
-// guarded makes a failure of a panic: one event must not stop a follower.
-func guarded(ctx context.Context, handle func(context.Context, *event.Event) error, e *event.Event) (err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("panic: %v\n%s", p, debug.Stack())
-		}
-	}()
-	return handle(ctx, e)
-}
+func (f *follower) Closed() {}

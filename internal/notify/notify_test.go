@@ -1,7 +1,6 @@
 package notify
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,78 +13,21 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/model"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
-// clock is set by the test, and the same for all nodes.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
+// nodes share a database of organizations.
+type nodes struct{ *eventtest.Nodes }
 
-func (c *clock) read() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
+func newNodes(db testdb.Database) *nodes { return &nodes{eventtest.NewNodes(db, org.Kind)} }
 
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// world is one database with as many nodes as a test wants.
-type world struct {
-	db     testdb.Database
-	master secret.MasterKey
-	clock  clock
-	log    lines
-}
-
-// lines is what was logged.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *lines) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.all.String(), text)
-}
-
-func newWorld(db testdb.Database) *world {
-	return &world{db: db, master: secret.NewMasterKey(), clock: clock{now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}}
-}
-
-func (w *world) open(t *testing.T) *store.Store {
-	t.Helper()
-	s, _, err := store.Open(t.Context(), store.Options{Database: w.db.URL, Kinds: model.Kinds, Master: w.master, Clock: w.clock.read})
-	must(t, err)
-	t.Cleanup(func() { must(t, s.Close()) })
-	return s
-}
-
-func (w *world) runner(s event.Log, f ...Follower) *Runner {
-	return &Runner{Store: s, Log: slog.New(slog.NewTextHandler(&w.log, nil)), Clock: w.clock.read, Followers: f}
+func (w *nodes) runner(s event.Log, f ...Follower) *Runner {
+	return &Runner{Store: s, Log: slog.New(slog.NewTextHandler(&w.Log, nil)), Clock: w.Clock.Now, Followers: f}
 }
 
 // happen records an event that followers wait for (a new organization), and one that they do not (its new name).
@@ -96,6 +38,27 @@ func happen(t *testing.T, s event.Store, name string) {
 		_, err := org.Kind.Create(tx, id, id, org.Added{Name: name}, org.Renamed{Name: &again})
 		return err
 	}}))
+}
+
+// work lets a worker do all there is to do.
+func work(t *testing.T, w *Worker) {
+	t.Helper()
+	for {
+		must(t, w.work(t.Context()))
+		if w.queue == nil || w.queue.survey(0).sending == 0 {
+			return
+		}
+		r := <-w.results
+		w.settle(&r)
+	}
+}
+
+// park adds to what is parked for a worker, until in an hour.
+func (w *nodes) park(to *Worker, all ...Retry) {
+	for _, r := range all {
+		r.Next = event.Micros(w.Clock.Now().Add(time.Hour))
+		to.queue.lanes[keyOf(r.Position)] = lane{parked: &Parked{Retry: r}}
+	}
 }
 
 // seen collects the names of what was handled, and fails as it is told.
@@ -149,19 +112,19 @@ func (s *seen) next(t *testing.T) string {
 	}
 }
 
-func stored(t *testing.T, s event.Store) progress {
+func stored(t *testing.T, s event.Store) Progress {
 	t.Helper()
 	row, err := s.Row(t.Context(), rowOf("test"))
 	must(t, err)
-	var p progress
+	var p Progress
 	must(t, json.Unmarshal(row.Value, &p))
 	return p
 }
 
 func TestAFollowerBeginsWhereTheLogEndsWhenItIsFirstSeenAndGoesOnWhereItWas(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		s := w.open(t)
+		w := newNodes(db)
+		s := w.Open(t)
 		happen(t, s, "before")
 		saw := newSeen()
 		r := w.runner(s, saw.follower())
@@ -170,19 +133,19 @@ func TestAFollowerBeginsWhereTheLogEndsWhenItIsFirstSeenAndGoesOnWhereItWas(t *t
 		must(t, r.Begin(t.Context())) // a later start: known already
 		happen(t, s, "second")
 		first := r.worker(r.Followers[0])
-		must(t, first.work(t.Context()))
+		work(t, first)
 		saw.was(t, "first", "second")
-		first.release(t.Context())
+		first.stop()
 		happen(t, s, "third")
-		must(t, r.worker(r.Followers[0]).work(t.Context()))
+		work(t, r.worker(r.Followers[0]))
 		saw.was(t, "first", "second", "third")
 	})
 }
 
-func TestWhatFailsIsPutAsideTriedAgainAndGivenUp(t *testing.T) {
+func TestWhatFailsIsParkedTriedAgainAndGivenUp(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		s := w.open(t)
+		w := newNodes(db)
+		s := w.Open(t)
 		saw := newSeen()
 		saw.fail["twice"], saw.fail["panics"], saw.fail["never"] = 2, 1, 1000
 		r := w.runner(s, saw.follower())
@@ -191,70 +154,67 @@ func TestWhatFailsIsPutAsideTriedAgainAndGivenUp(t *testing.T) {
 			happen(t, s, name)
 		}
 		worker := r.worker(r.Followers[0])
-		work := func() {
-			t.Helper()
-			must(t, worker.work(t.Context()))
-		}
-		work()
+		work(t, worker)
 		saw.was(t, "good") // the others are not held up
-		if p := stored(t, s); len(p.Held) != 3 || p.Held[0].Tries != 1 {
-			t.Errorf("held: %+v", p)
+		if p := stored(t, s); len(p.Parked) != 3 || p.Parked[0].Tries != 1 {
+			t.Errorf("parked: %+v", p)
 		}
-		work()
+		work(t, worker)
 		saw.was(t, "good") // it is not time yet
-		w.clock.advance(firstPause)
-		work()
+		w.Clock.Advance(firstPause)
+		work(t, worker)
 		saw.was(t, "good", "panics")
-		w.clock.advance(firstPause) // the second pause is longer
-		work()
+		w.Clock.Advance(firstPause) // the second pause is longer
+		work(t, worker)
 		saw.was(t, "good", "panics")
-		w.clock.advance(firstPause)
-		work()
+		w.Clock.Advance(firstPause)
+		work(t, worker)
 		saw.was(t, "good", "panics", "twice")
 		for range minTries {
-			w.clock.advance(maxPause)
-			work()
+			w.Clock.Advance(maxPause)
+			work(t, worker)
 		}
-		if p := stored(t, s); len(p.Held) != 0 {
-			t.Errorf("still held: %+v", p)
+		if p := stored(t, s); len(p.Parked) != 0 {
+			t.Errorf("still parked: %+v", p)
 		}
 		if tried := 1000 - saw.fail["never"]; tried != minTries {
 			t.Errorf("tried %d times", tried)
 		}
-		if !w.log.has("given up") {
-			t.Error("nobody is told that it was given up")
+		if !w.Log.Has("an event was dropped") {
+			t.Error("nobody is told that it was dropped")
 		}
 		// A node that comes later has nothing to do.
-		worker.release(t.Context())
-		must(t, r.worker(r.Followers[0]).work(t.Context()))
+		worker.stop()
+		work(t, r.worker(r.Followers[0]))
 		saw.was(t, "good", "panics", "twice")
 	})
 }
 
-func TestAFollowerThatHoldsTooMuchWaits(t *testing.T) {
+func TestAFollowerWithTooMuchParkedWaits(t *testing.T) {
 	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		s := w.open(t)
+		w := newNodes(db)
+		s := w.Open(t)
 		saw := newSeen()
 		r := w.runner(s, saw.follower())
 		must(t, r.Begin(t.Context()))
 		worker := r.worker(r.Followers[0])
-		must(t, worker.work(t.Context()))
-		full := slices.Repeat([]held{{Position: 1, Next: event.Micros(w.clock.read().Add(time.Hour))}}, maxHeld)
-		worker.state.Held = full
+		work(t, worker)
+		for i := range MaxParked {
+			w.park(worker, Retry{Position: int64(-i), Tries: 1})
+		}
 		happen(t, s, "later")
-		must(t, worker.work(t.Context()))
+		work(t, worker)
 		saw.was(t)
-		worker.state.Held = full[1:]
-		must(t, worker.work(t.Context()))
+		worker.queue.Drop(keyOf(0))
+		work(t, worker)
 		saw.was(t, "later")
 	})
 }
 
 func TestAForgetfulFollowerGivesUpTheOldestInstead(t *testing.T) {
 	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		s := w.open(t)
+		w := newNodes(db)
+		s := w.Open(t)
 		saw := newSeen()
 		saw.fail["later"] = 1
 		follower := saw.follower()
@@ -262,28 +222,36 @@ func TestAForgetfulFollowerGivesUpTheOldestInstead(t *testing.T) {
 		r := w.runner(s, follower)
 		must(t, r.Begin(t.Context()))
 		worker := r.worker(follower)
-		must(t, worker.work(t.Context()))
-		for i := range maxHeld {
-			worker.state.Held = append(worker.state.Held, held{Position: int64(i + 1), Next: event.Micros(w.clock.read().Add(time.Hour))})
+		work(t, worker)
+		for i := range MaxParked {
+			w.park(worker, Retry{Position: int64(i - MaxParked), Tries: 1})
 		}
 		happen(t, s, "later")
 		happen(t, s, "last")
-		must(t, worker.work(t.Context()))
+		work(t, worker)
 		saw.was(t, "last")
 		p := stored(t, s)
-		if len(p.Held) != maxHeld || p.Held[0].Position != 2 || p.Held[maxHeld-1].Tries != 1 || !w.log.has("given up") {
-			t.Errorf("held are %d, from %+v to %+v", len(p.Held), p.Held[0], p.Held[len(p.Held)-1])
+		if len(p.Parked) != MaxParked || p.Parked[0].Position != 1-MaxParked || p.Parked[MaxParked-1].Position < 0 || !w.Log.Has("an event was dropped") {
+			t.Errorf("parked are %d, from %+v to %+v", len(p.Parked), p.Parked[0], p.Parked[len(p.Parked)-1])
 		}
 	})
+}
+
+func TestWhatWasSentAtLastIsNotParkedInTheRow(t *testing.T) {
+	q := queueAt(with("1", lane{parked: &Parked{Sequence: 2}}), with("3", lane{parked: &Parked{Retry: Retry{Position: 3, Tries: 1}}}))
+	var p Progress
+	if rows, err := (&follower{}).Save(&p, q); err != nil || rows != nil || len(p.Parked) != 1 || p.Parked[0].Position != 3 {
+		t.Errorf("%+v, %v, %v", p, rows, err)
+	}
 }
 
 // TestHowLongAnEventIsTried: as long as somebody may still want it, but what the other side refuses for good only a few times.
 func TestHowLongAnEventIsTried(t *testing.T) {
 	const patience = 7 * 24 * time.Hour
-	away := errors.New("away")
+	away := Outcome{Problem: "away"}
 	for _, c := range []struct {
 		name   string
-		failed error
+		failed Outcome
 		tries  int
 		age    time.Duration
 		enough bool
@@ -291,33 +259,33 @@ func TestHowLongAnEventIsTried(t *testing.T) {
 		{"a few tries", away, minTries - 1, 2 * patience, false},
 		{"many tries of what is wanted still", away, 1000, patience, false},
 		{"it is too late", away, minTries, patience + time.Second, true},
-		{"refused for now", &Refusal{Cause: away}, minTries, patience, false},
-		{"refused for good", &Refusal{Cause: away, ForGood: true}, minTries, time.Minute, true},
-		{"refused for good at first", &Refusal{Cause: away, ForGood: true}, minTries - 1, time.Minute, false},
+		{"refused for now", Outcome{Problem: "away", Refused: true}, minTries, patience, false},
+		{"refused for good", Outcome{Problem: "away", Refused: true, ForGood: true}, minTries, time.Minute, true},
+		{"refused for good at first", Outcome{Problem: "away", Refused: true, ForGood: true}, minTries - 1, time.Minute, false},
 	} {
-		w := newWorld(testdb.Database{})
-		worker := w.runner(nil).worker(Follower{Patience: patience})
-		e := &event.Event{Time: event.Micros(w.clock.read().Add(-c.age))}
-		if enough := worker.enough(e, c.tries, c.failed); enough != c.enough {
-			t.Errorf("%s: enough is %t", c.name, enough)
+		w := newNodes(testdb.Database{})
+		r := &Result{Event: event.Event{Time: event.Micros(w.Clock.Now().Add(-c.age))}, Outcome: c.failed}
+		pause, again := (&follower{Follower: Follower{Patience: patience}}).retry(&Parked{Retry: Retry{Tries: c.tries}}, r, event.Micros(w.Clock.Now()))
+		if again == c.enough {
+			t.Errorf("%s: enough is %t", c.name, !again)
 		}
-		if pause := time.Duration(worker.again(e, c.tries, c.failed).Next-worker.now()) * time.Microsecond; pause < firstPause || pause > maxPause {
+		if pause < firstPause || pause > maxPause {
 			t.Errorf("%s: the next pause takes %v", c.name, pause)
 		}
 	}
 }
 
-// TestWhoseEventsAreRefusedHoldsNobodyElseUp: where too much is put aside, what was refused goes, and first that of whoever has the most. What
+// TestWhoseEventsAreRefusedHoldsNobodyElseUp: where too much is parked, what was refused goes, and first that of whoever has the most. What
 // failed because the other side is away stays, and the follower waits.
 func TestWhoseEventsAreRefusedHoldsNobodyElseUp(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		forgetful bool
-		refused   int // the newest of what is held
-		theirs    int // the newest of what is held, of one organization
+		refused   int // the newest of what is parked
+		theirs    int // the newest of what is parked, of one organization
 		givenUp   int // the position, counted from the newest; 0: nothing is
 	}{
-		{"nothing was refused", false, 0, maxHeld - 1, 0},
+		{"nothing was refused", false, 0, MaxParked - 1, 0},
 		{"one organization has all that was refused", false, 3, 3, 3},
 		{"many organizations", false, 5, 1, 5},
 		{"one among many has two", false, 5, 2, 2},
@@ -326,8 +294,8 @@ func TestWhoseEventsAreRefusedHoldsNobodyElseUp(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
-				w := newWorld(db)
-				s := w.open(t)
+				w := newNodes(db)
+				s := w.Open(t)
 				saw := newSeen()
 				saw.fail["fails"] = 1
 				follower := saw.follower()
@@ -335,28 +303,27 @@ func TestWhoseEventsAreRefusedHoldsNobodyElseUp(t *testing.T) {
 				r := w.runner(s, follower)
 				must(t, r.Begin(t.Context()))
 				worker := r.worker(follower)
-				must(t, worker.work(t.Context()))
-				most := maxHeld - 1
+				work(t, worker)
+				most := MaxParked - 1
 				if c.forgetful {
-					most = maxHeld
+					most = MaxParked
 				}
 				for i := range most {
-					h := held{Position: int64(i + 1), Org: fmt.Sprint("org_", i), Next: event.Micros(w.clock.read().Add(time.Hour)), Refused: i >= most-c.refused}
+					p := Retry{Position: int64(i - most), Org: fmt.Sprint("org_", i), Tries: 1, Refused: i >= most-c.refused}
 					if i >= most-c.theirs {
-						h.Org = "org_a"
+						p.Org = "org_a"
 					}
-					worker.state.Held = append(worker.state.Held, h)
+					w.park(worker, p)
 				}
-				before := slices.Clone(worker.state.Held)
 				happen(t, s, "fails")
 				happen(t, s, "last")
-				must(t, worker.work(t.Context()))
-				if goesOn := c.givenUp > 0; slices.Contains(saw.names, "last") != goesOn || w.log.has("given up") != goesOn {
-					t.Errorf("handled %q; the log says that something was given up: %t", saw.names, w.log.has("given up"))
+				work(t, worker)
+				if goesOn := c.givenUp > 0; slices.Contains(saw.names, "last") != goesOn || w.Log.Has("an event was dropped") != goesOn {
+					t.Errorf("handled %q; the log says that something was given up: %t", saw.names, w.Log.Has("an event was dropped"))
 				}
 				var gone []int
-				for i, h := range before {
-					if !slices.Contains(worker.state.Held, h) {
+				for i := range most {
+					if worker.queue.Parked()[keyOf(int64(i-most))] == nil {
 						gone = append(gone, most-i)
 					}
 				}
@@ -369,65 +336,69 @@ func TestWhoseEventsAreRefusedHoldsNobodyElseUp(t *testing.T) {
 }
 
 func TestOneNodeWorksAtATimeAndAnotherGoesOnWhenItIsKilled(t *testing.T) {
-	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		one, two := w.open(t), w.open(t)
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newNodes(db)
+		one := w.Open(t)
+		two := one // there is one node on SQLite, but its workers know nothing of each other
+		if strings.HasPrefix(db.URL, "postgres") {
+			two = w.Open(t)
+		}
 		saw := newSeen()
 		r1, r2 := w.runner(one, saw.follower()), w.runner(two, saw.follower())
 		must(t, r1.Begin(t.Context()))
 		must(t, r2.Begin(t.Context()))
 		killed, other := r1.worker(r1.Followers[0]), r2.worker(r2.Followers[0])
 		happen(t, two, "a")
-		must(t, killed.work(t.Context()))
-		must(t, other.work(t.Context()))
+		work(t, killed)
+		work(t, other)
 		saw.was(t, "a")
 		happen(t, two, "b") // the first node is dead by now
-		must(t, other.work(t.Context()))
+		work(t, other)
 		saw.was(t, "a")
-		w.clock.advance(leaseLife)
-		must(t, other.work(t.Context()))
+		w.Clock.Advance(leaseLife)
+		work(t, other)
 		saw.was(t, "a", "b")
-		// The dead one comes back to life, and finds that it is no longer its turn.
+		// The dead one comes back to life, and finds that it has lost its lease.
 		happen(t, one, "c")
-		must(t, killed.work(t.Context()))
+		work(t, killed)
 		saw.was(t, "a", "b")
-		if killed.holds {
-			t.Error("the node still believes that it is its turn")
+		if killed.queue != nil {
+			t.Error("the node still believes that it holds the lease")
 		}
-		must(t, other.work(t.Context()))
+		work(t, other)
 		saw.was(t, "a", "b", "c")
 	})
 }
 
-// The database went away when it had taken the turn and before it could say so.
-func TestANodeThatDidNotHearThatItIsItsTurnDoesNotWaitForItself(t *testing.T) {
+// The database went away when it had written the lease and before it could say so.
+func TestANodeThatDidNotHearThatItHasTheLeaseDoesNotWaitForItself(t *testing.T) {
 	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		s := w.open(t)
+		w := newNodes(db)
+		s := w.Open(t)
 		saw := newSeen()
 		r := w.runner(s, saw.follower())
 		must(t, r.Begin(t.Context()))
 		worker := r.worker(r.Followers[0])
-		_, err := worker.turn.Take(t.Context())
+		_, err := worker.Lease.Acquire(t.Context())
 		must(t, err)
 		happen(t, s, "a")
-		must(t, worker.work(t.Context()))
+		work(t, worker)
 		saw.was(t, "a")
 	})
 }
 
 func TestTheLeaseIsRenewedBeforeWorkThatMayTakeLong(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		s := w.open(t)
+		w := newNodes(db)
+		s := w.Open(t)
 		var left time.Duration
 		f := Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(ctx context.Context, _ *event.Event) error {
 			p := stored(t, s)
-			left = event.Time(p.Until).Sub(w.clock.read())
+			left = event.Time(p.Until).Sub(w.Clock.Now())
 			if _, bounded := ctx.Deadline(); !bounded {
 				return errors.New("there is no time limit")
 			}
-			w.clock.advance(handleTime - time.Second) // it takes almost all of its time
+			w.Clock.Advance(handleTime - time.Second) // it takes almost all of its time
 			return nil
 		}}
 		r := w.runner(s, f)
@@ -435,13 +406,13 @@ func TestTheLeaseIsRenewedBeforeWorkThatMayTakeLong(t *testing.T) {
 		worker := r.worker(f)
 		for i := range 5 {
 			happen(t, s, fmt.Sprint(i))
-			w.clock.advance(leaseLife - handleTime + 2*time.Second) // not yet enough to renew it for its own sake
-			must(t, worker.work(t.Context()))
+			w.Clock.Advance(leaseLife - handleTime + 2*time.Second) // not yet enough to renew it for its own sake
+			work(t, worker)
 			if left < handleTime {
 				t.Errorf("only %v of the lease are left for work of %v", left, handleTime)
 			}
 		}
-		if len(stored(t, s).Held) != 0 {
+		if len(stored(t, s).Parked) != 0 {
 			t.Error("the work failed")
 		}
 	})
@@ -450,8 +421,8 @@ func TestTheLeaseIsRenewedBeforeWorkThatMayTakeLong(t *testing.T) {
 // Two nodes at work: each event is handled once, in order, whichever node wrote it; the one that goes on does so at once.
 func TestTwoNodesHandleEachEventOnce(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		one, two := w.open(t), w.open(t)
+		w := newNodes(db)
+		one, two := w.Open(t), w.Open(t)
 		saw := newSeen()
 		stop := make([]func(), 2)
 		for i, s := range []event.Log{one, two} {
@@ -491,29 +462,29 @@ func TestTwoNodesHandleEachEventOnce(t *testing.T) {
 
 func TestEventsThatMeanNothingToAFollowerCostItNoWrites(t *testing.T) {
 	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		s := w.open(t)
+		w := newNodes(db)
+		s := w.Open(t)
 		f := newSeen().follower()
 		f.Types = []event.Type{"org.never.v1"}
 		r := w.runner(s, f)
 		must(t, r.Begin(t.Context()))
 		worker := r.worker(f)
-		must(t, worker.work(t.Context()))
+		work(t, worker)
 		before := stored(t, s)
-		for i := range page { // two events each: more than one page
+		for i := range Page { // two events each: more than one page
 			happen(t, s, fmt.Sprint(i))
 		}
-		must(t, worker.work(t.Context()))
+		work(t, worker)
 		if after := stored(t, s); after.Position != before.Position || after.Until != before.Until {
 			t.Errorf("written: %+v, %+v", before, after)
 		}
-		if worker.scanned != 2*page {
-			t.Errorf("read up to %d", worker.scanned)
+		if worker.queue.scanned != 2*Page {
+			t.Errorf("read up to %d", worker.queue.scanned)
 		}
 		for i := range lag / 2 {
 			happen(t, s, fmt.Sprint("more", i))
 		}
-		must(t, worker.work(t.Context()))
+		work(t, worker)
 		if after := stored(t, s); after.Position < lag {
 			t.Errorf("a start would read everything again: %+v", after)
 		}
@@ -522,8 +493,8 @@ func TestEventsThatMeanNothingToAFollowerCostItNoWrites(t *testing.T) {
 
 func TestWhatWasDoneIsNotedAlsoWhenTheNodeStopsRightThen(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		s := w.open(t)
+		w := newNodes(db)
+		s := w.Open(t)
 		ctx, stop := context.WithCancel(t.Context())
 		handled := 0
 		f := Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(ctx context.Context, _ *event.Event) error {
@@ -535,7 +506,7 @@ func TestWhatWasDoneIsNotedAlsoWhenTheNodeStopsRightThen(t *testing.T) {
 		must(t, r.Begin(t.Context()))
 		happen(t, s, "a")
 		r.Run(ctx)
-		must(t, r.worker(f).work(t.Context()))
+		work(t, r.worker(f))
 		if handled != 1 {
 			t.Errorf("handled %d times", handled)
 		}
@@ -544,8 +515,8 @@ func TestWhatWasDoneIsNotedAlsoWhenTheNodeStopsRightThen(t *testing.T) {
 
 func TestANodeThatStopsDoesNotWaitForLong(t *testing.T) {
 	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
-		w := newWorld(db)
-		s := w.open(t)
+		w := newNodes(db)
+		s := w.Open(t)
 		ctx, stop := context.WithCancel(t.Context())
 		handled := 0
 		f := Follower{Name: "test", Types: []event.Type{org.Added{}.EventType()}, Handle: func(ctx context.Context, _ *event.Event) error {
@@ -564,7 +535,7 @@ func TestANodeThatStopsDoesNotWaitForLong(t *testing.T) {
 		if took := time.Since(began); took > handleTime/2 {
 			t.Errorf("it took %v", took)
 		}
-		must(t, r.worker(f).work(t.Context())) // nobody knows what came of it, so it is tried again
+		work(t, r.worker(f)) // nobody knows what came of it, so it is tried again
 		if handled != 2 {
 			t.Errorf("handled %d times", handled)
 		}

@@ -199,12 +199,12 @@ func (b *BackChannel) tell(ctx context.Context, m message) error {
 		if err != nil {
 			return err
 		}
-		answer, err := b.Outbound.Post(ctx, a.State.BackChannelLogoutURI, formMedia, []byte(url.Values{tokenField: {token}}.Encode()), 0)
+		answer, err := b.Outbound.Post(ctx, a.Data.BackChannelLogoutURI, formMedia, []byte(url.Values{tokenField: {token}}.Encode()), 0)
 		if err != nil {
 			return err
 		}
 		if answer.Status < 200 || answer.Status > 299 {
-			return fmt.Errorf("the application answers %d", answer.Status)
+			return fmt.Errorf("the application answered %d", answer.Status)
 		}
 	}
 	return grants.Told(ctx, m.userID, m.sessionID, m.client)
@@ -214,11 +214,11 @@ func (b *BackChannel) tell(ctx context.Context, m message) error {
 func (b *BackChannel) listener(ctx context.Context, id string) (*event.Object[app.App], error) {
 	r := b.Provider.grants.Store
 	a, err := app.Kind.Read(ctx, r, id)
-	if err != nil || a == nil || a.State.State != app.Active || a.State.BackChannelLogoutURI == "" {
+	if err != nil || a == nil || a.Data.State != app.Active || a.Data.BackChannelLogoutURI == "" {
 		return nil, err
 	}
 	o, err := org.Kind.Read(ctx, r, a.Org)
-	if err != nil || o == nil || o.State.State != org.Active {
+	if err != nil || o == nil || o.Data.State != org.Active {
 		return nil, err
 	}
 	return a, nil

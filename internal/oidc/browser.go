@@ -21,7 +21,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	get := form.Get
-	meant, known, err := p.meant(r.Context(), get("id_token_hint"), get("client_id"))
+	meant, known, err := p.parseHint(r.Context(), get("id_token_hint"), get("client_id"))
 	if err != nil {
 		p.errorPage(w, r, err)
 		return
@@ -29,7 +29,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	began, err := p.grants.Begin(r.Context(), grant.Ask{
 		ClientID: get("client_id"), RedirectURI: get("redirect_uri"), ResponseType: get("response_type"), ResponseMode: get("response_mode"), Scope: get("scope"),
 		State: get("state"), Nonce: get("nonce"), CodeChallenge: get("code_challenge"), CodeChallengeMethod: get("code_challenge_method"), Prompt: get("prompt"),
-		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"), Request: get("request"), RequestURI: get("request_uri"),
+		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"), Claims: get("claims"), Request: get("request"), RequestURI: get("request_uri"),
 		Subject: meant.Subject, Unknown: !known, Browser: web.Browser(w, r),
 	})
 	switch {
@@ -64,7 +64,7 @@ func (p *Provider) form(w http.ResponseWriter, r *http.Request) (url.Values, boo
 		return nil, false
 	default:
 		w.Header().Set("Allow", "GET, HEAD, POST")
-		p.config.ErrorPage(w, r, http.StatusMethodNotAllowed, errMethod)
+		p.errorPage(w, r, errMethod)
 		return nil, false
 	}
 	form, err := url.ParseQuery(r.URL.RawQuery)
@@ -89,18 +89,7 @@ func redirect(w http.ResponseWriter, to string) {
 
 func (p *Provider) errorPage(w http.ResponseWriter, r *http.Request, err error) {
 	web.Failed(r.Context(), err)
-	status := http.StatusInternalServerError
-	if e, ours := errors.AsType[*errs.Error](err); ours {
-		switch e.Kind {
-		case errs.InvalidArgument, errs.NotFound, errs.FailedPrecondition:
-			status = http.StatusBadRequest
-		case errs.Unavailable, errs.DeadlineExceeded, errs.Aborted:
-			status = http.StatusServiceUnavailable
-		case errs.ResourceExhausted:
-			status = http.StatusTooManyRequests
-		}
-	}
-	p.config.ErrorPage(w, r, status, err)
+	p.config.ErrorPage(w, r, err)
 }
 
 // hint is what is read of an ID token that an application shows to say whom it means. It may have expired.
@@ -111,13 +100,13 @@ type hint struct {
 	Session  string `json:"sid"`
 }
 
-// meant reads an id_token_hint; the zero value where there is none. known is false where it is not a token of ours for this client, or
+// parseHint reads an id_token_hint; the zero value where there is none. known is false where it is not a token of ours for this client, or
 // its key is gone; without a client any does. Errors: where the keys cannot be read.
-func (p *Provider) meant(ctx context.Context, text, client string) (h hint, known bool, err error) {
+func (p *Provider) parseHint(ctx context.Context, text, client string) (h hint, known bool, err error) {
 	if text == "" {
 		return hint{}, true, nil
 	}
-	err = p.config.Keys.Verify(ctx, idTokenType, text, &h)
+	err = p.config.Keys.Verify(ctx, grant.IDTokenType, text, &h)
 	if kind := errs.KindOf(err); kind == errs.Unavailable || kind == errs.DeadlineExceeded {
 		return hint{}, false, err
 	}
@@ -136,7 +125,7 @@ func (p *Provider) logout(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l := grant.Logout{Client: form.Get("client_id"), UILocales: strings.Fields(form.Get("ui_locales"))}
-	h, known, err := p.meant(r.Context(), form.Get("id_token_hint"), l.Client)
+	h, known, err := p.parseHint(r.Context(), form.Get("id_token_hint"), l.Client)
 	if err == nil && !known {
 		err = errHint
 	}

@@ -1,65 +1,87 @@
 package oidc
 
 import (
-	"time"
-
-	zitadel "github.com/zitadel/oidc/v3/pkg/oidc"
-	"github.com/zitadel/oidc/v3/pkg/op"
+	"net/url"
+	"slices"
 
 	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
 )
 
-// client shows a client of ours to the library. What the library does not decide here is left at its zero value.
-type client struct{ *grant.Client }
+const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
-var _ op.Client = client{}
+// client authenticates the client that asks. A grant_type has to be one that it is registered for.
+func (p *Provider) client(r *request) (*grant.Client, error) {
+	said, err := r.credentials()
+	if err != nil {
+		return nil, err
+	}
+	c, err := p.authenticate(r, said)
+	if err != nil {
+		return nil, err
+	}
+	if grantType := r.param("grant_type"); grantType != "" && !registered(c, grantType) {
+		return nil, errs.New(errs.PermissionDenied, grant.UnauthorizedClient, "this client must not use this grant_type: add it to the grantTypes of the application")
+	}
+	return c, nil
+}
 
-func (c client) GetID() string { return c.ID() }
-
-// AuthMethod lets the library refuse the client credentials of a client that has none.
-func (c client) AuthMethod() zitadel.AuthMethod {
+// registered tells whether a client may use a grant type.
+func registered(c *grant.Client, grantType string) bool {
 	if c.App == nil {
-		return zitadel.AuthMethodBasic
+		return grantType == clientCredentials
 	}
-	return zitadel.AuthMethod(c.App.State.AuthMethod)
+	return slices.Contains(c.App.Data.GrantTypes, app.GrantType(grantType))
 }
 
-// GrantTypes are the ways to tokens that the client is registered for.
-func (c client) GrantTypes() []zitadel.GrantType {
-	if c.App == nil {
-		return []zitadel.GrantType{zitadel.GrantTypeClientCredentials}
+// authenticate finds out which client asks, and lets the pages read the answer that it runs on.
+func (p *Provider) authenticate(r *request, said grant.Credentials) (*grant.Client, error) {
+	c, err := p.grants.Authenticate(r.Context(), said)
+	if err != nil {
+		return nil, err
 	}
-	types := make([]zitadel.GrantType, 0, len(c.App.State.GrantTypes))
-	for _, g := range c.App.State.GrantTypes {
-		types = append(types, zitadel.GrantType(g))
+	r.allowOrigin(c)
+	return c, nil
+}
+
+// namesClient tells whether the client says in the body alone who it is. Then a challenge would answer something that it did not try (RFC 6749,
+// section 5.2), and libraries would show their users the challenge instead of the error.
+func (r *request) namesClient() bool {
+	return r.Header.Get("Authorization") == "" && (r.param("client_id") != "" || r.param("client_secret") != "" || r.param("client_assertion") != "")
+}
+
+// credentials reads what a client says about itself. It may use one method only (RFC 6749, section 2.3). An empty secret is none: some libraries
+// send one for clients that have no secret.
+func (r *request) credentials() (c grant.Credentials, err error) {
+	c = grant.Credentials{Method: app.NoAuth, ClientID: r.param("client_id"), Secret: r.param("client_secret"), Assertion: r.param("client_assertion")}
+	typ := r.param("client_assertion_type")
+	id, secret, basic := r.BasicAuth()
+	asserts, posts := c.Assertion != "" && typ != "", c.Secret != "" && c.ClientID != ""
+	if asserts && posts || basic && (asserts || posts) {
+		return c, invalid("client authentication must not use more than one method")
 	}
-	return types
-}
-
-func (client) ResponseTypes() []zitadel.ResponseType {
-	return []zitadel.ResponseType{zitadel.ResponseTypeCode}
-}
-
-func (c client) AccessTokenType() op.AccessTokenType {
-	if c.App != nil && c.App.State.TokenFormat == app.JWT {
-		return op.AccessTokenTypeJWT
+	if basic {
+		var wrong [2]error
+		c.ClientID, wrong[0] = url.QueryUnescape(id)
+		c.Secret, wrong[1] = url.QueryUnescape(secret)
+		if wrong[0] != nil || wrong[1] != nil {
+			return c, badClient("invalid basic auth header")
+		}
 	}
-	return op.AccessTokenTypeBearer
+	switch {
+	case c.ClientID == "" && c.Assertion == "":
+		return c, invalid("client_id or client_assertion must be provided")
+	case c.Assertion != "" && typ != assertionType:
+		return c, invalid("invalid client_assertion_type " + typ)
+	case c.Assertion != "":
+		c.Method = app.PrivateKeyJWT
+	case !basic && r.Header.Get("Authorization") != "":
+		return c, badClient("the header authorization must be Basic with the client's id and secret, or be left out")
+	case basic && c.Secret != "":
+		c.Method = app.SecretBasic
+	case c.Secret != "":
+		c.Method = app.SecretPost
+	}
+	return c, nil
 }
-
-func (client) RedirectURIs() []string                                   { return nil }
-func (client) PostLogoutRedirectURIs() []string                         { return nil }
-func (client) ApplicationType() op.ApplicationType                      { return op.ApplicationTypeWeb }
-func (client) LoginURL(string) string                                   { return "" }
-func (client) IDTokenLifetime() time.Duration                           { return idTokenLife }
-func (client) DevMode() bool                                            { return false }
-func (client) RestrictAdditionalIdTokenScopes() func([]string) []string { return keepAll }
-func (client) RestrictAdditionalAccessTokenScopes() func([]string) []string {
-	return keepAll
-}
-func (client) IsScopeAllowed(string) bool           { return false }
-func (client) IDTokenUserinfoClaimsAssertion() bool { return false }
-func (client) ClockSkew() time.Duration             { return 0 }
-
-func keepAll(scopes []string) []string { return scopes }

@@ -1,50 +1,54 @@
 package oidc
 
 import (
-	zitadel "github.com/zitadel/oidc/v3/pkg/oidc"
+	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
 )
 
-// discovery says what there is, and nothing else.
-type discovery struct {
-	zitadel.DiscoveryConfiguration
-	Iss bool `json:"authorization_response_iss_parameter_supported"`
-}
+var errIssuer = errs.Invalid(errs.Violation{Message: "there is no issuer with this path: its discovery document is at " + openIDPath}).WithStatus(http.StatusNotFound)
 
-func (p *Provider) discovery() discovery {
-	methods := []zitadel.AuthMethod{zitadel.AuthMethod(app.SecretBasic), zitadel.AuthMethod(app.SecretPost), zitadel.AuthMethod(app.PrivateKeyJWT)}
+// discovery says what there is, and nothing else. Clients that append the path of the issuer, which has none, may ask with a slash at the end.
+func (p *Provider) discovery(r *request) (any, error) {
+	if path := strings.TrimSuffix(r.URL.Path, "/"); path != openIDPath && path != oauthPath {
+		return nil, errIssuer
+	}
+	// A client without a secret needs nobody to tell it that it sends none; one with a secret takes "none" in this list for leave to do without.
+	methods := []app.AuthMethod{app.SecretBasic, app.SecretPost, app.PrivateKeyJWT}
 	algorithms := []string{"ES256", "ES384", "ES512", "EdDSA", "PS256", "PS384", "PS512", "RS256", "RS384", "RS512"}
-	return discovery{Iss: true, DiscoveryConfiguration: zitadel.DiscoveryConfiguration{
-		Issuer:                      p.issuer,
-		AuthorizationEndpoint:       p.issuer + authorizePath,
-		TokenEndpoint:               p.issuer + tokenPath,
-		IntrospectionEndpoint:       p.issuer + introspectPath,
-		UserinfoEndpoint:            p.issuer + userinfoPath,
-		RevocationEndpoint:          p.issuer + revokePath,
-		EndSessionEndpoint:          p.issuer + logoutPath,
-		DeviceAuthorizationEndpoint: p.issuer + devicePath,
-		JwksURI:                     p.issuer + keysPath,
-		ScopesSupported:             grant.Scopes,
-		ResponseTypesSupported:      []string{"code"},
-		ResponseModesSupported:      []string{"query"},
-		GrantTypesSupported: []zitadel.GrantType{zitadel.GrantTypeCode, zitadel.GrantTypeRefreshToken, zitadel.GrantTypeClientCredentials,
-			zitadel.GrantTypeBearer, zitadel.GrantTypeDeviceCode},
-		ACRValuesSupported:                                 []string{grant.SingleFactor, grant.MultiFactor},
-		SubjectTypesSupported:                              []string{"public"},
-		IDTokenSigningAlgValuesSupported:                   []string{"ES256", "RS256"},
-		TokenEndpointAuthMethodsSupported:                  append([]zitadel.AuthMethod{zitadel.AuthMethodNone}, methods...),
-		TokenEndpointAuthSigningAlgValuesSupported:         algorithms,
-		RevocationEndpointAuthMethodsSupported:             append([]zitadel.AuthMethod{zitadel.AuthMethodNone}, methods...),
-		RevocationEndpointAuthSigningAlgValuesSupported:    algorithms,
-		IntrospectionEndpointAuthMethodsSupported:          methods,
-		IntrospectionEndpointAuthSigningAlgValuesSupported: algorithms,
-		ClaimsSupported: []string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash", "name", "given_name",
-			"family_name", "nickname", "preferred_username", "gender", "locale", "updated_at", "email", "email_verified", "phone_number", "phone_number_verified",
-			grant.OrgScope, grant.RolesScope},
-		BackChannelLogoutSupported:        true,
-		BackChannelLogoutSessionSupported: true,
-		CodeChallengeMethodsSupported:     []zitadel.CodeChallengeMethod{zitadel.CodeChallengeMethodS256},
-	}}
+	return map[string]any{
+		"issuer":                                                   p.issuer,
+		"authorization_endpoint":                                   p.issuer + authorizePath,
+		"token_endpoint":                                           p.issuer + tokenPath,
+		"introspection_endpoint":                                   p.issuer + introspectPath,
+		"userinfo_endpoint":                                        p.issuer + userinfoPath,
+		"revocation_endpoint":                                      p.issuer + revokePath,
+		"end_session_endpoint":                                     p.issuer + logoutPath,
+		"device_authorization_endpoint":                            p.issuer + devicePath,
+		"jwks_uri":                                                 p.issuer + keysPath,
+		"scopes_supported":                                         grant.Scopes,
+		"response_types_supported":                                 []string{"code"},
+		"response_modes_supported":                                 []string{"query"},
+		"grant_types_supported":                                    grantTypes,
+		"acr_values_supported":                                     []string{grant.SingleFactor, grant.MultiFactor},
+		"subject_types_supported":                                  []string{"public"},
+		"id_token_signing_alg_values_supported":                    []string{"ES256", "RS256"},
+		"token_endpoint_auth_methods_supported":                    methods,
+		"token_endpoint_auth_signing_alg_values_supported":         algorithms,
+		"revocation_endpoint_auth_methods_supported":               methods,
+		"revocation_endpoint_auth_signing_alg_values_supported":    algorithms,
+		"introspection_endpoint_auth_methods_supported":            methods,
+		"introspection_endpoint_auth_signing_alg_values_supported": algorithms,
+		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, grant.PersonClaims),
+		"claims_parameter_supported":                               true,
+		"code_challenge_methods_supported":                         []string{"S256"},
+		"request_uri_parameter_supported":                          false, // where nothing is said, it is true
+		"backchannel_logout_supported":                             true,
+		"backchannel_logout_session_supported":                     true,
+		"authorization_response_iss_parameter_supported":           true,
+	}, nil
 }

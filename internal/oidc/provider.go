@@ -1,11 +1,11 @@
 // Package oidc is the OpenID Connect provider: it puts the rules of package grant on the wire.
 //
 //	/oauth/authorize, /oauth/logout   a browser comes by: redirects to the pages, or an error page (browser.go)
-//	/oauth/token and the others       programs: RFC 6749 JSON, errors included (server.go)
+//	/oauth/token and the others       programs: RFC 6749 JSON, errors included (token.go, info.go, discovery.go)
 //
-// Requests of programs are decoded and dispatched by github.com/zitadel/oidc. In front of it stands a gate (gate.go) that
-// refuses what the library would take: secrets in a query string, parameters sent twice, other methods and media types. What
-// belongs to a browser does not go through the library, which knows only JSON errors.
+// Every endpoint for programs is a function from a request to a body or an error. What they have in common is in
+// endpoint.go: it reads the form, refuses secrets in a query string, parameters sent twice, other methods and media types,
+// and writes the answer.
 //
 // Errors are those of package grant. A reason that OAuth has a word for is that word in upper case (errors.go).
 package oidc
@@ -17,9 +17,9 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/zitadel/oidc/v3/pkg/op"
 
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // Keys signs tokens, and tells everybody how to check them.
@@ -37,7 +37,7 @@ type Config struct {
 	Keys   Keys
 
 	// ErrorPage shows a person that something is wrong which no application can be told. Nil: plain text.
-	ErrorPage func(w http.ResponseWriter, r *http.Request, status int, err error)
+	ErrorPage func(w http.ResponseWriter, r *http.Request, err error)
 }
 
 // Provider is the OpenID Connect provider.
@@ -45,7 +45,6 @@ type Provider struct {
 	config Config
 	grants *grant.Grants
 	issuer string
-	lib    http.Handler
 }
 
 // The paths of the provider.
@@ -75,33 +74,30 @@ func New(config Config) (*Provider, error) {
 		return nil, errors.New("oidc: Config.Grants and Config.Keys have to be set")
 	}
 	if config.ErrorPage == nil {
-		config.ErrorPage = func(w http.ResponseWriter, _ *http.Request, status int, _ error) {
+		config.ErrorPage = func(w http.ResponseWriter, _ *http.Request, err error) {
+			status := web.AnswerTo(err).Page.Status
 			http.Error(w, http.StatusText(status), status)
 		}
 	}
-	p := &Provider{config: config, grants: config.Grants, issuer: config.Grants.Issuer}
-	p.lib = op.RegisterServer(&server{Provider: p}, op.Endpoints{
-		Token: op.NewEndpoint(tokenPath), Introspection: op.NewEndpoint(introspectPath), Revocation: op.NewEndpoint(revokePath),
-		Userinfo: op.NewEndpoint(userinfoPath), DeviceAuthorization: op.NewEndpoint(devicePath), JwksURI: op.NewEndpoint(keysPath),
-	}, op.WithServerCORSOptions(nil))
-	return p, nil
+	return &Provider{config: config, grants: config.Grants, issuer: config.Grants.Issuer}, nil
 }
 
 // Handlers are the provider's paths with what serves them.
 func (p *Provider) Handlers() map[string]http.Handler {
 	post := []string{http.MethodPost}
 	get := []string{http.MethodGet, http.MethodHead}
-	discovery := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { writeJSON(w, http.StatusOK, p.discovery()) })
+	discovery := &endpoint{handle: p.discovery, methods: get, cors: everyOrigin, public: true}
 	return map[string]http.Handler{
 		authorizePath:  http.HandlerFunc(p.authorize),
 		logoutPath:     http.HandlerFunc(p.logout),
-		tokenPath:      &gate{next: p.lib, methods: post, cors: clientOrigins},
-		revokePath:     &gate{next: p.lib, methods: post, cors: clientOrigins},
-		introspectPath: &gate{next: p.lib, methods: post, proof: true},
-		devicePath:     &gate{next: p.lib, methods: post},
-		userinfoPath:   &gate{next: p.lib, methods: []string{http.MethodGet, http.MethodPost}, cors: clientOrigins},
-		keysPath:       &gate{next: p.lib, methods: get, cors: everyOrigin, public: true},
-		openIDPath:     &gate{next: discovery, methods: get, cors: everyOrigin, public: true},
-		oauthPath:      &gate{next: discovery, methods: get, cors: everyOrigin, public: true},
+		tokenPath:      &endpoint{handle: p.token, methods: post, cors: clientOrigins, challenge: basicChallenge},
+		revokePath:     &endpoint{handle: p.revoke, methods: post, cors: clientOrigins, challenge: basicChallenge},
+		introspectPath: &endpoint{handle: p.introspect, methods: post, challenge: basicChallenge},
+		devicePath:     &endpoint{handle: p.deviceAuthorization, methods: post, challenge: basicChallenge},
+		userinfoPath:   &endpoint{handle: p.userInfo, methods: []string{http.MethodGet, http.MethodPost}, cors: clientOrigins, challenge: bearerChallenge},
+		keysPath:       &endpoint{handle: p.keys, methods: get, cors: everyOrigin, public: true},
+
+		openIDPath: discovery, openIDPath + "/": discovery,
+		oauthPath: discovery, oauthPath + "/": discovery,
 	}
 }

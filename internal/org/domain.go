@@ -1,6 +1,7 @@
 package org
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -23,7 +24,8 @@ const maxDomains = 100
 type Domain struct {
 	Name      string `json:"name"`
 	Verified  bool   `json:"verified,omitempty"`
-	Challenge string `json:"challenge,omitempty"` // what the record that proves it has to hold; empty once it is verified
+	Proven    bool   `json:"proven,omitempty"`    // by DNS: one that is verified may be so on the word of an administrator of the installation
+	Challenge string `json:"challenge,omitempty"` // what the record that proves it has to hold; empty once it is proven
 }
 
 // PrimaryDomain is the one login names are shown with; empty when there is none.
@@ -60,7 +62,7 @@ func (o *Org) domain(name string) int {
 
 // Record is the DNS record of type TXT that proves a domain. Both are empty where nothing is left to prove.
 func (d Domain) Record() (name, value string) {
-	if d.Verified || d.Challenge == "" {
+	if d.Proven || d.Challenge == "" {
 		return "", ""
 	}
 	return "_signet-challenge." + d.Name, "signet-domain-verification=" + d.Challenge
@@ -78,6 +80,9 @@ func (o *Org) VerifiedDomain(text string) string {
 
 // DomainClaim is the claim of the organization that has verified a domain.
 func DomainClaim(domain string) event.Claim { return event.Claim{Space: "domain", Key: domain} }
+
+// ProvenClaim is the claim of the organization that has proven a domain by DNS. It has the other one, too.
+func ProvenClaim(domain string) event.Claim { return event.Claim{Space: "proven_domain", Key: domain} }
 
 // DomainAdded records a domain; Primary makes it the one login names are shown with.
 type DomainAdded struct {
@@ -100,9 +105,20 @@ func (e DomainAdded) Apply(o *Org) {
 	}
 }
 
+// ApplyAt implements event.Placed. One that is verified from the start has a challenge, too, made from the event: no other event has the same.
+func (e DomainAdded) ApplyAt(o *Org, at *event.Event) {
+	if e.Verified && e.Challenge == "" {
+		e.Challenge = hex.EncodeToString(at.Hash()[:challengeSize])
+	}
+	e.Apply(o)
+}
+
 // DomainVerified records that a domain was proven to belong to the organization.
 type DomainVerified struct {
 	Domain string `json:"domain"`
+	// Proven says that DNS proved it just now. The first events did not say so: they were recorded of domains that were verified
+	// already, without a look at DNS, and of others after one.
+	Proven bool `json:"proven,omitempty"`
 }
 
 // EventType implements event.Fact.
@@ -110,9 +126,15 @@ func (DomainVerified) EventType() event.Type { return "org.domain_verified.v1" }
 
 // Apply implements event.Fact.
 func (e DomainVerified) Apply(o *Org) {
-	if i := o.domain(e.Domain); i >= 0 {
-		o.Domains[i].Verified, o.Domains[i].Challenge = true, ""
+	i := o.domain(e.Domain)
+	if i < 0 {
+		return
 	}
+	d := &o.Domains[i]
+	if e.Proven || !d.Verified {
+		d.Proven, d.Challenge = true, ""
+	}
+	d.Verified = true
 }
 
 // PrimaryDomainSet records which domain login names are shown with.
@@ -160,61 +182,64 @@ const (
 )
 
 // ErrDomainTaken: another organization has the domain.
-var ErrDomainTaken = errs.New(errs.AlreadyExists, DomainTaken, "the domain belongs to another organization: choose another one, or leave it out to get one")
+var ErrDomainTaken = errs.New(errs.AlreadyExists, DomainTaken, "the domain belongs to another organization: choose another one, or leave it out to get a generated one")
 
 // Refusals of the rules about domains.
 var (
-	ErrDomainExists      = errs.New(errs.AlreadyExists, DomainExists, "the organization has this domain already")
-	ErrDomainNotFound    = errs.New(errs.NotFound, DomainNotFound, "the organization has no such domain: list its domains to see those it has")
+	ErrDomainExists      = errs.New(errs.AlreadyExists, DomainExists, "the organization already has this domain")
+	ErrDomainNotFound    = errs.New(errs.NotFound, DomainNotFound, "the organization does not have this domain: list its domains")
 	ErrDomainNotProven   = errs.New(errs.FailedPrecondition, DomainNotProven, "the record that proves the domain was not found in DNS")
 	ErrDomainNotVerified = errs.New(errs.FailedPrecondition, DomainNotVerified, "the domain is not verified: verify it first")
 	ErrDomainIsPrimary   = errs.New(errs.FailedPrecondition, DomainIsPrimary, "the primary domain cannot be removed: make another one the primary domain first")
 	ErrTooManyDomains    = errs.New(errs.FailedPrecondition, TooManyDomains, "an organization has at most 100 domains: remove one first")
 	ErrVouching          = errs.New(errs.PermissionDenied, access.PermissionDenied,
-		"only who may change the domains of every organization can vouch for a domain: leave isVerified out, and verify the domain by its DNS record")
+		"only somebody who may change the domains of all organizations can confirm a domain without proof: leave isVerified out, and verify the domain by its DNS record")
 	ErrReleaseDenied = errs.New(errs.PermissionDenied, ReleaseDenied,
-		"this domain is verified, so an owner or a settings manager of the organization, or an IAM_OWNER, has to remove it")
-	errDomainHeld = errs.New(ErrDomainTaken.Kind, DomainTaken, "the domain belongs to another organization: it has to be removed there first")
-	ErrDNSAway    = &errs.Error{Kind: errs.Unavailable, Reason: DNSAway, Message: "DNS did not answer: try again shortly", RetryAfter: 10 * time.Second}
+		"this domain is verified: only an owner or a settings manager of the organization, or an IAM_OWNER, can remove it")
+	errDomainElsewhere = errs.New(ErrDomainTaken.Kind, DomainTaken, "the domain belongs to another organization: it must be removed there first")
+	ErrDNSAway         = &errs.Error{Kind: errs.Unavailable, Reason: DNSAway, Message: "DNS did not answer: try again shortly", RetryAfter: 10 * time.Second}
 )
 
 // NewDomain is a domain that an organization wants.
 type NewDomain struct {
 	Name     string
 	Verified bool // somebody who may do so for every organization vouches for it
-	IfMatch  event.IfMatch
 }
 
 // AddDomain adds a domain to the permit's organization. One that is not verified claims nothing: others may try to
-// prove it too. Errors: InvalidArgument; ErrVouching; ErrNotFound; ErrTooManyDomains; Aborted when IfMatch does not
-// hold; ErrDomainExists; ErrDomainTaken.
-func AddDomain(ctx context.Context, s event.Store, permit access.Permit, in NewDomain) (Domain, event.Details, error) {
+// prove it too. Errors: InvalidArgument; ErrVouching; ErrNotFound; ErrTooManyDomains; ErrDomainExists; ErrDomainTaken;
+// Aborted when match does not hold.
+func AddDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, in NewDomain) (Domain, event.Details, error) {
 	name, problem := syntax.Domain(in.Name)
-	if problem != "" {
-		return Domain{}, event.Details{}, errs.Invalid(errs.Violation{Field: "domain", Message: problem})
+	if err := errs.Wrong("domain", cmp.Or(syntax.Text(in.Name, syntax.MaxDomain), problem)); err != nil {
+		return Domain{}, event.Details{}, err
 	}
 	if in.Verified && !permit.Holds(access.DomainWrite, access.Installation) {
 		return Domain{}, event.Details{}, ErrVouching
 	}
-	added := Domain{Name: name, Verified: in.Verified}
+	fact := DomainAdded{Domain: name, Verified: in.Verified}
 	if !in.Verified {
-		added.Challenge = newChallenge()
+		fact.Challenge = newChallenge()
 	}
-	details, err := change(ctx, s, permit, []event.Claim{DomainClaim(name)}, func(tx *event.Tx, o *event.Object[Org]) (event.Fact[Org], error) {
-		if len(o.State.Domains) >= maxDomains {
-			return nil, ErrTooManyDomains
+	var added Domain
+	claim := event.Command{Claims: []event.Claim{DomainClaim(name)}}
+	details, err := Of(permit).Needs(claim).Change(ctx, s, match, func(tx *event.Tx, o *event.Object[Org]) error {
+		if len(o.Data.Domains) >= maxDomains {
+			return ErrTooManyDomains
 		}
-		if err := in.IfMatch.Check(o.Sequence); err != nil {
-			return nil, err
+		if o.Data.domain(name) >= 0 {
+			return ErrDomainExists
 		}
-		if o.State.domain(name) >= 0 {
-			return nil, ErrDomainExists
+		if in.Verified {
+			if err := free(tx, o.ID, name); err != nil {
+				return err
+			}
 		}
-		fact := DomainAdded{Domain: name, Verified: added.Verified, Challenge: added.Challenge}
-		if !in.Verified {
-			return fact, nil
+		if err := o.Append(fact); err != nil {
+			return err
 		}
-		return fact, free(tx, o.ID, name)
+		added = o.Data.Domains[len(o.Data.Domains)-1]
+		return nil
 	})
 	return added, details, err
 }
@@ -223,14 +248,16 @@ func AddDomain(ctx context.Context, s event.Store, permit access.Permit, in NewD
 func free(tx *event.Tx, id, domain string) error {
 	holder, err := tx.Holder(DomainClaim(domain))
 	if err == nil && holder != "" && holder != id {
-		return errDomainHeld
+		return errDomainElsewhere
 	}
 	return err
 }
 
+const challengeSize = 16 // bytes
+
 // newChallenge is what nobody can have in DNS by chance.
 func newChallenge() string {
-	var b [16]byte
+	var b [challengeSize]byte
 	rand.Read(b[:])
 	return hex.EncodeToString(b[:])
 }
@@ -244,10 +271,10 @@ type Resolver interface {
 const lookupLimit = 5 * time.Second
 
 // VerifyDomain looks for the record that proves a domain of the permit's organization, and makes the domain its own. One
-// that is verified already needs no record. Errors: ErrNotFound; ErrDomainNotFound; ErrDomainNotProven, naming the
-// record; Aborted when match does not hold; ErrDomainTaken; ErrDNSAway; those of permit.Renew when the caller may no
+// that is proven already needs no record; one that somebody vouches for does. Errors: ErrNotFound; ErrDomainNotFound; ErrDomainNotProven, naming the
+// record; ErrDomainTaken; Aborted when match does not hold; ErrDNSAway; those of permit.Renew when the caller may no
 // longer once DNS has answered.
-func VerifyDomain(ctx context.Context, s event.Store, dns Resolver, permit access.Permit, domain string, match event.IfMatch) (event.Details, error) {
+func VerifyDomain(ctx context.Context, s event.Store, dns Resolver, permit access.Permit, match event.IfMatch, domain string) (event.Details, error) {
 	name, problem := syntax.Domain(domain)
 	if problem != "" {
 		return event.Details{}, ErrDomainNotFound
@@ -256,15 +283,12 @@ func VerifyDomain(ctx context.Context, s event.Store, dns Resolver, permit acces
 	if err != nil {
 		return event.Details{}, err
 	}
-	i := o.State.domain(name)
+	i := o.Data.domain(name)
 	if i < 0 {
 		return event.Details{}, ErrDomainNotFound
 	}
-	wanted := o.State.Domains[i]
-	if !wanted.Verified {
-		if err := match.Check(o.Sequence); err != nil { // known before DNS is asked; what holds is decided in the command
-			return event.Details{}, err
-		}
+	wanted := o.Data.Domains[i]
+	if !wanted.Proven {
 		if err := prove(ctx, dns, wanted); err != nil {
 			return event.Details{}, err
 		}
@@ -272,19 +296,21 @@ func VerifyDomain(ctx context.Context, s event.Store, dns Resolver, permit acces
 			return event.Details{}, err
 		}
 	}
-	return change(ctx, s, permit, []event.Claim{DomainClaim(name)}, func(tx *event.Tx, o *event.Object[Org]) (event.Fact[Org], error) {
-		i := o.State.domain(name)
+	claims := event.Command{Claims: []event.Claim{DomainClaim(name), ProvenClaim(name)}}
+	return Of(permit).Needs(claims).Change(ctx, s, match, func(tx *event.Tx, o *event.Object[Org]) error {
+		i := o.Data.domain(name)
 		if i < 0 {
-			return nil, ErrDomainNotFound
+			return ErrDomainNotFound
 		}
 		// Removed and added again meanwhile, it has another challenge, and that is not proven.
-		if d := o.State.Domains[i]; !d.Verified && (wanted.Verified || d.Challenge != wanted.Challenge) {
-			return nil, notProven(d)
+		d := o.Data.Domains[i]
+		if !d.Proven && (wanted.Proven || d.Challenge != wanted.Challenge) {
+			return notProven(d)
 		}
-		if err := match.Check(o.Sequence); err != nil {
-			return nil, err
+		if err := free(tx, o.ID, name); err != nil {
+			return err
 		}
-		return DomainVerified{Domain: name}, free(tx, o.ID, name)
+		return o.Append(DomainVerified{Domain: name, Proven: !d.Proven})
 	})
 }
 
@@ -319,7 +345,7 @@ func prove(ctx context.Context, dns Resolver, d Domain) error {
 func notProven(d Domain) error {
 	e := *ErrDomainNotProven
 	if name, value := d.Record(); name != "" {
-		e.Message += ": create a record of type TXT with the name " + name + " and the text " + value + ", wait until DNS has it, and try again"
+		e.Message += ": create a TXT record with the name " + name + " and the text " + value + ", wait until DNS shows it, and try again"
 	}
 	return &e
 }
@@ -342,8 +368,8 @@ func canBeInDNS(name string) bool {
 
 // SetPrimaryDomain makes a domain the one login names of the permit's organization are shown with. Errors: ErrNotFound;
 // ErrDomainNotFound; ErrDomainNotVerified; Aborted when match does not hold.
-func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, domain string, match event.IfMatch) (event.Details, error) {
-	return changeDomain(ctx, s, permit, domain, match, func(o *Org, i int) (event.Fact[Org], error) {
+func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string) (event.Details, error) {
+	return changeDomain(ctx, s, permit, match, domain, func(o *Org, i int) (event.Fact[Org], error) {
 		if !o.Domains[i].Verified {
 			return nil, ErrDomainNotVerified
 		}
@@ -354,8 +380,8 @@ func SetPrimaryDomain(ctx context.Context, s event.Store, permit access.Permit, 
 // RemoveDomain takes a domain from the permit's organization; others can have it then. Whose login names end with it may lead to
 // somebody else one day, so a verified one takes access.DomainRelease. Errors: ErrNotFound; ErrDomainNotFound; ErrReleaseDenied;
 // ErrDomainIsPrimary; Aborted when match does not hold.
-func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, domain string, match event.IfMatch) (event.Details, error) {
-	return changeDomain(ctx, s, permit, domain, match, func(o *Org, i int) (event.Fact[Org], error) {
+func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string) (event.Details, error) {
+	return changeDomain(ctx, s, permit, match, domain, func(o *Org, i int) (event.Fact[Org], error) {
 		switch {
 		case o.Domains[i].Verified && !permit.Holds(access.DomainRelease, permit.Org()):
 			return nil, ErrReleaseDenied
@@ -367,21 +393,21 @@ func RemoveDomain(ctx context.Context, s event.Store, permit access.Permit, doma
 }
 
 // changeDomain records a fact about a domain that the organization has.
-func changeDomain(ctx context.Context, s event.Store, permit access.Permit, domain string, match event.IfMatch,
+func changeDomain(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, domain string,
 	decide func(o *Org, i int) (event.Fact[Org], error)) (event.Details, error) {
 	name, problem := syntax.Domain(domain)
 	if problem != "" {
 		return event.Details{}, ErrDomainNotFound
 	}
-	return change(ctx, s, permit, nil, func(_ *event.Tx, o *event.Object[Org]) (event.Fact[Org], error) {
-		i := o.State.domain(name)
+	return Of(permit).Change(ctx, s, match, func(_ *event.Tx, o *event.Object[Org]) error {
+		i := o.Data.domain(name)
 		if i < 0 {
-			return nil, ErrDomainNotFound
+			return ErrDomainNotFound
 		}
-		fact, err := decide(&o.State, i)
+		fact, err := decide(&o.Data, i)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		return fact, match.Check(o.Sequence)
+		return o.Append(fact)
 	})
 }

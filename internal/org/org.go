@@ -49,24 +49,28 @@ func (o *Org) key() string { return cmp.Or(o.NameKey, syntax.PlainKey(o.Name)) }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Org]{
-	Name: "org", Table: "orgs", Prefix: "org", Shape: 3,
+	Name: "org", Table: "orgs", Prefix: "org", Shape: 4,
 	Facts: []event.Fact[Org]{Added{}, Renamed{}, DomainAdded{}, DomainVerified{}, PrimaryDomainSet{}, DomainRemoved{},
 		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}, PolicySet{}},
+	Token:   event.TokenOrg,
 	Columns: []string{event.Standing, event.State, "name"},
 	Lookup: func(o *event.Object[Org]) []string {
-		return []string{event.StandingOf(&o.State.Standing), string(o.State.State), event.LookupText(o.State.key())}
+		return []string{event.StandingOf(&o.Data.Standing), string(o.Data.State), event.LookupText(o.Data.key())}
 	},
 	Groups: func(o *event.Object[Org]) []string {
-		if o.State.State == Removed && !o.State.Empty {
+		if o.Data.State == Removed && !o.Data.Empty {
 			return []string{Removing}
 		}
 		return nil
 	},
 	Claims: func(o *event.Object[Org]) []event.Claim {
 		var claims []event.Claim
-		for _, d := range o.State.Domains {
+		for _, d := range o.Data.Domains {
 			if d.Verified {
 				claims = append(claims, DomainClaim(d.Name))
+			}
+			if d.Proven {
+				claims = append(claims, ProvenClaim(d.Name))
 			}
 		}
 		return claims
@@ -151,8 +155,11 @@ const NotFound errs.Reason = "ORGANIZATION_NOT_FOUND"
 var ErrNotFound = errs.New(errs.NotFound, NotFound, "there is no organization with this identifier")
 
 // Add creates an organization inside a command that declared it and the claims of its domains. The first free one of
-// the candidates becomes the primary domain, verified. Errors: ErrDomainTaken when none is free.
+// the candidates becomes the primary domain, verified. Errors: InvalidArgument on name; ErrDomainTaken when none is free.
 func Add(tx *event.Tx, id, name string, candidates []string) (*event.Object[Org], error) {
+	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
+		return nil, err
+	}
 	for _, domain := range candidates {
 		holder, err := tx.Holder(DomainClaim(domain))
 		if err != nil {
@@ -167,17 +174,22 @@ func Add(tx *event.Tx, id, name string, candidates []string) (*event.Object[Org]
 
 // Get reads the organization of the permit. Errors: ErrNotFound.
 func Get(ctx context.Context, r event.Reader, permit access.Permit) (*event.Object[Org], error) {
-	return there(Kind.Read(ctx, r, permit.Org()))
+	return Of(permit).Read(ctx, r)
+}
+
+// Of is the permit's organization. Errors: ErrNotFound.
+func Of(permit access.Permit) event.Target[Org] {
+	return event.Target[Org]{Kind: Kind, ID: permit.Org(), Origin: permit.Origin(), Reach: present}
 }
 
 // Exists refuses with ErrNotFound where there is no organization with this id.
 func Exists(ctx context.Context, r event.Reader, id string) error {
-	_, err := there(Kind.Read(ctx, r, id))
+	_, err := mustExist(Kind.Read(ctx, r, id))
 	return err
 }
 
 // In gives an organization inside a command that declared it. Errors: ErrNotFound.
-func In(tx *event.Tx, id string) (*event.Object[Org], error) { return there(Kind.Get(tx, id)) }
+func In(tx *event.Tx, id string) (*event.Object[Org], error) { return mustExist(Kind.Get(tx, id)) }
 
 // Owning reads the organization that something belongs to; nil where there is none. What came with the caller's
 // credential is not read again.
@@ -190,7 +202,7 @@ func Owning(ctx context.Context, r event.Reader, caller *access.Caller, id strin
 
 // Home is Owning where there must be one. Errors: ErrNotFound.
 func Home(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Org], error) {
-	return there(Owning(ctx, r, caller, id))
+	return mustExist(Owning(ctx, r, caller, id))
 }
 
 // Mine reads the caller's own organization. Errors: ErrNotFound.
@@ -198,12 +210,23 @@ func Mine(ctx context.Context, r event.Reader, caller *access.Caller) (*event.Ob
 	return Home(ctx, r, caller, caller.OrgID)
 }
 
-// there makes an organization that was not found, or is gone, a refusal.
-func there(o *event.Object[Org], err error) (*event.Object[Org], error) {
-	if err == nil && (o == nil || o.State.State == Removed) {
-		return nil, ErrNotFound
+// present refuses an organization that there is not, or not any more.
+func present(o *event.Object[Org]) error {
+	if o == nil || o.Data.State == Removed {
+		return ErrNotFound
 	}
-	return o, err
+	return nil
+}
+
+// mustExist is present for what was just read.
+func mustExist(o *event.Object[Org], err error) (*event.Object[Org], error) {
+	if err == nil {
+		err = present(o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return o, nil
 }
 
 // Filter says which organizations to list; empty fields do not restrict.
@@ -222,19 +245,13 @@ func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, a
 	prefix := event.LookupText(syntax.NameKey(f.Name))
 	if f.Domain != "" {
 		o, err := holding(ctx, r, f.Domain)
-		if err != nil || o == nil || f.State != "" && o.State.State != f.State || !strings.HasPrefix(event.LookupText(o.State.key()), prefix) {
+		if err != nil || o == nil || f.State != "" && o.Data.State != f.State || !strings.HasPrefix(event.LookupText(o.Data.key()), prefix) {
 			return nil, nil, err
 		}
 		return []*event.Object[Org]{o}, nil, nil
 	}
-	q := event.Query{After: after, Limit: limit}
-	if prefix != "" {
-		q.By, q.Prefix = "name", prefix
-	}
-	if f.State != "" {
-		q.Where = map[string]string{event.State: string(f.State)}
-	}
-	return Kind.List(ctx, r, q)
+	q := event.Query{After: after, Limit: limit, Where: event.Where(event.State, string(f.State))}
+	return Kind.List(ctx, r, q.Beginning("name", prefix))
 }
 
 // holding finds the organization that has verified a domain; nil where none has.
@@ -250,35 +267,13 @@ func holding(ctx context.Context, r event.Reader, domain string) (*event.Object[
 	return Kind.Read(ctx, r, id)
 }
 
-// Rename gives the permit's organization another name. Errors: ErrNotFound; Aborted when match does not hold.
+// Rename gives the permit's organization another name. Errors: InvalidArgument on name; ErrNotFound; Aborted when match does not hold.
 func Rename(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, name string) (event.Details, error) {
+	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
+		return event.Details{}, err
+	}
 	key := syntax.NameKey(name)
-	return change(ctx, s, permit, nil, func(_ *event.Tx, o *event.Object[Org]) (event.Fact[Org], error) {
-		return Renamed{Name: event.Changed(o.State.Name, name), NameKey: event.Changed(o.State.NameKey, key)}, match.Check(o.Sequence)
+	return Of(permit).Change(ctx, s, match, func(_ *event.Tx, o *event.Object[Org]) error {
+		return o.Append(Renamed{Name: event.Changed(o.Data.Name, name), NameKey: event.Changed(o.Data.NameKey, key)})
 	})
-}
-
-// change records one fact about the permit's organization, which may take these names by it.
-func change(ctx context.Context, s event.Store, permit access.Permit, claims []event.Claim,
-	decide func(*event.Tx, *event.Object[Org]) (event.Fact[Org], error)) (event.Details, error) {
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(permit.Org())},
-		Claims: claims,
-		Decide: func(tx *event.Tx) error {
-			o, err := In(tx, permit.Org())
-			if err != nil {
-				return err
-			}
-			fact, err := decide(tx, o)
-			if err != nil {
-				return err
-			}
-			err = o.Append(fact)
-			details = o.Details()
-			return err
-		},
-	})
-	return details, err
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
 )
 
@@ -31,7 +31,7 @@ func TestWhatHappensToAnOrganizationFoldsIntoItsState(t *testing.T) {
 		{"another name", []event.Fact[org.Org]{added, org.Renamed{Name: new("Ümit"), NameKey: new("ümit")}}, `{"state":"active","name":"Ümit","nameKey":"ümit"}`},
 		{"a new name that is none", []event.Fact[org.Org]{added, org.Renamed{}}, `{"state":"active","name":"Acme"}`},
 		{"a domain that is verified needs no challenge any more", []event.Fact[org.Org]{added, domain("a.example", true, true), challenged, org.DomainVerified{Domain: "b.example"}},
-			`{"state":"active","name":"Acme","domains":[{"name":"a.example","verified":true},{"name":"b.example","verified":true}]}`},
+			`{"state":"active","name":"Acme","domains":[{"name":"a.example","verified":true},{"name":"b.example","verified":true,"proven":true}]}`},
 		{"another primary domain", []event.Fact[org.Org]{added, domain("a.example", true, true), domain("b.example", true, false), domain("c.example", true, false), org.PrimaryDomainSet{Domain: "c.example"}},
 			`{"state":"active","name":"Acme","domains":[{"name":"c.example","verified":true},{"name":"a.example","verified":true},{"name":"b.example","verified":true}]}`},
 		{"a domain less", []event.Fact[org.Org]{added, domain("a.example", true, true), challenged, org.DomainRemoved{Domain: "b.example"}},
@@ -170,8 +170,8 @@ func TestRenamingRecordsWhatDiffers(t *testing.T) {
 			d, err := org.Rename(t.Context(), s, permit(t, "org_a"), event.IfMatch{Set: true, Sequence: 1}, c.to)
 			eventtest.As(t, err, nil)
 			s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.renamed.v1", Payload: c.payload})
-			if o := eventtest.State(t, s, org.Kind, "org_a"); o.State.Name != c.to || d != o.Details() || d.Sequence != 2 {
-				t.Errorf("got %+v, details %+v", o.State, d)
+			if o := eventtest.State(t, s, org.Kind, "org_a"); o.Data.Name != c.to || d != o.Details() || d.Sequence != 2 {
+				t.Errorf("got %+v, details %+v", o.Data, d)
 			}
 		})
 	}
@@ -234,19 +234,9 @@ func TestOrganizationsAreListedByNameDomainAndState(t *testing.T) {
 		{"what is no domain", org.Filter{Domain: "a b"}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var got []string
-			var after event.Cursor
-			for {
-				found, next, err := org.List(t.Context(), s, permit(t, access.Installation), c.filter, after, 1)
-				eventtest.As(t, err, nil)
-				for _, o := range found {
-					got = append(got, o.ID)
-				}
-				if next == nil {
-					break
-				}
-				after = *next
-			}
+			got := eventtest.IDs(t, func(after event.Cursor) ([]*event.Object[org.Org], *event.Cursor, error) {
+				return org.List(t.Context(), s, permit(t, access.Installation), c.filter, after, 1)
+			})
 			if !slices.Equal(got, c.want) {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
@@ -263,7 +253,7 @@ func TestOnesOwnOrganizationComesWithTheCredential(t *testing.T) {
 	eventtest.As(t, err, nil)
 	mine, err := org.Mine(t.Context(), nil, &access.Caller{OrgID: "org_a", Org: record}) // nothing to read from
 	eventtest.As(t, err, nil)
-	if mine.ID != "org_a" || mine.State.Name != "Acme" {
+	if mine.ID != "org_a" || mine.Data.Name != "Acme" {
 		t.Errorf("got %+v", mine)
 	}
 	_, err = org.Mine(t.Context(), s, &access.Caller{OrgID: "org_x"})

@@ -10,21 +10,21 @@ import (
 )
 
 // PolicySet records what changed about the policy of an organization.
-type PolicySet struct{ policy.Change }
+type PolicySet struct{ policy.Diff }
 
 // EventType implements event.Fact.
 func (PolicySet) EventType() event.Type { return "org.policy_set.v1" }
 
 // Apply implements event.Fact.
 func (e PolicySet) Apply(o *Org) {
-	e.Change.Apply(&o.Policy)
+	e.Diff.Apply(&o.Policy)
 	o.SecondFactorRequired = o.Policy.SecondFactorRequired // every request looks at it there
 }
 
 // SetPolicy replaces what the permit's organization asks for. Errors: ErrNotFound; Aborted when match does not hold.
 func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, error) {
-	return change(ctx, s, permit, nil, func(_ *event.Tx, o *event.Object[Org]) (event.Fact[Org], error) {
-		return PolicySet{o.State.Policy.ChangeTo(p)}, match.Check(o.Sequence)
+	return Of(permit).Change(ctx, s, match, func(_ *event.Tx, o *event.Object[Org]) error {
+		return o.Append(PolicySet{o.Data.Policy.DiffTo(p)})
 	})
 }
 
@@ -34,29 +34,18 @@ func Settings(ctx context.Context, r event.Reader, id string) (policy.Settings, 
 	if err != nil {
 		return policy.Settings{}, err
 	}
-	here, err := ReadPolicy(ctx, r, id)
+	here, _, err := ReadPolicy(ctx, r, id)
 	if err != nil {
 		return policy.Settings{}, err
 	}
 	return policy.Effective(everywhere, here), nil
 }
 
-// ReadPolicy reads what an organization asks for. One that is not there asks for nothing.
-func ReadPolicy(ctx context.Context, r event.Reader, id string) (policy.Policy, error) {
-	o, err := Kind.Read(ctx, r, id)
-	if err != nil || o == nil {
-		return policy.Policy{}, err
-	}
-	return o.State.Policy, nil
-}
-
-// LeadsTo reads the policy of the organization that a login name leads to, and tells whose share of hashing an attempt counts against.
-// Organizations that do not exist have one share together: whoever makes them up would have as many as they like. Only the turn in a line
-// follows from it.
-func LeadsTo(ctx context.Context, r event.Reader, id string) (there policy.Policy, shareOf string, err error) {
+// ReadPolicy reads what an organization asks for, and gives its id. One that is not there asks for nothing and has no id.
+func ReadPolicy(ctx context.Context, r event.Reader, id string) (asked policy.Policy, of string, err error) {
 	o, err := Kind.Read(ctx, r, id)
 	if err != nil || o == nil {
 		return policy.Policy{}, "", err
 	}
-	return o.State.Policy, o.ID, nil
+	return o.Data.Policy, o.ID, nil
 }

@@ -6,14 +6,14 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 )
 
 // strict makes a policy a fact about what had none.
-func strict(p policy.Policy) policy.Change { return policy.Policy{}.ChangeTo(p) }
+func strict(p policy.Policy) policy.Diff { return policy.Policy{}.DiffTo(p) }
 
 func TestThePolicyOfAnOrganizationIsReplaced(t *testing.T) {
 	s := eventtest.New(t, org.Kind)
@@ -33,7 +33,7 @@ func TestThePolicyOfAnOrganizationIsReplaced(t *testing.T) {
 		eventtest.As(t, err, nil)
 		s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.policy_set.v1", Payload: step.payload})
 		o := eventtest.State(t, s, org.Kind, "org_a")
-		if o.State.Policy != step.policy || o.State.Standing.SecondFactorRequired != step.policy.SecondFactorRequired || d != o.Details() {
+		if o.Data.Policy != step.policy || o.Data.Standing.SecondFactorRequired != step.policy.SecondFactorRequired || d != o.Details() {
 			t.Errorf("set %+v", o)
 		}
 	}
@@ -45,7 +45,7 @@ func TestThePolicyOfAnOrganizationIsReplaced(t *testing.T) {
 	if s.Fingerprint() != before {
 		t.Error("something was written")
 	}
-	eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.PolicySet{Change: strict(policy.Policy{SecondFactorRequired: true})}, org.WasRemoved{})
+	eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.PolicySet{Diff: strict(policy.Policy{SecondFactorRequired: true})}, org.WasRemoved{})
 	_, err = org.SetPolicy(t.Context(), s, permit, event.IfMatch{}, policy.Policy{PasswordMinLength: 8})
 	eventtest.As(t, err, org.ErrNotFound)
 }
@@ -64,8 +64,8 @@ func TestWhatCountsInAnOrganization(t *testing.T) {
 	eventtest.As(t, add(t, s, "org_a", "acme.test"), nil)
 	eventtest.As(t, add(t, s, "org_b", "b.test"), nil)
 	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"},
-		installation.PolicySet{Change: strict(policy.Policy{PasswordMinLength: 8, SessionSeconds: 3600})})
-	eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.PolicySet{Change: strict(policy.Policy{PasswordMinLength: 6, SessionSeconds: 600})})
+		installation.PolicySet{Diff: strict(policy.Policy{PasswordMinLength: 8, SessionSeconds: 3600})})
+	eventtest.Given(t, s, org.Kind, "org_a", "", nil, org.PolicySet{Diff: strict(policy.Policy{PasswordMinLength: 6, SessionSeconds: 600})})
 	for id, want := range map[string][2]int64{"org_a": {8, 600}, "org_b": {8, 3600}, "org_x": {8, 3600}, "": {8, 3600}} {
 		if got := read(id); got.PasswordMinLength != want[0] || got.SessionSeconds != want[1] {
 			t.Errorf("in %q: %+v", id, got)

@@ -163,7 +163,7 @@ func (k *KeySets) ask(ctx context.Context, address string) ([]jose.JSONWebKey, t
 		return nil, 0, err
 	}
 	if answer.Status != http.StatusOK {
-		return nil, 0, ErrFailed.Because(fmt.Errorf("asked for a key set, it answered with status %d", answer.Status))
+		return nil, 0, ErrFailed.Because(fmt.Errorf("the request for the key set was answered with status %d", answer.Status))
 	}
 	keys, err := parseKeys(answer.Body)
 	if err != nil {
@@ -179,7 +179,7 @@ func parseKeys(body []byte) (keys []jose.JSONWebKey, err error) {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if json.Unmarshal(body, &set) != nil || set.Keys == nil {
-		return nil, errors.New("the answer is no key set")
+		return nil, errors.New("the answer is not a key set")
 	}
 	for _, raw := range set.Keys[:min(len(set.Keys), maxSetKeys)] {
 		var key jose.JSONWebKey

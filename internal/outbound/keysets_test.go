@@ -11,13 +11,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // publisher is a server with a key set that the test changes.
@@ -276,12 +277,27 @@ func TestOnlySoManySetsAreKept(t *testing.T) {
 	}
 }
 
+// stall lets calls that come now wait until resume is called.
+func (p *publisher) stall() (resume func()) {
+	stalled := make(chan struct{})
+	p.set(func() { p.hold = stalled })
+	return func() { close(stalled) }
+}
+
+// awaitCalls waits until so many calls are under way or wait.
+func (p *publisher) awaitCalls(t *testing.T, n int) {
+	t.Helper()
+	testkit.Await(t, fmt.Sprint(n, " calls"), func() bool {
+		held, waiting := p.sets.calls.Load()
+		return held+waiting >= n
+	})
+}
+
 // TestAnOrganizationWhoseKeySetsStallKeepsNobodyElseWaiting: it has half of the calls at most.
 func TestAnOrganizationWhoseKeySetsStallKeepsNobodyElseWaiting(t *testing.T) {
 	p := newPublisher(t)
 	p.publish(ecKey("a"))
-	stalled := make(chan struct{})
-	p.set(func() { p.hold = stalled })
+	resume := p.stall()
 	var all sync.WaitGroup
 	for i := range maxCalls {
 		all.Go(func() {
@@ -290,9 +306,7 @@ func TestAnOrganizationWhoseKeySetsStallKeepsNobodyElseWaiting(t *testing.T) {
 			}
 		})
 	}
-	for held, waiting := 0, 0; held+waiting < maxCalls; held, waiting = p.sets.calls.Load() {
-		runtime.Gosched()
-	}
+	p.awaitCalls(t, maxCalls)
 	if held, _ := p.sets.calls.Load(); held != maxCalls/2 {
 		t.Errorf("%d calls are under way", held)
 	}
@@ -300,7 +314,7 @@ func TestAnOrganizationWhoseKeySetsStallKeepsNobodyElseWaiting(t *testing.T) {
 	if keys, err := p.sets.Find(t.Context(), "org_b", p.at("example.com", "/b"), "a"); err != nil || len(keys) != 1 {
 		t.Errorf("another organization: %v, %v", keys, err)
 	}
-	close(stalled)
+	resume()
 	all.Wait()
 }
 
@@ -308,8 +322,7 @@ func TestAnOrganizationWhoseKeySetsStallKeepsNobodyElseWaiting(t *testing.T) {
 func TestWhoNamesTheKeySetOfAnotherOrganizationKeepsItWaitingForNothing(t *testing.T) {
 	p := newPublisher(t)
 	p.publish(ecKey("a"))
-	stalled := make(chan struct{})
-	p.set(func() { p.hold = stalled })
+	resume := p.stall()
 	var all sync.WaitGroup
 	ask := func(path, keyID string) {
 		all.Go(func() {
@@ -318,17 +331,12 @@ func TestWhoNamesTheKeySetOfAnotherOrganizationKeepsItWaitingForNothing(t *testi
 			}
 		})
 	}
-	under := func(calls int) {
-		for held, waiting := 0, 0; held+waiting < calls; held, waiting = p.sets.calls.Load() {
-			runtime.Gosched()
-		}
-	}
 	for i := range maxCalls / 2 {
 		ask(fmt.Sprint("/a", i), "a")
 	}
-	under(maxCalls / 2)
+	p.awaitCalls(t, maxCalls/2)
 	ask("/b", "made up")
-	under(maxCalls/2 + 1)
+	p.awaitCalls(t, maxCalls/2+1)
 	p.set(func() { p.hold = nil })
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -337,7 +345,7 @@ func TestWhoNamesTheKeySetOfAnotherOrganizationKeepsItWaitingForNothing(t *testi
 			t.Errorf("the key %q of another organization: %v", keyID, err)
 		}
 	}
-	close(stalled)
+	resume()
 	all.Wait()
 }
 
@@ -347,19 +355,16 @@ func TestKeysThatAreKnownAreThereWhileOthersAreAskedFor(t *testing.T) {
 	p.publish(ecKey("a"))
 	p.find(t, "a", 1, 1)
 	p.after(refetchAfter)
-	stalled := make(chan struct{})
-	p.set(func() { p.hold = stalled })
+	resume := p.stall()
 	var all sync.WaitGroup
 	all.Go(func() { p.find(t, "made up", 0, 2) })
-	for held := 0; held == 0; held, _ = p.sets.calls.Load() {
-		runtime.Gosched()
-	}
+	p.awaitCalls(t, 1)
 	soon, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	if keys, err := p.sets.Find(soon, "org_a", p.at("example.com", "/keys"), "a"); err != nil || len(keys) != 1 {
 		t.Errorf("got %v, %v", keys, err)
 	}
-	close(stalled)
+	resume()
 	all.Wait()
 }
 

@@ -76,9 +76,9 @@ const (
 var (
 	// ErrRefused: the address is one that Signet does not call.
 	ErrRefused = errs.New(errs.FailedPrecondition, Refused,
-		"signet does not call this address: it has to be an https:// URL of a public host, or lie in a network that the operator allows with --outbound-allow")
+		"signet does not call this address: it must be an https:// URL of a public host, or in a network that the operator allows with --outbound-allow")
 	// ErrFailed: the other side did not answer, or not in a way that is understood.
-	ErrFailed = errs.New(errs.Unavailable, Failed, "the other side did not answer as it should: see that the address is right and that it works, then try again")
+	ErrFailed = errs.New(errs.Unavailable, Failed, "the other server did not answer correctly: check that the address is right and the server works, then try again")
 )
 
 // NewCalls gives what organizations share of the calls that their own people, or their applications, make the server wait for: key sets, DNS records,
@@ -198,7 +198,7 @@ func isRedirect(status int) bool {
 func follow(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	if err != nil {
-		return nil, ErrRefused.Because(errors.New("a redirect to something that is no URL"))
+		return nil, ErrRefused.Because(errors.New("a redirect to an invalid URL"))
 	}
 	if from.Scheme == "https" && to.Scheme != "https" {
 		return nil, ErrRefused.Because(fmt.Errorf("%s redirects out of https", from.Host))
@@ -274,7 +274,7 @@ func read(answer *http.Response, limit int64) (*Response, error) {
 		return out, nil
 	}
 	if encoding := answer.Header.Get("Content-Encoding"); encoding != "" && !strings.EqualFold(encoding, "identity") {
-		return nil, ErrFailed.Because(errors.New("the answer is compressed, which nobody asked for"))
+		return nil, ErrFailed.Because(errors.New("the answer is compressed, although that was not requested"))
 	}
 	if answer.ContentLength > limit {
 		return nil, tooLarge(limit)
@@ -306,7 +306,7 @@ func refusedOrFailed(err error) error {
 	if network || certificate || alert || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) {
 		return ErrFailed.Because(err)
 	}
-	return ErrFailed.Because(errors.New("the answer, or the name of the host, is not understood"))
+	return ErrFailed.Because(errors.New("the answer or the host name is not valid"))
 }
 
 // dialer connects to the addresses of a name that may be reached.

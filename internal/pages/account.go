@@ -10,12 +10,12 @@ import (
 // Paths that the account pages link to by themselves.
 const (
 	PathAccount      = "/account"
+	PathContact      = "/account/contact"
 	PathPassword     = "/account/password"
 	PathSecurity     = "/account/security"
 	PathSessions     = "/account/sessions"
 	PathTokens       = "/account/tokens"
 	PathApplications = "/account/applications"
-	PathLanguage     = "/account/language"
 	PathSignOut      = "/logout"
 )
 
@@ -28,7 +28,6 @@ var sections = []section{
 	{PathSessions, "account.sessions"},
 	{PathTokens, "account.tokens"},
 	{PathApplications, "account.applications"},
-	{PathLanguage, "account.language"},
 }
 
 // Account is what all account pages show of whose they are.
@@ -54,13 +53,33 @@ type Profile struct {
 
 	Email       string
 	EmailProven bool
-	ProveEmail  Link
+	ProveEmail  bool // DoResend sends a code to it
 	Phone       string
 	PhoneProven bool
+	Contact     Link // where both are changed
 }
 
 func (Profile) about() about {
 	return about{template: "profile", title: "profile.title", section: PathAccount}
+}
+
+// Contact changes the own e-mail address and phone number: DoSetEmail with FieldEmail; DoSetPhone with FieldPhone, DoNoPhone; DoSendPhone and
+// DoPhoneCode with FieldPhoneCode prove the number.
+type Contact struct {
+	Account
+	Email       string
+	EmailProven bool
+	NewEmail    string // as it was typed
+	Phone       string
+	PhoneProven bool
+	SendPhone   bool   // a code can be sent
+	NewPhone    string // as it was typed
+	Sequence    uint64 // comes back in FieldSequence
+	Back        Link
+}
+
+func (Contact) about() about {
+	return about{template: "contact", title: "contact.title", section: PathAccount}
 }
 
 // OwnPassword changes the own password.
@@ -71,7 +90,7 @@ type OwnPassword struct {
 }
 
 func (OwnPassword) about() about {
-	return about{template: "own_password", title: "ownPassword.title", section: PathPassword}
+	return about{template: "own_password", title: "ownPassword.title", section: PathPassword, script: true}
 }
 
 // Security lists the own factors. DoRemove has FieldID; DoCodes makes new recovery codes.
@@ -92,7 +111,7 @@ type Factor struct {
 }
 
 func (Security) about() about {
-	return about{template: "security", title: "security.title", section: PathSecurity}
+	return about{template: "security", title: "security.title", section: PathSecurity, script: true}
 }
 
 // Sessions lists where the person is signed in. DoEnd has FieldID; DoEndOthers ends all but this one.
@@ -112,7 +131,7 @@ type Session struct {
 }
 
 func (Sessions) about() about {
-	return about{template: "sessions", title: "sessions.title", section: PathSessions}
+	return about{template: "sessions", title: "sessions.title", section: PathSessions, script: true}
 }
 
 // Tokens lists the personal access tokens and makes new ones: DoCreate with FieldTokenName and FieldTokenDays. DoRemove has
@@ -133,7 +152,7 @@ type Token struct {
 }
 
 func (Tokens) about() about {
-	return about{template: "tokens", title: "tokens.title", section: PathTokens}
+	return about{template: "tokens", title: "tokens.title", section: PathTokens, script: true}
 }
 
 // NewToken shows a personal access token, this once.
@@ -145,7 +164,7 @@ type NewToken struct {
 }
 
 func (NewToken) about() about {
-	return about{template: "new_token", title: "newToken.title", section: PathTokens}
+	return about{template: "new_token", title: "newToken.title", section: PathTokens, script: true}
 }
 
 // Applications lists those that were given access. DoRemove has FieldID.
@@ -164,18 +183,7 @@ type Application struct {
 }
 
 func (Applications) about() about {
-	return about{template: "applications", title: "applications.title", section: PathApplications}
-}
-
-// Language sets the language alone.
-type Language struct {
-	Account
-	PreferredLanguage string
-	Sequence          uint64 // comes back in FieldSequence
-}
-
-func (Language) about() about {
-	return about{template: "language", title: "language.title", section: PathLanguage}
+	return about{template: "applications", title: "applications.title", section: PathApplications, script: true}
 }
 
 // languageChoice is one language to choose, by its own name.
@@ -184,11 +192,12 @@ type languageChoice struct{ Tag, Name string }
 var spoken = []languageChoice{{"en", "English"}, {"de", "Deutsch"}, {"fr", "Français"}, {"es", "Español"}}
 
 // languageChoices are those the pages speak, and the one that is set already.
-func languageChoices(set string) []languageChoice {
+func (t texts) languageChoices(set string) ([]languageChoice, error) {
 	if set == "" || slices.ContainsFunc(spoken, func(c languageChoice) bool { return c.Tag == set }) {
-		return spoken
+		return spoken, nil
 	}
-	return append(slices.Clone(spoken), languageChoice{set, set})
+	name, err := t.plain("language.other", "tag", set)
+	return append(slices.Clone(spoken), languageChoice{set, name}), err
 }
 
 // grouped puts a space after every four characters, as people read keys aloud.

@@ -4,7 +4,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/costtest"
+	"github.com/signet-idm/signet/test/costtest"
 )
 
 func TestNothingThatAPageReadsCostsMuch(t *testing.T) {

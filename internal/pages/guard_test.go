@@ -52,7 +52,7 @@ func TestOnlyOurOwnPagesMaySendForms(t *testing.T) {
 		if let != c.let {
 			t.Errorf("%s: let through: %t", c.about, let)
 		}
-		if page := w.Body.String(); !c.let && (w.Code != 403 || !strings.Contains(page, "This form was not sent from here") || !strings.Contains(page, "req_1")) {
+		if page := w.Body.String(); !c.let && (w.Code != 403 || !strings.Contains(page, "This form was sent from another site") || !strings.Contains(page, "req_1")) {
 			t.Errorf("%s: %d without help: %s", c.about, w.Code, page)
 		}
 	}

@@ -13,6 +13,12 @@ func TooLong(most int) Message { return Message{key: "problem.tooLong", args: []
 // NotValid says that a field is not what it should be.
 func NotValid() Message { return Message{key: "problem.notValid"} }
 
+// NotAnEmail says that no mail could go to what was typed.
+func NotAnEmail() Message { return Message{key: "problem.notAnEmail"} }
+
+// NotAPhone says that what was typed is no number that can be called from everywhere.
+func NotAPhone() Message { return Message{key: "problem.notAPhone"} }
+
 // WrongPassword is the one answer to a sign-in that failed, whatever the cause.
 func WrongPassword() Message { return Message{key: "problem.wrongPassword"} }
 
@@ -107,3 +113,11 @@ func Disconnected() Message { return Message{key: "done.disconnected"} }
 func MailSent(address string) Message {
 	return Message{key: "done.mailSent", args: []any{"address", address}}
 }
+
+// CodeSent says that a code is on its way to a phone.
+func CodeSent(address string) Message {
+	return Message{key: "done.codeSent", args: []any{"address", address}}
+}
+
+// PhoneProven says that the phone number is the person's.
+func PhoneProven() Message { return Message{key: "done.phoneProven"} }

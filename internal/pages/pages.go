@@ -6,7 +6,8 @@
 // buttons the one that was pressed is in FieldDo. Everything in a view that is a string may be hostile: it ends up escaped,
 // set apart from the text around it, and never in a link. Links are of type Link, which only this package makes.
 //
-// The pages work without script. The one script there is drives passkeys, which browsers offer in no other way.
+// The pages work without script. One script drives passkeys, which browsers offer in no other way; the other one shows passwords, copies
+// secrets and tells times where people are, and what it does not do is not there.
 package pages
 
 import (
@@ -16,6 +17,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 )
 
@@ -78,7 +80,9 @@ type sheet struct {
 	Title   string
 	Origin  string
 	Content template.HTML
+	Passkey bool
 	Script  bool
+	Once    bool // the one thing that is wrong is said at its field
 	Refresh Link
 	Onward  bool // the page is on the way to the application
 }
@@ -89,7 +93,7 @@ func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, view 
 	language := chooseLanguage(frame.Language, frame.Locales, r.Header.Get("Accept-Language"))
 	page, err := p.page(language, view)
 	if err != nil {
-		p.log.ErrorContext(r.Context(), "a page cannot be shown", "page", about.template, "language", language, "error", err)
+		p.log.ErrorContext(r.Context(), "a page cannot be rendered", "page", about.template, "language", language, "error", err)
 		http.Error(w, "this page cannot be shown: a bug in Signet", http.StatusInternalServerError)
 		return
 	}
@@ -98,7 +102,7 @@ func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, view 
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Language", language)
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", contentPolicy(about.script, frame.RedirectURI))
+	h.Set("Content-Security-Policy", contentPolicy(about.script || about.passkey, frame.RedirectURI))
 	h.Set("Referrer-Policy", "same-origin")
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Permissions-Policy", "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=(), "+
@@ -125,7 +129,8 @@ func (p *Pages) page(language string, view View) ([]byte, error) {
 	}
 	outer := sheet{
 		View: view, Frame: view.frame(), Section: about.section, Title: title, Origin: p.origin,
-		Content: template.HTML(content.String()), Script: about.script, Onward: !about.end, Refresh: about.refresh,
+		Content: template.HTML(content.String()), Passkey: about.passkey, Script: about.script || about.passkey, Onward: !about.end, Refresh: about.refresh,
+		Once: saidOnce(view.frame().Problems, content.String()),
 	}
 	if a, ok := view.(interface{ account() Account }); ok {
 		account := a.account()
@@ -133,6 +138,11 @@ func (p *Pages) page(language string, view View) ([]byte, error) {
 	}
 	err = speech.templates.ExecuteTemplate(&page, "layout", outer)
 	return page.Bytes(), err
+}
+
+// saidOnce tells whether the only thing that is wrong is said at its field already.
+func saidOnce(problems []Problem, content string) bool {
+	return len(problems) == 1 && problems[0].Field != "" && strings.Contains(content, `id="`+problems[0].Field+`-problem"`)
 }
 
 // harden sets what holds for pages and assets alike.

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -14,7 +15,7 @@ import (
 	"golang.org/x/net/html"
 
 	"github.com/signet-idm/signet/internal/pages"
-	"github.com/signet-idm/signet/internal/pagestest"
+	"github.com/signet-idm/signet/internal/pages/pagestest"
 )
 
 func newPages(t *testing.T, external string) *pages.Pages {
@@ -41,10 +42,13 @@ func render(t *testing.T, p *pages.Pages, language string, s pagestest.Sample) *
 	return w
 }
 
-// shape is the page without its texts: elements and the names of their attributes.
+// odd marks a character that hides.
+var odd = regexp.MustCompile(`<span class="odd"( title="U\+[0-9A-F]{4,6}")?>(␣|U\+[0-9A-F]{4,6})</span>`)
+
+// shape is the page without its texts and what marks odd characters in them: elements and the names of their attributes.
 func shape(t *testing.T, page string) (tags []string, addresses []string) {
 	t.Helper()
-	tokens := html.NewTokenizer(strings.NewReader(page))
+	tokens := html.NewTokenizer(strings.NewReader(odd.ReplaceAllString(page, "")))
 	for {
 		kind := tokens.Next()
 		if kind == html.ErrorToken {
@@ -117,7 +121,7 @@ func TestNamesCannotTurnTheTextAroundThem(t *testing.T) {
 			case html.StartTagToken:
 				element = token.Data
 				for _, a := range token.Attr { // the value of a field is a box of its own
-					if strings.Contains(a.Val, backwards) && !slices.Contains([]string{"value", "href", "lang", "data-options"}, a.Key) {
+					if strings.Contains(a.Val, backwards) && !slices.Contains([]string{"value", "href", "lang", "data-options", "data-keep"}, a.Key) {
 						t.Errorf("%s: the attribute %s of <%s> has a name in it that is not set apart", s.Name, a.Key, element)
 					}
 				}
@@ -261,9 +265,9 @@ func TestProblemsStandNextToTheirFieldsAndAtTheTop(t *testing.T) {
 	page := render(t, p, "en", pagestest.Sample{Status: 400, View: pages.ChangePassword{Frame: pages.Frame{Problems: []pages.Problem{
 		{Message: pages.Locked()}, {Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(1)}}}, Rules: pages.PasswordRules{Least: 1}}}).Body.String()
 	for _, part := range []string{
-		`role="alert"`, `<li>Your account is locked. Please ask your administrator.</li>`, `<a href="#newPassword">New password: Use at least 1 character.</a>`,
-		`aria-invalid="true" aria-describedby="newPassword-rules newPassword-problem"`, `<p class="problem" id="newPassword-problem">Use at least 1 character.</p>`,
-		`<title>That did not work – `,
+		`role="alert"`, `<li>Your account is locked. Please contact your administrator.</li>`, `<a href="#newPassword">New password: Use at least 1 character.</a>`,
+		`aria-invalid="true" aria-describedby="newPassword-rules newPassword-problem"`, `<p class="problem" role="alert" id="newPassword-problem">Use at least 1 character.</p>`,
+		`<title>This did not work – `,
 	} {
 		if !strings.Contains(page, part) {
 			t.Errorf("the page lacks %s:\n%s", part, page)
@@ -271,6 +275,49 @@ func TestProblemsStandNextToTheirFieldsAndAtTheTop(t *testing.T) {
 	}
 	if strings.Count(page, " autofocus") != 1 || !strings.Contains(page, `autocomplete="new-password" required autofocus aria-invalid`) {
 		t.Errorf("the first field that is wrong should have the cursor:\n%s", page)
+	}
+}
+
+func TestTheOneThingThatIsWrongIsSaidOnce(t *testing.T) {
+	p := newPages(t, "https://id.example.org")
+	for name, c := range map[string]struct {
+		view    pages.View
+		summary bool
+	}{
+		"one field":           {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}}}}, false},
+		"no field":            {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Message: pages.Required()}}}}, true},
+		"a field elsewhere":   {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.Required()}}}}, true},
+		"a field and another": {pages.Password{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldPassword, Message: pages.Required()}, {Message: pages.Locked()}}}}, true},
+	} {
+		page := render(t, p, "en", pagestest.Sample{Status: 422, View: c.view}).Body.String()
+		if got := strings.Contains(page, `class="notice wrong"`); got != c.summary || !strings.Contains(page, "Please fill this in.") {
+			t.Errorf("%s: said at the top: %t\n%s", name, got, page)
+		}
+	}
+}
+
+func TestNamesThatMisleadAreMarked(t *testing.T) {
+	for name, want := range map[string]string{
+		"Mara Lindqvist": "Mara Lindqvist",
+		" bob ":          `<span class="odd" title="U+0020">␣</span>bob<span class="odd" title="U+0020">␣</span>`,
+		"a  b":           `a<span class="odd" title="U+0020">␣</span><span class="odd" title="U+0020">␣</span>b`,
+		"a\u00a0b":       `a<span class="odd" title="U+00A0">␣</span>b`,
+		"\u202enimda":    `<span class="odd">U+202E</span>nimda`,
+		"ad\u200bmin":    `ad<span class="odd">U+200B</span>min`,
+		"a\u200dd":       `a<span class="odd">U+200D</span>d`,
+		"\u3164":         `<span class="odd">U+3164</span>`,
+		"نمی\u200cخواهم": "نمی\u200cخواهم",
+		"👩\u200d🚀":       "👩\u200d🚀",
+		"<b>":            "&lt;b&gt;",
+		"مرح\u2067":      `مرح<span class="odd">U+2067</span>`,
+		"line\nbreak":    `line<span class="odd" title="U+000A">␣</span>break`,
+		"\U000e0041":     `<span class="odd">U+E0041</span>`,
+	} {
+		p := newPages(t, "https://id.example.org")
+		page := render(t, p, "en", pagestest.Sample{Status: 200, View: pages.Password{LoginName: name}}).Body.String()
+		if !strings.Contains(page, "<bdi>"+want+"</bdi>") {
+			t.Errorf("%q is not shown as %s:\n%s", name, want, page)
+		}
 	}
 }
 

@@ -30,7 +30,7 @@ type LoginName struct {
 }
 
 func (v LoginName) about() about {
-	return about{template: "login_name", title: "loginName.title", script: len(v.Passkey) > 0}
+	return about{template: "login_name", title: "loginName.title", passkey: len(v.Passkey) > 0}
 }
 
 // Password asks for the password of an account.
@@ -38,28 +38,38 @@ type Password struct {
 	Frame
 	LoginName string
 	Again     bool // somebody who is signed in proves it once more
-	Forgot    Link
+	Forgot    Link // takes FieldLoginName along, with DoForgot
 	Other     Link // to choose another account
 }
 
 func (v Password) about() about {
 	if v.Again {
-		return about{template: "password", title: "password.again.title"}
+		return about{template: "password", title: "password.again.title", script: true}
 	}
-	return about{template: "password", title: "password.title"}
+	return about{template: "password", title: "password.title", script: true}
 }
 
-// ChangePassword asks for a new password before the sign-in goes on.
+// ChangePassword asks for a new password before the sign-in goes on. Current asks for the old one, too, which was not typed just now.
 type ChangePassword struct {
 	Frame
 	LoginName string
+	Current   bool
 	Rules     PasswordRules
 	EndTokens bool // the box is ticked
 }
 
 func (ChangePassword) about() about {
-	return about{template: "change_password", title: "changePassword.title"}
+	return about{template: "change_password", title: "changePassword.title", script: true}
 }
+
+// SignedIn tells that the page is about somebody who is signed in.
+func (v Password) SignedIn() bool { return v.Again }
+
+// SignedIn tells that the page is about somebody who is on the way in.
+func (SecondFactor) SignedIn() bool { return false }
+
+// SignedIn tells that the page is about somebody who is signed in.
+func (DeviceCode) SignedIn() bool { return true }
 
 // FactorKind is a kind of second factor.
 type FactorKind string
@@ -88,7 +98,7 @@ func (v SecondFactor) about() about {
 	a := about{template: "second_factor", title: "secondFactor.title"}
 	switch v.Kind {
 	case Passkey:
-		a.title, a.script = "secondFactor.passkey.title", true
+		a.title, a.passkey = "secondFactor.passkey.title", true
 	case RecoveryCode:
 		a.title = "secondFactor.recovery.title"
 	}
@@ -106,7 +116,9 @@ type EnrolTOTP struct {
 	Back       Link
 }
 
-func (EnrolTOTP) about() about { return about{template: "enrol_totp", title: "enrolTOTP.title"} }
+func (EnrolTOTP) about() about {
+	return about{template: "enrol_totp", title: "enrolTOTP.title", script: true}
+}
 
 // EnrolPasskey has the browser make a passkey. The answer has FieldCredential and FieldPasskeyName.
 type EnrolPasskey struct {
@@ -119,7 +131,7 @@ type EnrolPasskey struct {
 }
 
 func (EnrolPasskey) about() about {
-	return about{template: "enrol_passkey", title: "enrolPasskey.title", script: true}
+	return about{template: "enrol_passkey", title: "enrolPasskey.title", passkey: true}
 }
 
 // RecoveryCodes shows new codes, this once.
@@ -130,10 +142,10 @@ type RecoveryCodes struct {
 }
 
 func (RecoveryCodes) about() about {
-	return about{template: "recovery_codes", title: "recoveryCodes.title"}
+	return about{template: "recovery_codes", title: "recoveryCodes.title", script: true}
 }
 
-// VerifyEmail asks for the code that was sent to an address. Without Again no other mail can be asked for.
+// VerifyEmail asks for the code from a mail to an address. Without Again no other mail can be asked for.
 type VerifyEmail struct {
 	Frame
 	Email string
@@ -186,7 +198,7 @@ type ResetPassword struct {
 }
 
 func (ResetPassword) about() about {
-	return about{template: "reset_password", title: "resetPassword.title"}
+	return about{template: "reset_password", title: "resetPassword.title", script: true}
 }
 
 // RestoreEmail asks whether an e-mail address from before shall be taken back. Its form has nothing but a button.
@@ -213,8 +225,6 @@ type Consent struct {
 	Publisher string // the organization that the application belongs to
 	Elsewhere bool   // it is not the person's own
 	Scopes    []string
-	Privacy   Link
-	Terms     Link
 }
 
 func (Consent) about() about { return about{template: "consent", title: "consent.title", end: true} }

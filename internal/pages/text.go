@@ -151,14 +151,15 @@ func (t texts) duration(d time.Duration) (string, error) {
 // html gives a sentence in which names are set apart: they cannot turn the text around them into something else, neither by
 // markup nor by the direction they are written in.
 func (t texts) html(key string, args ...any) (template.HTML, error) {
-	said, err := t.sentence(key, args, html.EscapeString, func(s string) string { return "<bdi>" + html.EscapeString(s) + "</bdi>" })
+	said, err := t.sentence(key, args, html.EscapeString, func(s string) string { return "<bdi>" + string(shown(s)) + "</bdi>" })
 	return template.HTML(said), err
 }
 
 // plain gives a sentence for places that know no markup.
 func (t texts) plain(key string, args ...any) (string, error) {
 	same := func(s string) string { return s }
-	return t.sentence(key, args, same, func(s string) string { return "“" + undirected(s) + "”" })
+	quoted := func(s string) string { return strings.Replace(t.entries["frame.quoted"], "{name}", undirected(s), 1) }
+	return t.sentence(key, args, same, quoted)
 }
 
 // undirected takes out what changes the direction of text or cannot be seen.

@@ -86,7 +86,7 @@ func TestEveryTextIsUsedAndEveryUsedTextExists(t *testing.T) {
 		_, plain := entries[key]
 		_, counted := entries[key+".other"]
 		first, _, _ := strings.Cut(key, ".")
-		if !plain && !counted && !slices.Contains([]string{"style", "mark", "passkey"}, first) && first != "signet" {
+		if !plain && !counted && !slices.Contains([]string{"style", "mark", "passkey", "page"}, first) && first != "signet" {
 			t.Errorf("there is no text %s", key)
 		}
 	}
@@ -119,14 +119,14 @@ func TestNumbersAndTimesAreSaidAsPeopleSayThem(t *testing.T) {
 		message  Message
 		expected string
 	}{
-		{"en", Throttled(30 * time.Second), "There were too many attempts. Try again in 30 seconds."},
-		{"en", Throttled(time.Second), "There were too many attempts. Try again in 1 second."},
-		{"en", Throttled(0), "There were too many attempts. Try again in 1 second."},
-		{"en", Throttled(61 * time.Second), "There were too many attempts. Try again in 2 minutes."},
-		{"de", Throttled(90 * time.Minute), "Es gab zu viele Versuche. Versuchen Sie es in 2 Stunden noch einmal."},
-		{"fr", Message{key: "security.left", args: []any{"n", 0}}, "Il reste 0 code."},
-		{"es", Message{key: "security.left", args: []any{"n", 0}}, "Quedan 0 códigos."},
-		{"en", OtherOrganization("<b>{n}"), "This sign-in is for people of <bdi>&lt;b&gt;{n}</bdi>. Use an account that belongs there."},
+		{"en", Throttled(30 * time.Second), "Too many attempts. Try again in 30 seconds."},
+		{"en", Throttled(time.Second), "Too many attempts. Try again in 1 second."},
+		{"en", Throttled(0), "Too many attempts. Try again in 1 second."},
+		{"en", Throttled(61 * time.Second), "Too many attempts. Try again in 2 minutes."},
+		{"de", Throttled(90 * time.Minute), "Zu viele Versuche. Versuchen Sie es in 2 Stunden noch einmal."},
+		{"fr", Message{key: "security.left", args: []any{"n", 0}}, "Il vous reste 0 code."},
+		{"es", Message{key: "security.left", args: []any{"n", 0}}, "Le quedan 0 códigos."},
+		{"en", OtherOrganization("<b>{n}"), "This sign-in is for members of <bdi>&lt;b&gt;{n}</bdi>. Use an account of this organization."},
 		{"en", Said("<i>"), "<bdi>&lt;i&gt;</bdi>"},
 	} {
 		if got, err := catalogue(t, c.tag).say(c.message); err != nil || string(got) != c.expected {
@@ -148,5 +148,17 @@ func TestATextThatIsMissingIsNotPassedOverInSilence(t *testing.T) {
 	}
 	if _, err := c.html("frame.application"); err == nil {
 		t.Error("a placeholder without a value gives a text")
+	}
+}
+
+func TestWhatAScopeMeansIsSaidInWords(t *testing.T) {
+	c := catalogue(t, "en")
+	for name, want := range map[string]string{
+		"email": "scope.email", "urn:signet:org": "scope.organization", "urn:signet:org:org_1": "scope.organization",
+		"signet.read": "scope.signet.read", "email.read": "", "notes.write": "", "offline": "", "": "",
+	} {
+		if got := c.scope(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
 	}
 }

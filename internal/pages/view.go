@@ -24,7 +24,8 @@ type View interface {
 type about struct {
 	template string
 	title    string // key of the heading
-	script   bool
+	passkey  bool   // it asks the browser for a passkey
+	script   bool   // it has something to show, copy or put in local time; works without as well
 	end      bool   // of the way: what the application gets is decided, or asked for, here
 	refresh  Link   // where the page leads by itself
 	section  string // of the account pages: which one it is
@@ -86,6 +87,9 @@ const (
 	FieldGender          = "gender"
 	FieldTokenName       = "tokenName"
 	FieldTokenDays       = "tokenDays" // how long a personal access token counts, one of TokenDays
+	FieldEmail           = "email"
+	FieldPhone           = "phone"
+	FieldPhoneCode       = "phoneCode"
 )
 
 // Values of FieldDo.
@@ -102,6 +106,12 @@ const (
 	DoRemove    = "remove"
 	DoCodes     = "codes" // make recovery codes
 	DoCreate    = "create"
+	DoForgot    = "forgot"      // the name that was typed goes along, nothing is sent yet
+	DoSetEmail  = "setEmail"    // FieldEmail
+	DoSetPhone  = "setPhone"    // FieldPhone
+	DoNoPhone   = "removePhone" // there is none any more
+	DoSendPhone = "sendPhone"   // a code to the phone
+	DoPhoneCode = "provePhone"  // FieldPhoneCode
 )
 
 // TokenDays are the lives of a personal access token that people can choose from.
@@ -123,7 +133,7 @@ type input struct {
 
 // inputs holds the fields whose form does not depend on the page.
 var inputs = map[string]input{
-	FieldLoginName:       {Label: "field.loginName", Autocomplete: "username", Literal: true, Most: 400},
+	FieldLoginName:       {Label: "field.loginName", Hint: "field.loginName.hint", Autocomplete: "username", Literal: true, Most: 400},
 	FieldPassword:        {Label: "field.password", Type: "password", Autocomplete: "current-password"},
 	FieldCurrentPassword: {Label: "field.currentPassword", Type: "password", Autocomplete: "current-password"},
 	FieldNewPassword:     {Label: "field.newPassword", Type: "password", Autocomplete: "new-password"},
@@ -139,6 +149,9 @@ var inputs = map[string]input{
 	FieldLanguage:        {Label: "field.preferredLanguage"},
 	FieldGender:          {Label: "field.gender"},
 	FieldTokenDays:       {Label: "field.tokenDays"},
+	FieldEmail:           {Label: "field.email", Type: "email", Autocomplete: "email", Literal: true, Most: 200},
+	FieldPhone:           {Label: "field.phone", Hint: "field.phone.hint", Type: "tel", Autocomplete: "tel", Most: 50},
+	FieldPhoneCode:       {Label: "field.phoneCode", Autocomplete: "one-time-code", Literal: true, Most: 20},
 	FieldTokenName:       {Label: "field.tokenName", Hint: "field.tokenName.hint", Autocomplete: "off", Most: 200, Optional: true},
 }
 
@@ -198,14 +211,16 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		"moment":      t.moment,
 		"machine":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"scope":       t.scope,
+		"shown":       shown,
 		"failure":     func(f Failure, part string) string { return "failure." + string(f) + "." + part },
 		"sections":    func() []section { return sections },
 		"signOutPath": func() string { return PathSignOut },
 		"tokensPath":  func() string { return PathTokens },
-		"languages":   languageChoices,
+		"languages":   t.languageChoices,
 		"tokenDays":   func() []int { return TokenDays },
 		"qr":          qrCode,
 		"grouped":     grouped,
+		"lines":       func(all []string) string { return strings.Join(all, "\n") + "\n" },
 		"initial":     initial,
 		"undirected":  undirected,
 		"passkey": func(mode string, options []byte, label, class string, conditional bool) passkey {

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // DefaultSessionLife is how long a session lives where nobody says otherwise.
@@ -23,6 +24,7 @@ type Policy struct {
 	SecondFactorRequired   bool  `json:"secondFactorRequired,omitempty"`
 	PasswordMinLength      int64 `json:"passwordMinLength,omitempty"` // in characters
 	CommonPasswordsRefused bool  `json:"commonPasswordsRefused,omitempty"`
+	PasswordsOf            Whose `json:"passwordsOf,omitempty"`
 
 	// How guessing is slowed down: how many attempts are free, and how long the next one waits at most. An account is
 	// counted together with the network that the attempts come from, and alone.
@@ -35,25 +37,43 @@ type Policy struct {
 	SessionIdleSeconds int64 `json:"sessionIdleSeconds,omitempty"` // from the last use to the end
 }
 
+// Whose passwords the rules about passwords are for.
+type Whose string
+
+// What was set before there was a choice says nothing about it: the rules that it sets are for everybody.
+const (
+	People    Whose = "people"    // passwords that people choose for themselves
+	Everybody Whose = "everybody" // also those that administrators give to others
+)
+
+// BindsAdministrators tells whether a policy has rules for passwords that administrators give to others.
+func (p Policy) BindsAdministrators() bool {
+	return p.PasswordsOf == Everybody || p.PasswordsOf == "" && (p.PasswordMinLength > 0 || p.CommonPasswordsRefused)
+}
+
 // defaults are what counts where the installation sets nothing. A session that is not used lives as long as any other.
 var defaults = Policy{
-	PasswordMinLength: 1,
-	NetworkAttempts:   5, NetworkWaitSeconds: 15 * 60,
+	PasswordMinLength: 8, CommonPasswordsRefused: true, PasswordsOf: People,
+	NetworkAttempts: 5, NetworkWaitSeconds: 15 * 60,
 	AccountAttempts: 50, AccountWaitSeconds: 10,
 	SessionSeconds: int64(DefaultSessionLife / time.Second),
 }
 
 // Settings is what counts: a policy in which every value has been decided.
-type Settings struct{ Policy }
+type Settings struct {
+	Policy
+	given PasswordRules
+}
 
 // Effective takes the stricter one of each value. A default counts as the installation's, so that it is the installation
 // alone that can ask for less than that.
 func Effective(installation, org Policy) Settings {
 	i, d := installation, defaults
-	return Settings{Policy{
+	s := Settings{Policy: Policy{
 		SecondFactorRequired:   i.SecondFactorRequired || org.SecondFactorRequired,
 		PasswordMinLength:      max(cmp.Or(i.PasswordMinLength, d.PasswordMinLength), org.PasswordMinLength),
-		CommonPasswordsRefused: i.CommonPasswordsRefused || org.CommonPasswordsRefused,
+		CommonPasswordsRefused: d.CommonPasswordsRefused || i.CommonPasswordsRefused || org.CommonPasswordsRefused,
+		PasswordsOf:            d.PasswordsOf,
 		NetworkAttempts:        least(cmp.Or(i.NetworkAttempts, d.NetworkAttempts), org.NetworkAttempts),
 		NetworkWaitSeconds:     max(cmp.Or(i.NetworkWaitSeconds, d.NetworkWaitSeconds), org.NetworkWaitSeconds),
 		AccountAttempts:        least(cmp.Or(i.AccountAttempts, d.AccountAttempts), org.AccountAttempts),
@@ -61,6 +81,27 @@ func Effective(installation, org Policy) Settings {
 		SessionSeconds:         least(cmp.Or(i.SessionSeconds, d.SessionSeconds), org.SessionSeconds),
 		SessionIdleSeconds:     least(i.SessionIdleSeconds, org.SessionIdleSeconds),
 	}}
+	if i.BindsAdministrators() || org.BindsAdministrators() {
+		s.PasswordsOf = Everybody
+	}
+	s.given = s.rulesForAdministrators(i, org)
+	return s
+}
+
+// rulesForAdministrators are those of people where a policy says so. Of one from before the choice, only what it sets itself counts: the defaults
+// of today are not what its author meant.
+func (s Settings) rulesForAdministrators(policies ...Policy) PasswordRules {
+	given := PasswordRules{MinLength: 1}
+	for _, p := range policies {
+		switch p.PasswordsOf {
+		case Everybody:
+			return s.Chosen()
+		case "":
+			given.MinLength = max(given.MinLength, p.PasswordMinLength)
+			given.NotCommon = given.NotCommon || p.CommonPasswordsRefused
+		}
+	}
+	return given
 }
 
 // least is the smaller one of those that are set.
@@ -85,23 +126,47 @@ func (s Settings) AccountWait() time.Duration { return seconds(s.AccountWaitSeco
 
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }
 
-// PasswordViolations lists what is wrong with a new password, as a violation of the field that it came in. Every path that
+// PasswordRules is what a new password has to keep to, besides the bounds that hold for every password.
+type PasswordRules struct {
+	MinLength int64
+	NotCommon bool
+}
+
+// Chosen are the rules for passwords that people choose for themselves.
+func (s Settings) Chosen() PasswordRules {
+	return PasswordRules{s.PasswordMinLength, s.CommonPasswordsRefused}
+}
+
+// Given are the rules for passwords that administrators give to others.
+func (s Settings) Given() PasswordRules { return s.given }
+
+// Violations lists what is wrong with a new password, as a violation of the field that it came in. Every path that
 // takes a new password asks here before it is hashed.
-func (s Settings) PasswordViolations(field, password string) []errs.Violation {
-	var wrong []errs.Violation
-	if int64(utf8.RuneCountInString(password)) < s.PasswordMinLength {
-		wrong = append(wrong, errs.Violation{Field: field, Message: fmt.Sprintf("must have at least %d characters", s.PasswordMinLength)})
-	} else if s.CommonPasswordsRefused && Common(password) {
-		wrong = append(wrong, errs.Violation{Field: field, Message: "is one of the passwords that are guessed first: choose one that is harder to guess"})
+func (r PasswordRules) Violations(field, password string) (wrong errs.Violations) {
+	if wrong.Add(field, syntax.Text(password, syntax.MaxPassword)); wrong != nil {
+		return wrong
+	}
+	return r.InitialViolations(field, password)
+}
+
+// InitialViolations is Violations for the first password of a new organization, which may be of any length.
+func (r PasswordRules) InitialViolations(field, password string) (wrong errs.Violations) {
+	if password == "" {
+		wrong.Add(field, syntax.Empty)
+	} else if int64(utf8.RuneCountInString(password)) < r.MinLength {
+		wrong.Add(field, fmt.Sprintf("must have at least %d characters", r.MinLength))
+	} else if r.NotCommon && Common(password) {
+		wrong.Add(field, "is too common: choose a password that is harder to guess")
 	}
 	return wrong
 }
 
-// Change is what differs between two policies: a fact about whoever has it.
-type Change struct {
+// Diff is what differs between two policies: a fact about whoever has it.
+type Diff struct {
 	SecondFactorRequired   *bool  `json:"secondFactorRequired,omitempty"`
 	PasswordMinLength      *int64 `json:"passwordMinLength,omitempty"`
 	CommonPasswordsRefused *bool  `json:"commonPasswordsRefused,omitempty"`
+	PasswordsOf            *Whose `json:"passwordsOf,omitempty"`
 	NetworkAttempts        *int64 `json:"networkAttempts,omitempty"`
 	NetworkWaitSeconds     *int64 `json:"networkWaitSeconds,omitempty"`
 	AccountAttempts        *int64 `json:"accountAttempts,omitempty"`
@@ -110,12 +175,21 @@ type Change struct {
 	SessionIdleSeconds     *int64 `json:"sessionIdleSeconds,omitempty"`
 }
 
-// ChangeTo tells what has to change for p to become another policy.
-func (p Policy) ChangeTo(next Policy) Change {
-	return Change{
+// Since implements event.Gated: a node that does not know whose passwords are meant would forget it with the next change of its object.
+func (c Diff) Since() int {
+	if c.PasswordsOf != nil {
+		return 2
+	}
+	return 0
+}
+
+// DiffTo tells what has to change for p to become another policy.
+func (p Policy) DiffTo(next Policy) Diff {
+	return Diff{
 		SecondFactorRequired:   changed(p.SecondFactorRequired, next.SecondFactorRequired),
 		PasswordMinLength:      changed(p.PasswordMinLength, next.PasswordMinLength),
 		CommonPasswordsRefused: changed(p.CommonPasswordsRefused, next.CommonPasswordsRefused),
+		PasswordsOf:            changed(p.PasswordsOf, next.PasswordsOf),
 		NetworkAttempts:        changed(p.NetworkAttempts, next.NetworkAttempts),
 		NetworkWaitSeconds:     changed(p.NetworkWaitSeconds, next.NetworkWaitSeconds),
 		AccountAttempts:        changed(p.AccountAttempts, next.AccountAttempts),
@@ -126,10 +200,11 @@ func (p Policy) ChangeTo(next Policy) Change {
 }
 
 // Apply carries the change out.
-func (c Change) Apply(p *Policy) {
+func (c Diff) Apply(p *Policy) {
 	set(&p.SecondFactorRequired, c.SecondFactorRequired)
 	set(&p.PasswordMinLength, c.PasswordMinLength)
 	set(&p.CommonPasswordsRefused, c.CommonPasswordsRefused)
+	set(&p.PasswordsOf, c.PasswordsOf)
 	set(&p.NetworkAttempts, c.NetworkAttempts)
 	set(&p.NetworkWaitSeconds, c.NetworkWaitSeconds)
 	set(&p.AccountAttempts, c.AccountAttempts)

@@ -12,7 +12,7 @@ import (
 )
 
 func TestWhereNothingIsSetTheDefaultsCount(t *testing.T) {
-	want := Policy{PasswordMinLength: 1, NetworkAttempts: 5, NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
+	want := Policy{PasswordMinLength: 8, CommonPasswordsRefused: true, PasswordsOf: People, NetworkAttempts: 5, NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
 	s := Effective(Policy{}, Policy{})
 	if s.Policy != want {
 		t.Errorf("got %+v", s.Policy)
@@ -30,6 +30,9 @@ func TestAnOrganizationCanAskForMoreButNotForLess(t *testing.T) {
 		installation, org, out int64 // 0: not set
 	}{
 		{"PasswordMinLength", 8, 0, 8},
+		{"PasswordMinLength", 0, 0, 8},
+		{"PasswordMinLength", 2, 0, 2},
+		{"PasswordMinLength", 0, 2, 8},
 		{"PasswordMinLength", 0, 8, 8},
 		{"PasswordMinLength", 8, 12, 12},
 		{"PasswordMinLength", 12, 8, 12},
@@ -70,7 +73,7 @@ func TestAnOrganizationCanAskForMoreButNotForLess(t *testing.T) {
 			t.Errorf("%s of %d and %d is %d, want %d", c.field, c.installation, c.org, got, c.out)
 		}
 	}
-	for _, field := range []string{"SecondFactorRequired", "CommonPasswordsRefused"} {
+	for _, field := range []string{"SecondFactorRequired"} {
 		for _, c := range [][3]bool{{false, false, false}, {true, false, true}, {false, true, true}, {true, true, true}} {
 			var i, o Policy
 			reflect.ValueOf(&i).Elem().FieldByName(field).SetBool(c[0])
@@ -91,6 +94,8 @@ func full(t *testing.T) Policy {
 		switch f := v.Field(i); f.Kind() {
 		case reflect.Bool:
 			f.SetBool(true)
+		case reflect.String:
+			f.SetString(string(Everybody))
 		default:
 			f.SetInt(int64(i + 1))
 		}
@@ -112,12 +117,12 @@ func TestAChangeHoldsWhatDiffersAndNothingElse(t *testing.T) {
 		{"one value is taken back", Policy{SecondFactorRequired: true, SessionSeconds: 300}, Policy{SessionSeconds: 300}, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			text, err := json.Marshal(c.from.ChangeTo(c.to))
+			text, err := json.Marshal(c.from.DiffTo(c.to))
 			if err != nil {
 				t.Fatal(err)
 			}
 			var fields map[string]any
-			var change Change
+			var change Diff
 			if err := json.Unmarshal(text, &fields); err != nil {
 				t.Fatal(err)
 			}
@@ -134,31 +139,55 @@ func TestAChangeHoldsWhatDiffersAndNothingElse(t *testing.T) {
 }
 
 func TestWhichPasswordsAreTaken(t *testing.T) {
-	long, common := Policy{PasswordMinLength: 8}, Policy{CommonPasswordsRefused: true}
+	long, common := Policy{PasswordMinLength: 8}, Policy{CommonPasswordsRefused: true} // from before there was a choice
+	whose := func(p Policy, whose Whose) Policy {
+		p.PasswordsOf = whose
+		return p
+	}
 	for _, c := range []struct {
-		name     string
-		policy   Policy
-		password string
-		taken    bool
+		name          string
+		policy, org   Policy
+		password      string
+		chosen, given bool
 	}{
-		{"one character by default", Policy{}, "x", true},
-		{"none", Policy{}, "", false},
-		{"a common one by default", Policy{}, "password", true},
-		{"as short as it may be", long, "12345678", true},
-		{"too short", long, "1234567", false},
-		{"characters count, not bytes", long, "ééééééé", false},
-		{"as short as it may be in characters", long, "éééééééé", true},
-		{"a common one where they are refused", common, "Passw0rd!", false},
-		{"one that is not common", common, "vq7-kettle-brume", true},
+		{"none", Policy{}, Policy{}, "", false, false},
+		{"one character by default", Policy{}, Policy{}, "ŋ", false, true},
+		{"seven characters by default", Policy{}, Policy{}, "kx7-uvø", false, true},
+		{"eight characters by default", Policy{}, Policy{}, "kx7-uvøz", true, true},
+		{"a common one by default", Policy{}, Policy{}, "iloveyou", false, true},
+		{"characters count, not bytes", Policy{}, Policy{}, "éàüöñçß", false, true},
+		{"too long", Policy{}, Policy{}, strings.Repeat("kx7-uvøz", 9) + "!", false, false},
+		{"as long as can be", Policy{}, Policy{}, strings.Repeat("kx7-uvøz", 9), true, true},
+		{"too short for a policy from before", long, Policy{}, "kx7-uvø", false, false},
+		{"common for a policy from before", long, Policy{}, "iloveyou", false, true},
+		{"refused by a policy from before", common, Policy{}, "Passw0rd!", false, false},
+		{"short for a policy from before", common, Policy{}, "kx7-uvø", false, true},
+		{"too short for an organization from before", Policy{}, long, "kx7-uvø", false, false},
+		{"too short for people only", whose(long, People), Policy{}, "kx7-uvø", false, true},
+		{"common for people only", whose(common, People), Policy{}, "Passw0rd!", false, true},
+		{"too short for everybody", whose(long, Everybody), Policy{}, "kx7-uvø", false, false},
+		{"common for everybody, by default", whose(long, Everybody), Policy{}, "Passw0rd!", false, false},
+		{"the defaults for everybody", whose(Policy{}, Everybody), Policy{}, "kx7-uvø", false, false},
+		{"an organization binds its administrators", whose(long, People), whose(Policy{}, Everybody), "kx7-uvø", false, false},
+		{"an organization does not free its administrators", whose(long, Everybody), whose(Policy{}, People), "kx7-uvø", false, false},
+		{"the installation asks for less", whose(Policy{PasswordMinLength: 3}, People), Policy{}, "kx7", true, true},
+		{"an organization asks for more", whose(Policy{PasswordMinLength: 3}, People), whose(Policy{PasswordMinLength: 10}, People), "kx7-uvøz", false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wrong := Effective(c.policy, Policy{}).PasswordViolations("human.password", c.password)
-			if taken := len(wrong) == 0; taken != c.taken {
-				t.Errorf("got %v", wrong)
-			}
-			for _, w := range wrong {
-				if w.Field != "human.password" || w.Message == "" || c.password != "" && strings.Contains(w.Message, c.password) {
-					t.Errorf("got %+v", w)
+			s := Effective(c.policy, c.org)
+			for _, by := range []struct {
+				who   string
+				rules PasswordRules
+				taken bool
+			}{{"people", s.Chosen(), c.chosen}, {"administrators", s.Given(), c.given}} {
+				wrong := by.rules.Violations("human.password", c.password)
+				if taken := len(wrong) == 0; taken != by.taken {
+					t.Errorf("of %s: got %v", by.who, wrong)
+				}
+				for _, w := range wrong {
+					if w.Field != "human.password" || w.Message == "" || c.password != "" && strings.Contains(w.Message, c.password) {
+						t.Errorf("of %s: got %+v", by.who, w)
+					}
 				}
 			}
 		})

@@ -50,7 +50,7 @@ func benchmark(b *testing.B, h http.Handler, verb, path, contentType string, bod
 }
 
 func BenchmarkREST(b *testing.B) {
-	h := newLab(b).handler
+	h := newLab(b).site
 	b.Run("read", func(b *testing.B) { benchmark(b, h, "GET", "/v1/users/me", "", nil) })
 	b.Run("change", func(b *testing.B) {
 		benchmark(b, h, "PUT", "/v1/users/me/profile", "application/json", []byte(validProfile))
@@ -58,7 +58,7 @@ func BenchmarkREST(b *testing.B) {
 }
 
 func BenchmarkGRPC(b *testing.B) {
-	h := newLab(b).handler
+	h := newLab(b).site
 	raw, _ := proto.Marshal(profile)
 	b.Run("read", func(b *testing.B) {
 		benchmark(b, h, "POST", "/signet.v1.UserService/GetMyUser", "application/grpc", frameOf(0, nil))

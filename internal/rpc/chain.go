@@ -4,9 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +21,7 @@ import (
 // A Call is one request on its way through the chain, whatever protocol it came by.
 type Call struct {
 	op     *operation
-	info   call.Info
+	info   *call.Info
 	header http.Header   // as received; metadata, in gRPC
 	limit  time.Duration // how long it may take; 0: for ever
 
@@ -58,43 +56,32 @@ func (h *Handler) chain() run {
 	return link(operate, guard, limit, h.authenticate, spare, h.large, h.validate, h.authorize, h.atOnce)
 }
 
-// guard turns a panic into an internal error that remembers where it happened.
+// guard turns a panic into an internal error. The pipeline has a guard, too (package web); this one lets a stream end as its protocol wants.
 func guard(ctx context.Context, c *Call, req proto.Message, next run) (resp proto.Message, err error) {
 	defer func() {
-		if p := recover(); p != nil {
-			resp, err = nil, asPanic(p)
+		switch p := recover(); p {
+		case nil:
+		case http.ErrAbortHandler:
+			panic(p) // net/http's own way to drop a connection
+		default:
+			resp, err = nil, errs.Recovered(p)
 		}
 	}()
 	return next(ctx, c, req)
-}
-
-// panicked is a recovered panic. Only the log sees it.
-type panicked struct {
-	value any
-	stack []byte
-}
-
-func (p *panicked) Error() string { return fmt.Sprintf("panic: %v", p.value) }
-
-func asPanic(value any) error {
-	if value == http.ErrAbortHandler {
-		panic(value) // net/http's own way to drop a connection
-	}
-	return &panicked{value: value, stack: debug.Stack()}
 }
 
 // limit ends the request's context when its time is over, and gives failures that come from that their name.
 func limit(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.limit)
 	defer cancel()
-	resp, err := next(call.With(ctx, &c.info), c, req)
+	resp, err := next(call.With(ctx, c.info), c, req)
 	if err == nil {
 		return resp, nil
 	}
 	if _, ours := errors.AsType[*errs.Error](err); ours || ctx.Err() == nil {
 		return nil, err
 	}
-	if _, bug := errors.AsType[*panicked](err); bug {
+	if _, bug := errors.AsType[*errs.Panicked](err); bug {
 		return nil, err
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -125,8 +112,11 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 // identify asks who the call's token belongs to at this moment.
 func (h *Handler) identify(ctx context.Context, c *Call) (*access.Caller, error) {
 	token, ok := bearer(c.header)
-	if !ok {
-		return nil, access.ErrUnauthenticated
+	switch {
+	case len(c.header[keyAuthorization]) == 0:
+		return nil, access.ErrNoToken
+	case !ok:
+		return nil, access.ErrNotAToken
 	}
 	caller, err := h.config.Authenticate(ctx, token)
 	if err != nil {
@@ -258,7 +248,7 @@ func (c *Call) settleOrganization(req proto.Message) []errs.Violation {
 			return []errs.Violation{{Field: orgHeader, Message: "does not apply to this operation"}}
 		}
 		if header != c.info.Caller.OrgID {
-			return []errs.Violation{{Field: orgHeader, Message: "must be your own organization, or be left out: this operation is not about another one"}}
+			return []errs.Violation{{Field: orgHeader, Message: "must be your own organization, or be left out: this operation cannot address another one"}}
 		}
 	case signetv1.Scope_SCOPE_PATH:
 		if header != req.ProtoReflect().Get(c.op.orgID).String() {
@@ -280,37 +270,13 @@ func (c *Call) settleOrganization(req proto.Message) []errs.Violation {
 // authorize decides about permission, where that does not depend on the target. An operation that takes long can have it
 // decided again, see access.Permit.Renew.
 func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
-	rule, caller := c.op.rule, c.info.Caller
-	if caller == nil {
-		if !rule.GetPublic() {
+	if c.info.Caller == nil {
+		if !c.op.rule.GetPublic() {
 			return nil, access.ErrUnauthenticated
 		}
 		return next(ctx, c, req)
 	}
-	if err := c.unrestricted(caller, req); err != nil {
-		return nil, err
-	}
-	if err := h.proven(ctx, c, caller, req); err != nil {
-		return nil, err
-	}
-	if rule.GetPermission() == "" || rule.GetScope() == signetv1.Scope_SCOPE_TARGET {
-		return next(ctx, c, req)
-	}
-	var org string
-	check := h.permit
-	switch rule.GetScope() {
-	case signetv1.Scope_SCOPE_SELF:
-		org, check = access.Installation, inInstallation
-	case signetv1.Scope_SCOPE_PATH:
-		org = req.ProtoReflect().Get(c.op.orgID).String()
-	default:
-		org = c.info.OrgHeader
-		if org == "" {
-			org = caller.OrgID
-		}
-	}
-	permission := access.Permission(rule.GetPermission())
-	permit, err := check(ctx, caller, org, permission)
+	permit, err := h.judge(ctx, c, c.info.Caller, req)
 	if err != nil {
 		return nil, err
 	}
@@ -319,20 +285,30 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 		if err != nil {
 			return access.Permit{}, err
 		}
-		if err := c.unrestricted(caller, req); err != nil {
-			return access.Permit{}, err
-		}
-		if err := h.proven(ctx, c, caller, req); err != nil {
-			return access.Permit{}, err
-		}
-		return check(ctx, caller, org, permission)
+		return h.judge(ctx, c, caller, req)
 	})
 	return next(ctx, c, req)
 }
 
-// inInstallation checks a permission in the installation as a whole.
-func inInstallation(_ context.Context, caller *access.Caller, scope string, permission access.Permission) (access.Permit, error) {
-	return caller.In(scope, permission)
+// judge checks whether a caller may make the request now. Where no permission is needed, or the operation checks it, the permit proves nothing.
+func (h *Handler) judge(ctx context.Context, c *Call, caller *access.Caller, req proto.Message) (access.Permit, error) {
+	if err := c.unrestricted(caller, req); err != nil {
+		return access.Permit{}, err
+	}
+	if err := h.proven(ctx, c, caller, req); err != nil {
+		return access.Permit{}, err
+	}
+	permission, scope := access.Permission(c.op.rule.GetPermission()), c.op.rule.GetScope()
+	switch {
+	case permission == "" || scope == signetv1.Scope_SCOPE_TARGET:
+		return access.Permit{}, nil
+	case scope == signetv1.Scope_SCOPE_SELF:
+		return caller.In(access.Installation, permission)
+	case scope == signetv1.Scope_SCOPE_PATH:
+		return h.permit(ctx, caller, req.ProtoReflect().Get(c.op.orgID).String(), permission)
+	}
+	// A caller who moves meanwhile does not take the request along.
+	return h.permit(ctx, caller, cmp.Or(c.info.OrgHeader, c.info.Caller.OrgID), permission)
 }
 
 // permit checks a permission in an organization that exists. That of the caller does, or the credential would not count.

@@ -110,9 +110,9 @@ func TestRefusals(t *testing.T) {
 		}), invalid, 400, errs.InvalidRequest, map[string]string{
 			"firstName": "must not be empty", "lastName": "must have at most 200 characters", "nickName": "must not be empty",
 			"displayName": "must not be empty", "preferredLanguage": "must have at most 10 characters",
-			"gender":   "must be one of GENDER_UNSPECIFIED, GENDER_FEMALE, GENDER_MALE, GENDER_DIVERSE",
+			"gender":   "must be one of GENDER_FEMALE, GENDER_MALE, GENDER_DIVERSE",
 			"if-match": `must not be a weak tag: send "<sequence>" without W/`,
-			orgHeader:  "must be your own organization, or be left out: this operation is not about another one",
+			orgHeader:  "must be your own organization, or be left out: this operation cannot address another one",
 		}},
 		{"nested fields have a path", setupOrg.as("admin").sending(&signetv1.SetupOrganizationRequest{
 			Human: &signetv1.SetupOrganizationRequest_Human{
@@ -460,7 +460,7 @@ func TestHeaderFillsTheRequest(t *testing.T) {
 }
 
 func TestAnswerHeaders(t *testing.T) {
-	const successor = `</v1/idps/%7BidpId%7D>; rel="successor-version"` // RFC 8288: a URI has no braces
+	const successor = `</v1/idps/idp_9>; rel="successor-version"`
 	l := newLab(t)
 	for _, tt := range []struct {
 		name                    string
@@ -471,7 +471,8 @@ func TestAnswerHeaders(t *testing.T) {
 		{"a read about oneself too", getMe.as("owner"), `"7"`, "", ""},
 		{"a change has none", putProfile.as("owner"), "", "", ""},
 		{"a deprecated operation says since when and what to use instead", updateIDP.as("owner"), "", "@1791763200", successor},
-		{"and says so when it refuses", updateIDP.as("stranger"), "", "@1791763200", successor},
+		{"and says so when it refuses", updateIDP.as("nobody"), "", "@1791763200", successor},
+		{"but not before it has read what it is about", updateIDP.as("stranger"), "", "@1791763200", ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l.everywhere(t, tt.ask, func(t *testing.T, o outcome) {

@@ -28,14 +28,14 @@ func (h *Handler) allowOrigin(x *exchange, methods string) {
 	if len(h.origins) == 0 {
 		return
 	}
-	header := x.w.Header()
+	header := x.Header()
 	header.Add("Vary", "Origin")
-	origins := x.r.Header["Origin"]
+	origins := x.Request.Header["Origin"]
 	if len(origins) != 1 || !h.origins[origins[0]] {
 		return
 	}
 	header.Set("Access-Control-Allow-Origin", origins[0])
-	preflight := x.r.Method == http.MethodOptions && x.r.Header.Get("Access-Control-Request-Method") != ""
+	preflight := x.Request.Method == http.MethodOptions && x.Request.Header.Get("Access-Control-Request-Method") != ""
 	switch {
 	case preflight && methods != "":
 		header.Set("Access-Control-Allow-Methods", methods)

@@ -3,8 +3,7 @@
 //
 // A request goes through four hands:
 //
-//	Handler   gives it an id, finds its route (router.go), answers browsers' preflights (cors.go), and writes one
-//	          line of log and the metrics when it is over (observe.go)
+//	Handler   finds its route (router.go), also under another API's name (alias.go), and answers browsers' preflights (cors.go)
 //	a door    knows the wire, and nothing else: rest.go (JSON bodies, path and query parameters) or grpc.go (gRPC and
 //	          gRPC-Web frames). It hands a Call to the chain and renders what comes back
 //	the chain guard, time limit, credential, decoding and rules, scope and permission (chain.go)

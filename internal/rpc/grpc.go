@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/base64"
+	"errors"
+	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -14,14 +16,22 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/rpc/frame"
 )
 
 // grpcTypes maps the content types of gRPC to the protocol they stand for.
 var grpcTypes = map[string]string{
-	"application/grpc":           "grpc",
-	"application/grpc+proto":     "grpc",
-	"application/grpc-web":       "grpc-web",
-	"application/grpc-web+proto": "grpc-web",
+	"application/grpc":                "grpc",
+	"application/grpc+proto":          "grpc",
+	"application/grpc-web":            "grpc-web",
+	"application/grpc-web+proto":      "grpc-web",
+	"application/grpc-web-text":       "grpc-web",
+	"application/grpc-web-text+proto": "grpc-web",
+}
+
+// isText tells whether a content type of gRPC means the text mode of gRPC-Web.
+func isText(contentType string) bool {
+	return strings.HasPrefix(contentType, "application/grpc-web-text")
 }
 
 // grpcProtocol tells which of the two a request is, or gives an empty string.
@@ -37,14 +47,15 @@ func grpcProtocol(h http.Header) (protocol, contentType string) {
 
 // serveGRPC is the door for gRPC and gRPC-Web.
 func (x *exchange) serveGRPC(op *operation) {
-	protocol, contentType := grpcProtocol(x.r.Header)
+	protocol, contentType := grpcProtocol(x.Request.Header)
 	if protocol == "" {
 		x.begin(op, "http")
 		x.refuse(errNotGRPC)
 		return
 	}
 	x.begin(op, protocol)
-	if values := x.r.Header[keyTimeout]; len(values) > 0 {
+	x.text = isText(contentType)
+	if values := x.Request.Header[keyTimeout]; len(values) > 0 {
 		timeout, ok := parseTimeout(values)
 		if !ok {
 			x.problem(timeoutHeader, "must be at most eight digits and a unit, such as 500m")
@@ -58,10 +69,10 @@ func (x *exchange) serveGRPC(op *operation) {
 		return
 	}
 	resp, err := x.perform()
-	buf := buffers.get()
-	defer buffers.put(buf)
+	buf := frame.Buffers.Get()
+	defer frame.Buffers.Put(buf)
 	if err == nil {
-		err = appendMessage(buf, resp)
+		err = frame.Append(buf, resp)
 	}
 	if err != nil {
 		buf.Reset()
@@ -71,19 +82,23 @@ func (x *exchange) serveGRPC(op *operation) {
 
 // serveUnknown answers what no route matches, in the caller's protocol.
 func (x *exchange) serveUnknown() {
-	protocol, contentType := grpcProtocol(x.r.Header)
-	if protocol == "" || x.r.Method != http.MethodPost {
-		x.refuse(errUnknownPath)
+	protocol, contentType := grpcProtocol(x.Request.Header)
+	path, method := errUnknownPath, errUnknownMethod
+	if other := x.h.config.Alias; other != nil && other.has(x.Request.URL.Path) {
+		path, method = other.Unserved, other.Unserved
+	}
+	if protocol == "" || x.Request.Method != http.MethodPost {
+		x.refuse(path)
 		return
 	}
-	x.protocol = protocol
-	x.endGRPC(contentType, new(bytes.Buffer), errUnknownMethod)
+	x.Protocol, x.text = protocol, isText(contentType)
+	x.endGRPC(contentType, new(bytes.Buffer), method)
 }
 
 // decodeProto reads the one message of a unary call.
 func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
 	compressed := false
-	switch encoding := x.r.Header.Get("Grpc-Encoding"); encoding {
+	switch encoding := x.Request.Header.Get("Grpc-Encoding"); encoding {
 	case "", "identity":
 	case "gzip":
 		compressed = true
@@ -93,11 +108,18 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	buf := buffers.get()
-	defer buffers.put(buf)
+	buf := frame.Buffers.Get()
+	defer frame.Buffers.Put(buf)
 	end := x.interruptible(ctx)
-	err := readMessage(x.r.Body, buf, compressed, x.op.maxBody)
+	body := io.Reader(x.Request.Body)
+	if x.text {
+		body = frame.NewText(body)
+	}
+	err := frame.Read(body, buf, compressed, x.op.maxBody)
 	end()
+	if errors.Is(err, frame.ErrTooLarge) {
+		return nil, errBodyTooLarge(x.op.maxBody)
+	}
 	if err != nil {
 		return nil, readError(ctx, err)
 	}
@@ -112,15 +134,15 @@ func (x *exchange) decodeProto(ctx context.Context, req proto.Message) ([]errs.V
 // endGRPC sends the answer and the status: gRPC has HTTP trailers for that, gRPC-Web a last frame.
 func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error) {
 	trailer := x.trailer(err)
-	h := x.w.Header()
+	h := x.Header()
 	h["Content-Type"] = []string{contentType}
 	h["Cache-Control"] = []string{"no-store"}
 	h["Grpc-Accept-Encoding"] = []string{"gzip"}
-	x.answered = true
-	if x.protocol == "grpc-web" {
-		appendTrailer(message, trailer)
+	if x.Protocol == "grpc-web" {
+		frame.AppendTrailer(message, trailer)
+		x.encode(message)
 		h["Content-Length"] = []string{strconv.Itoa(message.Len())}
-		_, _ = x.w.Write(message.Bytes())
+		_, _ = x.Write(message.Bytes())
 		return
 	}
 	names := make([]string, len(trailer))
@@ -130,12 +152,19 @@ func (x *exchange) endGRPC(contentType string, message *bytes.Buffer, err error)
 	h["Trailer"] = names // announced, or net/http drops them where there is no body
 	// A length would be that of the messages alone, and some proxies take its end for the end of the answer, trailers and all.
 	h["Content-Length"] = nil
-	x.w.WriteHeader(http.StatusOK)
+	x.WriteHeader(http.StatusOK)
 	if message.Len() > 0 {
-		_, _ = x.w.Write(message.Bytes())
+		_, _ = x.Write(message.Bytes())
 	}
 	for _, t := range trailer {
 		h[t[0]] = []string{t[1]}
+	}
+}
+
+// encode gives what was written the form of the text mode, where that is spoken.
+func (x *exchange) encode(buf *bytes.Buffer) {
+	if x.text {
+		frame.EncodeText(buf)
 	}
 }
 
@@ -144,13 +173,13 @@ func (x *exchange) trailer(err error) [][2]string {
 	if err == nil {
 		return [][2]string{{"Grpc-Status", "0"}}
 	}
-	return statusTrailer(statusOf(x.settle(err), x.info.RequestID))
+	return statusTrailer(statusOf(x.settle(err), x.Info.RequestID))
 }
 
 func statusTrailer(st *status.Status) [][2]string {
 	trailer := [][2]string{
 		{"Grpc-Status", strconv.Itoa(int(st.GetCode()))},
-		{"Grpc-Message", percentEncode(st.GetMessage())},
+		{"Grpc-Message", frame.PercentEncode(st.GetMessage())},
 	}
 	if raw, err := proto.Marshal(st); err == nil {
 		trailer = append(trailer, [2]string{"Grpc-Status-Details-Bin", base64.RawStdEncoding.EncodeToString(raw)})

@@ -13,18 +13,23 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpcreflect"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	gzipcodec "google.golang.org/grpc/encoding/gzip"
 	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/rpc/frame"
 	"github.com/signet-idm/signet/internal/rpc/strictproto"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func frameOf(flags byte, message []byte) []byte {
@@ -42,7 +47,14 @@ func zipped(b []byte) []byte {
 // frame sends bytes as they are to an RPC path, and reads the answer of gRPC-Web or gRPC without a library's help.
 func (l *lab) frame(t *testing.T, client *http.Client, contentType, procedure string, body []byte, header http.Header) outcome {
 	t.Helper()
-	r, err := http.NewRequest("POST", l.url+"/signet.v1."+procedure, bytes.NewReader(body))
+	return l.frameAt(t, client, contentType, "signet.v1."+procedure, body, header)
+}
+
+// frameAt is frame at any path.
+func (l *lab) frameAt(t *testing.T, client *http.Client, contentType, path string, body []byte, header http.Header) outcome {
+	t.Helper()
+	client = withText(client, contentType)
+	r, err := http.NewRequest("POST", l.url+"/"+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +72,7 @@ func (l *lab) frame(t *testing.T, client *http.Client, contentType, procedure st
 	if err != nil {
 		t.Fatal(err)
 	}
-	if resp.StatusCode != 200 || resp.Header.Get("Content-Type") != contentType {
+	if answered := resp.Header.Get("Content-Type"); resp.StatusCode != 200 || answered != contentType && !isText(contentType) {
 		t.Fatalf("got %s, %q", resp.Status, resp.Header.Get("Content-Type"))
 	}
 	o := outcome{header: resp.Header}
@@ -103,6 +115,14 @@ func (l *lab) frame(t *testing.T, client *http.Client, contentType, procedure st
 	return o
 }
 
+// withText makes a client speak text where the content type says so.
+func withText(client *http.Client, contentType string) *http.Client {
+	if !isText(contentType) {
+		return client
+	}
+	return &http.Client{Transport: testkit.TextMode{Next: client.Transport}}
+}
+
 func TestFrames(t *testing.T) {
 	l := newLab(t)
 	valid, _ := proto.Marshal(profile)
@@ -123,7 +143,7 @@ func TestFrames(t *testing.T) {
 		{"a compressed message", frameOf(1, zipped(valid)), gz, 0, "", "", ""},
 		{"a plain message where compression was announced", frameOf(0, valid), gz, 0, "", "", ""},
 		{"unknown fields are passed over", frameOf(0, append(bytes.Clone(valid), 0xfa, 0x7f, 1, 0)), nil, 0, "", "", ""},
-		{"no message", nil, nil, 3, "INVALID_REQUEST", "", "holds no message"},
+		{"no message", nil, nil, 3, "INVALID_REQUEST", "", "contains no message"},
 		{"an empty message is judged by the rules", frameOf(0, nil), nil, 3, "INVALID_REQUEST", "firstName", "must not be empty"},
 		{"two messages", append(frameOf(0, valid), frameOf(0, valid)...), nil, 3, "INVALID_REQUEST", "", "more than one message"},
 		{"a stray byte", append(frameOf(0, valid), 0), nil, 3, "INVALID_REQUEST", "", "more than one message"},
@@ -146,7 +166,7 @@ func TestFrames(t *testing.T) {
 			if tt.header == nil {
 				tt.header = bearerOf("owner")
 			}
-			for _, contentType := range []string{"application/grpc", "application/grpc+proto", "application/grpc-web", "application/grpc-web+proto"} {
+			for _, contentType := range []string{"application/grpc", "application/grpc+proto", "application/grpc-web", "application/grpc-web+proto", "application/grpc-web-text"} {
 				for _, client := range []*http.Client{l.h1, l.h2} {
 					o := l.frame(t, client, contentType, "UserService/UpdateMyProfile", tt.body, tt.header)
 					if o.code != tt.code || o.reason != tt.reason {
@@ -177,7 +197,7 @@ func TestFrames(t *testing.T) {
 func TestContentTypesOfRPCPaths(t *testing.T) {
 	l := newLab(t)
 	for _, contentType := range []string{"", "application/json", "application/proto", "application/connect+proto", "application/grpc+json",
-		"application/grpc-web-text", "application/grpc-web+json", "text/plain", "application/grpcx"} {
+		"application/grpc-web-text+json", "application/grpc-web+json", "text/plain", "application/grpcx"} {
 		for _, path := range []string{"/signet.v1.UserService/GetMyUser", "/grpc.health.v1.Health/Check", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"} {
 			o := l.rest(t, l.h1, "POST", path, "x", bearerOf("owner", "content-type", contentType))
 			if o.http != 415 || o.code != 12 || o.reason != "UNSUPPORTED_MEDIA_TYPE" {
@@ -206,10 +226,57 @@ func TestContentTypesOfRPCPaths(t *testing.T) {
 	}
 }
 
+func TestTextOfGRPCWeb(t *testing.T) {
+	l := newLab(t)
+	raw, _ := proto.Marshal(profile)
+	whole := base64.StdEncoding.EncodeToString(frameOf(0, raw))
+	parts := base64.StdEncoding.EncodeToString(frameOf(0, raw)[:4]) + base64.StdEncoding.EncodeToString(frameOf(0, raw)[4:])
+	const message = "the body is not base64, as the content type says"
+	for _, tt := range []struct{ name, body, says string }{
+		{"at once", whole, ""},
+		{"in parts", parts, ""},
+		{"each byte by itself", func() (all string) {
+			for _, b := range frameOf(0, raw) {
+				all += base64.StdEncoding.EncodeToString([]byte{b})
+			}
+			return all
+		}(), ""},
+		{"binary", string(frameOf(0, raw)), message},
+		{"half a character", whole + "AA", message},
+		{"the alphabet of URLs", "____" + whole, message},
+		{"nothing", "", "the request contains no message"},
+		{"padding only", "====", message},
+		{"more than one message", whole + whole, "the request contains more than one message"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, contentType := range []string{"application/grpc-web-text", "application/grpc-web-text+proto"} {
+				r, _ := http.NewRequest("POST", l.url+"/signet.v1.UserService/UpdateMyProfile", strings.NewReader(tt.body))
+				r.Header = bearerOf("owner", "content-type", contentType)
+				resp, err := l.h1.Do(r)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer resp.Body.Close()
+				text, err := io.ReadAll(resp.Body)
+				if err != nil || resp.Header.Get("Content-Type") != contentType || resp.Header.Get("Content-Length") != strconv.Itoa(len(text)) {
+					t.Fatal(err, resp.Header)
+				}
+				answer, err := base64.StdEncoding.DecodeString(string(text))
+				if err != nil {
+					t.Fatalf("%v: %s", err, text)
+				}
+				if status := "grpc-status: " + map[bool]string{true: "0", false: "3"}[tt.says == ""]; !strings.Contains(string(answer), status) || !strings.Contains(string(answer), tt.says) {
+					t.Errorf("%q", answer)
+				}
+			}
+		})
+	}
+}
+
 func TestUnknownMethods(t *testing.T) {
 	l := newLab(t)
 	for _, procedure := range []string{"UserService/Nothing", "Nothing/GetMyUser", "UserService/GetMyUser/", "userservice/GetMyUser", "UserService//GetMyUser", "UserService%2fGetMyUser"} {
-		for _, contentType := range []string{"application/grpc", "application/grpc-web+proto"} {
+		for _, contentType := range []string{"application/grpc", "application/grpc-web+proto", "application/grpc-web-text"} {
 			for _, client := range []*http.Client{l.h1, l.h2} {
 				o := l.frame(t, client, contentType, procedure, frameOf(0, nil), bearerOf("owner"))
 				if o.code != 12 || o.reason != "UNKNOWN_METHOD" || o.requestID != o.header.Get("X-Request-Id") {
@@ -251,7 +318,7 @@ func TestUnpackingStopsAtTheLimit(t *testing.T) {
 	}
 	w.Close()
 	var buf bytes.Buffer
-	if err := readMessage(bytes.NewReader(frameOf(1, packed.Bytes())), &buf, true, maxBody); !errors.Is(err, errBodyTooLarge(maxBody)) {
+	if err := frame.Read(bytes.NewReader(frameOf(1, packed.Bytes())), &buf, true, maxBody); !errors.Is(err, frame.ErrTooLarge) {
 		t.Fatal(err)
 	}
 	if buf.Len() > maxBody+1 {
@@ -263,7 +330,7 @@ func TestPercentEncoding(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "", "plain text~": "plain text~", "100 %": "100 %25", "ä\n": "%C3%A4%0A", "a\x7f": "a%7F",
 	} {
-		if got := percentEncode(in); got != want {
+		if got := frame.PercentEncode(in); got != want {
 			t.Errorf("%q became %q", in, got)
 		}
 	}
@@ -300,5 +367,54 @@ func TestReflectionAndHealth(t *testing.T) {
 	unready = io.ErrUnexpectedEOF
 	if got, err := check(""); err != nil || got != grpc_health_v1.HealthCheckResponse_NOT_SERVING {
 		t.Errorf("got %v %v", got, err)
+	}
+}
+
+func TestWatchingHealth(t *testing.T) {
+	var unready atomic.Bool
+	l := newLab(t, func(c *Config) {
+		c.Ready = func(context.Context) error {
+			if unready.Load() {
+				return io.ErrUnexpectedEOF
+			}
+			return nil
+		}
+	})
+	t.Cleanup(l.handler.EndStreams)
+	health := grpc_health_v1.NewHealthClient(l.grpc)
+	watch := func(service string) grpc.ServerStreamingClient[grpc_health_v1.HealthCheckResponse] {
+		t.Helper()
+		stream, err := health.Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{Service: service})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return stream
+	}
+	next := func(stream grpc.ServerStreamingClient[grpc_health_v1.HealthCheckResponse], want grpc_health_v1.HealthCheckResponse_ServingStatus) {
+		t.Helper()
+		if m, err := stream.Recv(); err != nil || m.GetStatus() != want {
+			t.Fatalf("got %v %v, not %v", m, err, want)
+		}
+	}
+	all, one, none := watch(""), watch("signet.v1.UserService"), watch("signet.v1.Nothing")
+	next(all, grpc_health_v1.HealthCheckResponse_SERVING)
+	next(one, grpc_health_v1.HealthCheckResponse_SERVING)
+	next(none, grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN)
+	for _, state := range []grpc_health_v1.HealthCheckResponse_ServingStatus{grpc_health_v1.HealthCheckResponse_NOT_SERVING, grpc_health_v1.HealthCheckResponse_SERVING} {
+		unready.Store(state == grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+		next(all, state)
+		next(one, state)
+	}
+
+	// One network has five of them, so that strangers cannot hold the server's streams.
+	next(watch(""), grpc_health_v1.HealthCheckResponse_SERVING)
+	next(watch(""), grpc_health_v1.HealthCheckResponse_SERVING)
+	_, err := watch("").Recv()
+	if st := status.Convert(err); st.Code() != codes.ResourceExhausted || len(st.Details()) < 2 {
+		t.Errorf("got %v", err)
+	}
+	l.handler.EndStreams()
+	if m, err := all.Recv(); err != io.EOF {
+		t.Errorf("a stopped server says %v %v", m, err)
 	}
 }

@@ -6,10 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
+	"strings"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/genproto/googleapis/rpc/code"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -30,6 +29,7 @@ const (
 // Config is what the front doors need. Services and Authenticate must be set; the zero value of everything else works.
 type Config struct {
 	Services []Service
+	Alias    *Alias // nil: operations have no other names
 
 	// Rules are what Compile has made of the package of the services. Nil: it is done when the handler is made.
 	Rules *fieldrules.Rules
@@ -55,19 +55,16 @@ type Config struct {
 	// repeat secrets. rules judges by these field rules an element of a list that they are left out for.
 	Check func(req proto.Message, rules call.Rules) ([]errs.Violation, error)
 
-	OpenAPI        []byte                          // served at /openapi.json
-	Ready          func(ctx context.Context) error // decides about /readyz and the gRPC health service
-	Lacking        map[string]string               // what /readyz says is missing though requests are served; no secrets
-	CORSOrigins    []string                        // such as https://console.example.com
-	TrustedProxies []netip.Prefix                  // whose X-Forwarded-For is believed
-	TimeLimit      time.Duration                   // per request; 30 seconds if zero
-	Streams        StreamLimits
-	Log            *slog.Logger
-	Metrics        prometheus.Registerer
-	Now            func() time.Time
+	OpenAPI     []byte                          // served at /openapi.json
+	Ready       func(ctx context.Context) error // decides about /readyz and the gRPC health service
+	Lacking     map[string]string               // what /readyz says is missing though requests are served; no secrets
+	CORSOrigins []string                        // such as https://console.example.com
+	TimeLimit   time.Duration                   // per request; 30 seconds if zero
+	Streams     StreamLimits
+	Log         *slog.Logger
 }
 
-// Handler serves the API. Make one with New.
+// Handler serves the API inside the pipeline of package web. Make one with New.
 type Handler struct {
 	config  Config
 	root    *node
@@ -78,8 +75,8 @@ type Handler struct {
 	run     run
 	stream  run // the same for streams
 	streams streams
+	watches streams // of the server's health, by strangers
 	shares  shares
-	metrics *web.Metrics
 }
 
 // New builds the handler from the descriptors of the services. It fails, naming every culprit, if an RPC has no access
@@ -94,9 +91,6 @@ func New(config Config) (*Handler, error) {
 	}
 	if h.config.Log == nil {
 		h.config.Log = slog.New(slog.DiscardHandler)
-	}
-	if h.config.Now == nil {
-		h.config.Now = time.Now
 	}
 	ops := map[string]*operation{}
 	var problems []error
@@ -113,6 +107,9 @@ func New(config Config) (*Handler, error) {
 			ops[op.procedure] = op
 			problems = append(problems, h.mount(op)...)
 		}
+	}
+	if h.config.Alias != nil {
+		problems = append(problems, h.mountAlias(h.config.Alias, ops)...)
 	}
 	for _, origin := range h.config.CORSOrigins {
 		if !IsOrigin(origin) {
@@ -135,15 +132,13 @@ func New(config Config) (*Handler, error) {
 			return nil, err
 		}
 	}
-	if h.metrics, err = web.NewMetrics(h.config.Metrics); err != nil {
-		return nil, err
-	}
 	h.run, h.stream = h.chain(), h.streamChain()
 	h.check = func(part proto.Message) ([]errs.Violation, error) {
 		broken, _, err := h.rules.Check(part)
 		return broken, err
 	}
 	h.streams.begin(h.config.Streams)
+	h.watches.begin(watchLimits)
 	h.shares = newShares()
 	return h, nil
 }
@@ -161,45 +156,20 @@ func (h *Handler) mount(op *operation) (problems []error) {
 	return problems
 }
 
-// exchange is one HTTP request, its answer, and what the log will say about them.
+// exchange is one HTTP request to the API.
 type exchange struct {
 	Call
-	h        *Handler
-	w        http.ResponseWriter
-	r        *http.Request
-	start    time.Time
-	protocol string      // rest, grpc, grpc-web, or http for what is no operation
-	known    string      // the procedure, once it is clear that there is one
-	quiet    bool        // a probe: log it for debugging only
-	code     code.Code   // how it ended
-	failure  *errs.Error // why
-	answered bool
+	*web.Exchange
+	h    *Handler
+	text bool // gRPC-Web in text mode
 }
 
-// ServeHTTP implements http.Handler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{h: h, w: w, r: r, start: h.config.Now(), protocol: "http"}
-	x.header = r.Header
-	x.limit = h.config.TimeLimit
-	x.info.RequestID = web.RequestID(r.Header)
-	x.info.Peer = web.Peer(r, h.config.TrustedProxies)
-	x.info.UserAgent = web.UserAgent(r.Header)
-	w.Header()[web.RequestIDHeader] = []string{x.info.RequestID}
-	defer x.observe()
-	defer func() {
-		// The chain has a guard of its own; this one is for mistakes in the doors.
-		if p := recover(); p != nil {
-			err := asPanic(p)
-			if x.answered {
-				x.settle(err)
-				return
-			}
-			x.refuse(err)
-		}
-	}()
-
-	path := r.URL.EscapedPath()
-	serve, values := h.root.match(r.Method, path)
+// Serve implements web.Handler.
+func (h *Handler) Serve(e *web.Exchange) {
+	x := &exchange{Exchange: e, h: h, Call: Call{info: &e.Info, header: e.Request.Header, limit: h.config.TimeLimit}}
+	x.Code = code.Code_OK.String()
+	path := x.Request.URL.EscapedPath()
+	serve, values := h.root.match(x.Request.Method, path)
 	if serve != nil {
 		h.allowOrigin(x, "")
 		serve(x, values)
@@ -210,49 +180,59 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case allow == "":
 		x.serveUnknown()
-	case r.Method == http.MethodOptions:
-		w.Header().Set("Allow", allow)
-		x.answered = true
-		w.WriteHeader(http.StatusNoContent)
+	case x.Request.Method == http.MethodOptions:
+		x.Header().Set("Allow", allow)
+		x.WriteHeader(http.StatusNoContent)
 	default:
-		w.Header().Set("Allow", allow)
+		x.Header().Set("Allow", allow)
 		x.refuse(errMethodNotAllowed)
 	}
 }
 
+// Owns tells whether a path is one that programs ask for: of an operation, or below the version or a service of this API.
+func (h *Handler) Owns(path string) bool {
+	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return first == "v1" || strings.Contains(first, ".") || h.root.allowed(path) != ""
+}
+
+// Refuse implements web.Handler.
+func (h *Handler) Refuse(x *web.Exchange, err error) { (&exchange{Exchange: x, h: h}).refuse(err) }
+
 // begin makes the exchange a call of op.
 func (x *exchange) begin(op *operation, protocol string) {
-	x.op, x.known, x.protocol = op, op.procedure, protocol
+	x.op, x.Protocol = op, protocol
 	if op.streams {
 		x.limit = 0 // it ends when somebody ends it
 	}
-	x.info.Procedure, x.info.Check = op.procedure, x.h.check
+	x.Info.Procedure, x.Info.Check = op.procedure, x.h.check
 	if op.deprecation != "" {
-		x.w.Header().Set("Deprecation", op.deprecation)
-	}
-	if op.successor != "" {
-		x.w.Header().Set("Link", op.successor)
+		x.Header().Set("Deprecation", op.deprecation)
 	}
 }
 
 // perform runs the chain.
 func (x *exchange) perform() (proto.Message, error) {
-	resp, err := x.h.run(x.r.Context(), &x.Call, x.op.input.New().Interface())
+	req := x.op.input.New()
+	resp, err := x.h.run(x.Request.Context(), &x.Call, req.Interface())
+	if link := x.op.successorOf(req); link != "" {
+		x.Header().Set("Link", link)
+	}
 	if err != nil {
 		return nil, err
 	}
 	if tag := x.op.etag(resp); tag != "" {
-		x.w.Header()["Etag"] = []string{tag}
+		x.Header()["Etag"] = []string{tag}
 	}
 	return resp, nil
 }
 
 // settle notes how the exchange failed, and sets the headers that go with that.
 func (x *exchange) settle(err error) *errs.Error {
-	x.failure = shown(err)
-	x.code = standingOf(x.failure).code
-	if !x.answered {
-		setErrorHeaders(x.w.Header(), x.failure)
+	e := shown(err)
+	x.Code = web.AnswerTo(e).GRPC.String()
+	x.Fail(e)
+	if e.Kind == errs.Unauthenticated {
+		x.Header().Set("Www-Authenticate", "Bearer")
 	}
-	return x.failure
+	return e
 }

@@ -194,10 +194,8 @@ func TestCORS(t *testing.T) {
 
 // TestLog holds that there is one line per request, and that nothing sent by the caller is in it.
 func TestLog(t *testing.T) {
-	l := newLab(t, func(c *Config) {
-		now := time.Unix(1700000000, 0)
-		c.Now = func() time.Time { now = now.Add(3 * time.Millisecond); return now }
-	})
+	now := time.Unix(1700000000, 0)
+	l := newLabAt(t, func() time.Time { now = now.Add(3 * time.Millisecond); return now })
 	for _, tt := range []struct {
 		name, want string
 		send       func(h http.Header) outcome
@@ -252,8 +250,8 @@ func TestReadiness(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	registry := prometheus.NewPedanticRegistry()
-	l := newLab(t, func(c *Config) { c.Metrics = registry })
+	l := newLab(t)
+	registry := l.registry
 	l.rest(t, l.h1, "GET", "/v1/users/me", "", bearerOf("owner"))
 	l.rest(t, l.h1, "GET", "/v1/users/anything", "", nil)
 	l.rest(t, l.h1, "GET", "/v1/some/thing", "", nil)
@@ -297,10 +295,11 @@ func gather(t *testing.T, registry *prometheus.Registry) map[string]float64 {
 
 // A stream counts while it is open, for it is a request only when it ends. Signs of life are no events, and who is refused has no stream.
 func TestStreamsAreMeasured(t *testing.T) {
-	registry, r := prometheus.NewPedanticRegistry(), &radio{}
+	r := &radio{}
 	l := newLab(t, func(c *Config) {
-		c.Services, c.Metrics = append(c.Services, Service{signetv1connect.EventServiceName, r}), registry
+		c.Services = append(c.Services, Service{signetv1connect.EventServiceName, r})
 	})
+	registry := l.registry
 	t.Cleanup(l.handler.EndStreams)
 	r.play = func(ctx context.Context, req *signetv1.StreamEventsRequest, send func(*signetv1.StreamEventsResponse) error) error {
 		if err := errors.Join(send(message(1)), send(&signetv1.StreamEventsResponse{Cursor: "quiet"}), send(message(2))); err != nil {
@@ -340,7 +339,7 @@ func TestDoorPanics(t *testing.T) {
 	l := newLab(t)
 	l.handler.root.fixed["healthz"].ends["GET"] = func(*exchange, []string) { panic("hush") }
 	o := l.rest(t, l.h1, "GET", "/healthz", "", nil)
-	if o.http != 500 || o.reason != "INTERNAL" || strings.Contains(o.message, "hush") || !strings.Contains(l.logs(), "hush") {
+	if o.http != 500 || o.reason != "INTERNAL" || strings.Contains(o.message, "hush") || strings.Contains(l.logs(), "hush") || !strings.Contains(l.logs(), "panic: a string") || !strings.Contains(l.logs(), "handler_test.go") {
 		t.Errorf("got %+v", o)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	spb "google.golang.org/genproto/googleapis/rpc/status"
 	"google.golang.org/grpc"
@@ -162,14 +163,16 @@ func lookup(_ context.Context, token string) (*access.Caller, error) {
 
 // lab is a running server with a client for each protocol.
 type lab struct {
-	fake    *fake
-	handler *Handler
-	front   *web.Front // as everywhere outside of tests
-	url     string
-	logged  *bytes.Buffer
-	logLock sync.Mutex
-	h1, h2  *http.Client
-	grpc    *grpc.ClientConn
+	fake     *fake
+	handler  *Handler
+	site     *web.Site
+	registry *prometheus.Registry
+	front    *web.Front // as everywhere outside of tests
+	url      string
+	logged   *bytes.Buffer
+	logLock  sync.Mutex
+	h1, h2   *http.Client
+	grpc     *grpc.ClientConn
 }
 
 type lockedWriter struct{ l *lab }
@@ -181,6 +184,11 @@ func (w lockedWriter) Write(b []byte) (int, error) {
 }
 
 func newLab(t testing.TB, change ...func(*Config)) *lab {
+	t.Helper()
+	return newLabAt(t, time.Now, change...)
+}
+
+func newLabAt(t testing.TB, now func() time.Time, change ...func(*Config)) *lab {
 	t.Helper()
 	l := &lab{fake: &fake{}, logged: &bytes.Buffer{}}
 	config := Config{
@@ -195,7 +203,15 @@ func newLab(t testing.TB, change ...func(*Config)) *lab {
 	if l.handler, err = New(config); err != nil {
 		t.Fatal(err)
 	}
-	l.front = &web.Front{Next: l.handler}
+	l.registry = prometheus.NewPedanticRegistry()
+	metrics, err := web.NewMetrics(l.registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.site, err = web.New(web.Config{API: l.handler, Log: config.Log, Metrics: metrics, Now: now}); err != nil {
+		t.Fatal(err)
+	}
+	l.front = &web.Front{Next: l.site}
 	l.url = serve(t, l.front)
 	l.h1 = &http.Client{Transport: &http.Transport{}}
 	two := &http.Transport{Protocols: new(http.Protocols)}

@@ -38,7 +38,7 @@ func TestListsAreNotDecodedBeyondTheirLimit(t *testing.T) {
 		r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(c.body)), int64(len(c.body))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		l.handler.ServeHTTP(&sink{h: http.Header{}}, r)
+		l.site.ServeHTTP(&sink{h: http.Header{}}, r)
 		runtime.ReadMemStats(&after)
 		if took := (after.TotalAlloc - before.TotalAlloc) >> 20; took > 40 {
 			t.Errorf("%s took %d MiB", name, took)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"reflect"
 	"strconv"
 	"strings"
@@ -45,7 +46,7 @@ type operation struct {
 	maxBody     int64                          // bytes of a request
 	proto       strictproto.Decoder            // of the request
 	deprecation string                         // value of the header, or empty
-	successor   string                         // value of the link header, or empty
+	successor   string                         // path of what to use instead, or empty
 	method      reflect.Value
 
 	scopes     access.APIScopes // that an application needs; none: it is not for applications
@@ -130,10 +131,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)
 	}
-	if path := op.rule.GetSuccessor(); path != "" {
-		// A URI cannot hold braces.
-		op.successor = "<" + strings.NewReplacer("{", "%7B", "}", "%7D").Replace(path) + `>; rel="successor-version"`
-	}
+	op.successor = op.rule.GetSuccessor()
 
 	if !proto.HasExtension(md.Options(), annotations.E_Http) {
 		return nil, errors.New("it has no REST path")
@@ -274,6 +272,22 @@ func (op *operation) etag(response proto.Message) string {
 		return ""
 	}
 	return `"` + strconv.FormatUint(details.GetSequence(), 10) + `"`
+}
+
+// successorOf gives the link header that says what to use instead of a request, where it can be told.
+func (op *operation) successorOf(req protoreflect.Message) string {
+	if op.successor == "" {
+		return ""
+	}
+	path := op.successor
+	for _, fd := range op.ids {
+		value := req.Get(fd).String()
+		if value == "" {
+			return "" // it was refused before it was read
+		}
+		path = strings.ReplaceAll(path, "{"+fd.JSONName()+"}", url.PathEscape(value))
+	}
+	return "<" + path + `>; rel="successor-version"`
 }
 
 // invoke calls the implementation.

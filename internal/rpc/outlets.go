@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/signet-idm/signet/internal/rpc/frame"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
 	"github.com/signet-idm/signet/internal/rpc/strictproto"
 )
@@ -50,7 +51,7 @@ func (s *eventStream) end(buf *bytes.Buffer, err error) {
 	if err == nil {
 		return
 	}
-	body, err := strictjson.Marshal(statusOf(s.x.settle(err), s.x.info.RequestID))
+	body, err := strictjson.Marshal(statusOf(s.x.settle(err), s.x.Info.RequestID))
 	if err != nil { // it cannot fail, see refuse
 		body = []byte("{}")
 	}
@@ -64,17 +65,16 @@ func (s *eventStream) refuse(err error) {
 		s.x.refuse(err)
 		return
 	}
-	h := s.x.w.Header()
+	h := s.x.Header()
 	h["Cache-Control"] = []string{"no-store"}
 	s.open(h)
-	s.x.answered = true
-	s.x.w.WriteHeader(http.StatusOK)
+	s.x.WriteHeader(http.StatusOK)
 }
 
 // setCursor takes the header last-event-id for the cursor. It comes after the query: a browser that comes again sends the
 // address as it was, and how far it has come beside it.
 func (x *exchange) setCursor(m protoreflect.Message) {
-	values := x.r.Header[keyLastEvent]
+	values := x.Request.Header[keyLastEvent]
 	switch {
 	case len(values) == 0 || len(values) == 1 && values[0] == "":
 	case len(values) > 1:
@@ -95,24 +95,29 @@ type grpcStream struct {
 func (s *grpcStream) open(h http.Header) {
 	h["Content-Type"] = []string{s.contentType}
 	h["Grpc-Accept-Encoding"] = []string{"gzip"}
-	if s.x.protocol == "grpc" {
+	if s.x.Protocol == "grpc" {
 		h["Trailer"] = []string{"Grpc-Status", "Grpc-Message", "Grpc-Status-Details-Bin"}
 		h["Content-Length"] = nil // see endGRPC
 	}
 }
 
 func (s *grpcStream) write(buf *bytes.Buffer, m proto.Message, _ bool) error {
-	return appendMessage(buf, m)
+	if err := frame.Append(buf, m); err != nil {
+		return err
+	}
+	s.x.encode(buf)
+	return nil
 }
 
 func (s *grpcStream) end(buf *bytes.Buffer, err error) {
 	trailer := s.x.trailer(err)
-	if s.x.protocol == "grpc-web" {
-		appendTrailer(buf, trailer)
+	if s.x.Protocol == "grpc-web" {
+		frame.AppendTrailer(buf, trailer)
+		s.x.encode(buf)
 		return
 	}
 	for _, t := range trailer {
-		s.x.w.Header()[t[0]] = []string{t[1]}
+		s.x.Header()[t[0]] = []string{t[1]}
 	}
 }
 

@@ -19,8 +19,10 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/rpc/frame"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
 	"github.com/signet-idm/signet/internal/rpc/strictproto"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // binding is one way to reach an operation by REST.
@@ -46,6 +48,8 @@ func newBinding(op *operation, rule *annotations.HttpRule) (*binding, error) {
 		b.verb, b.template = http.MethodPatch, p.Patch
 	case *annotations.HttpRule_Delete:
 		b.verb, b.template = http.MethodDelete, p.Delete
+	case *annotations.HttpRule_Custom:
+		b.verb, b.template = p.Custom.GetKind(), p.Custom.GetPath()
 	default:
 		return nil, errors.New("its REST path has no method")
 	}
@@ -104,20 +108,20 @@ func (b *binding) serve(x *exchange, values []string) {
 
 // decode fills the request from the body or the query, and then from the path.
 func (b *binding) decode(ctx context.Context, x *exchange, values []string, req proto.Message) ([]errs.Violation, error) {
-	buf := buffers.get()
-	defer buffers.put(buf)
+	buf := frame.Buffers.Get()
+	defer frame.Buffers.Put(buf)
 	if err := x.readBody(ctx, buf); err != nil {
 		return nil, err
 	}
-	query, err := url.ParseQuery(x.r.URL.RawQuery)
+	query, err := url.ParseQuery(x.Request.URL.RawQuery)
 	if err != nil {
-		x.problem("", "the query of the URL cannot be read: it must be name=value pairs with & between them")
+		x.problem("", "the query of the URL is not valid: it must be name=value pairs separated by &")
 	}
 	var unreadable []errs.Violation
 	m := req.ProtoReflect()
 	if b.query == nil {
 		if buf.Len() > 0 {
-			if err := checkJSONType(x.r.Header); err != nil {
+			if err := checkJSONType(x.Request.Header); err != nil {
 				return nil, err
 			}
 		}
@@ -226,26 +230,26 @@ func checkJSONType(h http.Header) error {
 
 // readBody reads what there is of a body, within the limits of size and time.
 func (x *exchange) readBody(ctx context.Context, buf *bytes.Buffer) error {
-	if x.r.Body == nil || x.r.Body == http.NoBody {
+	if x.Request.Body == nil || x.Request.Body == http.NoBody {
 		return nil
 	}
-	for _, encoding := range x.r.Header["Content-Encoding"] {
+	for _, encoding := range x.Request.Header["Content-Encoding"] {
 		if encoding != "" && !strings.EqualFold(encoding, "identity") {
 			return errEncoding
 		}
 	}
-	if x.r.ContentLength > x.op.maxBody {
+	if x.Request.ContentLength > x.op.maxBody {
 		return errBodyTooLarge(x.op.maxBody)
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	// Most bodies fit into this. The buffer of a larger one grows with what arrives, not with what was promised.
-	if n := x.r.ContentLength; n > 0 {
+	if n := x.Request.ContentLength; n > 0 {
 		buf.Grow(int(min(n, 2<<10)) + bytes.MinRead)
 	}
 	defer x.interruptible(ctx)()
-	_, err := buf.ReadFrom(http.MaxBytesReader(x.w, x.r.Body, x.op.maxBody))
+	_, err := buf.ReadFrom(http.MaxBytesReader(x.ResponseWriter, x.Request.Body, x.op.maxBody))
 	return readError(ctx, err)
 }
 
@@ -255,16 +259,16 @@ func (x *exchange) interruptible(ctx context.Context) (end func()) {
 	stop := context.AfterFunc(ctx, func() {
 		defer close(done)
 		// A writer that cannot do it belongs to a test, where nobody is slow.
-		_ = http.NewResponseController(x.w).SetReadDeadline(x.start)
+		_ = http.NewResponseController(x.ResponseWriter).SetReadDeadline(x.Start)
 	})
 	return func() {
 		if stop() {
 			return
 		}
 		<-done
-		if x.r.ProtoMajor == 1 && !x.answered {
+		if x.Request.ProtoMajor == 1 && !x.Answered() {
 			// net/http may take the deadline for the client's leaving, and would cancel what comes next.
-			x.w.Header()["Connection"] = []string{"close"}
+			x.Header()["Connection"] = []string{"close"}
 		}
 	}
 }
@@ -291,23 +295,25 @@ func readError(ctx context.Context, err error) error {
 
 // answer sends a JSON body, with a line break behind it for those who read it in a terminal.
 func (x *exchange) answer(status int, body []byte) {
-	h := x.w.Header()
+	h := x.Header()
 	h["Content-Type"] = []string{"application/json"}
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Content-Type-Options"] = []string{"nosniff"}
 	h["Content-Length"] = []string{strconv.Itoa(len(body) + 1)}
-	x.answered = true
-	x.w.WriteHeader(status)
-	_, _ = x.w.Write(body) // who hangs up is not told anything anyway
-	_, _ = io.WriteString(x.w, "\n")
+	x.WriteHeader(status)
+	_, _ = x.Write(body) // who hangs up is not told anything anyway
+	_, _ = io.WriteString(x.ResponseWriter, "\n")
 }
 
 // refuse sends an error as JSON.
 func (x *exchange) refuse(err error) {
 	e := x.settle(err)
-	body, err := strictjson.Marshal(statusOf(e, x.info.RequestID))
+	if x.Answered() {
+		return
+	}
+	body, err := strictjson.Marshal(statusOf(e, x.Info.RequestID))
 	if err != nil { // it cannot fail: all text in it is UTF-8 and all its types are known
 		body = []byte("{}")
 	}
-	x.answer(standingOf(e).http, body)
+	x.answer(web.AnswerTo(e).REST, body)
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net"
@@ -20,6 +21,8 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/rpc/strictproto"
+
+	"github.com/signet-idm/signet/internal/web"
 )
 
 const validProfile = `{"firstName":"Ada","lastName":"King","displayName":"Ada King"}`
@@ -54,7 +57,7 @@ func TestRESTBodies(t *testing.T) {
 		{"unknown query parameters", "GET", "/v1/users/usr_9?userId=usr_8&a=1&a=2", noType, "", 400, "INVALID_REQUEST",
 			map[string]string{"userId": "is not a known parameter", "a": "is not a known parameter"}},
 		{"a broken query", "GET", "/v1/users/usr_9?a;b=%zz", noType, "", 400, "INVALID_REQUEST",
-			map[string]string{"": "the query of the URL cannot be read: it must be name=value pairs with & between them"}},
+			map[string]string{"": "the query of the URL is not valid: it must be name=value pairs separated by &"}},
 		{"a body on a read", "GET", "/v1/users/usr_9", "application/json", `{"userId":"usr_9"}`, 400, "INVALID_REQUEST", map[string]string{"": "this operation takes no body"}},
 		{"an empty object on a removal", "DELETE", "/v1/sessions/ses_1", "application/json", " {}\n", 200, "", nil},
 		{"a NUL in the body under the name of a path's parameter", "POST", "/v1/users/%00/password", "application/json", `{"userId":"\u0000","password":"p"}`, 400, "INVALID_REQUEST",
@@ -107,7 +110,7 @@ func TestRESTBodies(t *testing.T) {
 	})
 	t.Run("an error body", func(t *testing.T) {
 		o := l.rest(t, l.h1, "GET", "/v1/users/me", "", http.Header{"X-Request-Id": {"r-7"}})
-		want := `{"code":16,"message":"` + access.ErrUnauthenticated.Message + `","details":[` +
+		want := `{"code":16,"message":"` + access.ErrNoToken.Message + `","details":[` +
 			`{"@type":"type.googleapis.com/google.rpc.ErrorInfo","reason":"UNAUTHENTICATED","domain":"signet","metadata":{}},` +
 			`{"@type":"type.googleapis.com/google.rpc.RequestInfo","requestId":"r-7","servingData":""}]}` + "\n"
 		if string(o.body) != want {
@@ -226,7 +229,11 @@ func TestStandardPaths(t *testing.T) {
 // FuzzREST holds that whatever comes in, JSON comes out, and that nothing panics.
 func FuzzREST(f *testing.F) {
 	fake := &fake{}
-	h, err := New(Config{Services: fake.services(), Authenticate: lookup})
+	api, err := New(Config{Services: fake.services(), Authenticate: lookup})
+	if err != nil {
+		f.Fatal(err)
+	}
+	h, err := web.New(web.Config{API: api})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -258,20 +265,29 @@ func FuzzREST(f *testing.F) {
 	})
 }
 
+func TestABodyIsRefusedByItsLengthAlone(t *testing.T) {
+	r := httptest.NewRequest("PUT", "/", nil)
+	r.Body, r.ContentLength = untouched{t}, 11
+	x := &exchange{Exchange: &web.Exchange{ResponseWriter: httptest.NewRecorder(), Request: r}, Call: Call{op: &operation{maxBody: 10}}}
+	if err := x.readBody(t.Context(), new(bytes.Buffer)); !errors.Is(err, errBodyTooLarge(10)) {
+		t.Error(err)
+	}
+}
+
 func TestInterruptedConnectionsAreNotReused(t *testing.T) {
 	for major, want := range map[int]string{1: "close", 2: ""} {
-		x := &exchange{w: httptest.NewRecorder(), r: httptest.NewRequest("PUT", "/", nil)}
-		x.r.ProtoMajor = major
+		x := &exchange{Exchange: &web.Exchange{ResponseWriter: httptest.NewRecorder(), Request: httptest.NewRequest("PUT", "/", nil)}}
+		x.Request.ProtoMajor = major
 		ctx, cancel := context.WithCancel(t.Context())
 		end := x.interruptible(ctx)
 		cancel()
 		end()
-		if got := x.w.Header().Get("Connection"); got != want {
+		if got := x.Header().Get("Connection"); got != want {
 			t.Errorf("HTTP/%d: connection is %q", major, got)
 		}
-		x.w.Header().Del("Connection")
+		x.Header().Del("Connection")
 		x.interruptible(t.Context())()
-		if got := x.w.Header().Get("Connection"); got != "" {
+		if got := x.Header().Get("Connection"); got != "" {
 			t.Errorf("HTTP/%d: nothing happened, and connection is %q", major, got)
 		}
 	}

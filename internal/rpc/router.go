@@ -86,19 +86,19 @@ func (n *node) allowed(path string) string {
 	return strings.Join(slices.Compact(methods), ", ")
 }
 
-// walk visits the places that an escaped path leads to, the most literal one first, as long as visit says so.
-func (n *node) walk(path string, visit func(end *node, values []string) (on bool)) {
+// walk visits the places that an escaped path leads to, the most literal one first, as long as each says so.
+func (n *node) walk(path string, each func(end *node, values []string) (on bool)) {
 	if rest, ok := strings.CutPrefix(path, "/"); ok {
-		n.step(rest, true, nil, visit)
+		n.step(rest, true, nil, each)
 	}
 }
 
-func (n *node) step(rest string, more bool, values []string, visit func(*node, []string) bool) (on bool) {
+func (n *node) step(rest string, more bool, values []string, each func(*node, []string) bool) (on bool) {
 	if !more {
-		return n.ends == nil || visit(n, values)
+		return n.ends == nil || each(n, values)
 	}
 	segment, rest, more := strings.Cut(rest, "/")
-	if child := n.fixed[segment]; child != nil && !child.step(rest, more, values, visit) {
+	if child := n.fixed[segment]; child != nil && !child.step(rest, more, values, each) {
 		return false
 	}
 	if n.param == nil || segment == "" {
@@ -108,5 +108,5 @@ func (n *node) step(rest string, more bool, values []string, visit func(*node, [
 	if err != nil {
 		return true
 	}
-	return n.param.step(rest, more, append(values, value), visit)
+	return n.param.step(rest, more, append(values, value), each)
 }

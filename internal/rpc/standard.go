@@ -1,9 +1,9 @@
 package rpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -22,7 +22,7 @@ func (h *Handler) mountStandard() (problems []error) {
 		}
 	}
 	add(http.MethodGet, "/healthz", func(x *exchange, _ []string) {
-		x.quiet = true
+		x.Quiet = true
 		x.answer(http.StatusOK, []byte(`{"status":"ok"}`))
 	})
 	add(http.MethodGet, "/readyz", func(x *exchange, _ []string) { x.serveReady() })
@@ -38,20 +38,20 @@ func (h *Handler) mountStandard() (problems []error) {
 	}
 	reflector := grpcreflect.NewStaticReflector(append(names, grpchealth.HealthV1ServiceName)...)
 	path, handler := grpcreflect.NewHandlerV1(reflector, options)
-	add(http.MethodPost, path+"ServerReflectionInfo", foreign(path[1:]+"ServerReflectionInfo", handler))
+	add(http.MethodPost, path+"ServerReflectionInfo", foreign(path[1:]+"ServerReflectionInfo", handler, brief))
 	path, handler = grpcreflect.NewHandlerV1Alpha(reflector, options)
-	add(http.MethodPost, path+"ServerReflectionInfo", foreign(path[1:]+"ServerReflectionInfo", handler))
-	path, handler = grpchealth.NewHandler(health{h, names}, options)
-	add(http.MethodPost, path+"Check", foreign(path[1:]+"Check", handler))
-	add(http.MethodPost, path+"Watch", foreign(path[1:]+"Watch", handler))
+	add(http.MethodPost, path+"ServerReflectionInfo", foreign(path[1:]+"ServerReflectionInfo", handler, brief))
+	path, handler = grpchealth.NewHandler(&health{h: h, names: names, watchers: map[*watcher]bool{}}, options)
+	add(http.MethodPost, path+"Check", foreign(path[1:]+"Check", handler, brief))
+	add(http.MethodPost, path+"Watch", foreign(path[1:]+"Watch", handler, watch))
 	return problems
 }
 
 // serveReady tells whether requests can be served, and which parts the operator has left out. Why they cannot be is for the
 // operator, so only the log says it.
 func (x *exchange) serveReady() {
-	x.quiet = true
-	ctx, cancel := context.WithTimeout(x.r.Context(), x.limit)
+	x.Quiet = true
+	ctx, cancel := context.WithTimeout(x.Request.Context(), x.limit)
 	defer cancel()
 	if err := x.h.ready(ctx); err != nil {
 		x.refuse(errNotReady.Because(err))
@@ -75,46 +75,34 @@ func (h *Handler) ready(ctx context.Context) error {
 	return h.config.Ready(ctx)
 }
 
-// foreign serves a gRPC method that is not ours, under the same limits: content type, size, time.
-func foreign(procedure string, handler http.Handler) serveFunc {
+// foreign serves a gRPC method that is not ours, under the limits of ours: content type, size, and those that begin sets.
+func foreign(procedure string, handler http.Handler, begin func(x *exchange) (ctx context.Context, end func(), err error)) serveFunc {
 	return func(x *exchange, _ []string) {
-		x.known, x.quiet = procedure, true
-		if x.protocol, _ = grpcProtocol(x.r.Header); x.protocol == "" {
-			x.protocol = "http"
-			x.refuse(errNotGRPC)
+		x.Info.Procedure, x.Quiet = procedure, true
+		protocol, contentType := grpcProtocol(x.Request.Header)
+		if x.Protocol = protocol; protocol == "" || isText(contentType) {
+			x.Protocol = "http"
+			x.refuse(errNotText)
 			return
 		}
-		ctx, cancel := context.WithTimeout(x.r.Context(), x.limit)
-		defer cancel()
-		defer x.interruptible(ctx)()
-		r := x.r.WithContext(ctx)
-		r.Body = http.MaxBytesReader(x.w, r.Body, maxBody)
-		x.answered = true
-		handler.ServeHTTP(x.w, r)
-		if n, err := strconv.Atoi(x.w.Header().Get(http.TrailerPrefix + "Grpc-Status")); err == nil {
-			x.code = code.Code(n)
+		ctx, end, err := begin(x)
+		if err != nil {
+			x.endGRPC(contentType, new(bytes.Buffer), err)
+			return
+		}
+		defer end()
+		r := x.Request.WithContext(ctx)
+		r.Body = http.MaxBytesReader(x.ResponseWriter, r.Body, maxBody)
+		handler.ServeHTTP(x.ResponseWriter, r)
+		if n, err := strconv.Atoi(x.Header().Get(http.TrailerPrefix + "Grpc-Status")); err == nil {
+			x.Code = code.Code(n).String()
 		}
 	}
 }
 
-// health answers gRPC health checks, for the server as a whole and for each of its services.
-type health struct {
-	h     *Handler
-	names []string
-}
-
-// Check implements grpchealth.Checker.
-func (c health) Check(ctx context.Context, req *grpchealth.CheckRequest) (*grpchealth.CheckResponse, error) {
-	known := req.Service == ""
-	for _, name := range c.names {
-		known = known || name == req.Service
-	}
-	if !known {
-		return nil, connect.NewError(connect.CodeNotFound, errors.New("there is no such service"))
-	}
-	if err := c.h.ready(ctx); err != nil {
-		c.h.config.Log.WarnContext(ctx, "not ready", "cause", err.Error())
-		return &grpchealth.CheckResponse{Status: grpchealth.StatusNotServing}, nil
-	}
-	return &grpchealth.CheckResponse{Status: grpchealth.StatusServing}, nil
+// brief gives a call as much time as any other.
+func brief(x *exchange) (context.Context, func(), error) {
+	ctx, cancel := context.WithTimeout(x.Request.Context(), x.limit)
+	stop := x.interruptible(ctx)
+	return ctx, func() { stop(); cancel() }, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/rpc/frame"
 	"github.com/signet-idm/signet/internal/share"
 )
 
@@ -49,10 +50,13 @@ func (s *streams) begin(limits StreamLimits) {
 
 // EndStreams ends all streams, which takes less than a second, and waits for that. New ones are refused from then on.
 func (h *Handler) EndStreams() {
-	h.streams.mu.Lock()
-	h.streams.endAll()
-	h.streams.mu.Unlock()
+	for _, s := range []*streams{&h.streams, &h.watches} {
+		s.mu.Lock()
+		s.endAll()
+		s.mu.Unlock()
+	}
 	h.streams.running.Wait()
+	h.watches.running.Wait()
 }
 
 // enter counts a stream in, where there is room for it.
@@ -97,8 +101,8 @@ func (h *Handler) lasting(ctx context.Context, c *Call, req proto.Message, next 
 		ctx, cancel = context.WithTimeout(ctx, c.limit)
 		defer cancel()
 	}
-	_, err := next(call.With(ctx, &c.info), c, req)
-	_, bug := errors.AsType[*panicked](err)
+	_, err := next(call.With(ctx, c.info), c, req)
+	_, bug := errors.AsType[*errs.Panicked](err)
 	switch {
 	case err == nil || bug:
 		return nil, err
@@ -158,8 +162,8 @@ type outlet interface {
 
 // serveStream runs a stream. Its headers go out with its first message: until then it can be refused like any other call.
 func (x *exchange) serveStream(out outlet) {
-	s := &stream{x: x, out: out, control: http.NewResponseController(x.w)}
-	x.send, x.bare = s.send, x.r.Method == http.MethodHead
+	s := &stream{x: x, out: out, control: http.NewResponseController(x.ResponseWriter)}
+	x.send, x.bare = s.send, x.Request.Method == http.MethodHead
 	decode := x.decode
 	x.decode = func(ctx context.Context, req proto.Message) ([]errs.Violation, error) {
 		ctx, cancel := context.WithTimeout(ctx, x.h.config.TimeLimit) // a request is not a stream
@@ -170,9 +174,9 @@ func (x *exchange) serveStream(out outlet) {
 	told := make(chan struct{})
 	unheard := context.AfterFunc(x.h.streams.end, func() {
 		defer close(told)
-		s.hurry()
+		s.cutShort()
 	})
-	_, err := x.h.stream(x.r.Context(), &x.Call, x.op.input.New().Interface())
+	_, err := x.h.stream(x.Request.Context(), &x.Call, x.op.input.New().Interface())
 	if !unheard() {
 		<-told
 	}
@@ -180,12 +184,12 @@ func (x *exchange) serveStream(out outlet) {
 		out.refuse(err)
 		return
 	}
-	defer x.h.metrics.StreamEnds(x.known, x.protocol)
-	s.hurry()
-	buf := buffers.get()
-	defer buffers.put(buf)
+	defer x.Metrics.StreamEnds(x.Info.Procedure, x.Protocol)
+	s.cutShort()
+	buf := frame.Buffers.Get()
+	defer frame.Buffers.Put(buf)
 	out.end(buf, err)
-	_, _ = x.w.Write(buf.Bytes()) // who has gone is not told anything anyway
+	_, _ = x.Write(buf.Bytes()) // who has gone is not told anything anyway
 	_ = s.control.Flush()
 }
 
@@ -202,8 +206,8 @@ type stream struct {
 
 // send writes one message and waits until it is on its way: who reads slowly is sent nothing that waits in memory.
 func (s *stream) send(m proto.Message) error {
-	buf := buffers.get()
-	defer buffers.put(buf)
+	buf := frame.Buffers.Get()
+	defer frame.Buffers.Put(buf)
 	if err := s.out.write(buf, m, !s.opened); err != nil {
 		return err
 	}
@@ -219,14 +223,14 @@ func (s *stream) send(m proto.Message) error {
 	// A writer that cannot do it belongs to a test, where nobody is slow.
 	_ = s.control.SetWriteDeadline(started.Add(s.x.h.streams.Patience))
 	s.mu.Unlock()
-	_, err := s.x.w.Write(buf.Bytes())
+	_, err := s.x.Write(buf.Bytes())
 	if err == nil {
 		err = s.control.Flush()
 	}
 	switch {
 	case err == nil:
 		if !s.x.op.isSign(m.ProtoReflect()) {
-			s.x.h.metrics.StreamSent(s.x.known, s.x.protocol)
+			s.x.Metrics.StreamSent(s.x.Info.Procedure, s.x.Protocol)
 		}
 		return nil
 	case errors.Is(err, os.ErrDeadlineExceeded) || time.Since(started) >= s.x.h.streams.Patience:
@@ -237,20 +241,20 @@ func (s *stream) send(m proto.Message) error {
 
 // open begins the answer.
 func (s *stream) open() {
-	s.opened, s.x.answered = true, true
-	s.x.h.metrics.StreamBegins(s.x.known, s.x.protocol)
-	h := s.x.w.Header()
+	s.opened = true
+	s.x.Metrics.StreamBegins(s.x.Info.Procedure, s.x.Protocol)
+	h := s.x.Header()
 	h["Cache-Control"] = []string{"no-store"}
 	h["X-Accel-Buffering"] = []string{"no"} // proxies that know it do not hold messages back
-	if s.x.r.ProtoMajor == 1 {
+	if s.x.Request.ProtoMajor == 1 {
 		h["Connection"] = []string{"close"} // with its deadlines
 	}
 	s.out.open(h)
-	s.x.w.WriteHeader(http.StatusOK)
+	s.x.WriteHeader(http.StatusOK)
 }
 
-// hurry gives what is still to be sent little time.
-func (s *stream) hurry() {
+// cutShort gives what is still to be sent little time.
+func (s *stream) cutShort() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !s.ended {

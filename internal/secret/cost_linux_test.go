@@ -3,7 +3,7 @@ package secret
 import (
 	"testing"
 
-	"github.com/signet-idm/signet/internal/costtest"
+	"github.com/signet-idm/signet/test/costtest"
 )
 
 func TestNothingThatClaimsToBeASecretCostsMuchToRead(t *testing.T) {

@@ -45,10 +45,10 @@ const (
 const (
 	problemForm = "must be a hash of argon2id, argon2i (version 19), bcrypt, scrypt or PBKDF2 in the PHC or modular crypt form, such as $2b$12$…, " +
 		"with salt and digest in base64 and at most 512 characters"
-	problemArgon2 = "takes too much to verify, or is too weak: argon2 may use up to 256 MiB, 1 GiB over all passes and 16 lanes, and has a digest of 16 to 64 bytes"
-	problemBcrypt = "takes too much to verify, or is too weak: the cost of bcrypt may be 4 to 15"
-	problemScrypt = "takes too much to verify, or is too weak: scrypt may use up to 256 MiB (128 * r * N), 1 GiB over all p and an r of 256, and has a digest of 16 to 64 bytes"
-	problemPBKDF2 = "takes too much to verify, or is too weak: PBKDF2 may have up to 4,000,000 rounds over all blocks of its digest, which has 16 to 64 bytes"
+	problemArgon2 = "is too expensive to verify, or too weak: argon2 may use up to 256 MiB, 1 GiB over all passes and 16 lanes, with a digest of 16 to 64 bytes"
+	problemBcrypt = "is too expensive to verify, or too weak: the cost of bcrypt may be 4 to 15"
+	problemScrypt = "is too expensive to verify, or too weak: scrypt may use up to 256 MiB (128 * r * N), 1 GiB over all p and an r of 256, with a digest of 16 to 64 bytes"
+	problemPBKDF2 = "is too expensive to verify, or too weak: PBKDF2 may have up to 4,000,000 rounds over all blocks of its digest of 16 to 64 bytes"
 )
 
 // HashProblem says why a hash that another system has made cannot be stored, in words that read on after the name of a field and

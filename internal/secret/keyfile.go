@@ -56,8 +56,8 @@ func loadKeyFile(path string) (MasterKey, error) {
 		return MasterKey{}, fmt.Errorf("master key file: %w", err)
 	}
 	if mode := info.Mode(); mode.IsRegular() && mode.Perm()&0o077 != 0 {
-		return MasterKey{}, fmt.Errorf("master key file %s is open to other users (mode %04o): run chmod 600 on it, "+
-			"and make a new key if it may have been read", path, mode.Perm())
+		return MasterKey{}, fmt.Errorf("other users can read the master key file %s (mode %04o): run chmod 600 on it, "+
+			"and rotate the key if somebody may have read it", path, mode.Perm())
 	}
 	// A wrong path may name something without an end. The limit is above every valid length.
 	text, err := io.ReadAll(io.LimitReader(f, 1024))

@@ -64,8 +64,12 @@ func TestParseMasterKeyRefusesEverythingElseWithoutQuotingIt(t *testing.T) {
 			if err == nil {
 				t.Fatal("it is accepted")
 			}
-			if trimmed := strings.TrimSpace(text); trimmed != "" && strings.Contains(err.Error(), trimmed) {
+			trimmed := strings.TrimSpace(text)
+			if trimmed != "" && strings.Contains(err.Error(), trimmed) {
 				t.Errorf("the error quotes the text: %v", err)
+			}
+			if saysEmpty := errors.Is(err, errEmptyKey); saysEmpty != (trimmed == "") {
+				t.Errorf("%q: %v", text, err)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ const ReasonHashingBusy errs.Reason = "PASSWORD_HASHING_BUSY"
 
 // ErrBusy is the refusal of work that would wait behind too much other work.
 var ErrBusy = &errs.Error{Kind: errs.Unavailable, Reason: ReasonHashingBusy, RetryAfter: time.Second,
-	Message: "too many passwords are being checked; try again shortly"}
+	Message: "too many passwords are being checked: try again shortly"}
 
 // maxWaitingBytes bounds what those who wait keep in memory: those whom we know, and the public.
 const maxWaitingBytes = 8 << 20

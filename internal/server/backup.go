@@ -34,7 +34,7 @@ type BackupReport struct {
 // key, and the key is not in the copy. When it fails it leaves nothing behind.
 func Backup(ctx context.Context, c Config, target string, progress Progress) (*BackupReport, error) {
 	if c.Database != "" {
-		return nil, errors.New("signet backup is for the embedded database: use pg_dump for PostgreSQL, with all tables of the database, and keep a copy of the master key")
+		return nil, errors.New("signet backup is for the embedded database: for PostgreSQL, use pg_dump with all tables, and keep a copy of the master key")
 	}
 	dir, err := datadir.Open(c.DataDir, false)
 	if err != nil {
@@ -45,10 +45,13 @@ func Backup(ctx context.Context, c Config, target string, progress Progress) (*B
 	if err != nil {
 		return nil, err
 	}
-	if filled, err := store.HasData(ctx, database); err != nil {
+	switch look, err := store.LookAt(ctx, store.Options{Database: database, ReadOnly: true}); {
+	case err != nil:
 		return nil, err
-	} else if !filled {
-		return nil, errors.New("there is no installation here yet: signet start makes one")
+	case look.MovedTo != "":
+		return nil, goneTo(look.MovedTo)
+	case !look.Filled:
+		return nil, errors.New("there is no installation here yet: create one with signet start")
 	}
 	if target, err = checkTarget(dir, target); err != nil {
 		return nil, err
@@ -71,7 +74,7 @@ func Backup(ctx context.Context, c Config, target string, progress Progress) (*B
 		return report.count(ctx, made)
 	})
 	if err != nil && ctx.Err() != nil {
-		return nil, errors.New("the backup was stopped, and nothing of it is left")
+		return nil, errors.New("the backup was stopped, and its file was removed")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("writing the backup: %w", err)
@@ -87,7 +90,7 @@ func checkTarget(dir *datadir.Dir, target string) (string, error) {
 	}
 	parent := filepath.Dir(abs)
 	if info, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return "", fmt.Errorf("there is no directory %s for the backup: make it first", parent)
+		return "", fmt.Errorf("the directory %s for the backup does not exist: create it first", parent)
 	} else if err != nil {
 		return "", fmt.Errorf("the directory for the backup: %w", err)
 	}
@@ -96,7 +99,7 @@ func checkTarget(dir *datadir.Dir, target string) (string, error) {
 		return "", err
 	}
 	if inside {
-		return "", errors.New("the backup would be in the data directory and be lost with it: choose a place elsewhere, on another disk at best")
+		return "", errors.New("the backup must not be in the data directory, because both would be lost together: choose another place, preferably on another disk")
 	}
 	if _, err := os.Lstat(abs); !errors.Is(err, fs.ErrNotExist) {
 		return "", alreadyThere(abs)
@@ -105,7 +108,7 @@ func checkTarget(dir *datadir.Dir, target string) (string, error) {
 }
 
 func alreadyThere(path string) error {
-	return fmt.Errorf("%s is there already, and a backup never takes the place of another file: choose another name", path)
+	return fmt.Errorf("%s already exists, and a backup never replaces a file: choose another name", path)
 }
 
 // newFile makes a file under a temporary name, for its owner alone, lets fill write it, and gives it its name when all of it is
@@ -182,12 +185,12 @@ func (r *BackupReport) count(ctx context.Context, path string) error {
 // the backup was made. Until everything is checked there is no database in the directory, and when it fails there is none.
 func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progress Progress) (report *store.RebuildReport, err error) {
 	if c.Database != "" {
-		return nil, errors.New("signet restore is for the embedded database: use pg_restore or psql for PostgreSQL, into an empty database, and start with the master key")
+		return nil, errors.New("signet restore is for the embedded database: for PostgreSQL, use pg_restore or psql with an empty database, and start with the master key")
 	}
 	elsewhere := c.MasterKey != "" || c.MasterKeyFile != ""
 	dir, err := datadir.Open(c.DataDir, false)
 	if missing := errors.Is(err, fs.ErrNotExist); missing && !elsewhere {
-		return nil, fmt.Errorf("a backup needs the master key of its installation: put it into %s, or give it with --master-key-file or SIGNET_MASTER_KEY",
+		return nil, fmt.Errorf("a restore needs the master key of the installation: put it into %s, or give it with --master-key-file or SIGNET_MASTER_KEY",
 			filepath.Join(c.DataDir, "master.key"))
 	} else if err != nil && !missing {
 		return nil, err
@@ -217,7 +220,7 @@ func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progr
 	}
 	defer func() {
 		if err != nil && ctx.Err() != nil { // whatever it broke off, nothing was found wrong with the backup
-			err = errors.New("the restore was stopped, and nothing of it is left")
+			err = errors.New("the restore was stopped, and its files were removed")
 		}
 		err = errors.Join(err, dir.DropRestoring()) // there is nothing when it has its name
 	}()
@@ -225,7 +228,7 @@ func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progr
 		return nil, fmt.Errorf("copying the backup: %w", err)
 	}
 	if err := engine.CheckFile(ctx, path, true); err != nil {
-		return nil, fmt.Errorf("the backup is not in order, and nothing was restored: %w", err)
+		return nil, fmt.Errorf("the backup is damaged, and nothing was restored: %w", err)
 	}
 	if report, err = checkAll(ctx, path, master, log); err != nil {
 		return nil, err
@@ -256,7 +259,7 @@ func keyOf(ctx context.Context, dir *datadir.Dir, c Config, file string) (secret
 		return none, fmt.Errorf("%s cannot be read as a backup: %w", file, err)
 	}
 	if !filled {
-		return none, fmt.Errorf("%s is not a backup: there is no installation in it", file)
+		return none, fmt.Errorf("%s is not a backup: it contains no installation", file)
 	}
 	master, err := dir.MasterKey(c.MasterKey, c.MasterKeyFile, false)
 	if err != nil {
@@ -267,7 +270,7 @@ func keyOf(ctx context.Context, dir *datadir.Dir, c Config, file string) (secret
 		return none, err
 	}
 	if !fits {
-		return none, errors.New("the master key is not the one of this backup: it needs the key that the installation had when the backup was made, also if it was rotated since")
+		return none, errors.New("the master key does not fit this backup: use the key that the installation had when the backup was made, even if it was rotated since")
 	}
 	return master, nil
 }
@@ -317,14 +320,14 @@ func checkAll(ctx context.Context, path string, master secret.MasterKey, log *sl
 		return nil, err
 	}
 	if len(report.Differences) > 0 {
-		return nil, fmt.Errorf("the backup is not in order, and nothing was restored: %s", report.Differences[0])
+		return nil, fmt.Errorf("the backup is damaged, and nothing was restored: %s", report.Differences[0])
 	}
 	proven, err := st.Verify(ctx, proof.Options{})
 	if err != nil {
 		return nil, err
 	}
 	if proven.Finding != nil {
-		return nil, fmt.Errorf("the log in the backup is not as it was written, and nothing was restored: %s", proven.Finding)
+		return nil, fmt.Errorf("the log in the backup was changed, and nothing was restored: %s", proven.Finding)
 	}
 	return report, nil
 }

@@ -13,7 +13,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // furnished makes an installation with something in it, and leaves it running.
@@ -91,7 +91,7 @@ func TestABackupBesideARunningServerHoldsEverything(t *testing.T) {
 	if restored.FirstAdmin != nil {
 		t.Error("another first administrator")
 	}
-	if _, err := Restore(t.Context(), to, quiet, target, nil); err == nil || !strings.Contains(err.Error(), "there is a database already") {
+	if _, err := Restore(t.Context(), to, quiet, target, nil); err == nil || !strings.Contains(err.Error(), "there is already a database") {
 		t.Errorf("restored over an installation: %v", err)
 	}
 }
@@ -113,11 +113,11 @@ func TestWhereABackupDoesNotGo(t *testing.T) {
 		target string
 		says   string
 	}{
-		{"over another file", c, there, "is there already"},
+		{"over another file", c, there, "already exists"},
 		{"into the data directory", c, filepath.Join(c.DataDir, "backup.db"), "in the data directory"},
 		{"through a link into the data directory", c, filepath.Join(link, "backup.db"), "in the data directory"},
 		{"deep in the data directory", c, filepath.Join(c.DataDir, "below", "backup.db"), "in the data directory"},
-		{"into no directory", c, filepath.Join(place, "missing", "backup.db"), "make it first"},
+		{"into no directory", c, filepath.Join(place, "missing", "backup.db"), "create it first"},
 		{"below a file", c, filepath.Join(there, "backup.db"), "directory"},
 		{"of PostgreSQL", elsewhere, filepath.Join(place, "new"), "use pg_dump"},
 		{"of nothing", empty, filepath.Join(place, "new"), "there is no installation here yet"},
@@ -165,8 +165,8 @@ func TestWhatIsNotRestored(t *testing.T) {
 	for _, w := range []struct {
 		name, file, key, says string
 	}{
-		{"with another key", backup, other, "the master key is not the one of this backup"},
-		{"without a key", backup, "", "a backup needs the master key of its installation"},
+		{"with another key", backup, other, "the master key does not fit this backup"},
+		{"without a key", backup, "", "a restore needs the master key of the installation"},
 		{"with a key that is not there", backup, other + "x", "no such file"},
 		{"what is not there", backup + "x", key, "no such file"},
 		{"a directory", filepath.Dir(backup), key, "is not a file"},
@@ -203,7 +203,7 @@ func TestWhatIsNotRestored(t *testing.T) {
 	for _, name := range []string{"signet.db", "signet.db-wal", "signet.db-journal"} {
 		to := Config{DataDir: t.TempDir(), MasterKeyFile: key}
 		must(t, os.WriteFile(filepath.Join(to.DataDir, name), nil, 0o600))
-		if _, err := Restore(t.Context(), to, quiet, backup, nil); err == nil || !strings.Contains(err.Error(), "there is a database already") {
+		if _, err := Restore(t.Context(), to, quiet, backup, nil); err == nil || !strings.Contains(err.Error(), "there is already a database") {
 			t.Errorf("beside %s: %v", name, err)
 		}
 	}
@@ -250,7 +250,7 @@ func TestARestoreThatIsStoppedBlamesNobody(t *testing.T) {
 			stop()
 		}
 	})
-	if err == nil || err.Error() != "the restore was stopped, and nothing of it is left" {
+	if err == nil || err.Error() != "the restore was stopped, and its files were removed" {
 		t.Errorf("it says: %v", err)
 	}
 	if got := entries(to.DataDir); strings.Join(got, " ") != "lock" {

@@ -25,6 +25,7 @@ import (
 type Config struct {
 	Listen          string
 	ExternalURL     string // empty: made from Listen
+	InsecureURL     bool   // ExternalURL may be http although it is not on this machine
 	DataDir         string
 	Database        string // a postgres:// address; empty: the embedded database in DataDir
 	MasterKey       string // the key itself, from the environment
@@ -40,12 +41,17 @@ type Config struct {
 	Development     bool
 	WebhookLease    time.Duration // how long a node that has died keeps its webhooks; zero: as package webhook has it
 	WebhookRetry    time.Duration // before the second try of an event; zero: likewise
+	ZitadelV1       bool          // the five core operations answer under their names in ZITADEL's API, too
 	StartsPerMinute int           // that a network can begin without having signed in; zero: network.DefaultPerMinute
+
+	EmailsPerOrganization bool // e-mail addresses are login names only where the sign-in is at, see session.Sessions
 
 	SMTPURL          string // empty: no mail
 	SMTPFrom         string
 	SMTPPasswordFile string
 	SMTPRoots        *x509.CertPool // who signs the mail server's certificate; nil: as the machine trusts
+
+	Version string // of the program, for the metrics
 
 	Resolver org.Resolver // where the proof of a domain is looked for; nil: as the machine resolves names
 }
@@ -75,16 +81,16 @@ func (c Config) settle() (*settled, error) {
 		s.Resolver = net.DefaultResolver
 	}
 	if err := checkAddress(c.Listen); err != nil {
-		return nil, fmt.Errorf("--listen %q should look like localhost:8080: %w", c.Listen, err)
+		return nil, fmt.Errorf("--listen %q must be an address such as localhost:8080: %w", c.Listen, err)
 	}
 	if err := checkAddress(c.MetricsListen); err != nil && c.MetricsListen != "" {
-		return nil, fmt.Errorf("--metrics-listen %q should look like localhost:9090: %w", c.MetricsListen, err)
+		return nil, fmt.Errorf("--metrics-listen %q must be an address such as localhost:9090: %w", c.MetricsListen, err)
 	}
 	if err := c.checkDatabase(); err != nil {
 		return nil, err
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
-		return nil, errors.New("--tls-cert and --tls-key go together: set both or none")
+		return nil, errors.New("--tls-cert and --tls-key belong together: set both or none")
 	}
 	if c.TLSCert != "" {
 		certificate, err := tls.LoadX509KeyPair(c.TLSCert, c.TLSKey)
@@ -96,8 +102,11 @@ func (c Config) settle() (*settled, error) {
 	if err := s.settleExternal(); err != nil {
 		return nil, err
 	}
+	if err := s.checkCookies(); err != nil {
+		return nil, err
+	}
 	if c.Development && !isLoopback(s.external.Hostname()) {
-		return nil, errors.New("--development is only for an external URL on this machine, such as http://localhost:8080")
+		return nil, errors.New("--development needs an external URL on this machine, such as http://localhost:8080")
 	}
 	if err := s.settleSuffix(); err != nil {
 		return nil, err
@@ -116,20 +125,20 @@ func (c Config) settle() (*settled, error) {
 		return nil, err
 	}
 	if c.WebhookLease != 0 && (c.WebhookLease < time.Second || c.WebhookLease > time.Hour) {
-		return nil, errors.New("--webhook-lease should be between 1s and 1h")
+		return nil, errors.New("--webhook-lease must be between 1s and 1h")
 	}
 	if c.WebhookRetry != 0 && (c.WebhookRetry < 100*time.Millisecond || c.WebhookRetry > time.Minute) {
-		return nil, errors.New("--webhook-retry should be between 100ms and 1m")
+		return nil, errors.New("--webhook-retry must be between 100ms and 1m")
 	}
 	if c.StartsPerMinute < 0 || c.StartsPerMinute > maxStarts || c.StartsPerMinute != 0 && c.StartsPerMinute < minStarts {
-		return nil, fmt.Errorf("--starts-per-minute should be between %d and %d", minStarts, maxStarts)
+		return nil, fmt.Errorf("--starts-per-minute must be between %d and %d", minStarts, maxStarts)
 	}
 	s.StartsPerMinute = cmp.Or(c.StartsPerMinute, network.DefaultPerMinute)
 	s.CORSOrigins = nil
 	for _, text := range c.CORSOrigins {
 		origin := strings.TrimSpace(text)
 		if !rpc.IsOrigin(origin) {
-			return nil, fmt.Errorf("--cors-origins %q should look like https://app.example.org, in lower case, without a path", text)
+			return nil, fmt.Errorf("--cors-origins %q must be an origin such as https://app.example.org, in lower case and without a path", text)
 		}
 		s.CORSOrigins = append(s.CORSOrigins, origin)
 	}
@@ -154,7 +163,7 @@ func (s *settled) settleOutbound() error {
 // checkDatabase does not repeat the value: there may be a password in it.
 func (c Config) checkDatabase() error {
 	if c.Database != "" && !store.IsPostgres(c.Database) {
-		return errors.New("--database should look like postgres://user@host:5432/name; leave it out for the embedded database")
+		return errors.New("--database must be a URL such as postgres://user@host:5432/name; leave it out for the embedded database")
 	}
 	return nil
 }
@@ -180,11 +189,21 @@ func (s *settled) settleExternal() error {
 	}
 	if err != nil || u.Hostname() == "" || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" ||
 		u.RawQuery != "" || u.ForceQuery || u.Fragment != "" || u.User != nil {
-		return fmt.Errorf("--external-url %q should look like https://id.example.org", hideUser(s.ExternalURL))
+		return fmt.Errorf("--external-url %q must be a URL such as https://id.example.org", hideUser(s.ExternalURL))
 	}
 	s.external = &url.URL{Scheme: u.Scheme, Host: strings.ToLower(u.Host)}
 	s.ExternalURL = s.external.String()
 	return nil
+}
+
+// checkCookies refuses a URL at which people cannot sign in: browsers keep our cookies only where nobody on the way can read them.
+func (s *settled) checkCookies() error {
+	if s.external.Scheme == "https" || isLoopback(s.external.Hostname()) || s.InsecureURL {
+		return nil
+	}
+	return fmt.Errorf("nobody could sign in at %s: browsers keep the cookies of signing in only for https, or for this machine. "+
+		"Set --external-url to the https:// URL under which clients reach the server (with --tls-cert and --tls-key, or behind a proxy). "+
+		"If only the API is used, and not the pages, add --insecure-external-url", s.ExternalURL)
 }
 
 // hideUser keeps a password that somebody put into a URL out of the message about it.
@@ -209,7 +228,7 @@ func (s *settled) settleSuffix() error {
 		problem = fmt.Sprintf("must have at most %d characters", maxSuffix)
 	}
 	if problem != "" {
-		return fmt.Errorf("--domain-suffix %q should look like id.example.org: it %s", suffix, problem)
+		return fmt.Errorf("--domain-suffix %q must be a domain such as id.example.org: it %s", suffix, problem)
 	}
 	s.DomainSuffix = ascii
 	return nil
@@ -218,7 +237,7 @@ func (s *settled) settleSuffix() error {
 func (s *settled) settleMail() (err error) {
 	if s.SMTPURL == "" {
 		if s.SMTPFrom != "" || s.SMTPPasswordFile != "" {
-			return errors.New("--smtp-from and --smtp-password-file say nothing without --smtp-url")
+			return errors.New("--smtp-from and --smtp-password-file need --smtp-url")
 		}
 		return nil
 	}
@@ -237,7 +256,7 @@ func (s *settled) listening(addr net.Addr) {
 func checkAddress(address string) error {
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
-		return errors.New("it has to be a host and a port")
+		return errors.New("it must be a host and a port")
 	}
 	if _, err := net.LookupPort("tcp", port); err != nil || port == "" {
 		return errors.New("there is no such port")

@@ -35,10 +35,10 @@ func (s *Server) followers(ctx context.Context, master secret.MasterKey) (*notif
 	r := &notify.Runner{Store: s.store, Log: s.log, Clock: time.Now, Followers: []notify.Follower{s.logouts.Follower()}}
 	switch sender := s.sender(); {
 	case sender == nil:
-		s.log.Warn("mail is not configured: nobody can be sent a code or reset a password by mail. Set --smtp-url and --smtp-from")
+		s.log.Warn("mail is not configured: people cannot get codes or reset passwords by mail. Set --smtp-url and --smtp-from")
 	default:
 		if s.config.smtp != nil {
-			s.log.Info("mail goes out", "server", s.config.smtp.Server())
+			s.log.Info("mail is configured", "server", s.config.smtp.Server())
 		}
 		mailer := &mail.Mailer{Store: s.store, Master: master, Clock: time.Now, Sender: sender, ExternalURL: s.config.ExternalURL}
 		r.Followers = append(r.Followers, mailer.Follower())

@@ -35,10 +35,10 @@ type Rotated struct {
 // PostgreSQL nodes may run, but not the one whose directory the key is in when that is replaced.
 func RotateMasterKey(ctx context.Context, c Config, log *slog.Logger, file string) (rotated Rotated, err error) {
 	if file == "" && (c.MasterKey != "" || c.MasterKeyFile != "") {
-		return rotated, errors.New("the master key is not in the data directory: name a file for the new one with --new-key-file")
+		return rotated, errors.New("the master key is not in the data directory: name a file for the new key with --new-key-file")
 	}
 	if _, err := secret.ParseMasterKey([]byte(file)); err == nil {
-		return rotated, errors.New("--new-key-file takes the name of a file, not a key: the key is made by this command")
+		return rotated, errors.New("--new-key-file takes the name of a file, not a key: this command creates the key")
 	}
 	lock := c.Database == "" || file == ""
 	err = maintain(ctx, c, log, false, lock, func(ctx context.Context, st *store.Store, _ secret.MasterKey) error {
@@ -60,14 +60,14 @@ func RotateMasterKey(ctx context.Context, c Config, log *slog.Logger, file strin
 func rotateInto(ctx context.Context, st *store.Store, file string) error {
 	next, err := secret.CreateKeyFile(file)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already: name a new file with --new-key-file", file)
+		return fmt.Errorf("%s already exists: name a new file with --new-key-file", file)
 	}
 	if err != nil {
 		return err
 	}
 	if err := st.RotateMasterKey(ctx, next); err != nil {
 		// The database may have changed all the same. Without the new key everything would be lost then.
-		return fmt.Errorf("the rotation failed, and %s holds a key that may be in use: start with the old key, and if that is refused with this one: %w", file, err)
+		return fmt.Errorf("the rotation failed, and the key in %s may be in use: start with the old key, and if that is refused, with this one: %w", file, err)
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func rotateIn(ctx context.Context, st *store.Store, dir *datadir.Dir) error {
 		return err
 	}
 	if err := st.RotateMasterKey(ctx, next); err != nil {
-		return fmt.Errorf("the rotation failed: try it again, or start the server: of the two keys in the directory the one that fits the database counts: %w", err)
+		return fmt.Errorf("the rotation failed: try again, or start the server, which uses the key in the directory that fits the database: %w", err)
 	}
 	return dir.AdoptNewKey()
 }

@@ -15,12 +15,13 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/datadir"
-	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -37,7 +38,6 @@ func home(t *testing.T, db testdb.Database) Config {
 
 func opened(t *testing.T, c Config) *Server {
 	t.Helper()
-	slog.SetDefault(quiet) // a library speaks to it
 	s, err := Open(t.Context(), c, quiet)
 	if err != nil {
 		t.Fatal(err)
@@ -242,7 +242,7 @@ func TestARotationMayBeCutOffAnywhere(t *testing.T) {
 				}
 				refused := c
 				refused.MasterKeyFile = key + ".old"
-				if _, err := Open(t.Context(), refused, quiet); !errors.Is(err, store.ErrWrongKey) || !strings.Contains(err.Error(), "after a rotation that is the new one") {
+				if _, err := Open(t.Context(), refused, quiet); !errors.Is(err, store.ErrWrongKey) || !strings.Contains(err.Error(), "after a rotation, use the new one") {
 					t.Errorf("the old key: %v", err)
 				}
 				must(t, os.Remove(key+".old"))
@@ -263,12 +263,7 @@ func TestARotationMayBeCutOffAnywhere(t *testing.T) {
 	})
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // TestNodesRunOnWhileTheMasterKeyIsRotated on PostgreSQL: they hold the root key.
 func TestNodesRunOnWhileTheMasterKeyIsRotated(t *testing.T) {
@@ -313,7 +308,7 @@ func TestARotationThatFailsMayBeTriedAgain(t *testing.T) {
 		must(t, err)
 		stopped, stop := context.WithCancel(ctx)
 		stop()
-		if err := rotateIn(stopped, st, dir); err == nil || !strings.Contains(err.Error(), "try it again") {
+		if err := rotateIn(stopped, st, dir); err == nil || !strings.Contains(err.Error(), "try again") {
 			t.Errorf("it says: %v", err)
 		}
 		return nil
@@ -330,7 +325,7 @@ func TestTheNewKeyIsNeverLost(t *testing.T) {
 	must(t, opened(t, c).Close())
 	file := filepath.Join(t.TempDir(), "new.key")
 	for _, wrong := range []struct{ file, says string }{
-		{"", "name a file for the new one with --new-key-file"},
+		{"", "name a file for the new key with --new-key-file"},
 		{string(secret.NewMasterKey().Text()), "takes the name of a file, not a key"},
 		{filepath.Join(file, "missing", "key"), "master key file"},
 	} {
@@ -344,7 +339,7 @@ func TestTheNewKeyIsNeverLost(t *testing.T) {
 		t.Errorf("the file: %v, %v", info, err)
 	}
 	c.MasterKey, c.MasterKeyFile = "", file
-	if _, err := RotateMasterKey(t.Context(), c, quiet, file); err == nil || !strings.Contains(err.Error(), "is there already") {
+	if _, err := RotateMasterKey(t.Context(), c, quiet, file); err == nil || !strings.Contains(err.Error(), "already exists") {
 		t.Errorf("the key in use would be written over: %v", err)
 	}
 	must(t, opened(t, c).Close())

@@ -15,7 +15,7 @@ import (
 // there stays as it is.
 func Move(ctx context.Context, c Config, log *slog.Logger, to string, show store.Show) (moved *store.Moved, err error) {
 	if strings.Contains(to, "://") && !store.IsPostgres(to) {
-		return nil, errors.New("--to should look like postgres://user@host:5432/name, or be the name of a directory") // it may hold a password
+		return nil, errors.New("--to must be a URL such as postgres://user@host:5432/name, or a directory") // it may hold a password
 	}
 	err = Maintain(ctx, c, log, false, func(ctx context.Context, st *store.Store) error {
 		if store.IsPostgres(to) {
@@ -61,7 +61,7 @@ func vacant(ctx context.Context, database string) error {
 	case errors.Is(err, store.ErrHalfMoved):
 		return nil
 	case err != nil:
-		return fmt.Errorf("looking at the target: %w", err)
+		return fmt.Errorf("reading the target: %w", err)
 	case filled:
 		return store.ErrNotEmpty
 	}

@@ -131,21 +131,28 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		Outbound: outbound.New(outbound.Config{Allow: config.outbound, Timeout: webhook.SendTime, MaxRedirects: -1, ConnsPerHost: webhookConns})}
 	s.keys = signing.New(s.store, master, time.Now)
 	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
-		log.Warn("looking after the signing keys", "error", err)
+		log.Warn("updating the signing keys", "error", err)
 	}
 	factors, err := factor.New(master, config.ExternalURL)
 	if err != nil {
 		return nil, err
 	}
-	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg,
-		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, Starts: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: time.Now}}
+	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, EmailsPerOrganization: config.EmailsPerOrganization,
+		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, NetworkLimiter: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: time.Now}}
 	cleaner := lifecycle.NewCleaner(s.store, log)
-	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "signet_build_info", Help: "Always 1; the label has the version of the program.", ConstLabels: prometheus.Labels{"version": config.Version},
+	}, func() float64 { return 1 }))
 	rules, err := compiled()
 	if err != nil {
 		return nil, err
 	}
+	var alias *rpc.Alias
+	if config.ZitadelV1 {
+		alias = zitadelV1
+	}
 	handler, err := rpc.New(rpc.Config{
+		Alias: alias,
 		Rules: rules,
 		Services: []rpc.Service{
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
@@ -161,18 +168,16 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
-		Authenticate:   sessions.Authenticate,
-		Proven:         sessions.Proven,
-		Ahead:          s.store.Ahead,
-		Organization:   func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
-		Check:          api.Checker{Clock: time.Now}.Check,
-		TrustedProxies: config.proxies,
-		CORSOrigins:    config.CORSOrigins,
-		Log:            log,
-		Metrics:        s.metrics,
-		OpenAPI:        openapi.Document,
-		Ready:          s.store.Ping,
-		Lacking:        s.lacking(),
+		Authenticate: sessions.Authenticate,
+		Proven:       sessions.Proven,
+		Ahead:        s.store.Ahead,
+		Organization: func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
+		Check:        api.Checker{Clock: time.Now}.Check,
+		CORSOrigins:  config.CORSOrigins,
+		Log:          log,
+		OpenAPI:      openapi.Document,
+		Ready:        s.store.Ping,
+		Lacking:      s.lacking(),
 	})
 	if err != nil {
 		return nil, err
@@ -196,8 +201,12 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 }
 
 // mount puts the OpenID Connect provider and the hosted pages beside the API.
-func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secret.MasterKey) error {
-	site, err := web.New(web.Config{Otherwise: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: s.metrics})
+func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, master secret.MasterKey) error {
+	metrics, err := web.NewMetrics(s.metrics)
+	if err != nil {
+		return err
+	}
+	site, err := web.New(web.Config{API: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: metrics})
 	if err != nil {
 		return err
 	}
@@ -218,7 +227,9 @@ func (s *Server) mount(api http.Handler, sessions *session.Sessions, master secr
 	}
 	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
 		Clock: time.Now, Master: master, Mail: s.sender() != nil}).Mount(site)
-	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now}
+	site.HandleLost(login.Lost(shown), api.Owns)
+	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now,
+		Master: master, Mail: s.sender() != nil, Deliver: s.deliver()}
 	for path, handler := range own.Handlers() {
 		site.Handle(path, handler)
 	}
@@ -263,7 +274,7 @@ func (s *Server) listen() (err error) {
 // explainListen says what to do about an address that cannot be had.
 func explainListen(err error) error {
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return errors.New("another program listens there: stop it, or choose another address")
+		return errors.New("another program uses this address: stop it, or choose another address")
 	}
 	return err
 }
@@ -278,13 +289,17 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 			return none, err
 		}
 		database = path
-		if !readOnly {
-			if err := s.dir.Mend(ctx); err != nil {
-				return none, err
-			}
+		if readOnly {
+			err = s.dir.Whole()
+		} else {
+			err = s.dir.Mend(ctx)
+		}
+		if err != nil {
+			return none, err
 		}
 	}
 	options := store.Options{Database: database, Kinds: model.Kinds, Log: s.log, ReadOnly: readOnly}
+	handedOver := starting && s.handedOver() // before the look: another node's first start writes it only after the database is filled
 	look, err := store.LookAt(ctx, options)
 	if err != nil {
 		return none, err
@@ -292,10 +307,13 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	defer look.Close()
 	filled := look.Filled
 	if !filled && !starting {
-		return none, errors.New("there is no installation here yet: signet start makes one")
+		return none, errors.New("there is no installation here yet: create one with signet start")
 	}
-	if !filled && s.config.Database == "" {
-		if err := s.dir.CutOff(); err != nil {
+	if look.MovedTo != "" && !readOnly {
+		return none, goneTo(look.MovedTo)
+	}
+	if !filled {
+		if err := s.besideOthers(handedOver); err != nil {
 			return none, err
 		}
 	}
@@ -312,11 +330,15 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 // firstStart creates the installation where there is none, and gives the default organization.
 func (s *Server) firstStart(ctx context.Context, setUp setup.Setup) (defaultOrg string, err error) {
 	path := s.dir.FirstAdminPath(s.config.FirstAdminFile)
+	handedOver := s.handedOver()
 	inst, err := installation.Read(ctx, s.store)
 	if err != nil {
 		return "", err
 	}
 	if inst == nil {
+		if err := s.besideOthers(handedOver); err != nil { // a start that was cut off has left an empty database
+			return "", err
+		}
 		var file datadir.FirstAdmin
 		_, err := setUp.First(ctx, func(f setup.FirstAdmin) error {
 			file = datadir.FirstAdmin{URL: s.config.ExternalURL, OrgID: f.OrgID, UserID: f.UserID, LoginName: f.LoginName,
@@ -334,7 +356,7 @@ func (s *Server) firstStart(ctx context.Context, setUp setup.Setup) (defaultOrg 
 			return "", err
 		}
 	}
-	return inst.State.DefaultOrg, datadir.PublishFirstAdmin(path, inst.State.DefaultOrg)
+	return inst.Data.DefaultOrg, datadir.PublishFirstAdmin(path, inst.Data.DefaultOrg)
 }
 
 // Close closes the database and gives the ports and the data directory back.
@@ -418,7 +440,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	defer cancel()
 	for _, server := range servers {
 		if err := server.Shutdown(stop); err != nil {
-			s.log.Warn("requests were cut off", "error", err)
+			s.log.Warn("running requests were cancelled", "error", err)
 			server.Close()
 		}
 	}

@@ -1,7 +1,6 @@
 package session
 
 import (
-	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -10,7 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
@@ -177,21 +176,6 @@ func TestListsGoPageByPage(t *testing.T) {
 	}
 }
 
-// faster ends the same token between the look at it and the command.
-type faster struct {
-	event.Store
-	between func()
-}
-
-func (f *faster) TokenByID(ctx context.Context, id string) (*event.Token, error) {
-	t, err := f.Store.TokenByID(ctx, id)
-	if between := f.between; between != nil {
-		f.between = nil
-		between()
-	}
-	return t, err
-}
-
 func TestOfTwoWhoEndTheSameOneSucceeds(t *testing.T) {
 	s, sessions := world(t)
 	person(t, s, "usr_jo", "org_def", "jo", "")
@@ -199,7 +183,7 @@ func TestOfTwoWhoEndTheSameOneSucceeds(t *testing.T) {
 	give(s, "pat_1", "usr_jo", secret.PAT)
 	mark := s.Mark()
 	slow := *sessions
-	slow.Store = &faster{Store: s, between: func() { must(t, sessions.Revoke(t.Context(), jo, "pat_1")) }}
+	slow.Store = &eventtest.Meanwhile{Store: s, Happens: func() { must(t, sessions.Revoke(t.Context(), jo, "pat_1")) }}
 	eventtest.As(t, slow.Revoke(t.Context(), jo, "pat_1"), ErrTokenNotFound)
 	if facts := s.Since(t, mark); len(facts) != 1 {
 		t.Errorf("recorded %+v", facts)
@@ -207,7 +191,7 @@ func TestOfTwoWhoEndTheSameOneSucceeds(t *testing.T) {
 	// Something else that happens to the user is no reason to give up.
 	give(s, "pat_2", "usr_jo", secret.PAT)
 	give(s, "pat_3", "usr_jo", secret.PAT)
-	slow.Store = &faster{Store: s, between: func() { must(t, sessions.Revoke(t.Context(), jo, "pat_2")) }}
+	slow.Store = &eventtest.Meanwhile{Store: s, Happens: func() { must(t, sessions.Revoke(t.Context(), jo, "pat_2")) }}
 	must(t, slow.Revoke(t.Context(), jo, "pat_3"))
 
 	give(s, "ses_1", "usr_jo", secret.Session)

@@ -7,6 +7,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -15,18 +16,18 @@ const LastFactor errs.Reason = "LAST_FACTOR"
 
 // ErrLastFactor keeps people from leaving themselves without the second factor they must have.
 var ErrLastFactor = errs.New(errs.FailedPrecondition, LastFactor,
-	"a second factor is required of you, and this is your last one: add another one first, or ask an administrator to remove it")
+	"you need a second factor, and this is your last one: add another one first, or ask an administrator to remove it")
 
 // mayEnrol says who may add a second factor: who has proven those there are already. A session that still has to prove one
 // may add the first, since nobody can prove what there is not. Errors: access.ErrSecondFactor; access.ErrPasswordChange;
 // ErrNotRecent; user.ErrNotHuman.
 func (s *state) mayEnrol() error {
 	switch {
-	case s.user.State.Human == nil:
+	case s.user.Data.Human == nil:
 		return user.ErrNotHuman
-	case s.unproven && s.user.State.SecondFactor:
+	case s.unproven && s.user.Data.SecondFactor:
 		return access.ErrSecondFactor
-	case s.user.State.Password.ChangeRequired && !s.unproven: // the password comes first, unless it waits for this
+	case s.user.Data.Password.ChangeRequired && !s.unproven: // the password comes first, unless it waits for this
 		return access.ErrPasswordChange
 	case !s.recent():
 		return ErrNotRecent
@@ -38,7 +39,7 @@ func (s *state) mayEnrol() error {
 // user.ErrNotHuman.
 func (s *state) mayChange() error {
 	switch {
-	case s.user.State.Human == nil:
+	case s.user.Data.Human == nil:
 		return user.ErrNotHuman
 	case s.unproven:
 		return access.ErrSecondFactor
@@ -50,7 +51,7 @@ func (s *state) mayChange() error {
 
 // mayLose keeps the last factor where one is required. Errors: ErrLastFactor.
 func (s *state) mayLose() error {
-	if s.required && len(s.user.State.Human.Factors) == 1 {
+	if s.required && len(s.user.Data.Human.Factors) == 1 {
 		return ErrLastFactor
 	}
 	return nil
@@ -87,7 +88,7 @@ func (s *Sessions) ResumeTOTP(ctx context.Context, caller *access.Caller, shown 
 			return err
 		}
 		if !waits {
-			made = s.Factors.NewTOTP(st.user.State.UserName)
+			made = s.Factors.NewTOTP(st.user.Data.UserName)
 		}
 		return s.Factors.StartTOTP(st.tx, st.user, st.session.ID, made)
 	})
@@ -98,9 +99,9 @@ func (s *Sessions) ResumeTOTP(ctx context.Context, caller *access.Caller, shown 
 }
 
 // ConfirmTOTP adds the app that was told the secret of StartTOTP, on a code that it shows. Errors: as StartTOTP;
-// InvalidArgument on code.
+// InvalidArgument on name and on code.
 func (s *Sessions) ConfirmTOTP(ctx context.Context, caller *access.Caller, name, code string, from From) (Enrolled, error) {
-	return s.enrol(ctx, caller, factor.TOTPRow(caller.TokenID), ByTOTP, from, func(st *state) (string, error) {
+	return s.enrol(ctx, caller, factor.TOTPRow(caller.TokenID), ByTOTP, from, name, func(st *state) (string, error) {
 		return s.Factors.AddTOTP(st.tx, st.user, st.session.ID, name, code)
 	})
 }
@@ -115,7 +116,7 @@ func (s *Sessions) StartPasskey(ctx context.Context, caller *access.Caller) (opt
 	return started.Options, nil
 }
 
-// ConfirmPasskey adds the passkey that a browser has made. Errors: as StartPasskey; InvalidArgument on credential;
+// ConfirmPasskey adds the passkey that a browser has made. Errors: as StartPasskey; InvalidArgument on name and on credential;
 // factor.ErrPasskeyExists.
 func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, name, credential string, from From) (Enrolled, error) {
 	if _, err := s.step(ctx, caller, From{}, false, event.Command{}, (*state).mayEnrol); err != nil {
@@ -128,13 +129,16 @@ func (s *Sessions) ConfirmPasskey(ctx context.Context, caller *access.Caller, na
 	if err := s.Factors.Check(ctx, s.Store, made, caller.UserID, caller.TokenID); err != nil {
 		return Enrolled{}, err
 	}
-	return s.enrol(ctx, caller, made.Row, ByPasskey, from, func(st *state) (string, error) {
+	return s.enrol(ctx, caller, made.Row, ByPasskey, from, name, func(st *state) (string, error) {
 		return s.Factors.AddPasskey(st.tx, st.user, made, name)
 	})
 }
 
-func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.RowKey, by Method, from From, add func(*state) (string, error)) (Enrolled, error) {
+func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.RowKey, by Method, from From, name string, add func(*state) (string, error)) (Enrolled, error) {
 	var out Enrolled
+	if err := errs.Wrong("name", syntax.Text(name, syntax.MaxName)); err != nil {
+		return out, err
+	}
 	command := event.Command{Rows: []event.RowKey{row, user.FactorsRow(caller.UserID)}}
 	stepped, err := s.step(ctx, caller, from, true, command, func(st *state) (err error) {
 		if err := st.mayEnrol(); err != nil {
@@ -155,21 +159,19 @@ func (s *Sessions) enrol(ctx context.Context, caller *access.Caller, row event.R
 
 // RemoveFactor takes one of the caller's second factors away. Errors: PermissionDenied without a session; ErrNotRecent;
 // access.ErrSecondFactor; factor.ErrNotFound; ErrLastFactor; Aborted when match does not hold.
-func (s *Sessions) RemoveFactor(ctx context.Context, caller *access.Caller, id string, match event.IfMatch) (details event.Details, err error) {
+func (s *Sessions) RemoveFactor(ctx context.Context, caller *access.Caller, match event.IfMatch, id string) (details event.Details, err error) {
 	command := event.Command{Rows: []event.RowKey{user.FactorsRow(caller.UserID)}}
 	_, err = s.step(ctx, caller, From{}, true, command, func(st *state) error {
 		if err := st.mayChange(); err != nil {
 			return err
 		}
-		if _, ok := st.user.State.Human.Factor(id); !ok {
+		if _, ok := st.user.Data.Human.Factor(id); !ok {
 			return factor.ErrNotFound
-		}
-		if err := match.Check(st.user.Sequence); err != nil {
-			return err
 		}
 		if err := st.mayLose(); err != nil {
 			return err
 		}
+		st.user.Expect(match)
 		err := factor.Remove(st.tx, st.user, id)
 		details = st.user.Details()
 		return err

@@ -1,13 +1,12 @@
 package session
 
 import (
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/eventtest"
-	"github.com/signet-idm/signet/internal/guessing"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/session/guessing"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -63,18 +62,7 @@ func TestAFewWrongCodesADayAreHeardFromAllNetworksThatAreNotKnown(t *testing.T) 
 func TestGuessesFromManyNetworksAtOnceCountEachOther(t *testing.T) {
 	a := arm(t)
 	me := as(t, a.sessions, signIn(t, a.sessions).Token)
-	count := map[string]int{}
-	var mu sync.Mutex
-	var wait sync.WaitGroup
-	for i := range 64 {
-		wait.Go(func() {
-			got := a.guess(t, me, wrongApp, i)
-			mu.Lock()
-			defer mu.Unlock()
-			count[got]++
-		})
-	}
-	wait.Wait()
+	count := atOnce(64, func(i int) string { return a.guess(t, me, wrongApp, i) })
 	if count["INVALID_REQUEST"] != guessing.GuessesADay || count["SIGN_IN_THROTTLED 1s"]+count["SIGN_IN_THROTTLED 24h0m0s"] != 64-guessing.GuessesADay {
 		t.Errorf("got %v", count)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -27,11 +28,11 @@ const (
 
 // Errors that the rules of new tokens refuse with.
 var (
-	ErrSessionRequired = errs.New(errs.PermissionDenied, SessionRequired, "a token cannot make others: sign in, and make it with the session's token")
-	ErrUserNotActive   = errs.New(errs.FailedPrecondition, UserNotActive, "this user is not active, and a token would not work: reactivate or unlock the user first")
-	ErrOrgNotActive    = errs.New(errs.FailedPrecondition, OrgNotActive, "the user's organization is not active, and a token would not work: reactivate it first")
+	ErrSessionRequired = errs.New(errs.PermissionDenied, SessionRequired, "a token cannot create other tokens: sign in and use the session's token")
+	ErrUserNotActive   = errs.New(errs.FailedPrecondition, UserNotActive, "this user is not active: reactivate or unlock the user first")
+	ErrOrgNotActive    = errs.New(errs.FailedPrecondition, OrgNotActive, "the user's organization is not active: reactivate it first")
 
-	errNotAPerson = errs.New(errs.FailedPrecondition, user.NotHuman, "this is a service user: somebody who administers it has to make its tokens")
+	errNotAPerson = errs.New(errs.FailedPrecondition, user.NotHuman, "this is a service user: an administrator must create its tokens")
 )
 
 // NewToken is a personal access token to make.
@@ -41,17 +42,15 @@ type NewToken struct {
 }
 
 // Violations lists what is wrong with it at a moment, in the names of the API.
-func (n NewToken) Violations(now time.Time) []errs.Violation {
-	problem := ""
+func (n NewToken) Violations(now time.Time) (wrong errs.Violations) {
+	wrong.Add("name", syntax.Text(n.Name, syntax.MaxName))
 	switch e, now := n.expires(event.Micros(now)), event.Micros(now); {
 	case e <= now:
-		problem = "must be in the future"
+		wrong.Add("expirationDate", "must be in the future")
 	case e > now+MaxTokenLife.Microseconds():
-		problem = "must be at most 366 days ahead"
-	default:
-		return nil
+		wrong.Add("expirationDate", "must be at most 366 days ahead")
 	}
-	return []errs.Violation{{Field: "expirationDate", Message: problem}}
+	return wrong
 }
 
 func (n NewToken) expires(now int64) int64 {
@@ -76,7 +75,7 @@ func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewTok
 	if err != nil {
 		return Issued{}, err
 	}
-	if me.State.Human == nil {
+	if me.Data.Human == nil {
 		return Issued{}, errNotAPerson
 	}
 	if caller.TokenKind != string(secret.Session) {
@@ -86,10 +85,10 @@ func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewTok
 		return Issued{}, ErrNotRecent
 	}
 	return s.issue(ctx, caller.Origin(), caller.UserID, caller.OrgID, n, func(u *event.Object[user.User]) error {
-		if u == nil || u.State.State == user.Removed {
+		if u == nil || u.Data.State == user.Removed {
 			return user.ErrNotFound
 		}
-		if u.State.SessionEpoch != caller.SessionEpoch {
+		if u.Data.SessionEpoch != caller.SessionEpoch {
 			return errSessionsMoved
 		}
 		return nil
@@ -100,19 +99,7 @@ func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewTok
 // access.ErrTargetHoldsMore; user.ErrNotService, since people make their own; ErrUserNotActive and ErrOrgNotActive;
 // InvalidArgument with the violations of n.
 func (s *Sessions) IssueFor(ctx context.Context, permit access.Permit, userID string, n NewToken) (Issued, error) {
-	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, func(u *event.Object[user.User]) error {
-		u, err := user.Reachable(u, permit)
-		if err != nil {
-			return err
-		}
-		if err := permit.Covers(u.State.Memberships); err != nil {
-			return err
-		}
-		if u.State.Service == nil {
-			return user.ErrNotService
-		}
-		return nil
-	})
+	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, user.Covered(permit, userID).And(user.MustBeService).Reach)
 }
 
 func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID string, n NewToken, may func(*event.Object[user.User]) error) (Issued, error) {
@@ -137,15 +124,15 @@ func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID
 			if err != nil {
 				return err
 			}
-			if u.State.State != user.Active {
+			if u.Data.State != user.Active {
 				return ErrUserNotActive
 			}
-			if o == nil || o.State.State != org.Active {
+			if o == nil || o.Data.State != org.Active {
 				return ErrOrgNotActive
 			}
 			pat := PAT{Hash: hash, Name: n.Name, Expires: n.expires(tx.Now())}
 			out.Expires = event.Time(pat.Expires)
-			out.TokenID, err = IssuePAT(tx, u, o.State.Epoch, pat)
+			out.TokenID, err = IssuePAT(tx, u, o.Data.Epoch, pat)
 			return err
 		},
 	})
@@ -167,6 +154,6 @@ type PAT struct {
 func IssuePAT(tx *event.Tx, u *event.Object[user.User], orgEpoch int64, p PAT) (id string, err error) {
 	id = event.NewID("pat")
 	tx.PutToken(event.Token{ID: id, Hash: p.Hash, Kind: string(secret.PAT), Name: p.Name, UserID: u.ID,
-		Epoch: u.State.TokenEpoch, OrgEpoch: orgEpoch, Created: tx.Now(), Expires: p.Expires})
+		Epoch: u.Data.TokenEpoch, OrgEpoch: orgEpoch, Created: tx.Now(), Expires: p.Expires})
 	return id, record(tx, u.ID, TokenIssued{TokenID: id, Expires: p.Expires})
 }

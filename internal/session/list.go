@@ -20,7 +20,10 @@ type Shown struct {
 
 // List gives a page of the sessions or tokens of a user that count, the oldest first. Errors: user.ErrNotFound.
 func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, after event.Cursor, limit int) ([]Shown, *event.Cursor, error) {
-	u, err := w.reached(user.Kind.Read(ctx, s.Store, w.userID))
+	if w.userID == "" {
+		return nil, nil, user.ErrNotFound
+	}
+	u, err := w.within.Read(ctx, s.Store)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -40,7 +43,7 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 	var shown []Shown
 	now := event.Micros(s.Clock())
 	for _, t := range tokens {
-		if o != nil && alive(&t, kind, &u.State.Standing, &o.State.Standing, now) {
+		if o != nil && alive(&t, kind, &u.Data.Standing, &o.Data.Standing, now) {
 			shown = append(shown, Shown{ID: t.ID, Name: t.Name, Created: event.Time(t.Created), Expires: event.Time(t.Expires)})
 		}
 	}

@@ -1,16 +1,15 @@
 package session
 
 import (
-	"context"
-	"errors"
-	"sync"
+	"fmt"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
@@ -20,7 +19,7 @@ import (
 func session(t *testing.T, s *eventtest.Store, id string) (token string) {
 	t.Helper()
 	token, hash := secret.NewToken(secret.Session)
-	epoch := eventtest.State(t, s, user.Kind, "usr_jo").State.SessionEpoch
+	epoch := eventtest.State(t, s, user.Kind, "usr_jo").Data.SessionEpoch
 	s.GivenToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Session), UserID: "usr_jo", Epoch: epoch, Created: event.Micros(s.Now()), Expires: event.Micros(s.Now().Add(Life))})
 	return token
 }
@@ -38,7 +37,7 @@ func TestTokensEndWithThePasswordWhereThatIsWanted(t *testing.T) {
 				Expires: event.Micros(s.Now().Add(time.Hour)), Data: Given{Audience: []string{"signet"}}.Text()})
 			tokens["an application's with the session "+of] = token
 		}
-		_, err := sessions.ChangePassword(t.Context(), as(t, sessions, in.Token), ChangePassword{Current: right, New: "another one", EndTokens: wanted, Peer: home})
+		_, err := sessions.ChangePassword(t.Context(), as(t, sessions, in.Token), event.IfMatch{}, ChangePassword{Current: right, New: "another one", EndTokens: wanted, Peer: home})
 		must(t, err)
 		as(t, sessions, in.Token)
 		for name, token := range tokens {
@@ -62,11 +61,11 @@ func TestAChangedPasswordEndsEverySessionButItsOwn(t *testing.T) {
 	}
 	caller.RequestID = "req_3"
 	mark := s.Mark()
-	d, err := sessions.ChangePassword(t.Context(), caller, ChangePassword{Current: right, New: "battery staple", Peer: home, IfMatch: event.IfMatch{Set: true, Sequence: 2}})
+	d, err := sessions.ChangePassword(t.Context(), caller, event.IfMatch{Set: true, Sequence: 2}, ChangePassword{Current: right, New: "battery staple", Peer: home})
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_jo", Type: "user.password_changed.v1", Payload: `{}`})
-	if u := eventtest.State(t, s, user.Kind, "usr_jo"); d != u.Details() || d.Sequence != 3 || u.State.Password.ChangeRequired || u.State.Password.Version != 2 {
-		t.Errorf("details %+v, state %+v", d, u.State)
+	if u := eventtest.State(t, s, user.Kind, "usr_jo"); d != u.Details() || d.Sequence != 3 || u.Data.Password.ChangeRequired || u.Data.Password.Version != 2 {
+		t.Errorf("details %+v, state %+v", d, u.Data)
 	}
 	caller, err = sessions.Authenticate(t.Context(), own)
 	if err != nil || caller.MustChangePassword {
@@ -100,7 +99,7 @@ func TestAChangeByAPersonalAccessTokenEndsAllSessions(t *testing.T) {
 	own, token := session(t, s, "ses_own"), pat(t, s)
 	caller, err := sessions.Authenticate(t.Context(), token)
 	must(t, err)
-	_, err = sessions.ChangePassword(t.Context(), caller, ChangePassword{Current: right, New: "x", Peer: home})
+	_, err = sessions.ChangePassword(t.Context(), caller, event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume", Peer: home})
 	must(t, err)
 	_, err = sessions.Authenticate(t.Context(), own)
 	eventtest.As(t, err, access.ErrUnauthenticated)
@@ -115,22 +114,23 @@ func TestWhenAPasswordIsNotChanged(t *testing.T) {
 		name   string
 		given  func(*testing.T, *eventtest.Store)
 		caller string
+		match  event.IfMatch
 		change ChangePassword
 		kind   errs.Kind
 		reason errs.Reason
 		fields []string
 		wrote  bool
 	}{
-		{"a wrong current password", nil, "usr_jo", ChangePassword{Current: "wrong", New: "x"}, errs.InvalidArgument, errs.InvalidRequest, []string{"currentPassword"}, true},
-		{"a wrong current password and another sequence", nil, "usr_jo", ChangePassword{Current: "wrong", New: "x", IfMatch: event.IfMatch{Set: true, Sequence: 1}}, errs.InvalidArgument, errs.InvalidRequest, []string{"currentPassword"}, true},
-		{"another sequence", nil, "usr_jo", ChangePassword{Current: right, New: "x", IfMatch: event.IfMatch{Set: true, Sequence: 1}}, errs.Aborted, event.SequenceMismatch, nil, false},
+		{"a wrong current password", nil, "usr_jo", event.IfMatch{}, ChangePassword{Current: "wrong", New: "kettle-brume"}, errs.InvalidArgument, errs.InvalidRequest, []string{"currentPassword"}, true},
+		{"a wrong current password and another sequence", nil, "usr_jo", event.IfMatch{Set: true, Sequence: 1}, ChangePassword{Current: "wrong", New: "kettle-brume"}, errs.InvalidArgument, errs.InvalidRequest, []string{"currentPassword"}, true},
+		{"another sequence", nil, "usr_jo", event.IfMatch{Set: true, Sequence: 1}, ChangePassword{Current: right, New: "kettle-brume"}, errs.Aborted, event.SequenceMismatch, nil, false},
 		{"a service user", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, user.Kind, "usr_robot", "org_def", []event.Claim{user.NameClaim("org_def", key)},
 				user.ServiceAdded{Personal: user.ServiceFacts{UserName: "robot", UserNameKey: key, Name: "Robot"}})
-		}, "usr_robot", ChangePassword{Current: right, New: "x"}, errs.FailedPrecondition, user.NotHuman, nil, false},
+		}, "usr_robot", event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume"}, errs.FailedPrecondition, user.NotHuman, nil, false},
 		{"a removed user", func(t *testing.T, s *eventtest.Store) {
 			eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.WasRemoved{})
-		}, "usr_jo", ChangePassword{Current: right, New: "x"}, errs.NotFound, user.NotFound, nil, false},
+		}, "usr_jo", event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume"}, errs.NotFound, user.NotFound, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, sessions := world(t)
@@ -139,7 +139,7 @@ func TestWhenAPasswordIsNotChanged(t *testing.T) {
 				c.given(t, s)
 			}
 			before := s.Fingerprint()
-			_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: c.caller, OrgID: "org_def"}, c.change)
+			_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: c.caller, OrgID: "org_def"}, c.match, c.change)
 			eventtest.Refused(t, err, c.kind, c.reason, c.fields...)
 			if wrote := s.Fingerprint() != before; wrote != c.wrote {
 				t.Errorf("wrote: %t", wrote)
@@ -161,7 +161,7 @@ func TestAWrongCurrentPasswordCountsLikeAFailedSignIn(t *testing.T) {
 	sequence := eventtest.State(t, s, user.Kind, "usr_jo").Sequence
 	mark := s.Mark()
 	guess := func() string {
-		_, err := sessions.ChangePassword(t.Context(), caller, ChangePassword{Current: "Guessed-Secret-5", New: "x", Peer: home, UserAgent: "browser"})
+		_, err := sessions.ChangePassword(t.Context(), caller, event.IfMatch{}, ChangePassword{Current: "Guessed-Secret-5", New: "kettle-brume", Peer: home, UserAgent: "browser"})
 		return answer(err)
 	}
 	for i := range pairFree - 1 {
@@ -210,7 +210,7 @@ func TestWhatHappensWhileTheCurrentPasswordIsCheckedWins(t *testing.T) {
 			must(t, err)
 			racing := *sessions
 			racing.Store = &during{Store: s, happens: func() { eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, c.facts...) }}
-			_, err = racing.ChangePassword(t.Context(), caller, ChangePassword{Current: right, New: "x", Peer: home})
+			_, err = racing.ChangePassword(t.Context(), caller, event.IfMatch{}, ChangePassword{Current: right, New: "kettle-brume", Peer: home})
 			eventtest.Refused(t, err, c.kind, c.reason)
 			_, err = sessions.Authenticate(t.Context(), own)
 			eventtest.As(t, err, access.ErrUnauthenticated)
@@ -222,7 +222,7 @@ func TestASequenceThatMovesWhileThePasswordIsCheckedIsAMismatch(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
 	sessions.Store = &during{Store: s, happens: func() { eventtest.Given(t, s, user.Kind, "usr_jo", "", nil, user.ProfileChanged{}) }}
-	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, ChangePassword{Current: right, New: "x", IfMatch: event.IfMatch{Set: true, Sequence: 2}})
+	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{Set: true, Sequence: 2}, ChangePassword{Current: right, New: "kettle-brume"})
 	eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
 }
 
@@ -230,7 +230,7 @@ func TestARightCurrentPasswordIsNeverHeldAgainstAnybody(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
 	for range 2 * pairFree {
-		_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, ChangePassword{Current: right, New: "x", Peer: home, IfMatch: event.IfMatch{Set: true, Sequence: 1}})
+		_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{Set: true, Sequence: 1}, ChangePassword{Current: right, New: "kettle-brume", Peer: home})
 		eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
 	}
 }
@@ -238,7 +238,7 @@ func TestARightCurrentPasswordIsNeverHeldAgainstAnybody(t *testing.T) {
 func TestAChangedPasswordDoesNotForgetTheNetworkOfItsOwner(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
-	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, ChangePassword{Current: right, New: "new one", Peer: home})
+	_, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{}, ChangePassword{Current: right, New: "a new one", Peer: home})
 	must(t, err)
 	hash, err := s.Row(t.Context(), user.PasswordRow("usr_jo"))
 	must(t, err)
@@ -247,10 +247,10 @@ func TestAChangedPasswordDoesNotForgetTheNetworkOfItsOwner(t *testing.T) {
 		_, _ = sessions.SignIn(t.Context(), try("jo", "wrong", net(i)))
 	}
 	s.GivenRow(*hash)
-	if _, err := sessions.SignIn(t.Context(), try("jo", "new one", away)); answer(err) != "SIGN_IN_THROTTLED 1s" {
+	if _, err := sessions.SignIn(t.Context(), try("jo", "a new one", away)); answer(err) != "SIGN_IN_THROTTLED 1s" {
 		t.Errorf("from elsewhere: %s", answer(err))
 	}
-	if _, err := sessions.SignIn(t.Context(), try("jo", "new one", home)); err != nil {
+	if _, err := sessions.SignIn(t.Context(), try("jo", "a new one", home)); err != nil {
 		t.Errorf("the owner: %v", err)
 	}
 }
@@ -258,28 +258,53 @@ func TestAChangedPasswordDoesNotForgetTheNetworkOfItsOwner(t *testing.T) {
 func TestAFloodOfSignInsDoesNotKeepAnybodyFromChangingThePassword(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
-	sessions.Hasher = secret.NewHasher(1, 1)
-	flood, stop := context.WithCancel(t.Context())
-	var flooders sync.WaitGroup
-	defer flooders.Wait()
-	defer stop()
-	refused := make(chan struct{})
-	var once sync.Once
-	for range 4 {
-		flooders.Go(func() {
-			for flood.Err() == nil {
-				if err := sessions.Hasher.Public("org_a", "", 0).VerifyNothing(flood, "flood"); errors.Is(err, secret.ErrBusy) {
-					once.Do(func() { close(refused) })
-				}
-			}
-		})
-	}
-	<-refused
+	flood(t, sessions)
 	current := right
-	for _, next := range []string{"second", "third", "fourth"} {
-		if _, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, ChangePassword{Current: current, New: next, Peer: home}); err != nil {
+	for _, next := range []string{"a second one", "a third one", "a fourth one"} {
+		if _, err := sessions.ChangePassword(t.Context(), &access.Caller{UserID: "usr_jo"}, event.IfMatch{}, ChangePassword{Current: current, New: next, Peer: home}); err != nil {
 			t.Fatalf("to the %s: %v", next, err)
 		}
 		current = next
+	}
+}
+
+func TestWhoHasToReplaceAPasswordNeedNotTypeItTwice(t *testing.T) {
+	for name, c := range map[string]struct {
+		must  bool
+		later time.Duration
+		by    string // another way of signing in
+		next  string
+		field string // that is wrong; empty: the password is changed
+	}{
+		"just signed in":               {must: true, next: "kettle-brume"},
+		"and keeps it":                 {must: true, next: right, field: "newPassword"},
+		"and chooses a common one":     {must: true, next: "password1", field: "newPassword"},
+		"a while ago":                  {must: true, later: recentFor + time.Minute, next: "kettle-brume", field: "currentPassword"},
+		"with a passkey":               {must: true, by: `{"methods":["hwk","user"]}`, next: "kettle-brume", field: "currentPassword"},
+		"who does not have to, either": {next: "kettle-brume", field: "currentPassword"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, sessions := world(t)
+			withPassword(t, s, cheap())
+			in, err := sessions.SignIn(t.Context(), try("jo", right, home))
+			must(t, err)
+			caller := as(t, sessions, in.Token)
+			caller.MustChangePassword = c.must
+			if c.by != "" {
+				proven := *caller.Session
+				proven.Data = strings.Replace(c.by, "}", fmt.Sprintf(`,"at":%d}`, event.Micros(s.Now())), 1)
+				caller.Session = &proven
+			}
+			s.Advance(c.later)
+			_, err = sessions.ChangePassword(t.Context(), caller, event.IfMatch{}, ChangePassword{New: c.next, Peer: home})
+			if c.field != "" {
+				eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, c.field)
+				return
+			}
+			must(t, err)
+			if _, err := sessions.SignIn(t.Context(), try("jo", c.next, home)); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -3,7 +3,7 @@ package session
 import (
 	"strings"
 
-	"github.com/signet-idm/signet/internal/useragent"
+	"github.com/signet-idm/signet/internal/session/useragent"
 )
 
 // A session is called by where it was opened, for its owner to recognise it: the address, a space, and the browser, as far as

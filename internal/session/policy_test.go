@@ -12,7 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
@@ -24,9 +24,9 @@ import (
 func strictWorld(t *testing.T, everywhere policy.Policy, orgs map[string]policy.Policy) (*eventtest.Store, *Sessions) {
 	t.Helper()
 	s, sessions := world(t)
-	eventtest.Given(t, s, installation.Kind, installation.ID, "org_def", nil, installation.Added{DefaultOrg: "org_def"}, installation.PolicySet{Change: policy.Policy{}.ChangeTo(everywhere)})
+	eventtest.Given(t, s, installation.Kind, installation.ID, "org_def", nil, installation.Added{DefaultOrg: "org_def"}, installation.PolicySet{Diff: policy.Policy{}.DiffTo(everywhere)})
 	for id, p := range orgs {
-		eventtest.Given(t, s, org.Kind, id, "", nil, org.PolicySet{Change: policy.Policy{}.ChangeTo(p)})
+		eventtest.Given(t, s, org.Kind, id, "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(p)})
 	}
 	return s, sessions
 }
@@ -340,20 +340,20 @@ func TestAChangeOfThePasswordFollowsThePolicy(t *testing.T) {
 	jo := &access.Caller{UserID: "usr_jo", OrgID: "org_def"}
 	before := s.Fingerprint()
 	for _, next := range []string{"123456789", "Password123"} {
-		_, err := sessions.ChangePassword(t.Context(), jo, ChangePassword{Current: "wrong", New: next, Peer: home})
+		_, err := sessions.ChangePassword(t.Context(), jo, event.IfMatch{}, ChangePassword{Current: "wrong", New: next, Peer: home})
 		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "newPassword")
 	}
 	if s.Fingerprint() != before {
 		t.Error("something was written: a password that nobody may have is no guess at the current one")
 	}
 	for range 2 {
-		_, err := sessions.ChangePassword(t.Context(), jo, ChangePassword{Current: "wrong", New: "harder to guess", Peer: home})
+		_, err := sessions.ChangePassword(t.Context(), jo, event.IfMatch{}, ChangePassword{Current: "wrong", New: "harder to guess", Peer: home})
 		eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "currentPassword")
 	}
-	_, err := sessions.ChangePassword(t.Context(), jo, ChangePassword{Current: right, New: "harder to guess", Peer: home})
+	_, err := sessions.ChangePassword(t.Context(), jo, event.IfMatch{}, ChangePassword{Current: right, New: "harder to guess", Peer: home})
 	eventtest.Refused(t, err, errs.ResourceExhausted, SignInThrottled)
 	s.Advance(time.Second)
-	_, err = sessions.ChangePassword(t.Context(), jo, ChangePassword{Current: right, New: "harder to guess", Peer: home})
+	_, err = sessions.ChangePassword(t.Context(), jo, event.IfMatch{}, ChangePassword{Current: right, New: "harder to guess", Peer: home})
 	must(t, err)
 }
 
@@ -362,14 +362,14 @@ func TestASecondFactorThatIsRequiredRestrictsOpenSessionsAtOnce(t *testing.T) {
 	s, sessions := strictWorld(t, policy.Policy{}, nil)
 	withPassword(t, s, usual())
 	in := signIn(t, sessions)
-	required, not := policy.Policy{}.ChangeTo(policy.Policy{SecondFactorRequired: true}), policy.Policy{SecondFactorRequired: true}.ChangeTo(policy.Policy{})
-	everywhere := func(c policy.Change) func() {
+	required, not := policy.Policy{}.DiffTo(policy.Policy{SecondFactorRequired: true}), policy.Policy{SecondFactorRequired: true}.DiffTo(policy.Policy{})
+	everywhere := func(c policy.Diff) func() {
 		return func() {
-			eventtest.Given(t, s, installation.Kind, installation.ID, "", nil, installation.PolicySet{Change: c})
+			eventtest.Given(t, s, installation.Kind, installation.ID, "", nil, installation.PolicySet{Diff: c})
 		}
 	}
-	at := func(id string, c policy.Change) func() {
-		return func() { eventtest.Given(t, s, org.Kind, id, "", nil, org.PolicySet{Change: c}) }
+	at := func(id string, c policy.Diff) func() {
+		return func() { eventtest.Given(t, s, org.Kind, id, "", nil, org.PolicySet{Diff: c}) }
 	}
 	for i, step := range []struct {
 		happens    func()

@@ -9,11 +9,11 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor"
-	"github.com/signet-idm/signet/internal/guessing"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session/guessing"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -131,7 +131,7 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 		return Stepped{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
 	}
 	if !right {
-		return Stepped{}, errs.Invalid(errs.Violation{Field: a.field(), Message: "is wrong, used already or too late"})
+		return Stepped{}, errs.Invalid(errs.Violation{Field: a.field(), Message: "is wrong, already used or expired"})
 	}
 	return out, nil
 }
@@ -159,7 +159,7 @@ func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, me
 	if err != nil {
 		return nil, err
 	}
-	a := guessing.At("second factor", string(method), me.ID, strconv.FormatInt(me.State.Password.Version, 10))
+	a := guessing.At("second factor", string(method), me.ID, strconv.FormatInt(me.Data.Password.Version, 10))
 	a.Trusted = trustedFactor(me.ID)
 	var t *throttle
 	a.Report = func(tx *event.Tx, r guessing.Report) error {
@@ -188,7 +188,7 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	if err != nil {
 		return Stepped{}, err
 	}
-	if me.State.Human == nil {
+	if me.Data.Human == nil {
 		return Stepped{}, user.ErrNotHuman
 	}
 	if _, err := s.step(ctx, caller, From{}, false, event.Command{}, func(*state) error { return nil }); err != nil {
@@ -207,7 +207,7 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 		return Stepped{}, errWrongPassword()
 	}
 	out, err := s.step(ctx, caller, from, false, t.declare(event.Command{}), func(st *state) error {
-		if right = st.user.State.Password.Version == me.State.Password.Version; !right {
+		if right = st.user.Data.Password.Version == me.Data.Password.Version; !right {
 			return t.Failed(st.tx)
 		}
 		if err := t.Succeeded(st.tx); err != nil {
@@ -232,7 +232,7 @@ func errWrongPassword() error {
 }
 
 // errPasskeyFailed is the one answer to a failed sign-in with a passkey, whatever was wrong.
-var errPasskeyFailed = errs.New(errs.Unauthenticated, SignInFailed, "this passkey is not known here, its challenge is used or over, or this user may not sign in")
+var errPasskeyFailed = errs.New(errs.Unauthenticated, SignInFailed, "this passkey is unknown, its challenge is used or expired, or this user may not sign in")
 
 // PasskeyAttempt is somebody's try to sign in with nothing but a passkey.
 type PasskeyAttempt struct {
@@ -253,7 +253,7 @@ func (s *Sessions) StartPasskeySignIn() (options string, err error) {
 // where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when slowed down, or where too much was
 // begun from the network.
 func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (SignedIn, error) {
-	if err := s.Starts.Take(a.Peer, 1); err != nil {
+	if err := s.NetworkLimiter.Take(a.Peer, 1); err != nil {
 		return SignedIn{}, err
 	}
 	assertion, err := factor.ReadAssertion("assertion", a.Assertion)
@@ -264,7 +264,7 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (Sig
 	if err != nil {
 		return SignedIn{}, err
 	}
-	if u != nil && (u.State.State == user.Removed || a.OrgID != "" && u.Org != a.OrgID) {
+	if u != nil && (u.Data.State == user.Removed || a.OrgID != "" && u.Org != a.OrgID) {
 		u = nil
 	}
 	userID := ""

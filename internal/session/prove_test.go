@@ -12,9 +12,9 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/factor"
-	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
@@ -224,7 +224,7 @@ func TestOnlyASessionProves(t *testing.T) {
 		},
 		"passkey": func() error { _, err := a.sessions.StartPasskey(t.Context(), me); return err },
 		"codes":   func() error { _, err := a.sessions.MakeRecoveryCodes(t.Context(), me); return err },
-		"remove":  func() error { _, err := a.sessions.RemoveFactor(t.Context(), me, "fac_x", event.IfMatch{}); return err },
+		"remove":  func() error { _, err := a.sessions.RemoveFactor(t.Context(), me, event.IfMatch{}, "fac_x"); return err },
 	} {
 		t.Run(name, func(t *testing.T) { eventtest.As(t, do(), errSessionOnly) })
 	}
@@ -278,21 +278,30 @@ func TestWrongCodesAreCountedAndAuditedLikeWrongPasswords(t *testing.T) {
 	}
 }
 
-func TestParallelGuessesAtCodesCountEachOther(t *testing.T) {
-	a := arm(t)
-	me := as(t, a.sessions, signIn(t, a.sessions).Token)
+// atOnce makes so many attempts at the same time, and counts their answers.
+func atOnce(attempts int, attempt func(i int) string) map[string]int {
 	count := map[string]int{}
 	var mu sync.Mutex
 	var wait sync.WaitGroup
-	for range 64 {
+	for i := range attempts {
 		wait.Go(func() {
-			_, err := a.sessions.Prove(t.Context(), me, Answer{TOTPCode: "000000"}, From{Peer: away})
+			got := attempt(i)
 			mu.Lock()
 			defer mu.Unlock()
-			count[answer(err)]++
+			count[got]++
 		})
 	}
 	wait.Wait()
+	return count
+}
+
+func TestParallelGuessesAtCodesCountEachOther(t *testing.T) {
+	a := arm(t)
+	me := as(t, a.sessions, signIn(t, a.sessions).Token)
+	count := atOnce(64, func(int) string {
+		_, err := a.sessions.Prove(t.Context(), me, Answer{TOTPCode: "000000"}, From{Peer: away})
+		return answer(err)
+	})
 	if count["INVALID_REQUEST"] != pairFree || count["SIGN_IN_THROTTLED 1s"] != 64-pairFree {
 		t.Errorf("got %v", count)
 	}
@@ -355,13 +364,26 @@ func TestASessionThatEndsMeanwhileStaysEnded(t *testing.T) {
 			in := signIn(t, a.sessions)
 			me := as(t, a.sessions, in.Token)
 			slow := *a.sessions
-			slow.Store = &faster{Store: a.Store, between: func() { happens(t, a, in) }}
+			slow.Store = &eventtest.Meanwhile{Store: a.Store, Happens: func() { happens(t, a, in) }}
 			_, err := slow.Prove(t.Context(), me, a.code(), fromHome)
 			eventtest.As(t, err, access.ErrUnauthenticated)
 			_, err = a.sessions.Authenticate(t.Context(), in.Token)
 			eventtest.As(t, err, access.ErrUnauthenticated)
 		})
 	}
+}
+
+func TestNobodyStepsInASessionOfSomebodyElse(t *testing.T) {
+	a := arm(t)
+	in := signIn(t, a.sessions)
+	me := *as(t, a.sessions, in.Token)
+	other, err := a.TokenByID(t.Context(), in.SessionID) // it counts as much as one's own
+	must(t, err)
+	_, other.Hash = secret.NewToken(secret.Session)
+	other.ID, other.UserID, me.TokenID = "ses_ann", "usr_ann", "ses_ann"
+	a.GivenToken(*other)
+	_, err = a.sessions.Prove(t.Context(), &me, a.code(), fromHome)
+	eventtest.As(t, err, access.ErrUnauthenticated)
 }
 
 func TestASessionThatLivesOnIsProven(t *testing.T) {
@@ -371,7 +393,7 @@ func TestASessionThatLivesOnIsProven(t *testing.T) {
 			must(t, err)
 		},
 		"while the password is changed in it": func(t *testing.T, a *armed, me *access.Caller) {
-			_, err := a.sessions.ChangePassword(t.Context(), me, ChangePassword{Current: right, New: "new one", Peer: home})
+			_, err := a.sessions.ChangePassword(t.Context(), me, event.IfMatch{}, ChangePassword{Current: right, New: "a new one", Peer: home})
 			must(t, err)
 		},
 		"while a token is issued": func(t *testing.T, a *armed, me *access.Caller) { pat(t, a.Store) },
@@ -381,7 +403,7 @@ func TestASessionThatLivesOnIsProven(t *testing.T) {
 			in := signIn(t, a.sessions)
 			me := as(t, a.sessions, in.Token)
 			slow := *a.sessions
-			slow.Store = &faster{Store: a.Store, between: func() { happens(t, a, me) }}
+			slow.Store = &eventtest.Meanwhile{Store: a.Store, Happens: func() { happens(t, a, me) }}
 			_, err := slow.Prove(t.Context(), me, a.code(), fromHome)
 			must(t, err)
 			if as(t, a.sessions, in.Token).MustProveSecondFactor {
@@ -447,10 +469,10 @@ func TestAPasswordThatIsChangedMeanwhileProvesNothing(t *testing.T) {
 	me := as(t, sessions, in.Token)
 	s.Advance(recentFor + time.Microsecond)
 	slow := *sessions
-	changing := &faster{Store: s}
-	changing.between = func() { // once it is known to be a session
-		changing.between = func() { // once the password is checked
-			_, err := sessions.ChangePassword(t.Context(), me, ChangePassword{Current: right, New: "new one", Peer: home})
+	changing := &eventtest.Meanwhile{Store: s}
+	changing.Happens = func() { // once it is known to be a session
+		changing.Happens = func() { // once the password is checked
+			_, err := sessions.ChangePassword(t.Context(), me, event.IfMatch{}, ChangePassword{Current: right, New: "a new one", Peer: home})
 			must(t, err)
 		}
 	}
@@ -504,8 +526,8 @@ func TestWhoHasASecondFactorRenewsTheProofWithIt(t *testing.T) {
 	// Without any factor left the password is enough again.
 	a.Advance(recentFor)
 	me := as(t, a.sessions, in.Token)
-	for _, f := range eventtest.State(t, a.Store, user.Kind, "usr_jo").State.Human.Factors {
-		_, err := a.sessions.RemoveFactor(t.Context(), me, f.ID, event.IfMatch{})
+	for _, f := range eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors {
+		_, err := a.sessions.RemoveFactor(t.Context(), me, event.IfMatch{}, f.ID)
 		must(t, err)
 	}
 	a.Advance(time.Minute)
@@ -604,7 +626,7 @@ func TestPasskeysThatLetNobodyIn(t *testing.T) {
 		},
 		"another organization": func(_ *testing.T, _ *armed, p *PasskeyAttempt) { p.OrgID = "org_b" },
 		"a factor removed": func(t *testing.T, a *armed, _ *PasskeyAttempt) {
-			_, err := factor.RemoveFor(t.Context(), a.Store, manager(t, "org_def"), "usr_jo", eventtest.State(t, a.Store, user.Kind, "usr_jo").State.Human.Factors[1].ID, event.IfMatch{})
+			_, err := factor.RemoveFor(t.Context(), a.Store, manager(t, "org_def"), "usr_jo", event.IfMatch{}, eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors[1].ID)
 			must(t, err)
 		},
 		"too late": func(_ *testing.T, a *armed, _ *PasskeyAttempt) { a.Advance(5 * time.Minute) },

@@ -21,9 +21,9 @@ const RecentProofRequired errs.Reason = "RECENT_PROOF_REQUIRED"
 // Errors of those who do not prove enough of who they are.
 var (
 	ErrNotRecent = errs.New(errs.PermissionDenied, RecentProofRequired,
-		"this needs a proof of who you are that is at most 15 minutes old: sign in again, or give this session a new proof, with a second factor if you have one (POST /v1/sessions/_prove), else with your password (POST /v1/sessions/_reauthenticate)")
+		"this needs a proof of your identity that is at most 15 minutes old: sign in again, or renew the proof of this session with a second factor (POST /v1/sessions/_prove), or if you have none, with your password (POST /v1/sessions/_reauthenticate)")
 
-	errSessionOnly = errs.New(errs.PermissionDenied, SessionRequired, "this can only be done in a session: sign in, and send the session's token")
+	errSessionOnly = errs.New(errs.PermissionDenied, SessionRequired, "this needs a session: sign in and send the session's token")
 )
 
 // Proven refuses people who want to change how they sign in by anything but a session of their own; recent asks for a session
@@ -32,7 +32,7 @@ var (
 func (s *Sessions) Proven(ctx context.Context, caller *access.Caller, recent bool) error {
 	if caller.TokenKind != string(secret.Session) {
 		u, err := user.Self(ctx, s.Store, caller)
-		if err != nil || u.State.Human == nil {
+		if err != nil || u.Data.Human == nil {
 			return err
 		}
 		return errSessionOnly
@@ -62,4 +62,4 @@ func (p Proof) recent(now int64, secondFactor bool) bool {
 }
 
 // recent asks the same inside a step.
-func (s *state) recent() bool { return s.proof.recent(s.tx.Now(), s.user.State.SecondFactor) }
+func (s *state) recent() bool { return s.proof.recent(s.tx.Now(), s.user.Data.SecondFactor) }

@@ -7,9 +7,9 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/guessing"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/session/guessing"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -32,6 +32,7 @@ const resetCounts = 10
 type ResetRequest struct {
 	LoginName string
 	OrgID     string // as in Attempt
+	AppOrg    string // likewise
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
@@ -41,7 +42,7 @@ type ResetRequest struct {
 // mail goes out: not by the answer, and not by the work that is done before it, which is to store the request. Errors: ResourceExhausted
 // where too much was begun from the network, whoever is named.
 func (s *Sessions) RequestReset(ctx context.Context, r ResetRequest) error {
-	if err := s.Starts.Take(r.Peer, resetCounts); err != nil {
+	if err := s.NetworkLimiter.Take(r.Peer, resetCounts); err != nil {
 		return err
 	}
 	return s.await(ctx, r)
@@ -63,7 +64,7 @@ type Reset struct {
 // down, before the code is looked at, or where too much was begun from the network; InvalidArgument on newPassword where a policy asks for
 // more, which leaves the code as it is; PermissionDenied where a second factor is needed first, InvalidArgument on it where it is wrong; Unavailable when too many passwords are being hashed.
 func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
-	if err := s.Starts.Take(r.Peer, 1); err != nil {
+	if err := s.NetworkLimiter.Take(r.Peer, 1); err != nil {
 		return event.Details{}, err
 	}
 	rules, err := org.Settings(ctx, s.Store, s.DefaultOrg) // whoever the user is, if it is one
@@ -85,7 +86,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 		return s.withoutVerdict(ctx, t, origin, second.withoutVerdict(ctx, origin, err))
 	}
 	if rules, err = org.Settings(ctx, s.Store, orgID); err == nil {
-		if wrong := rules.PasswordViolations("newPassword", r.Password); len(wrong) > 0 {
+		if wrong := rules.Chosen().Violations("newPassword", r.Password); len(wrong) > 0 {
 			err = errs.Invalid(wrong...) // the code stays good for another try
 		}
 	}
@@ -177,7 +178,7 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 }
 
 // rightReset gives the user if the code is right and the password can be reset; nil if not. held says that the code alone is
-// not enough, as user.ResetHeld does.
+// not enough, as user.ResetDelay does.
 func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (u *event.Object[user.User], held int64, err error) {
 	if orgID == "" {
 		return nil, 0, nil
@@ -187,9 +188,9 @@ func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (u *event.Ob
 		return nil, 0, err
 	}
 	u, err = user.CheckResetCode(tx, s.Master, r.UserID, r.Code)
-	if err != nil || u == nil || !maySignIn(&u.State, o) {
+	if err != nil || u == nil || !maySignIn(&u.Data, o) {
 		return nil, 0, err
 	}
-	held, err = user.ResetHeld(tx, u.ID)
+	held, err = user.ResetDelay(tx, u.ID)
 	return u, held, err
 }

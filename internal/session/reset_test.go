@@ -9,7 +9,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/user"
@@ -128,8 +128,8 @@ func TestAResetReplacesThePasswordAndEndsSessionsAndTokens(t *testing.T) {
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_jo", Type: "user.password_reset.v1", Payload: `{}`})
 	u := eventtest.State(t, s, user.Kind, "usr_jo")
-	if d != u.Details() || u.State.Password != (user.Password{Version: 2}) {
-		t.Errorf("%+v, %+v", d, u.State.Password)
+	if d != u.Details() || u.Data.Password != (user.Password{Version: 2}) {
+		t.Errorf("%+v, %+v", d, u.Data.Password)
 	}
 	for _, token := range []string{in.Token, pat.Token} {
 		_, err := sessions.Authenticate(t.Context(), token)
@@ -148,7 +148,7 @@ func TestAResetReplacesThePasswordAndEndsSessionsAndTokens(t *testing.T) {
 func TestAResetIsHeldToThePolicyOfTheOrganization(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
-	eventtest.Given(t, s, org.Kind, "org_def", "", nil, org.PolicySet{Change: policy.Policy{}.ChangeTo(policy.Policy{PasswordMinLength: int64(len(next) + 1)})})
+	eventtest.Given(t, s, org.Kind, "org_def", "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{PasswordMinLength: int64(len(next) + 1)})})
 	code := resetCode(t, s)
 	eventtest.Refused(t, reset(t, sessions, "usr_jo", code, home), errs.InvalidArgument, errs.InvalidRequest, "newPassword")
 	if _, err := sessions.SignIn(t.Context(), try("jo", right, home)); err != nil {

@@ -12,7 +12,7 @@ import (
 
 // ErrResetFactor tells somebody with the right code that a mail alone does not do yet.
 var ErrResetFactor = errs.New(errs.PermissionDenied, access.SecondFactorRequired,
-	"the e-mail address was changed in the last 24 hours: prove a second factor too (totpCode or assertion) that was added more than 24 hours before the change, or wait")
+	"the e-mail address was changed in the last 24 hours: also prove a second factor (totpCode or assertion) that was added more than 24 hours before the change, or wait")
 
 // resetFactor is the second factor that a reset by mail needs right after a change of the address that the mail went to. It is one from
 // long enough before the change, and no recovery code: when those were made is not known. Nil asks for none.
@@ -24,7 +24,7 @@ type resetFactor struct {
 	wrong     bool
 }
 
-// secondFactorOf lets a second factor be tried, where the reset needs one (held, see user.ResetHeld); guesses count with all others. Errors: ErrResetFactor
+// secondFactorOf lets a second factor be tried, where the reset needs one (see user.ResetDelay); guesses count with all others. Errors: ErrResetFactor
 // where there is none; InvalidArgument where it cannot be read; ResourceExhausted when slowed down.
 func (s *Sessions) secondFactorOf(ctx context.Context, r *Reset, orgID string, held int64) (*resetFactor, error) {
 	if held == 0 {
@@ -114,5 +114,5 @@ func (f *resetFactor) withoutVerdict(ctx context.Context, origin event.Origin, e
 func (f *resetFactor) refused() bool { return f != nil && f.wrong }
 
 func (f *resetFactor) refusal() error {
-	return errs.Invalid(errs.Violation{Field: f.answer.field(), Message: "is wrong, used already or too late"})
+	return errs.Invalid(errs.Violation{Field: f.answer.field(), Message: "is wrong, already used or expired"})
 }

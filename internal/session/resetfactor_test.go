@@ -8,8 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
-	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -47,19 +47,19 @@ func TestAResetRightAfterAChangeOfTheAddressNeedsASecondFactor(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			a, code := moved(t)
-			before := eventtest.State(t, a.Store, user.Kind, "usr_jo").State.Password
+			before := eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Password
 			eventtest.As(t, a.reset(t, code, Answer{}), ErrResetFactor)
 			eventtest.Refused(t, a.reset(t, code, Answer{TOTPCode: "000000"}), errs.InvalidArgument, errs.InvalidRequest, "totpCode")
 			// When recovery codes were made is not known.
 			eventtest.As(t, a.reset(t, code, Answer{RecoveryCode: a.codes[0]}), ErrResetFactor)
 			// Whether the code is right is what is told first, and only to who has it.
 			wrongCode(t, a.reset(t, wrong(code), a.code()))
-			if now := eventtest.State(t, a.Store, user.Kind, "usr_jo").State.Password; now != before {
+			if now := eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Password; now != before {
 				t.Fatalf("the password is another one: %+v", now)
 			}
 			with := answer(t, a)
 			must(t, a.reset(t, code, with))
-			if now := eventtest.State(t, a.Store, user.Kind, "usr_jo").State.Password; now.Version != before.Version+1 {
+			if now := eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Password; now.Version != before.Version+1 {
 				t.Errorf("the password is the same: %+v", now)
 			}
 		})

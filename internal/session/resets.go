@@ -33,6 +33,7 @@ const (
 type waiting struct {
 	LoginName string `json:"loginName,omitempty"`
 	OrgID     string `json:"orgId,omitempty"`
+	AppOrg    string `json:"appOrg,omitempty"`
 	Place     Place  `json:"place"`
 	RequestID string `json:"requestId,omitempty"`
 	At        int64  `json:"at"`
@@ -40,11 +41,11 @@ type waiting struct {
 
 // await stores a request. The same name waits once.
 func (s *Sessions) await(ctx context.Context, r ResetRequest) error {
-	mac := s.Master.MAC("reset request", []byte(r.OrgID), []byte(r.LoginName))
-	row := event.RowKey{Shelf: event.Deliveries, Key: resetPrefix + hex.EncodeToString(mac)}
+	mac := s.Master.MAC("reset request", []byte(r.OrgID), []byte(r.AppOrg), []byte(r.LoginName))
+	row := event.RowKey{Table: event.Deliveries, Key: resetPrefix + hex.EncodeToString(mac)}
 	w := waiting{Place: placeOf(r.Peer, r.UserAgent), RequestID: r.RequestID}
 	if len(r.LoginName)+len(r.OrgID) <= maxResetName {
-		w.LoginName, w.OrgID = r.LoginName, r.OrgID
+		w.LoginName, w.OrgID, w.AppOrg = r.LoginName, r.OrgID, r.AppOrg
 	}
 	return s.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System, RequestID: r.RequestID}, Decide: func(tx *event.Tx) error {
 		w.At = tx.Now()
@@ -72,10 +73,10 @@ func (s *Sessions) AnswerResets(ctx context.Context, log *slog.Logger) {
 		if ctx.Err() != nil {
 			return
 		}
-		if _, bug := errors.AsType[*errs.Panicked](err); bug {
-			log.Error("a request to reset a password could not be answered, and was dropped", "error", err)
+		if bug, is := errors.AsType[*errs.Panicked](err); is {
+			log.Error("a request to reset a password failed and was dropped", "error", err, "stack", bug.Stack)
 		} else if err != nil && !failing {
-			log.Warn("requests to reset passwords wait: they are tried again", "error", err)
+			log.Warn("requests to reset passwords failed: the server retries", "error", err)
 		}
 		failing = err != nil
 	}
@@ -131,7 +132,7 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 	}
 	var u *event.Object[user.User]
 	if w.LoginName != "" {
-		if u, _, err = s.find(ctx, w.LoginName, w.OrgID); err != nil {
+		if u, _, err = s.find(ctx, w.LoginName, where{org: w.OrgID, app: w.AppOrg}); err != nil {
 			return err
 		}
 	}
@@ -164,7 +165,7 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 			return err
 		}
 		o, err := org.Kind.Get(tx, u.Org)
-		if err != nil || now == nil || !now.State.MayReset() || !maySignIn(&now.State, o) {
+		if err != nil || now == nil || !now.Data.MayReset() || !maySignIn(&now.Data, o) {
 			return err
 		}
 		return record(tx, u.ID, PasswordResetRequested{Personal: w.Place})

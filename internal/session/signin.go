@@ -3,26 +3,22 @@ package session
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/guessing"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/session/guessing"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -36,7 +32,8 @@ var ErrSignInFailed = errs.New(errs.Unauthenticated, SignInFailed, "the login na
 type Attempt struct {
 	LoginName string
 	Password  string
-	OrgID     string // empty: the name decides, else the default organization
+	OrgID     string // only its users are found; empty: none was named
+	AppOrg    string // the organization of the application that it is for; empty: there is none, or it is for all organizations
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
@@ -61,7 +58,7 @@ func userRef(id string) event.Ref { return user.Kind.Ref(id) }
 // SignIn opens a session. Errors: ErrSignInFailed after the same work whatever was wrong; ResourceExhausted when
 // slowed down, before any work; Unavailable when too many passwords are being checked.
 func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
-	u, typed, err := s.find(ctx, a.LoginName, a.OrgID)
+	u, typed, err := s.find(ctx, a.LoginName, where{org: a.OrgID, app: a.AppOrg})
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -70,8 +67,8 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		return SignedIn{}, err
 	}
 	// How guessing is slowed down follows from the name as typed, or it would tell which names exist.
-	leadsTo := typed[1]
-	there, shareOf, err := org.LeadsTo(ctx, s.Store, leadsTo)
+	// Organizations that do not exist have one share of the hashing together: whoever makes them up would have as many as they like.
+	there, shareOf, err := org.ReadPolicy(ctx, s.Store, typed.orgID)
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -88,7 +85,7 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	origin.Actor = u.ID
 	in, right, err := s.open(ctx, u, everywhere, t, origin, opening{proof: Proof{Methods: []Method{ByPassword}}, accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
 		// A password set meanwhile wins: the session belongs to the password it verified.
-		if now.State.Password.Version != u.State.Password.Version {
+		if now.Data.Password.Version != u.Data.Password.Version {
 			return false, nil
 		}
 		if upgraded != nil {
@@ -133,7 +130,7 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 			if err != nil {
 				return err
 			}
-			if refused = now == nil || !maySignIn(&now.State, o); !refused {
+			if refused = now == nil || !maySignIn(&now.Data, o); !refused {
 				accepted, err := on.accept(tx, now)
 				if err != nil {
 					return err
@@ -148,16 +145,16 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 			}
 			proof := on.proof
 			proof.At = tx.Now()
-			expires := proof.Live(tx.Now(), policy.Effective(everywhere, o.State.Policy))
+			expires := proof.Live(tx.Now(), policy.Effective(everywhere, o.Data.Policy))
 			opened := event.Token{ID: in.SessionID, Hash: hash, Kind: string(secret.Session), Name: t.place.name(), UserID: u.ID,
-				Epoch: now.State.SessionEpoch, OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: expires, Data: proof.text()}
+				Epoch: now.Data.SessionEpoch, OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: expires, Data: proof.text()}
 			tx.PutToken(opened)
-			in.Expires, in.ChangeRequired = event.Time(expires), now.State.Password.ChangeRequired
-			if in.SecondFactorRequired, err = unproven(&opened, &now.State.Standing, &o.State.Standing, i); err != nil {
+			in.Expires, in.ChangeRequired = event.Time(expires), now.Data.Password.ChangeRequired
+			if in.SecondFactorRequired, err = unproven(&opened, &now.Data.Standing, &o.Data.Standing, i); err != nil {
 				return err
 			}
 			if in.Ways = nil; in.SecondFactorRequired {
-				in.Ways = waysOf(now.State.Human)
+				in.Ways = waysOf(now.Data.Human)
 			}
 			return record(tx, u.ID, Succeeded{SessionID: in.SessionID, Personal: t.place})
 		},
@@ -177,7 +174,7 @@ func installationStanding(tx *event.Tx) (*installation.Standing, error) {
 	if err != nil || i == nil { // nil before the first start
 		return &installation.Standing{}, err
 	}
-	return &i.State.Standing, nil
+	return &i.Data.Standing, nil
 }
 
 // waysOf are the ways in which somebody can prove a second factor.
@@ -195,7 +192,7 @@ func waysOf(h *user.Human) (ways []Method) {
 }
 
 func maySignIn(u *user.User, o *event.Object[org.Org]) bool {
-	return u.State == user.Active && u.Human != nil && o != nil && o.State.State == org.Active
+	return u.State == user.Active && u.Human != nil && o != nil && o.Data.State == org.Active
 }
 
 // verify checks a password with the same work whether or not there is somebody to check it for.
@@ -260,13 +257,13 @@ func (s *Sessions) settle(ctx context.Context, t *throttle, origin event.Origin,
 }
 
 // atPassword is an attempt at a password under a name as typed, in the form that find gives. u is nil where nobody has it.
-func atPassword(u *event.Object[user.User], typed []string) guessing.Aim {
-	account, version := typed, "0"
+func atPassword(u *event.Object[user.User], typed typedName) guessing.Aim {
+	account, version := typed.parts(), "0"
 	if u != nil {
-		version = strconv.FormatInt(u.State.Password.Version, 10)
+		version = strconv.FormatInt(u.Data.Password.Version, 10)
 		account = []string{"user", u.ID, version}
 	}
-	return guessing.Aim{Typed: append(slices.Clip(typed), version), Account: account, Trusted: account}
+	return guessing.Aim{Typed: append(typed.parts(), version), Account: account, Trusted: account}
 }
 
 // idOf is the id of a user; empty where there is none.
@@ -279,7 +276,7 @@ func idOf(u *event.Object[user.User]) string {
 
 // atOwnPassword is an attempt by somebody who is signed in. It counts like one to sign in with the user name.
 func atOwnPassword(u *event.Object[user.User]) guessing.Aim {
-	return atPassword(u, typedName(u.Org, u.State.UserNameKey))
+	return atPassword(u, nameIn(u.Org, u.Data.UserNameKey))
 }
 
 func placeOf(peer netip.Addr, userAgent string) Place {
@@ -294,153 +291,54 @@ func placeOf(peer netip.Addr, userAgent string) Place {
 	return p
 }
 
-// find looks for the user of a login name; nil when there is none. The first that finds somebody wins: a user name
-// with a verified domain; a bare user name, then a verified e-mail address, in the organization named or else in the default
-// one. Of several with the same address it is whose was verified first, see user.Verification. Where an organization is named, only its users are found.
-//
-// typed is what the throttle counts the name under, whether or not somebody has it: the same for every way to write it, and
-// nothing in it follows from which users there are. So everything is looked up by one folded form. Its second
-// part is the organization that the name leads to, or what stands for one that cannot be. What is looked up follows from the name alone, too (see firstOf).
-func (s *Sessions) find(ctx context.Context, loginName, orgID string) (u *event.Object[user.User], typed []string, err error) {
-	if len(orgID) > event.MaxID { // nobody is there, and nothing keeps all of it
-		sum := sha256.Sum256([]byte(orgID))
-		orgID = hex.EncodeToString(sum[:])
-	}
-	in := orgID
-	if in == "" {
-		in = s.DefaultOrg
-	}
-	if syntax.TooLong(loginName) {
-		sum := sha256.Sum256([]byte(loginName))
-		return nil, []string{"long name", in, hex.EncodeToString(sum[:])}, nil
-	}
-	key := syntax.NameKey(loginName)
-	typed = typedName(in, key)
-	names := []string{key}
-	var steps []lookup
-	owner, name, domain, err := s.domainOf(ctx, loginName, key)
-	if err != nil {
-		return nil, nil, err
-	}
-	if owner != "" && (orgID == "" || orgID == owner) {
-		typed = typedName(owner, name)
-		steps = append(steps, s.named(owner, name))
-		// A domain has more spellings than a name: what is counted as one must be found as one.
-		if plain := name + "@" + domain; plain != key {
-			names = append(names, plain)
-		}
-	}
-	for _, name := range names {
-		steps = append(steps, s.named(in, name))
-	}
-	if email, problem := syntax.Email(names[len(names)-1]); problem == "" {
-		steps = append(steps, s.withEmail(in, email))
-	}
-	u, err = s.firstOf(ctx, steps)
-	return u, typed, err
-}
-
-// domainOf takes a login name apart at its last @, of any width, and tells which organization has the domain; owner is
-// empty where there is none. name and domain are folded. The domain counts as it was typed, then as it is folded, which
-// differs where IDNA tells apart what names do not: ß and ss.
-func (s *Sessions) domainOf(ctx context.Context, loginName, key string) (owner, name, domain string, err error) {
-	at, keyAt := strings.LastIndexAny(loginName, "@\uFE6B\uFF20"), strings.LastIndexByte(key, '@')
-	if at < 0 || keyAt < 0 {
-		return "", "", "", nil
-	}
-	_, size := utf8.DecodeRuneInString(loginName[at:])
-	tried := ""
-	for _, text := range []string{loginName[at+size:], key[keyAt+1:]} {
-		if len(text) >= syntax.MaxTypedDomain {
-			continue
-		}
-		form, problem := syntax.Domain(text)
-		if problem != "" || form == tried {
-			continue
-		}
-		tried = form
-		if owner, err = s.Store.Holder(ctx, org.DomainClaim(form)); owner != "" || err != nil {
-			return owner, key[:keyAt], syntax.NameKey(form), err
-		}
-	}
-	return "", "", "", nil
-}
-
-// ChangePassword is a person's own change of the password.
+// ChangePassword is a person's own change of the password. Without Current, see ReplacesWithoutCurrent.
 type ChangePassword struct {
 	Current, New string
 	EndTokens    bool // personal access tokens and what applications were given, too
-	IfMatch      event.IfMatch
 	Peer         netip.Addr
 	UserAgent    string
 }
 
 // ChangePassword replaces the caller's password and ends all sessions but the one it came by, and tokens where that is asked for. Errors:
 // user.ErrNotHuman; InvalidArgument on newPassword when the policy does not allow it; InvalidArgument on currentPassword,
-// which counts like a failed sign-in; ResourceExhausted when slowed down; Aborted when IfMatch does not hold or the password was set meanwhile.
-func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p ChangePassword) (event.Details, error) {
+// which counts like a failed sign-in; ResourceExhausted when slowed down; Aborted when match does not hold or the password was set meanwhile.
+func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, match event.IfMatch, p ChangePassword) (event.Details, error) {
 	u, err := user.Self(ctx, s.Store, caller)
 	if err != nil {
 		return event.Details{}, err
 	}
-	if u.State.Human == nil {
+	if u.Data.Human == nil {
 		return event.Details{}, user.ErrNotHuman
 	}
 	rules, err := org.Settings(ctx, s.Store, u.Org)
 	if err != nil {
 		return event.Details{}, err
 	}
-	if wrong := rules.PasswordViolations("newPassword", p.New); len(wrong) > 0 {
+	if wrong := rules.Chosen().Violations("newPassword", p.New); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
 	}
-	version := u.State.Password.Version
+	version := u.Data.Password.Version
 	place := placeOf(p.Peer, p.UserAgent)
 	t := s.throttle(rules, atOwnPassword(u), u.ID, p.Peer, place)
 	after := *u
-	after.State.Password.Version++
+	after.Data.Password.Version++
 	renewed := s.throttle(rules, atOwnPassword(&after), u.ID, p.Peer, place)
-	right, _, err := s.try(ctx, s.Hasher.For(caller.OrgID), t, caller.Origin(), u, p.Current)
-	if err != nil {
+	if err := s.checkCurrent(ctx, caller, t, u, p); err != nil {
 		return event.Details{}, err
-	}
-	if !right {
-		return event.Details{}, errs.Invalid(errs.Violation{Field: "currentPassword", Message: "is not your current password"})
 	}
 	hash, err := s.Hasher.For(caller.OrgID).Hash(ctx, p.New)
 	if err != nil {
 		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
 	}
-	var details event.Details
-	err = s.Store.Do(ctx, event.Command{
-		Origin: caller.Origin(),
-		Write:  []event.Ref{userRef(u.ID), Kind.Ref(IDFor(u.ID))},
-		Rows:   t.Rows(),
-		Decide: func(tx *event.Tx) error {
-			now, err := user.Kind.Get(tx, u.ID)
-			if err != nil {
-				return err
-			}
-			if now == nil || now.State.State != user.Active {
-				return user.ErrNotFound
-			}
-			if now.State.Password.Version != version || now.State.SessionEpoch != u.State.SessionEpoch {
-				return errPasswordMoved
-			}
-			if err := p.IfMatch.Check(now.Sequence); err != nil {
-				return err
-			}
-			if err := errors.Join(t.Succeeded(tx), renewed.MarkGood(tx)); err != nil {
-				return err
-			}
-			if err := user.PutPassword(tx, now, hash, user.PasswordChanged{EndTokens: p.EndTokens}); err != nil {
-				return err
-			}
-			if caller.TokenKind == string(secret.Session) {
-				tx.AdvanceToken(caller.TokenID, now.State.SessionEpoch-1, now.State.SessionEpoch)
-			}
-			details = now.Details()
-			return nil
-		},
+	needs := event.Command{Write: []event.Ref{Kind.Ref(IDFor(u.ID))}, Rows: t.Rows()}
+	details, err := user.Mine(caller).And(mustBeActive).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, now *event.Object[user.User]) error {
+		if now.Data.Password.Version != version || now.Data.SessionEpoch != u.Data.SessionEpoch {
+			return errPasswordMoved
+		}
+		if caller.TokenKind == string(secret.Session) {
+			tx.AdvanceToken(caller.TokenID, now.Data.SessionEpoch, now.Data.SessionEpoch+1)
+		}
+		return errors.Join(t.Succeeded(tx), renewed.MarkGood(tx), user.PutPassword(tx, now, hash, user.PasswordChanged{EndTokens: p.EndTokens}))
 	})
 	if err != nil {
 		return event.Details{}, s.withoutVerdict(ctx, t, caller.Origin(), err) // the password was right
@@ -448,10 +346,54 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, p 
 	return details, nil
 }
 
+// UnchangedPassword is what is wrong with the new password of somebody who has to replace one and keeps it.
+const UnchangedPassword = "is the password that you have to replace: choose another one"
+
+// ReplacesWithoutCurrent tells whether a caller need not type the current password to change it: only who has to replace one that somebody
+// else chose, in a session that has proven it a short while ago. Such a session can do nothing else.
+func ReplacesWithoutCurrent(caller *access.Caller, now time.Time) bool {
+	if !caller.MustChangePassword || !Recent(caller, now) {
+		return false
+	}
+	proof, err := ProofOf(caller.Session)
+	return err == nil && slices.Contains(proof.Methods, ByPassword) // a passkey says nothing about it
+}
+
+// checkCurrent refuses whoever does not know the current password. Who need not type it has proven it, and must not keep it.
+func (s *Sessions) checkCurrent(ctx context.Context, caller *access.Caller, t *throttle, u *event.Object[user.User], p ChangePassword) error {
+	hasher := s.Hasher.For(caller.OrgID)
+	if p.Current == "" && ReplacesWithoutCurrent(caller, s.Clock()) {
+		if err := s.enter(ctx, t, caller.Origin()); err != nil {
+			return err
+		}
+		same, _, err := s.verify(ctx, hasher, u, p.New)
+		if err == nil && same {
+			err = errs.Invalid(errs.Violation{Field: "newPassword", Message: UnchangedPassword})
+		}
+		if err != nil {
+			return s.withoutVerdict(ctx, t, caller.Origin(), err)
+		}
+		return nil
+	}
+	right, _, err := s.try(ctx, hasher, t, caller.Origin(), u, p.Current)
+	if err == nil && !right {
+		err = errs.Invalid(errs.Violation{Field: "currentPassword", Message: "is not your current password"})
+	}
+	return err
+}
+
+// mustBeActive refuses a caller who is not there any more, or not for now.
+func mustBeActive(u *user.User) error {
+	if u.State != user.Active {
+		return user.ErrNotFound
+	}
+	return nil
+}
+
 // ChangePasswordHere is ChangePassword in a browser: the session it came by has another token afterwards, so that a copy of the
 // cookie from before ends like all other sessions. Errors: those of ChangePassword.
 func (s *Sessions) ChangePasswordHere(ctx context.Context, caller *access.Caller, p ChangePassword) (Stepped, error) {
-	if _, err := s.ChangePassword(ctx, caller, p); err != nil {
+	if _, err := s.ChangePassword(ctx, caller, event.IfMatch{}, p); err != nil {
 		return Stepped{}, err
 	}
 	from := From{Peer: p.Peer, UserAgent: p.UserAgent, Rotate: true}
@@ -459,4 +401,4 @@ func (s *Sessions) ChangePasswordHere(ctx context.Context, caller *access.Caller
 }
 
 // errPasswordMoved: somebody set the password while the current one was being checked.
-var errPasswordMoved = errs.New(errs.Aborted, event.Contention, "your password was changed at the same moment: sign in again")
+var errPasswordMoved = errs.New(errs.Aborted, event.Contention, "your password was changed at the same time: sign in again")

@@ -9,7 +9,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/syntax"
@@ -101,7 +101,7 @@ func TestEveryFailedSignInLooksTheSame(t *testing.T) {
 			}
 			var want []eventtest.Fact
 			if c.recorded {
-				u, _, _ := sessions.find(t.Context(), c.attempt.LoginName, "")
+				u, _, _ := sessions.find(t.Context(), c.attempt.LoginName, where{})
 				want = []eventtest.Fact{{Object: IDFor(u.ID), Type: "sign_in.failed.v1", Payload: `{"count":1}`, Personal: place}}
 			}
 			s.Then(t, mark, want...)
@@ -207,7 +207,7 @@ func TestWhatHappensWhileThePasswordIsCheckedWins(t *testing.T) {
 				if companion, err := s.Record(t.Context(), Kind.Ref(IDFor("usr_jo"))); companion != nil || err != nil {
 					t.Errorf("recorded %+v, %v", companion, err)
 				}
-			} else if state := eventtest.State(t, s, Kind, IDFor("usr_jo")).State; state.Succeeded != 0 || state.Failed != 1 {
+			} else if state := eventtest.State(t, s, Kind, IDFor("usr_jo")).Data; state.Succeeded != 0 || state.Failed != 1 {
 				t.Errorf("recorded %+v", state)
 			}
 		})

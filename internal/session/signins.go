@@ -202,7 +202,7 @@ func record(tx *event.Tx, userID string, facts ...event.Fact[SignIns]) error {
 		return nil
 	}
 	u, err := user.Kind.Get(tx, userID)
-	if err != nil || u == nil || u.State.State == user.Removed {
+	if err != nil || u == nil || u.Data.State == user.Removed {
 		return err
 	}
 	c, err := Kind.Get(tx, IDFor(userID))

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -105,7 +105,7 @@ func (a *asked) Record(ctx context.Context, ref event.Ref) (*event.Record, error
 }
 
 func (a *asked) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
-	a.note("row of %s", key.Shelf)
+	a.note("row of %s", key.Table)
 	return a.Store.Row(ctx, key)
 }
 
@@ -119,6 +119,11 @@ func (a *asked) RecordsWhere(ctx context.Context, kind event.Kind, org, column, 
 	return a.Store.RecordsWhere(ctx, kind, org, column, value, by, limit)
 }
 
+func (a *asked) FirstWhere(ctx context.Context, kind event.Kind, column, by string, values []string) (*event.Record, error) {
+	a.note("first of %d where %s", len(values), column)
+	return a.Store.FirstWhere(ctx, kind, column, by, values)
+}
+
 func (a *asked) Do(ctx context.Context, c event.Command) error {
 	kinds := func(refs []event.Ref) (kinds []event.Kind) {
 		for _, r := range refs {
@@ -126,11 +131,11 @@ func (a *asked) Do(ctx context.Context, c event.Command) error {
 		}
 		return kinds
 	}
-	shelves := []event.Shelf{}
+	tables := []event.SideTable{}
 	for _, r := range c.Rows {
-		shelves = append(shelves, r.Shelf)
+		tables = append(tables, r.Table)
 	}
-	a.note("do: creates %v, writes %v, reads %v, claims %d, rows of %v", kinds(c.Create), kinds(c.Write), kinds(c.Read), len(c.Claims), shelves)
+	a.note("do: creates %v, writes %v, reads %v, claims %d, rows of %v", kinds(c.Create), kinds(c.Write), kinds(c.Read), len(c.Claims), tables)
 	return a.Store.Do(ctx, c)
 }
 
@@ -152,7 +157,7 @@ func TestTheWorkIsTheSameForNamesThatNobodyHas(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			for _, names := range [][]string{{"jo", "nobody"}, {"jo@def.test", "nobody@def.test"}, {"jo@mail.test", "nobody@mail.test"},
+			for _, names := range [][]string{{"jo", "nobody"}, {"jo@def.test", "nobody@def.test"}, {"jo@mail.test", "nobody@mail.test", "else@mail.test"},
 				{"jo@def.test", "by-mail@def.test"}, {"jo@b.test", "bo@b.test"}} {
 				var first []string
 				var told string
@@ -163,6 +168,8 @@ func TestTheWorkIsTheSameForNamesThatNobodyHas(t *testing.T) {
 					password(t, s, "usr_by", cheap(), user.PasswordSet{})
 					person(t, s, "usr_bo", "org_b", "bo", "")
 					password(t, s, "usr_bo", cheap(), user.PasswordSet{})
+					verified(t, s, "usr_else", "org_b", "else@mail.test", byOwner)
+					password(t, s, "usr_else", cheap(), user.PasswordSet{})
 					noting := &asked{Store: s}
 					sessions.Store = noting
 					got := answer(act(sessions, name))

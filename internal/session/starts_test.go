@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/network"
 )
 
@@ -31,8 +31,8 @@ func TestStrangersAreBoundedInWhatTheyBegin(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			a.sessions.Starts = &network.Limiter{PerMinute: 10, Clock: a.Now}
-			must(t, a.sessions.Starts.Take(home, 10))
+			a.sessions.NetworkLimiter = &network.Limiter{PerMinute: 10, Clock: a.Now}
+			must(t, a.sessions.NetworkLimiter.Take(home, 10))
 			before := a.Fingerprint()
 			eventtest.Refused(t, begin(home), errs.ResourceExhausted, network.Throttled)
 			if a.Fingerprint() != before {

@@ -37,11 +37,11 @@ func TestAnOrganizationThatCannotBeIsNotKeptAnywhere(t *testing.T) {
 		if _, err := sessions.SignIn(t.Context(), a); !errors.Is(err, ErrSignInFailed) {
 			t.Errorf("signing in: %v", err)
 		}
-		u, typed, err := sessions.find(t.Context(), "jo@def.test", a.OrgID)
+		u, typed, err := sessions.find(t.Context(), "jo@def.test", where{org: a.OrgID})
 		if must(t, err); u != nil {
 			t.Errorf("found %v", u)
 		}
-		counted[strings.Join(typed, "|")] = true
+		counted[strings.Join(typed.parts(), "|")] = true
 	}
 	if asked.bytes > event.MaxID {
 		t.Errorf("the store is asked for an identifier of %d bytes", asked.bytes)
@@ -59,7 +59,7 @@ func TestAnOrganizationThatCannotBeIsNotKeptAnywhere(t *testing.T) {
 func TestOrganizationsThatDoNotExistHaveOneShare(t *testing.T) {
 	_, sessions := world(t)
 	for id, want := range map[string]string{"org_def": "org_def", "org_b": "org_b", "org_x": "", "made up": "", "": ""} {
-		_, shareOf, err := org.LeadsTo(t.Context(), sessions.Store, id)
+		_, shareOf, err := org.ReadPolicy(t.Context(), sessions.Store, id)
 		if must(t, err); shareOf != want {
 			t.Errorf("%q has the share of %q", id, shareOf)
 		}

@@ -4,9 +4,9 @@ import (
 	"net/netip"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/guessing"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/session/guessing"
 )
 
 // SignInThrottled is the reason of a refusal before any work is done.
@@ -42,8 +42,8 @@ func (t *throttle) record(tx *event.Tx, r guessing.Report) error {
 	if r.Failed > 0 {
 		facts = append(facts, Failed{Count: r.Failed, Personal: t.place})
 	}
-	if r.Turned > 0 {
-		facts = append(facts, Throttled{Count: r.Turned, Personal: t.place})
+	if r.Refused > 0 {
+		facts = append(facts, Throttled{Count: r.Refused, Personal: t.place})
 	}
 	return record(tx, t.userID, facts...)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
@@ -220,7 +220,7 @@ func TestASetPasswordClearsTheThrottle(t *testing.T) {
 	}
 	permit, err := (&access.Caller{UserID: "usr_boss", Memberships: access.Memberships{"org_def": {access.OrgOwner}}}).In("org_def", access.CredentialWrite)
 	must(t, err)
-	_, err = user.SetPassword{UserID: "usr_jo", Password: "new one"}.Do(t.Context(), s, hasher, permit)
+	_, err = user.SetPassword(t.Context(), s, hasher, permit, "usr_jo", event.IfMatch{}, user.NewPassword{Password: "new one"})
 	must(t, err)
 	if _, err := sessions.SignIn(t.Context(), try("jo", "new one", home)); err != nil {
 		t.Errorf("got %v", err)
@@ -305,26 +305,37 @@ func TestFailuresAreMergedIntoOneEventAMinute(t *testing.T) {
 	wrong()
 	s.Then(t, mark, eventtest.Fact{Object: companion, Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `"}`, Personal: place})
 
-	if state := eventtest.State(t, s, Kind, companion).State; state.Failed != 7 || state.Throttled != 2 || state.Succeeded != 2 {
+	if state := eventtest.State(t, s, Kind, companion).Data; state.Failed != 7 || state.Throttled != 2 || state.Succeeded != 2 {
 		t.Errorf("all in all %+v", state)
 	}
+}
+
+// flood lets strangers keep the only place for hashing busy until the test ends. It returns when they find the line full.
+func flood(t *testing.T, sessions *Sessions) {
+	t.Helper()
+	sessions.Hasher = secret.NewHasher(1, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	var flooders sync.WaitGroup
+	t.Cleanup(flooders.Wait)
+	t.Cleanup(stop)
+	full := make(chan struct{})
+	var once sync.Once
+	for range 4 {
+		flooders.Go(func() {
+			for ctx.Err() == nil {
+				if err := sessions.Hasher.Public("org_a", "", 0).VerifyNothing(ctx, "flood"); errors.Is(err, secret.ErrBusy) {
+					once.Do(func() { close(full) })
+				}
+			}
+		})
+	}
+	<-full
 }
 
 func TestAnAttemptNobodyHadTimeToCheckIsNotHeldAgainstAnybody(t *testing.T) {
 	s, sessions := world(t)
 	withPassword(t, s, cheap())
-	sessions.Hasher = secret.NewHasher(1, 1)
-	flood, stop := context.WithCancel(t.Context())
-	var flooders sync.WaitGroup
-	for range 4 {
-		flooders.Go(func() {
-			for flood.Err() == nil {
-				_, _ = sessions.Hasher.Public("org_a", "", 0).Hash(flood, "flood")
-			}
-		})
-	}
-	defer flooders.Wait()
-	defer stop()
+	flood(t, sessions)
 	for busy := 0; busy < 3*pairFree; {
 		_, err := sessions.SignIn(t.Context(), Attempt{LoginName: "jo", Password: right, Peer: home})
 		switch {

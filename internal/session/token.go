@@ -30,17 +30,19 @@ type Sessions struct {
 	Hasher *secret.Hasher
 	Master secret.MasterKey
 	Clock  func() time.Time
-	// DefaultOrg is where names without a domain are looked for.
+	// DefaultOrg is where names are looked for that lead to no other organization.
 	DefaultOrg string
-	Standings  *Standings
+	// EmailsPerOrganization keeps e-mail addresses from being looked for in organizations other than the one that a sign-in is at.
+	EmailsPerOrganization bool
+	Standings             *Standings
 	// Audience is what an access token has to be meant for to be accepted by Signet's own API. Empty: none is.
 	Audience string
 	// Renewals lets sessions live on while they are used. Nil: before the answer to whoever uses them.
 	Renewals *Renewals
 	// Factors checks second factors.
 	Factors *factor.Factors
-	// Starts bounds what those who have not signed in can begin from one network. Nil: it is not bounded.
-	Starts *network.Limiter
+	// NetworkLimiter bounds what those who have not signed in can begin from one network. Nil: it is not bounded.
+	NetworkLimiter *network.Limiter
 }
 
 // Method is a way in which a person proves to be who they are, in the words of RFC 8176.
@@ -139,15 +141,15 @@ func (s *Sessions) Bearer(ctx context.Context, bearer string) (*Bearer, error) {
 		kind, hash, ok = secret.Access, sum[:], true
 	}
 	if !ok {
-		return nil, access.ErrUnauthenticated
+		return nil, access.ErrNotAToken
 	}
-	var read *event.Bearer
+	var read *event.TokenContext
 	var err error
 	switch kind {
 	case secret.Session, secret.PAT:
-		read, err = s.Store.Bearer(ctx, hash)
+		read, err = s.Store.TokenContext(ctx, hash)
 	case secret.Access:
-		read, err = s.Store.ClientBearer(ctx, hash)
+		read, err = s.Store.AppTokenContext(ctx, hash)
 	}
 	if err != nil {
 		return nil, err
@@ -167,7 +169,7 @@ func (s *Sessions) Session(ctx context.Context, token string) (*Bearer, error) {
 }
 
 // judge tells whose a token is that was read. Errors: access.ErrUnauthenticated where it does not count now.
-func (s *Sessions) judge(read *event.Bearer, kind secret.TokenKind) (*Bearer, error) {
+func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bearer, error) {
 	u, err := s.Standings.users.read(read.UserStanding)
 	if err != nil {
 		return nil, fmt.Errorf("standing of %s: %w", read.UserID, err)
@@ -207,7 +209,7 @@ func (s *Sessions) judge(read *event.Bearer, kind secret.TokenKind) (*Bearer, er
 
 // judgeAccess decides about an access token. One that lives with a session counts only while that session counts in full, and its
 // person has not ended the tokens alone.
-func (s *Sessions) judgeAccess(b *Bearer, read *event.Bearer, u *user.Standing, o *org.Standing, i *installation.Standing, now int64) error {
+func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Standing, o *org.Standing, i *installation.Standing, now int64) error {
 	t := &read.Token
 	if t.Data == "" {
 		return access.ErrUnauthenticated

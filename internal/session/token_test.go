@@ -8,7 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
@@ -30,7 +30,7 @@ func pat(t *testing.T, s *eventtest.Store) string {
 			if err != nil {
 				return err
 			}
-			_, err = IssuePAT(tx, u, o.State.Epoch, PAT{Hash: hash, Expires: tx.Now() + (24 * time.Hour).Microseconds()})
+			_, err = IssuePAT(tx, u, o.Data.Epoch, PAT{Hash: hash, Expires: tx.Now() + (24 * time.Hour).Microseconds()})
 			return err
 		},
 	}))

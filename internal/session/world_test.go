@@ -10,13 +10,14 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 const (
@@ -81,12 +82,7 @@ func password(t *testing.T, s *eventtest.Store, id string, hash []byte, fact use
 	s.GivenRow(event.Row{RowKey: user.PasswordRow(id), Value: hash})
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func try(name, password string, peer netip.Addr) Attempt {
 	return Attempt{LoginName: name, Password: password, Peer: peer, UserAgent: "browser", RequestID: "req_1"}

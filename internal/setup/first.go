@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -39,7 +40,7 @@ const (
 const AlreadySetUp errs.Reason = "ALREADY_SET_UP"
 
 // ErrAlreadySetUp: the installation exists.
-var ErrAlreadySetUp = errs.New(errs.FailedPrecondition, AlreadySetUp, "the installation is set up already")
+var ErrAlreadySetUp = errs.New(errs.FailedPrecondition, AlreadySetUp, "the installation is already set up")
 
 // First creates the installation, the default organization, a person and a service user who own the installation, all
 // in one transaction. keep is called with what the operator must not lose before anything is written; if it
@@ -120,23 +121,29 @@ type Recovered struct {
 	UserID  string
 	Token   string
 	Expires time.Time
+	Removed int // owners that earlier calls have made
 }
 
-const recoveryTokenLife = 24 * time.Hour
+const (
+	recoveryTokenLife   = 24 * time.Hour
+	recoveryPrefix      = "recovery-"
+	recoveryDescription = "made by signet admin recover"
+)
 
 // Recover makes a new service user who owns the installation, with a token for a day: for whoever holds the data
-// directory or the database and has lost every other way in. Errors: those of the store; FailedPrecondition before the first start.
+// directory or the database and has lost every other way in. The owners that earlier calls have made are removed. Errors: those of the store;
+// FailedPrecondition before the first start.
 func (s Setup) Recover(ctx context.Context) (Recovered, error) {
 	inst, err := installation.Read(ctx, s.Store)
 	if err != nil {
 		return Recovered{}, err
 	}
 	if inst == nil {
-		return Recovered{}, errs.New(errs.FailedPrecondition, NotSetUp, "there is no installation yet: signet start makes one")
+		return Recovered{}, errs.New(errs.FailedPrecondition, NotSetUp, "there is no installation yet: create one with signet start")
 	}
-	orgID := inst.State.DefaultOrg
+	orgID := inst.Data.DefaultOrg
 	r := Recovered{UserID: user.Kind.NewID()}
-	userName := "recovery-" + randomLabel()
+	userName := recoveryPrefix + randomLabel()
 	token, tokenHash := secret.NewToken(secret.PAT)
 	err = s.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: event.System},
@@ -152,7 +159,7 @@ func (s Setup) Recover(ctx context.Context) (Recovered, error) {
 			if err != nil {
 				return err
 			}
-			u, err := user.AddService(tx, r.UserID, orgID, userName, "Recovery", "made by signet admin recover")
+			u, err := user.AddService(tx, r.UserID, orgID, userName, "Recovery", recoveryDescription)
 			if err != nil {
 				return err
 			}
@@ -160,12 +167,41 @@ func (s Setup) Recover(ctx context.Context) (Recovered, error) {
 				return err
 			}
 			r.Expires = event.Time(tx.Now()).Add(recoveryTokenLife)
-			_, err = session.IssuePAT(tx, u, o.State.Epoch, session.PAT{Hash: tokenHash, Name: "signet admin recover", Expires: event.Micros(r.Expires)})
+			_, err = session.IssuePAT(tx, u, o.Data.Epoch, session.PAT{Hash: tokenHash, Name: "signet admin recover", Expires: event.Micros(r.Expires)})
 			return err
 		},
 	})
+	if err != nil {
+		return Recovered{}, err
+	}
 	r.Token = token
+	r.Removed, err = s.removeEarlier(ctx, r.UserID, orgID)
 	return r, err
+}
+
+// removeEarlier lets the owner that was just made remove those that were made in the same way before.
+func (s Setup) removeEarlier(ctx context.Context, userID, orgID string) (removed int, err error) {
+	caller := access.Caller{UserID: userID, OrgID: orgID, Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	permit, err := caller.In(orgID, access.UserWrite)
+	if err != nil {
+		return 0, err
+	}
+	for after := new(event.Cursor); after != nil; {
+		var found []*event.Object[user.User]
+		if found, after, err = user.List(ctx, s.Store, permit, user.Filter{UserName: recoveryPrefix, Type: user.IsService}, *after, 100); err != nil {
+			return removed, err
+		}
+		for _, u := range found {
+			if u.ID == userID || u.Data.Service == nil || u.Data.Service.Description != recoveryDescription {
+				continue
+			}
+			if _, err := lifecycle.RemoveUser(ctx, s.Store, permit, u.ID, event.IfMatch{}); err != nil {
+				return removed, err
+			}
+			removed++
+		}
+	}
+	return removed, nil
 }
 
 // NotSetUp is the reason of operations before the first start.

@@ -9,7 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/session"
@@ -39,13 +39,13 @@ func TestTheFirstStartMakesEverythingOnce(t *testing.T) {
 	}
 	i, err := installation.Read(t.Context(), s)
 	must(t, err)
-	if i.State.DefaultOrg != first.OrgID || !slices.Equal(i.State.Owners, []string{first.UserID, first.ServiceUserID}) {
-		t.Errorf("installation %+v", i.State)
+	if i.Data.DefaultOrg != first.OrgID || !slices.Equal(i.Data.Owners, []string{first.UserID, first.ServiceUserID}) {
+		t.Errorf("installation %+v", i.Data)
 	}
 	for _, id := range []string{first.UserID, first.ServiceUserID} {
 		u := eventtest.State(t, s, user.Kind, id)
-		if !slices.Equal(u.State.Memberships[access.Installation], []access.Role{access.IAMOwner}) || u.Org != first.OrgID {
-			t.Errorf("%s: %+v", id, u.State)
+		if !slices.Equal(u.Data.Memberships[access.Installation], []access.Role{access.IAMOwner}) || u.Org != first.OrgID {
+			t.Errorf("%s: %+v", id, u.Data)
 		}
 	}
 	events, err := s.Events(t.Context(), 0, 100)
@@ -166,17 +166,24 @@ func TestRecoverMakesAnOwnerWithATokenForADay(t *testing.T) {
 	}
 	i, err := installation.Read(t.Context(), s)
 	must(t, err)
-	if !slices.Contains(i.State.Owners, r.UserID) {
-		t.Errorf("owners %q", i.State.Owners)
+	if !slices.Contains(i.Data.Owners, r.UserID) {
+		t.Errorf("owners %q", i.Data.Owners)
 	}
 	if s.Stored(t, r.Token) {
 		t.Error("the token is stored in the clear")
 	}
 	again, err := set.Recover(t.Context())
-	if err != nil || again.UserID == r.UserID || again.Token == r.Token {
-		t.Errorf("a second time: %+v, %v", again.UserID, err)
+	if err != nil || again.UserID == r.UserID || again.Token == r.Token || r.Removed != 0 || again.Removed != 1 {
+		t.Errorf("a second time: %+v, %v", again, err)
+	}
+	_, err = auth.Authenticate(t.Context(), r.Token)
+	eventtest.As(t, err, access.ErrUnauthenticated)
+	i, err = installation.Read(t.Context(), s)
+	must(t, err)
+	if slices.Contains(i.Data.Owners, r.UserID) || !slices.Contains(i.Data.Owners, again.UserID) || !slices.Contains(i.Data.Owners, first.UserID) {
+		t.Errorf("owners %q", i.Data.Owners)
 	}
 	s.Advance(24 * time.Hour)
-	_, err = auth.Authenticate(t.Context(), r.Token)
+	_, err = auth.Authenticate(t.Context(), again.Token)
 	eventtest.As(t, err, access.ErrUnauthenticated)
 }

@@ -3,6 +3,7 @@
 package setup
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/base32"
@@ -28,13 +29,12 @@ type Organization struct {
 	Roles    []string // empty: ORG_OWNER
 }
 
-// Violations lists what is wrong with it beyond lengths and emptiness, in the names of the API.
-func (o *Organization) Violations() []errs.Violation {
-	var wrong []errs.Violation
+// Violations lists what is wrong with it but for its password, in the names of the API.
+func (o *Organization) Violations() (wrong errs.Violations) {
+	wrong.Add("org.name", syntax.Name(o.Name))
 	if o.Domain != "" {
-		if _, problem := syntax.Domain(o.Domain); problem != "" {
-			wrong = append(wrong, errs.Violation{Field: "org.domain", Message: problem})
-		}
+		_, problem := syntax.Domain(o.Domain)
+		wrong.Add("org.domain", cmp.Or(syntax.Text(o.Domain, syntax.MaxDomain), problem))
 	}
 	wrong = append(wrong, o.Human.Violations("human.")...)
 	wrong = append(wrong, access.RoleViolations("", o.Roles)...)
@@ -71,7 +71,7 @@ func (s Setup) Organization(ctx context.Context, permit access.Permit, once even
 		return Done{}, err
 	}
 	// What the organization itself asks for is not known yet.
-	wrong := policy.Effective(everywhere, policy.Policy{}).PasswordViolations("human.password", in.Password)
+	wrong := policy.Effective(everywhere, policy.Policy{}).Given().InitialViolations("human.password", in.Password)
 	var hash []byte
 	if len(wrong) == 0 {
 		if hash, err = s.Hasher.Hash(ctx, in.Password); err != nil {

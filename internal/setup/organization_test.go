@@ -13,7 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
@@ -21,6 +22,7 @@ import (
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var (
@@ -40,7 +42,7 @@ func permit(scope string, p access.Permission) access.Permit {
 
 func world(t *testing.T) (*eventtest.Store, setup.Setup) {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, grant.Kind)
 	return s, setup.Setup{Store: s, Hasher: hasher, DomainSuffix: "id.test"}
 }
 
@@ -53,12 +55,7 @@ func acme(change ...func(*setup.Organization)) setup.Organization {
 	return o
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func TestAnOrganizationComesWithItsAdministrator(t *testing.T) {
 	s, set := world(t)
@@ -77,7 +74,7 @@ func TestAnOrganizationComesWithItsAdministrator(t *testing.T) {
 		t.Errorf("details %+v", done.Details)
 	}
 	u := eventtest.State(t, s, user.Kind, done.UserID)
-	if u.Org != done.OrgID || u.State.Password.ChangeRequired {
+	if u.Org != done.OrgID || u.Data.Password.ChangeRequired {
 		t.Errorf("the user is %+v", u)
 	}
 	row, err := s.Row(t.Context(), user.PasswordRow(done.UserID))
@@ -109,7 +106,7 @@ func TestTheDomainOfANewOrganization(t *testing.T) {
 			done, err := set.Organization(t.Context(), iam, event.Once{}, acme(func(o *setup.Organization) { o.Name, o.Domain = c.orgName, c.domain }))
 			must(t, err)
 			o := eventtest.State(t, s, org.Kind, done.OrgID)
-			if got := o.State.PrimaryDomain(); !regexp.MustCompile(c.want).MatchString(got) || !o.State.Domains[0].Verified {
+			if got := o.Data.PrimaryDomain(); !regexp.MustCompile(c.want).MatchString(got) || !o.Data.Domains[0].Verified {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -122,7 +119,7 @@ func TestOrganizationNamesNeedNotBeUnique(t *testing.T) {
 	for range 3 {
 		done, err := set.Organization(t.Context(), iam, event.Once{}, acme())
 		must(t, err)
-		seen[eventtest.State(t, s, org.Kind, done.OrgID).State.PrimaryDomain()] = true
+		seen[eventtest.State(t, s, org.Kind, done.OrgID).Data.PrimaryDomain()] = true
 	}
 	if len(seen) != 3 {
 		t.Errorf("domains %v", seen)
@@ -170,7 +167,7 @@ func TestTheRolesOfTheFirstUser(t *testing.T) {
 				return
 			}
 			must(t, err)
-			got := eventtest.State(t, s, user.Kind, done.UserID).State.Memberships
+			got := eventtest.State(t, s, user.Kind, done.UserID).Data.Memberships
 			if len(got) != 1 || !slices.Equal(got[done.OrgID], c.want) {
 				t.Errorf("got %v", got)
 			}
@@ -398,7 +395,7 @@ func TestThePolicyOfTheInstallationCountsForTheFirstPassword(t *testing.T) {
 	first, err := set.Organization(t.Context(), iam, once("a"), acme())
 	must(t, err)
 	eventtest.Given(t, s, installation.Kind, installation.ID, first.OrgID, nil, installation.Added{DefaultOrg: first.OrgID},
-		installation.PolicySet{Change: policy.Policy{}.ChangeTo(policy.Policy{PasswordMinLength: 20})})
+		installation.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{PasswordMinLength: 20})})
 	before := s.Fingerprint()
 	_, err = set.Organization(t.Context(), iam, once("b"), acme())
 	eventtest.Refused(t, err, errs.InvalidArgument, errs.InvalidRequest, "human.password")

@@ -21,14 +21,14 @@ const UsedUp errs.Reason = "ORGANIZATION_SHARE_USED_UP"
 
 // ErrUsedUp is the refusal of one more for an organization that has its share.
 var ErrUsedUp = &errs.Error{Kind: errs.ResourceExhausted, Reason: UsedUp, RetryAfter: 2 * time.Second,
-	Message: "your organization uses its whole share of what this server can do at once, and others need theirs: send fewer requests at the same time, and try again shortly"}
+	Message: "your organization has used up its share of this server: send fewer requests at the same time, and try again shortly"}
 
 // Busy says that more is asked for than the server can begin in time.
 const Busy errs.Reason = "SERVER_BUSY"
 
 // ErrBusy is the refusal where it is nobody's share.
 var ErrBusy = &errs.Error{Kind: errs.Unavailable, Reason: Busy, RetryAfter: time.Second,
-	Message: "too many requests wait on this server: try again shortly, or on another node"}
+	Message: "this server is busy: try again shortly, or on another node"}
 
 // Bounds of places.
 type Bounds struct {

@@ -57,7 +57,8 @@ func (s *shop) begins(want ...string) {
 	}
 }
 
-func refused(t *testing.T, done <-chan error, want error) {
+// ended demands that work has ended, with this error.
+func ended(t *testing.T, done <-chan error, want error) {
 	t.Helper()
 	select {
 	case err := <-done:
@@ -65,7 +66,7 @@ func refused(t *testing.T, done <-chan error, want error) {
 			t.Errorf("got %v, want %v", err, want)
 		}
 	default:
-		t.Errorf("it waits, or works, and should get %v", want)
+		t.Errorf("it waits, or works, and should have ended with %v", want)
 	}
 }
 
@@ -78,7 +79,7 @@ func TestAnOrganizationThatIsAloneHasAllThereIs(t *testing.T) {
 		if held, waiting := s.Load(); held != 2 || waiting != 2 {
 			t.Errorf("%d are held and %d wait", held, waiting)
 		}
-		refused(t, s.start("4", Claim{Org: "a"}), errFull)
+		ended(t, s.start("4", Claim{Org: "a"}), errFull)
 		s.end(4)
 		s.begins("0", "1", "2", "3")
 		if held, waiting := s.Load(); held != 0 || waiting != 0 {
@@ -198,7 +199,7 @@ func TestWhereTheLineIsFullTheLongestMakesRoom(t *testing.T) {
 					}
 				}
 				if c.want != nil {
-					refused(t, newcomer, c.want)
+					ended(t, newcomer, c.want)
 				}
 				if want := 1; c.want == nil && gone != want || c.want != nil && gone != 0 {
 					t.Errorf("%d had to go", gone)
@@ -245,15 +246,8 @@ func TestMadeUpOrganizationsTakeNothingFromOthers(t *testing.T) {
 					t.Errorf("of the first turns the organization had %d: %q", turns, s.begun)
 				}
 				s.end(room - 6)
-				for i, done := range real {
-					select {
-					case err := <-done:
-						if err != nil {
-							t.Errorf("the organization's attempt %d: %v", i, err)
-						}
-					default:
-						t.Errorf("the organization's attempt %d waits", i)
-					}
+				for _, done := range real {
+					ended(t, done, nil)
 				}
 			})
 		})
@@ -322,7 +316,7 @@ func TestWhatIsHeldForLongIsKeptForOthers(t *testing.T) {
 			if org == 4 {
 				want = errFull
 			}
-			refused(t, s.start("one too many", claim), want)
+			ended(t, s.start("one too many", claim), want)
 		}
 		s.end(16)
 	})

@@ -17,57 +17,31 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/model"
-	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // house is an installation's database, with the one clock of its nodes.
 type house struct {
-	t      *testing.T
-	db     testdb.Database
-	master secret.MasterKey
-
-	mu  sync.Mutex
-	now time.Time
+	*eventtest.Nodes
+	t *testing.T
 }
 
 func newHouse(t *testing.T, db testdb.Database) *house {
-	return &house{t: t, db: db, master: secret.NewMasterKey(), now: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
-}
-
-func (h *house) clock() time.Time {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	return h.now
-}
-
-func (h *house) after(d time.Duration) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.now = h.now.Add(d)
-}
-
-func (h *house) open() *store.Store {
-	h.t.Helper()
-	s, _, err := store.Open(h.t.Context(), store.Options{Database: h.db.URL, Kinds: model.Kinds, Master: h.master, Clock: h.clock})
-	if err != nil {
-		h.t.Fatal(err)
-	}
-	h.t.Cleanup(func() { s.Close() })
-	return s
+	return &house{eventtest.NewNodes(db, model.Kinds...), t}
 }
 
 // nodes are several that share the database. The embedded one has a single process.
 func (h *house) nodes(n int) (nodes []*signing.Keys) {
 	h.t.Helper()
-	s := h.open()
+	s := h.Open(h.t)
 	for range n {
-		nodes = append(nodes, signing.New(s, h.master, h.clock))
-		if h.db.Engine == testdb.Postgres {
-			s = h.open()
+		nodes = append(nodes, signing.New(s, h.Master, h.Clock.Now))
+		if h.Engine == testdb.Postgres {
+			s = h.Open(h.t)
 		}
 	}
 	return nodes
@@ -121,7 +95,7 @@ func TestNodesAgreeOnTheirKeys(t *testing.T) {
 		}
 		agree := func(want int) []string {
 			t.Helper()
-			h.after(10 * time.Second)
+			h.Clock.Advance(10 * time.Second)
 			first := h.published(nodes[0])
 			for _, k := range nodes {
 				if ids := h.published(k); len(ids) != want || !slices.Equal(ids, first) {
@@ -132,7 +106,7 @@ func TestNodesAgreeOnTheirKeys(t *testing.T) {
 		}
 		h.together(nodes, func(ctx context.Context, k *signing.Keys) error { return k.Tend(ctx) })
 		agree(1)
-		h.after(time.Second) // so that a key of another node is looked for
+		h.Clock.Advance(time.Second) // so that a key of another node is looked for
 		for _, k := range nodes {
 			if _, err := k.Sign(t.Context(), "RS256", "JWT", 1); err != nil {
 				t.Fatal(err)
@@ -140,12 +114,12 @@ func TestNodesAgreeOnTheirKeys(t *testing.T) {
 		}
 		old := agree(2)
 		h.together(nodes, sign)
-		h.after(signing.Period)
+		h.Clock.Advance(signing.Period)
 		h.together(nodes, func(ctx context.Context, k *signing.Keys) error { return k.Tend(ctx) })
 		agree(4)
-		h.after(signing.Lead)
+		h.Clock.Advance(signing.Lead)
 		h.together(nodes, sign)
-		h.after(signing.Keep)
+		h.Clock.Advance(signing.Keep)
 		h.together(nodes, func(ctx context.Context, k *signing.Keys) error { return k.Tend(ctx) })
 		for _, id := range agree(2) {
 			if slices.Contains(old, id) {
@@ -156,9 +130,9 @@ func TestNodesAgreeOnTheirKeys(t *testing.T) {
 		if db.Engine != testdb.Postgres {
 			return // another look at the database needs another process
 		}
-		report, err := h.open().RebuildCheck(t.Context())
+		report, err := h.Open(h.t).RebuildCheck(t.Context())
 		if err != nil || len(report.Differences) > 0 {
-			t.Errorf("the state is not what the log says: %v, %v", report.Differences, err)
+			t.Errorf("the state does not match the log: %v, %v", report.Differences, err)
 		}
 	})
 }
@@ -166,8 +140,8 @@ func TestNodesAgreeOnTheirKeys(t *testing.T) {
 func TestKeysOutliveARestart(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		h := newHouse(t, db)
-		s := h.open()
-		before := signing.New(s, h.master, h.clock)
+		s := h.Open(h.t)
+		before := signing.New(s, h.Master, h.Clock.Now)
 		var tokens []string
 		for _, alg := range []string{"ES256", "RS256"} {
 			token, err := before.Sign(t.Context(), alg, "JWT", map[string]string{"sub": "usr_a"})
@@ -180,7 +154,7 @@ func TestKeysOutliveARestart(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		after := signing.New(h.open(), h.master, h.clock)
+		after := signing.New(h.Open(h.t), h.Master, h.Clock.Now)
 		if got := h.published(after); !slices.Equal(got, ids) {
 			t.Errorf("published %q, before %q", got, ids)
 		}
@@ -200,8 +174,8 @@ func TestKeysOutliveARestart(t *testing.T) {
 func TestPrivateHalvesAreWrappedAtRest(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		h := newHouse(t, db)
-		s := h.open()
-		keys := signing.New(s, h.master, h.clock)
+		s := h.Open(h.t)
+		keys := signing.New(s, h.Master, h.Clock.Now)
 		for _, alg := range []string{"ES256", "RS256"} {
 			if _, err := keys.Sign(t.Context(), alg, "JWT", 1); err != nil {
 				t.Fatal(err)
@@ -214,7 +188,7 @@ func TestPrivateHalvesAreWrappedAtRest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			plain, err := h.master.Unwrap("signing key", row.Value, []byte(id))
+			plain, err := h.Master.Unwrap("signing key", row.Value, []byte(id))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -291,4 +265,31 @@ func everything(t *testing.T, s *store.Store, db testdb.Database) (all []byte) {
 		all = append(all, bytes.Join(values, nil)...)
 	}
 	return all
+}
+
+// The first sign-ins of applications that take RS256 can come at the same time.
+func TestOfManyFirstSignaturesNoneFails(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		h := newHouse(t, db)
+		nodes := h.nodes(1)
+		if err := nodes[0].Tend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := nodes[0].Sign(t.Context(), "ES256", "JWT", 1); err != nil { // the list is known
+			t.Fatal(err)
+		}
+		var all sync.WaitGroup
+		for range 16 {
+			all.Go(func() {
+				if _, err := nodes[0].Sign(t.Context(), "RS256", "JWT", 1); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		h.Clock.Advance(10 * time.Second)
+		if ids := h.published(nodes[0]); len(ids) != 2 {
+			t.Errorf("published %q", ids)
+		}
+	})
 }

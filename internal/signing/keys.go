@@ -36,6 +36,7 @@ type Keys struct {
 	clock  func() time.Time
 
 	reading sync.Mutex // held by who reads the list
+	making  sync.Mutex // the first key of an algorithm
 	known   atomic.Pointer[known]
 }
 
@@ -65,7 +66,7 @@ func (k *Keys) list(ctx context.Context, age time.Duration) (*known, error) {
 	good := have != nil && k.age(have) < settle
 	switch {
 	case k.reading.TryLock():
-	case good:
+	case good && age > 0: // who wants it as it is now waits
 		return have, nil
 	default:
 		k.reading.Lock()
@@ -97,7 +98,7 @@ func (k *Keys) read(ctx context.Context, before *known) (*known, error) {
 	if err != nil || o == nil {
 		return now, err
 	}
-	now.keys = o.State.Keys
+	now.keys = o.Data.Keys
 	for i := range now.keys {
 		key := &now.keys[i]
 		if now.public[key.ID] = before.public[key.ID]; now.public[key.ID] == nil {
@@ -193,6 +194,11 @@ func (k *Keys) withKey(ctx context.Context, alg Algorithm) (*known, error) {
 	}
 	if (&Signing{Keys: have.keys}).newest(alg) != nil {
 		return have, nil
+	}
+	k.making.Lock() // one makes it, which takes long, and the others wait
+	defer k.making.Unlock()
+	if have, err = k.list(ctx, 0); err != nil || (&Signing{Keys: have.keys}).newest(alg) != nil {
+		return have, err
 	}
 	if err := k.ensure(ctx, alg); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ func (k *Keys) Run(ctx context.Context, log *slog.Logger) {
 	defer ticker.Stop()
 	for {
 		if err := k.Tend(ctx); err != nil && ctx.Err() == nil {
-			log.Warn("looking after the signing keys: it goes on in a minute", "error", err)
+			log.Warn("updating the signing keys failed: the server retries in a minute", "error", err)
 		}
 		select {
 		case <-ticker.C:
@@ -36,19 +36,19 @@ func (k *Keys) Tend(ctx context.Context) error {
 	}
 	now, state := event.Micros(k.clock()), Signing{}
 	if o != nil {
-		state = o.State
+		state = o.Data
 	}
 	due := state.due(now)
 	if len(due) == 0 && !state.ended(now) {
 		return nil
 	}
-	return k.change(ctx, event.Origin{Actor: event.System}, due, event.IfMatch{}, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
+	return k.changeKeys(ctx, event.Origin{Actor: event.System}, due, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
 		if err := retire(tx, *o); err != nil {
 			return err
 		}
 		for _, f := range made {
 			// Another node may have been faster.
-			if *o != nil && (*o).State.newest(f.alg) != nil && tx.Now() < (*o).State.newest(f.alg).SignsFrom+Period.Microseconds() {
+			if *o != nil && (*o).Data.newest(f.alg) != nil && tx.Now() < (*o).Data.newest(f.alg).SignsFrom+Period.Microseconds() {
 				continue
 			}
 			if err := f.add(tx, o, false); err != nil {
@@ -61,8 +61,8 @@ func (k *Keys) Tend(ctx context.Context) error {
 
 // ensure makes the first key of an algorithm.
 func (k *Keys) ensure(ctx context.Context, alg Algorithm) error {
-	return k.change(ctx, event.Origin{Actor: event.System}, []Algorithm{alg}, event.IfMatch{}, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
-		if *o != nil && (*o).State.newest(alg) != nil {
+	return k.changeKeys(ctx, event.Origin{Actor: event.System}, []Algorithm{alg}, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
+		if *o != nil && (*o).Data.newest(alg) != nil {
 			return nil
 		}
 		return made[0].add(tx, o, false)
@@ -72,55 +72,46 @@ func (k *Keys) ensure(ctx context.Context, alg Algorithm) error {
 // Rotate makes a new key for every algorithm. It signs after Lead; what the keys before it have signed counts until Keep
 // after that. When one of them may have leaked it is urgent: the new keys sign in a few seconds, and nothing that was
 // signed before counts from then on. Errors: access.ErrDenied; ErrRotating; Aborted when match does not hold.
-func (k *Keys) Rotate(ctx context.Context, permit access.Permit, urgent bool, match event.IfMatch) (event.Details, error) {
+func (k *Keys) Rotate(ctx context.Context, permit access.Permit, match event.IfMatch, urgent bool) (event.Details, error) {
 	if !permit.Reaches(access.Installation) {
 		return event.Details{}, access.ErrDenied
 	}
-	return k.rotate(ctx, permit.Origin(), urgent, match)
+	return k.rotate(ctx, permit.Origin(), match, urgent)
 }
 
 // RotateByOperator is Rotate for whoever holds the data.
 func (k *Keys) RotateByOperator(ctx context.Context, urgent bool) (event.Details, error) {
-	return k.rotate(ctx, event.Origin{Actor: event.System}, urgent, event.IfMatch{})
+	return k.rotate(ctx, event.Origin{Actor: event.System}, event.IfMatch{}, urgent)
 }
 
-func (k *Keys) rotate(ctx context.Context, origin event.Origin, urgent bool, match event.IfMatch) (details event.Details, err error) {
+func (k *Keys) rotate(ctx context.Context, origin event.Origin, match event.IfMatch, urgent bool) (details event.Details, err error) {
 	o, err := Kind.Read(ctx, k.store, ID)
 	if err != nil {
 		return details, err
 	}
 	algorithms := []Algorithm{ES256}
 	if o != nil {
-		algorithms = o.State.algorithms()
+		algorithms = o.Data.algorithms()
 	}
-	if err := match.Check(sequence(o)); err != nil { // before the work of making keys
-		return details, err
-	}
-	err = k.change(ctx, origin, algorithms, match, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
+	err = k.changeKeys(ctx, origin, algorithms, func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error {
 		if err := retire(tx, *o); err != nil {
 			return err
 		}
 		for _, f := range made {
-			if *o != nil && (*o).State.isRotating(f.alg, tx.Now(), urgent) {
+			if *o != nil && (*o).Data.isRotating(f.alg, tx.Now(), urgent) {
 				return ErrRotating
 			}
 			if err := f.add(tx, o, urgent); err != nil {
 				return err
 			}
 		}
+		(*o).Expect(match)
 		return nil
 	}, &details)
 	if err == nil {
 		k.forget()
 	}
 	return details, err
-}
-
-func sequence(o *event.Object[Signing]) uint64 {
-	if o == nil {
-		return 0
-	}
-	return o.Sequence
 }
 
 // isRotating tells whether there is a key already that takes over soon. For what is urgent, only another urgent one does
@@ -131,7 +122,7 @@ func (s *Signing) isRotating(alg Algorithm, now int64, urgent bool) bool {
 }
 
 // change makes keys and runs a command that decides about them.
-func (k *Keys) change(ctx context.Context, origin event.Origin, algorithms []Algorithm, match event.IfMatch,
+func (k *Keys) changeKeys(ctx context.Context, origin event.Origin, algorithms []Algorithm,
 	decide func(tx *event.Tx, o **event.Object[Signing], made []*fresh) error, details *event.Details) error {
 	var made []*fresh
 	for _, alg := range algorithms {
@@ -146,9 +137,6 @@ func (k *Keys) change(ctx context.Context, origin event.Origin, algorithms []Alg
 		Decide: func(tx *event.Tx) error {
 			o, err := Kind.Get(tx, ID)
 			if err != nil {
-				return err
-			}
-			if err := match.Check(sequence(o)); err != nil {
 				return err
 			}
 			if err := decide(tx, &o, made); err != nil {
@@ -176,7 +164,7 @@ func (k *Keys) ListByOperator(ctx context.Context) ([]Key, event.Details, error)
 	if err != nil || o == nil {
 		return nil, event.Details{}, err
 	}
-	return o.State.Keys, o.Details(), nil
+	return o.Data.Keys, o.Details(), nil
 }
 
 // Signs tells which of the keys signs at a time.

@@ -3,7 +3,7 @@
 // There is one object, the installation's list of keys. A key is made, published, and signs some time later, so that those
 // who keep the published set in memory have learned of it by then. The key that signs is the latest whose time has come.
 // One that was followed by another stays published until everything it has signed is over, and is then retired: its
-// private half, a secret beside the log, is destroyed.
+// private half, a row of a side table, is destroyed.
 //
 //	made and published ── lead ──▶ signs ── the next one signs ──▶ published only ── keep ──▶ retired
 //
@@ -128,7 +128,7 @@ func (e KeyRetired) Apply(s *Signing) {
 
 // PrivateRow is where the private half of a key lives, wrapped by the master key.
 func PrivateRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: ID + "/" + id}
+	return event.RowKey{Table: event.Secrets, Key: ID + "/" + id}
 }
 
 // algorithms of the keys there are, in order.
@@ -179,10 +179,10 @@ const (
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrRotating = errs.New(errs.FailedPrecondition, Rotating, "new signing keys are on their way already: the list of keys says from when on they sign")
-	ErrNotOurs  = errs.New(errs.Unauthenticated, NotOurs, "this token was not signed by a key that counts here, is damaged, or is meant for something else")
+	ErrRotating = errs.New(errs.FailedPrecondition, Rotating, "a rotation of the signing keys is already in progress: the list of keys shows when the new ones sign")
+	ErrNotOurs  = errs.New(errs.Unauthenticated, NotOurs, "this token is damaged, was not signed by a valid key of this server, or is for another purpose")
 	ErrNoKey    = &errs.Error{Kind: errs.Unavailable, Reason: NoKey, RetryAfter: time.Second,
-		Message: "there is no key to sign with at the moment: try again shortly"}
+		Message: "there is no signing key at the moment: try again shortly"}
 )
 
 // fresh is a key that is not in the list yet. Making one takes long, so it is made before the command that may need it.
@@ -230,7 +230,7 @@ func (f *fresh) add(tx *event.Tx, o **event.Object[Signing], urgent bool) error 
 	now := tx.Now()
 	fact := KeyAdded{ID: f.id, Algorithm: f.alg, Public: f.public, Made: now, SignsFrom: now + Lead.Microseconds()}
 	switch {
-	case *o == nil || (*o).State.newest(f.alg) == nil:
+	case *o == nil || (*o).Data.newest(f.alg) == nil:
 		fact.SignsFrom = now
 	case urgent:
 		fact.SignsFrom = now + settle.Microseconds()
@@ -253,7 +253,7 @@ func retire(tx *event.Tx, o *event.Object[Signing]) error {
 	if o == nil {
 		return nil
 	}
-	for _, k := range slices.Clone(o.State.Keys) {
+	for _, k := range slices.Clone(o.Data.Keys) {
 		if k.Published(tx.Now()) {
 			continue
 		}

@@ -17,7 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 )
 
 // counted counts what is read, and can be away.
@@ -158,7 +158,7 @@ func iam(t *testing.T, p access.Permission) access.Permit {
 }
 
 func (b *bench) rotate(urgent bool) error {
-	_, err := b.Rotate(b.t.Context(), iam(b.t, access.SigningWrite), urgent, event.IfMatch{})
+	_, err := b.Rotate(b.t.Context(), iam(b.t, access.SigningWrite), event.IfMatch{}, urgent)
 	return err
 }
 
@@ -249,7 +249,7 @@ func TestTheLifeOfAKey(t *testing.T) {
 			if b.hasPrivate(first) || !b.hasPrivate(second) {
 				t.Error("the private half of the old one is still there, or that of the new one is not")
 			}
-			for _, k := range eventtest.State(t, b.store.Store, Kind, ID).State.Keys {
+			for _, k := range eventtest.State(t, b.store.Store, Kind, ID).Data.Keys {
 				if k.ID == first {
 					t.Error("it is still in the list")
 				}
@@ -263,7 +263,7 @@ func TestTheLifeOfAKey(t *testing.T) {
 
 func (b *bench) newestOf(alg Algorithm) string {
 	b.t.Helper()
-	s := eventtest.State(b.t, b.store.Store, Kind, ID).State
+	s := eventtest.State(b.t, b.store.Store, Kind, ID).Data
 	return s.newest(alg).ID
 }
 
@@ -340,7 +340,7 @@ func TestRotatingBecauseAKeyHasLeaked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(eventtest.State(t, b.store.Store, Kind, ID).State.Keys); n > 3 {
+	if n := len(eventtest.State(t, b.store.Store, Kind, ID).Data.Keys); n > 3 {
 		t.Errorf("%d keys have piled up", n)
 	}
 }
@@ -355,7 +355,7 @@ func TestWhoMayRotateAndLook(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, permit := range map[string]access.Permit{"nobody": {}, "a permit for an organization": org} {
-		if _, err := b.Rotate(t.Context(), permit, false, event.IfMatch{}); !errors.Is(err, access.ErrDenied) {
+		if _, err := b.Rotate(t.Context(), permit, event.IfMatch{}, false); !errors.Is(err, access.ErrDenied) {
 			t.Errorf("%s rotates: %v", name, err)
 		}
 		if keys, _, err := b.List(t.Context(), permit); !errors.Is(err, access.ErrDenied) || keys != nil {
@@ -366,14 +366,14 @@ func TestWhoMayRotateAndLook(t *testing.T) {
 	if err != nil || len(keys) != 1 || d.Sequence != 1 || d.Org != access.Installation {
 		t.Errorf("got %v, %+v, %v", keys, d, err)
 	}
-	if _, err := b.Rotate(t.Context(), iam(t, access.SigningWrite), false, event.IfMatch{Set: true, Sequence: 7}); !errors.Is(err, mismatch) {
+	if _, err := b.Rotate(t.Context(), iam(t, access.SigningWrite), event.IfMatch{Set: true, Sequence: 7}, false); !errors.Is(err, mismatch) {
 		t.Errorf("another sequence: %v", err)
 	}
-	if d, err = b.Rotate(t.Context(), iam(t, access.SigningWrite), false, event.IfMatch{Set: true, Sequence: 1}); err != nil || d.Sequence != 2 {
+	if d, err = b.Rotate(t.Context(), iam(t, access.SigningWrite), event.IfMatch{Set: true, Sequence: 1}, false); err != nil || d.Sequence != 2 {
 		t.Errorf("got %+v, %v", d, err)
 	}
 	empty := newBench(t)
-	if _, err := empty.Rotate(t.Context(), iam(t, access.SigningWrite), false, event.IfMatch{Set: true, Sequence: 7}); !errors.Is(err, mismatch) {
+	if _, err := empty.Rotate(t.Context(), iam(t, access.SigningWrite), event.IfMatch{Set: true, Sequence: 7}, false); !errors.Is(err, mismatch) {
 		t.Errorf("where there is nothing yet: %v", err)
 	}
 	if _, err := empty.RotateByOperator(t.Context(), true); err != nil || len(empty.published()) != 1 {

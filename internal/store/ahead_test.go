@@ -8,7 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 func TestWhatIsAskedForAheadIsReadOnce(t *testing.T) {
@@ -47,8 +47,8 @@ func TestWhatIsAskedForAheadIsReadOnce(t *testing.T) {
 			first = "Second" // where nothing is gained, nothing is asked for
 		}
 		for _, want := range []string{first, "Second"} {
-			if o, err := org.Kind.Read(ctx, s, "org_1"); err != nil || o.State.Name != want {
-				t.Errorf("it is called %q, want %q; %v", o.State.Name, want, err)
+			if o, err := org.Kind.Read(ctx, s, "org_1"); err != nil || o.Data.Name != want {
+				t.Errorf("it is called %q, want %q; %v", o.Data.Name, want, err)
 			}
 		}
 		for range 2 {

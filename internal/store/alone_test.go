@@ -10,7 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // TestARebuildIsAlone: on PostgreSQL a rebuild and nodes that run keep each other out, also after a node's connection

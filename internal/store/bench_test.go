@@ -14,7 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // account is about as large as a user.
@@ -43,7 +43,7 @@ var accounts = event.Define(event.Schema[account]{
 	Name: "user", Table: "users", Prefix: "usr", Shape: 1,
 	Facts:   []event.Fact[account]{profileChanged{}},
 	Columns: []string{event.Standing, "verified_email"},
-	Lookup:  func(o *event.Object[account]) []string { return []string{"{}", o.State.Email} },
+	Lookup:  func(o *event.Object[account]) []string { return []string{"{}", o.Data.Email} },
 	Claims: func(o *event.Object[account]) []event.Claim {
 		return []event.Claim{{Space: "user_name/org_1", Key: o.ID}}
 	},

@@ -5,7 +5,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // The tests' own PostgreSQL sorts by the rules of a language.

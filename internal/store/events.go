@@ -3,7 +3,6 @@ package store
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"sort"
 	"strconv"
@@ -166,15 +165,15 @@ func (s *Store) linesOf(ctx context.Context, q *event.EventQuery, first, last in
 }
 
 const (
-	lastOfText     = "SELECT org_id, sequence FROM events WHERE object_id = ? ORDER BY sequence DESC LIMIT 1"
+	lastOfText     = "SELECT org_id, sequence, position FROM events WHERE object_id = ? ORDER BY sequence DESC LIMIT 1"
 	positionOfText = "SELECT position FROM events WHERE object_id = ? AND sequence >= ? ORDER BY sequence LIMIT 1"
 )
 
 // sequences turns positions into those of an object; none where it is of another organization.
 func (s *Store) sequences(ctx context.Context, q *event.EventQuery, id string, first, last int64) (int64, int64, error) {
 	var org string
-	var count int64
-	err := s.engine.Query(ctx, lastOfText, []any{id}, func(scan engine.Scanner) error { return scan(&org, &count) })
+	var count, newest int64
+	err := s.engine.Query(ctx, lastOfText, []any{id}, func(scan engine.Scanner) error { return scan(&org, &count, &newest) })
 	if err != nil || q.Org != "" && q.Org != org {
 		return 1, 0, err
 	}
@@ -191,7 +190,7 @@ func (s *Store) sequences(ctx context.Context, q *event.EventQuery, id string, f
 			return 0, 0, err
 		}
 	}
-	if last < math.MaxInt64 {
+	if last < newest {
 		behind, err := reaching(last + 1)
 		if err != nil {
 			return 0, 0, err

@@ -11,7 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/listing"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // plan asks the database how it would answer a statement. PostgreSQL, which goes by what things cost, is told that sorting and
@@ -55,8 +55,8 @@ func fill(t *testing.T, s *Store) {
 	common := "i, i, i, " + empty + ", '', 2, '{}'"
 	columns := "id, org_id, sequence, created, changed, hash, key_id, shape, doc"
 	statements := []string{
-		"INSERT INTO users (" + columns + ", standing, verified_email, email_order, state, type, user_name, name, email) SELECT 'usr_' || " + digits + ", 'org_' || i % 4, " + common +
-			", '', CASE WHEN i < 20000 THEN 'twin' ELSE 'd' || " + digits + " END, " + digits + ", CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'locked' ELSE 'active' END, CASE WHEN i % 9 = 0 THEN 'service' ELSE 'human' END, " +
+		"INSERT INTO users (" + columns + ", standing, verified_email, email_word, email_order, state, type, user_name, name, email) SELECT 'usr_' || " + digits + ", 'org_' || i % 4, " + common +
+			", '', CASE WHEN i < 20000 THEN 'twin' ELSE 'd' || " + digits + " END, CASE WHEN i < 20000 THEN 'twin' ELSE 'd' || " + digits + " END, " + digits + ", CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'locked' ELSE 'active' END, CASE WHEN i % 9 = 0 THEN 'service' ELSE 'human' END, " +
 			"'u' || " + digits + ", 'n' || " + digits + ", 'e' || " + digits + " FROM " + numbers,
 		"INSERT INTO orgs (" + columns + ", standing, state, name) SELECT 'org_' || " + digits + ", 'org_' || " + digits + ", " + common +
 			", '', CASE WHEN i % 50 = 0 THEN 'removed' WHEN i % 20 = 1 THEN 'inactive' ELSE 'active' END, 'n' || " + digits + " FROM " + numbers,
@@ -173,6 +173,7 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 			}
 		}
 		good("users_email_order", recordsWhereText(s.byName["user"], "verified_email", "email_order"), []any{"org_1", "twin", int64(1)})
+		good("users_email_word", firstWhereText(s.byName["user"], "email_word", "email_order", 4), []any{"twin", "nobody", "d000001", "nobody"})
 		good("", timeAtText, []any{int64(20000)})
 		good("events_object", lastOfText, []any{"usr_1"})
 		good("events_object", positionOfText, []any{"usr_1", int64(2000)})

@@ -6,7 +6,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // A start looks at a database before it knows the key, and goes on with the connections that it made for that.

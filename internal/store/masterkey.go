@@ -10,12 +10,12 @@ import (
 )
 
 // ErrWrongKey says that the database belongs to another master key.
-var ErrWrongKey = errors.New("the master key is not the one this database was made with: give the right one with --master-key-file or SIGNET_MASTER_KEY; " +
-	"after a rotation that is the new one")
+var ErrWrongKey = errors.New("the master key does not fit this database: give the right one with --master-key-file or SIGNET_MASTER_KEY; " +
+	"after a rotation, use the new one")
 
 // errRootKey says that the database was tampered with, or is damaged.
-var errRootKey = errors.New("the root key of this database was removed or changed (the row root_key of the table meta), and without it nothing can be read: " +
-	"put it back from a backup")
+var errRootKey = errors.New("the root key of this database was removed or changed (row root_key of table meta), and nothing can be read without it: " +
+	"restore it from a backup")
 
 // Names of rows in meta.
 const (
@@ -25,7 +25,8 @@ const (
 
 // Look is a first look at a database, before its key is known. Close it, unless a store was opened with it.
 type Look struct {
-	Filled bool // it holds an installation already
+	Filled  bool   // it holds an installation already
+	MovedTo string // where a move has carried that, without credentials; empty: it is still here
 
 	engine engine.Engine // that the store goes on with; nil: it opens the database itself
 }
@@ -34,18 +35,18 @@ type Look struct {
 // store: making them is most of what a start takes.
 func LookAt(ctx context.Context, o Options) (*Look, error) {
 	if !engine.IsPostgres(o.Database) {
-		filled, err := HasData(ctx, o.Database)
-		return &Look{Filled: filled}, err
+		have, err := storedMeta(ctx, o.Database)
+		return &Look{Filled: have[keyCheck] != nil, MovedTo: string(have[movedTo])}, err
 	}
-	e, err := engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Log: o.Log, ReadOnly: o.ReadOnly})
+	e, err := engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Log: o.Log, ReadOnly: o.ReadOnly, FactVersion: o.FactVersion})
 	if err != nil {
 		return nil, err
 	}
-	check, err := checkIn(ctx, e)
+	have, err := metaIn(ctx, e)
 	if err != nil {
 		return nil, errors.Join(err, e.Close())
 	}
-	return &Look{Filled: check != nil, engine: e}, nil
+	return &Look{Filled: have[keyCheck] != nil, MovedTo: string(have[movedTo]), engine: e}, nil
 }
 
 // Close ends a look that led to no store.
@@ -60,18 +61,18 @@ func (l *Look) Close() error {
 
 // HasData tells whether a database holds an installation already, without a key and without changing anything.
 func HasData(ctx context.Context, database string) (bool, error) {
-	check, err := storedCheck(ctx, database)
-	return check != nil, err
+	have, err := storedMeta(ctx, database)
+	return have[keyCheck] != nil, err
 }
 
 // Fits tells whether a master key is the one of a database, without changing anything.
 func Fits(ctx context.Context, database string, key secret.MasterKey) (bool, error) {
-	check, err := storedCheck(ctx, database)
-	return err == nil && constantTimeEqual(check, key.CheckValue()), err
+	have, err := storedMeta(ctx, database)
+	return err == nil && constantTimeEqual(have[keyCheck], key.CheckValue()), err
 }
 
-// storedCheck gives what a database knows its master key by; nil where it holds nothing.
-func storedCheck(ctx context.Context, database string) (check []byte, err error) {
+// storedMeta gives what a database says about itself; nothing where it holds nothing.
+func storedMeta(ctx context.Context, database string) (map[string][]byte, error) {
 	if !engine.IsPostgres(database) && !fileExists(database) {
 		return nil, nil
 	}
@@ -80,11 +81,11 @@ func storedCheck(ctx context.Context, database string) (check []byte, err error)
 		return nil, err
 	}
 	defer e.Close()
-	return checkIn(ctx, e)
+	return metaIn(ctx, e)
 }
 
-// checkIn is storedCheck in a database that is open.
-func checkIn(ctx context.Context, e engine.Engine) ([]byte, error) {
+// metaIn is storedMeta in a database that is open.
+func metaIn(ctx context.Context, e engine.Engine) (map[string][]byte, error) {
 	have, err := readMeta(ctx, e)
 	if err != nil && e.IsMissingTable(err) {
 		return nil, nil
@@ -92,7 +93,7 @@ func checkIn(ctx context.Context, e engine.Engine) ([]byte, error) {
 	if err == nil && have[moving] != nil {
 		err = ErrHalfMoved
 	}
-	return have[keyCheck], err
+	return have, err
 }
 
 // bindMasterKey finds the root key. A database that is new is bound to the master key it is first opened with.

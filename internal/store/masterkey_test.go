@@ -7,7 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // TestTheRootKeyStays whatever master key comes and goes, also in a database from before there was one: there the first master key

@@ -38,15 +38,11 @@ func (s *Store) migrateIn(ctx context.Context, x engine.Executor) error {
 		return err
 	}
 	if current > len(all)+1 {
-		return fmt.Errorf("the database is at schema version %d, this program knows %d: use a newer program", current, len(all))
+		return fmt.Errorf("the database has schema version %d, but this program supports only %d: use a newer program", current, len(all))
 	}
 	for _, m := range all[min(current, len(all)):] {
 		for _, statement := range m.Statements {
-			own := s.engine.Dialect(statement)
-			if own == "" {
-				continue
-			}
-			if err := x.Exec(ctx, own); err != nil {
+			if err := x.Exec(ctx, s.engine.Dialect(statement)); err != nil { // one of the other engine is empty, and does nothing
 				return fmt.Errorf("migration %s: %w", m.Name, err)
 			}
 		}

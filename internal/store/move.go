@@ -3,17 +3,15 @@ package store
 import (
 	"context"
 	"crypto/rand"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/progress"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
+	"github.com/signet-idm/signet/internal/store/tablesum"
 )
 
 // A move carries an installation to another database: every row of every table as it is, so that positions, hashes, tokens and leases
@@ -21,13 +19,16 @@ import (
 
 var (
 	// ErrHalfMoved says that a database holds part of an installation.
-	ErrHalfMoved = errors.New("a move into this database was begun and not finished: run signet move again, which starts anew, or give another database")
+	ErrHalfMoved = errors.New("a move into this database was not finished: run signet move again, which starts over, or use another database")
 	// ErrNotEmpty says that there is something already where an installation was to be moved.
-	ErrNotEmpty = errors.New("the target holds data already, and is left as it is: move into an empty database, or into a directory without one")
+	ErrNotEmpty = errors.New("the target already contains data and was not changed: move into an empty database, or into a directory without a database")
 )
 
-// moving is the name of a row in meta, for as long as a move into the database is not done.
-const moving = "moving"
+// Names of rows in meta.
+const (
+	moving  = "moving"   // for as long as a move into the database is not done
+	movedTo = "moved_to" // where a move has carried the installation; no credentials
+)
 
 // Moved says what a move has carried and checked.
 type Moved struct {
@@ -45,40 +46,63 @@ const ownTable = "schema_version"
 func (s *Store) MasterKey() secret.MasterKey { return s.given }
 
 // MoveTo carries everything to an empty database, and checks that it has arrived. This store must not be written meanwhile: ErrInUse on
-// PostgreSQL where nodes run. It is left as it is, but sealed up to its end. Until all is done the target is marked, and cannot be opened.
+// PostgreSQL where nodes run. It is left as it is, but sealed up to its end and marked with where it went. Until all is done the target is
+// marked, and cannot be opened.
 func (s *Store) MoveTo(ctx context.Context, database string, show Show) (*Moved, error) {
 	e, err := engine.Open(ctx, engine.Options{Database: database, Kinds: s.kinds, Log: s.log})
 	if err != nil {
 		return nil, err
 	}
 	defer e.Close()
-	m := &move{from: s, show: show, mark: []byte(rand.Text()), sums: map[string]*tableSum{},
+	m := &move{from: s, show: show, mark: []byte(rand.Text()), sums: map[string]*tablesum.Sum{},
 		to: &Store{engine: e, kinds: s.kinds, byName: s.byName, sql: s.sql, given: s.given, root: s.root, clock: s.clock, log: s.log}}
 	// What a version without checkpoints or a killed server has left is sealed here and not there: it may be of years.
 	if _, err := s.sealer.Seal(ctx); err != nil {
-		return nil, fmt.Errorf("sealing what is not sealed yet: %w", err)
+		return nil, fmt.Errorf("sealing the last events: %w", err)
 	}
-	err = s.engine.Alone(ctx, func(engine.Executor) error {
-		return s.engine.Snapshot(ctx, func(x engine.Executor) error {
+	err = s.engine.Alone(ctx, func(own engine.Executor) error {
+		err := s.engine.Snapshot(ctx, func(x engine.Executor) error {
 			if err := m.makeRoom(ctx, x); err != nil {
 				return err
 			}
 			return unfinished(m.carry(ctx, x))
 		})
+		if err != nil {
+			return err
+		}
+		if err := putMeta(ctx, own, movedTo, []byte(engine.Address(database))); err != nil {
+			return unfinished(err)
+		}
+		return unfinished(m.finish(ctx)) // this side is committed after it: at no time do both refuse
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := m.finish(ctx); err != nil {
-		return nil, unfinished(err)
-	}
 	return &m.moved, nil
+}
+
+// UndoMove takes the mark of a move away, and tells where the installation had gone; empty where there was none. It needs no key.
+func UndoMove(ctx context.Context, database string) (where string, err error) {
+	e, err := engine.Open(ctx, engine.Options{Database: database})
+	if err != nil {
+		return "", err
+	}
+	defer e.Close()
+	err = e.Transact(ctx, func(x engine.Executor) error {
+		return x.Query(ctx, "DELETE FROM meta WHERE name = ? RETURNING value", []any{movedTo}, func(scan engine.Scanner) error {
+			var value []byte
+			err := scan(&value)
+			where = string(value)
+			return err
+		})
+	})
+	return where, err
 }
 
 // unfinished adds what an operator wants to know first when a move breaks off.
 func unfinished(err error) error {
 	if err != nil {
-		err = fmt.Errorf("%w (the data is as it was where it comes from; run the same command again when the cause is gone: it starts anew)", err)
+		err = fmt.Errorf("%w (the source is unchanged; fix the problem and run the same command again, it starts over)", err)
 	}
 	return err
 }
@@ -87,7 +111,7 @@ type move struct {
 	from, to *Store
 	tables   []engine.Table
 	mark     []byte // of this move: two of them into one database must not take each other for themselves
-	sums     map[string]*tableSum
+	sums     map[string]*tablesum.Sum
 	show     Show
 	moved    Moved
 }
@@ -129,7 +153,7 @@ func (m *move) makeRoom(ctx context.Context, from engine.Executor) error {
 			return fmt.Errorf("preparing the target: %w", err)
 		}
 		if have, err := schemaVersion(ctx, x); err != nil || have != version {
-			return errors.Join(err, fmt.Errorf("the data is at schema version %d, the target at %d: use the newest program for both", version, have))
+			return errors.Join(err, fmt.Errorf("the source has schema version %d, the target %d: use the newest program for both", version, have))
 		}
 		if there, err = e.Tables(ctx, x); err != nil {
 			return err
@@ -187,18 +211,18 @@ func named(tables []engine.Table, name string) *engine.Table {
 // carriable tells whether a table can be carried: the target has the same, and there is no type in it that only one engine knows.
 func carriable(t engine.Table, target *engine.Table) error {
 	if target == nil {
-		return fmt.Errorf("there is a table %s beside the data that is not Signet's, and would be forgotten: put it into another database or schema first", t.Name)
+		return fmt.Errorf("the table %s does not belong to Signet and would be lost: move it to another database or schema first", t.Name)
 	}
 	for i, c := range t.Columns {
 		if c.Type != engine.Text && c.Type != engine.Integer && c.Type != engine.Bytes {
-			return fmt.Errorf("the column %s of the table %s is of the type %s, which cannot be carried", c.Name, t.Name, c.Type)
+			return fmt.Errorf("the column %s of the table %s has the type %s, which cannot be copied", c.Name, t.Name, c.Type)
 		}
 		if i >= len(target.Columns) || target.Columns[i] != c {
-			return fmt.Errorf("the column %s of the table %s is not the same in the target", c.Name, t.Name)
+			return fmt.Errorf("the column %s of the table %s is different in the target", c.Name, t.Name)
 		}
 	}
 	if len(target.Columns) != len(t.Columns) || !slices.Equal(target.Key, t.Key) {
-		return fmt.Errorf("the table %s is not the same in the target", t.Name)
+		return fmt.Errorf("the table %s is different in the target", t.Name)
 	}
 	return nil
 }
@@ -212,10 +236,12 @@ func (m *move) carry(ctx context.Context, from engine.Executor) error {
 			return err
 		}
 		m.moved.Rows += int64(n)
-		m.sums[t.Name] = newTableSum()
+		m.sums[t.Name] = tablesum.New()
 	}
 	bar := m.show("rows carried", m.moved.Rows)
-	rows := func(t engine.Table) engine.Rows { return m.sums[t.Name].watch(engine.ReadTable(ctx, from, t), bar) }
+	rows := func(t engine.Table) engine.Rows {
+		return m.sums[t.Name].Watch(unmarked(t, engine.ReadTable(ctx, from, t)), bar)
+	}
 	err := m.to.engine.Fill(ctx, m.tables, rows, func(total int64) func() {
 		bar.End()
 		bar = m.show("indexes made", total)
@@ -237,28 +263,28 @@ func (m *move) compare(ctx context.Context) error {
 	defer bar.End()
 	return m.to.engine.Snapshot(ctx, func(x engine.Executor) error {
 		for _, t := range m.tables {
-			sum := newTableSum()
-			for _, err := range sum.watch(unmarked(t, engine.ReadTable(ctx, x, t)), bar) {
+			sum := tablesum.New()
+			for _, err := range sum.Watch(unmarked(t, engine.ReadTable(ctx, x, t)), bar) {
 				if err != nil {
 					return err
 				}
 			}
-			if want := m.sums[t.Name]; sum.rows != want.rows || sum.total != want.total {
-				return fmt.Errorf("the table %s has not arrived as it was: %d rows, of %d", t.Name, sum.rows, want.rows)
+			if want := m.sums[t.Name]; !sum.Equal(want) {
+				return fmt.Errorf("the table %s was not copied correctly: %d rows of %d", t.Name, sum.Rows, want.Rows)
 			}
 		}
 		return nil
 	})
 }
 
-// unmarked leaves the mark of the move out of the rows that have arrived.
+// unmarked leaves the marks of moves out of a table's rows: they are about one database, not about the installation.
 func unmarked(t engine.Table, rows engine.Rows) engine.Rows {
 	if t.Name != "meta" {
 		return rows
 	}
 	return func(yield func([]any, error) bool) {
 		for row, err := range rows {
-			if err == nil && slices.Contains(row, any(moving)) {
+			if err == nil && (slices.Contains(row, any(moving)) || slices.Contains(row, any(movedTo))) {
 				continue
 			}
 			if !yield(row, err) {
@@ -282,11 +308,11 @@ func (m *move) check(ctx context.Context) error {
 	}
 	m.moved.Events, m.moved.Objects = report.Events, report.Objects
 	if len(report.Differences) > 0 {
-		return fmt.Errorf("the state is not what the log says, see signet rebuild --check: %s", report.Differences[0])
+		return fmt.Errorf("the state does not match the log (run signet rebuild --check): %s", report.Differences[0])
 	}
 	proven, err := m.to.Verify(ctx, proof.Options{Progress: m.show})
 	if err == nil && proven.Finding != nil {
-		err = fmt.Errorf("the log is not as it was written, see signet verify: %s", proven.Finding)
+		err = fmt.Errorf("the log was changed (run signet verify): %s", proven.Finding)
 	}
 	return err
 }
@@ -294,64 +320,11 @@ func (m *move) check(ctx context.Context) error {
 // finish takes the mark away: from now on the target is an installation.
 func (m *move) finish(ctx context.Context) error {
 	return m.to.engine.Alone(ctx, func(x engine.Executor) error {
-		err := errors.New("another move into the same database has begun")
+		err := errors.New("another move into the same database has started")
 		failed := x.Query(ctx, "DELETE FROM meta WHERE name = ? AND value = ? RETURNING 1", []any{moving, m.mark}, func(engine.Scanner) error {
 			err = nil
 			return nil
 		})
 		return errors.Join(failed, err)
 	})
-}
-
-// tableSum is what two tables with the same rows have in common, in whatever order they are read: engines sort text differently.
-type tableSum struct {
-	rows  int64
-	total [4]uint64
-	hash  hash.Hash
-	buf   []byte
-}
-
-func newTableSum() *tableSum { return &tableSum{hash: sha256.New()} }
-
-// watch adds up rows as they pass by.
-func (s *tableSum) watch(rows engine.Rows, bar *progress.Bar) engine.Rows {
-	const often = 1000
-	return func(yield func([]any, error) bool) {
-		defer func() { bar.Add(s.rows % often) }()
-		for row, err := range rows {
-			if err == nil {
-				s.add(row)
-				if s.rows%often == 0 {
-					bar.Add(often)
-				}
-			}
-			if !yield(row, err) {
-				return
-			}
-		}
-	}
-}
-
-func (s *tableSum) add(row []any) {
-	s.rows++
-	b := s.buf[:0]
-	for _, value := range row {
-		switch v := value.(type) {
-		case nil:
-			b = append(b, 0)
-		case int64:
-			b = binary.BigEndian.AppendUint64(append(b, 1), uint64(v))
-		case string:
-			b = append(binary.BigEndian.AppendUint64(append(b, 2), uint64(len(v))), v...)
-		case []byte:
-			b = append(binary.BigEndian.AppendUint64(append(b, 3), uint64(len(v))), v...)
-		}
-	}
-	s.buf = b
-	s.hash.Reset()
-	s.hash.Write(b)
-	digest := s.hash.Sum(b[:0])
-	for i := range s.total {
-		s.total[i] += binary.BigEndian.Uint64(digest[8*i:])
-	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/progress"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/proof"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // What the version before has left is sealed before it is carried: the target would have years of events that no checkpoint covers.
@@ -27,16 +27,7 @@ func TestAMoveFromAnOlderVersion(t *testing.T) {
 		const events = 3000 // some pages
 		for i := range events / 100 {
 			now = now.Add(time.Hour)
-			err := s.Do(t.Context(), event.Command{Write: []event.Ref{oldThings.Ref(fmt.Sprint("x_", i))}, Decide: func(tx *event.Tx) error {
-				o, err := oldThings.Create(tx, fmt.Sprint("x_", i), "org_1", oldNamed{"first"})
-				for n := 1; n < 100 && err == nil; n++ {
-					err = o.Append(oldNamed{fmt.Sprint("name ", n)})
-				}
-				return err
-			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			nameOften(t, s, fmt.Sprint("x_", i))
 		}
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
@@ -62,4 +53,19 @@ func TestAMoveFromAnOlderVersion(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
+}
+
+// nameOften makes an object with a hundred events.
+func nameOften(t *testing.T, s *Store, id string) {
+	t.Helper()
+	err := s.Do(t.Context(), event.Command{Write: []event.Ref{oldThings.Ref(id)}, Decide: func(tx *event.Tx) error {
+		o, err := oldThings.Create(tx, id, "org_1", oldNamed{"first"})
+		for n := 1; n < 100 && err == nil; n++ {
+			err = o.Append(oldNamed{fmt.Sprint("name ", n)})
+		}
+		return err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
 }

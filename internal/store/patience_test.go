@@ -8,7 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // TestANodeThatWasStoppedTooLongSaysSo: its transaction has been ended behind its back.
@@ -27,7 +27,7 @@ func TestANodeThatWasStoppedTooLongSaysSo(t *testing.T) {
 	put := func(decided func()) error {
 		return s.Do(t.Context(), event.Command{Decide: func(tx *event.Tx) error {
 			decided()
-			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Throttle, Key: "k"}, Value: []byte("v")})
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Throttle, Key: "k"}, Value: []byte("v")})
 			return nil
 		}})
 	}
@@ -40,7 +40,7 @@ func TestANodeThatWasStoppedTooLongSaysSo(t *testing.T) {
 	if errs.KindOf(err) != errs.Unavailable {
 		t.Errorf("%v", err)
 	}
-	if row, err := s.Row(t.Context(), event.RowKey{Shelf: event.Throttle, Key: "k"}); row != nil || err != nil {
+	if row, err := s.Row(t.Context(), event.RowKey{Table: event.Throttle, Key: "k"}); row != nil || err != nil {
 		t.Errorf("%v, %v", row, err)
 	}
 	for tries := 1; put(func() {}) != nil; tries++ { // on a busy machine half a second may be over soon

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -71,6 +72,42 @@ func recordsWhereText(k event.Definition, column, by string) string {
 	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.org_id = ? AND s." + column + " = ? ORDER BY s." + by + ", s.id LIMIT ?"
 }
 
+// FirstWhere implements event.Reader.
+func (s *Store) FirstWhere(ctx context.Context, kind event.Kind, column, by string, values []string) (found *event.Record, err error) {
+	k, known := s.byName[kind]
+	if !known || !slices.Contains(k.Columns(), column) || !slices.Contains(k.Columns(), by) {
+		return nil, fmt.Errorf("store: %q has no lookup columns %q and %q", kind, column, by)
+	}
+	if len(values) == 0 {
+		return nil, nil
+	}
+	args := make([]any, len(values))
+	for i, v := range values {
+		args[i] = v
+	}
+	err = s.engine.Query(ctx, firstWhereText(k, column, by, len(values)), args, func(scan engine.Scanner) error {
+		r, dest := engine.ScanRecord(k, false)
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		if i := slices.Index(k.Columns(), by); found == nil || cmp.Or(cmp.Compare(r.Columns[i], found.Columns[i]), cmp.Compare(r.ID, found.ID)) < 0 {
+			found = r
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, engine.Away(ctx, err)
+	}
+	return found, nil
+}
+
+// firstWhereText gives the first of each value, which the index finds however many there are. That a value is not empty is said
+// again, for the index has no others.
+func firstWhereText(k event.Definition, column, by string, values int) string {
+	one := "(SELECT f.id FROM " + k.Table() + " f WHERE f." + column + " = ? AND f." + column + " <> '' ORDER BY f." + by + ", f.id LIMIT 1)"
+	return "SELECT " + engine.AllColumns(k) + " FROM " + k.Table() + " s WHERE s.id IN (" + strings.Repeat(one+", ", values-1) + one + ")"
+}
+
 // Holder implements event.Reader.
 func (s *Store) Holder(ctx context.Context, claim event.Claim) (string, error) {
 	digest := claim.Digest()
@@ -81,8 +118,8 @@ func (s *Store) Holder(ctx context.Context, claim event.Claim) (string, error) {
 
 // Row implements event.Reader.
 func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
-	if !slices.Contains(event.Shelves, key.Shelf) {
-		return nil, fmt.Errorf("store: unknown shelf %q", key.Shelf)
+	if !slices.Contains(event.SideTables, key.Table) {
+		return nil, fmt.Errorf("store: unknown table %q", key.Table)
 	}
 	if !storable(key.Key) {
 		return nil, nil
@@ -92,7 +129,7 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 	}
 	moment := s.cache.Moment()
 	var found *event.Row
-	err := s.engine.Query(ctx, "SELECT value, expires FROM "+string(key.Shelf)+" WHERE key = ?", []any{key.Key}, func(scan engine.Scanner) error {
+	err := s.engine.Query(ctx, "SELECT value, expires FROM "+string(key.Table)+" WHERE key = ?", []any{key.Key}, func(scan engine.Scanner) error {
 		found = &event.Row{RowKey: key}
 		return scan(&found.Value, &found.Expires)
 	})
@@ -152,20 +189,20 @@ func (s *Store) EventsOf(ctx context.Context, objectID string, from uint64, limi
 }
 
 // RowsOf implements event.Reader.
-func (s *Store) RowsOf(ctx context.Context, shelf event.Shelf, prefix, after string, limit int) ([]event.Row, error) {
-	if shelf != event.Deliveries {
-		return nil, fmt.Errorf("store: the rows of %q have no order", shelf)
+func (s *Store) RowsOf(ctx context.Context, table event.SideTable, prefix, after string, limit int) ([]event.Row, error) {
+	if table != event.Deliveries {
+		return nil, fmt.Errorf("store: the rows of %q have no order", table)
 	}
 	if !storable(prefix) || !storable(after) {
 		return nil, nil
 	}
-	sql, args := "SELECT key, value, expires FROM "+string(shelf)+" WHERE key >= ? AND key > ?", []any{prefix, after}
+	sql, args := "SELECT key, value, expires FROM "+string(table)+" WHERE key >= ? AND key > ?", []any{prefix, after}
 	if end, bounded := event.PrefixEnd(prefix); bounded {
 		sql, args = sql+" AND key < ?", append(args, end)
 	}
 	var found []event.Row
 	err := s.engine.Query(ctx, sql+" ORDER BY key LIMIT ?", append(args, int64(limit)), func(scan engine.Scanner) error {
-		found = append(found, event.Row{RowKey: event.RowKey{Shelf: shelf}})
+		found = append(found, event.Row{RowKey: event.RowKey{Table: table}})
 		r := &found[len(found)-1]
 		return scan(&r.Key, &r.Value, &r.Expires)
 	})

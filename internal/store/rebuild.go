@@ -11,7 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/store/together"
+	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
 // RebuildReport says what a rebuild or a check has seen.
@@ -88,7 +88,7 @@ func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*Reb
 			case have == nil:
 				err = differ("%s: its state is missing", rec.ID)
 			case !have.Equal(rec):
-				err = differ("%s: its state is not what its events fold to", rec.ID)
+				err = differ("%s: its state does not match its events", rec.ID)
 			}
 			if err != nil {
 				return err
@@ -98,14 +98,14 @@ func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*Reb
 			}
 			same, err := s.sameClaims(ctx, x, rec.ID, f.claims)
 			if err == nil && !same {
-				err = differ("%s: its claims are not those of its state", rec.ID)
+				err = differ("%s: its claims do not match its state", rec.ID)
 			}
 			if err != nil {
 				return err
 			}
 			same, err = s.sameGroups(ctx, x, rec.ID, f.groups)
 			if err == nil && !same {
-				err = differ("%s: its groups are not those of its state", rec.ID)
+				err = differ("%s: its groups do not match its state", rec.ID)
 			}
 			return err
 		})
@@ -138,7 +138,7 @@ func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*Reb
 func (s *Store) checkCount(ctx context.Context, x engine.Executor, table string, held int, differ func(string, ...any) error) error {
 	n, err := count(ctx, x, table)
 	if err == nil && n != held {
-		err = differ("%s: %d are stored, %d are held", table, n, held)
+		err = differ("%s: %d are stored, %d are expected", table, n, held)
 	}
 	return err
 }
@@ -156,7 +156,7 @@ func (s *Store) checkPositions(ctx context.Context, x engine.Executor, differ fu
 		return err
 	}
 	if events != last || last != head {
-		return differ("the log: it has %d events, the last is at position %d, and %d positions were given out", events, last, head)
+		return differ("the log has %d events, the last position is %d, and %d positions were assigned", events, last, head)
 	}
 	return nil
 }
@@ -205,10 +205,10 @@ func (s *Store) refold(ctx context.Context) error {
 
 // behind gives the kinds that have objects of an older shape. Mostly there are none, and every start asks: so it is asked of all kinds at once.
 func (s *Store) behind(ctx context.Context) (found []event.Definition, err error) {
-	var questions []together.Question
+	var questions []readbatch.Question
 	for _, k := range s.kinds {
 		if k.Shape() > 1 { // the first one is 1
-			questions = append(questions, together.Question{SQL: "SELECT 1 FROM " + k.Table() + " WHERE (shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT 1",
+			questions = append(questions, readbatch.Question{SQL: "SELECT 1 FROM " + k.Table() + " WHERE (shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT 1",
 				Args: []any{int64(0), "", int64(k.Shape())}, Each: func(scan func(...any) error) error {
 					found = append(found, k)
 					return scan(new(int64))
@@ -301,7 +301,7 @@ func (s *Store) refoldIn(ctx context.Context, x engine.Executor, k event.Definit
 					return err
 				}
 			}
-			return insertHeld(ctx, x, id, f)
+			return insertClaims(ctx, x, id, f)
 		})
 		if err != nil {
 			return err
@@ -316,10 +316,11 @@ func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f 
 	if err != nil {
 		return err
 	}
-	return insertHeld(ctx, x, f.record.ID, f)
+	return insertClaims(ctx, x, f.record.ID, f)
 }
 
-func insertHeld(ctx context.Context, x engine.Executor, id string, f folding) error {
+// insertClaims inserts the claims and the groups of an object.
+func insertClaims(ctx context.Context, x engine.Executor, id string, f folding) error {
 	for _, c := range f.claims {
 		digest := c.Digest()
 		if err := x.Exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", digest[:], id); err != nil {
@@ -378,7 +379,7 @@ func (s *Store) foldHistory(ctx context.Context, x engine.Executor, report *Rebu
 	}
 	add := func(e *event.Event) error {
 		if int64(e.Sequence) != seq+1 || !bytes.Equal(e.PrevHash, prev) {
-			return fmt.Errorf("event %d does not follow the one before it", e.Position)
+			return fmt.Errorf("event %d does not follow the previous one", e.Position)
 		}
 		return fold.Add(e)
 	}
@@ -407,7 +408,7 @@ func (s *Store) foldHistory(ctx context.Context, x engine.Executor, report *Rebu
 				first, fold, id, seq, prev = false, nil, e.ObjectID, 0, nil
 				if kind = s.byName[e.Type.Kind()]; kind != nil {
 					fold = kind.NewFold(s.keyOpener(ctx, x))
-				} else if err := breaks(fmt.Errorf("event %d is of the unknown type %s: use a newer program", e.Position, e.Type)); err != nil {
+				} else if err := breaks(fmt.Errorf("event %d has the unknown type %s: use a newer program", e.Position, e.Type)); err != nil {
 					return err
 				}
 			}

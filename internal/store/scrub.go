@@ -47,10 +47,10 @@ func (s *Store) answerErased() {
 		}
 		answer(waiting, nil)
 		if owed && !said && !failed {
-			s.log.Warn("somebody reads the database for long: what was erased may be in the write-ahead log until that is over. It is tried again")
+			s.log.Warn("a long-running reader keeps erased data in the write-ahead log: the server retries until it is truncated")
 		}
 		if !owed && said {
-			s.log.Info("what was erased is out of the write-ahead log")
+			s.log.Info("the write-ahead log contains no erased data any more")
 		}
 		said = owed
 	}
@@ -76,7 +76,7 @@ func (s *Store) together(first *pending) []*pending {
 func (s *Store) scrub() (owed, failed bool) {
 	done, err := s.engine.Scrub(context.Background())
 	if err != nil {
-		s.log.Warn("taking what was erased out of the write-ahead log: it is tried again", "error", err)
+		s.log.Warn("truncating the write-ahead log after an erasure failed: the server retries", "error", err)
 	}
 	return !done, err != nil
 }

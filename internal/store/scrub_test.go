@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,13 +17,14 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // erase destroys a key.
 func erase(s *Store, key string) error {
 	return s.Do(context.Background(), event.Command{Decide: func(tx *event.Tx) error {
-		tx.DropRow(event.RowKey{Shelf: event.Keys, Key: key})
+		tx.DropRow(event.RowKey{Table: event.Keys, Key: key})
 		return nil
 	}})
 }
@@ -32,7 +32,7 @@ func erase(s *Store, key string) error {
 func put(t *testing.T, s *Store, key, value string) {
 	t.Helper()
 	err := s.Do(t.Context(), event.Command{Decide: func(tx *event.Tx) error {
-		tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Keys, Key: key}, Value: []byte(value)})
+		tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Keys, Key: key}, Value: []byte(value)})
 		return nil
 	}})
 	if err != nil {
@@ -53,15 +53,6 @@ func inFiles(t *testing.T, path, text string) bool {
 		}
 	}
 	return false
-}
-
-func comesTrue(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("never: %s", what)
-		}
-	}
 }
 
 func TestWhatIsErasedIsOutOfTheFilesWhenThatIsAnswered(t *testing.T) {
@@ -85,27 +76,9 @@ func TestWhatIsErasedIsOutOfTheFilesWhenThatIsAnswered(t *testing.T) {
 	}
 }
 
-// log collects what a store says.
-type log struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *log) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *log) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
-}
-
 func TestAReaderHoldsAnErasureUpForAWhileOnly(t *testing.T) {
 	db := testdb.New(t, testdb.SQLite)
-	said := &log{}
+	said := &testkit.Log{}
 	s, _, err := Open(t.Context(), Options{Database: db.URL, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(said, nil)),
 		scrub: scrubTimes{patience: time.Millisecond, pause: time.Millisecond, interval: time.Millisecond}})
 	if err != nil {
@@ -132,13 +105,13 @@ func TestAReaderHoldsAnErasureUpForAWhileOnly(t *testing.T) {
 	if !inFiles(t, db.URL, "key-of-somebody") {
 		t.Fatal("the reader is in nobody's way")
 	}
-	comesTrue(t, "the log says so", func() bool { return said.has("somebody reads the database for long") })
+	testkit.Await(t, "the log says so", func() bool { return said.Has("a long-running reader keeps erased data in the write-ahead log") })
 	put(t, s, "another", "value") // the writer goes on
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	comesTrue(t, "it is gone by itself", func() bool { return !inFiles(t, db.URL, "key-of-somebody") })
-	comesTrue(t, "the log says so", func() bool { return said.has("out of the write-ahead log") })
+	testkit.Await(t, "it is gone by itself", func() bool { return !inFiles(t, db.URL, "key-of-somebody") })
+	testkit.Await(t, "the log says so", func() bool { return said.Has("contains no erased data") })
 }
 
 // scrubFailing fails to scrub while it is told to.
@@ -156,7 +129,7 @@ func (f *scrubFailing) Scrub(ctx context.Context) (bool, error) {
 
 func TestADiskThatFailsHoldsNoErasureUp(t *testing.T) {
 	db := testdb.New(t, testdb.SQLite)
-	disk, said := &scrubFailing{}, &log{}
+	disk, said := &scrubFailing{}, &testkit.Log{}
 	s, _, err := Open(t.Context(), Options{Database: db.URL, Master: secret.NewMasterKey(), Log: slog.New(slog.NewTextHandler(said, nil)),
 		scrub: scrubTimes{patience: time.Hour, interval: time.Millisecond}, wrap: func(e engine.Engine) engine.Engine {
 			disk.Engine = e
@@ -171,11 +144,11 @@ func TestADiskThatFailsHoldsNoErasureUp(t *testing.T) {
 	if err := erase(s, "key"); err != nil {
 		t.Fatal(err)
 	}
-	if !inFiles(t, db.URL, "key-of-somebody") || !said.has("the disk is full") || said.has("somebody reads") {
+	if !inFiles(t, db.URL, "key-of-somebody") || !said.Has("the disk is full") || said.Has("a long-running reader") {
 		t.Error("the files are clean already, or the log does not say what is in the way")
 	}
 	disk.fails.Store(false)
-	comesTrue(t, "it is gone by itself", func() bool { return !inFiles(t, db.URL, "key-of-somebody") })
+	testkit.Await(t, "it is gone by itself", func() bool { return !inFiles(t, db.URL, "key-of-somebody") })
 }
 
 // scrubCounting counts how often the files are scrubbed.
@@ -203,7 +176,7 @@ func TestOnlyErasuresScrubAndThoseThatComeTogetherShareIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	comesTrue(t, "it looks after what was left when it starts", func() bool { return count.scrubbed.Load() == 1 })
+	testkit.Await(t, "it looks after what was left when it starts", func() bool { return count.scrubbed.Load() == 1 })
 	const many = 50
 	for i := range many {
 		put(t, s, fmt.Sprint("key", i), "value")
@@ -219,7 +192,7 @@ func TestOnlyErasuresScrubAndThoseThatComeTogetherShareIt(t *testing.T) {
 			}
 		})
 	}
-	comesTrue(t, "the first is being seen to", func() bool { return count.scrubbed.Load() == 2 })
+	testkit.Await(t, "the first is being seen to", func() bool { return count.scrubbed.Load() == 2 })
 	put(t, s, "other", "value") // who erases nobody does not wait
 	close(count.gate)
 	all.Wait()

@@ -10,8 +10,8 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // Records that come along with a credential are those of that moment, or none; also when another node has changed them.
@@ -48,7 +48,7 @@ func TestACredentialNeverBringsARecordFromBefore(t *testing.T) {
 			if _, err := installation.Kind.Create(tx, installation.ID, "org_1", installation.Added{DefaultOrg: "org_1"}); err != nil {
 				return err
 			}
-			_, err := user.AddHuman(tx, "usr_1", "org_1", &user.NewHuman{UserName: "ada", Email: "ada@example.org"})
+			_, err := user.AddHuman(tx, "usr_1", "org_1", &user.NewHuman{UserName: "ada", Email: "ada@example.org", Profile: user.Profile{FirstName: "Ada", LastName: "L"}})
 			return err
 		})
 		for range 5 {
@@ -56,7 +56,7 @@ func TestACredentialNeverBringsARecordFromBefore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			b, err := reader.Bearer(t.Context(), hash[:])
+			b, err := reader.TokenContext(t.Context(), hash[:])
 			if err != nil || b == nil || b.User == nil || b.User.Sequence != rec.Sequence || string(b.User.Doc) != string(rec.Doc) {
 				t.Fatalf("the record that was just read does not come along: %+v, %v", b, err)
 			}
@@ -67,7 +67,7 @@ func TestACredentialNeverBringsARecordFromBefore(t *testing.T) {
 				}
 				return u.Append(user.PasswordChanged{})
 			})
-			b, err = reader.Bearer(t.Context(), hash[:])
+			b, err = reader.TokenContext(t.Context(), hash[:])
 			if err != nil || b == nil || b.User != nil && b.User.Sequence != rec.Sequence+1 {
 				t.Fatalf("a record from before comes along: %+v, %v", b, err)
 			}

@@ -10,7 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // Two versions of one kind: the newer one also counts, and claims the name.
@@ -45,7 +45,7 @@ func claimed(t *testing.T, s *Store, name string) string {
 var (
 	oldThings = event.Define(event.Schema[oldThing]{Name: "sign_in", Table: "sign_ins", Prefix: "x", Shape: 1, Facts: []event.Fact[oldThing]{oldNamed{}}})
 	newThings = event.Define(event.Schema[newThing]{Name: "sign_in", Table: "sign_ins", Prefix: "x", Shape: 2, Facts: []event.Fact[newThing]{newNamed{}},
-		Claims: func(o *event.Object[newThing]) []event.Claim { return nameOf(o.State.Name) }})
+		Claims: func(o *event.Object[newThing]) []event.Claim { return nameOf(o.Data.Name) }})
 )
 
 // name makes a command that gives a thing a name, and makes it if there is none. saw gets its state before that.
@@ -60,7 +60,7 @@ func name[S any](kind *event.Objects[S], id, name string, fact event.Fact[S], sa
 			return err
 		}
 		if saw != nil {
-			*saw = o.State
+			*saw = o.Data
 		}
 		return o.Append(fact)
 	}}
@@ -123,13 +123,13 @@ func TestAnObjectOfANewerShapeCanBeReadAndNotChanged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if o, err := oldThings.Read(t.Context(), s, "x_1"); err != nil || o.State.Name != "one" {
+		if o, err := oldThings.Read(t.Context(), s, "x_1"); err != nil || o.Data.Name != "one" {
 			t.Errorf("reading: %+v, %v", o, err)
 		}
 		read := event.Command{Read: []event.Ref{oldThings.Ref("x_1")}, Decide: func(tx *event.Tx) error {
 			o, err := oldThings.Get(tx, "x_1")
-			if err == nil && o.State.Name != "one" {
-				err = errors.New("it sees " + o.State.Name)
+			if err == nil && o.Data.Name != "one" {
+				err = errors.New("it sees " + o.Data.Name)
 			}
 			return err
 		}}
@@ -169,7 +169,7 @@ func TestNodesOfTwoVersionsDoNotUndoEachOthersWork(t *testing.T) {
 	// Whoever only reads it decides on the new shape, too.
 	must(newer.Do(t.Context(), event.Command{Read: []event.Ref{newThings.Ref("x_3")}, Decide: func(tx *event.Tx) error {
 		o, err := newThings.Get(tx, "x_3")
-		saw = o.State
+		saw = o.Data
 		return err
 	}}))
 	if saw.Count != 1 || claimed(t, newer, "third") != "x_3" {

@@ -28,7 +28,7 @@ import (
 	"github.com/signet-idm/signet/internal/store/cache"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
-	"github.com/signet-idm/signet/internal/store/together"
+	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
 // Bounds of one batch: commands, and bytes after which the rest waits for the next one.
@@ -52,6 +52,8 @@ type Options struct {
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
 	SealInterval  time.Duration // how long to wait for more events before the log is sealed up to them; a second when 0
 
+	FactVersion int // of the facts that this node knows, see event.Gated; event.FactVersion when 0
+
 	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
 	scrub  scrubTimes
 	wrap   func(engine.Engine) engine.Engine // for tests that stand between; nil: nobody does
@@ -59,37 +61,39 @@ type Options struct {
 
 // Store implements event.Store.
 type Store struct {
-	engine   engine.Engine
-	cache    *cache.Cache // of the embedded database; nil on PostgreSQL and when read-only
-	kinds    []event.Definition
-	byName   map[event.Kind]event.Definition
-	byPrefix map[string]event.Kind // of identifiers
-	sql      statements
-	given    secret.MasterKey // by the operator; all it does is keep the root key
-	root     secret.MasterKey
-	clock    func() time.Time
-	log      *slog.Logger
-	schema   int // see Options
-	times    scrubTimes
+	engine     engine.Engine
+	cache      *cache.Cache // of the embedded database; nil on PostgreSQL and when read-only
+	kinds      []event.Definition
+	byName     map[event.Kind]event.Definition
+	byPrefix   map[string]event.Kind // of identifiers
+	tokenKinds event.TokenKinds
+	sql        statements
+	given      secret.MasterKey // by the operator; all it does is keep the root key
+	root       secret.MasterKey
+	clock      func() time.Time
+	log        *slog.Logger
+	schema     int          // see Options
+	facts      atomic.Int64 // version of the facts that every node knows, as far as this one has asked
+	times      scrubTimes
 
-	queue    chan *pending // nil: read-only
-	seen     seen
-	bearers  *together.Lookups[[32]byte, *event.Bearer]  // nil when read-only
-	clients  *together.Lookups[[32]byte, *event.Bearer]  // likewise
-	records  *together.Lookups[event.Ref, *event.Record] // on PostgreSQL; nil when read-only
-	provers  *together.Lookups[event.Ref, *event.Prover] // likewise
-	decided  chan decision
-	erasing  chan *pending // decided and durable, but not answered before the files are scrubbed
-	written  event.Bell
-	durable  atomic.Int64 // see onDisk
-	broken   atomic.Bool  // the disk failed: nothing is written any more
-	stopping chan struct{}
-	stopped  chan struct{} // closed once the writer has answered everything it ever will
-	sweeping chan struct{} // closed once nobody deletes what has expired any more
-	sealing  chan struct{} // closed once the log is sealed for the last time
-	sealer   *proof.Sealer // nil when read-only
-	closing  sync.Once
-	closed   error
+	queue             chan *pending // nil: read-only
+	seen              seen
+	tokens            *readbatch.Lookups[[32]byte, *event.TokenContext]      // nil when read-only
+	appTokens         *readbatch.Lookups[[32]byte, *event.TokenContext]      // likewise
+	records           *readbatch.Lookups[event.Ref, *event.Record]           // on PostgreSQL; nil when read-only
+	clientCredentials *readbatch.Lookups[event.Ref, *event.ClientCredential] // likewise
+	decided           chan decision
+	erasing           chan *pending // decided and durable, but not answered before the files are scrubbed
+	written           event.Bell
+	durable           atomic.Int64 // see onDisk
+	broken            atomic.Bool  // the disk failed: nothing is written any more
+	stopping          chan struct{}
+	stopped           chan struct{} // closed once the writer has answered everything it ever will
+	sweeping          chan struct{} // closed once nobody deletes what has expired any more
+	sealing           chan struct{} // closed once the log is sealed for the last time
+	sealer            *proof.Sealer // nil when read-only
+	closing           sync.Once
+	closed            error
 }
 
 var _ event.Log = (*Store)(nil)
@@ -108,13 +112,14 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	for _, k := range o.Kinds {
 		s.byName[k.Name()], s.byPrefix[k.Prefix()] = k, k.Name()
 	}
-	s.sql = newStatements(s.byName)
+	s.tokenKinds = event.TokenKindsOf(o.Kinds)
+	s.sql = newStatements(s.byName, s.tokenKinds)
 	if !o.ReadOnly && !engine.IsPostgres(o.Database) {
-		s.cache = cache.New()
+		s.cache = cache.New(s.tokenKinds)
 	}
 	if o.Look != nil && o.Look.engine != nil {
 		s.engine, o.Look.engine = o.Look.engine, nil
-	} else if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly}); err != nil {
+	} else if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly, FactVersion: o.FactVersion}); err != nil {
 		return nil, false, err
 	}
 	if o.wrap != nil {
@@ -151,11 +156,11 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		go s.write()
 		go s.answerDurable()
 		go s.answerErased()
-		reader := together.Start(s.stopping, s.engine.Ask)
-		s.bearers, s.clients = together.Add(reader, s.askBearers), together.Add(reader, s.askClientBearers)
+		reader := readbatch.Start(s.stopping, s.engine.Ask)
+		s.tokens, s.appTokens = readbatch.Add(reader, s.askTokens), readbatch.Add(reader, s.askAppTokens)
 		if s.cache == nil { // each read is a round trip
-			s.seen = seen{cache.New()}
-			s.records, s.provers = together.Add(reader, s.askRecords), together.Add(reader, s.askProvers)
+			s.seen = seen{cache.New(s.tokenKinds)}
+			s.records, s.clientCredentials = readbatch.Add(reader, s.askRecords), readbatch.Add(reader, s.askClientCredentials)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
 		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log}
@@ -208,10 +213,23 @@ const (
 )
 
 var errStopping = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second,
-	Message: "the server is stopping: try again on another node or in a moment"}
+	Message: "the server is stopping: try again on another node, or in a moment"}
 
 // Do implements event.Store.
 func (s *Store) Do(ctx context.Context, c event.Command) error {
+	refusal := s.enqueue(ctx, c)
+	needed, gated := errors.AsType[event.NeedsVersion](refusal)
+	if !gated {
+		return refusal
+	}
+	if raised, err := s.raiseFactVersion(ctx, int(needed)); err != nil || !raised {
+		return cmp.Or(err, refusal)
+	}
+	return s.enqueue(ctx, c)
+}
+
+// enqueue hands a command to the writer and waits for its answer.
+func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	if err := ctx.Err(); err != nil {
 		return engine.ErrDeadline.Because(err)
 	}
@@ -263,8 +281,8 @@ func (s *Store) check(c *event.Command) error {
 		}
 	}
 	for _, key := range c.Rows {
-		if !slices.Contains(event.Shelves, key.Shelf) {
-			return fmt.Errorf("store: unknown shelf %q", key.Shelf)
+		if !slices.Contains(event.SideTables, key.Table) {
+			return fmt.Errorf("store: unknown table %q", key.Table)
 		}
 	}
 	return nil
@@ -310,10 +328,10 @@ func (s *Store) write() {
 }
 
 // run takes commands through one transaction and answers them. What did not fit is given back. When the write fails,
-// it runs again in halves until the culprit is alone. In a hurry it hardly waits for locks: these commands have waited
+// it runs again in halves until the culprit is alone. With a short lock timeout it hardly waits for locks: these commands have waited
 // for one already, and everything behind them has, too.
-func (s *Store) run(commands []*pending, attempt int, hurry bool) (rest []*pending) {
-	commands, rest, failed := s.transaction(commands, hurry)
+func (s *Store) run(commands []*pending, attempt int, shortLockTimeout bool) (rest []*pending) {
+	commands, rest, failed := s.transaction(commands, shortLockTimeout)
 	if failed == nil {
 		return rest
 	}
@@ -326,19 +344,19 @@ func (s *Store) run(commands []*pending, attempt int, hurry bool) (rest []*pendi
 		half := len(commands) / 2
 		for _, part := range [][]*pending{commands[:half], commands[half:]} {
 			for len(part) > 0 {
-				part = s.run(part, attempt, hurry || timedOut)
+				part = s.run(part, attempt, shortLockTimeout || timedOut)
 			}
 		}
 	case !s.engine.IsConflict(failed):
 		answer(commands, fmt.Errorf("writing: %w", failed))
-	case timedOut && hurry:
+	case timedOut && shortLockTimeout:
 		answer(commands, &errs.Error{Kind: errs.Aborted, Reason: event.Contention, RetryAfter: 5 * time.Second, Cause: failed,
-			Message: "another node has been changing the same thing for too long: try again in a moment"})
+			Message: "another node has been changing the same object for too long: try again in a moment"})
 	case attempt >= maxAttempts:
 		answer(commands, errs.New(errs.Aborted, event.Contention,
-			"too many others are changing the same thing at the same time: try again").Because(failed))
+			"too many requests are changing the same object at the same time: try again").Because(failed))
 	default:
-		s.run(commands, attempt+1, hurry || timedOut)
+		s.run(commands, attempt+1, shortLockTimeout || timedOut)
 	}
 	return rest
 }
@@ -351,25 +369,18 @@ func answer(commands []*pending, err error) {
 
 // transaction runs one batch. It answers its commands itself unless writing failed; then it gives back those that
 // wait for an answer, and why.
-func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pending, failed error) {
+func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, rest []*pending, failed error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	n := s.needs(commands)
-	n.Hurry = hurry
+	n.ShortLockTimeout = shortLockTimeout
 	loaded, err := s.begin(ctx, n)
 	if err != nil {
 		return commands, nil, err
 	}
+	loaded.FactVersion = int(s.facts.Load())
 	batch := event.NewBatch(s.root, event.Micros(s.clock()), loaded)
-	answers := make([]error, 0, len(commands))
-	for _, p := range commands {
-		if batch.Size() > maxBatchBytes {
-			break
-		}
-		erased := batch.Erased()
-		answers = append(answers, batch.Run(&p.command))
-		p.erases = batch.Erased() > erased
-	}
+	answers := decide(batch, commands)
 	taken, rest = commands[:len(answers)], commands[len(answers):]
 	changes := batch.Changes()
 	if changes.Empty() {
@@ -386,6 +397,20 @@ func (s *Store) transaction(commands []*pending, hurry bool) (taken, rest []*pen
 	}
 	s.decided <- d
 	return taken, rest, nil
+}
+
+// decide has one command after the other decide, as many as fit into a batch.
+func decide(batch *event.Batch, commands []*pending) (answers []error) {
+	answers = make([]error, 0, len(commands))
+	for _, p := range commands {
+		if batch.Size() > maxBatchBytes {
+			break
+		}
+		erased := batch.Erased()
+		answers = append(answers, batch.Run(&p.command))
+		p.erases = batch.Erased() > erased
+	}
+	return answers
 }
 
 // decision is a committed batch whose commands wait for it to be durable.
@@ -419,7 +444,7 @@ func (s *Store) answerDurable() {
 			if failed = s.engine.Sync(); failed != nil {
 				// What has been written since is built on what may be lost: nothing more can be promised.
 				s.broken.Store(true)
-				s.log.Error("the disk does not keep what is written: restart when it does", "error", failed)
+				s.log.Error("the disk does not store what is written: fix it and restart the server", "error", failed)
 			}
 		}
 		for _, d := range all {
@@ -446,7 +471,7 @@ func (s *Store) answerDurable() {
 }
 
 var errBroken = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Minute,
-	Message: "the disk does not keep what is written: the outcome may be unknown, and an operator has to look after the server"}
+	Message: "the disk does not store what is written: the outcome may be unknown, and an operator must fix the server"}
 
 // begin starts the transaction of a batch. What a node of an older version has written since this one started is
 // folded anew first; that node does not write to it any more then.
@@ -463,7 +488,7 @@ func (s *Store) begin(ctx context.Context, n *engine.Needs) (event.Loaded, error
 		}
 		s.engine.Rollback(ctx)
 		if again {
-			return loaded, fmt.Errorf("the state of %s is of an older shape, and its events do not make a new one", old[0].ID)
+			return loaded, fmt.Errorf("the state of %s has an older shape, and its events do not make a new one", old[0].ID)
 		}
 		if err := s.refoldThese(ctx, old); err != nil {
 			return loaded, err
@@ -472,7 +497,7 @@ func (s *Store) begin(ctx context.Context, n *engine.Needs) (event.Loaded, error
 }
 
 func (s *Store) needs(commands []*pending) *engine.Needs {
-	n := &engine.Needs{Write: map[event.Kind][]string{}, Read: map[event.Kind][]string{}, Rows: map[event.Shelf][]string{}}
+	n := &engine.Needs{Write: map[event.Kind][]string{}, Read: map[event.Kind][]string{}, Rows: map[event.SideTable][]string{}}
 	for _, p := range commands {
 		for _, ref := range p.command.Write {
 			n.Write[ref.Kind] = append(n.Write[ref.Kind], ref.ID)
@@ -484,9 +509,16 @@ func (s *Store) needs(commands []*pending) *engine.Needs {
 			n.Claims = append(n.Claims, c.Digest())
 		}
 		for _, key := range p.command.Rows {
-			n.Rows[key.Shelf] = append(n.Rows[key.Shelf], key.Key)
+			n.Rows[key.Table] = append(n.Rows[key.Table], key.Key)
+		}
+		for _, id := range p.command.Tokens {
+			if possible(id) { // it may be anything that somebody has sent
+				n.Tokens = append(n.Tokens, id)
+			}
 		}
 	}
+	slices.Sort(n.Tokens)
+	n.Tokens = slices.Compact(n.Tokens)
 	slices.SortFunc(n.Claims, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
 	n.Claims = slices.Compact(n.Claims)
 	sortUnique(n.Write)

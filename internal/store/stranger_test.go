@@ -8,8 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // What does not exist is remembered. Whoever asks for identifiers as long as a request may be would fill the memory with them.

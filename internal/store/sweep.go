@@ -16,6 +16,7 @@ const (
 	sweepRows     = 200         // at most so many in one transaction: on SQLite the writer waits for it
 	sweepPause    = 3           // times as long as a transaction took, before the next one: the writer's time
 	sweepTime     = time.Minute // for one sweep; what is left is there for the next one
+	rejoinTime    = 5 * time.Second
 )
 
 // swept are the tables with rows that expire, and for how long these are kept beyond that. Tokens are kept for a while:
@@ -51,9 +52,20 @@ func (s *Store) sweepAll(interval time.Duration) {
 		case <-ctx.Done():
 			return
 		}
+		s.rejoin()
 		if err := s.sweep(ctx, sweepTime); err != nil && ctx.Err() == nil {
-			s.log.Warn("deleting what has expired", "error", err)
+			s.log.Warn("deleting expired rows failed", "error", err)
 		}
+	}
+}
+
+// rejoin makes a node known again that has lost its connection: who only reads would not notice. The writer waits meanwhile, so it gives up soon.
+// It is not cut off when the store closes, or the connection would be, too, and keep its locks for a moment.
+func (s *Store) rejoin() {
+	ctx, cancel := context.WithTimeout(context.Background(), rejoinTime)
+	defer cancel()
+	if err := s.engine.Join(ctx); err != nil {
+		s.log.Warn("this node may not be known to others: connecting again", "error", err)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // steps notes how large the transactions are that a sweep runs, and how long they take together.
@@ -79,9 +79,9 @@ func TestScaleManyExpiredRowsGoWhileOthersWrite(t *testing.T) {
 					case 0, 1: // sessions
 						tx.PutToken(event.Token{ID: fmt.Sprint("tok_", n), Hash: hash, Kind: "session", UserID: fmt.Sprint("usr_", n%5000), Expires: hour})
 					case 2: // codes
-						tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Secrets, Key: fmt.Sprint("usr_", n, "/code")}, Value: hash, Expires: hour})
+						tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Secrets, Key: fmt.Sprint("usr_", n, "/code")}, Value: hash, Expires: hour})
 					default:
-						tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Flows, Key: fmt.Sprint("code/", n)}, Value: make([]byte, 300), Expires: hour})
+						tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Flows, Key: fmt.Sprint("code/", n)}, Value: make([]byte, 300), Expires: hour})
 					}
 					n++
 				}
@@ -94,7 +94,7 @@ func TestScaleManyExpiredRowsGoWhileOthersWrite(t *testing.T) {
 		write := func(n int) time.Duration {
 			began := time.Now()
 			err := s.Do(t.Context(), event.Command{Decide: func(tx *event.Tx) error {
-				tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Secrets, Key: fmt.Sprint("live", n)}, Value: []byte("kept")})
+				tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Secrets, Key: fmt.Sprint("live", n)}, Value: []byte("kept")})
 				return nil
 			}})
 			if err != nil {

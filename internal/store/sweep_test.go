@@ -3,7 +3,6 @@ package store
 import (
 	"fmt"
 	"maps"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -12,7 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // expiring is a database with rows and tokens that last for an hour, more than are deleted at once, and some that last
@@ -32,12 +32,12 @@ func newExpiring(t *testing.T, db testdb.Database) (*expiring, *Store) {
 	err := s.Do(t.Context(), event.Command{Decide: func(tx *event.Tx) error {
 		hour := tx.Now() + time.Hour.Microseconds()
 		for i := range 2*sweepRows + 100 {
-			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Throttle, Key: fmt.Sprint("k", i)}, Expires: hour})
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Throttle, Key: fmt.Sprint("k", i)}, Expires: hour})
 		}
-		for _, shelf := range event.Shelves {
-			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: shelf, Key: "soon"}, Expires: hour})
-			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: shelf, Key: "later"}, Expires: hour + 100*time.Hour.Microseconds()})
-			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: shelf, Key: "never"}})
+		for _, table := range event.SideTables {
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: table, Key: "soon"}, Expires: hour})
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: table, Key: "later"}, Expires: hour + 100*time.Hour.Microseconds()})
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: table, Key: "never"}})
 		}
 		for i, expires := range []int64{0, hour, hour + 12*time.Hour.Microseconds()} {
 			tx.PutToken(event.Token{ID: fmt.Sprint("tok_", i), Hash: append(make([]byte, 31), byte(i)), Kind: "session", Expires: expires})
@@ -137,11 +137,7 @@ func TestANodeDeletesWhatHasExpiredByItselfUntilItIsClosed(t *testing.T) {
 		e.late.Store(int64(26 * time.Hour))
 		e.options.SweepInterval = time.Millisecond
 		s = e.open(t)
-		for deadline := time.Now().Add(20 * time.Second); !maps.Equal(rows(t, s), afterADay); runtime.Gosched() {
-			if time.Now().After(deadline) {
-				t.Fatal("waited in vain")
-			}
-		}
+		testkit.Await(t, "it is deleted", func() bool { return maps.Equal(rows(t, s), afterADay) })
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,7 @@ package syntax
 import (
 	"testing"
 
-	"github.com/signet-idm/signet/internal/costtest"
+	"github.com/signet-idm/signet/test/costtest"
 )
 
 // What a grammar costs grows with the length of the text at most: whoever sends one may not be known yet.

@@ -11,8 +11,8 @@ import (
 )
 
 const (
-	keyNotPEM   = "must be one public key as PEM: -----BEGIN PUBLIC KEY----- and so on, with nothing before or after it"
-	keyPrivate  = "must be a public key, not a private one: treat the one that was sent as leaked"
+	keyNotPEM   = "must be one public key in PEM format, starting with -----BEGIN PUBLIC KEY-----, with nothing before or after it"
+	keyPrivate  = "must be a public key, not a private one: replace the private key, because it may have leaked"
 	keyRSA      = "must be an RSA key of 2048 to 8192 bits with an odd modulus and an odd exponent of at least 3"
 	keyCurve    = "must be an ECDSA key on P-256, P-384 or P-521"
 	keyUnusable = "must be an RSA, ECDSA or Ed25519 key"

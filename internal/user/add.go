@@ -21,16 +21,29 @@ type NewHuman struct {
 }
 
 // Violations lists what is wrong with it, each field under the given prefix.
-func (n *NewHuman) Violations(prefix string) []errs.Violation {
-	var wrong []errs.Violation
-	// Emptiness is a rule of the definition already; saying it twice helps nobody.
-	if _, problem := syntax.Email(n.Email); problem != "" && n.Email != "" {
-		wrong = append(wrong, errs.Violation{Field: prefix + "email.email", Message: problem})
-	}
-	if _, problem := syntax.Phone(n.Phone); problem != "" && n.Phone != "" {
-		wrong = append(wrong, errs.Violation{Field: prefix + "phone.phone", Message: problem})
+func (n *NewHuman) Violations(prefix string) errs.Violations {
+	return n.violations(prefix, "email.email", "phone.phone")
+}
+
+// violations is for who calls the addresses by these names.
+func (n *NewHuman) violations(prefix, email, phone string) (wrong errs.Violations) {
+	wrong.Add(prefix+"userName", syntax.Name(n.UserName))
+	wrong = append(wrong, n.Profile.violations(prefix+"profile.")...)
+	_, problem := syntax.Email(n.Email)
+	wrong.Add(prefix+email, problem)
+	if n.Phone != "" {
+		_, problem := parsePhone(n.Phone)
+		wrong.Add(prefix+phone, problem)
 	}
 	return wrong
+}
+
+// parsePhone is syntax.Phone for numbers that are not too long.
+func parsePhone(number string) (normal, problem string) {
+	if problem := syntax.Text(number, syntax.MaxPhone); problem != "" {
+		return "", problem
+	}
+	return syntax.Phone(number)
 }
 
 // HumanAdded records a new person.
@@ -70,6 +83,13 @@ func (e HumanAdded) Apply(u *User) {
 	}
 }
 
+// ApplyAt implements event.Placed.
+func (e HumanAdded) ApplyAt(u *User, at *event.Event) {
+	if e.Apply(u); e.Verification == nil {
+		u.Human.Email.assume(VerifiedByAdministrator, at)
+	}
+}
+
 // ServiceAdded records a new service user.
 type ServiceAdded struct {
 	Personal ServiceFacts `json:"-"`
@@ -105,6 +125,16 @@ func (MembershipSet) EventType() event.Type { return "user.membership_set.v1" }
 // Apply implements event.Fact.
 func (e MembershipSet) Apply(u *User) { u.Memberships = u.Memberships.With(e.Scope, e.Roles) }
 
+// ApplyAt implements event.Placed. Who got roles in the command that added them was added by Setup Organization, which is for
+// administrators of the installation: events have the same time then, and only then.
+func (e MembershipSet) ApplyAt(u *User, at *event.Event) {
+	e.Apply(u)
+	const last = 3 // the person, a password, and this
+	if assumed := (Verification{By: VerifiedByAdministrator, At: at.Time, Assumed: true}); u.Human != nil && u.Human.Email.Verification == assumed && at.Sequence <= last && e.Scope == at.Org {
+		u.Human.Email.Verification.By = VerifiedByInstallation
+	}
+}
+
 // facts are what is recorded of it.
 func (n *NewHuman) facts() HumanFacts {
 	facts := HumanFacts{UserName: n.UserName, UserNameKey: syntax.NameKey(n.UserName), Profile: n.Profile, Email: n.Email, Phone: n.Phone}
@@ -124,8 +154,8 @@ func (n *NewHuman) verifier() Verifier { return cmp.Or(n.VerifiedBy, VerifiedByA
 // AddHuman creates a person inside a command that declared the id for writing and the claim of the name. Errors:
 // ErrUserNameTaken; InvalidArgument with the violations of n.
 func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], error) {
-	if wrong := n.Violations(""); len(wrong) > 0 {
-		return nil, errs.Invalid(wrong...)
+	if err := n.Violations("").Err(); err != nil {
+		return nil, err
 	}
 	facts := n.facts()
 	if err := nameFree(tx, org, facts.UserNameKey); err != nil {
@@ -136,11 +166,21 @@ func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], e
 
 // AddService creates a service user, likewise.
 func AddService(tx *event.Tx, id, org, userName, name, description string) (*event.Object[User], error) {
+	wrong := serviceViolations(name, description)
+	if wrong.Add("userName", syntax.Name(userName)); wrong != nil {
+		return nil, wrong.Err()
+	}
 	key := syntax.NameKey(userName)
 	if err := nameFree(tx, org, key); err != nil {
 		return nil, err
 	}
 	return Kind.Create(tx, id, org, ServiceAdded{Personal: ServiceFacts{UserName: userName, UserNameKey: key, Name: name, NameKey: syntax.NameKey(name), Description: description}})
+}
+
+func serviceViolations(name, description string) (wrong errs.Violations) {
+	wrong.Add("name", syntax.Name(name))
+	wrong.Add("description", syntax.Text(description, syntax.MaxDescription))
+	return wrong
 }
 
 func nameFree(tx *event.Tx, org, key string) error {

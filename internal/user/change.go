@@ -4,89 +4,53 @@ import (
 	"context"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
-// subject is the user that a command is about, and on whose word.
-type subject struct {
-	id     string
-	origin event.Origin
-	check  func(o *event.Object[User], err error) (*event.Object[User], error) // refuses whom it may not touch
+// Mine is the caller's own user. Errors: ErrNotFound when it was removed meanwhile.
+func Mine(caller *access.Caller) event.Target[User] {
+	return event.Target[User]{Kind: Kind, ID: caller.UserID, Origin: caller.Origin(), Reach: present}
 }
 
-// mine is the caller's own user.
-func mine(caller *access.Caller) subject {
-	return subject{caller.UserID, caller.Origin(), present}
-}
-
-// within is a user the permit reaches.
-func within(permit access.Permit, id string) subject {
-	return subject{id, permit.Origin(), func(o *event.Object[User], err error) (*event.Object[User], error) {
-		if err != nil {
-			return nil, err
+// Within is a user the permit reaches. Errors: ErrNotFound.
+func Within(permit access.Permit, id string) event.Target[User] {
+	return event.Target[User]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(o *event.Object[User]) error {
+		if o == nil || o.Data.State == Removed || !permit.Reaches(o.Org) {
+			return ErrNotFound
 		}
-		return Reachable(o, permit)
+		return nil
 	}}
 }
 
-// covered is a user the permit reaches and who holds no more than the caller: for what could be used to become that user.
-func covered(permit access.Permit, id string) subject {
-	who := within(permit, id)
-	return subject{id, who.origin, func(o *event.Object[User], err error) (*event.Object[User], error) {
-		if o, err = who.check(o, err); err != nil {
-			return nil, err
-		}
-		return o, permit.Covers(o.State.Memberships)
-	}}
+// Covered is a user the permit reaches and who holds no more than the caller: for what could be used to become that user. Errors: ErrNotFound;
+// access.ErrTargetHoldsMore.
+func Covered(permit access.Permit, id string) event.Target[User] {
+	return Within(permit, id).And(func(u *User) error { return permit.Covers(u.Memberships) })
 }
 
-// get gives the subject inside a command that declared it. must says of which type it has to be; nil: of any.
-func (s subject) get(tx *event.Tx, must func(*User) error) (*event.Object[User], error) {
-	u, err := s.check(Kind.Get(tx, s.id))
-	if err != nil || must == nil {
-		return u, err
+func present(o *event.Object[User]) error {
+	if o == nil || o.Data.State == Removed {
+		return ErrNotFound
 	}
-	return u, must(&u.State)
+	return nil
 }
 
-func isHuman(u *User) error {
+// MustBeHuman refuses service users.
+func MustBeHuman(u *User) error {
 	if u.Human == nil {
 		return ErrNotHuman
 	}
 	return nil
 }
 
-func isService(u *User) error {
+// MustBeService refuses people.
+func MustBeService(u *User) error {
 	if u.Service == nil {
 		return ErrNotService
 	}
 	return nil
-}
-
-// change records one fact about the subject. c declares what deciding needs besides the subject.
-func (s subject) change(ctx context.Context, store event.Store, c event.Command, must func(*User) error, match event.IfMatch,
-	decide func(*event.Tx, *event.Object[User]) (event.Fact[User], error)) (event.Details, error) {
-	var details event.Details
-	c.Origin, c.Write = s.origin, []event.Ref{Kind.Ref(s.id)}
-	c.Decide = func(tx *event.Tx) error {
-		u, err := s.get(tx, must)
-		if err != nil {
-			return err
-		}
-		if err := match.Check(u.Sequence); err != nil {
-			return err
-		}
-		fact, err := decide(tx, u)
-		if err != nil {
-			return err
-		}
-		err = u.Append(fact)
-		details = u.Details()
-		return err
-	}
-	err := store.Do(ctx, c)
-	return details, err
 }
 
 // UserNameChanged records another user name.
@@ -109,23 +73,26 @@ func (e UserNameChanged) Apply(u *User) {
 	event.Set(&u.UserNameKey, e.Personal.UserNameKey)
 }
 
-// SetUserName gives a user of either type another name; the one before becomes free. Errors: ErrNotFound;
-// access.ErrTargetHoldsMore; Aborted when match does not hold; ErrUserNameTaken.
+// SetUserName gives a user of either type another name; the one before becomes free. Errors: InvalidArgument on userName; ErrNotFound;
+// access.ErrTargetHoldsMore; ErrUserNameTaken; Aborted when match does not hold.
 func SetUserName(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, userName string) (event.Details, error) {
+	if err := errs.Wrong("userName", syntax.Name(userName)); err != nil {
+		return event.Details{}, err
+	}
 	key := syntax.NameKey(userName)
-	c := event.Command{Claims: []event.Claim{NameClaim(permit.Org(), key)}}
-	return covered(permit, id).change(ctx, s, c, nil, match, func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+	claim := event.Command{Claims: []event.Claim{NameClaim(permit.Org(), key)}}
+	return Covered(permit, id).Needs(claim).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
 		holder, err := tx.Holder(NameClaim(u.Org, key))
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if holder != "" && holder != u.ID { // the same name in another spelling is the user's own
-			return nil, ErrUserNameTaken
+			return ErrUserNameTaken
 		}
-		return UserNameChanged{Personal: UserNameFacts{
-			UserName:    event.Changed(u.State.UserName, userName),
-			UserNameKey: event.Changed(u.State.UserNameKey, key),
-		}}, nil
+		return u.Append(UserNameChanged{Personal: UserNameFacts{
+			UserName:    event.Changed(u.Data.UserName, userName),
+			UserNameKey: event.Changed(u.Data.UserNameKey, key),
+		}})
 	})
 }
 
@@ -154,16 +121,19 @@ func (e ServiceChanged) Apply(u *User) {
 	event.Set(&u.Service.Description, e.Personal.Description)
 }
 
-// ReplaceService replaces name and description of a service user. Errors: ErrNotFound; ErrNotService; Aborted when match
+// ReplaceService replaces name and description of a service user. Errors: InvalidArgument with violations; ErrNotFound; ErrNotService; Aborted when match
 // does not hold.
 func ReplaceService(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, name, description string) (event.Details, error) {
+	if err := serviceViolations(name, description).Err(); err != nil {
+		return event.Details{}, err
+	}
 	key := syntax.NameKey(name)
-	return within(permit, id).change(ctx, s, event.Command{}, isService, match, func(_ *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
-		old := u.State.Service
-		return ServiceChanged{Personal: ServiceChanges{
+	return Within(permit, id).And(MustBeService).Change(ctx, s, match, func(_ *event.Tx, u *event.Object[User]) error {
+		old := u.Data.Service
+		return u.Append(ServiceChanged{Personal: ServiceChanges{
 			Name:        event.Changed(old.Name, name),
 			NameKey:     event.Changed(old.NameKey, key),
 			Description: event.Changed(old.Description, description),
-		}}, nil
+		}})
 	})
 }

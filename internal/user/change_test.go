@@ -7,7 +7,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -119,7 +119,7 @@ func TestAServiceUserIsDescribedAnew(t *testing.T) {
 			_, err := user.ReplaceService(t.Context(), s, permit(t, "org_a", manager), "usr_robot", event.IfMatch{}, c.to, c.description)
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.service_changed.v1", Payload: `{}`, Personal: c.personal})
-			if got := eventtest.State(t, s, user.Kind, "usr_robot").State.Service; got.Name != c.to || got.Description != c.description {
+			if got := eventtest.State(t, s, user.Kind, "usr_robot").Data.Service; got.Name != c.to || got.Description != c.description {
 				t.Errorf("got %+v", got)
 			}
 		})
@@ -137,8 +137,10 @@ func TestAUserNameMovesItsClaim(t *testing.T) {
 	}
 	before := s.Fingerprint()
 	eventtest.As(t, set("usr_a", "ROBOT"), user.ErrUserNameTaken)
-	// The sequence is looked at before the name.
-	eventtest.Refused(t, set("usr_a", "ROBOT", event.IfMatch{Set: true, Sequence: 9}), errs.Aborted, event.SequenceMismatch)
+	// The name is looked at before the sequence.
+	stale := event.IfMatch{Set: true, Sequence: 9}
+	eventtest.As(t, set("usr_a", "ROBOT", stale), user.ErrUserNameTaken)
+	eventtest.Refused(t, set("usr_a", "R2", stale), errs.Aborted, event.SequenceMismatch)
 	if s.Fingerprint() != before {
 		t.Error("something was written")
 	}

@@ -15,7 +15,7 @@ import (
 )
 
 // A code that comes back proves that whoever reads the mail at an address, or answers a phone, is the user. It is bound to
-// the user and the very address, and only a MAC of it is stored, beside the log. The next code replaces it; the right
+// the user and the very address, and only a MAC of it is stored, in a side table. The next code replaces it; the right
 // answer, too many wrong ones, an hour, or another address end it.
 const (
 	codeLife  = time.Hour
@@ -52,7 +52,7 @@ func (c Contact) proven(tx *event.Tx, by Verifier) event.Fact[User] {
 
 // CodeRow is where the pending code for a contact of a user lives.
 func CodeRow(id string, c Contact) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/" + string(c) + "_code"}
+	return event.RowKey{Table: event.Secrets, Key: id + "/" + string(c) + "_code"}
 }
 
 // pendingCode is what the row holds.
@@ -79,15 +79,15 @@ const (
 // Errors around codes.
 var (
 	ErrNothingToVerify       = errs.New(errs.FailedPrecondition, NothingToVerify, "there is no phone number to verify: set one first")
-	ErrAlreadyVerified       = errs.New(errs.FailedPrecondition, AlreadyVerified, "this is verified already: there is nothing to do")
+	ErrAlreadyVerified       = errs.New(errs.FailedPrecondition, AlreadyVerified, "this is already verified")
 	ErrDeliveryNotConfigured = errs.New(errs.FailedPrecondition, DeliveryNotConfigured, "this installation cannot send codes: ask an administrator for help")
 	errDeliveryFailed        = &errs.Error{Kind: errs.Unavailable, Reason: DeliveryFailed, RetryAfter: 10 * time.Second,
-		Message: "the code could not be sent: ask for another one shortly"}
+		Message: "the code could not be sent: request another one shortly"}
 )
 
 // ErrWrongCode is the one answer to a code that does not count, whatever is wrong with it.
 func ErrWrongCode() error {
-	return errs.Invalid(errs.Violation{Field: "code", Message: "is wrong, used or expired: after five wrong attempts ask for a new one"})
+	return errs.Invalid(errs.Violation{Field: "code", Message: "is wrong, used or expired: after five wrong attempts, request a new one"})
 }
 
 // Code is a code that was just made. It is stored nowhere in this form.
@@ -104,13 +104,13 @@ type Delivery struct {
 	Address  string
 	Name     string // the display name
 	Language string // preferred by the person; empty: none
-	Held     bool   // there is no code before Expires
+	Delayed  bool   // there is no code before Expires
 }
 
 // CreateCode makes a code for a person's contact, for an administrator to hand over. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified.
 func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, by Contact) (Code, error) {
-	d, err := makeCode(ctx, s, master, covered(permit, id), by, verifierOf(permit), nil)
+	d, err := makeCode(ctx, s, master, Covered(permit, id), by, verifierOf(permit), nil)
 	return d.Code, err
 }
 
@@ -121,7 +121,7 @@ func SendMyCode(ctx context.Context, s event.Store, master secret.MasterKey, cal
 	if deliver == nil {
 		return time.Time{}, ErrDeliveryNotConfigured
 	}
-	d, err := makeCode(ctx, s, master, mine(caller), by, "", nil)
+	d, err := makeCode(ctx, s, master, Mine(caller), by, "", nil)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -149,72 +149,65 @@ func EmailCodes(master secret.MasterKey, id string) MailCount {
 // will hold at least until expires. Errors: ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
 func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller) (expires time.Time, err error) {
 	count := EmailCodes(master, caller.UserID)
-	_, err = mine(caller).change(ctx, s, event.Command{Rows: []event.RowKey{count.Row}}, isHuman, event.IfMatch{},
-		func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
-			if u.State.Human.Email.Verified {
-				return nil, ErrAlreadyVerified
-			}
-			wait, err := count.Take(tx)
-			if err != nil {
-				return nil, err
-			}
-			if wait > 0 {
-				return nil, errTooManyMails(wait)
-			}
-			expires = event.Time(tx.Now() + codeLife.Microseconds())
-			return EmailCodeRequested{}, nil
-		})
+	who := Mine(caller).And(MustBeHuman).Needs(event.Command{Rows: []event.RowKey{count.Row}})
+	_, err = who.Change(ctx, s, event.IfMatch{}, func(tx *event.Tx, u *event.Object[User]) error {
+		if u.Data.Human.Email.Verified {
+			return ErrAlreadyVerified
+		}
+		wait, err := count.Take(tx)
+		if err != nil {
+			return err
+		}
+		if wait > 0 {
+			return errTooManyMails(wait)
+		}
+		expires = event.Time(tx.Now() + codeLife.Microseconds())
+		return u.Append(EmailCodeRequested{})
+	})
 	return expires, err
 }
 
 // MailedCode makes a code for a mail to a person's e-mail address. count is nil where the mail was counted when it was asked
 // for. Errors: ErrNotFound; ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
 func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string, count *MailCount) (Delivery, error) {
-	return makeCode(ctx, s, master, subject{id, event.Origin{Actor: event.System}, present}, ByEmail, "", count)
+	who := event.Target[User]{Kind: Kind, ID: id, Origin: event.Origin{Actor: event.System}, Reach: present}
+	return makeCode(ctx, s, master, who, ByEmail, "", count)
 }
 
 // makeCode makes a code. shown is who gets to see it; empty: whoever reads what is sent to the address. count is nil where nothing is
 // counted.
-func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who subject, by Contact, shown Verifier, count *MailCount) (Delivery, error) {
-	d := Delivery{UserID: who.id, By: by, Code: Code{Text: secret.NewCode()}}
+func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact, shown Verifier, count *MailCount) (Delivery, error) {
+	d := Delivery{UserID: who.ID, By: by, Code: Code{Text: secret.NewCode()}}
 	var rows []event.RowKey
 	if count != nil {
 		rows = append(rows, count.Row)
 	}
-	err := s.Do(ctx, event.Command{
-		Origin: who.origin,
-		Write:  []event.Ref{Kind.Ref(who.id)}, // nothing is said about the user, but the address must not change meanwhile
-		Rows:   rows,
-		Decide: func(tx *event.Tx) error {
-			u, err := who.get(tx, isHuman)
+	// Nothing is recorded about the user, but the address must not change meanwhile.
+	_, err := who.And(MustBeHuman).Needs(event.Command{Rows: rows}).Change(ctx, s, event.IfMatch{}, func(tx *event.Tx, u *event.Object[User]) error {
+		address, verified := by.address(u.Data.Human)
+		switch {
+		case address == "":
+			return ErrNothingToVerify
+		case verified:
+			return ErrAlreadyVerified
+		}
+		if count != nil {
+			wait, err := count.Take(tx)
 			if err != nil {
 				return err
 			}
-			address, verified := by.address(u.State.Human)
-			switch {
-			case address == "":
-				return ErrNothingToVerify
-			case verified:
-				return ErrAlreadyVerified
+			if wait > 0 {
+				return errTooManyMails(wait)
 			}
-			if count != nil {
-				wait, err := count.Take(tx)
-				if err != nil {
-					return err
-				}
-				if wait > 0 {
-					return errTooManyMails(wait)
-				}
-			}
-			value, err := json.Marshal(pendingCode{MAC: codeMAC(master, u.ID, by, address, d.Text), Shown: shown})
-			if err != nil {
-				return err
-			}
-			expires := tx.Now() + codeLife.Microseconds()
-			tx.PutRow(event.Row{RowKey: CodeRow(u.ID, by), Value: value, Expires: expires})
-			d.fill(u.State.Human, address, expires)
-			return nil
-		},
+		}
+		value, err := json.Marshal(pendingCode{MAC: codeMAC(master, u.ID, by, address, d.Text), Shown: shown})
+		if err != nil {
+			return err
+		}
+		expires := tx.Now() + codeLife.Microseconds()
+		tx.PutRow(event.Row{RowKey: CodeRow(u.ID, by), Value: value, Expires: expires})
+		d.fill(u.Data.Human, address, expires)
+		return nil
 	})
 	return d, err
 }
@@ -224,60 +217,46 @@ func (d *Delivery) fill(h *Human, address string, expires int64) {
 }
 
 // VerifyMine takes a code for the caller's contact, which counts as proven if it is right. A wrong one is counted, so the
-// command succeeds also where the answer is a refusal. Errors: ErrNotHuman; Aborted when match does not hold;
-// InvalidArgument on code.
+// command succeeds also where the answer is a refusal. Errors: ErrNotHuman; InvalidArgument on code; Aborted when match does
+// not hold.
 func VerifyMine(ctx context.Context, s event.Store, master secret.MasterKey, caller *access.Caller, by Contact, match event.IfMatch, code string) (event.Details, error) {
-	return verify(ctx, s, master, mine(caller), by, match, code)
+	return verify(ctx, s, master, Mine(caller), by, match, code)
 }
 
 // VerifyEmailByCode takes a code for an e-mail address from somebody who is not signed in, but has the mail with the code and
 // the user's identifier. Errors: InvalidArgument on code, whatever is wrong.
 func VerifyEmailByCode(ctx context.Context, s event.Store, master secret.MasterKey, origin event.Origin, id, code string) (event.Details, error) {
-	active := func(o *event.Object[User], err error) (*event.Object[User], error) {
-		if err == nil && (o == nil || o.State.State != Active || o.State.Human == nil) {
-			return nil, ErrWrongCode()
+	active := func(o *event.Object[User]) error {
+		if o == nil || o.Data.State != Active || o.Data.Human == nil {
+			return ErrWrongCode()
 		}
-		return o, err
+		return nil
 	}
-	return verify(ctx, s, master, subject{id, origin, active}, ByEmail, event.IfMatch{}, code)
+	return verify(ctx, s, master, event.Target[User]{Kind: Kind, ID: id, Origin: origin, Reach: active}, ByEmail, event.IfMatch{}, code)
 }
 
-func verify(ctx context.Context, s event.Store, master secret.MasterKey, who subject, by Contact, match event.IfMatch, code string) (event.Details, error) {
-	row := CodeRow(who.id, by)
+func verify(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact, match event.IfMatch, code string) (event.Details, error) {
+	row := CodeRow(who.ID, by)
 	code = strings.ToUpper(code)
-	var details event.Details
 	var right bool
-	err := s.Do(ctx, event.Command{
-		Origin: who.origin,
-		Write:  []event.Ref{Kind.Ref(who.id)},
-		Rows:   []event.RowKey{row},
-		Decide: func(tx *event.Tx) error {
-			right = false
-			u, err := who.get(tx, isHuman)
-			if err != nil {
-				return err
-			}
-			if err := match.Check(u.Sequence); err != nil {
-				return err
-			}
-			kept, err := tx.Row(row)
-			if err != nil || kept == nil {
-				return err
-			}
-			var pending pendingCode
-			if err := json.Unmarshal(kept.Value, &pending); err != nil {
-				return err
-			}
-			address, _ := by.address(u.State.Human)
-			if !hmac.Equal(pending.MAC, codeMAC(master, u.ID, by, address, code)) {
-				return countWrong(tx, kept, pending)
-			}
-			tx.DropRow(row)
-			right = true
-			err = u.Append(by.proven(tx, cmp.Or(pending.Shown, VerifiedByOwner)))
-			details = u.Details()
+	details, err := who.And(MustBeHuman).Needs(event.Command{Rows: []event.RowKey{row}}).Change(ctx, s, event.IfMatch{}, func(tx *event.Tx, u *event.Object[User]) error {
+		right = false
+		kept, err := tx.Row(row)
+		if err != nil || kept == nil {
 			return err
-		},
+		}
+		var pending pendingCode
+		if err := json.Unmarshal(kept.Value, &pending); err != nil {
+			return err
+		}
+		address, _ := by.address(u.Data.Human)
+		if !hmac.Equal(pending.MAC, codeMAC(master, u.ID, by, address, code)) {
+			return countWrong(tx, kept, pending)
+		}
+		u.Expect(match) // of the right code only: a wrong one is refused, and counted, whatever was seen
+		tx.DropRow(row)
+		right = true
+		return u.Append(by.proven(tx, cmp.Or(pending.Shown, VerifiedByOwner)))
 	})
 	if err == nil && !right {
 		return event.Details{}, ErrWrongCode()

@@ -13,7 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -75,7 +75,7 @@ func TestACodeProvesWhatItWasMadeForOnce(t *testing.T) {
 			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: event.Type("user." + string(by) + "_verified.v1"),
 				Payload: map[user.Contact]string{user.ByEmail: `{` + vouched + `}`, user.ByPhone: `{}`}[by]}) // the manager has seen the code
 			u := eventtest.State(t, s, user.Kind, "usr_a")
-			if h := u.State.Human; h.Email.Verified != (by == user.ByEmail) || h.Phone.Verified != (by == user.ByPhone) || d != u.Details() {
+			if h := u.Data.Human; h.Email.Verified != (by == user.ByEmail) || h.Phone.Verified != (by == user.ByPhone) || d != u.Details() {
 				t.Errorf("state %+v, details %+v", h, d)
 			}
 			before := s.Fingerprint()
@@ -127,9 +127,15 @@ func TestACodeThatDoesNotCount(t *testing.T) {
 			{"after five wrong ones with a sequence that does not hold", func(t *testing.T, s *eventtest.Store) {
 				for range 5 {
 					_, err := user.VerifyMine(t.Context(), s, s.Master, me, by, event.IfMatch{Set: true, Sequence: 9}, "x")
-					eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
+					refusedCode(t, err)
 				}
-			}, nil, by, true},
+			}, nil, by, false},
+			{"after the right one with a sequence that does not hold", func(t *testing.T, s *eventtest.Store) {
+				made := code(t, s, by)
+				_, err := user.VerifyMine(t.Context(), s, s.Master, me, by, event.IfMatch{Set: true, Sequence: 9}, made)
+				eventtest.Refused(t, err, errs.Aborted, event.SequenceMismatch)
+				must(t, verify(t, s, by, made))
+			}, nil, by, false},
 		} {
 			t.Run(string(by)+"/"+c.name, func(t *testing.T) {
 				s := unproven(t)
@@ -310,7 +316,7 @@ func TestTheRowsWithSecretsOfAUser(t *testing.T) {
 	_, err := user.ResetCode(t.Context(), s, s.Master, "usr_a")
 	must(t, err)
 	for _, key := range user.SecretRows("usr_a") {
-		if row, err := s.Row(t.Context(), key); row == nil || err != nil || key.Shelf != event.Secrets {
+		if row, err := s.Row(t.Context(), key); row == nil || err != nil || key.Table != event.Secrets {
 			t.Errorf("there is nothing at %v (%v)", key, err)
 		}
 	}

@@ -38,6 +38,14 @@ func (e EmailChanged) Apply(u *User) {
 	}
 }
 
+// ApplyAt implements event.Placed. Events that record on whose word an address is verified leave it out only where the verification stays.
+func (e EmailChanged) ApplyAt(u *User, at *event.Event) {
+	e.Apply(u)
+	if u.Human != nil && e.Verification == nil && (e.Personal.EmailKey != nil || e.Verified != nil) {
+		u.Human.Email.assume(VerifiedByAdministrator, at)
+	}
+}
+
 // EmailVerified records that the e-mail address was proven by a code: by the person, unless somebody else was shown the code.
 type EmailVerified struct {
 	Verification *Verification `json:"verification,omitempty"` // missing in the first events
@@ -51,6 +59,13 @@ func (e EmailVerified) Apply(u *User) {
 	if u.Human != nil {
 		u.Human.Email.Verified = true
 		event.Set(&u.Human.Email.Verification, e.Verification)
+	}
+}
+
+// ApplyAt implements event.Placed.
+func (e EmailVerified) ApplyAt(u *User, at *event.Event) {
+	if e.Apply(u); u.Human != nil && e.Verification == nil {
+		u.Human.Email.assume(VerifiedByOwner, at)
 	}
 }
 
@@ -111,89 +126,88 @@ func (PhoneRemoved) Apply(u *User) {
 // SetEmail replaces a person's e-mail address, and says whether it is known to be theirs. Errors: InvalidArgument on email;
 // ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func SetEmail(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, address string, verified bool) (event.Details, error) {
-	return setEmail(ctx, s, covered(permit, id), match, address, verifierOf(permit), func(bool) bool { return verified })
+	return setEmail(ctx, s, Covered(permit, id), match, address, verifierOf(permit), func(bool) bool { return verified })
 }
 
 // SetMyEmail replaces the caller's e-mail address. It counts as unverified until a code has proven it. The very same text
 // again is no other address: what was known about it stays. Errors: InvalidArgument on email; ErrNotHuman; Aborted when
 // match does not hold.
 func SetMyEmail(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, address string) (event.Details, error) {
-	return setEmail(ctx, s, mine(caller), match, address, VerifiedByOwner, func(known bool) bool { return known })
+	return setEmail(ctx, s, Mine(caller), match, address, VerifiedByOwner, func(known bool) bool { return known })
 }
 
-// setEmail replaces the address. verified tells whether the new one is, given whether the very same one was before. One that is
-// found by the same form and stays verified keeps its verification: the older word counts for more.
-func setEmail(ctx context.Context, s event.Store, who subject, match event.IfMatch, address string, by Verifier, verified func(known bool) bool) (event.Details, error) {
+// setEmail replaces the address. verified tells whether the new one is, given whether the very same one was before.
+func setEmail(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch, address string, by Verifier, verified func(known bool) bool) (event.Details, error) {
 	key, problem := syntax.Email(address)
-	if problem != "" {
-		return event.Details{}, errs.Invalid(errs.Violation{Field: "email", Message: problem})
+	if err := errs.Wrong("email", problem); err != nil {
+		return event.Details{}, err
 	}
-	c := event.Command{Rows: []event.RowKey{BeforeRow(who.id)}}
-	return who.change(ctx, s, c, isHuman, match, func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
-		old := u.State.Human.Email
+	before := event.Command{Rows: []event.RowKey{BeforeRow(who.ID)}}
+	return who.And(MustBeHuman).Needs(before).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
+		old := u.Data.Human.Email
 		now := verified(old.Verified && old.Address == address)
 		if now || old.Address != address {
 			tx.DropRow(CodeRow(u.ID, ByEmail))
 		}
 		if old.Address != address || old.Verified && !now { // the same, unverified, is what the next change would not tell
-			if err := leave(tx, u, who.origin.Actor == u.ID); err != nil {
-				return nil, err
+			if err := leave(tx, u, who.Origin.Actor == u.ID); err != nil {
+				return err
 			}
 		}
-		return EmailChanged{Verified: event.Changed(old.Verified, now), Verification: said(tx, now && !(old.Verified && old.Key == key), by), Personal: EmailFacts{
+		return u.Append(EmailChanged{Verified: event.Changed(old.Verified, now), Verification: saidOver(tx, old, key, now, by), Personal: EmailFacts{
 			Email:    event.Changed(old.Address, address),
 			EmailKey: event.Changed(old.Key, key),
-		}}, nil
+		}})
 	})
 }
 
 // SetPhone replaces a person's phone number, and says whether it is known to be theirs. Errors: InvalidArgument on phone;
 // ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func SetPhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, number string, verified bool) (event.Details, error) {
-	return setPhone(ctx, s, covered(permit, id), match, number, func(bool) bool { return verified })
+	return setPhone(ctx, s, Covered(permit, id), match, number, func(bool) bool { return verified })
 }
 
 // SetMyPhone replaces the caller's phone number, in the way of SetMyEmail. Errors: InvalidArgument on phone; ErrNotHuman;
 // Aborted when match does not hold.
 func SetMyPhone(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, number string) (event.Details, error) {
-	return setPhone(ctx, s, mine(caller), match, number, func(known bool) bool { return known })
+	return setPhone(ctx, s, Mine(caller), match, number, func(known bool) bool { return known })
 }
 
-func setPhone(ctx context.Context, s event.Store, who subject, match event.IfMatch, number string, verified func(known bool) bool) (event.Details, error) {
-	normal, problem := syntax.Phone(number)
-	if problem != "" {
-		return event.Details{}, errs.Invalid(errs.Violation{Field: "phone", Message: problem})
+func setPhone(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch, number string, verified func(known bool) bool) (event.Details, error) {
+	normal, problem := parsePhone(number)
+	if err := errs.Wrong("phone", problem); err != nil {
+		return event.Details{}, err
 	}
-	return who.change(ctx, s, event.Command{}, isHuman, match, func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+	return who.And(MustBeHuman).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
 		var old Phone
-		if u.State.Human.Phone != nil {
-			old = *u.State.Human.Phone
+		if u.Data.Human.Phone != nil {
+			old = *u.Data.Human.Phone
 		}
 		now := verified(old.Verified && old.Number == number)
 		if now || old.Number != number {
 			tx.DropRow(CodeRow(u.ID, ByPhone))
 		}
-		return PhoneChanged{Verified: event.Changed(old.Verified, now), Personal: PhoneFacts{
+		return u.Append(PhoneChanged{Verified: event.Changed(old.Verified, now), Personal: PhoneFacts{
 			Phone:       event.Changed(old.Number, number),
 			PhoneNormal: event.Changed(old.Normal, normal),
-		}}, nil
+		}})
 	})
 }
 
 // RemovePhone leaves a person without a phone number; who has none stays so. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func RemovePhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return removePhone(ctx, s, covered(permit, id), match)
+	return removePhone(ctx, s, Covered(permit, id), match)
 }
 
 // RemoveMyPhone leaves the caller without a phone number. Errors: ErrNotHuman; Aborted when match does not hold.
 func RemoveMyPhone(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch) (event.Details, error) {
-	return removePhone(ctx, s, mine(caller), match)
+	return removePhone(ctx, s, Mine(caller), match)
 }
 
-func removePhone(ctx context.Context, s event.Store, who subject, match event.IfMatch) (event.Details, error) {
-	return who.change(ctx, s, event.Command{}, isHuman, match, func(tx *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
+func removePhone(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch) (event.Details, error) {
+	return who.And(MustBeHuman).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
 		tx.DropRow(CodeRow(u.ID, ByPhone))
-		return PhoneRemoved{}, nil
+		return u.Append(PhoneRemoved{})
 	})
 }

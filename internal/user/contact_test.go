@@ -7,7 +7,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -67,8 +67,8 @@ func TestAnEmailIsReplaced(t *testing.T) {
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.email_changed.v1", Payload: c.payload, Personal: c.personal})
 			u := eventtest.State(t, s, user.Kind, "usr_a")
-			if u.State.Human.Email != c.want || d != u.Details() {
-				t.Errorf("e-mail %+v, details %+v", u.State.Human.Email, d)
+			if u.Data.Human.Email != c.want || d != u.Details() {
+				t.Errorf("e-mail %+v, details %+v", u.Data.Human.Email, d)
 			}
 			if got := pending(t, s, user.ByEmail); got != c.codeStays || !pending(t, s, user.ByPhone) {
 				t.Errorf("the code is still there: %t, that of the phone: %t", got, pending(t, s, user.ByPhone))
@@ -141,7 +141,7 @@ func TestAPhoneIsReplacedAndRemoved(t *testing.T) {
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: c.fact, Payload: c.payload, Personal: c.personal})
 			var got user.Phone
-			if p := eventtest.State(t, s, user.Kind, "usr_a").State.Human.Phone; p != nil {
+			if p := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Phone; p != nil {
 				got = *p
 			}
 			if got != c.want {

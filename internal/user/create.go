@@ -28,8 +28,8 @@ type CreateHuman struct {
 // access.ErrDenied; org.ErrNotFound; ErrUserNameTaken; those of once; Unavailable when too many passwords are being hashed;
 // those of permit.Renew when the caller may no longer once the password is hashed.
 func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit, once event.Once) (Added, error) {
-	if wrong := p.Violations(""); len(wrong) > 0 {
-		return Added{}, errs.Invalid(wrong...)
+	if err := p.Violations("").Err(); err != nil {
+		return Added{}, err
 	}
 	p.VerifiedBy = verifierOf(permit)
 	var hash []byte
@@ -41,7 +41,7 @@ func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 		if err != nil {
 			return Added{}, err
 		}
-		if wrong := rules.PasswordViolations("password", p.Password); len(wrong) > 0 {
+		if wrong := rules.Given().Violations("password", p.Password); len(wrong) > 0 {
 			// A repetition still gets the first answer: the policy may have been another one then.
 			return create(ctx, s, permit, once, p.UserName, func(*event.Tx, string) (*event.Object[User], error) { return nil, errs.Invalid(wrong...) })
 		}
@@ -85,7 +85,7 @@ type CreateService struct {
 	Description string
 }
 
-// Do creates the service user. Errors: org.ErrNotFound; ErrUserNameTaken; those of once.
+// Do creates the service user. Errors: org.ErrNotFound; InvalidArgument with violations; ErrUserNameTaken; those of once.
 func (p CreateService) Do(ctx context.Context, s event.Store, permit access.Permit, once event.Once) (Added, error) {
 	return create(ctx, s, permit, once, p.UserName, func(tx *event.Tx, id string) (*event.Object[User], error) {
 		return AddService(tx, id, permit.Org(), p.UserName, p.Name, p.Description)

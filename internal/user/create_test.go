@@ -8,7 +8,8 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -18,7 +19,7 @@ var manager = access.Memberships{"org_a": {access.OrgUserManager}}
 // place is a store with the organization org_a.
 func place(t *testing.T) *eventtest.Store {
 	t.Helper()
-	s := eventtest.New(t, org.Kind, user.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "A"})
 	return s
 }
@@ -48,7 +49,7 @@ func TestAPersonIsCreatedWithOrWithoutAPassword(t *testing.T) {
 				}
 			}
 			u := eventtest.State(t, s, user.Kind, added.ID)
-			if len(facts) != len(c.facts) || u.State.Password != c.want || added.Details != u.Details() || u.Org != "org_a" || u.State.Human.Email.Address != jo.Email {
+			if len(facts) != len(c.facts) || u.Data.Password != c.want || added.Details != u.Details() || u.Org != "org_a" || u.Data.Human.Email.Address != jo.Email {
 				t.Errorf("created %+v, details %+v", u, added.Details)
 			}
 			row, err := s.Row(t.Context(), user.PasswordRow(added.ID))

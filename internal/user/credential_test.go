@@ -17,7 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -46,7 +46,7 @@ func matches(t *testing.T, s *eventtest.Store, text string) bool {
 	t.Helper()
 	row, err := s.Row(t.Context(), user.SecretRow("usr_robot"))
 	must(t, err)
-	return user.SecretMatches(&eventtest.State(t, s, user.Kind, "usr_robot").State, row, text)
+	return user.SecretMatches(&eventtest.State(t, s, user.Kind, "usr_robot").Data, row, text)
 }
 
 func TestASecretIsShownOnceAndKeptAsItsHash(t *testing.T) {
@@ -56,8 +56,8 @@ func TestASecretIsShownOnceAndKeptAsItsHash(t *testing.T) {
 	d, text, err := user.SetSecret(t.Context(), s, p, "usr_robot", event.IfMatch{Set: true, Sequence: 1})
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.secret_set.v1", Payload: `{}`})
-	if u := eventtest.State(t, s, user.Kind, "usr_robot"); d != u.Details() || d.Sequence != 2 || !u.State.Service.HasSecret {
-		t.Errorf("details %+v, state %+v", d, u.State)
+	if u := eventtest.State(t, s, user.Kind, "usr_robot"); d != u.Details() || d.Sequence != 2 || !u.Data.Service.HasSecret {
+		t.Errorf("details %+v, state %+v", d, u.Data)
 	}
 	if !strings.HasPrefix(text, "sgn_sec_") || s.Stored(t, text) {
 		t.Error("it has another form, or is stored in the clear")
@@ -164,15 +164,15 @@ func TestKeysAreKeptInOneFormAndInOrder(t *testing.T) {
 	}
 	_, second, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: newKey(t)})
 	must(t, err)
-	keys := eventtest.State(t, s, user.Kind, "usr_robot").State.Service.Keys
+	keys := eventtest.State(t, s, user.Kind, "usr_robot").Data.Service.Keys
 	if len(keys) != 2 || keys[0].ID != id || keys[0].PublicKey != text || keys[1].ID != second || keys[1].Expires != 0 {
 		t.Errorf("keys %+v", keys)
 	}
 	mark = s.Mark()
-	_, err = user.RemoveKey(t.Context(), s, p, "usr_robot", id, event.IfMatch{})
+	_, err = user.RemoveKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, id)
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: "usr_robot", Type: "user.key_removed.v1", Payload: `{"keyId":"` + id + `"}`})
-	if keys = eventtest.State(t, s, user.Kind, "usr_robot").State.Service.Keys; len(keys) != 1 || keys[0].ID != second {
+	if keys = eventtest.State(t, s, user.Kind, "usr_robot").Data.Service.Keys; len(keys) != 1 || keys[0].ID != second {
 		t.Errorf("keys %+v", keys)
 	}
 }
@@ -198,7 +198,7 @@ func TestKeysThatHaveExpiredMakeRoom(t *testing.T) {
 	details, id, err := user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: first})
 	must(t, err)
 	u := eventtest.State(t, s, user.Kind, "usr_robot")
-	if keys := u.State.Service.Keys; len(keys) != 1 || keys[0].ID != id || details.Sequence != u.Sequence {
+	if keys := u.Data.Service.Keys; len(keys) != 1 || keys[0].ID != id || details.Sequence != u.Sequence {
 		t.Errorf("keys %+v, answered %+v", keys, details)
 	}
 }
@@ -224,7 +224,8 @@ func TestWhichKeysAreNotAdded(t *testing.T) {
 		refusal *errs.Error
 	}{
 		{"the same key again", "usr_robot", event.IfMatch{}, text + "\n", user.ErrKeyExists},
-		{"the sequence is asked before that", "usr_robot", stale, text, moved},
+		{"another sequence", "usr_robot", stale, newKey(t), moved},
+		{"the same key is asked before the sequence", "usr_robot", stale, text, user.ErrKeyExists},
 		{"one key too many", "usr_full", event.IfMatch{}, newKey(t), user.ErrTooManyKeys},
 		{"the number is asked before the sequence", "usr_full", stale, newKey(t), user.ErrTooManyKeys},
 	} {
@@ -237,7 +238,7 @@ func TestWhichKeysAreNotAdded(t *testing.T) {
 			}
 		})
 	}
-	_, err = user.RemoveKey(t.Context(), s, p, "usr_robot", "pky_x", stale)
+	_, err = user.RemoveKey(t.Context(), s, p, "usr_robot", stale, "pky_x")
 	eventtest.As(t, err, user.ErrKeyNotFound)
 
 	for name, c := range map[string]struct {
@@ -274,7 +275,6 @@ func TestCredentialsOfAServiceUserAreOnlyChangedByWhoeverMay(t *testing.T) {
 	eventtest.Given(t, s, user.Kind, "usr_owner", "", nil, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
 	eventtest.Given(t, s, user.Kind, "usr_gone", "", nil, user.WasRemoved{})
 	eventtest.Given(t, s, user.Kind, "usr_off", "", nil, user.Deactivated{})
-	key := newKey(t)
 	operations := map[string]func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error{
 		"set a secret": func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error {
 			_, text, err := user.SetSecret(ctx, s, p, id, m)
@@ -284,7 +284,7 @@ func TestCredentialsOfAServiceUserAreOnlyChangedByWhoeverMay(t *testing.T) {
 			return err
 		},
 		"add a key": func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error {
-			_, _, err := user.AddKey(ctx, s, p, id, m, user.NewKey{PublicKey: key})
+			_, _, err := user.AddKey(ctx, s, p, id, m, user.NewKey{PublicKey: newKey(t)})
 			return err
 		},
 		"remove a secret": func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error {
@@ -292,8 +292,8 @@ func TestCredentialsOfAServiceUserAreOnlyChangedByWhoeverMay(t *testing.T) {
 			return err
 		},
 		"remove a key": func(ctx context.Context, p access.Permit, id string, m event.IfMatch) error {
-			keys := eventtest.State(t, s, user.Kind, "usr_robot").State.Service.Keys
-			_, err := user.RemoveKey(ctx, s, p, id, keys[len(keys)-1].ID, m)
+			keys := eventtest.State(t, s, user.Kind, "usr_robot").Data.Service.Keys
+			_, err := user.RemoveKey(ctx, s, p, id, m, keys[len(keys)-1].ID)
 			return err
 		},
 	}
@@ -345,7 +345,7 @@ func TestNothingIsLeftOfTheCredentialsOfARemovedServiceUser(t *testing.T) {
 	_, _, err = user.AddKey(t.Context(), s, p, "usr_robot", event.IfMatch{}, user.NewKey{PublicKey: newKey(t)})
 	must(t, err)
 	eventtest.Given(t, s, user.Kind, "usr_robot", "", nil, user.WasRemoved{})
-	if u := eventtest.State(t, s, user.Kind, "usr_robot"); u.State.Service != nil || matches(t, s, text) {
-		t.Errorf("left: %+v", u.State)
+	if u := eventtest.State(t, s, user.Kind, "usr_robot"); u.Data.Service != nil || matches(t, s, text) {
+		t.Errorf("left: %+v", u.Data)
 	}
 }

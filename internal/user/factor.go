@@ -29,7 +29,7 @@ type Factor struct {
 // FactorsRow is where the secrets of all second factors of a user live. It is one row, so that whoever uses one of them up
 // holds the others still.
 func FactorsRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/factors"}
+	return event.RowKey{Table: event.Secrets, Key: id + "/factors"}
 }
 
 // Factor finds one of the person's second factors.

@@ -2,6 +2,7 @@ package user
 
 import (
 	"context"
+	"errors"
 	"strconv"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -9,7 +10,6 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // importPart is how many people are imported by one command. A command that holds the writer for longer would be in the way of
@@ -24,16 +24,10 @@ type Imported struct {
 }
 
 // Violations lists what is wrong with it, under the names that fields have in an import.
-func (p *Imported) Violations() (wrong []errs.Violation) {
-	// As with NewHuman: emptiness is a rule of the definition.
-	if _, problem := syntax.Email(p.Email); problem != "" && p.Email != "" {
-		wrong = append(wrong, errs.Violation{Field: "email.address", Message: problem})
-	}
-	if _, problem := syntax.Phone(p.Phone); problem != "" && p.Phone != "" {
-		wrong = append(wrong, errs.Violation{Field: "phone.number", Message: problem})
-	}
-	if problem := secret.HashProblem(p.PasswordHash); problem != "" && p.PasswordHash != "" {
-		wrong = append(wrong, errs.Violation{Field: "passwordHash", Message: problem})
+func (p *Imported) Violations() errs.Violations {
+	wrong := p.violations("", "email.address", "phone.number")
+	if p.PasswordHash != "" {
+		wrong.Add("passwordHash", secret.HashProblem(p.PasswordHash))
 	}
 	return wrong
 }
@@ -60,36 +54,61 @@ func (e HumanImported) Apply(u *User) {
 	}
 }
 
+// ApplyAt implements event.Placed.
+func (e HumanImported) ApplyAt(u *User, at *event.Event) {
+	if e.Apply(u); e.Verification == nil {
+		u.Human.Email.assume(VerifiedByAdministrator, at)
+	}
+}
+
 func (p *Imported) fact() HumanImported {
 	hash := p.PasswordHash != ""
 	return HumanImported{EmailVerified: p.EmailVerified, PhoneVerified: p.PhoneVerified && p.Phone != "",
 		Password: hash, ChangeRequired: hash && p.ChangeRequired, Personal: p.facts()}
 }
 
-// Import is people to be created in the permit's organization. They have no Violations.
+// Import is people to be created in the permit's organization.
 type Import []Imported
 
-// Together creates all of them, or none. Errors: access.ErrDenied when there are hashes and the caller may not set passwords;
+// Together creates all of them, or none. Errors: InvalidArgument with violations; access.ErrDenied when there are hashes and the caller may not set passwords;
 // org.ErrNotFound; ErrUserNameTaken with the names that are; those of once.
 func (p Import) Together(ctx context.Context, s event.Store, permit access.Permit, once event.Once) ([]Added, error) {
 	if err := p.allowed(permit); err != nil {
 		return nil, err
 	}
-	made, err := p.run(ctx, s, permit, once, func(taken []int) error {
-		if len(taken) == 0 {
-			return nil
+	return p.run(ctx, s, permit, once, allFree)
+}
+
+// allFree refuses where names are taken.
+func allFree(taken []int) error {
+	if len(taken) == 0 {
+		return nil
+	}
+	const named = 20
+	message := "no user was imported, because user names are taken in this organization or given twice: choose others for "
+	for i, n := range taken[:min(len(taken), named)] {
+		message += [...]string{"", ", "}[min(i, 1)] + "users[" + strconv.Itoa(n) + "]"
+	}
+	if more := len(taken) - named; more > 0 {
+		message += " and " + strconv.Itoa(more) + " more"
+	}
+	return errs.New(errs.AlreadyExists, UserNameTaken, message)
+}
+
+// errTried keeps an import from being carried out that would have been.
+var errTried = errors.New("user: the import was only tried")
+
+// Try finds out what Together or Each would do, and creates nobody. Errors: as theirs.
+func (p Import) Try(ctx context.Context, s event.Store, permit access.Permit, together bool) ([]Added, error) {
+	if err := p.allowed(permit); err != nil {
+		return nil, err
+	}
+	return p.run(ctx, s, permit, event.Once{}, func(taken []int) error {
+		if err := allFree(taken); together && err != nil {
+			return err
 		}
-		const named = 20
-		message := "nobody was imported, since user names are taken in this organization or given twice: choose others for "
-		for i, n := range taken[:min(len(taken), named)] {
-			message += [...]string{"", ", "}[min(i, 1)] + "users[" + strconv.Itoa(n) + "]"
-		}
-		if more := len(taken) - named; more > 0 {
-			message += " and " + strconv.Itoa(more) + " more"
-		}
-		return errs.New(errs.AlreadyExists, UserNameTaken, message)
+		return errTried
 	})
-	return made, err
 }
 
 // Each creates those whose name is free; who got none has no ID. When it fails some may have been created, and if it is repeated
@@ -119,6 +138,15 @@ func (p Import) Each(ctx context.Context, s event.Store, permit access.Permit, o
 
 // allowed: a hash is as good as a password, so it takes the permission to set one.
 func (p Import) allowed(permit access.Permit) error {
+	var wrong errs.Violations
+	for i := range p {
+		for _, v := range p[i].Violations() {
+			wrong.Add("users["+strconv.Itoa(i)+"]."+v.Field, v.Message)
+		}
+	}
+	if wrong != nil {
+		return wrong.Err()
+	}
 	if mayGivePasswords(permit) {
 		return nil
 	}
@@ -180,7 +208,7 @@ func (p Import) run(ctx context.Context, s event.Store, permit access.Permit, on
 		}
 		return nil
 	}
-	if err := s.Do(ctx, once.Wrap(c, &made)); err != nil {
+	if err := s.Do(ctx, once.Wrap(c, &made)); err != nil && !errors.Is(err, errTried) {
 		return nil, err
 	}
 	at := event.Time(made.At)

@@ -10,7 +10,8 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -52,7 +53,7 @@ func TestAnImportedPersonIsOneFactAndTheHashIsBesideIt(t *testing.T) {
 				must(t, err)
 				s.Then(t, mark, eventtest.Fact{Object: added[0].ID, Type: "user.human_imported.v1", Payload: c.payload, Personal: facts})
 				u := eventtest.State(t, s, user.Kind, added[0].ID)
-				if u.State.Password != c.want || added[0].Details != u.Details() {
+				if u.Data.Password != c.want || added[0].Details != u.Details() {
 					t.Errorf("%+v, %+v", u, added[0].Details)
 				}
 				row, err := s.Row(t.Context(), user.PasswordRow(u.ID))
@@ -112,7 +113,7 @@ func TestAHashTakesThePermissionToSetPasswords(t *testing.T) {
 }
 
 func TestNobodyIsImportedIntoAnOrganizationThatIsGone(t *testing.T) {
-	s := eventtest.New(t, org.Kind, user.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 	_, err := crowd(1, "a").Together(t.Context(), s, permit(t, "org_a", manager), event.Once{})
 	eventtest.As(t, err, org.ErrNotFound)
 	_, err = crowd(1, "a").Each(t.Context(), s, permit(t, "org_a", manager), event.Once{})
@@ -147,7 +148,7 @@ func TestAnImportThatIsCutOffGoesOn(t *testing.T) {
 			t.Errorf("%d: %+v, then %+v", i, a, again[i])
 		}
 		seen[a.ID] = true
-		if a.ID != "" && eventtest.State(t, s, user.Kind, a.ID).State.UserName != people[i].UserName {
+		if a.ID != "" && eventtest.State(t, s, user.Kind, a.ID).Data.UserName != people[i].UserName {
 			t.Errorf("%d is somebody else", i)
 		}
 	}
@@ -206,4 +207,23 @@ func TestAnApplicationSetsPasswordsOnlyWithTheirScope(t *testing.T) {
 	}
 	_, err := user.CreateHuman{NewHuman: jo}.Do(t.Context(), place(t), hasher, with("signet.write"), event.Once{})
 	must(t, err)
+}
+
+func TestATriedImportCreatesNobody(t *testing.T) {
+	s := place(t)
+	p := permit(t, "org_a", manager)
+	_, err := crowd(1, "a").Together(t.Context(), s, p, event.Once{})
+	must(t, err)
+	mark := s.Mark()
+	people := append(crowd(1, "a"), crowd(2, "b")...)
+	tried, err := people.Try(t.Context(), s, p, false)
+	must(t, err)
+	if len(tried) != 3 || tried[0].ID != "" || tried[1].ID == "" || tried[2].ID == "" {
+		t.Errorf("got %+v", tried)
+	}
+	_, err = people.Try(t.Context(), s, p, true)
+	eventtest.Refused(t, err, errs.AlreadyExists, user.UserNameTaken)
+	_, err = people.Try(t.Context(), s, permit(t, "org_gone", access.Memberships{"org_gone": {access.OrgOwner}}), false)
+	eventtest.As(t, err, org.ErrNotFound)
+	s.Then(t, mark)
 }

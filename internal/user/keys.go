@@ -24,8 +24,8 @@ const (
 // Errors that the rules of keys refuse with.
 var (
 	ErrKeyNotFound = errs.New(errs.NotFound, KeyNotFound, "this service user has no key with this identifier")
-	ErrKeyExists   = errs.New(errs.AlreadyExists, KeyExists, "this service user has this key already: remove it first to give it another expiry")
-	ErrTooManyKeys = errs.New(errs.FailedPrecondition, TooManyKeys, "this service user has 20 keys already: remove one that is not needed any more")
+	ErrKeyExists   = errs.New(errs.AlreadyExists, KeyExists, "this service user already has this key: to change its expiry, remove it first")
+	ErrTooManyKeys = errs.New(errs.FailedPrecondition, TooManyKeys, "this service user already has 20 keys: remove one that is no longer needed")
 )
 
 // Key is a public key that a service user proves itself with.
@@ -88,82 +88,50 @@ func (n NewKey) Violations(now time.Time) []errs.Violation {
 }
 
 // AddKey adds a public key to a service user of the permit's organization, and takes away those that have expired. Errors: ErrNotFound;
-// access.ErrTargetHoldsMore; ErrNotService; ErrTooManyKeys; Aborted when match does not hold; ErrKeyExists;
-// InvalidArgument with the violations of n.
+// access.ErrTargetHoldsMore; ErrNotService; InvalidArgument with the violations of n at that moment; ErrTooManyKeys; ErrKeyExists; Aborted when
+// match does not hold.
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
-	err = s.Do(ctx, event.Command{
-		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(id)},
-		Decide: func(tx *event.Tx) error {
-			if wrong := n.Violations(event.Time(tx.Now())); len(wrong) > 0 {
-				return errs.Invalid(wrong...)
+	details, err = Covered(permit, id).And(MustBeService).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
+		if wrong := n.Violations(event.Time(tx.Now())); len(wrong) > 0 {
+			return errs.Invalid(wrong...)
+		}
+		var facts []event.Fact[User]
+		var live []Key
+		for _, k := range u.Data.Service.Keys {
+			if k.Expires == 0 || tx.Now() < k.Expires {
+				live = append(live, k)
+			} else {
+				facts = append(facts, KeyRemoved{KeyID: k.ID})
 			}
-			u, err := covered(permit, id).get(tx, isService)
-			if err != nil {
-				return err
-			}
-			var facts []event.Fact[User]
-			var live []Key
-			for _, k := range u.State.Service.Keys {
-				if k.Expires == 0 || tx.Now() < k.Expires {
-					live = append(live, k)
-				} else {
-					facts = append(facts, KeyRemoved{KeyID: k.ID})
-				}
-			}
-			if len(live) >= MaxKeys {
-				return ErrTooManyKeys
-			}
-			if err := match.Check(u.Sequence); err != nil {
-				return err
-			}
-			if slices.ContainsFunc(live, func(k Key) bool { return k.PublicKey == form }) {
-				return ErrKeyExists
-			}
-			fact := KeyAdded{KeyID: keyID, PublicKey: form, Created: tx.Now()}
-			if n.Expires != nil {
-				fact.Expires = event.Micros(*n.Expires)
-			}
-			err = u.Append(append(facts, fact)...)
-			details = u.Details()
-			return err
-		},
+		}
+		if len(live) >= MaxKeys {
+			return ErrTooManyKeys
+		}
+		if slices.ContainsFunc(live, func(k Key) bool { return k.PublicKey == form }) {
+			return ErrKeyExists
+		}
+		fact := KeyAdded{KeyID: keyID, PublicKey: form, Created: tx.Now()}
+		if n.Expires != nil {
+			fact.Expires = event.Micros(*n.Expires)
+		}
+		return u.Append(append(facts, fact)...)
 	})
 	return details, keyID, err
 }
 
 // RemoveKey takes a key away from a service user. Errors: as AddKey, and ErrKeyNotFound.
-func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id, keyID string, match event.IfMatch) (event.Details, error) {
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(id)},
-		Decide: func(tx *event.Tx) error {
-			u, err := covered(permit, id).get(tx, isService)
-			if err != nil {
-				return err
-			}
-			if !slices.ContainsFunc(u.State.Service.Keys, func(k Key) bool { return k.ID == keyID }) {
-				return ErrKeyNotFound
-			}
-			if err := match.Check(u.Sequence); err != nil {
-				return err
-			}
-			err = u.Append(KeyRemoved{KeyID: keyID})
-			details = u.Details()
-			return err
-		},
+func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keyID string) (event.Details, error) {
+	return Covered(permit, id).And(MustBeService).Change(ctx, s, match, func(_ *event.Tx, u *event.Object[User]) error {
+		if !slices.ContainsFunc(u.Data.Service.Keys, func(k Key) bool { return k.ID == keyID }) {
+			return ErrKeyNotFound
+		}
+		return u.Append(KeyRemoved{KeyID: keyID})
 	})
-	return details, err
 }
 
 // GetService reads a service user within the permit's organization. Errors: ErrNotFound; ErrNotService.
 func GetService(ctx context.Context, r event.Reader, permit access.Permit, id string) (*event.Object[User], error) {
-	u, err := Get(ctx, r, permit, id)
-	if err == nil && u.State.Service == nil {
-		return nil, ErrNotService
-	}
-	return u, err
+	return Within(permit, id).And(MustBeService).Read(ctx, r)
 }

@@ -26,16 +26,10 @@ func List(ctx context.Context, r event.Reader, permit access.Permit, f Filter, a
 		return nil, nil, access.ErrDenied
 	}
 	column, prefix := f.prefix()
-	q := event.Query{Org: permit.Org(), By: column, Prefix: event.LookupText(prefix), Where: map[string]string{}, After: after, Limit: limit}
-	if f.State != "" {
-		q.Where[event.State] = string(f.State)
-	}
-	if f.Type != "" {
-		q.Where[byType] = string(f.Type)
-	}
+	q := event.Query{Org: permit.Org(), By: column, Prefix: event.LookupText(prefix), Where: event.Where(event.State, string(f.State), byType, string(f.Type)), After: after, Limit: limit}
 	found, next, err := Kind.List(ctx, r, q)
 	if prefix != q.Prefix { // more was asked for than the column holds
-		found = slices.DeleteFunc(found, func(o *event.Object[User]) bool { return !strings.HasPrefix(o.State.key(column), prefix) })
+		found = slices.DeleteFunc(found, func(o *event.Object[User]) bool { return !strings.HasPrefix(o.Data.key(column), prefix) })
 	}
 	return found, next, err
 }

@@ -24,7 +24,7 @@ const MailThrottled errs.Reason = "MAIL_THROTTLED"
 
 func errTooManyMails(wait time.Duration) error {
 	return &errs.Error{Kind: errs.ResourceExhausted, Reason: MailThrottled, RetryAfter: wait,
-		Message: "a mail like this was sent already: look for it, or wait " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s before you ask for another one"}
+		Message: "such a mail was already sent: look for it, or wait " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s before you request another one"}
 }
 
 // ErrTooManyMails is what errors.Is finds such a refusal by.
@@ -45,7 +45,7 @@ func CountMails(master secret.MasterKey, kind string, account ...string) MailCou
 	for _, p := range account {
 		parts = append(parts, []byte(p))
 	}
-	return MailCount{Row: event.RowKey{Shelf: event.Throttle, Key: hex.EncodeToString(master.MAC("mails", parts...))}}
+	return MailCount{Row: event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(master.MAC("mails", parts...))}}
 }
 
 // Take counts one more mail, or says how long to wait for it.

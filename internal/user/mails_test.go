@@ -7,7 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -110,7 +110,7 @@ func TestACodeProvesAnAddressForSomebodyWhoIsNotSignedIn(t *testing.T) {
 	refusedCode(t, by("usr_nobody", c))
 	refusedCode(t, by("usr_a", another(c)))
 	must(t, by("usr_a", c))
-	if !eventtest.State(t, s, user.Kind, "usr_a").State.Human.Email.Verified {
+	if !eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email.Verified {
 		t.Error("the address is not verified")
 	}
 	refusedCode(t, by("usr_a", c))

@@ -43,7 +43,7 @@ func (e PasswordChanged) Apply(u *User) {
 
 // PasswordRow is where the hash of a user's password lives.
 func PasswordRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/password"}
+	return event.RowKey{Table: event.Secrets, Key: id + "/password"}
 }
 
 // PutPassword records a password for a user inside a command: the fact in the log, the hash beside it.
@@ -52,37 +52,30 @@ func PutPassword(tx *event.Tx, u *event.Object[User], hash []byte, fact event.Fa
 	return u.Append(fact)
 }
 
-// SetPassword is a new password for somebody, on the word of an administrator.
-type SetPassword struct {
-	UserID         string
+// NewPassword is a new password for somebody, on the word of an administrator.
+type NewPassword struct {
 	Password       string
 	ChangeRequired bool
-	IfMatch        event.IfMatch
 }
 
-// Do sets the password of a user in the permit's organization and ends all its sessions and tokens. Errors:
-// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when IfMatch does not hold; InvalidArgument when the policy
-// does not allow the password; Unavailable when too many passwords are being hashed; those of permit.Renew when the caller may no longer once the password is hashed.
-func (p SetPassword) Do(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit) (event.Details, error) {
-	check := func(u *event.Object[User], err error) (*event.Object[User], error) {
-		if u, err = covered(permit, p.UserID).check(u, err); err != nil {
-			return nil, err
-		}
-		if err := isHuman(&u.State); err != nil {
-			return nil, err
-		}
-		return u, p.IfMatch.Check(u.Sequence)
-	}
+// SetPassword sets the password of a user in the permit's organization and ends all its sessions and tokens. Errors:
+// ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; InvalidArgument when the policy does not allow the password; Aborted when match does not
+// hold; Unavailable when too many passwords are being hashed; those of permit.Renew when the caller may no longer once the password is hashed.
+func SetPassword(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit, id string, match event.IfMatch, p NewPassword) (event.Details, error) {
 	// Hashing is expensive, so it is only done for those who may; what holds is decided again in the command.
-	if _, err := check(Kind.Read(ctx, s, p.UserID)); err != nil {
+	u, err := Covered(permit, id).And(MustBeHuman).Read(ctx, s)
+	if err != nil {
 		return event.Details{}, err
 	}
 	rules, err := org.Settings(ctx, s, permit.Org())
 	if err != nil {
 		return event.Details{}, err
 	}
-	if wrong := rules.PasswordViolations("password", p.Password); len(wrong) > 0 {
+	if wrong := rules.Given().Violations("password", p.Password); len(wrong) > 0 {
 		return event.Details{}, errs.Invalid(wrong...)
+	}
+	if err := match.Check(u.Sequence); err != nil {
+		return event.Details{}, err
 	}
 	hash, err := hasher.Hash(ctx, p.Password)
 	if err != nil {
@@ -91,21 +84,7 @@ func (p SetPassword) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 	if permit, err = permit.Renew(ctx); err != nil { // the queue for hashing may have been long
 		return event.Details{}, err
 	}
-	var details event.Details
-	err = s.Do(ctx, event.Command{
-		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(p.UserID)},
-		Decide: func(tx *event.Tx) error {
-			u, err := check(Kind.Get(tx, p.UserID))
-			if err != nil {
-				return err
-			}
-			if err := PutPassword(tx, u, hash, PasswordSet{ChangeRequired: p.ChangeRequired}); err != nil {
-				return err
-			}
-			details = u.Details()
-			return nil
-		},
+	return Covered(permit, id).And(MustBeHuman).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
+		return PutPassword(tx, u, hash, PasswordSet{ChangeRequired: p.ChangeRequired})
 	})
-	return details, err
 }

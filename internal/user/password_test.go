@@ -8,7 +8,9 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -32,18 +34,17 @@ func TestASetPasswordEndsEverythingAndLeavesOnlyAFactInTheLog(t *testing.T) {
 		{"to be kept", false, `{}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := eventtest.New(t, user.Kind)
+			s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 			must(t, human(t, s, "usr_a", "org_a", jo))
 			mark := s.Mark()
 			// 72 characters in four bytes each, with a tail that a shortening hash would not see.
 			password := strings.Repeat("🔑", 71) + "!"
-			d, err := user.SetPassword{UserID: "usr_a", Password: password, ChangeRequired: c.changeRequired}.
-				Do(t.Context(), s, hasher, permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}}))
+			d, err := user.SetPassword(t.Context(), s, hasher, permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}}), "usr_a", event.IfMatch{}, user.NewPassword{Password: password, ChangeRequired: c.changeRequired})
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.password_set.v1", Payload: c.payload})
 			u := eventtest.State(t, s, user.Kind, "usr_a")
-			if p := u.State.Password; p.Version != 1 || p.ChangeRequired != c.changeRequired || u.State.SessionEpoch != 1 || u.State.TokenEpoch != 1 {
-				t.Errorf("state %+v", u.State)
+			if p := u.Data.Password; p.Version != 1 || p.ChangeRequired != c.changeRequired || u.Data.SessionEpoch != 1 || u.Data.TokenEpoch != 1 {
+				t.Errorf("state %+v", u.Data)
 			}
 			if d.Sequence != 2 || d != u.Details() {
 				t.Errorf("details %+v", d)
@@ -87,12 +88,12 @@ func TestAPasswordIsSetInEveryStateButRemoved(t *testing.T) {
 		{"removed", []event.Fact[user.User]{user.WasRemoved{}}, user.ErrNotFound, user.Removed},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := eventtest.New(t, user.Kind)
+			s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 			must(t, human(t, s, "usr_a", "org_a", jo))
 			eventtest.Given(t, s, user.Kind, "usr_a", "", nil, c.facts...)
-			_, err := user.SetPassword{UserID: "usr_a", Password: "x"}.Do(t.Context(), s, hasher, permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}}))
+			_, err := user.SetPassword(t.Context(), s, hasher, permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}}), "usr_a", event.IfMatch{}, user.NewPassword{Password: "x"})
 			eventtest.As(t, err, c.refusal)
-			if got := eventtest.State(t, s, user.Kind, "usr_a").State.State; got != c.state {
+			if got := eventtest.State(t, s, user.Kind, "usr_a").Data.State; got != c.state {
 				t.Errorf("the state became %s", got)
 			}
 		})
@@ -103,7 +104,7 @@ func TestAPasswordIsOnlySetByWhoeverMay(t *testing.T) {
 	manager := access.Memberships{"org_a": {access.OrgUserManager}}
 	owner := access.Memberships{"org_a": {access.OrgOwner}}
 	iam := access.Memberships{access.Installation: {access.IAMOwner}}
-	s := eventtest.New(t, user.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 	must(t, human(t, s, "usr_a", "org_a", jo))
 	must(t, service(t, s, "usr_robot", "org_a", "robot"))
 	for id, holds := range map[string]access.Memberships{
@@ -149,7 +150,7 @@ func TestAPasswordIsOnlySetByWhoeverMay(t *testing.T) {
 				c.before(t)
 			}
 			before := s.Fingerprint()
-			_, err := user.SetPassword{UserID: c.id, Password: "x", IfMatch: c.match}.Do(t.Context(), s, hasher, c.permit)
+			_, err := user.SetPassword(t.Context(), s, hasher, c.permit, c.id, c.match, user.NewPassword{Password: "x"})
 			eventtest.As(t, err, c.refusal)
 			if wrote := s.Fingerprint() != before; wrote != (c.refusal == nil) {
 				t.Errorf("wrote: %t", wrote)
@@ -183,10 +184,10 @@ func TestWhatHappensWhileThePasswordIsHashedCounts(t *testing.T) {
 		{"the user moved on", user.Deactivated{}, event.IfMatch{Set: true, Sequence: 1}, errs.New(errs.Aborted, event.SequenceMismatch, "")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := eventtest.New(t, user.Kind)
+			s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 			must(t, human(t, s, "usr_a", "org_a", jo))
 			m := &meanwhile{Store: s, happens: func() { eventtest.Given(t, s, user.Kind, "usr_a", "", nil, c.fact) }}
-			_, err := user.SetPassword{UserID: "usr_a", Password: "x", IfMatch: c.match}.Do(t.Context(), m, hasher, permit(t, "org_a", manager))
+			_, err := user.SetPassword(t.Context(), m, hasher, permit(t, "org_a", manager), "usr_a", c.match, user.NewPassword{Password: "x"})
 			eventtest.As(t, err, c.refusal)
 			if row, _ := s.Row(t.Context(), user.PasswordRow("usr_a")); row != nil {
 				t.Error("a hash was stored")
@@ -209,7 +210,7 @@ func TestAPasswordIsNotSetByACallerWhoMayNoLongerOnceItIsHashed(t *testing.T) {
 		{"holds less than the user now", func(t *testing.T) (access.Permit, error) { return permit(t, "org_a", manager), nil }, access.ErrTargetHoldsMore},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			s := eventtest.New(t, user.Kind)
+			s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
 			must(t, human(t, s, "usr_a", "org_a", jo))
 			eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}})
 			before := s.Fingerprint()
@@ -220,14 +221,16 @@ func TestAPasswordIsNotSetByACallerWhoMayNoLongerOnceItIsHashed(t *testing.T) {
 				}
 				return c.renewed(t)
 			})
-			set := user.SetPassword{UserID: "usr_a", Password: "x"}
+			set := func(ctx context.Context) error {
+				_, err := user.SetPassword(ctx, s, hasher, p, "usr_a", event.IfMatch{}, user.NewPassword{Password: "x"})
+				return err
+			}
 			gone, cancel := context.WithCancel(t.Context())
 			cancel()
-			if _, err := set.Do(gone, s, hasher, p); err == nil || asked != 0 {
+			if err := set(gone); err == nil || asked != 0 {
 				t.Errorf("asked %d times before the password was hashed (%v)", asked, err)
 			}
-			_, err := set.Do(t.Context(), s, hasher, p)
-			eventtest.As(t, err, c.refusal)
+			eventtest.As(t, set(t.Context()), c.refusal)
 			if wrote := s.Fingerprint() != before; asked != 1 || wrote != (c.refusal == nil) {
 				t.Errorf("asked %d times, wrote: %t", asked, wrote)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
@@ -18,8 +18,8 @@ import (
 func strictPlace(t *testing.T, everywhere, here policy.Policy) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
-	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"}, installation.PolicySet{Change: policy.Policy{}.ChangeTo(everywhere)})
-	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "A"}, org.PolicySet{Change: policy.Policy{}.ChangeTo(here)})
+	eventtest.Given(t, s, installation.Kind, installation.ID, "org_a", nil, installation.Added{DefaultOrg: "org_a"}, installation.PolicySet{Diff: policy.Policy{}.DiffTo(everywhere)})
+	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "A"}, org.PolicySet{Diff: policy.Policy{}.DiffTo(here)})
 	return s
 }
 
@@ -43,7 +43,7 @@ func TestWhatThePolicySaysOfPasswordsHoldsOnEveryPath(t *testing.T) {
 			must(t, human(t, s, "usr_a", "org_a", jo))
 			before := s.Fingerprint()
 			may := permit(t, "org_a", manager)
-			_, setting := user.SetPassword{UserID: "usr_a", Password: c.password}.Do(t.Context(), s, hasher, may)
+			_, setting := user.SetPassword(t.Context(), s, hasher, may, "usr_a", event.IfMatch{}, user.NewPassword{Password: c.password})
 			ann := jo
 			ann.UserName = "ann"
 			_, creating := user.CreateHuman{NewHuman: ann, Password: c.password}.Do(t.Context(), s, hasher, may, event.Once{})
@@ -64,7 +64,7 @@ func TestWhatThePolicySaysOfPasswordsHoldsOnEveryPath(t *testing.T) {
 func TestWhoMayNotSetAPasswordIsToldSoBeforeThePolicyIsAsked(t *testing.T) {
 	s := strictPlace(t, policy.Policy{PasswordMinLength: 8}, policy.Policy{})
 	must(t, human(t, s, "usr_a", "org_a", jo))
-	_, err := user.SetPassword{UserID: "usr_x", Password: "x"}.Do(t.Context(), s, hasher, permit(t, "org_a", manager))
+	_, err := user.SetPassword(t.Context(), s, hasher, permit(t, "org_a", manager), "usr_x", event.IfMatch{}, user.NewPassword{Password: "x"})
 	eventtest.As(t, err, user.ErrNotFound)
 	_, err = user.CreateHuman{NewHuman: jo, Password: "x"}.Do(t.Context(), s, hasher, access.Permit{}, event.Once{})
 	eventtest.As(t, err, access.ErrDenied)
@@ -79,7 +79,7 @@ func TestAPolicyDoesNotReachBackToWhatWasCreated(t *testing.T) {
 	create := user.CreateHuman{NewHuman: jo, Password: "short"}
 	first, err := create.Do(t.Context(), s, hasher, permit(t, "org_a", manager), once("a"))
 	must(t, err)
-	eventtest.Given(t, s, installation.Kind, installation.ID, "", nil, installation.PolicySet{Change: policy.Policy{}.ChangeTo(policy.Policy{PasswordMinLength: 8})})
+	eventtest.Given(t, s, installation.Kind, installation.ID, "", nil, installation.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{PasswordMinLength: 8})})
 	again, err := create.Do(t.Context(), s, hasher, permit(t, "org_a", manager), once("a"))
 	must(t, err)
 	if again.ID != first.ID {

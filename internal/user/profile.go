@@ -2,8 +2,10 @@ package user
 
 import (
 	"context"
+	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/syntax"
 )
@@ -26,6 +28,28 @@ type Profile struct {
 	DisplayName       string `json:"displayName"`
 	PreferredLanguage string `json:"preferredLanguage,omitempty"`
 	Gender            Gender `json:"gender,omitempty"`
+}
+
+// Violations lists what is wrong with it, in the names of the API.
+func (p *Profile) Violations() errs.Violations {
+	wrong := p.violations("")
+	if p.DisplayName == "" {
+		wrong.Add("displayName", syntax.Empty)
+	}
+	return wrong
+}
+
+// violations is for a profile whose display name may be left out, each field under the given prefix.
+func (p *Profile) violations(prefix string) (wrong errs.Violations) {
+	wrong.Add(prefix+"firstName", syntax.Name(p.FirstName))
+	wrong.Add(prefix+"lastName", syntax.Name(p.LastName))
+	wrong.Add(prefix+"nickName", syntax.Text(p.NickName, syntax.MaxName))
+	wrong.Add(prefix+"displayName", syntax.Text(p.DisplayName, syntax.MaxName))
+	wrong.Add(prefix+"preferredLanguage", syntax.Text(p.PreferredLanguage, syntax.MaxLanguage))
+	if !slices.Contains([]Gender{"", Female, Male, Diverse}, p.Gender) {
+		wrong.Add(prefix+"gender", "must be left out, or be one of GENDER_FEMALE, GENDER_MALE, GENDER_DIVERSE")
+	}
+	return wrong
 }
 
 // ProfileChanged records which parts of a profile are different now.
@@ -62,20 +86,23 @@ func (e ProfileChanged) Apply(u *User) {
 	event.Set(&p.Gender, n.Gender)
 }
 
-// ReplaceProfile replaces the caller's whole profile. Errors: ErrNotHuman; Aborted when match does not hold.
+// ReplaceProfile replaces the caller's whole profile. Errors: InvalidArgument with violations; ErrNotHuman; Aborted when match does not hold.
 func ReplaceProfile(ctx context.Context, s event.Store, caller *access.Caller, match event.IfMatch, p Profile) (event.Details, error) {
-	return replaceProfile(ctx, s, mine(caller), match, p)
+	return replaceProfile(ctx, s, Mine(caller), match, p)
 }
 
-// ReplaceProfileOf replaces the whole profile of a user the permit reaches. Errors: ErrNotFound; ErrNotHuman; Aborted when
-// match does not hold.
+// ReplaceProfileOf replaces the whole profile of a user the permit reaches. Errors: InvalidArgument with violations; ErrNotFound; ErrNotHuman;
+// Aborted when match does not hold.
 func ReplaceProfileOf(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, p Profile) (event.Details, error) {
-	return replaceProfile(ctx, s, within(permit, id), match, p)
+	return replaceProfile(ctx, s, Within(permit, id), match, p)
 }
 
-func replaceProfile(ctx context.Context, s event.Store, who subject, match event.IfMatch, p Profile) (event.Details, error) {
-	return who.change(ctx, s, event.Command{}, isHuman, match, func(_ *event.Tx, u *event.Object[User]) (event.Fact[User], error) {
-		return changedProfile(u.State.Human, p), nil
+func replaceProfile(ctx context.Context, s event.Store, who event.Target[User], match event.IfMatch, p Profile) (event.Details, error) {
+	if err := p.Violations().Err(); err != nil {
+		return event.Details{}, err
+	}
+	return who.And(MustBeHuman).Change(ctx, s, match, func(_ *event.Tx, u *event.Object[User]) error {
+		return u.Append(changedProfile(u.Data.Human, p))
 	})
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -40,14 +40,14 @@ func TestAProfileIsReplacedAndOnlyWhatDiffersIsRecorded(t *testing.T) {
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: "usr_a", Type: "user.profile_changed.v1", Payload: `{}`, Personal: c.personal})
 			u := eventtest.State(t, s, user.Kind, "usr_a")
-			if u.State.Human.Profile != c.to {
-				t.Errorf("profile %+v", u.State.Human.Profile)
+			if u.Data.Human.Profile != c.to {
+				t.Errorf("profile %+v", u.Data.Human.Profile)
 			}
 			if d.Sequence != 2 || d.Org != "org_a" || !d.Changed.Equal(eventtest.Start.Add(time.Minute)) || d != u.Details() {
 				t.Errorf("details %+v", d)
 			}
-			if u.State.Human.Email.Address != jo.Email || u.State.UserName != jo.UserName || u.State.Human.Phone == nil {
-				t.Errorf("a profile changed something else: %+v", u.State)
+			if u.Data.Human.Email.Address != jo.Email || u.Data.UserName != jo.UserName || u.Data.Human.Phone == nil {
+				t.Errorf("a profile changed something else: %+v", u.Data)
 			}
 		})
 	}

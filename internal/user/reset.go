@@ -28,14 +28,14 @@ func (PasswordReset) Apply(u *User) {
 
 // ResetRow is where the pending code that resets a user's password lives.
 func ResetRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/reset_code"}
+	return event.RowKey{Table: event.Secrets, Key: id + "/reset_code"}
 }
 
 // resetMAC binds a code to the user, the address it was sent to and the password it is to replace: another address or another
 // password ends it.
 func resetMAC(master secret.MasterKey, u *event.Object[User], code string) []byte {
-	return master.MAC("reset code", []byte(u.ID), []byte(u.State.Human.Email.Address),
-		[]byte(strconv.FormatInt(u.State.Password.Version, 10)), []byte(code))
+	return master.MAC("reset code", []byte(u.ID), []byte(u.Data.Human.Email.Address),
+		[]byte(strconv.FormatInt(u.Data.Password.Version, 10)), []byte(code))
 }
 
 // MayReset tells whether a person's password can be reset by mail: only by the owner of an address that is known to be theirs.
@@ -48,35 +48,36 @@ func (u *User) MayReset() bool {
 var ErrCannotReset = errors.New("the password of this user cannot be reset by mail")
 
 // ResetCode makes a code for a mail to a person who wants to reset the password. It replaces an earlier one. Right after the
-// person's own change of the address there is none for who has no second factor from long enough before: Held. Errors: ErrCannotReset.
+// person's own change of the address there is none for who has no second factor from long enough before: Delayed. Errors: ErrCannotReset.
 func ResetCode(ctx context.Context, s event.Store, master secret.MasterKey, id string) (Delivery, error) {
+	return mailAbout(ctx, s, id, func(u *User) bool { return u.MayReset() }, ErrCannotReset, func(tx *event.Tx, u *event.Object[User], kept []before, d *Delivery) error {
+		until, factorBefore := hold(kept, tx.Now())
+		if d.Delayed = until > 0 && !slices.ContainsFunc(u.Data.Human.Factors, func(f Factor) bool { return f.Created < factorBefore }); d.Delayed {
+			d.fill(u.Data.Human, u.Data.Human.Email.Address, until)
+			return nil
+		}
+		d.Text = secret.NewCode()
+		expires, err := putReset(tx, master, u, d.Text)
+		d.fill(u.Data.Human, u.Data.Human.Email.Address, expires)
+		return err
+	})
+}
+
+// mailAbout makes what a mail to a person says, with the addresses that the person had before. It refuses users that are not there, and those that do not fit.
+func mailAbout(ctx context.Context, s event.Store, id string, fits func(*User) bool, refused error, decide func(*event.Tx, *event.Object[User], []before, *Delivery) error) (Delivery, error) {
 	d := Delivery{UserID: id, By: ByEmail}
-	err := s.Do(ctx, event.Command{
-		Origin: event.Origin{Actor: event.System},
-		Write:  []event.Ref{Kind.Ref(id)}, // as for other codes
-		Rows:   []event.RowKey{BeforeRow(id)},
-		Decide: func(tx *event.Tx) error {
-			u, err := Kind.Get(tx, id)
-			if err != nil {
-				return err
-			}
-			if u == nil || !u.State.MayReset() {
-				return ErrCannotReset
-			}
-			kept, err := parseBefore(tx.Row(BeforeRow(id)))
-			if err != nil {
-				return err
-			}
-			until, factorBefore := hold(kept, tx.Now())
-			if d.Held = until > 0 && !slices.ContainsFunc(u.State.Human.Factors, func(f Factor) bool { return f.Created < factorBefore }); d.Held {
-				d.fill(u.State.Human, u.State.Human.Email.Address, until)
-				return nil
-			}
-			d.Text = secret.NewCode()
-			expires, err := putReset(tx, master, u, d.Text)
-			d.fill(u.State.Human, u.State.Human.Email.Address, expires)
+	who := event.Target[User]{Kind: Kind, ID: id, Origin: event.Origin{Actor: event.System}, Reach: func(u *event.Object[User]) error {
+		if u == nil || !fits(&u.Data) {
+			return refused
+		}
+		return nil
+	}}
+	_, err := who.Needs(event.Command{Rows: []event.RowKey{BeforeRow(id)}}).Change(ctx, s, event.IfMatch{}, func(tx *event.Tx, u *event.Object[User]) error {
+		kept, err := parseBefore(tx.Row(BeforeRow(id)))
+		if err != nil {
 			return err
-		},
+		}
+		return decide(tx, u, kept, &d)
 	})
 	return d, err
 }
@@ -100,7 +101,7 @@ func CheckResetCode(tx *event.Tx, master secret.MasterKey, id, code string) (*ev
 		return nil, err
 	}
 	kept, err := tx.Row(ResetRow(id))
-	if err != nil || kept == nil || u == nil || !u.State.MayReset() {
+	if err != nil || kept == nil || u == nil || !u.Data.MayReset() {
 		return nil, err
 	}
 	var pending pendingCode

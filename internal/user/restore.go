@@ -15,7 +15,7 @@ import (
 
 // Whoever takes over an account changes its e-mail address first. So the address before is told, if it was verified, and can
 // be had back for a while; and for a shorter while the new one alone resets no password. Which addresses there were stands in
-// a row beside the log, with MACs of the links that were sent to them.
+// a side row, with MACs of the links that were sent to them.
 const (
 	// RestoreLife is how long an address can be had back.
 	RestoreLife = 7 * 24 * time.Hour
@@ -51,9 +51,16 @@ func (e EmailRestored) Apply(u *User) {
 	u.endAll()
 }
 
+// ApplyAt implements event.Placed.
+func (e EmailRestored) ApplyAt(u *User, at *event.Event) {
+	if e.Apply(u); u.Human != nil && e.Verification == nil {
+		u.Human.Email.assume(VerifiedByOwner, at)
+	}
+}
+
 // BeforeRow is where it is kept which addresses a user had before.
 func BeforeRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/addresses_before"}
+	return event.RowKey{Table: event.Secrets, Key: id + "/addresses_before"}
 }
 
 // before is an address that was replaced.
@@ -115,7 +122,7 @@ func leave(tx *event.Tx, u *event.Object[User], own bool) error {
 			kept[i].Own, kept[i].MAC = false, nil
 		}
 	}
-	if old := u.State.Human.Email; old.Verified {
+	if old := u.Data.Human.Email; old.Verified {
 		if len(kept) >= mostBefore {
 			i := slices.IndexFunc(kept, func(b before) bool { return !b.live(tx.Now()) })
 			if i < 0 { // the newest is the least likely to be the owner's
@@ -142,10 +149,10 @@ func hold(kept []before, now int64) (until, factorBefore int64) {
 	return until, factorBefore
 }
 
-// ResetHeld tells whether the password of a user is not reset by a mail alone, because the person has just changed the address
+// ResetDelay tells whether the password of a user is not reset by a mail alone, because the person has just changed the address
 // that the mail goes to. Then it gives the moment before which a second factor has to have been added to help; else 0. The command
 // declared BeforeRow.
-func ResetHeld(tx *event.Tx, id string) (factorBefore int64, err error) {
+func ResetDelay(tx *event.Tx, id string) (factorBefore int64, err error) {
 	kept, err := parseBefore(tx.Row(BeforeRow(id)))
 	_, factorBefore = hold(kept, tx.Now())
 	return factorBefore, err
@@ -170,33 +177,18 @@ func restoreMAC(master secret.MasterKey, id, code string) []byte {
 // LeftAddress is what to tell an address that the event with this sequence replaced. Where the person did it, its code takes
 // the address back; it replaces the code of an earlier try to send the mail. Errors: ErrNothingBefore.
 func LeftAddress(ctx context.Context, s event.Store, master secret.MasterKey, id string, sequence uint64) (Delivery, error) {
-	d := Delivery{UserID: id, By: ByEmail}
-	err := s.Do(ctx, event.Command{
-		Origin: event.Origin{Actor: event.System},
-		Write:  []event.Ref{Kind.Ref(id)}, // as for other codes
-		Rows:   []event.RowKey{BeforeRow(id)},
-		Decide: func(tx *event.Tx) error {
-			u, err := Kind.Get(tx, id)
-			if err != nil {
-				return err
-			}
-			kept, err := parseBefore(tx.Row(BeforeRow(id)))
-			if err != nil {
-				return err
-			}
-			i := slices.IndexFunc(kept, func(b before) bool { return b.Sequence == sequence && !b.over(tx.Now()) })
-			if i < 0 || u == nil || u.State.Human == nil {
-				return ErrNothingBefore
-			}
-			if d.Text = ""; kept[i].live(tx.Now()) {
-				d.Text = secret.NewLinkCode()
-				kept[i].MAC = restoreMAC(master, id, d.Text)
-			}
-			d.fill(u.State.Human, kept[i].Address, kept[i].At+RestoreLife.Microseconds())
-			return putBefore(tx, id, kept)
-		},
+	return mailAbout(ctx, s, id, func(u *User) bool { return u.Human != nil }, ErrNothingBefore, func(tx *event.Tx, u *event.Object[User], kept []before, d *Delivery) error {
+		i := slices.IndexFunc(kept, func(b before) bool { return b.Sequence == sequence && !b.over(tx.Now()) })
+		if i < 0 {
+			return ErrNothingBefore
+		}
+		if d.Text = ""; kept[i].live(tx.Now()) {
+			d.Text = secret.NewLinkCode()
+			kept[i].MAC = restoreMAC(master, id, d.Text)
+		}
+		d.fill(u.Data.Human, kept[i].Address, kept[i].At+RestoreLife.Microseconds())
+		return putBefore(tx, id, kept)
 	})
-	return d, err
 }
 
 // Restorable tells which address a code takes back: the oldest that can be, whatever change the code was sent about, for
@@ -225,18 +217,14 @@ func RestoreEmail(tx *event.Tx, master secret.MasterKey, u *event.Object[User], 
 	tx.DropRow(PasswordRow(u.ID))
 	tx.DropRow(CodeRow(u.ID, ByEmail))
 	var told []before
-	if old := u.State.Human.Email; old.Address != back.Address {
+	if old := u.Data.Human.Email; old.Address != back.Address {
 		told = append(told, before{Sequence: u.Sequence + 1, At: tx.Now(), Address: old.Address, Key: old.Key})
 	}
 	if err := putBefore(tx, u.ID, told); err != nil {
 		return "", err
 	}
-	restored := EmailRestored{At: tx.Now(), Personal: EmailFacts{Email: &back.Address, EmailKey: &back.Key}}
-	switch back.Verification.By {
-	case "": // it is from before that was recorded, and stays the oldest
-	case VerifiedByOwner:
-		restored.Verification = &back.Verification
-	default: // the link has proven what was taken on somebody's word
+	restored := EmailRestored{At: tx.Now(), Verification: &back.Verification, Personal: EmailFacts{Email: &back.Address, EmailKey: &back.Key}}
+	if back.Verification.By != VerifiedByOwner { // the link has proven what was taken on somebody's word
 		restored.Verification = said(tx, true, VerifiedByOwner)
 	}
 	if err := u.Append(restored); err != nil {

@@ -21,7 +21,7 @@ func SecretRow(id string) event.RowKey { return event.SecretOf(id) }
 
 // PlacesRow is where it is kept from where a user has signed in, as MACs.
 func PlacesRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Secrets, Key: id + "/sign_in_places"}
+	return event.RowKey{Table: event.Secrets, Key: id + "/sign_in_places"}
 }
 
 // SecretRows are all rows that may hold a secret of a user: they go when the user goes.
@@ -60,9 +60,9 @@ func (SecretRemoved) Apply(u *User) {
 // access.ErrTargetHoldsMore; ErrNotService; Aborted when match does not hold.
 func SetSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, string, error) {
 	text, hash := secret.NewToken(secret.Client)
-	details, err := covered(permit, id).change(ctx, s, event.Command{}, isService, match, func(tx *event.Tx, _ *event.Object[User]) (event.Fact[User], error) {
+	details, err := Covered(permit, id).And(MustBeService).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
 		tx.PutRow(event.Row{RowKey: SecretRow(id), Value: hash})
-		return SecretSet{}, nil
+		return u.Append(SecretSet{})
 	})
 	if err != nil {
 		return event.Details{}, "", err
@@ -72,28 +72,13 @@ func SetSecret(ctx context.Context, s event.Store, permit access.Permit, id stri
 
 // RemoveSecret takes the secret of a service user away. Errors: as SetSecret, and ErrSecretNotFound.
 func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	var details event.Details
-	err := s.Do(ctx, event.Command{
-		Origin: permit.Origin(),
-		Write:  []event.Ref{Kind.Ref(id)},
-		Decide: func(tx *event.Tx) error {
-			u, err := covered(permit, id).get(tx, isService)
-			if err != nil {
-				return err
-			}
-			if !u.State.Service.HasSecret {
-				return ErrSecretNotFound
-			}
-			if err := match.Check(u.Sequence); err != nil {
-				return err
-			}
-			tx.DropRow(SecretRow(id))
-			err = u.Append(SecretRemoved{})
-			details = u.Details()
-			return err
-		},
+	return Covered(permit, id).And(MustBeService).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
+		if !u.Data.Service.HasSecret {
+			return ErrSecretNotFound
+		}
+		tx.DropRow(SecretRow(id))
+		return u.Append(SecretRemoved{})
 	})
-	return details, err
 }
 
 // SecretMatches tells whether text is the secret of a service user who may use it: an active one. stored is what

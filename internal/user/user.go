@@ -10,6 +10,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -65,7 +66,7 @@ type Email struct {
 	Key      string `json:"key"`
 	Verified bool   `json:"verified,omitempty"`
 
-	Verification Verification `json:"verification,omitzero"` // of a verified one; none where it is from before it was recorded
+	Verification Verification `json:"verification,omitzero"` // of a verified one
 }
 
 // Phone is a number as sent, and as +digits.
@@ -112,7 +113,7 @@ func IsID(id string) bool { return strings.HasPrefix(id, Kind.Prefix()+"_") }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 4,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 5,
 	Facts: []event.Fact[User]{
 		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
@@ -120,31 +121,34 @@ var Kind = event.Define(event.Schema[User]{
 		EmailCodeRequested{}, EmailRestored{}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		TOTPAdded{}, PasskeyAdded{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 	},
-	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail, FirstByEmail},
+	Token:   event.TokenUser,
+	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail, FirstByEmail, EmailWord},
 	Lookup: func(o *event.Object[User]) []string {
-		u := &o.State
+		u := &o.Data
 		if u.State == Removed {
-			return []string{event.StandingOf(&u.Standing), "", event.Removed, "", "", "", "", ""}
+			return []string{event.StandingOf(&u.Standing), "", event.Removed, "", "", "", "", "", ""}
 		}
-		verified, order := "", ""
+		verified, order, word := "", "", ""
 		if u.Human != nil && u.Human.Email.Verified {
-			verified, order = EmailDigest(u.Human.Email.Key), u.Human.Email.order()
+			verified, order, word = EmailDigest(u.Human.Email.Key), u.Human.Email.order(), u.Human.Email.word(o.Org)
 		}
 		return []string{event.StandingOf(&u.Standing), verified, string(u.State), string(u.Type()),
-			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail)), order}
+			event.LookupText(u.key(byUserName)), event.LookupText(u.key(byName)), event.LookupText(u.key(byEmail)), order, word}
 	},
 	Groups: func(o *event.Object[User]) []string {
 		var groups []string
-		for scope := range o.State.Memberships {
-			groups = append(groups, MembersOf(scope))
+		for scope, roles := range o.Data.Memberships {
+			if groups = append(groups, MembersOf(scope)); slices.Contains(roles, access.OrgOwner) {
+				groups = append(groups, OwnersOf(scope))
+			}
 		}
 		return groups
 	},
 	Claims: func(o *event.Object[User]) []event.Claim {
-		if o.State.State == Removed {
+		if o.Data.State == Removed {
 			return nil
 		}
-		return []event.Claim{NameClaim(o.Org, o.State.UserNameKey)}
+		return []event.Claim{NameClaim(o.Org, o.Data.UserNameKey)}
 	},
 	Copy: (*User).clone,
 })
@@ -193,6 +197,9 @@ func (u *User) clone() User {
 // MembersOf is the group of the users who hold roles in an organization, or in access.Installation.
 func MembersOf(scope string) string { return "members/" + scope }
 
+// OwnersOf is the group of the users who own an organization.
+func OwnersOf(org string) string { return "owners/" + org }
+
 // NameClaim is the claim of the user with this name (in its comparison form) in an organization.
 func NameClaim(org, nameKey string) event.Claim {
 	return event.Claim{Space: "user_name/" + org, Key: nameKey}
@@ -216,38 +223,23 @@ const (
 var (
 	ErrNotFound      = errs.New(errs.NotFound, NotFound, "there is no user with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
 	ErrNotHuman      = errs.New(errs.FailedPrecondition, NotHuman, "this is a service user: only a person has a profile, an e-mail address, a phone number and a password")
-	ErrNotService    = errs.New(errs.FailedPrecondition, NotService, "this is a person: only a service user has a description, a secret, keys, and tokens that others make")
+	ErrNotService    = errs.New(errs.FailedPrecondition, NotService, "this is a person: only a service user has a description, a secret, keys, and tokens that administrators create")
 	ErrUserNameTaken = errs.New(errs.AlreadyExists, UserNameTaken, "the user name is taken in this organization: choose another one")
 )
 
-// Reachable gives o if it is a user the permit reaches. Errors: ErrNotFound.
-func Reachable(o *event.Object[User], permit access.Permit) (*event.Object[User], error) {
-	if o == nil || o.State.State == Removed || !permit.Reaches(o.Org) {
-		return nil, ErrNotFound
-	}
-	return o, nil
-}
-
 // Get reads a user within the permit's organization. Errors: ErrNotFound.
 func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (*event.Object[User], error) {
-	o, err := Kind.Read(ctx, r, id)
-	if err != nil {
-		return nil, err
-	}
-	return Reachable(o, permit)
+	return Within(permit, id).Read(ctx, r)
 }
 
-// Self reads the caller's own user. Errors: ErrNotFound when it was removed meanwhile.
+// Self reads the caller's own user, which may have come with the credential. Errors: ErrNotFound when it was removed meanwhile.
 func Self(ctx context.Context, r event.Reader, caller *access.Caller) (*event.Object[User], error) {
-	if caller.User != nil {
-		return present(Kind.Open(caller.User))
+	if caller.User == nil {
+		return Mine(caller).Read(ctx, r)
 	}
-	return present(Kind.Read(ctx, r, caller.UserID))
-}
-
-func present(o *event.Object[User], err error) (*event.Object[User], error) {
-	if err == nil && (o == nil || o.State.State == Removed) {
-		return nil, ErrNotFound
+	o, err := Kind.Open(caller.User)
+	if err == nil {
+		err = present(o)
 	}
 	return o, err
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var jo = user.NewHuman{
@@ -35,12 +36,7 @@ func service(t *testing.T, s *eventtest.Store, id, org, name string) error {
 		}})
 }
 
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func TestAPersonIsRecordedAsSentWithTheKeysNextToIt(t *testing.T) {
 	s := eventtest.New(t, user.Kind)
@@ -50,21 +46,26 @@ func TestAPersonIsRecordedAsSentWithTheKeysNextToIt(t *testing.T) {
 			`"preferredLanguage":"de-CH","gender":"diverse"},"nameKey":"jo d.","email":"Jo@Example.org","emailKey":"jo@example.org",` +
 			`"phone":"+41-44-555(01)23;ext=7","phoneNormal":"+41445550123"}`})
 	u := eventtest.State(t, s, user.Kind, "usr_a")
-	if u.State.State != user.Active || u.State.Human.Phone.Number != jo.Phone || !u.State.Human.Phone.Verified || u.State.Human.Email.Address != jo.Email {
-		t.Errorf("state %+v", u.State)
+	if u.Data.State != user.Active || u.Data.Human.Phone.Number != jo.Phone || !u.Data.Human.Phone.Verified || u.Data.Human.Email.Address != jo.Email {
+		t.Errorf("state %+v", u.Data)
 	}
 }
 
 func TestNothingPersonalIsInTheClear(t *testing.T) {
 	s := eventtest.New(t, user.Kind)
-	must(t, human(t, s, "usr_a", "org_a", jo))
+	words := []string{"the user name", "address@example.org", "+41-44-555(01)23;ext=7", "+41445550123", "the first name", "the last name", "the nickname", "the display name", "de-Latn-CH", "diverse"}
+	must(t, human(t, s, "usr_a", "org_a", user.NewHuman{UserName: words[0], Email: words[1], Phone: words[2],
+		Profile: user.Profile{FirstName: words[4], LastName: words[5], NickName: words[6], DisplayName: words[7], PreferredLanguage: words[8], Gender: user.Diverse}}))
 	events, err := s.Events(t.Context(), 0, 10)
 	must(t, err)
-	stored, err := json.Marshal(events)
-	must(t, err)
-	for _, word := range []string{"Doe", "xample.org", "555", "de-CH", "diverse", "Jo D."} {
-		if strings.Contains(string(stored), word) {
-			t.Errorf("%q can be read in the log", word)
+	for _, word := range words {
+		if !s.Stored(t, word) {
+			t.Errorf("%q is not recorded at all", word)
+		}
+		for _, e := range events {
+			if strings.Contains(string(e.Payload)+string(e.Sealed), word) {
+				t.Errorf("%q can be read in the log", word)
+			}
 		}
 	}
 }
@@ -87,7 +88,7 @@ func TestADisplayNameIsMadeWhereNoneIsGiven(t *testing.T) {
 			n := jo
 			n.Profile = user.Profile{FirstName: c.first, LastName: c.last, DisplayName: c.sent}
 			must(t, human(t, s, "usr_a", "org_a", n))
-			if got := eventtest.State(t, s, user.Kind, "usr_a").State.Human.Profile.DisplayName; got != c.want {
+			if got := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Profile.DisplayName; got != c.want {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -102,8 +103,8 @@ func TestAPersonWithoutAPhoneHasNoVerifiedOne(t *testing.T) {
 	if got := s.Since(t, 0)[0].Payload; got != `{}` {
 		t.Errorf("payload %s", got)
 	}
-	if u := eventtest.State(t, s, user.Kind, "usr_a"); u.State.Human.Phone != nil {
-		t.Errorf("phone %+v", u.State.Human.Phone)
+	if u := eventtest.State(t, s, user.Kind, "usr_a"); u.Data.Human.Phone != nil {
+		t.Errorf("phone %+v", u.Data.Human.Phone)
 	}
 }
 
@@ -163,7 +164,7 @@ func TestNothingPersonalIsLeftOfARemovedUser(t *testing.T) {
 	must(t, human(t, s, "usr_a", "org_a", jo))
 	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.PasswordSet{}, user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}},
 		user.EmailVerified{}, user.PhoneVerified{}, user.WasRemoved{})
-	got, err := json.Marshal(eventtest.State(t, s, user.Kind, "usr_a").State)
+	got, err := json.Marshal(eventtest.State(t, s, user.Kind, "usr_a").Data)
 	must(t, err)
 	if string(got) != `{"state":"removed","sessionEpoch":2,"tokenEpoch":2}` {
 		t.Errorf("left: %s", got)

@@ -10,46 +10,84 @@ import (
 // Verifier says on whose word an e-mail address counts as a person's.
 type Verifier string
 
-// The verifiers. Before they were recorded there were none of these in facts.
+// The verifiers.
 const (
-	VerifiedByOwner         Verifier = "owner"         // by a code that was sent to the address
-	VerifiedByInstallation  Verifier = "installation"  // somebody who may change the users of every organization, or set one up, said so
-	VerifiedByAdministrator Verifier = "administrator" // somebody of the organization said so, or handed over the code
+	VerifiedByOwner         Verifier = "owner"         // by a code or a link that was sent to the address
+	VerifiedByProvider      Verifier = "provider"      // an identity provider said so
+	VerifiedByInstallation  Verifier = "installation"  // somebody with a role in the installation said so, or was shown the code
+	VerifiedByAdministrator Verifier = "administrator" // somebody of the organization said so, or was shown the code
 )
 
 // Verification is on whose word an e-mail address counts, and since when.
 type Verification struct {
-	By Verifier `json:"by,omitempty"`
-	At int64    `json:"at,omitempty"`
+	By  Verifier `json:"by,omitempty"`
+	At  int64    `json:"at,omitempty"`
+	Org string   `json:"org,omitempty"` // that owns the provider, where it is a provider's word
+
+	// Assumed says that the event did not record it, as the first ones did not.
+	Assumed bool `json:"assumed,omitempty"`
 }
 
 // verifierOf is what the word of a caller is worth who changes users.
 func verifierOf(permit access.Permit) Verifier {
-	if permit.Holds(access.UserWrite, access.Installation) {
+	if permit.ForInstallation(access.UserWrite) {
 		return VerifiedByInstallation
 	}
 	return VerifiedByAdministrator
 }
 
+// assume is for an event that says that the address is verified and does not say on whose word.
+func (e *Email) assume(by Verifier, at *event.Event) {
+	if e.Verified {
+		e.Verification = Verification{By: by, At: at.Time, Assumed: true}
+	}
+}
+
 // order is what users with the same verified address are sorted by: whoever comes first is found by it. That is the one whose
-// address was verified first, owners before those whom an administrator vouches for, so that nobody takes somebody's
-// way in away by adding a twin. What was verified before this was recorded comes before everything since.
+// address was verified first, owners before those whom somebody else vouches for, so that nobody takes somebody's
+// way in away by adding a twin.
 func (e *Email) order() string {
 	if !e.Verified {
 		return ""
 	}
 	rank := 1
-	if e.Verification.By == VerifiedByOwner || e.Verification == (Verification{}) {
+	if e.Verification.By == VerifiedByOwner {
 		rank = 0
 	}
 	return fmt.Sprintf("%d%020d", rank, e.Verification.At)
 }
 
-// FirstByEmail is the lookup column that sorts users with the same VerifiedEmail.
+// Lookup columns of verified addresses. FirstByEmail sorts users with the same VerifiedEmail, or EmailWord.
 const (
 	VerifiedEmail = "verified_email"
 	FirstByEmail  = "email_order"
+	EmailWord     = "email_word"
 )
+
+// word is what a verified address is found by over the whole installation: the address with the organization on whose word it counts, if it is
+// the word of one.
+func (e *Email) word(org string) string {
+	switch v := e.Verification; {
+	case v.By == VerifiedByOwner, v.By == VerifiedByInstallation:
+		return EmailDigest(e.Key)
+	case v.By == VerifiedByProvider && v.Org != "":
+		return wordOf(v.By, v.Org, e.Key)
+	case v.By == VerifiedByAdministrator:
+		return wordOf(v.By, org, e.Key)
+	}
+	return ""
+}
+
+func wordOf(by Verifier, org, key string) string {
+	return EmailDigest(string(by) + "\x00" + org + "\x00" + key)
+}
+
+// TrustedWords are values of EmailWord: those of an address that is verified on a word which counts in all organizations. That is the owner's; that of
+// a provider of the default organization or of the one that has proven the address's domain by DNS; that of somebody with a role in the
+// installation; and that of an administrator of the organization that has proven the domain. prover is empty where none has.
+func TrustedWords(key, defaultOrg, prover string) []string {
+	return []string{EmailDigest(key), wordOf(VerifiedByProvider, defaultOrg, key), wordOf(VerifiedByProvider, prover, key), wordOf(VerifiedByAdministrator, prover, key)}
+}
 
 // said is the verification of an address that somebody says is verified, from now on; nil where nobody does.
 func said(tx *event.Tx, verified bool, by Verifier) *Verification {
@@ -57,4 +95,16 @@ func said(tx *event.Tx, verified bool, by Verifier) *Verification {
 		return nil
 	}
 	return &Verification{By: by, At: tx.Now()}
+}
+
+// saidOver is said for an address in the place of another one. One that is found by the same form and stays verified keeps its verification: the
+// older word counts for more. But the word of the installation takes the place of an administrator's, from the same time on.
+func saidOver(tx *event.Tx, old Email, key string, verified bool, by Verifier) *Verification {
+	if !verified || !old.Verified || old.Key != key {
+		return said(tx, verified, by)
+	}
+	if by == VerifiedByInstallation && old.Verification.By == VerifiedByAdministrator {
+		return &Verification{By: by, At: old.Verification.At}
+	}
+	return nil
 }

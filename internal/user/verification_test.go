@@ -6,7 +6,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -67,7 +67,7 @@ func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
 	}{
 		{"added by a manager of the users", create(manager), user.VerifiedByAdministrator},
 		{"added by an owner of everything", create(owner), user.VerifiedByInstallation},
-		{"added by a manager who may also look at everything", create(viewer), user.VerifiedByAdministrator},
+		{"added by a manager who has a role in the installation", create(viewer), user.VerifiedByInstallation},
 		{"imported by a manager of the users", bring(manager), user.VerifiedByAdministrator},
 		{"imported by an owner of everything", bring(owner), user.VerifiedByInstallation},
 		{"set by a manager of the users", set(manager), user.VerifiedByAdministrator},
@@ -88,7 +88,7 @@ func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
 			s := place(t)
 			s.Advance(time.Minute)
 			u := eventtest.State(t, s, user.Kind, c.do(t, s))
-			if got, want := u.State.Human.Email.Verification, (user.Verification{By: c.want, At: event.Micros(s.Now())}); got != want || !u.State.Human.Email.Verified {
+			if got, want := u.Data.Human.Email.Verification, (user.Verification{By: c.want, At: event.Micros(s.Now())}); got != want || !u.Data.Human.Email.Verified {
 				t.Errorf("got %+v, want %+v", got, want)
 			}
 		})
@@ -100,7 +100,7 @@ func TestWhatIsNotVerifiedIsOnNobodysWord(t *testing.T) {
 	must(t, human(t, s, "usr_a", "org_a", jo))
 	_, err := user.SetMyEmail(t.Context(), s, me, event.IfMatch{}, "other@example.org")
 	must(t, err)
-	if got := eventtest.State(t, s, user.Kind, "usr_a").State.Human.Email; got.Verified || got.Verification != (user.Verification{}) {
+	if got := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email; got.Verified || got.Verification != (user.Verification{}) {
 		t.Errorf("got %+v", got)
 	}
 }
@@ -118,9 +118,11 @@ func TestOfSeveralWithOneEmailTheFirstVerifiedIsFound(t *testing.T) {
 		{"the older of two that administrators vouch for", at(user.VerifiedByAdministrator, 6), at(user.VerifiedByAdministrator, 5), "usr_b"},
 		{"an owner before an older word of an administrator", at(user.VerifiedByAdministrator, 5), at(user.VerifiedByOwner, 6), "usr_b"},
 		{"an owner before an older word of the installation", at(user.VerifiedByInstallation, 5), at(user.VerifiedByOwner, 6), "usr_b"},
-		{"the installation's word is an administrator's", at(user.VerifiedByInstallation, 6), at(user.VerifiedByAdministrator, 5), "usr_b"},
-		{"who was verified before this was recorded, before an administrator's", at(user.VerifiedByAdministrator, 5), nil, "usr_b"},
-		{"who was verified before this was recorded, before an owner", at(user.VerifiedByOwner, 5), nil, "usr_b"},
+		{"the installation's word is not before an older one of an administrator", at(user.VerifiedByInstallation, 6), at(user.VerifiedByAdministrator, 5), "usr_b"},
+		{"a provider's word is not an owner's", at(user.VerifiedByProvider, 5), at(user.VerifiedByOwner, 6), "usr_b"},
+		{"an owner before what was not recorded", nil, at(user.VerifiedByOwner, 1<<60), "usr_b"},
+		{"what was not recorded counts from its event on", at(user.VerifiedByAdministrator, 1<<60), nil, "usr_b"},
+		{"and not from before", nil, at(user.VerifiedByAdministrator, 5), "usr_b"},
 		{"the older user where nothing was recorded", nil, nil, "usr_a"},
 		{"the older user where all else is the same", at(user.VerifiedByAdministrator, 5), at(user.VerifiedByAdministrator, 5), "usr_a"},
 	} {
@@ -135,5 +137,74 @@ func TestOfSeveralWithOneEmailTheFirstVerifiedIsFound(t *testing.T) {
 				t.Errorf("found %+v", found)
 			}
 		})
+	}
+}
+
+// The first events did not record on whose word an address is verified. What they count as follows from which events they are.
+func TestOnWhoseWordAnAddressOfOlderEventsCounts(t *testing.T) {
+	yes, no := true, false
+	facts := user.HumanFacts{UserName: "jo", UserNameKey: "jo", Email: "jo@example.org", EmailKey: "jo@example.org"}
+	added, open := user.HumanAdded{EmailVerified: true, Personal: facts}, user.HumanAdded{Personal: facts}
+	owner := user.MembershipSet{Scope: "org_a", Roles: []access.Role{access.OrgOwner}}
+	elsewhere := user.MembershipSet{Scope: "org_b", Roles: []access.Role{access.OrgOwner}}
+	recorded := user.HumanAdded{EmailVerified: true, Verification: &user.Verification{By: user.VerifiedByAdministrator, At: event.Micros(eventtest.Start)}, Personal: facts}
+	other := "other@example.org"
+	type command []event.Fact[user.User]
+	for _, c := range []struct {
+		name     string
+		commands []command // a minute apart
+		want     user.Verifier
+		minute   int // from when on it counts
+	}{
+		{"added", []command{{added}}, user.VerifiedByAdministrator, 0},
+		{"added with a password", []command{{added, user.PasswordSet{}}}, user.VerifiedByAdministrator, 0},
+		{"imported", []command{{user.HumanImported{EmailVerified: true, Personal: facts}}}, user.VerifiedByAdministrator, 0},
+		{"set up with an organization", []command{{added, user.PasswordSet{}, owner}}, user.VerifiedByInstallation, 0},
+		{"added, and made an owner later", []command{{added, user.PasswordSet{}}, {owner}}, user.VerifiedByAdministrator, 0},
+		{"added with roles elsewhere", []command{{added, user.PasswordSet{}, elsewhere}}, user.VerifiedByAdministrator, 0},
+		{"added with roles, and it was recorded", []command{{recorded, user.PasswordSet{}, owner}}, user.VerifiedByAdministrator, 0},
+		{"proven by a code", []command{{open}, {user.EmailVerified{}}}, user.VerifiedByOwner, 1},
+		{"proven by a code, and made an owner in that moment", []command{{open}, {user.EmailVerified{}, owner}}, user.VerifiedByOwner, 1},
+		{"set by an administrator", []command{{open}, {user.EmailChanged{Verified: &yes}}}, user.VerifiedByAdministrator, 1},
+		{"set again", []command{{open}, {user.EmailVerified{}}, {user.EmailChanged{}}}, user.VerifiedByOwner, 1},
+		{"another one in its place", []command{{open}, {user.EmailVerified{}}, {user.EmailChanged{Personal: user.EmailFacts{Email: &other, EmailKey: &other}}}}, user.VerifiedByAdministrator, 2},
+		{"not verified any more", []command{{added}, {user.EmailChanged{Verified: &no}}}, "", 0},
+		{"set up, then proven", []command{{added, user.PasswordSet{}, owner}, {user.EmailChanged{Verified: &no}}, {user.EmailVerified{}}}, user.VerifiedByOwner, 2},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := place(t)
+			begun := s.Now()
+			for _, facts := range c.commands {
+				eventtest.Given(t, s, user.Kind, "usr_a", "org_a", []event.Claim{user.NameClaim("org_a", "jo")}, facts...)
+				s.Advance(time.Minute)
+			}
+			got := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email.Verification
+			got.Assumed = false
+			want := user.Verification{By: c.want, At: event.Micros(begun.Add(time.Duration(c.minute) * time.Minute))}
+			if c.want == "" {
+				want = user.Verification{}
+			}
+			if got != want {
+				t.Errorf("got %+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// An address that is set again keeps its verification, but the installation's word is worth more than an administrator's.
+func TestTheInstallationsWordTakesThePlaceOfAnAdministrators(t *testing.T) {
+	s := place(t)
+	must(t, human(t, s, "usr_a", "org_a", jo))
+	first := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email.Verification
+	for _, c := range []struct {
+		by   access.Memberships
+		want user.Verifier
+	}{{manager, user.VerifiedByAdministrator}, {access.Memberships{access.Installation: {access.IAMOwner}}, user.VerifiedByInstallation}, {manager, user.VerifiedByInstallation}} {
+		s.Advance(time.Minute)
+		_, err := user.SetEmail(t.Context(), s, permit(t, "org_a", c.by), "usr_a", event.IfMatch{}, jo.Email, true)
+		must(t, err)
+		if got := eventtest.State(t, s, user.Kind, "usr_a").Data.Human.Email.Verification; got != (user.Verification{By: c.want, At: first.At}) {
+			t.Errorf("got %+v, want the word of %s from %d on", got, c.want, first.At)
+		}
 	}
 }

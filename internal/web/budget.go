@@ -15,9 +15,9 @@ const TooMuchAtOnce errs.Reason = "TOO_MUCH_AT_ONCE"
 
 var (
 	errTooMuchHere = &errs.Error{Kind: errs.Unavailable, Reason: TooMuchAtOnce, RetryAfter: time.Second,
-		Message: "the server holds as many bytes of requests as it has room for: try again in a moment"}
+		Message: "the server has reached its limit for request bodies: try again in a moment"}
 	errTooMuchOfYours = &errs.Error{Kind: errs.ResourceExhausted, Reason: TooMuchAtOnce, RetryAfter: time.Second,
-		Message: "too many bytes of requests from your network are on their way at the same time: wait for some of the answers, then try again"}
+		Message: "your network has reached its limit for concurrent request bodies: wait for some of the answers, then try again"}
 )
 
 // What bodies may take up. A body costs up to three times its bytes (a buffer that doubles, and what the collector has not taken

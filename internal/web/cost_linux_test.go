@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/costtest"
+	"github.com/signet-idm/signet/test/costtest"
 )
 
 func TestNoHeaderCostsMuch(t *testing.T) {

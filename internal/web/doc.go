@@ -1,11 +1,11 @@
-// Package web is what every plain HTTP handler of Signet runs behind: the OpenID Connect provider and the hosted pages. The
-// API has a chain of its own (package rpc) and shares with it what is here: how a request gets its id, whose address it
-// comes from, and how requests are counted. In front of both stands Front, which looks after bodies and connections.
+// Package web is the pipeline that every HTTP request goes through, for the API (package rpc), the OpenID Connect provider and the
+// hosted pages. Front comes first and looks after bodies and connections. Site comes next: it gives the request its id, finds the
+// client's address, guards against panics, writes the one line of log and counts the request. Then the handler answers.
 //
-//	site, err := web.New(web.Config{…})
+//	site, err := web.New(web.Config{API: api})
 //	site.Handle("/oauth/token", provider)
-//	http.Serve(listener, &web.Front{Next: site}) // what nobody handles goes to Config.Otherwise, the API
+//	http.Serve(listener, &web.Front{Next: site})
 //
-// A handler finds the description of its request in the context (package call), and says with Failed what the log should know
-// about a refusal. Nothing a caller sends gets into the log: a line names the path as it was registered.
+// A page finds the description of its request in the context (package call), and says with Failed what the log should know
+// about a refusal. What callers see of an error, AnswerTo says. Nothing a caller sends gets into the log: a line names the path as it was registered.
 package web

@@ -46,7 +46,7 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !c.begin() {
 		w.Header().Set("Connection", "close") // in HTTP/2: go away
 		w.Header()[RequestIDHeader] = []string{RequestID(r.Header)}
-		http.Error(w, "Too many requests were given up on this connection: use another one, and wait for answers.", http.StatusTooManyRequests)
+		http.Error(w, "Too many requests were cancelled on this connection: use another one, and wait for answers.", http.StatusTooManyRequests)
 		return
 	}
 	f.serve(w, r)
@@ -59,9 +59,9 @@ func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // tooManyGivenUp cuts a connection off. That of a trusted proxy has the requests of many people on it, and stays.
 func (f *Front) tooManyGivenUp(c *connection, from string) {
-	says := "too many requests are given up on a connection of a trusted proxy, which stays open"
+	says := "too many requests are cancelled on a connection of a trusted proxy, which stays open"
 	if direct, _ := parseAddr(from); !contain(f.TrustedProxies, direct) {
-		says = "a connection is closed: too many requests were given up on it"
+		says = "a connection is closed: too many of its requests were cancelled"
 		c.cutOff()
 	}
 	if f.Log != nil {

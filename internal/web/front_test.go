@@ -130,9 +130,17 @@ func TestBodiesWithoutRoomAreRefused(t *testing.T) {
 			for i, a := range tt.asks {
 				r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", a.size)))
 				r.RemoteAddr = net.JoinHostPort(a.from, "1")
-				go f.ServeHTTP(httptest.NewRecorder(), r)
-				if err := <-got; !errors.Is(err, a.want) {
+				left := make(chan struct{})
+				go func() {
+					defer close(left)
+					f.ServeHTTP(httptest.NewRecorder(), r)
+				}()
+				err := <-got
+				if !errors.Is(err, a.want) {
 					t.Errorf("ask %d: %v", i, err)
+				}
+				if err != nil {
+					<-left // with what it had taken
 				}
 			}
 			close(leave)

@@ -27,14 +27,14 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			Namespace: "signet", Name: "requests_total", Help: "Requests answered.",
 		}, []string{"procedure", "protocol", "code"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Namespace: "signet", Name: "request_duration_seconds", Help: "Time from the first byte of a request's handling to its answer.",
+			Namespace: "signet", Name: "request_duration_seconds", Help: "Time from the start of a request to its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
 		}, []string{"procedure", "protocol"}),
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Namespace: "signet", Name: "streams_open", Help: "Streams that are being sent.",
+			Namespace: "signet", Name: "streams_open", Help: "Open streams.",
 		}, []string{"procedure", "protocol"}),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Namespace: "signet", Name: "stream_events_total", Help: "Events sent on streams, without signs of life.",
+			Namespace: "signet", Name: "stream_events_total", Help: "Events sent on streams, without heartbeats.",
 		}, []string{"procedure", "protocol"}),
 	}
 	err := errors.Join(register(registerer, &m.requests), register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))

@@ -24,20 +24,29 @@ type lab struct {
 	log bytes.Buffer
 }
 
+// teapot stands for the API.
+type teapot struct{}
+
+func (teapot) Serve(x *Exchange)             { x.WriteHeader(http.StatusTeapot) }
+func (teapot) Refuse(x *Exchange, err error) { x.Failure = err }
+
 func newLab(t *testing.T, registry prometheus.Registerer, here http.HandlerFunc) *lab {
 	t.Helper()
 	l := &lab{}
 	now := time.Unix(0, 0)
-	var err error
+	metrics, err := NewMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
 	l.Site, err = New(Config{
-		Otherwise: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+		API: teapot{},
 		Log: slog.New(slog.NewTextHandler(&l.log, &slog.HandlerOptions{ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
 			if a.Key == "time" || a.Key == "stack" {
 				return slog.Attr{}
 			}
 			return a
 		}})),
-		Metrics: registry, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		Metrics: metrics, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
 		Now: func() time.Time { now = now.Add(time.Millisecond); return now },
 	})
 	if err != nil {
@@ -89,12 +98,16 @@ func TestEveryRequestGetsOneLineThatRepeatsNothingSent(t *testing.T) {
 			Failed(r.Context(), errs.New(errs.NotFound, "THING_NOT_FOUND", "hush").Because(errors.New("hush")))
 			w.WriteHeader(http.StatusNotFound)
 		}, "level=INFO msg=request requestId=req-1 procedure=/here protocol=web code=404 duration=1ms peer=192.0.2.7 reason=THING_NOT_FOUND", 404},
+		{"a request that was cancelled", func(w http.ResponseWriter, r *http.Request) {
+			Failed(r.Context(), errs.New(errs.Cancelled, "CANCELLED", "hush").Because(errors.New("hung up")))
+			w.WriteHeader(499)
+		}, "level=INFO msg=request requestId=req-1 procedure=/here protocol=web code=499 duration=1ms peer=192.0.2.7 reason=CANCELLED cause=\"hung up\"", 499},
 		{"a failure", func(w http.ResponseWriter, r *http.Request) {
 			Failed(r.Context(), errors.New("disk"))
 			w.WriteHeader(http.StatusInternalServerError)
 		}, "level=ERROR msg=request requestId=req-1 procedure=/here protocol=web code=500 duration=1ms peer=192.0.2.7 cause=disk", 500},
 		{"a panic", func(http.ResponseWriter, *http.Request) { panic("oops") },
-			"level=ERROR msg=request requestId=req-1 procedure=/here protocol=web code=500 duration=1ms peer=192.0.2.7 cause=\"panic: oops\"", 500},
+			"level=ERROR msg=request requestId=req-1 procedure=/here protocol=web code=500 duration=1ms peer=192.0.2.7 cause=\"panic: a string\"", 500},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLab(t, nil, tt.here)
@@ -124,7 +137,9 @@ func TestARefusalSaysWhenToComeAgain(t *testing.T) {
 }
 
 func TestTheHandlerKnowsTheRequestAndHasLimits(t *testing.T) {
+	handled := 0
 	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		handled++
 		info := call.From(r.Context())
 		if info.RequestID != "req-1" || info.Peer.String() != "192.0.2.7" || info.Procedure != "/here" {
 			t.Errorf("got %+v", info)
@@ -136,11 +151,15 @@ func TestTheHandlerKnowsTheRequestAndHasLimits(t *testing.T) {
 	l.get("/here")
 
 	l = newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		handled++
 		if _, err := io.ReadAll(r.Body); err == nil {
 			t.Error("a body without an end was read")
 		}
 	})
 	l.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/here", strings.NewReader(strings.Repeat("x", maxBody+1))))
+	if handled != 2 {
+		t.Errorf("%d of two requests were handled", handled)
+	}
 }
 
 func TestRequestsAreCountedTogetherWithThoseOfTheAPI(t *testing.T) {
@@ -183,8 +202,9 @@ func TestABrowserKeepsItsSecret(t *testing.T) {
 }
 
 func TestABodyIsRefusedByItsLengthAlone(t *testing.T) {
-	body := &endless{}
+	body, handled := &endless{}, false
 	l := newLab(t, nil, func(w http.ResponseWriter, r *http.Request) {
+		handled = true
 		_, err := io.ReadAll(r.Body)
 		if tooLarge, is := errors.AsType[*http.MaxBytesError](err); !is || tooLarge.Limit != maxBody {
 			t.Errorf("got %v", err)
@@ -193,7 +213,7 @@ func TestABodyIsRefusedByItsLengthAlone(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/here", body)
 	r.ContentLength = maxBody + 1
 	l.ServeHTTP(httptest.NewRecorder(), r)
-	if body.read > 0 {
-		t.Errorf("%d bytes were read", body.read)
+	if !handled || body.read > 0 {
+		t.Errorf("handled: %t, %d bytes were read", handled, body.read)
 	}
 }

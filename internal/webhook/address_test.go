@@ -7,11 +7,12 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/journal"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/internal/notify"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // addAsBefore makes a webhook as versions did that recorded its address.
-func (w *world) addAsBefore(r *receiver, id, url string) {
+func (w *nodes) addAsBefore(r *receiver, id, url string) {
 	w.t.Helper()
 	raw, text := newSecret()
 	row, err := secrets{Current: raw}.row(w.hooks.Root, id)
@@ -22,7 +23,7 @@ func (w *world) addAsBefore(r *receiver, id, url string) {
 			return err
 		}
 		tx.PutRow(row)
-		if err := putProgress(tx, id, progress{Begins: true}); err != nil {
+		if err := (&notify.Progress{Begins: true}).Put(tx, progressRow(id)); err != nil {
 			return err
 		}
 		return o.Append(SettingsChangedV1{URL: &url})
@@ -32,7 +33,7 @@ func (w *world) addAsBefore(r *receiver, id, url string) {
 
 func TestAnAddressThatStandsInTheLogIsUsedUntilAnotherIsSet(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r, me := newReceiver(t), w.owner("org_a")
 		url := r.URL + "/hook?token=in-the-url"
 		w.addAsBefore(r, "whk_old", url)
@@ -41,7 +42,7 @@ func TestAnAddressThatStandsInTheLogIsUsedUntilAnotherIsSet(t *testing.T) {
 			t.Helper()
 			o, err := w.hooks.Get(t.Context(), me, id)
 			must(t, err)
-			return o.State
+			return o.Data
 		}
 		if s := state("whk_old"); s.Address != r.URL+"/…" || !s.AddressInLog {
 			t.Errorf("its state is %+v", s)
@@ -57,7 +58,7 @@ func TestAnAddressThatStandsInTheLogIsUsedUntilAnotherIsSet(t *testing.T) {
 		w.happen("org_a", 1, "app_1")
 		r.has("app_1.1")
 		stop()
-		if said := w.log.String(); !strings.Contains(said, "set the addresses anew") || !strings.Contains(said, "whk_old") || strings.Contains(said, "in-the-url") {
+		if said := w.Log.String(); !strings.Contains(said, "set the addresses again") || !strings.Contains(said, "whk_old") || strings.Contains(said, "in-the-url") {
 			t.Errorf("the log says %s", said)
 		}
 		_, text, err := w.hooks.RotateSecret(t.Context(), me, "whk_old", event.IfMatch{}, time.Hour)

@@ -3,7 +3,6 @@ package webhook
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/secret"
@@ -47,15 +47,21 @@ type Created struct {
 // Add creates a webhook in the permit's organization. It begins with what happens from then on. Errors: InvalidArgument with the violations
 // of the settings; access.ErrDenied and ErrNotDefault where it looks into other organizations; ErrTooMany; org.ErrNotFound.
 func (w *Webhooks) Add(ctx context.Context, permit access.Permit, n New) (Created, error) {
-	if wrong := n.Violations(); len(wrong) > 0 {
-		return Created{}, errs.Invalid(wrong...)
+	wrong := n.Violations()
+	if wrong.Add("name", syntax.Name(n.Name)); wrong != nil {
+		return Created{}, wrong.Err()
 	}
 	if err := w.callable(n.URL); err != nil {
 		return Created{}, err
 	}
 	selected := n.selection()
-	if err := w.mayLook(ctx, permit, &selected); err != nil {
+	if err := mayLook(permit, &selected); err != nil {
 		return Created{}, err
+	}
+	if selected.Wide() {
+		if err := w.canLook(ctx, permit, &selected); err != nil {
+			return Created{}, err
+		}
 	}
 	have, _, err := Kind.List(ctx, w.Store, event.Query{Org: permit.Org(), Limit: maxWebhooks})
 	if err != nil {
@@ -89,7 +95,7 @@ func (w *Webhooks) Add(ctx context.Context, permit access.Permit, n New) (Create
 			}
 			tx.PutRow(row)
 			created.Details = o.Details()
-			return putProgress(tx, id, progress{Position: begin, Begins: true})
+			return (&notify.Progress{Position: begin, Begins: true}).Put(tx, progressRow(id))
 		},
 	})
 	if err != nil {
@@ -106,19 +112,21 @@ func (w *Webhooks) callable(address string) error {
 	return nil
 }
 
-// mayLook refuses settings that look into other organizations to who may not look there, and what is not there to look at.
-func (w *Webhooks) mayLook(ctx context.Context, permit access.Permit, s *Selection) error {
-	if !s.Wide() {
-		return nil
-	}
-	if !permit.Holds(access.WebhookWrite, access.Installation) {
+// mayLook refuses settings that look into other organizations to who may not look there.
+func mayLook(permit access.Permit, s *Selection) error {
+	if s.Wide() && !permit.Holds(access.WebhookWrite, access.Installation) {
 		return access.ErrDenied
 	}
+	return nil
+}
+
+// canLook refuses to look into other organizations from one that is not the default one, and what is not there to look at.
+func (w *Webhooks) canLook(ctx context.Context, permit access.Permit, s *Selection) error {
 	i, err := installation.Read(ctx, w.Store)
 	if err != nil {
 		return err
 	}
-	if i == nil || i.State.DefaultOrg != permit.Org() {
+	if i == nil || i.Data.DefaultOrg != permit.Org() {
 		return ErrNotDefault
 	}
 	for n, id := range s.OrganizationIDs {
@@ -150,46 +158,57 @@ func (w *Webhooks) Modify(ctx context.Context, permit access.Permit, id string, 
 		key := syntax.NameKey(*m.Name)
 		set.NameKey = &key
 	}
-	if wanted := (Selection{}); m.AllOrganizations != nil || m.OrganizationIDs != nil {
-		event.Set(&wanted.AllOrganizations, m.AllOrganizations)
-		event.Set(&wanted.OrganizationIDs, m.OrganizationIDs)
-		if err := w.mayLook(ctx, permit, &wanted); err != nil {
-			return event.Details{}, err
-		}
+	if err := w.mayWiden(ctx, permit, id, &m); err != nil {
+		return event.Details{}, err
 	}
-	c := change{permit: permit, id: id, match: match}
+	var needs event.Command
 	inLog := ""
 	if m.URL != nil {
-		c.rows = []event.RowKey{event.SecretOf(id)}
+		needs.Rows = []event.RowKey{event.SecretOf(id)}
 		var err error
 		if inLog, err = w.urlInLog(ctx, id); err != nil {
 			return event.Details{}, err
 		}
 	}
-	return w.change(ctx, c, func(tx *event.Tx, o *Webhook) (event.Fact[Webhook], error) {
-		to := *o
+	return changeable(permit, id).Needs(needs).Change(ctx, w.Store, match, func(tx *event.Tx, o *event.Object[Webhook]) error {
+		to := o.Data
 		set.Apply(&to)
 		wanted := Settings{URL: unchanged, Types: to.Types, AllOrganizations: to.AllOrganizations, OrganizationIDs: to.OrganizationIDs}
 		event.Set(&wanted.URL, m.URL)
-		if wrong := wanted.Violations(); len(wrong) > 0 {
-			return nil, errs.Invalid(wrong...)
+		wrong := wanted.Violations()
+		if wrong.Add("name", syntax.Name(to.Name)); wrong != nil {
+			return wrong.Err()
 		}
-		fact := difference(o, &to)
+		fact := difference(&o.Data, &to)
 		if m.URL != nil {
 			if err := w.callable(*m.URL); err != nil {
-				return nil, err
+				return err
 			}
 			moved, err := w.move(tx, id, inLog, *m.URL)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			if moved {
 				shown := syntax.ShownURL(*m.URL)
 				fact.Address = &shown
 			}
 		}
-		return fact, nil
+		return o.Append(fact)
 	})
+}
+
+// mayWiden refuses a modification that looks into other organizations, as mayLook and canLook do.
+func (w *Webhooks) mayWiden(ctx context.Context, permit access.Permit, id string, m *Modification) error {
+	var wanted Selection
+	event.Set(&wanted.AllOrganizations, m.AllOrganizations)
+	event.Set(&wanted.OrganizationIDs, m.OrganizationIDs)
+	if err := mayLook(permit, &wanted); err != nil || !wanted.Wide() {
+		return err
+	}
+	if _, err := changeable(permit, id).Read(ctx, w.Store); err != nil {
+		return err
+	}
+	return w.canLook(ctx, permit, &wanted)
 }
 
 // unchanged stands for an address that is not looked at again.
@@ -216,21 +235,21 @@ func (w *Webhooks) move(tx *event.Tx, id, inLog, to string) (bool, error) {
 
 // Deactivate switches a webhook off: nothing is sent any more. Errors: ErrNotFound; ErrNotActive; Aborted when match does not hold.
 func (w *Webhooks) Deactivate(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return w.change(ctx, change{permit: permit, id: id, match: match}, func(_ *event.Tx, o *Webhook) (event.Fact[Webhook], error) {
-		if o.State != Active {
-			return nil, ErrNotActive
+	return changeable(permit, id).Change(ctx, w.Store, match, func(_ *event.Tx, o *event.Object[Webhook]) error {
+		if o.Data.State != Active {
+			return ErrNotActive
 		}
-		return Deactivated{}, nil
+		return o.Append(Deactivated{})
 	})
 }
 
 // Reactivate switches a webhook on again. It goes on where it stopped. Errors: ErrNotFound; ErrNotInactive; Aborted when match does not hold.
 func (w *Webhooks) Reactivate(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return w.change(ctx, change{permit: permit, id: id, match: match}, func(_ *event.Tx, o *Webhook) (event.Fact[Webhook], error) {
-		if o.State != Inactive {
-			return nil, ErrNotInactive
+	return changeable(permit, id).Change(ctx, w.Store, match, func(_ *event.Tx, o *event.Object[Webhook]) error {
+		if o.Data.State != Inactive {
+			return ErrNotInactive
 		}
-		return Reactivated{}, nil
+		return o.Append(Reactivated{})
 	})
 }
 
@@ -239,14 +258,15 @@ func (w *Webhooks) Reactivate(ctx context.Context, permit access.Permit, id stri
 func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id string, match event.IfMatch, keepOld time.Duration) (event.Details, string, error) {
 	raw, text := newSecret()
 	key := event.SecretOf(id)
-	details, err := w.change(ctx, change{permit: permit, id: id, match: match, rows: []event.RowKey{key}}, func(tx *event.Tx, _ *Webhook) (event.Fact[Webhook], error) {
+	secretRow := event.Command{Rows: []event.RowKey{key}}
+	details, err := changeable(permit, id).Needs(secretRow).Change(ctx, w.Store, match, func(tx *event.Tx, o *event.Object[Webhook]) error {
 		stored, err := tx.Row(key)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		before, err := secretsIn(w.Root, id, stored)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		next, fact := secrets{URL: before.URL, Current: raw}, SecretSet{}
 		if keepOld > 0 {
@@ -255,10 +275,10 @@ func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id st
 		}
 		row, err := next.row(w.Root, id)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		tx.PutRow(row)
-		return fact, nil
+		return o.Append(fact)
 	})
 	if err != nil {
 		return event.Details{}, "", err
@@ -266,11 +286,11 @@ func (w *Webhooks) RotateSecret(ctx context.Context, permit access.Permit, id st
 	return details, text, nil
 }
 
-// Remove ends a webhook for good, with its secrets and what it has put aside. Errors: ErrNotFound; Aborted when match does not hold.
+// Remove ends a webhook for good, with its secrets and what is parked. Errors: ErrNotFound; Aborted when match does not hold.
 func (w *Webhooks) Remove(ctx context.Context, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	details, err := w.change(ctx, change{permit: permit, id: id, match: match}, func(tx *event.Tx, _ *Webhook) (event.Fact[Webhook], error) {
+	details, err := changeable(permit, id).Change(ctx, w.Store, match, func(tx *event.Tx, o *event.Object[Webhook]) error {
 		dropRows(tx, id)
-		return WasRemoved{}, nil
+		return o.Append(WasRemoved{})
 	})
 	if err == nil {
 		_ = Clear(ctx, w.Store, id) // where it fails, the dispatchers do it
@@ -280,7 +300,7 @@ func (w *Webhooks) Remove(ctx context.Context, permit access.Permit, id string, 
 
 // End is Remove inside a command that declared the webhook for writing. Clear comes afterwards.
 func End(tx *event.Tx, o *event.Object[Webhook]) error {
-	if o.State.State == Removed {
+	if o.Data.State == Removed {
 		return nil
 	}
 	dropRows(tx, o.ID)
@@ -293,7 +313,7 @@ func dropRows(tx *event.Tx, id string) {
 	tx.DropRow(progressRow(id))
 }
 
-// Clear removes what a webhook that was removed has put aside.
+// Clear removes what is parked for a webhook that was removed.
 func Clear(ctx context.Context, s event.Store, id string) error {
 	const step = 200
 	for {
@@ -317,7 +337,7 @@ func Clear(ctx context.Context, s event.Store, id string) error {
 func (w *Webhooks) switchOff(ctx context.Context, id string) error {
 	return w.Store.Do(ctx, event.Command{Origin: system, Write: []event.Ref{Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
 		o, err := Kind.Get(tx, id)
-		if err != nil || o == nil || o.State.State != Active {
+		if err != nil || o == nil || o.Data.State != Active {
 			return err
 		}
 		return o.Append(Deactivated{Gone: true})
@@ -326,45 +346,6 @@ func (w *Webhooks) switchOff(ctx context.Context, id string) error {
 
 var system = event.Origin{Actor: event.System}
 
-// change is a change to a webhook that the permit reaches.
-type change struct {
-	permit access.Permit
-	id     string
-	match  event.IfMatch
-	rows   []event.RowKey // that its decision reads
-}
-
-// change records a fact, where decide gives one. What decide does to rows counts only if it is not refused.
-func (w *Webhooks) change(ctx context.Context, c change, decide func(*event.Tx, *Webhook) (event.Fact[Webhook], error)) (event.Details, error) {
-	reach := func(o *event.Object[Webhook]) (*event.Object[Webhook], error) {
-		return reachable(o, c.permit, access.WebhookWrite)
-	}
-	return Kind.Change(ctx, w.Store, event.Change[Webhook]{Origin: c.permit.Origin(), ID: c.id, Match: c.match, Rows: c.rows, Reach: reach},
-		func(tx *event.Tx, o *Webhook) ([]event.Fact[Webhook], error) {
-			fact, err := decide(tx, o)
-			if err != nil || fact == nil {
-				return nil, err
-			}
-			return []event.Fact[Webhook]{fact}, nil
-		})
-}
-
-// progress is what a webhook's row on the shelf Followers holds.
-type progress struct {
-	Position int64 `json:"position"`         // up to here everything was sent, or is put aside
-	Begins   bool  `json:"begins,omitempty"` // what comes before the webhook's own first event is not meant
-	event.Lease
-}
-
 func progressRow(id string) event.RowKey {
-	return event.RowKey{Shelf: event.Followers, Key: "webhook/" + id}
-}
-
-func putProgress(tx *event.Tx, id string, p progress) error {
-	value, err := json.Marshal(p)
-	if err != nil {
-		return err
-	}
-	tx.PutRow(event.Row{RowKey: progressRow(id), Value: value})
-	return nil
+	return event.RowKey{Table: event.Followers, Key: "webhook/" + id}
 }

@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"math"
@@ -15,7 +16,6 @@ const (
 	pollTime     = time.Second // how often to look for what other nodes have written
 	defaultLease = 30 * time.Second
 	defaultPause = 5 * time.Second // before the second try
-	stopTime     = 3 * time.Second // that messages on their way have when the node stops
 
 	perWebhook  = 8   // messages on their way to one receiver, and one where it has failed several times on end
 	perNode     = 512 // to all of those that answer, of which one organization has half at most
@@ -39,30 +39,25 @@ type Dispatcher struct {
 
 	poll   time.Duration
 	tail   event.Tail
-	usual  *share.Places     // for messages on their way to receivers that answer
-	lame   *share.Places     // and to others
-	orgs   map[string]string // of all webhooks that are not removed
-	served map[string]*worker
-	ending map[string]<-chan struct{} // closed when the worker that served a webhook before has ended
-	doubts map[string]bool            // webhooks to look at
+	usual  *share.Places      // for messages on their way to receivers that answer
+	lame   *share.Places      // and to others
+	hooks  map[string]*served // all that are not removed
 	all    sync.WaitGroup
 	warned bool // of addresses that stand in the log
 }
 
+// served is a webhook as the dispatcher knows it.
+type served struct {
+	org     string
+	changed bool          // it is to be looked at
+	worker  *worker       // nil: it is not in use
+	cancel  func()        // ends the worker
+	ended   chan struct{} // closed when the last worker has ended; nil: there was none
+}
+
 // Run serves until ctx ends. Messages on their way are waited for a little.
 func (d *Dispatcher) Run(ctx context.Context) {
-	if d.Lease == 0 {
-		d.Lease = defaultLease
-	}
-	if d.FirstPause == 0 {
-		d.FirstPause = defaultPause
-	}
-	if d.poll == 0 {
-		d.poll = min(pollTime, d.FirstPause, d.Lease/6)
-	}
-	d.tail.MaxEvents, d.tail.MaxBytes = tailEvents, tailBytes
-	d.usual, d.lame = places(perNode), places(perNodeLame)
-	d.orgs, d.served, d.ending, d.doubts = map[string]string{}, map[string]*worker{}, map[string]<-chan struct{}{}, map[string]bool{}
+	d.prepare()
 	defer d.all.Wait()
 	ticker := time.NewTicker(d.poll)
 	defer ticker.Stop()
@@ -73,24 +68,32 @@ func (d *Dispatcher) Run(ctx context.Context) {
 		if !begun {
 			err = d.begin(ctx)
 		}
-		if err == nil && len(d.orgs) > 0 {
+		if err == nil && len(d.hooks) > 0 {
 			err = d.follow(ctx)
 			begun = true
 		}
-		if len(d.orgs) == 0 { // an installation without webhooks need not read its log for them
+		if len(d.hooks) == 0 { // an installation without webhooks need not read its log for them
 			begun, written = false, nil
 		}
 		if ctx.Err() != nil {
 			return
 		}
 		if err != nil && !failing {
-			d.Log.Warn("webhooks: they go on when the store answers", "error", err)
+			d.Log.Warn("the database does not answer, webhooks wait: retrying", "error", err)
 		}
 		failing = err != nil
 		if !event.Await(ctx, written, ticker.C, event.Gather) {
 			return
 		}
 	}
+}
+
+func (d *Dispatcher) prepare() {
+	d.Lease, d.FirstPause = cmp.Or(d.Lease, defaultLease), cmp.Or(d.FirstPause, defaultPause)
+	d.poll = cmp.Or(d.poll, min(pollTime, d.FirstPause, d.Lease/6))
+	d.tail.MaxEvents, d.tail.MaxBytes = tailEvents, tailBytes
+	d.usual, d.lame = places(perNode), places(perNodeLame)
+	d.hooks = map[string]*served{}
 }
 
 // begin lists the webhooks there are. Those that change afterwards are seen in the log.
@@ -107,15 +110,15 @@ func (d *Dispatcher) begin(ctx context.Context) error {
 			return err
 		}
 		for _, o := range found {
-			d.orgs[o.ID], d.doubts[o.ID] = o.Org, true
-			if o.State.AddressInLog {
+			d.noteChange(o.ID, o.Org)
+			if o.Data.AddressInLog {
 				old = append(old, o.ID)
 			}
 		}
 	}
 	if n := len(old); n > 0 && !d.warned {
 		d.warned = true
-		d.Log.Warn("webhooks: an older version has recorded the addresses of some in the log, where they stay: if there are tokens in them, get new ones and set the addresses anew",
+		d.Log.Warn("the log contains addresses of webhooks that an older version recorded: if they contain tokens, replace the tokens and set the addresses again",
 			"webhooks", n, "such as", old[:min(n, 10)])
 	}
 	return nil
@@ -133,12 +136,10 @@ func (d *Dispatcher) follow(ctx context.Context) error {
 		for i := range events {
 			switch e := &events[i]; e.Type.Kind() {
 			case Kind.Name():
-				d.orgs[e.ObjectID], d.doubts[e.ObjectID] = e.Org, true
+				d.noteChange(e.ObjectID, e.Org)
 			case "org":
-				for id, org := range d.orgs {
-					if org == e.ObjectID {
-						d.doubts[id] = true
-					}
+				for _, s := range d.hooks {
+					s.changed = s.changed || s.org == e.ObjectID
 				}
 			}
 		}
@@ -148,61 +149,70 @@ func (d *Dispatcher) follow(ctx context.Context) error {
 			break
 		}
 	}
-	if grown {
-		for _, w := range d.served {
-			w.wakeUp()
+	for id, s := range d.hooks {
+		if grown && s.worker != nil {
+			s.worker.Wake()
 		}
-	}
-	for id := range d.doubts {
-		if err := d.look(ctx, id); err != nil {
-			return err
+		if s.changed {
+			if err := d.look(ctx, id, s); err != nil {
+				return err
+			}
+			s.changed = false
 		}
-		delete(d.doubts, id)
 	}
 	return nil
 }
 
-// look starts to serve a webhook that is in use, and ends it where it is not any more.
-func (d *Dispatcher) look(ctx context.Context, id string) error {
-	_, err := d.Webhooks.use(ctx, id, nil)
-	serving := d.served[id]
-	switch {
-	case err == nil && serving == nil:
-		w, before := newWorker(d, id), d.ending[id]
-		d.served[id] = w
-		delete(d.ending, id)
-		within, cancel := context.WithCancel(ctx)
-		w.cancel = cancel
-		d.all.Go(func() {
-			if before != nil {
-				<-before
-			}
-			w.run(within)
-		})
-	case err == nil:
-		serving.changed.Store(true)
-		serving.wakeUp()
-	case err == errNotInUse:
-		if serving != nil {
-			serving.cancel()
-			delete(d.served, id)
-			d.ending[id] = serving.done
-		}
-		o, err := Kind.Read(ctx, d.Webhooks.Store, id)
-		if err != nil {
-			return err
-		}
-		if o == nil || o.State.State == Removed {
-			if err := Clear(ctx, d.Webhooks.Store, id); err != nil {
-				return err
-			}
-			delete(d.orgs, id)
-			delete(d.ending, id)
-		}
-	default:
-		return err
+// noteChange lets a webhook be looked at.
+func (d *Dispatcher) noteChange(id, org string) {
+	if d.hooks[id] == nil {
+		d.hooks[id] = &served{org: org}
 	}
-	return nil
+	d.hooks[id].changed = true
+}
+
+// look starts to serve a webhook that is in use, and ends it where it is not any more.
+func (d *Dispatcher) look(ctx context.Context, id string, s *served) error {
+	u, err := d.Webhooks.use(ctx, id, nil)
+	switch {
+	case err == errNotInUse:
+		return d.end(ctx, id, s)
+	case err == nil && s.worker != nil:
+		s.worker.changed.Store(true)
+		s.worker.Wake()
+	case err == nil:
+		d.serve(ctx, newWorker(d, id, u), s)
+	}
+	return err
+}
+
+// serve runs a worker, once the one before it has ended.
+func (d *Dispatcher) serve(ctx context.Context, w *worker, s *served) {
+	before, ended := s.ended, make(chan struct{})
+	ctx, s.cancel = context.WithCancel(ctx)
+	s.worker, s.ended = w, ended
+	d.all.Go(func() {
+		defer close(ended)
+		if before != nil {
+			<-before
+		}
+		w.Run(ctx)
+	})
+}
+
+// end lets a webhook go that is not in use, and clears away what is left of one that was removed.
+func (d *Dispatcher) end(ctx context.Context, id string, s *served) error {
+	if s.worker != nil {
+		s.cancel()
+		s.worker = nil
+	}
+	o, err := Kind.Read(ctx, d.Webhooks.Store, id)
+	if err == nil && (o == nil || o.Data.State == Removed) {
+		if err = Clear(ctx, d.Webhooks.Store, id); err == nil {
+			delete(d.hooks, id)
+		}
+	}
+	return err
 }
 
 // places are shared by organizations. How many messages wait for one follows from how many webhooks there are.

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,11 +18,13 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/journal"
+	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // status answers with one, and takes nothing unless it is a good one.
@@ -34,7 +37,7 @@ func status(code int) func(string, http.ResponseWriter) bool {
 
 func TestEventsReachTheirReceivers(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		all, some, wide, two := newReceiver(t), newReceiver(t), newReceiver(t), newReceiver(t)
 		w.happen("org_a", 2, "app_before")
 		w.add(all, "org_a")
@@ -48,7 +51,7 @@ func TestEventsReachTheirReceivers(t *testing.T) {
 		some.has("app_1.1", "app_3.1")
 		wide.has("app_1.1", "app_1.2", "app_1.3", "app_2.1", "app_3.1")
 		two.has("app_2.1")
-		comesTrue(t, "those of the organization have come", func() bool { return len(all.messages()) == 5 })
+		testkit.Await(t, "those of the organization have come", func() bool { return len(all.messages()) == 5 })
 		ids := slices.Sorted(slices.Values(all.ids())) // with that of the other webhook of the organization
 		if !slices.Equal(ids[:4], []string{"app_1.1", "app_1.2", "app_1.3", "app_3.1"}) || !strings.HasPrefix(ids[4], "whk_") {
 			t.Errorf("taken: %q", ids)
@@ -65,7 +68,7 @@ func TestEventsReachTheirReceivers(t *testing.T) {
 
 func TestPersonalDataIsSentWhereThatIsWantedUntilItIsErased(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		with, without := newReceiver(t), newReceiver(t)
 		with.says(status(503))
 		hook := w.add(with, "org_a", func(n *New) { n.Types, n.PersonalData = []string{"user.*"}, true })
@@ -82,15 +85,15 @@ func TestPersonalDataIsSentWhereThatIsWantedUntilItIsErased(t *testing.T) {
 		if text := string(without.messages()[0].body); strings.Contains(text, "Ada") || !strings.HasSuffix(text, `"erased":false}}`) {
 			t.Errorf("personal data that nobody asked for: %s", text)
 		}
-		w.isPutAside(hook)
+		w.isParked(hook)
 		record, err := w.hooks.Store.Record(t.Context(), user.Kind.Ref("usr_1"))
 		must(t, err)
 		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Decide: func(tx *event.Tx) error {
-			tx.DropRow(event.RowKey{Shelf: event.Keys, Key: record.KeyID})
+			tx.DropRow(event.RowKey{Table: event.Keys, Key: record.KeyID})
 			return nil
 		}}))
 		with.says(nil)
-		w.clock.advance(10 * time.Second)
+		w.Clock.Advance(10 * time.Second)
 		with.has("usr_1.1")
 		if text := string(with.messages()[0].body); strings.Contains(text, "Ada") || !strings.HasSuffix(text, `"erased":true}}`) {
 			t.Errorf("erased, and sent: %s", text)
@@ -111,7 +114,7 @@ func TestPersonalDataIsSentWhereThatIsWantedUntilItIsErased(t *testing.T) {
 // A receiver that fails at random: at least once, and in order for each object.
 func TestEventsOfAnObjectComeInOrderWhateverFails(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		var mu sync.Mutex
 		dice := rand.New(rand.NewPCG(1, 2))
@@ -148,17 +151,17 @@ func TestEventsOfAnObjectComeInOrderWhateverFails(t *testing.T) {
 				want = append(want, journal.IDOf(id, uint64(n+1)))
 			}
 		}
-		comesTrue(t, "all have come", func() bool {
-			w.clock.advance(2 * time.Second)
+		testkit.Await(t, "all have come", func() bool {
+			w.Clock.Advance(2 * time.Second)
 			got := map[string]bool{}
 			for _, id := range r.ids() {
 				got[id] = true
 			}
 			return len(got) == len(want)
 		})
-		comesTrue(t, "nothing is put aside any more", func() bool {
-			w.clock.advance(2 * time.Second) // what came without its answer is tried again
-			_, left, err := asides(t.Context(), w.hooks.Store, hook, "", 1)
+		testkit.Await(t, "nothing is parked any more", func() bool {
+			w.Clock.Advance(2 * time.Second) // what came without its answer is tried again
+			left, err := allParked(t.Context(), w.hooks.Store, hook)
 			must(t, err)
 			return len(left) == 0
 		})
@@ -168,7 +171,7 @@ func TestEventsOfAnObjectComeInOrderWhateverFails(t *testing.T) {
 
 func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		var mu sync.Mutex
 		broken := map[string]bool{"app_1.2": true, "app_2.1": true}
@@ -189,35 +192,18 @@ func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T
 			for after := (&event.Cursor{}); after != nil; {
 				page, next, err := w.hooks.Failures(t.Context(), me, hook, retrying, *after, 1)
 				must(t, err)
+				if len(page) > 1 {
+					t.Fatalf("a page of one has %d failures", len(page))
+				}
 				found, after = append(found, page...), next
 			}
 			return found
 		}
-		comesTrue(t, "both are tried again", func() bool { return len(failures(true)) == 2 })
+		testkit.Await(t, "both are tried again", func() bool { return len(failures(true)) == 2 })
 		if f := failures(true)[0]; f.EventID != "app_1.2" || f.Tries != 1 || f.Status != http.StatusTeapot || f.Problem != "the receiver answers with status 418" || f.Type != "app.settings_changed.v1" ||
-			f.Next.Sub(w.clock.read()) < 4*time.Second || f.Next.Sub(w.clock.read()) > 6*time.Second {
+			f.Next.Sub(w.Clock.Now()) < 4*time.Second || f.Next.Sub(w.Clock.Now()) > 6*time.Second {
 			t.Errorf("%+v", f)
 		}
-		if got := failures(false); got != nil {
-			t.Errorf("failed for good already: %+v", got)
-		}
-		_, _, early := w.hooks.Replay(t.Context(), me, hook, "app_1.2", event.IfMatch{})
-		refused(t, early, ErrEventNotFailed)
-		tries := 0
-		comesTrue(t, "both have failed for good", func() bool {
-			before := failures(true)
-			if slices.ContainsFunc(before, func(f Failure) bool { return !f.Next.IsZero() }) {
-				w.clock.advance(time.Hour)
-				tries++
-			}
-			return len(failures(false)) == 2
-		})
-		for _, f := range failures(false) {
-			if f.Tries != len(pauses)+1 || !f.Next.IsZero() {
-				t.Errorf("%+v", f)
-			}
-		}
-		r.has("app_1.1", "app_3.1", "app_3.2")
 		held := func() (ids []string) {
 			for after := (&event.Cursor{}); after != nil; {
 				page, next, err := w.hooks.HeldEvents(t.Context(), me, hook, *after, 1)
@@ -229,11 +215,31 @@ func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T
 			}
 			return ids
 		}
+		if got := failures(false); got != nil || held() != nil {
+			t.Errorf("failed for good already: %+v, and %q wait for it", got, held())
+		}
+		_, _, early := w.hooks.Replay(t.Context(), me, hook, event.IfMatch{}, "app_1.2")
+		refused(t, early, ErrEventNotFailed)
+		tries := 0
+		testkit.Await(t, "both have failed for good", func() bool {
+			before := failures(true)
+			if slices.ContainsFunc(before, func(f Failure) bool { return !f.Next.IsZero() }) {
+				w.Clock.Advance(time.Hour)
+				tries++
+			}
+			return len(failures(false)) == 2
+		})
+		for _, f := range failures(false) {
+			if f.Tries != len(pauses)+1 || !f.Next.IsZero() {
+				t.Errorf("%+v", f)
+			}
+		}
+		r.has("app_1.1", "app_3.1", "app_3.2")
 		if got := held(); !slices.Equal(got, []string{"app_1.3 behind app_1.2", "app_1.4 behind app_1.2", "app_2.2 behind app_2.1"}) {
 			t.Errorf("held: %q", got)
 		}
 		for _, id := range []string{"app_1.1", "app_1.3", "app_9.1", "app_1", "", ".", "app_1.x", "app_1.99999999999999999999"} {
-			_, err := w.hooks.Skip(t.Context(), me, hook, id, event.IfMatch{})
+			_, err := w.hooks.Skip(t.Context(), me, hook, event.IfMatch{}, id)
 			refused(t, err, ErrEventNotFailed)
 		}
 
@@ -241,26 +247,26 @@ func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T
 		stop()
 		stop = w.dispatch(w.hooks)
 		r.skipped = []string{"app_1.2"}
-		_, err := w.hooks.Skip(t.Context(), me, hook, "app_1.2", event.IfMatch{})
+		_, err := w.hooks.Skip(t.Context(), me, hook, event.IfMatch{}, "app_1.2")
 		must(t, err)
 		r.has("app_1.1", "app_3.1", "app_3.2", "app_1.3", "app_1.4")
-		_, _, err = w.hooks.Replay(t.Context(), me, hook, "app_1.2", event.IfMatch{})
+		_, _, err = w.hooks.Replay(t.Context(), me, hook, event.IfMatch{}, "app_1.2")
 		refused(t, err, ErrEventNotFailed)
 		mu.Lock()
 		delete(broken, "app_2.1")
 		mu.Unlock()
-		_, n, err := w.hooks.Replay(t.Context(), me, hook, "", event.IfMatch{})
+		_, n, err := w.hooks.Replay(t.Context(), me, hook, event.IfMatch{}, "")
 		must(t, err)
 		if n != 1 {
 			t.Errorf("%d are replayed", n)
 		}
 		r.has("app_1.1", "app_3.1", "app_3.2", "app_1.3", "app_1.4", "app_2.1", "app_2.2")
-		_, n, err = w.hooks.Replay(t.Context(), me, hook, "", event.IfMatch{})
+		_, n, err = w.hooks.Replay(t.Context(), me, hook, event.IfMatch{}, "")
 		must(t, err)
 		if n != 0 || held() != nil || failures(true) != nil {
 			t.Errorf("%d are replayed, and %q wait", n, held())
 		}
-		w.clock.advance(time.Second)
+		w.Clock.Advance(time.Second)
 		w.happen("org_a", 1, "app_1")
 		r.has("app_1.1", "app_3.1", "app_3.2", "app_1.3", "app_1.4", "app_2.1", "app_2.2", "app_1.5")
 		stop()
@@ -275,21 +281,21 @@ func TestAnEventThatFailsForGoodHoldsBackItsObjectUntilSomebodyActs(t *testing.T
 // Replayed over one node, while another serves the webhook.
 func TestWhatOneNodeReplaysAnotherSends(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		r.says(status(500))
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		w.dispatch(w.hooks)
 		w.happen("org_a", 2, "app_1")
 		other := w.node()
-		comesTrue(t, "it has failed for good", func() bool {
-			w.clock.advance(time.Hour)
-			_, list, err := asides(t.Context(), other.Store, hook, "", 1)
+		testkit.Await(t, "it has failed for good", func() bool {
+			w.Clock.Advance(time.Hour)
+			all, err := allParked(t.Context(), other.Store, hook)
 			must(t, err)
-			return len(list) == 1 && list[0].Failed
+			return len(all) == 1 && all["app_1"].Failed
 		})
 		r.says(nil)
-		_, _, err := other.Replay(t.Context(), w.owner("org_a"), hook, "app_1.1", event.IfMatch{})
+		_, _, err := other.Replay(t.Context(), w.owner("org_a"), hook, event.IfMatch{}, "app_1.1")
 		must(t, err)
 		r.has("app_1.1", "app_1.2")
 	})
@@ -297,7 +303,7 @@ func TestWhatOneNodeReplaysAnotherSends(t *testing.T) {
 
 func TestAReceiverThatStallsKeepsNobodyElseWaiting(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		stalled, quick := newReceiver(t), newReceiver(t)
 		release := make(chan struct{})
 		stalled.says(func(string, http.ResponseWriter) bool { <-release; return true })
@@ -307,7 +313,7 @@ func TestAReceiverThatStallsKeepsNobodyElseWaiting(t *testing.T) {
 		}
 		w.dispatch(w.hooks)
 		w.happen("org_a", 1, "app_1", "app_2", "app_3", "app_4", "app_5", "app_6", "app_7", "app_8")
-		comesTrue(t, "all places of the organization are taken", func() bool { return stalled.came() >= perNode/2 })
+		testkit.Await(t, "all places of the organization are taken", func() bool { return stalled.came() >= perNode/2 })
 		w.add(quick, "org_b", func(n *New) { n.Types = []string{"app.*"} })
 		w.happen("org_b", 1, "app_9")
 		quick.has("app_9.1")
@@ -341,8 +347,8 @@ func TestAPlaceIsLeftOnceWhenItIsLeftAndMovedAtTheSameMoment(t *testing.T) {
 }
 
 func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
-	me := func(w *world) access.Permit { return w.owner("org_a") }
-	orgFact := func(w *world, f event.Fact[org.Org]) error {
+	me := func(w *nodes) access.Permit { return w.owner("org_a") }
+	orgFact := func(w *nodes, f event.Fact[org.Org]) error {
 		return w.hooks.Store.Do(w.t.Context(), event.Command{Origin: system, Write: []event.Ref{org.Kind.Ref("org_a")}, Decide: func(tx *event.Tx) error {
 			o, err := org.Kind.Get(tx, "org_a")
 			if err != nil {
@@ -353,25 +359,25 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name    string
-		off, on func(w *world, hook string) error
+		off, on func(w *nodes, hook string) error
 	}{
-		{"deactivated", func(w *world, hook string) error {
+		{"deactivated", func(w *nodes, hook string) error {
 			_, err := w.hooks.Deactivate(w.t.Context(), me(w), hook, event.IfMatch{})
 			return err
-		}, func(w *world, hook string) error {
+		}, func(w *nodes, hook string) error {
 			_, err := w.hooks.Reactivate(w.t.Context(), me(w), hook, event.IfMatch{})
 			return err
 		}},
-		{"of an organization that is deactivated", func(w *world, _ string) error { return orgFact(w, org.Deactivated{}) },
-			func(w *world, _ string) error { return orgFact(w, org.Reactivated{}) }},
-		{"removed", func(w *world, hook string) error {
+		{"of an organization that is deactivated", func(w *nodes, _ string) error { return orgFact(w, org.Deactivated{}) },
+			func(w *nodes, _ string) error { return orgFact(w, org.Reactivated{}) }},
+		{"removed", func(w *nodes, hook string) error {
 			_, err := w.hooks.Remove(w.t.Context(), me(w), hook, event.IfMatch{})
 			return err
 		}, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			testdb.Each(t, func(t *testing.T, db testdb.Database) {
-				w := newWorld(t, db)
+				w := newNodes(t, db)
 				r, other := newReceiver(t), newReceiver(t)
 				hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 				w.add(other, "org_b", func(n *New) { n.Types = []string{"app.*"} })
@@ -380,13 +386,13 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 				r.has("app_1.1")
 				r.says(status(500))
 				w.happen("org_a", 1, "app_2")
-				w.isPutAside(hook)
+				w.isParked(hook)
 				r.says(nil)
 
 				// Nobody has told the dispatcher when the next events are written: each message is looked at before it goes.
 				must(t, c.off(w, hook))
 				w.happen("org_a", 2, "app_1")
-				w.clock.advance(time.Minute)
+				w.Clock.Advance(time.Minute)
 				w.happen("org_b", 1, "app_9")
 				other.has("app_9.1")
 				if n := r.came(); n != 2 {
@@ -394,7 +400,7 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 				}
 				if c.on != nil {
 					must(t, c.on(w, hook))
-					w.clock.advance(time.Second) // who met it switched off waits a moment
+					w.Clock.Advance(time.Second) // who met it switched off waits a moment
 					r.has("app_1.1", "app_2.1", "app_1.2", "app_1.3")
 					return
 				}
@@ -415,25 +421,25 @@ func TestAWebhookThatIsNotInUseIsNotServed(t *testing.T) {
 // brokenRows cannot list rows.
 type brokenRows struct{ event.Log }
 
-func (brokenRows) RowsOf(context.Context, event.Shelf, string, string, int) ([]event.Row, error) {
+func (brokenRows) RowsOf(context.Context, event.SideTable, string, string, int) ([]event.Row, error) {
 	return nil, errs.New(errs.Unavailable, event.StorageAway, "the database is away")
 }
 
 // Whoever removes a webhook may leave, or lose the database, right after.
 func TestWhatARemovedWebhookLeavesIsClearedAwayAfterwards(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		r.says(status(500))
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		w.dispatch(w.hooks)
 		w.happen("org_a", 1, "app_1")
-		w.isPutAside(hook)
+		w.isParked(hook)
 		broken := *w.hooks
 		broken.Store = brokenRows{w.hooks.Store}
 		_, err := broken.Remove(t.Context(), w.owner("org_a"), hook, event.IfMatch{})
 		must(t, err)
-		comesTrue(t, "nothing is left", func() bool {
+		testkit.Await(t, "nothing is left", func() bool {
 			rows, err := w.hooks.Store.RowsOf(t.Context(), event.Deliveries, hook, "", 10)
 			must(t, err)
 			return len(rows) == 0
@@ -443,7 +449,7 @@ func TestWhatARemovedWebhookLeavesIsClearedAwayAfterwards(t *testing.T) {
 
 func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		r.says(status(http.StatusGone))
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
@@ -452,9 +458,9 @@ func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 		state := func() Webhook {
 			o, err := Kind.Read(t.Context(), w.hooks.Store, hook)
 			must(t, err)
-			return o.State
+			return o.Data
 		}
-		comesTrue(t, "it is switched off", func() bool { return state().State == Inactive })
+		testkit.Await(t, "it is switched off", func() bool { return state().State == Inactive })
 		events, err := w.hooks.Store.EventsOf(t.Context(), hook, 2, 10)
 		must(t, err)
 		if !state().Gone || len(events) != 1 || events[0].Type != "webhook.deactivated.v1" || events[0].Actor != event.System {
@@ -463,8 +469,8 @@ func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 		r.says(nil)
 		_, err = w.hooks.Reactivate(t.Context(), w.owner("org_a"), hook, event.IfMatch{})
 		must(t, err)
-		comesTrue(t, "it is tried again", func() bool {
-			w.clock.advance(100 * time.Millisecond) // the pause may begin only now
+		testkit.Await(t, "it is tried again", func() bool {
+			w.Clock.Advance(100 * time.Millisecond) // the pause may begin only now
 			return len(r.messages()) > 0
 		})
 		r.has("app_1.1")
@@ -476,7 +482,7 @@ func TestAReceiverThatIsGoneIsLeftAlone(t *testing.T) {
 
 func TestNodesShareTheWebhooks(t *testing.T) {
 	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		second := w.node()
@@ -494,9 +500,9 @@ func TestNodesShareTheWebhooks(t *testing.T) {
 		}
 		r.has(all...)
 
-		// Who stops gives its turn away. What it has sent is not sent again.
+		// Who stops gives its lease back. What it has sent is not sent again.
 		stop()
-		w.clock.advance(defaultLease / 5)
+		w.Clock.Advance(defaultLease / 5)
 		w.happenOn(second.Store, "org_a", 1, "app_1")
 		r.has(append(all, "app_1.12")...)
 	})
@@ -504,23 +510,23 @@ func TestNodesShareTheWebhooks(t *testing.T) {
 
 func TestANodeThatDiedIsFollowedWhenItsLeaseIsOver(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Rows: []event.RowKey{progressRow(hook)}, Decide: func(tx *event.Tx) error {
-			return putProgress(tx, hook, progress{Begins: true, Lease: event.Lease{Node: "nod_dead", Until: tx.Now() + defaultLease.Microseconds()}})
+			return (&notify.Progress{Begins: true, Node: "nod_dead", Until: tx.Now() + defaultLease.Microseconds()}).Put(tx, progressRow(hook))
 		}}))
 		w.happen("org_a", 1, "app_1")
 		w.dispatch(w.hooks)
-		w.clock.advance(defaultLease - time.Second)
+		w.Clock.Advance(defaultLease - time.Second)
 		other := newReceiver(t)
 		w.add(other, "org_b", func(n *New) { n.Types = []string{"app.*"} })
 		w.happen("org_b", 1, "app_2")
 		other.has("app_2.1")
 		if r.came() > 0 {
-			t.Error("it was another node's turn")
+			t.Error("another node holds the lease")
 		}
-		w.clock.advance(2 * time.Second)
+		w.Clock.Advance(2 * time.Second)
 		r.has("app_1.1")
 	})
 }
@@ -528,7 +534,7 @@ func TestANodeThatDiedIsFollowedWhenItsLeaseIsOver(t *testing.T) {
 // What a node has not heard of is sent again by the next one, if it dies.
 func TestWhatIsOnItsWayIsNotNotedAsDone(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		release := make(chan struct{})
 		r.says(func(id string, _ http.ResponseWriter) bool {
@@ -543,36 +549,36 @@ func TestWhatIsOnItsWayIsNotNotedAsDone(t *testing.T) {
 		w.dispatch(w.hooks)
 		w.happen("org_a", 1, "app_1")
 		w.happen("org_a", 1, "app_2", "app_3")
-		noted := func() (p progress) {
+		noted := func() (p notify.Progress) {
 			row, err := w.hooks.Store.Row(t.Context(), progressRow(hook))
 			must(t, err)
 			must(t, json.Unmarshal(row.Value, &p))
 			return p
 		}
-		comesTrue(t, "the others have come", func() bool { return len(r.messages()) == 2 && r.came() == 3 })
-		w.clock.advance(defaultLease * 2 / 3)
-		comesTrue(t, "the lease is renewed", func() bool { return noted().Until > event.Micros(w.clock.read().Add(defaultLease/2)) })
+		testkit.Await(t, "the others have come", func() bool { return len(r.messages()) == 2 && r.came() == 3 })
+		w.Clock.Advance(defaultLease * 2 / 3)
+		testkit.Await(t, "the lease is renewed", func() bool { return noted().Until > event.Micros(w.Clock.Now().Add(defaultLease/2)) })
 		if p := noted().Position; p != before {
 			t.Errorf("noted up to %d, and it is at %d", p, before)
 		}
 		close(release)
-		comesTrue(t, "it is noted", func() bool { return noted().Position == before+3 })
+		testkit.Await(t, "it is noted", func() bool { return noted().Position == before+3 })
 	})
 }
 
 // A node that was held up for longer than its lease finds that another has taken over, and leaves it alone.
-func TestANodeThatLostItsTurnStops(t *testing.T) {
+func TestANodeThatLostItsLeaseStops(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 		w.dispatch(w.hooks)
 		w.happen("org_a", 1, "app_1")
 		r.has("app_1.1")
 		must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Rows: []event.RowKey{progressRow(hook)}, Decide: func(tx *event.Tx) error {
-			return putProgress(tx, hook, progress{Position: 1 << 40, Lease: event.Lease{Node: "nod_other", Until: tx.Now() + 10*defaultLease.Microseconds()}})
+			return (&notify.Progress{Position: 1 << 40, Node: "nod_other", Until: tx.Now() + 10*defaultLease.Microseconds()}).Put(tx, progressRow(hook))
 		}}))
-		w.clock.advance(defaultLease)
+		w.Clock.Advance(defaultLease)
 		w.happen("org_a", 1, "app_1")
 		other := newReceiver(t)
 		w.add(other, "org_b", func(n *New) { n.Types = []string{"app.*"} })
@@ -602,54 +608,62 @@ func (s slowLog) Events(ctx context.Context, after int64, limit int) ([]event.Ev
 
 // Or another node would begin with the same, and another after it: none would ever come to the end.
 func TestALongWayThroughTheLogKeepsItsLease(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	r := newReceiver(t)
 	hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.added.v1"} })
 	var ids []string
 	for i := range 100 {
 		ids = append(ids, fmt.Sprintf("app_b%02d", i))
 	}
-	w.happen("org_b", 3*maxPages*page/len(ids), ids...) // another organization's, so nothing to send
+	const pages = 10                                 // that take half of the lease
+	w.happen("org_b", 3*pages*page/len(ids), ids...) // another organization's, so nothing to send
 	w.happen("org_a", 1, "app_1")
+	var read atomic.Int64
 	w.hooks.Store = slowLog{w.hooks.Store, func() {
-		w.clock.advance(defaultLease / (2*maxPages + 1))
+		read.Add(1)
+		w.Clock.Advance(defaultLease / (2*pages + 1))
 		row, err := w.hooks.Store.Row(t.Context(), progressRow(hook))
-		var p progress
-		if err != nil || row == nil || json.Unmarshal(row.Value, &p) != nil || p.Until <= event.Micros(w.clock.read()) {
-			t.Errorf("the lease is over while the log is read: %+v at %s, %v", p, w.clock.read(), err)
+		var p notify.Progress
+		if err != nil || row == nil || json.Unmarshal(row.Value, &p) != nil || p.Until <= event.Micros(w.Clock.Now()) {
+			t.Errorf("the lease is over while the log is read: %+v at %s, %v", p, w.Clock.Now(), err)
 		}
 	}}
 	w.dispatch(w.hooks)
 	r.has("app_1.1")
+	if n := read.Load(); n < 2*pages {
+		t.Errorf("the log was read in %d pages, in less time than the lease has", n)
+	}
 }
 
-func TestWithTooMuchPutAsideAWebhookWaits(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+func TestWithTooMuchParkedAWebhookWaits(t *testing.T) {
+	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	r := newReceiver(t)
 	r.says(status(500))
 	hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 	stop := w.dispatch(w.hooks)
 	var ids []string
-	for i := range maxAside + 50 {
+	for i := range notify.MaxParked + 50 {
 		ids = append(ids, fmt.Sprintf("app_%04d", i))
 	}
 	w.happen("org_a", 1, ids...)
-	comesTrue(t, "it is full", func() bool { return r.came() >= maxAside && strings.Contains(w.log.String(), "too many objects") })
+	testkit.Await(t, "it is full", func() bool {
+		return r.came() >= notify.MaxParked && strings.Contains(w.Log.String(), "too many parked objects")
+	})
 	stop()
-	_, list, err := asides(t.Context(), w.hooks.Store, hook, "", 2*maxAside)
+	list, err := allParked(t.Context(), w.hooks.Store, hook)
 	must(t, err)
-	if len(list) != maxAside || r.came() != maxAside {
-		t.Errorf("%d are put aside after %d messages", len(list), r.came())
+	if len(list) != notify.MaxParked || r.came() != notify.MaxParked {
+		t.Errorf("%d are parked after %d messages", len(list), r.came())
 	}
 	r.says(nil)
 	w.dispatch(w.hooks)
-	w.clock.advance(10 * time.Second)
-	comesTrue(t, "all have come", func() bool { return len(r.messages()) >= len(ids) })
+	w.Clock.Advance(10 * time.Second)
+	testkit.Await(t, "all have come", func() bool { return len(r.messages()) >= len(ids) })
 	r.inOrder()
 }
 
 func TestWhatAReceiverAnswersDecides(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	elsewhere := newReceiver(t)
 	elsewhere.says(func(string, http.ResponseWriter) bool { t.Error("a redirect was followed"); return true })
 	for _, c := range []struct {
@@ -661,7 +675,7 @@ func TestWhatAReceiverAnswersDecides(t *testing.T) {
 	}{
 		{"created", 201, [2]string{}, "", [2]time.Duration{}},
 		{"an error", 500, [2]string{}, "the receiver answers with status 500", [2]time.Duration{4 * time.Second, 6 * time.Second}},
-		{"a redirect", 307, [2]string{"Location", elsewhere.URL}, "the receiver answers with a redirect (status 307), and redirects are not followed: set the address where messages are taken",
+		{"a redirect", 307, [2]string{"Location", elsewhere.URL}, "the receiver answers with a redirect (status 307), which is not followed: set the final address",
 			[2]time.Duration{4 * time.Second, 6 * time.Second}},
 		{"busy for a while", 429, [2]string{"Retry-After", "90"}, "the receiver answers with status 429", [2]time.Duration{90 * time.Second, 90 * time.Second}},
 		{"busy until a date", 503, [2]string{"Retry-After", "Tue, 01 Jan 2030 00:02:00 GMT"}, "the receiver answers with status 503", [2]time.Duration{2 * time.Minute, 2 * time.Minute}},
@@ -687,11 +701,9 @@ func TestWhatAReceiverAnswersDecides(t *testing.T) {
 			if g := r.messages()[0]; g.Type != TestType || !strings.HasPrefix(g.id, "msg_") || !strings.Contains(string(g.body), hook) {
 				t.Errorf("the message is %s %s", g.id, g.body)
 			}
-			d := &Dispatcher{FirstPause: defaultPause, Webhooks: w.hooks}
-			worker := newWorker(d, hook)
-			a := &aside{}
-			if worker.failed("app_1", a, &result{Outcome: out}); c.problem != "" {
-				if wait := event.Time(a.Next).Sub(w.clock.read()); wait < c.wait[0] || wait > c.wait[1] {
+			d := &Dispatcher{FirstPause: defaultPause}
+			if wait, again := d.retry(&notify.Parked{Retry: notify.Retry{Tries: 1}}, &notify.Result{Outcome: out}, 0); c.problem != "" {
+				if !again || wait < c.wait[0] || wait > c.wait[1] {
 					t.Errorf("it waits %s", wait)
 				}
 			}
@@ -701,7 +713,7 @@ func TestWhatAReceiverAnswersDecides(t *testing.T) {
 
 // Security list, row 19: messages go nowhere but to public addresses and where the operator allows it.
 func TestMessagesReachNoPrivateAddress(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	st := w.hooks.Store.(*store.Store)
 	inside := newReceiver(t)
 	inside.says(func(string, http.ResponseWriter) bool { t.Error("a private address was called"); return true })
@@ -726,7 +738,7 @@ func TestMessagesReachNoPrivateAddress(t *testing.T) {
 }
 
 func TestBothSecretsSignWhileTheOldOneIsKept(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	old, both, last := newReceiver(t), newReceiver(t), newReceiver(t)
 	me := w.owner("org_a")
 	created, err := w.hooks.Add(t.Context(), me, New{Name: "n", Settings: Settings{URL: old.URL}})
@@ -747,10 +759,10 @@ func TestBothSecretsSignWhileTheOldOneIsKept(t *testing.T) {
 	try(old)
 	both.learn(text)
 	try(both)
-	w.clock.advance(time.Hour)
+	w.Clock.Advance(time.Hour)
 	u, err := w.hooks.use(t.Context(), created.ID, nil)
 	must(t, err)
-	if n := strings.Count(u.secrets.signatures(event.Micros(w.clock.read()), "id", 1, nil), "v1,"); n != 1 {
+	if n := strings.Count(u.secrets.signatures(event.Micros(w.Clock.Now()), "id", 1, nil), "v1,"); n != 1 {
 		t.Errorf("%d signatures after the old one is over", n)
 	}
 	_, text, err = w.hooks.RotateSecret(t.Context(), me, created.ID, event.IfMatch{}, 0)
@@ -765,7 +777,7 @@ func TestBothSecretsSignWhileTheOldOneIsKept(t *testing.T) {
 // Security list, row 27.
 func TestSecretsAreNowhere(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newNodes(t, db)
 		r := newReceiver(t)
 		r.says(status(500))
 		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
@@ -775,7 +787,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		r.learn(rotated)
 		stop := w.dispatch(w.hooks)
 		w.happen("org_a", 1, "app_1", "app_2", "app_3", "app_4")
-		comesTrue(t, "it has failed", func() bool { return r.came() >= 4 })
+		testkit.Await(t, "it has failed", func() bool { return r.came() >= 4 })
 		stop()
 		out, err := w.hooks.Test(t.Context(), me, hook)
 		must(t, err)
@@ -789,10 +801,10 @@ func TestSecretsAreNowhere(t *testing.T) {
 		must(t, err)
 		_, refusal := w.hooks.Add(t.Context(), me, New{Name: "n", Settings: Settings{URL: "https://ada:in-the-url@example.org"}})
 		refused(t, refusal, invalid, "url")
-		if !strings.Contains(w.log.String(), hook) {
+		if !strings.Contains(w.Log.String(), hook) {
 			t.Error("nothing was logged")
 		}
-		for _, text := range []string{w.log.String(), fmt.Sprintf("%+v %+v", out, attempts), refusal.Error()} {
+		for _, text := range []string{w.Log.String(), fmt.Sprintf("%+v %+v", out, attempts), refusal.Error()} {
 			if strings.Contains(text, "in-the-url") || strings.Contains(text, r.URL) {
 				t.Errorf("an address is in %s", text)
 			}
@@ -803,7 +815,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 			}
 		}
 		for _, key := range r.keys {
-			for _, text := range []string{w.log.String(), fmt.Sprintf("%+v %+v %+v", out, attempts, o), payloads(events), string(secretRow.Value)} {
+			for _, text := range []string{w.Log.String(), fmt.Sprintf("%+v %+v %+v", out, attempts, o), payloads(events), string(secretRow.Value)} {
 				if containsKey(text, key) {
 					t.Errorf("a secret is in %s", text)
 				}
@@ -813,7 +825,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 }
 
 func TestAnEventThatCannotBeReadFailsAlone(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	r := newReceiver(t)
 	hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"user.*", "app.*"} })
 	id := "usr_1"
@@ -824,13 +836,13 @@ func TestAnEventThatCannotBeReadFailsAlone(t *testing.T) {
 	record, err := w.hooks.Store.Record(t.Context(), user.Kind.Ref(id))
 	must(t, err)
 	must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Decide: func(tx *event.Tx) error {
-		tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Keys, Key: record.KeyID}, Value: []byte("damaged")})
+		tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Keys, Key: record.KeyID}, Value: []byte("damaged")})
 		return nil
 	}}))
 	w.dispatch(w.hooks)
 	w.happen("org_a", 1, "app_1")
 	r.has("app_1.1")
-	comesTrue(t, "it is put aside", func() bool {
+	testkit.Await(t, "it is parked", func() bool {
 		list, _, err := w.hooks.Failures(t.Context(), w.owner("org_a"), hook, true, event.Cursor{}, 10)
 		must(t, err)
 		return len(list) == 1 && list[0].EventID == "usr_1.1" && list[0].Status == 0

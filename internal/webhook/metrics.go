@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/signet-idm/signet/internal/notify"
 )
 
 // Metrics are what a node tells about its webhooks: numbers, with labels from closed sets. Nil tells nothing.
@@ -40,14 +42,14 @@ func (m *Metrics) sent(delivered bool) {
 }
 
 // put counts the objects that wait for a webhook, in place of those that were counted before. It gives what is counted then.
-func (m *Metrics) put(asides map[string]*aside, before map[bool]int) map[bool]int {
+func (m *Metrics) put(parked map[string]*notify.Parked, before map[bool]int) map[bool]int {
 	if m == nil {
 		return nil
 	}
 	now := map[bool]int{}
-	for _, a := range asides {
-		if a.Tries > 0 {
-			now[a.Failed]++
+	for _, p := range parked {
+		if p.Tries > 0 {
+			now[p.Failed]++
 		}
 	}
 	for failed, gauge := range m.waiting {

@@ -11,11 +11,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func TestMetricsTellWhatIsSentAndWhatWaits(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	r := newReceiver(t)
 	r.says(func(id string, out http.ResponseWriter) bool {
 		if strings.HasPrefix(id, "app_2") {
@@ -42,15 +43,15 @@ func TestMetricsTellWhatIsSentAndWhatWaits(t *testing.T) {
 		t.Helper()
 		want := map[string]float64{"signet_webhook_messages_total delivered": delivered, "signet_webhook_messages_total failed": failed,
 			"signet_webhook_objects_waiting retrying": retrying, "signet_webhook_objects_waiting failed": forGood}
-		comesTrue(t, fmt.Sprintf("the metrics are %v", want), func() bool { return maps.Equal(read(), want) })
+		testkit.Await(t, fmt.Sprintf("the metrics are %v", want), func() bool { return maps.Equal(read(), want) })
 	}
 	tell(0, 0, 0, 0)
 	hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })
 	stop := w.dispatch(w.hooks, func(d *Dispatcher) { d.Metrics = metrics })
 	w.happen("org_a", 2, "app_1", "app_2")
 	tell(2, 1, 1, 0)
-	comesTrue(t, "all tries are over", func() bool {
-		w.clock.advance(time.Hour)
+	testkit.Await(t, "all tries are over", func() bool {
+		w.Clock.Advance(time.Hour)
 		return read()["signet_webhook_objects_waiting failed"] > 0
 	})
 	tell(2, float64(1+len(pauses)), 0, 1)
@@ -61,7 +62,7 @@ func TestMetricsTellWhatIsSentAndWhatWaits(t *testing.T) {
 	w.dispatch(w.hooks, func(d *Dispatcher) { d.Metrics = metrics })
 	tell(2, float64(1+len(pauses)), 0, 1)
 	r.says(nil)
-	_, _, err = w.hooks.Replay(t.Context(), w.owner("org_a"), hook, "", event.IfMatch{})
+	_, _, err = w.hooks.Replay(t.Context(), w.owner("org_a"), hook, event.IfMatch{}, "")
 	must(t, err)
 	tell(4, float64(1+len(pauses)), 0, 0)
 }

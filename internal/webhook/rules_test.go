@@ -16,10 +16,11 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/eventtest"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
+	"github.com/signet-idm/signet/internal/secret"
 )
 
 var (
@@ -211,7 +212,7 @@ func TestAWebhookIsAddedChangedAndRemoved(t *testing.T) {
 	must(t, err)
 	_, err = hooks.Get(t.Context(), me, id)
 	refused(t, err, ErrNotFound)
-	if rows, err := s.RowsOf(t.Context(), event.Secrets, "", "", 10); err != nil || len(rows) > 0 {
+	if row, err := s.Row(t.Context(), event.SecretOf(id)); err != nil || row != nil {
 		t.Errorf("its secret is left: %v", err)
 	}
 }
@@ -280,8 +281,8 @@ func TestWhoMayLookIntoOtherOrganizations(t *testing.T) {
 		"test":   func(p access.Permit) error { _, err := hooks.Test(ctx, p, id); return err },
 		"off":    func(p access.Permit) error { _, err := hooks.Deactivate(ctx, p, id, none); return err },
 		"remove": func(p access.Permit) error { _, err := hooks.Remove(ctx, p, id, none); return err },
-		"replay": func(p access.Permit) error { _, _, err := hooks.Replay(ctx, p, id, "", none); return err },
-		"skip":   func(p access.Permit) error { _, err := hooks.Skip(ctx, p, id, "x.1", none); return err },
+		"replay": func(p access.Permit) error { _, _, err := hooks.Replay(ctx, p, id, none, ""); return err },
+		"skip":   func(p access.Permit) error { _, err := hooks.Skip(ctx, p, id, none, "x.1"); return err },
 	} {
 		for _, p := range []access.Permit{lesser, viewer} {
 			if refused(t, try(p), access.ErrDenied); t.Failed() {
@@ -294,7 +295,10 @@ func TestWhoMayLookIntoOtherOrganizations(t *testing.T) {
 			_, _, err := hooks.Failures(ctx, p, id, true, event.Cursor{}, 1)
 			return err
 		},
-		"held":     func(p access.Permit) error { _, _, err := hooks.HeldEvents(ctx, p, id, event.Cursor{}, 1); return err },
+		"held": func(p access.Permit) error {
+			_, _, err := hooks.HeldEvents(ctx, p, id, event.Cursor{}, 1)
+			return err
+		},
 		"attempts": func(p access.Permit) error { _, err := hooks.Attempts(ctx, p, id); return err },
 	} {
 		if refused(t, read(lesser), access.ErrDenied); t.Failed() {
@@ -305,5 +309,11 @@ func TestWhoMayLookIntoOtherOrganizations(t *testing.T) {
 	for _, p := range []access.Permit{permit(t, "org_a", access.WebhookWrite, access.IAMOwner), permit(t, "org_b", access.WebhookWrite, access.OrgOwner)} {
 		_, err := hooks.Get(ctx, p, id)
 		refused(t, err, ErrNotFound)
+	}
+}
+
+func TestASecretThatIsNotThereIsAnError(t *testing.T) {
+	if _, err := secretsIn(secret.NewMasterKey(), "whk_1", nil); err == nil {
+		t.Error("a webhook without a secret has one")
 	}
 }

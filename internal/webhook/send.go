@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/journal"
+	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/share"
@@ -57,14 +58,8 @@ func bodyOf(e *journal.Entry) ([]byte, error) {
 		OrgID: e.OrgID, Type: e.Type, Actor: e.Actor, RequestID: e.RequestID, Time: e.Time, Payload: e.Payload, Personal: e.Personal, Erased: e.Erased}})
 }
 
-// Outcome is what came of one message. Nothing in it comes from the receiver but the number of its status.
-type Outcome struct {
-	Status     int // of the answer; 0: there was none
-	Took       time.Duration
-	Problem    string // in our words; empty: the receiver has it
-	gone       bool   // it wants nothing any more
-	retryAfter time.Duration
-}
+// Outcome is what came of one message.
+type Outcome = notify.Outcome
 
 // inUse is a webhook as messages need it.
 type inUse struct {
@@ -73,7 +68,7 @@ type inUse struct {
 }
 
 // errNotInUse says that nothing is to be sent.
-var errNotInUse = errors.New("the webhook is not in use")
+var errNotInUse = fmt.Errorf("the webhook is not in use: %w", notify.ErrNotNow)
 
 // use reads a webhook that messages may go to now: an active one of an active organization. What is known of it is not read again where it has not changed.
 func (w *Webhooks) use(ctx context.Context, id string, known *inUse) (*inUse, error) {
@@ -81,14 +76,14 @@ func (w *Webhooks) use(ctx context.Context, id string, known *inUse) (*inUse, er
 	if err != nil {
 		return nil, err
 	}
-	if o == nil || o.State.State != Active {
+	if o == nil || o.Data.State != Active {
 		return nil, errNotInUse
 	}
 	owner, err := org.Kind.Read(ctx, w.Store, o.Org)
 	if err != nil {
 		return nil, err
 	}
-	if owner == nil || owner.State.State != org.Active {
+	if owner == nil || owner.Data.State != org.Active {
 		return nil, errNotInUse
 	}
 	if known != nil && known.hook.Sequence == o.Sequence {
@@ -112,33 +107,27 @@ func (w *Webhooks) opened(ctx context.Context, o *event.Object[Webhook]) (*inUse
 // urlInLog is where the messages of a webhook go for which no address was set since addresses are secrets: what an older version has
 // recorded last.
 func (w *Webhooks) urlInLog(ctx context.Context, id string) (url string, err error) {
-	for from := uint64(1); ; {
-		events, err := w.Store.EventsOf(ctx, id, from, page)
+	for e, err := range eventsOf(ctx, w.Store, id, 1) {
 		if err != nil {
 			return "", err
 		}
-		for i := range events {
-			fact, err := Kind.Decode(events[i].Type, events[i].Payload, nil)
-			if err != nil {
-				return "", err
-			}
-			switch e := fact.(type) {
-			case AddedV1:
-				url = e.URL
-			case SettingsChangedV1:
-				event.Set(&url, e.URL)
-			}
+		fact, err := Kind.Decode(e.Type, e.Payload, nil)
+		if err != nil {
+			return "", err
 		}
-		if len(events) < page {
-			return url, nil
+		switch e := fact.(type) {
+		case AddedV1:
+			url = e.URL
+		case SettingsChangedV1:
+			event.Set(&url, e.URL)
 		}
-		from = events[len(events)-1].Sequence + 1
 	}
+	return url, nil
 }
 
 // deliver sends an event. The error is that of the store: then nothing was sent.
 func (w *Webhooks) deliver(ctx context.Context, u *inUse, e *event.Event) (Outcome, error) {
-	entry, err := journal.Show(ctx, w.Store, w.Root, e, u.hook.State.PersonalData)
+	entry, err := journal.Show(ctx, w.Store, w.Root, e, u.hook.Data.PersonalData)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -194,15 +183,15 @@ func (w *Webhooks) send(ctx context.Context, u *inUse, id string, body []byte) O
 	switch {
 	case answer.Status >= 200 && answer.Status <= 299:
 	case answer.Status >= 300 && answer.Status <= 399:
-		out.Problem = fmt.Sprintf("the receiver answers with a redirect (status %d), and redirects are not followed: set the address where messages are taken", answer.Status)
+		out.Problem = fmt.Sprintf("the receiver answers with a redirect (status %d), which is not followed: set the final address", answer.Status)
 	default:
 		out.Problem = fmt.Sprintf("the receiver answers with status %d", answer.Status)
 	}
 	switch answer.Status {
 	case 410:
-		out.gone = true
+		out.Gone = true
 	case 429, 503:
-		out.retryAfter = retryAfter(answer.Header.Get("Retry-After"), now)
+		out.RetryAfter = retryAfter(answer.Header.Get("Retry-After"), now)
 	}
 	return out
 }
@@ -218,11 +207,11 @@ func problemOf(err error) string {
 	case errors.Is(err, context.DeadlineExceeded), isNet && timeout.Timeout():
 		return "the receiver did not answer in time"
 	case unknown:
-		return "the name of the receiver is not known"
+		return "the host name of the receiver was not found"
 	case certificate:
 		return "the certificate of the receiver is not trusted"
 	}
-	return "the receiver cannot be reached, or does not answer as it should"
+	return "the receiver cannot be reached, or does not answer correctly"
 }
 
 // retryAfter reads a header of that name: seconds, or a date.

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/outbound"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // nobody knows no name.
@@ -24,7 +24,7 @@ func (nobody) LookupNetIP(_ context.Context, _, host string) ([]netip.Addr, erro
 
 // Security list, row 27: what went wrong is said in our words alone. Neither the address nor anything that came from the receiver is among them.
 func TestWhyAReceiverDoesNotAnswerIsSaidInOurWords(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	w := newNodes(t, testdb.New(t, testdb.SQLite))
 	serve := func(handler http.HandlerFunc) string {
 		s := httptest.NewServer(handler)
 		t.Cleanup(s.Close)
@@ -36,15 +36,15 @@ func TestWhyAReceiverDoesNotAnswerIsSaidInOurWords(t *testing.T) {
 	untrusted.Config.ErrorLog = quiet
 	t.Cleanup(untrusted.Close)
 	for name, c := range map[string]struct{ url, problem string }{
-		"nobody listens": {away.URL, "the receiver cannot be reached, or does not answer as it should"},
+		"nobody listens": {away.URL, "the receiver cannot be reached, or does not answer correctly"},
 		"no HTTP": {serve(func(out http.ResponseWriter, _ *http.Request) {
 			conn, _, _ := out.(http.Hijacker).Hijack()
 			_, _ = io.WriteString(conn, "secret\r\n\r\n")
 			conn.Close()
-		}), "the receiver cannot be reached, or does not answer as it should"},
+		}), "the receiver cannot be reached, or does not answer correctly"},
 		"no answer":                         {serve(func(_ http.ResponseWriter, q *http.Request) { <-q.Context().Done() }), "the receiver did not answer in time"},
 		"a certificate of its own":          {untrusted.URL, "the certificate of the receiver is not trusted"},
-		"a name that nobody knows":          {"https://secret.example", "the name of the receiver is not known"},
+		"a name that nobody knows":          {"https://secret.example", "the host name of the receiver was not found"},
 		"an address that is not called":     {"https://10.0.0.1", "signet does not call this address: " + needed},
 		"an answer with more than a status": {serve(func(out http.ResponseWriter, _ *http.Request) { http.Error(out, "secret", 400) }), "the receiver answers with status 400"},
 	} {
@@ -55,7 +55,7 @@ func TestWhyAReceiverDoesNotAnswerIsSaidInOurWords(t *testing.T) {
 			}
 			client := outbound.New(outbound.Config{Allow: here, Timeout: patience, Resolver: nobody{}})
 			t.Cleanup(client.Close)
-			hooks := &Webhooks{Store: w.hooks.Store, Root: w.hooks.Root, Outbound: client, Clock: w.clock.read}
+			hooks := &Webhooks{Store: w.hooks.Store, Root: w.hooks.Root, Outbound: client, Clock: w.Clock.Now}
 			created, err := w.hooks.Add(t.Context(), w.owner("org_a"), New{Name: "n", Settings: Settings{URL: "https://example.org"}})
 			must(t, err)
 			u, err := hooks.use(t.Context(), created.ID, nil)

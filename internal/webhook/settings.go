@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/journal"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // Settings are what a webhook's administrators choose.
@@ -59,49 +60,62 @@ func (s *Selection) wants(org string, e *event.Event) bool {
 var typePattern = regexp.MustCompile(`^[a-z][a-z_]*\.(\*|[a-z][a-z_]*\.v[1-9][0-9]?)$`)
 
 // Violations lists what is wrong with settings, in the names of the API.
-func (s *Settings) Violations() []errs.Violation {
-	var wrong []errs.Violation
-	add := func(field, problem string) {
-		if problem != "" {
-			wrong = append(wrong, errs.Violation{Field: field, Message: problem})
+func (s *Settings) Violations() (wrong errs.Violations) {
+	wrong.Add("url", urlProblem(s.URL))
+	for _, list := range []struct {
+		field string
+		texts []string
+	}{{"types", s.Types}, {"organizationIds", s.OrganizationIDs}} {
+		if len(list.texts) > maxSelected {
+			wrong.Add(list.field, syntax.TooMany(maxSelected, "elements"))
+		}
+		for i, text := range list.texts {
+			wrong.Add(fmt.Sprintf("%s[%d]", list.field, i), syntax.Text(text, maxSelectedText))
 		}
 	}
-	add("url", urlProblem(s.URL))
 	for i, t := range s.Types {
 		switch field := fmt.Sprintf("types[%d]", i); {
 		case !typePattern.MatchString(t):
-			add(field, "must be a type of events such as user.added.v1, or all of a kind such as user.*")
+			wrong.Add(field, "must be an event type such as user.added.v1, or user.* for all of a kind")
 		case slices.Contains(s.Types[:i], t):
-			add(field, "is in the list already")
+			wrong.Add(field, "is already in the list")
 		}
 	}
 	for i, id := range s.OrganizationIDs {
 		if slices.Contains(s.OrganizationIDs[:i], id) {
-			add(fmt.Sprintf("organizationIds[%d]", i), "is in the list already")
+			wrong.Add(fmt.Sprintf("organizationIds[%d]", i), "is already in the list")
 		}
 	}
 	if s.AllOrganizations && len(s.OrganizationIDs) > 0 {
-		add("organizationIds", "must be left out where allOrganizations is set")
+		wrong.Add("organizationIds", "must be left out if allOrganizations is set")
 	}
 	return wrong
 }
+
+// Bounds of what a webhook selects.
+const (
+	maxSelected     = 100 // types or organizations
+	maxSelectedText = 100 // characters of each
+)
 
 const (
 	maxURL     = 2000
 	badURL     = "must be an absolute URL such as https://app.example.org/hooks/signet"
 	badScheme  = "must begin with https://"
-	hasUser    = "must not have a user name or password: the signature tells the receiver who sends"
+	hasUser    = "must not have a user name or password: the receiver checks the signature instead"
 	hasTag     = "must not have a fragment (#)"
-	longURL    = "must not have more than 2000 characters"
-	needed     = "it has to be an https:// URL of a public host, or lie in a network that the operator allows with --outbound-allow"
+	needed     = "it must be an https:// URL of a public host, or in a network that the operator allows with --outbound-allow"
 	refusedURL = "is not an address that signet calls: " + needed
 )
 
 // urlProblem says what is wrong with an address. It does not repeat it: there may be a password in it. Which networks may be
 // called is for package outbound to say.
 func urlProblem(address string) string {
-	if len(address) > maxURL {
-		return longURL
+	if address == "" {
+		return syntax.Empty
+	}
+	if problem := syntax.Text(address, maxURL); problem != "" {
+		return problem
 	}
 	for i := range len(address) {
 		if c := address[i]; c <= ' ' || c >= 0x7f || c == '\\' {

@@ -2,12 +2,12 @@
 // specification: signed, at least once, and in order for each object.
 //
 // A webhook is an object of one organization: which events, and whether it is in use. Its secrets, and the address that its messages go to, are a row
-// beside the log. How far it has come is a row on the shelf Followers, with the lease of the node that serves it, so that nodes share the webhooks
+// beside the log. How far it has come is a row of the side table Followers, with the lease of the node that serves it, so that nodes share the webhooks
 // and one that dies is followed by another.
 //
-// The Dispatcher of a node reads the end of the log once for all webhooks. Each webhook that the node serves has a worker, which
+// The Dispatcher of a node reads the end of the log once for all webhooks. Each webhook that the node serves has a notify.Worker, which
 // hands events to its receiver: those of one object one after the other, those of different objects beside each other. An event
-// that fails puts its object aside: a row on the shelf Deliveries says which event of the object comes next, and when. The others go on.
+// that fails parks its object: a row of the side table Deliveries says which event of the object comes next, and when. The others go on.
 // Later events of that object need no rows, they are in the log. After the last try the row says that it has failed, and the object
 // waits until somebody replays the event or skips it.
 package webhook
@@ -49,7 +49,7 @@ var Kind = event.Define(event.Schema[Webhook]{
 	Facts:   []event.Fact[Webhook]{Added{}, AddedV1{}, SettingsChanged{}, SettingsChangedV1{}, SecretSet{}, Deactivated{}, Reactivated{}, Replayed{}, Skipped{}, WasRemoved{}},
 	Columns: []string{event.State, "name"},
 	Lookup: func(o *event.Object[Webhook]) []string {
-		return []string{string(o.State.State), event.LookupText(o.State.NameKey)}
+		return []string{string(o.Data.State), event.LookupText(o.Data.NameKey)}
 	},
 	Copy: func(w *Webhook) Webhook {
 		c := *w
@@ -73,25 +73,32 @@ const (
 // Errors that the rules of this package refuse with.
 var (
 	ErrNotFound    = errs.New(errs.NotFound, NotFound, "there is no webhook with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
-	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the webhook is switched off already")
-	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the webhook is not switched off")
-	ErrTooMany     = errs.New(errs.FailedPrecondition, TooMany, "this organization has 100 webhooks already: remove one that is not needed any more")
+	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the webhook is already inactive")
+	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the webhook is already active")
+	ErrTooMany     = errs.New(errs.FailedPrecondition, TooMany, "this organization already has 100 webhooks: remove one that is no longer needed")
 	ErrNotDefault  = errs.New(errs.FailedPrecondition, NotDefault,
-		"a webhook for the events of other organizations has to belong to the default organization: name that one in x-service-orgid")
+		"a webhook for events of other organizations must belong to the default organization: name it in x-service-orgid")
 	ErrEventNotFailed = errs.New(errs.NotFound, EventNotFailed,
-		"no event with this identifier has failed for this webhook: the list of failed events has those that can be replayed or skipped")
+		"no event with this identifier has failed for this webhook: list the failed events to see which can be replayed or skipped")
 )
 
-// reachable gives a webhook of the permit's organization. What one that looks into other organizations has sent is for those
-// who may look there themselves: with wide, that is checked.
-func reachable(w *event.Object[Webhook], permit access.Permit, wide access.Permission) (*event.Object[Webhook], error) {
-	if w == nil || w.State.State == Removed || !permit.Reaches(w.Org) {
-		return nil, ErrNotFound
-	}
-	if wide != "" && w.State.Wide() && !permit.Holds(wide, access.Installation) {
-		return nil, access.ErrDenied
-	}
-	return w, nil
+// within is a webhook of the permit's organization. What one that looks into other organizations has sent is for those
+// who may look there themselves: with wide, that is checked. Errors: ErrNotFound; access.ErrDenied.
+func within(permit access.Permit, id string, wide access.Permission) event.Target[Webhook] {
+	return event.Target[Webhook]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(w *event.Object[Webhook]) error {
+		switch {
+		case w == nil || w.Data.State == Removed || !permit.Reaches(w.Org):
+			return ErrNotFound
+		case wide != "" && w.Data.Wide() && !permit.Holds(wide, access.Installation):
+			return access.ErrDenied
+		}
+		return nil
+	}}
+}
+
+// changeable is within for whoever changes it.
+func changeable(permit access.Permit, id string) event.Target[Webhook] {
+	return within(permit, id, access.WebhookWrite)
 }
 
 // Get reads a webhook of the permit's organization. Errors: ErrNotFound.
@@ -100,11 +107,7 @@ func (w *Webhooks) Get(ctx context.Context, permit access.Permit, id string) (*e
 }
 
 func (w *Webhooks) get(ctx context.Context, permit access.Permit, id string, wide access.Permission) (*event.Object[Webhook], error) {
-	o, err := Kind.Read(ctx, w.Store, id)
-	if err != nil {
-		return nil, err
-	}
-	return reachable(o, permit, wide)
+	return within(permit, id, wide).Read(ctx, w.Store)
 }
 
 // Filter says which webhooks to list; empty fields do not restrict.

@@ -1,7 +1,6 @@
 package webhook
 
 import (
-	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -22,81 +21,38 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
-	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // kinds are those of package model, which this one must not import.
 var kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, Kind}
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
-// clock is set by the test, and the same for all nodes.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) read() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
-// lines is what was logged.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
-}
+var must = testkit.Must
 
 // here is where the receivers of the tests listen.
 var here = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
 
-// world is one database with as many nodes as a test wants.
-type world struct {
-	t      testing.TB
-	db     testdb.Database
-	master secret.MasterKey
-	clock  clock
-	log    lines
-	hooks  *Webhooks // of the first node
+// nodes share an installation with the organizations org_a, org_b and org_d.
+type nodes struct {
+	*eventtest.Nodes
+	t     testing.TB
+	hooks *Webhooks // of the first node
 }
 
-func newWorld(t testing.TB, db testdb.Database) *world {
-	w := &world{t: t, db: db, master: secret.NewMasterKey(), clock: clock{now: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}}
+func newNodes(t testing.TB, db testdb.Database) *nodes {
+	w := &nodes{t: t, Nodes: eventtest.NewNodes(db, kinds...)}
 	w.hooks = w.node()
 	must(t, w.hooks.Store.Do(t.Context(), event.Command{Origin: system, Write: []event.Ref{installation.Ref, org.Kind.Ref("org_a"), org.Kind.Ref("org_b"), org.Kind.Ref("org_d")},
 		Decide: func(tx *event.Tx) error {
@@ -112,25 +68,22 @@ func newWorld(t testing.TB, db testdb.Database) *world {
 }
 
 // node opens another node on the database.
-func (w *world) node() *Webhooks {
+func (w *nodes) node() *Webhooks {
 	w.t.Helper()
-	s, _, err := store.Open(w.t.Context(), store.Options{Database: w.db.URL, Kinds: kinds, Master: w.master, Clock: w.clock.read})
-	must(w.t, err)
-	w.t.Cleanup(func() { must(w.t, s.Close()) })
-	return w.webhooks(s, outbound.Config{Allow: here})
+	return w.webhooks(w.Open(w.t), outbound.Config{Allow: here})
 }
 
-func (w *world) webhooks(s *store.Store, c outbound.Config) *Webhooks {
+func (w *nodes) webhooks(s *store.Store, c outbound.Config) *Webhooks {
 	c.MaxRedirects, c.ConnsPerHost, c.Timeout = -1, 512, time.Minute // longer than any test waits
 	client := outbound.New(c)
 	w.t.Cleanup(client.Close)
-	return &Webhooks{Store: s, Root: s.RootKey(), Outbound: client, Clock: w.clock.read}
+	return &Webhooks{Store: s, Root: s.RootKey(), Outbound: client, Clock: w.Clock.Now}
 }
 
 // dispatch serves webhooks on a node until the test ends, or stop is called.
-func (w *world) dispatch(on *Webhooks, alter ...func(*Dispatcher)) (stop func()) {
+func (w *nodes) dispatch(on *Webhooks, alter ...func(*Dispatcher)) (stop func()) {
 	w.t.Helper()
-	d := &Dispatcher{Webhooks: on, Log: slog.New(slog.NewTextHandler(&w.log, nil)), poll: 5 * time.Millisecond}
+	d := &Dispatcher{Webhooks: on, Log: slog.New(slog.NewTextHandler(&w.Log, nil)), poll: 5 * time.Millisecond}
 	for _, f := range alter {
 		f(d)
 	}
@@ -161,12 +114,12 @@ func permit(t testing.TB, org string, p access.Permission, role access.Role) acc
 	return granted
 }
 
-func (w *world) owner(org string) access.Permit {
+func (w *nodes) owner(org string) access.Permit {
 	return permit(w.t, org, access.WebhookWrite, access.OrgOwner)
 }
 
 // add makes a webhook that sends to a receiver.
-func (w *world) add(r *receiver, org string, alter ...func(*New)) string {
+func (w *nodes) add(r *receiver, org string, alter ...func(*New)) string {
 	w.t.Helper()
 	n := New{Name: "Test", Settings: Settings{URL: r.URL + "/hook?token=in-the-url"}}
 	for _, f := range alter {
@@ -183,12 +136,12 @@ func (w *world) add(r *receiver, org string, alter ...func(*New)) string {
 }
 
 // happen records n events of each of some applications of an organization, which exist from the first one on.
-func (w *world) happen(org string, n int, ids ...string) {
+func (w *nodes) happen(org string, n int, ids ...string) {
 	w.t.Helper()
 	w.happenOn(w.hooks.Store, org, n, ids...)
 }
 
-func (w *world) happenOn(s event.Store, org string, n int, ids ...string) {
+func (w *nodes) happenOn(s event.Store, org string, n int, ids ...string) {
 	w.t.Helper()
 	for part := range slices.Chunk(ids, 100) {
 		var refs []event.Ref
@@ -218,26 +171,14 @@ func (w *world) happenOn(s event.Store, org string, n int, ids ...string) {
 	}
 }
 
-// isPutAside waits until something is put aside for a webhook, and noted: from then on the clock can go on.
-func (w *world) isPutAside(hook string) {
+// isParked waits until something is parked for a webhook, and saved: from then on the clock can go on.
+func (w *nodes) isParked(hook string) {
 	w.t.Helper()
-	comesTrue(w.t, "something is put aside", func() bool {
-		objects, _, err := asides(w.t.Context(), w.hooks.Store, hook, "", 1)
+	testkit.Await(w.t, "something is parked", func() bool {
+		all, err := allParked(w.t.Context(), w.hooks.Store, hook)
 		must(w.t, err)
-		return len(objects) > 0
+		return len(all) > 0
 	})
-}
-
-// comesTrue waits for something that other goroutines bring about.
-func comesTrue(t testing.TB, what string, is func() bool) {
-	t.Helper()
-	ticker := time.NewTicker(2 * time.Millisecond)
-	defer ticker.Stop()
-	for end := time.Now().Add(30 * time.Second); !is(); <-ticker.C {
-		if time.Now().After(end) {
-			t.Fatalf("it does not come true that %s", what)
-		}
-	}
 }
 
 // got is a message that a receiver has taken.
@@ -342,7 +283,7 @@ func (r *receiver) ids() (ids []string) {
 // has waits until these were taken, in this order where they are of one object, and no others.
 func (r *receiver) has(want ...string) {
 	r.t.Helper()
-	comesTrue(r.t, fmt.Sprintf("%d messages are there", len(want)), func() bool { return len(r.messages()) >= len(want) })
+	testkit.Await(r.t, fmt.Sprintf("%d messages are there", len(want)), func() bool { return len(r.messages()) >= len(want) })
 	r.inOrder()
 	if got := slices.Sorted(slices.Values(r.ids())); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
 		r.t.Errorf("taken: %q, want %q", got, want)

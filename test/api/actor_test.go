@@ -83,7 +83,7 @@ func (w *World) addUser(t *testing.T, p person) *Actor {
 					return err
 				}
 			}
-			_, err = session.IssuePAT(tx, u, o.State.Epoch, session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + time.Hour.Microseconds()})
+			_, err = session.IssuePAT(tx, u, o.Data.Epoch, session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + time.Hour.Microseconds()})
 			return err
 		},
 	})
@@ -109,11 +109,11 @@ func (w *World) giveToken(t *testing.T, a *Actor, kind secret.TokenKind, life ti
 				return err
 			}
 			if kind == secret.PAT {
-				_, err = session.IssuePAT(tx, u, o.State.Epoch, session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + life.Microseconds()})
+				_, err = session.IssuePAT(tx, u, o.Data.Epoch, session.PAT{Hash: hash, Name: "test", Expires: tx.Now() + life.Microseconds()})
 				return err
 			}
-			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(kind), UserID: u.ID, Epoch: u.State.SessionEpoch,
-				OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: tx.Now() + life.Microseconds()})
+			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(kind), UserID: u.ID, Epoch: u.Data.SessionEpoch,
+				OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: tx.Now() + life.Microseconds()})
 			return nil
 		},
 	})

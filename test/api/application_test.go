@@ -22,6 +22,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var (
@@ -77,8 +78,8 @@ func (w *World) tokenFor(t *testing.T, as *Actor, client string) (counts func() 
 			if err != nil {
 				return err
 			}
-			tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.State.TokenEpoch, OrgEpoch: o.State.Epoch,
-				Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Client: client, Data: session.Given{ClientEpoch: a.State.Epoch, ClientOrgEpoch: o.State.Epoch}.Text()})
+			tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch,
+				Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Client: client, Data: session.Given{ClientEpoch: a.Data.Epoch, ClientOrgEpoch: o.Data.Epoch}.Text()})
 			return nil
 		},
 	})
@@ -98,7 +99,10 @@ func appStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	seconds := func(a *signetv1.Application) *signetv1.Application {
 		a.State, a.TokenFormat, a.SigningAlgorithm = signetv1.Application_STATE_ACTIVE, signetv1.TokenFormat_TOKEN_FORMAT_OPAQUE, signetv1.SigningAlgorithm_SIGNING_ALGORITHM_ES256
-		a.AccessTokenSeconds, a.RefreshTokenSeconds = 3600, 30*24*3600
+		a.AccessTokenSeconds, a.RefreshTokenSeconds, a.IdTokenClaims = 3600, 30*24*3600, signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL
+		if a.GetType() == signetv1.ApplicationType_APPLICATION_TYPE_WEB {
+			a.SigningAlgorithm, a.IdTokenClaims = signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256, signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES
+		}
 		return a
 	}
 	code := []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE}
@@ -121,12 +125,14 @@ func appStory(t *testing.T, c *Client) {
 			GrantTypes:   []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_DEVICE_CODE, signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN, signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE},
 			RedirectUris: []string{"https://full.example/2", "https://full.example/1"}, PostLogoutUris: []string{"http://localhost:8080/out"}, BackChannelLogoutUri: "https://full.example/b",
 			KeySetUri: "https://full.example/k", TokenFormat: signetv1.TokenFormat_TOKEN_FORMAT_JWT, SigningAlgorithm: signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
-			AccessTokenSeconds: 300, RefreshTokenSeconds: 90 * 24 * 3600, ConsentRequired: true, AllOrganizations: true},
+			AccessTokenSeconds: 300, RefreshTokenSeconds: 90 * 24 * 3600, ConsentRequired: true, AllOrganizations: true, ExactAuthMethod: true,
+			IdTokenClaims: signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES},
 			&signetv1.Application{State: signetv1.Application_STATE_ACTIVE, Name: "Full", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB, AuthMethod: signetv1.AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT,
 				GrantTypes:   []signetv1.GrantType{signetv1.GrantType_GRANT_TYPE_AUTHORIZATION_CODE, signetv1.GrantType_GRANT_TYPE_REFRESH_TOKEN, signetv1.GrantType_GRANT_TYPE_DEVICE_CODE},
 				RedirectUris: []string{"https://full.example/2", "https://full.example/1"}, PostLogoutUris: []string{"http://localhost:8080/out"}, BackChannelLogoutUri: "https://full.example/b",
 				KeySetUri: "https://full.example/k", TokenFormat: signetv1.TokenFormat_TOKEN_FORMAT_JWT, SigningAlgorithm: signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256,
-				AccessTokenSeconds: 300, RefreshTokenSeconds: 90 * 24 * 3600, ConsentRequired: true, AllOrganizations: true}},
+				AccessTokenSeconds: 300, RefreshTokenSeconds: 90 * 24 * 3600, ConsentRequired: true, AllOrganizations: true, ExactAuthMethod: true,
+				IdTokenClaims: signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES}},
 	} {
 		added := done[*signetv1.AddApplicationResponse](t, c, c.w.root, x.req, header(orgID, s.org)) // for all organizations, only the installation adds one
 		x.want.AppId, x.want.Details = added.GetAppId(), added.GetDetails()
@@ -182,6 +188,12 @@ func modifyAppStory(t *testing.T, c *Client) {
 	same(t, "the token counts", counts(), true)
 	step(with(modifyApp(id, "all_organizations"), "allOrganizations", true), func(*signetv1.Application) {})
 	step(modifyApp(id, "all_organizations"), func(a *signetv1.Application) { a.AllOrganizations = false })
+	step(modifyApp(id, "signing_algorithm"), func(a *signetv1.Application) { a.SigningAlgorithm = signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256 })
+	step(with(modifyApp(id, "id_token_claims"), "idTokenClaims", int(signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL)), func(a *signetv1.Application) {
+		a.IdTokenClaims = signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL
+	})
+	step(modifyApp(id, "id_token_claims"), func(a *signetv1.Application) { a.IdTokenClaims = signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES })
+	step(with(modifyApp(id, "exact_auth_method"), "exactAuthMethod", true), func(a *signetv1.Application) { a.ExactAuthMethod = true })
 	same(t, "the token counts", counts(), false)
 	c.refused(t, permissionDenied, s.owner, with(modifyApp(id, "all_organizations"), "allOrganizations", true))
 	c.refused(t, permissionDenied, s.owner, with(addApp("Shop"), "allOrganizations", true))
@@ -341,9 +353,9 @@ func appAdminStory(t *testing.T, c *Client) {
 	// What is left goes with the organization.
 	c.carryOut(t, c.w.root, &signetv1.RemoveOrganizationRequest{OrgId: s.org})
 	c.refused(t, noOrg, c.w.root, addApp("late"), header(orgID, s.org))
-	comesTrue(t, "its applications are gone", func() bool {
+	testkit.Await(t, "its applications are gone", func() bool {
 		left, err := app.Kind.Read(t.Context(), c.w.server.Store(), s.app)
-		return err == nil && left.State.State == app.Removed
+		return err == nil && left.Data.State == app.Removed
 	})
 }
 

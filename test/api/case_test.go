@@ -2,6 +2,8 @@ package api_test
 
 import (
 	"hash/fnv"
+	"net/http"
+	"net/textproto"
 	"slices"
 	"strings"
 	"testing"
@@ -67,6 +69,14 @@ var (
 
 // Header is what a request carries beside its message, by lower-case names.
 type Header map[string][]string
+
+// on adds the header to a request.
+func (h Header) on(r *http.Request) *http.Request {
+	for k, v := range h {
+		r.Header[textproto.CanonicalMIMEHeaderKey(k)] = v
+	}
+	return r
+}
 
 // header makes a Header of names and values in turn. A name given twice is sent twice.
 func header(pairs ...string) Header {

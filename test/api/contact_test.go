@@ -15,8 +15,9 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var (
@@ -120,7 +121,7 @@ func contactStory(t *testing.T, c *Client) {
 		c.refused(t, permissionDenied, s.user, k.makeCode(s.user.UserID))
 		c.refused(t, sequenceMismatch, as, k.set(s.user.UserID, k.first, true), stale)
 		c.refused(t, sequenceMismatch, s.user, k.setMine(k.first), stale)
-		c.refused(t, sequenceMismatch, s.user, k.verify("22222222"), stale)
+		c.refused(t, invalid("code"), s.user, k.verify("22222222"), stale)
 		robot := c.w.addUser(t, person{Org: s.org, Service: true})
 		for _, req := range []proto.Message{k.setMine(k.first), k.verify("x")} {
 			c.refused(t, notHuman, robot, req)
@@ -307,7 +308,7 @@ func developmentCodes(t *testing.T, w *World) {
 			t.Errorf("the code lives for %v", life)
 		}
 		var code string
-		comesTrue(t, "the code is in the log", func() bool {
+		testkit.Await(t, "the code is in the log", func() bool {
 			for line := range strings.Lines(dev.log.String()[mark:]) {
 				var said struct{ Level, Msg, User, By, To, Code string }
 				if err := json.Unmarshal([]byte(line), &said); err == nil && said.Msg == "development: verification code" && said.User == s.user.UserID {

@@ -82,7 +82,9 @@ func orgDomainStory(t *testing.T, c *Client) {
 	domain := unique("login") + ".example"
 	before := c.domains(t, a.owner, a.org)
 	same(t, "domains at first", len(before.GetDomains()), 1)
-	sameMessage(t, "the first", before.GetDomains()[0], &signetv1.Domain{Domain: a.domain, IsVerified: true, IsPrimary: true})
+	first := before.GetDomains()[0]
+	sameMessage(t, "the first", first, &signetv1.Domain{Domain: a.domain, IsVerified: true, IsPrimary: true,
+		VerificationName: "_signet-challenge." + a.domain, VerificationValue: first.GetVerificationValue()})
 	sameMessage(t, "details", before.GetDetails(), c.org(t, a.owner, a.org).GetDetails())
 
 	added := done[*signetv1.AddDomainResponse](t, c, a.owner, addDomain(a.org, strings.ToUpper(domain)))
@@ -122,7 +124,7 @@ func orgDomainStory(t *testing.T, c *Client) {
 	c.refused(t, sequenceMismatch, a.owner, verifyDomain(a.org, domain), stale)
 	verified := done[*signetv1.VerifyDomainResponse](t, c, a.owner, verifyDomain(a.org, domain))
 	same(t, "sequence", verified.GetDetails().GetSequence(), added.GetDetails().GetSequence()+1)
-	sameMessage(t, "as listed", c.domains(t, a.owner, a.org).GetDomains()[1], &signetv1.Domain{Domain: domain, IsVerified: true})
+	sameMessage(t, "as listed", c.domains(t, a.owner, a.org).GetDomains()[1], &signetv1.Domain{Domain: domain, IsVerified: true, IsProven: true})
 	same(t, "login names", strings.Join(c.user(t, a.owner, a.user.UserID).GetLoginNames(), " "), a.user.LoginName+" "+at.LoginName)
 	c.session(t, at)
 	c.refused(t, domainTaken, b.owner, verifyDomain(b.org, domain))
@@ -159,7 +161,13 @@ func orgDomainStory(t *testing.T, c *Client) {
 		c.refused(t, permissionDenied, who, with(addDomain(a.org, vouched), "isVerified", true))
 	}
 	mine := done[*signetv1.AddDomainResponse](t, c, manager, with(addDomain(a.org, vouched), "isVerified", true)).GetDomain()
-	sameMessage(t, "vouched for", mine, &signetv1.Domain{Domain: vouched, IsVerified: true})
+	sameMessage(t, "vouched for", mine, &signetv1.Domain{Domain: vouched, IsVerified: true, VerificationName: mine.GetVerificationName(), VerificationValue: mine.GetVerificationValue()})
+	c.refused(t, notProven, a.owner, verifyDomain(a.org, vouched))
+	w.dns.set(mine.GetVerificationName(), mine.GetVerificationValue())
+	done[*signetv1.VerifyDomainResponse](t, c, a.owner, verifyDomain(a.org, vouched))
+	for _, d := range c.domains(t, a.owner, a.org).GetDomains() {
+		same(t, d.GetDomain()+" is proven", d.GetIsProven(), d.GetDomain() == vouched)
+	}
 	c.refused(t, domainTaken, w.root, with(addDomain(b.org, vouched), "isVerified", true))
 	c.refused(t, domainTaken, w.root, with(setup("taken"), "org.domain", vouched))
 

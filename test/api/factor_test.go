@@ -1,8 +1,6 @@
 package api_test
 
 import (
-	"log/slog"
-	"net/http/httptest"
 	"slices"
 	"sync"
 	"testing"
@@ -13,10 +11,9 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/factortest"
-	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 var (
@@ -297,15 +294,8 @@ func factorsOnce(t *testing.T, w *World) {
 	c := &Client{w, w.rest}
 	wires := slices.Clone(w.wires)
 	if w.db.Engine == testdb.Postgres {
-		config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, MasterKey: string(w.master.Text()), Database: w.db.URL, DataDir: t.TempDir()}
-		second, err := server.Open(t.Context(), config, slog.New(slog.DiscardHandler))
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = second.Close() })
-		node := httptest.NewServer(second.Handler())
-		t.Cleanup(node.Close)
-		wires = append(wires, restWire{node.Client(), node.URL}, webWire{node.Client(), node.URL})
+		node := w.secondNode(t)
+		wires = append(wires, node, webWire(node))
 	}
 	count := func(name string, as *Actor, req proto.Message, others ...Want) {
 		t.Helper()

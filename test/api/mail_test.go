@@ -12,9 +12,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
-	"github.com/signet-idm/signet/internal/mailtest"
+	"github.com/signet-idm/signet/internal/mail/mailtest"
 	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 var mailThrottled = refused(codes.ResourceExhausted, "MAIL_THROTTLED")
@@ -156,7 +156,7 @@ func resets(t *testing.T, w *World) {
 		c.refused(t, invalid("loginName"), nil, requestReset(""))
 		c.refused(t, invalid("code", "newPassword", "userId"), nil, &signetv1.ResetPasswordRequest{})
 		c.refused(t, invalid("newPassword"), nil, resetPassword(userID, code, strings.Repeat("x", 73)))
-		c.refused(t, invalid(orgID), nil, resetPassword(userID, code, "x"), header(orgID, s.org))
+		c.refused(t, invalid(orgID), nil, resetPassword(userID, code, "kettle-brume"), header(orgID, s.org))
 
 		next := w.secret("next")
 		c.refused(t, invalid("code"), nil, resetPassword(lax.UserID, code, next))
@@ -187,7 +187,9 @@ func resetOnce(t *testing.T, w *World) {
 	answers := make([]*Answer, many)
 	var wait sync.WaitGroup
 	for i := range many {
-		wait.Go(func() { answers[i] = w.send(t, w.wires[i%len(w.wires)], nil, resetPassword(userID, code, "x"), nil) })
+		wait.Go(func() {
+			answers[i] = w.send(t, w.wires[i%len(w.wires)], nil, resetPassword(userID, code, "kettle-brume"), nil)
+		})
 	}
 	wait.Wait()
 	good := 0

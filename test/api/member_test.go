@@ -11,7 +11,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 func (c *Client) members(t *testing.T, as *Actor, org string) []*signetv1.Member {
@@ -113,7 +113,7 @@ func grantCases(t *testing.T, w *World) []Case {
 		set("unknown ones", s.owner, here(s.user.UserID, "ORG_OWNER", "ORG_EMPEROR", "", "IAM_OWNER", "org_owner"), invalid("roles[1]", "roles[2]", "roles[3]", "roles[4]")),
 		set("of an organization in the installation", w.root, all(s.user.UserID, "IAM_OWNER_VIEWER", "ORG_OWNER"), invalid("roles[1]")),
 		set("more than one holds", manager, here(s.user.UserID, "ORG_OWNER"), grantsMore),
-		set("to who holds more", manager, here(s.owner.UserID, "ORG_OWNER_VIEWER"), targetHoldsMore),
+		set("more than one holds, to who holds more", manager, here(s.owner.UserID, "ORG_OWNER_VIEWER"), grantsMore), // whoever it is for
 		set("taken from who holds more", manager, removeMember(s.org, s.owner.UserID), targetHoldsMore),
 		set("in the installation by an organization's owner", s.owner, all(s.owner.UserID, "IAM_OWNER"), permissionDenied),
 		set("in the installation by a manager of organizations", manager, all(manager.UserID, "IAM_OWNER"), permissionDenied),

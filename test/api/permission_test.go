@@ -143,15 +143,22 @@ func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 // ownProfile are the changes of a user that nobody becomes that user by.
 var ownProfile = map[string]bool{"UpdateUserProfile": true, "UpdateServiceUser": true}
 
+// withOwners is the scene with users who own the organization.
+func (s *scene) withOwners(t *testing.T) *scene {
+	t.Helper()
+	greater := *s
+	greater.user = s.owner
+	robot := s.w.addUser(t, person{Org: s.org, Service: true, Roles: []access.Role{access.OrgOwner}})
+	greater.robot = func() *Actor { return robot }
+	return &greater
+}
+
 // protectedUserCases let somebody who holds less at every operation that changes a user or an organization with such a
 // user in it.
 func protectedUserCases(t *testing.T, w *World) (cases []Case) {
 	s := w.newScene(t)
 	lesser := s.holder(t, userManager)
-	greater := *s
-	greater.user = s.owner
-	robot := w.addUser(t, person{Org: s.org, Service: true, Roles: []access.Role{access.OrgOwner}})
-	greater.robot = func() *Actor { return robot }
+	greater := s.withOwners(t)
 	for _, op := range operations {
 		p := op.rule.GetPermission()
 		if (p == "user.write" || p == "user.credential.write") && op.has("userId") && !ownProfile[op.name()] {

@@ -2,9 +2,7 @@ package api_test
 
 import (
 	"fmt"
-	"log/slog"
-	"net"
-	"net/http"
+	"io"
 	"strconv"
 	"strings"
 	"testing"
@@ -16,14 +14,16 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/servertest"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var secondFactorRequired = refused(codes.PermissionDenied, "SECOND_FACTOR_REQUIRED")
 
 // byDefault is what counts where nothing is set.
 func byDefault() *signetv1.Policy {
-	return &signetv1.Policy{PasswordMinLength: 1, NetworkAttempts: 5, NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
+	return &signetv1.Policy{PasswordMinLength: 8, CommonPasswordsRefused: true, NetworkAttempts: 5, NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
 }
 
 func setPolicy(org string, p *signetv1.Policy) proto.Message {
@@ -81,7 +81,7 @@ func organizationPolicyStory(t *testing.T, c *Client) {
 	sameMessage(t, "what counts", before.GetEffective(), byDefault())
 	same(t, "details", before.GetDetails().GetSequence(), c.org(t, s.owner, s.org).GetDetails().GetSequence())
 
-	asked := &signetv1.Policy{PasswordMinLength: 12, CommonPasswordsRefused: true, NetworkAttempts: 2, NetworkWaitSeconds: 3600, AccountAttempts: 10, AccountWaitSeconds: 30,
+	asked := &signetv1.Policy{PasswordMinLength: 12, CommonPasswordsRefused: true, PasswordRulesForAdministrators: true, NetworkAttempts: 2, NetworkWaitSeconds: 3600, AccountAttempts: 10, AccountWaitSeconds: 30,
 		SessionSeconds: 3600, SessionIdleSeconds: 600}
 	c.refused(t, sequenceMismatch, s.owner, setPolicy(s.org, asked), header("if-match", "1"))
 	d := c.carryOut(t, s.owner, setPolicy(s.org, asked), header("if-match", strconv.FormatUint(before.GetDetails().GetSequence(), 10)))
@@ -109,6 +109,13 @@ func organizationPolicyStory(t *testing.T, c *Client) {
 		c.refused(t, invalid("newPassword"), mine, changePassword(as.Password, bad))
 		c.refused(t, invalid("password"), s.owner, person(bad))
 	}
+	people := proto.CloneOf(asked)
+	people.PasswordRulesForAdministrators = false
+	c.carryOut(t, s.owner, setPolicy(s.org, people))
+	sameMessage(t, "for people only", c.policy(t, s.owner, s.org).GetEffective(), people)
+	c.refused(t, invalid("newPassword"), mine, changePassword(as.Password, "elevenchars"))
+	done[*signetv1.AddHumanUserResponse](t, c, s.owner, person("x"))
+	c.carryOut(t, s.owner, setPolicy(s.org, asked))
 	done[*signetv1.AddHumanUserResponse](t, c, s.owner, person(""))
 	done[*signetv1.AddHumanUserResponse](t, c, s.owner, person(wide(6)+"kettle"))
 	next := c.w.secret("allowed")
@@ -178,22 +185,23 @@ func installationPolicy(t *testing.T, outer *World) {
 		c.refused(t, permissionDenied, viewer, setInstallationPolicy(&signetv1.Policy{}))
 		before := read(c, viewer)
 		c.refused(t, sequenceMismatch, w.root, setInstallationPolicy(&signetv1.Policy{}), stale)
-		set := &signetv1.Policy{PasswordMinLength: 8, SessionSeconds: 86400, SessionIdleSeconds: 900, NetworkAttempts: 10}
+		set := &signetv1.Policy{PasswordMinLength: 9, PasswordRulesForAdministrators: true, SessionSeconds: 86400, SessionIdleSeconds: 900, NetworkAttempts: 10}
 		d := c.carryOut(t, w.root, setInstallationPolicy(set), header("if-match", strconv.FormatUint(before.GetDetails().GetSequence(), 10)))
 		shown := read(c, viewer)
 		same(t, "sequence", shown.GetDetails().GetSequence(), d.GetSequence())
 		sameMessage(t, "set", shown.GetPolicy(), set)
 		counts := byDefault()
-		counts.PasswordMinLength, counts.SessionSeconds, counts.SessionIdleSeconds, counts.NetworkAttempts = 8, 86400, 900, 10
+		counts.PasswordMinLength, counts.SessionSeconds, counts.SessionIdleSeconds, counts.NetworkAttempts = 9, 86400, 900, 10
+		counts.PasswordRulesForAdministrators = true
 		sameMessage(t, "what counts", shown.GetEffective(), counts)
 		sameMessage(t, "in an organization", c.policy(t, s.owner, s.org).GetEffective(), counts)
 		counts.SessionSeconds, counts.SessionIdleSeconds = 600, 300
 		sameMessage(t, "in one that asks for more, and for less", c.policy(t, own.owner, own.org).GetEffective(), counts)
 
-		c.refused(t, invalid("human.password"), w.root, setup("seven77"))
+		c.refused(t, invalid("human.password"), w.root, setup("eight888"))
 		done[*signetv1.SetupOrganizationResponse](t, c, w.root, setup(w.secret("founder")))
-		c.refused(t, invalid("password"), own.owner, setPassword(own.user.UserID, "seven77"))
-		c.refused(t, invalid("newPassword"), w.signedIn(t, own.user), changePassword(own.user.Password, "seven77"))
+		c.refused(t, invalid("password"), own.owner, setPassword(own.user.UserID, "eight888"))
+		c.refused(t, invalid("newPassword"), w.signedIn(t, own.user), changePassword(own.user.Password, "eight888"))
 
 		// The second factor, for everybody and at once.
 		for _, at := range nodes {
@@ -216,30 +224,10 @@ func installationPolicy(t *testing.T, outer *World) {
 }
 
 // secondNode serves the database of a world once more, and gives the way there.
-func (w *World) secondNode(t *testing.T) wire {
+func (w *World) secondNode(t *testing.T) restWire {
 	t.Helper()
-	node, err := server.Open(t.Context(), server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: t.TempDir(), MasterKey: string(w.master.Text()), Database: w.db.URL},
-		slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := node.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	served := &http.Server{Handler: node.Handler()}
-	stopped := make(chan error, 1)
-	go func() { stopped <- served.Serve(listener) }()
-	t.Cleanup(func() {
-		_ = served.Close()
-		<-stopped
-	})
-	return restWire{w.rest.client, "http://" + listener.Addr().String()}
+	node := servertest.Start(t, server.Config{ExternalURL: "https://" + suffix, MasterKey: string(w.master.Text()), Database: w.db.URL}, io.Discard)
+	return restWire{w.rest.client, "http://" + node.Addr().String()}
 }
 
 // sessionsLiveOn: a session that ends when it is not used lives on by what is carried out with it.
@@ -272,7 +260,7 @@ func sessionsLiveOn(t *testing.T, w *World) {
 		c.refused(t, invalid("displayName"), as, with(profile(), "displayName", ""))
 		same(t, "after refusals", expires(), event.Time(token.Expires))
 		c.me(t, as)
-		comesTrue(t, "it lives for an hour from its use on", func() bool { return time.Until(expires()) > 59*time.Minute })
+		testkit.Await(t, "it lives for an hour from its use on", func() bool { return time.Until(expires()) > 59*time.Minute })
 
 		// What is over stays over.
 		token.Expires = event.Micros(time.Now()) - 1

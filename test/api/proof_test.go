@@ -27,7 +27,7 @@ func (w *World) oldSession(t *testing.T, as *Actor) *Actor {
 			if err != nil {
 				return err
 			}
-			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: u.ID, Epoch: u.State.SessionEpoch,
+			tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: u.ID, Epoch: u.Data.SessionEpoch,
 				Created: tx.Now() - (15 * time.Minute).Microseconds() - 1, Expires: tx.Now() + time.Hour.Microseconds()})
 			return nil
 		},

@@ -11,8 +11,9 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // removalSurvivesRestart removes an organization with many users, stops the server while it clears them away, and lets the
@@ -53,16 +54,16 @@ func removalSurvivesRestart(t *testing.T, w *World) {
 		}
 		return len(some)
 	}
-	comesTrue(t, "some are gone", func() bool { return left(s.Store()) < users })
+	testkit.Await(t, "some are gone", func() bool { return left(s.Store()) < users })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
 
 	s = open()
 	defer s.Close()
-	comesTrue(t, "the organization is empty", func() bool {
+	testkit.Await(t, "the organization is empty", func() bool {
 		o, err := org.Kind.Read(t.Context(), s.Store(), doomed)
-		return err == nil && o.State.Empty
+		return err == nil && o.Data.Empty
 	})
 	if n := left(s.Store()); n > 0 {
 		t.Errorf("%d users are left", n)

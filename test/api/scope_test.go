@@ -101,7 +101,7 @@ func (w *World) accessToken(t *testing.T, a *Actor, audience string, scopes ...s
 		if err != nil {
 			return err
 		}
-		tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.State.TokenEpoch, OrgEpoch: o.State.Epoch,
+		tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch,
 			Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Data: session.Given{Scopes: scopes, Audience: []string{audience}}.Text()})
 		return nil
 	}})
@@ -180,10 +180,7 @@ func scopeCases(t *testing.T, w *World) (cases []Case) {
 func lesserApplicationCases(t *testing.T, w *World) (cases []Case) {
 	s := w.newScene(t)
 	owner := s.holder(t, iamOwner)
-	greater := *s
-	greater.user = s.owner
-	robot := w.addUser(t, person{Org: s.org, Service: true, Roles: []access.Role{access.OrgOwner}})
-	greater.robot = func() *Actor { return robot }
+	greater := s.withOwners(t)
 	for _, op := range operations {
 		req := greater.sample(op)
 		bound := &Actor{UserID: owner.UserID, OrgID: owner.OrgID}

@@ -103,7 +103,7 @@ func setupStory(t *testing.T, c *Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	same(t, "roles", fmt.Sprint(stored.State.Memberships), fmt.Sprint(map[string][]string{made.GetOrgId(): {settingsManager, userManager}}))
+	same(t, "roles", fmt.Sprint(stored.Data.Memberships), fmt.Sprint(map[string][]string{made.GetOrgId(): {settingsManager, userManager}}))
 	as := &Actor{Token: in.GetToken()}
 	c.refused(t, permissionDenied, as, &signetv1.GetOrganizationRequest{OrgId: made.GetOrgId()})
 	done[*signetv1.GetUserResponse](t, c, as, &signetv1.GetUserRequest{UserId: made.GetUserId()})

@@ -1,15 +1,14 @@
 package api_test
 
 import (
-	"runtime"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // carryOut sends a change that must succeed, and gives the details in its answer.
@@ -20,16 +19,6 @@ func (c *Client) carryOut(t *testing.T, as *Actor, req proto.Message, h ...Heade
 		t.Fatalf("%s: %s", a.wire, a.summary())
 	}
 	return a.message.(interface{ GetDetails() *signetv1.Details }).GetDetails()
-}
-
-// comesTrue waits for what happens in the background.
-func comesTrue(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
 }
 
 // disabledUserStory: who leaves ACTIVE loses all sessions and tokens at once, and for good.
@@ -119,7 +108,7 @@ func disabledOrgStory(t *testing.T, c *Client) {
 
 	// Its domain is free at once, and what was in it goes soon, with what others held there.
 	done[*signetv1.SetupOrganizationResponse](t, c, c.w.root, with(setup(c.w.secret("heir")), "org.domain", s.domain))
-	comesTrue(t, "the guest holds nothing any more", func() bool {
+	testkit.Await(t, "the guest holds nothing any more", func() bool {
 		return len(done[*signetv1.ListMyMembershipsResponse](t, c, guest, &signetv1.ListMyMembershipsRequest{}).GetMemberships()) == 0
 	})
 }

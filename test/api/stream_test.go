@@ -89,10 +89,7 @@ func (r restWire) listen(ctx context.Context, path string, h Header) (*sse, erro
 	if err != nil {
 		return nil, err
 	}
-	for k, v := range h {
-		req.Header[textproto.CanonicalMIMEHeaderKey(k)] = v
-	}
-	resp, err := r.client.Do(req)
+	resp, err := r.client.Do(h.on(req))
 	if err != nil {
 		return nil, err
 	}

@@ -113,9 +113,9 @@ func throttleChange(t *testing.T, w *World) {
 		var begun time.Time
 		for range freeAttempts {
 			begun = time.Now()
-			w.send(t, w.rest, as, changePassword("wrong", "x"), nil).mustBe(t, invalid("currentPassword"))
+			w.send(t, w.rest, as, changePassword("wrong", "kettle-brume"), nil).mustBe(t, invalid("currentPassword"))
 		}
-		change := w.send(t, w.grpc, as, changePassword(as.Password, "x"), nil)
+		change := w.send(t, w.grpc, as, changePassword(as.Password, "kettle-brume"), nil)
 		in := w.send(t, w.rest, nil, signIn(as.LoginName, as.Password), nil)
 		return begun, func() {
 			change.mustBe(t, throttledAnswer)

@@ -161,13 +161,13 @@ func changedUserStory(t *testing.T, c *Client) {
 	c.refused(t, targetHoldsMore, as, userName(s.owner.UserID, unique("no")))
 	c.refused(t, noUser, c.w.elsewhere(t).owner, userName(id, unique("no")))
 
-	// Whatever changes a user looks at the sequence, and at the type before it.
+	// Whatever changes a user looks at the sequence, and at everything else before it.
 	for _, req := range []proto.Message{profileOf(s.user.UserID), describe(id), userName(id, unique("no"))} {
 		c.refused(t, sequenceMismatch, as, req, stale)
 	}
 	c.refused(t, notHuman, as, profileOf(id), stale)
 	c.refused(t, targetHoldsMore, as, userName(s.owner.UserID, "x"), stale)
-	c.refused(t, sequenceMismatch, as, userName(id, next), stale) // before the name
+	c.refused(t, userNameTaken, as, userName(id, next), stale)
 	c.w.changeUser(t, id, user.WasRemoved{})
 	c.refused(t, noUser, as, describe(id))
 	done[*signetv1.AddServiceUserResponse](t, c, as, newService(old)) // free again

@@ -21,7 +21,8 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/server"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var (
@@ -165,7 +166,7 @@ func webhooksServed(t *testing.T, w *World) {
 	done[*signetv1.DeactivateApplicationResponse](t, c, s.owner, &signetv1.DeactivateApplicationRequest{AppId: s.app})
 	done[*signetv1.ReactivateApplicationResponse](t, c, s.owner, &signetv1.ReactivateApplicationRequest{AppId: s.app})
 	var failed *signetv1.WebhookFailure
-	comesTrue(t, "one has failed", func() bool {
+	testkit.Await(t, "one has failed", func() bool {
 		list := done[*signetv1.ListWebhookFailuresResponse](t, c, s.owner, &signetv1.ListWebhookFailuresRequest{WebhookId: added.GetWebhookId(), Retrying: true}).GetFailures()
 		if len(list) > 0 {
 			failed = list[0]
@@ -192,7 +193,7 @@ func (l *library) failures(t *testing.T) {
 	done[*signetv1.ModifyApplicationResponse](t, c, l.owner, with(modifyApp(l.app, "name"), "name", "Renamed"))
 	l.w.command(t, event.Command{Decide: func(tx *event.Tx) error {
 		for _, id := range []string{l.app, "app_gone"} {
-			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Deliveries, Key: l.webhook() + "/o/" + id}, Value: []byte(`{"sequence":1,"tries":10,"failed":true}`)})
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Deliveries, Key: l.webhook() + "/o/" + id}, Value: []byte(`{"sequence":1,"tries":10,"failed":true}`)})
 		}
 		return nil
 	}})

@@ -70,10 +70,7 @@ func (r restWire) do(ctx context.Context, method, path string, h Header, body []
 	if err != nil {
 		return nil, err
 	}
-	for k, v := range h {
-		req.Header[textproto.CanonicalMIMEHeaderKey(k)] = v
-	}
-	resp, err := r.client.Do(req)
+	resp, err := r.client.Do(h.on(req))
 	if err != nil {
 		return nil, err
 	}

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/test/browser"
 )
 
@@ -63,7 +63,7 @@ func TestAWalkThroughTheAccount(t *testing.T) {
 	look("Create a passkey", "")
 	tab.Fill("#passkeyName", "Work laptop")
 	tab.Submit(".passkey button")
-	look("Your recovery codes", "It is set up. You will be asked for it at your next sign-in.")
+	look("Your recovery codes", "The second factor is set up. You will be asked for it at your next sign-in.")
 	tab.Submit(".go a")
 	look("Security", "")
 	tab.Submit(`a[href="/account/security/totp"]`)
@@ -77,12 +77,12 @@ func TestAWalkThroughTheAccount(t *testing.T) {
 	}
 	tab.Fill("#code", factortest.Code(key, time.Now()))
 	tab.Submit("button.primary")
-	look("Security", "It is set up. You will be asked for it at your next sign-in.")
+	look("Security", "The second factor is set up. You will be asked for it at your next sign-in.")
 	tab.Submit(`button[value="codes"]`)
 	look("Your recovery codes", "")
 	tab.Submit(".go a")
 	tab.Submit(`button[aria-label="Remove authenticator app"]`)
-	look("Security", "It has been removed.")
+	look("Security", "The second factor has been removed.")
 
 	section("/account/sessions")
 	look("Where you are signed in", "")
@@ -96,19 +96,18 @@ func TestAWalkThroughTheAccount(t *testing.T) {
 	look("Your new token", "")
 	tab.Submit("main a.button")
 	tab.Submit(`button[value="remove"]`)
-	look("Personal access tokens", "The token does not work any more.")
+	look("Personal access tokens", "The token has been revoked.")
 
 	tab.Open(i.ask())
 	tab.arrives()
 	tab.Open(i.url + "/account/applications")
 	look("Connected applications", "")
 	tab.Submit(`button[aria-label="Disconnect “Shop”"]`)
-	look("Connected applications", "The application has no access any more.")
-	section("/account/language")
-	look("Language", "")
-	tab.Click(`input[value="de"]`)
+	look("Connected applications", "The application no longer has access.")
+	section("/account")
+	tab.Choose("#preferredLanguage", "de")
 	tab.Submit("button.primary")
-	look("Sprache", "Ihre Änderungen sind gespeichert.")
+	look("Ihr Profil", "Ihre Änderungen wurden gespeichert.")
 
 	// The passkey that was made here is all that is needed to come in again.
 	tab.Forget()

@@ -46,6 +46,7 @@ func Start(t testing.TB) *Browser {
 		options = append(options, chromedp.Flag(flag, true))
 	}
 	options = append(options, chromedp.Flag("headless", "new"), chromedp.Flag("force-color-profile", "srgb"), chromedp.Flag("lang", "en-US"),
+		chromedp.Flag("host-resolver-rules", "MAP *.signet.test 127.0.0.1"), // a host that browsers do not take for this machine
 		chromedp.WSURLReadTimeout(stepLimit))
 	allocated, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
@@ -210,13 +211,25 @@ func (tab *Tab) Do(actions ...chromedp.Action) {
 
 func (tab *Tab) try(actions ...chromedp.Action) error {
 	done := make(chan error, 1)
-	go func() { done <- chromedp.Run(tab.ctx, actions...) }()
+	go func() {
+		err := chromedp.Run(tab.ctx, actions...)
+		for limit := time.Now().Add(stepLimit); replaced(err) && time.Now().Before(limit); {
+			err = chromedp.Run(tab.ctx, actions...)
+		}
+		done <- err
+	}()
 	select {
 	case err := <-done:
 		return err
 	case <-time.After(stepLimit):
 		return fmt.Errorf("nothing happened for %s", stepLimit)
 	}
+}
+
+// replaced says whether a step did nothing because its element was looked up in a document that was being replaced: a page that
+// has just been opened may still announce itself.
+func replaced(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "No node with given id found")
 }
 
 func (tab *Tab) where() string {

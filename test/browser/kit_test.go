@@ -176,7 +176,7 @@ func TestAFormOfAnotherPageIsRefused(t *testing.T) {
 	tab := browser.Start(t).Tab(t)
 	tab.Open(elsewhere)
 	tab.Submit("button")
-	if got := tab.Text("h1"); passed || got != "This form was not sent from here" {
+	if got := tab.Text("h1"); passed || got != "This form was sent from another site" {
 		t.Errorf("the form arrived: %t; the page says %s", passed, got)
 	}
 	tab.Open(origin + "/form")

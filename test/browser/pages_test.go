@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/pages"
-	"github.com/signet-idm/signet/internal/pagestest"
+	"github.com/signet-idm/signet/internal/pages/pagestest"
 	"github.com/signet-idm/signet/test/browser"
 )
 
@@ -63,6 +63,8 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 				first := language == pages.Languages[0] // colours are the same in all
 				report(t, s.Name, "axe", tab.Axe(first))
 				report(t, s.Name, "does not fit 800 pixels", tab.Overflowing())
+				report(t, s.Name, "is wrong, but does not look so", unmarked(tab))
+				report(t, s.Name, "is not level with the field beside it", uneven(tab))
 				if first {
 					tab.Look(browser.Night)
 					report(t, s.Name, "axe in the dark", tab.Axe(first))
@@ -73,6 +75,22 @@ func TestEveryPageInEveryLanguage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// uneven gives the inputs that stand beside another one, but higher or lower.
+func uneven(tab *browser.Tab) []string {
+	var names []string
+	tab.Evaluate(`[...document.querySelectorAll('.pair')].flatMap(pair => [...pair.querySelectorAll('input, select')].filter((field, i, all) =>
+		field.getBoundingClientRect().top !== all[0].getBoundingClientRect().top).map(field => field.name))`, &names)
+	return names
+}
+
+// unmarked gives the inputs with a problem whose frame has another colour than the words about it.
+func unmarked(tab *browser.Tab) []string {
+	var names []string
+	tab.Evaluate(`document.activeElement.blur(), document.getAnimations().forEach(a => a.finish()), [...document.querySelectorAll('[aria-invalid]')].filter(field =>
+		getComputedStyle(field).borderColor !== getComputedStyle(document.getElementById(field.id + '-problem')).color).map(field => field.name)`, &names)
+	return names
 }
 
 // samples are those that stay where they are.

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,8 +15,9 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // ear is an application's server that is told when sessions end.
@@ -264,16 +264,5 @@ func TestAnApplicationInsideTheNetworkIsNotCalled(t *testing.T) {
 // logged waits until something is in the log.
 func (w *world) logged(text string) {
 	w.t.Helper()
-	deadline := time.After(30 * time.Second)
-	for tick := time.NewTicker(10 * time.Millisecond); ; {
-		if strings.Contains(w.log.String(), text) {
-			tick.Stop()
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-deadline:
-			w.t.Fatalf("the log does not say %q: %s", text, w.log)
-		}
-	}
+	testkit.Await(w.t, "the log says "+text, func() bool { return w.log.Has(text) })
 }

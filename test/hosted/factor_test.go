@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/user"
@@ -220,7 +220,7 @@ func TestTheCookieChangesAtEverySignInAndStepUp(t *testing.T) {
 	changed("another sign-in of the same person")
 	b.get("/login?to=/account").post("code", factortest.Code(key, time.Now())).shows(200, "Your profile")
 	changed("a code")
-	b.authorize(shop, "prompt", "login").shows(200, "Confirm that it is you").post("password", password).tokens(shop)
+	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).tokens(shop)
 	changed("the password once more")
 	b.get("/account/password").post("account", b.session(), "currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord).shows(200, "Your password has been changed")
 	changed("a changed password")

@@ -159,7 +159,7 @@ func TestFormsOfOtherSitesAreRefused(t *testing.T) {
 			{"Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"}, {"Origin", "null", "Sec-Fetch-Site", ""}, {"Origin", "", "Sec-Fetch-Site", ""},
 			{"Origin", "https://evil.test", "Sec-Fetch-Site", "same-origin"}, {"Origin", "", "Sec-Fetch-Site", "same-site"},
 		} {
-			b.send(http.MethodPost, path, form, headers...).shows(403, "This form was not sent from here")
+			b.send(http.MethodPost, path, form, headers...).shows(403, "This form was sent from another site")
 		}
 		for _, method := range []string{http.MethodPut, http.MethodDelete, http.MethodPatch} {
 			if got := b.send(method, path, nil, "Sec-Fetch-Site", "same-origin"); got.status != http.StatusMethodNotAllowed {

@@ -58,7 +58,7 @@ func TestASignInThatHasToBeNewIsAskedForOnce(t *testing.T) {
 	w := open(t, server.Config{})
 	jo, shop := w.person(w.org, true), w.application("Shop")
 	b := w.signedIn(jo)
-	b.authorize(shop, "max_age", "0").shows(200, "Confirm that it is you").post("password", password).tokens(shop)
+	b.authorize(shop, "max_age", "0").shows(200, "Confirm it’s you").post("password", password).tokens(shop)
 	w.browser().authorize(shop, "max_age", "0").signIn(jo.name, password).tokens(shop)
 	if got := b.authorize(shop, "max_age", "0", "prompt", "none").arrival(callback); got.Get("error") != "login_required" {
 		t.Errorf("got %v", got)

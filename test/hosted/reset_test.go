@@ -40,21 +40,21 @@ func TestAForgottenPasswordIsResetByMail(t *testing.T) {
 	// The link leads to the form. The code is in no address that a page is shown at, and nothing is done with it.
 	link := w.link(jo.email)
 	for range 3 {
-		if seen := w.browser().get(link).shows(200, "Set a new password"); strings.Contains(seen.path, "code") || seen.path != "/reset?user="+jo.id {
+		if seen := w.browser().get(link).shows(200, "Set a new password"); strings.Contains(seen.path, "code") || seen.path != "/reset?mailed=1&user="+jo.id {
 			t.Errorf("the form is at %s", seen.path)
 		}
 	}
 	sent := b.send(http.MethodGet, link, nil)
-	if sent.status != http.StatusSeeOther || sent.header.Get("Referrer-Policy") != "no-referrer" || sent.header.Get("Location") != "/reset?user="+jo.id {
+	if sent.status != http.StatusSeeOther || sent.header.Get("Referrer-Policy") != "no-referrer" || sent.header.Get("Location") != "/reset?mailed=1&user="+jo.id {
 		t.Errorf("got %d %v", sent.status, sent.header)
 	}
-	form := sent.follow().shows(200, "Set a new password", "At least 12 characters.", "Common passwords are refused.")
+	form := sent.follow().shows(200, "Set a new password", "At least 12 characters.", "No common passwords.")
 	for _, tt := range []struct{ name, new, repeated, says string }{
 		{"none", "", "", "Please fill this in."},
 		{"too short", "short", "short", "Use at least 12 characters."},
 		{"too long", strings.Repeat("x", 73), strings.Repeat("x", 73), "72"},
 		{"common", "password1234", "password1234", "guess"},
-		{"not the same", otherWord, otherWord + "!", "The two passwords are not the same."},
+		{"not the same", otherWord, otherWord + "!", "The two passwords do not match."},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			form.post("newPassword", tt.new, "repeatPassword", tt.repeated).shows(422, tt.says)
@@ -72,11 +72,11 @@ func TestAForgottenPasswordIsResetByMail(t *testing.T) {
 
 	// The code does not work again, wherever.
 	for _, again := range []*browser{b, w.browser()} {
-		p := again.get(link).post("newPassword", password, "repeatPassword", password).shows(400, "This link does not work any more")
+		p := again.get(link).post("newPassword", password, "repeatPassword", password).shows(400, "This link no longer works")
 		if p.next() != "/forgot" {
 			t.Errorf("it goes on to %s", p.next())
 		}
-		again.get("/reset?user="+jo.id).shows(400, "This link does not work any more") // it is forgotten
+		again.get("/reset?user="+jo.id).shows(400, "This link no longer works") // it is forgotten
 	}
 	w.browser().get("/login?to=/device").signIn(jo.email, otherWord).shows(200, "Connect a device")
 }
@@ -92,16 +92,16 @@ func TestWrongLinksResetNothing(t *testing.T) {
 	b := w.browser()
 	for _, path := range []string{"/reset", "/reset?user=" + jo.id, "/reset?user=" + jo.id + "&code=", "/reset?user=&code=" + code, "/reset?code=" + code,
 		"/reset?user=" + jo.id + "&code=" + url.QueryEscape("a~b\r\n")} {
-		b.get(path).shows(400, "This link does not work any more")
+		b.get(path).shows(400, "This link no longer works")
 	}
 	b.get("/reset?user=" + url.QueryEscape("usr_\x00") + "&code=" + code).shows(400) // no browser sends this
 	// These look like links.
 	for _, path := range []string{"/reset?user=" + jo.id + "&code=AAAAAAAA", "/reset?user=usr_nobody&code=" + code} {
-		b.get(path).shows(200, "Set a new password").post("newPassword", otherWord, "repeatPassword", otherWord).shows(400, "This link does not work any more")
+		b.get(path).shows(200, "Set a new password").post("newPassword", otherWord, "repeatPassword", otherWord).shows(400, "This link no longer works")
 	}
 	// A code counts for whom it was sent to, whatever the form is about.
 	b.get(link).shows(200)
-	b.get("/reset?user="+w.person(w.org, true).id).shows(400, "This link does not work any more")
+	b.get("/reset?user="+w.person(w.org, true).id).shows(400, "This link no longer works")
 	b.get(link).post("newPassword", otherWord, "repeatPassword", otherWord).shows(200, "Your password has been set")
 }
 
@@ -142,14 +142,14 @@ func TestWithoutMailNobodyIsPromisedOne(t *testing.T) {
 	w := open(t, server.Config{})
 	jo := w.person(w.org, true)
 	for _, name := range []string{jo.email, "nobody@mail.test"} {
-		w.browser().get("/forgot").shows(422, "This installation cannot send").post("loginName", name).shows(422, "This installation cannot send")
+		w.browser().get("/forgot").shows(422, "This service cannot send").post("loginName", name).shows(422, "This service cannot send")
 	}
 	b := w.signedIn(w.person(w.org, false))
 	p := b.get("/verify").shows(200, "Confirm your")
 	if strings.Contains(p.body, "Send another code") {
 		t.Error("another mail is offered")
 	}
-	p.post("do", "resend").shows(422, "This installation cannot send")
+	p.post("do", "resend").shows(422, "This service cannot send")
 }
 
 func TestAnAddressIsProvenByTheLinkOfAMail(t *testing.T) {
@@ -159,19 +159,19 @@ func TestAnAddressIsProvenByTheLinkOfAMail(t *testing.T) {
 	b := w.browser()
 	for range 3 {
 		p := b.get(link).shows(200, "Confirm your", `name="code"`)
-		if p.path != "/verify?user="+jo.id || strings.Contains(p.body, `inputmode="numeric"`) {
+		if p.path != "/verify?mailed=1&user="+jo.id || strings.Contains(p.body, `inputmode="numeric"`) {
 			t.Errorf("got %s %s", p.path, p.body)
 		}
 	}
 	p := b.get(link)
 	code := regexp.MustCompile(`name="code" type="text" value="(\w+)"`).FindStringSubmatch(p.body)[1]
 	p.post("code", "").shows(422, "Please fill this in.")
-	p.post("code", "AAAAAAAA").shows(422, "This code is not right")
+	p.post("code", "AAAAAAAA").shows(422, "This code is wrong")
 	p.post("code", " "+strings.ToLower(code)).shows(200, "is confirmed")
-	p.post("code", code).shows(422, "This code is not right") // once
+	p.post("code", code).shows(422, "This code is wrong") // once
 
 	for _, path := range []string{"/verify?user=usr_nobody&code=AAAAAAAA", "/verify?user=usr_nobody"} {
-		b.get(path).shows(200).post("code", "AAAAAAAA").shows(422, "This code is not right")
+		b.get(path).shows(200).post("code", "AAAAAAAA").shows(422, "This code is wrong")
 	}
 	b.get("/verify?user=" + url.QueryEscape("\x00")).shows(400)
 	b.get("/login?to=/device").signIn(jo.email, password).shows(200)
@@ -184,8 +184,8 @@ func TestPeopleWhoAreSignedInProveTheirAddress(t *testing.T) {
 	w.mail.Next(t)
 	b := w.browser()
 	p := b.get("/verify").shows(200, "loginName").signIn(jo.name, password).shows(200, "Confirm your", jo.email, "Send another code")
-	p.post("do", "resend").shows(422, "There were too many attempts") // the mail of before counts
-	p.post("do", "continue", "code", "AAAAAAAA").shows(422, "This code is not right")
+	p.post("do", "resend").shows(422, "Too many attempts") // the mail of before counts
+	p.post("do", "continue", "code", "AAAAAAAA").shows(422, "This code is wrong")
 
 	// A link of somebody else is about somebody else.
 	other := w.person(w.org, false)
@@ -193,4 +193,28 @@ func TestPeopleWhoAreSignedInProveTheirAddress(t *testing.T) {
 	if p := b.get(link).shows(200, "Confirm your"); strings.Contains(p.body, jo.email) || strings.Contains(p.body, "Send another code") {
 		t.Errorf("got %s", p.body)
 	}
+}
+
+// People of an organization sign in to its own application by user name and by address, and get their mails there. An application for all organizations, and none
+// at all, find by a bare name people of the default organization only.
+func TestNamesAreLookedForInTheOrganizationOfTheApplication(t *testing.T) {
+	w := withMail(t)
+	other, _ := w.organization()
+	home := w.org
+	jo := w.person(other, true)
+	w.org = other // where applications are made
+	own := w.application("Own")
+	shop := w.application("Shop", func(s *app.Settings) { s.AllOrganizations = true })
+	w.org = home
+	for _, name := range []string{jo.name, jo.email} {
+		w.browser().authorize(own).signIn(name, password).tokens(own)
+		w.browser().authorize(shop).signIn(name, password).shows(422, "the password is wrong")
+		w.browser().get("/login?to=/device").signIn(name, password).shows(422, "the password is wrong")
+	}
+	for _, application := range []string{shop, own} { // the last one leads to the only mail
+		p := w.browser().authorize(application)
+		p.browser.get("/forgot?"+p.path[strings.Index(p.path, "request="):]).post("loginName", jo.name).shows(200, "Check your inbox")
+	}
+	w.link(jo.email)
+	w.mail.None(t)
 }

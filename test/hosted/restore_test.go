@@ -9,7 +9,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/factortest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -40,8 +40,8 @@ func TestAChangedAddressIsTakenBackByAButton(t *testing.T) {
 
 	// Looking does nothing, and tells nothing: it looks the same for a code that nobody has.
 	b := w.browser()
-	page := b.get(undo).shows(200, "Undo the change of your e‑mail address", "Undo the change")
-	if strings.Contains(page.path, "code") || page.path != "/restore?user="+jo.id || strings.Contains(page.body, "@mail.test") {
+	page := b.get(undo).shows(200, "Undo the change to your e‑mail address", "Undo the change")
+	if strings.Contains(page.path, "code") || page.path != "/restore?mailed=1&user="+jo.id || strings.Contains(page.body, "@mail.test") {
 		t.Errorf("the page at %s says %s", page.path, page.body)
 	}
 	for _, path := range []string{"/restore?user=" + jo.id + "&code=AAAAAAAAAAAAAAAAAAAA", "/restore?user=usr_nobody&code=AAAAAAAAAAAAAAAAAAAA"} {
@@ -49,9 +49,9 @@ func TestAChangedAddressIsTakenBackByAButton(t *testing.T) {
 		if other.body != page.body {
 			t.Errorf("%s differs", path)
 		}
-		other.post().shows(400, "This link does not work any more")
+		other.post().shows(400, "This link no longer works")
 	}
-	w.browser().get("/restore").shows(400, "This link does not work any more")
+	w.browser().get("/restore").shows(400, "This link no longer works")
 	if from := b.send(http.MethodPost, page.path, url.Values{}, "Origin", "https://evil.test", "Sec-Fetch-Site", "cross-site"); from.status != http.StatusForbidden {
 		t.Errorf("from another site: %d", from.status)
 	}
@@ -60,12 +60,12 @@ func TestAChangedAddressIsTakenBackByAButton(t *testing.T) {
 	w.change(jo.id, user.WasLocked{})
 	page.post().shows(400, "This account is not active", "Ask your administrator")
 	w.change(jo.id, user.Unlocked{})
-	form := page.post().shows(200, "Your earlier e‑mail address is back.", "Set a new password")
+	form := page.post().shows(200, "Your previous e‑mail address is restored.", "Set a new password")
 	thief.get("/device").shows(200, "loginName")
 	form.post("newPassword", "", "repeatPassword", "").shows(422, "Please fill this in.")
 	form.post("newPassword", otherWord, "repeatPassword", otherWord).shows(200, "Your password has been set")
 	w.browser().get("/login?to=/device").signIn(jo.email, otherWord).shows(200, "Connect a device")
-	w.browser().get(undo).post().shows(400, "This link does not work any more")
+	w.browser().get(undo).post().shows(400, "This link no longer works")
 }
 
 func TestAResetRightAfterAChangeAsksForASecondFactor(t *testing.T) {
@@ -76,7 +76,7 @@ func TestAResetRightAfterAChangeAsksForASecondFactor(t *testing.T) {
 	// The app is the owner's since long before the change.
 	had, err := user.Kind.Read(t.Context(), w.server.Store(), jo.id)
 	must(t, err)
-	app := had.State.Human.Factors[0]
+	app := had.Data.Human.Factors[0]
 	w.change(jo.id, user.FactorRemoved{FactorID: app.ID}, user.TOTPAdded{FactorID: app.ID, Created: app.Created - (25 * time.Hour).Microseconds()})
 	w.mail.Next(t) // of the two only that it was removed: about an added one there was a mail just now
 	w.moves(jo, "new@mail.test")
@@ -86,8 +86,8 @@ func TestAResetRightAfterAChangeAsksForASecondFactor(t *testing.T) {
 	if strings.Contains(form.body, `name="code"`) {
 		t.Error("it is known before the code was looked at")
 	}
-	form = form.post("newPassword", otherWord, "repeatPassword", otherWord).shows(422, "so a second factor is needed too", `name="code"`)
+	form = form.post("newPassword", otherWord, "repeatPassword", otherWord).shows(422, "so you also need a second factor", `name="code"`)
 	form.post("newPassword", otherWord, "repeatPassword", otherWord, "code", "000000").shows(422, `id="code-problem"`)
-	form.post("newPassword", otherWord, "repeatPassword", otherWord+"!", "code", factortest.Code(key, time.Now())).shows(422, "The two passwords are not the same.", `name="code"`)
+	form.post("newPassword", otherWord, "repeatPassword", otherWord+"!", "code", factortest.Code(key, time.Now())).shows(422, "The two passwords do not match.", `name="code"`)
 	form.post("newPassword", otherWord, "repeatPassword", otherWord, "code", factortest.Code(key, time.Now())).shows(200, "Your password has been set")
 }

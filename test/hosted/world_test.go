@@ -1,31 +1,27 @@
 package hosted
 
 import (
-	"bytes"
-	"cmp"
-	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"html"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/mailtest"
+	"github.com/signet-idm/signet/internal/mail/mailtest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/servertest"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 const (
@@ -35,12 +31,7 @@ const (
 	otherWord = "quite Another phrase 42"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 // world is a running server with a mail server, if wanted.
 type world struct {
@@ -49,26 +40,8 @@ type world struct {
 	url    string
 	org    string
 	mail   *mailtest.Sink // nil: no mail
-	log    *lines
+	log    *testkit.Log
 	dir    string
-}
-
-// lines is what was logged.
-type lines struct {
-	mu  sync.Mutex
-	all bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.Write(p)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.all.String()
 }
 
 func withMail(t *testing.T, change ...func(*server.Config)) *world {
@@ -85,21 +58,10 @@ func withMail(t *testing.T, change ...func(*server.Config)) *world {
 
 func open(t *testing.T, config server.Config) *world {
 	t.Helper()
-	w := &world{t: t, log: &lines{}}
-	config.Listen, config.DataDir = cmp.Or(config.Listen, "127.0.0.1:0"), t.TempDir()
-	w.dir = config.DataDir
-	s, err := server.Open(t.Context(), config, slog.New(slog.NewTextHandler(w.log, nil)))
-	must(t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, nil) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-done, s.Close()); err != nil {
-			t.Error(err)
-		}
-	})
-	w.server, w.url, w.org = s, s.URL(), s.FirstAdmin.OrgID
+	w := &world{t: t, log: &testkit.Log{}}
+	config.DataDir = t.TempDir()
+	s := servertest.Start(t, config, w.log)
+	w.server, w.url, w.org, w.dir = s, s.URL(), s.FirstAdmin.OrgID, config.DataDir
 	return w
 }
 
@@ -152,7 +114,7 @@ func (w *world) rules(p policy.Policy) {
 		if err != nil {
 			return err
 		}
-		return o.Append(org.PolicySet{Change: o.State.Policy.ChangeTo(p)})
+		return o.Append(org.PolicySet{Diff: o.Data.Policy.DiffTo(p)})
 	}})
 }
 
@@ -187,7 +149,7 @@ func (w *world) application(name string, change ...func(*app.Settings)) string {
 // browser keeps cookies, the secure ones for plain http too, as browsers do for this machine.
 type browser struct {
 	*world
-	jar map[string]string
+	jar map[string]string // nil: it keeps no cookies
 }
 
 func (w *world) browser() *browser { return &browser{w, map[string]string{}} }
@@ -235,7 +197,7 @@ func (b *browser) send(method, path string, form url.Values, headers ...string) 
 		if !strings.HasPrefix(c.Name, "__Host-") || !c.Secure || !c.HttpOnly || c.SameSite != http.SameSiteLaxMode || c.Path != "/" || c.Domain != "" {
 			b.t.Errorf("%s sets the cookie %s", path, c)
 		}
-		if c.MaxAge < 0 {
+		if c.MaxAge < 0 || b.jar == nil {
 			delete(b.jar, c.Name)
 		} else {
 			b.jar[c.Name] = c.Value

@@ -11,8 +11,8 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // viewer adds somebody who may read everything in the organization and in the installation.
@@ -75,7 +75,7 @@ func TestAnApplicationOfAnotherOrganizationGetsWhatThePersonAgreedTo(t *testing.
 					if err != nil {
 						return err
 					}
-					return c.Append(grant.Given{AppID: id, Scopes: c.State.Apps[id].Scopes, At: tx.Now()})
+					return c.Append(grant.Given{AppID: id, Scopes: c.Data.Apps[id].Scopes, At: tx.Now()})
 				}})
 				refresh := url.Values{"client_id": {id}, "client_secret": {secret}, "grant_type": {"refresh_token"}, "refresh_token": {tokens.RefreshToken}}
 				if got := w.post("/oauth/token", refresh); got.status != 400 || got.json["error"] != "invalid_grant" {

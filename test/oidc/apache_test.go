@@ -12,14 +12,13 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/test/browser"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 const apacheModules = "/usr/lib/apache2/modules"
 
-// apacheConfig is all that Apache reads. It keeps to a directory of its own, and knows of Signet no more than the address, and
-// the id and secret of an application.
+// apacheConfig is all that Apache reads besides what docs/guides/apache.md tells people to add. It keeps to a directory of its own.
 const apacheConfig = `
 ServerRoot %[1]s
 DefaultRuntimeDir %[1]s
@@ -45,19 +44,7 @@ DocumentRoot %[1]s/www
 	SetOutputFilter INCLUDES
 	ForceType text/html
 </Directory>
-
-OIDCProviderMetadataURL %[4]s/.well-known/openid-configuration
-OIDCClientID %[5]s
-OIDCClientSecret %[6]s
-OIDCRedirectURI http://localhost:%[2]s/inside/callback
-OIDCCryptoPassphrase a-secret-of-this-test
-OIDCScope "openid profile email urn:signet:org"
-OIDCPKCEMethod S256
-OIDCRemoteUserClaim preferred_username
-<Location /inside>
-	AuthType openid-connect
-	Require valid-user
-</Location>
+Include %[1]s/openidc.conf
 `
 
 const apachePage = `<!DOCTYPE html><title>Inside</title><link rel="icon" href="data:,"><h1><!--#echo var="REMOTE_USER" --></h1>
@@ -91,7 +78,11 @@ func (w *world) apache(apply func(address string) (id, secret string)) string {
 	address := "http://localhost:" + port
 	id, secret := apply(address)
 	config := filepath.Join(dir, "apache.conf")
-	must(w.t, os.WriteFile(config, fmt.Appendf(nil, apacheConfig, dir, port, apacheModules, w.url, id, secret), 0o600))
+	must(w.t, os.WriteFile(config, fmt.Appendf(nil, apacheConfig, dir, port, apacheModules), 0o600))
+	documented, err := os.ReadFile("../../docs/guides/apache-openidc.conf")
+	must(w.t, err)
+	here := strings.NewReplacer("https://id.example.org", w.url, "https://app.example.org", address, "app_01", id, "sgn_sec_01", secret)
+	must(w.t, os.WriteFile(dir+"/openidc.conf", []byte(here.Replace(string(documented))), 0o600))
 	must(w.t, free.Close())
 
 	run := exec.Command(program, "-DFOREGROUND", "-f", config)
@@ -124,7 +115,8 @@ func (w *world) apache(apply func(address string) (id, secret string)) string {
 	return address
 }
 
-// A web server that many applications stand behind, as Debian ships it, and a real browser.
+// A web server that many applications stand behind, as Debian ships it, and a real browser. REMOTE_USER is the person's id: the same user name
+// can be somebody else in another organization.
 func TestAWebServerThatSignsPeopleIn(t *testing.T) {
 	w := open(t, testdb.New(t, testdb.SQLite))
 	var id string
@@ -147,8 +139,8 @@ func TestAWebServerThatSignsPeopleIn(t *testing.T) {
 	tab.Submit("button.primary")
 	tab.Click(`button[value="allow"]`)
 	tab.WaitUntilAt(address + "/inside/page?a=1&b=2")
-	if name, sub, email, acr := tab.Text("h1"), tab.Text("#sub"), tab.Text("#email"), tab.Text("#acr"); name != w.names[w.userID] || sub != w.userID ||
-		email != name+"@mail.test" || acr != "urn:signet:acr:single" {
+	if name, sub, email, acr := tab.Text("h1"), tab.Text("#sub"), tab.Text("#email"), tab.Text("#acr"); name != w.userID || sub != w.userID ||
+		email != w.names[w.userID]+"@mail.test" || acr != "urn:signet:acr:single" {
 		t.Errorf("the page was told %q %q %q %q", name, sub, email, acr)
 	}
 

@@ -29,8 +29,8 @@ import (
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/syntax"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // walk tries out what the discovery document promises, one field after the other, with nothing but its own words.
@@ -71,10 +71,11 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 	}
 	methods := func(endpoint string) func(any) {
 		try := map[string]func(){}
-		for _, m := range []app.AuthMethod{app.NoAuth, app.SecretBasic, app.SecretPost, app.PrivateKeyJWT} {
-			if m != app.NoAuth || endpoint != "introspection_endpoint" {
-				try[string(m)] = func() { k.proves(endpoint, m, "ES256") }
-			}
+		for _, m := range []app.AuthMethod{app.SecretBasic, app.SecretPost, app.PrivateKeyJWT} {
+			try[string(m)] = func() { k.proves(endpoint, m, "ES256") }
+		}
+		if endpoint != "introspection_endpoint" {
+			k.proves(endpoint, app.NoAuth, "ES256") // works, and is not told: see Provider.discovery
 		}
 		return each(try)
 	}
@@ -119,6 +120,7 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 		"introspection_endpoint_auth_signing_alg_values_supported": algorithms("introspection_endpoint"),
 		"scopes_supported":                                         k.scopesAndClaims,
 		"claims_supported":                                         nil, // with the scopes
+		"claims_parameter_supported":                               k.claimsByName,
 		"request_uri_parameter_supported":                          k.noRequestObjects,
 		"authorization_response_iss_parameter_supported":           func(v any) { _ = v.(bool) }, // party.code holds it
 		"backchannel_logout_supported":                             k.backChannel,
@@ -300,7 +302,7 @@ func (w *world) proven(second bool) string {
 		if err != nil {
 			return err
 		}
-		tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: w.userID, Epoch: u.State.SessionEpoch,
+		tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: w.userID, Epoch: u.Data.SessionEpoch,
 			Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Data: string(proof)})
 		return nil
 	}})
@@ -339,6 +341,21 @@ func (k *walk) scopesAndClaims(scopes any) {
 	for c := range claims {
 		if !slices.Contains(told, c) {
 			k.t.Errorf("%s is told, and the document does not say so", c)
+		}
+	}
+}
+
+// claimsByName asks for a claim in the ID token that is not there by itself.
+func (k *walk) claimsByName(supported any) {
+	k.t.Helper()
+	id, _ := k.application(app.SPA, app.NoAuth)
+	for _, claims := range []string{"", `{"id_token":{"email":{"essential":true}},"userinfo":{"name":null}}`} {
+		p := k.party(id, "", "email")
+		p.claims = claims
+		raw, _ := p.tokens(k.signIn(k.whole)).Extra("id_token").(string)
+		told := k.claims(id, raw)
+		if _, there := told["email"]; supported != true || there != (claims != "") || told["email_verified"] != nil {
+			k.t.Errorf("with %q, it tells %v", claims, told)
 		}
 	}
 }

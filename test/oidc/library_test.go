@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // missing skips a test that needs something that is not installed; in CI it fails.

@@ -12,15 +12,16 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
+
+const parallel = 64
 
 // many sends the same form so many times at once, to all nodes in turn, and gives the answers that were a success. All others
 // have to be one of these refusals, or invalid_grant.
 func (w *world) many(nodes []*node, form url.Values, refusals ...string) (successes []reply) {
 	w.t.Helper()
-	const parallel = 64
 	var mu sync.Mutex
 	var wait sync.WaitGroup
 	start := make(chan struct{})
@@ -66,7 +67,7 @@ func (w *world) active(access any) bool {
 	return w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+text).status == http.StatusOK
 }
 
-func TestACodeAndARefreshTokenWorkOnceHoweverManyTry(t *testing.T) {
+func TestACodeWorksOnceAndARefreshTokenHasOneAnswerHoweverManyTry(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		w := open(t, db)
 		nodes := w.nodes(db)
@@ -87,15 +88,29 @@ func TestACodeAndARefreshTokenWorkOnceHoweverManyTry(t *testing.T) {
 		})
 		t.Run("a refresh token", func(t *testing.T) {
 			tokens := p.tokens(w.in)
-			given := w.many(nodes, url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {tokens.RefreshToken}})
-			if len(given) != 1 {
-				t.Fatalf("%d got tokens", len(given))
+			shown := func(token any) url.Values {
+				return url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {token.(string)}}
 			}
-			if w.active(given[0].json["access_token"]) || w.active(tokens.AccessToken) {
+			given := w.many(nodes, shown(tokens.RefreshToken))
+			if len(given) != parallel || slices.ContainsFunc(given, func(r reply) bool { return r.body != given[0].body }) {
+				t.Fatalf("%d got tokens, not all the same", len(given))
+			}
+			if !w.active(given[0].json["access_token"]) || !w.active(tokens.AccessToken) {
+				t.Error("an honest client lost its tokens")
+			}
+			// Once the successor is used, the one before is one that somebody has stolen.
+			next := w.post("/oauth/token", shown(given[0].json["refresh_token"]))
+			if next.status != 200 || next.json["refresh_token"] == given[0].json["refresh_token"] {
+				t.Fatalf("got %+v", next)
+			}
+			if stolen := w.many(nodes, shown(tokens.RefreshToken)); len(stolen) != 0 {
+				t.Errorf("%d got tokens", len(stolen))
+			}
+			if w.active(next.json["access_token"]) || w.active(given[0].json["access_token"]) {
 				t.Error("an access token of the family lives on")
 			}
-			if got := w.post("/oauth/token", url.Values{"grant_type": {"refresh_token"}, "client_id": {id}, "refresh_token": {given[0].json["refresh_token"].(string)}}); got.status != 400 {
-				t.Errorf("the refresh token that won lives on: %+v", got)
+			if got := w.post("/oauth/token", shown(next.json["refresh_token"])); got.status != 400 {
+				t.Errorf("the refresh token of the family lives on: %+v", got)
 			}
 		})
 		t.Run("an assertion", func(t *testing.T) {
@@ -122,7 +137,7 @@ func TestACodeAndARefreshTokenWorkOnceHoweverManyTry(t *testing.T) {
 		t.Run("it is on record, once each", func(t *testing.T) {
 			c, err := session.Kind.Read(t.Context(), w.server.Store(), session.IDFor(w.userID))
 			must(t, err)
-			if c == nil || c.State.Reused != 2 {
+			if c == nil || c.Data.Reused != 2 {
 				t.Errorf("got %+v", c)
 			}
 		})

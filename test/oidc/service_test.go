@@ -22,8 +22,8 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // robot adds a service user with a secret and a key.
@@ -95,8 +95,12 @@ func TestServiceUsersAndTheScopesOfTheAPI(t *testing.T) {
 			}
 		}
 
-		if got := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+token("signet.self")); got.status != 403 || got.json["error"] != "insufficient_scope" {
+		if got := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+token("signet.self")); got.status != 403 || got.json["error"] != "insufficient_scope" ||
+			!strings.HasPrefix(got.header.Get("Www-Authenticate"), `Bearer error="insufficient_scope"`) {
 			t.Errorf("user info without openid: %+v", got)
+		}
+		if got := w.post("/oauth/introspect", url.Values{"token": {token("openid")}}, "Authorization", basic(id, secretText)); got.json["active"] != true || got.json["client_id"] != id || got.json["sub"] != id {
+			t.Errorf("a service user acts for itself: %+v", got)
 		}
 		if got := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+token("openid profile")); got.status != 200 || got.json["name"] != "Robot" {
 			t.Errorf("got %+v", got)

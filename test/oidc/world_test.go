@@ -4,9 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
-	"errors"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -22,8 +20,10 @@ import (
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/syntax"
-	"github.com/signet-idm/signet/internal/testdb"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/servertest"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // world is a running server with an organization, somebody in it who is signed in, and applications of it.
@@ -50,18 +50,13 @@ const password = "correct horse battery staple"
 
 var hashed = sync.OnceValues(func() ([]byte, error) { return secret.NewHasher(0, 0).Hash(context.Background(), password) })
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = testkit.Must
 
 func open(t *testing.T, db testdb.Database, change ...func(*server.Config)) *world {
 	t.Helper()
 	w := &world{t: t, names: map[string]string{}}
 	master := secret.NewMasterKey()
-	w.config = server.Config{Listen: "127.0.0.1:0", MasterKey: string(master.Text())}
+	w.config = server.Config{MasterKey: string(master.Text())}
 	if db.Engine == testdb.Postgres {
 		w.config.Database = db.URL
 	}
@@ -79,19 +74,7 @@ func open(t *testing.T, db testdb.Database, change ...func(*server.Config)) *wor
 // start starts a node. All of them are the same to the world.
 func (w *world) start() *node {
 	w.t.Helper()
-	config := w.config
-	config.DataDir = w.t.TempDir()
-	s, err := server.Open(w.t.Context(), config, slog.New(slog.DiscardHandler))
-	must(w.t, err)
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- s.Serve(ctx, nil) }()
-	w.t.Cleanup(func() {
-		cancel()
-		if err := errors.Join(<-done, s.Close()); err != nil {
-			w.t.Error(err)
-		}
-	})
+	s := servertest.Start(w.t, w.config, io.Discard)
 	return &node{server: s, url: "http://" + s.Addr().String()}
 }
 
@@ -146,8 +129,8 @@ func (w *world) signIn(userID string) string {
 		if err != nil {
 			return err
 		}
-		tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.State.SessionEpoch,
-			OrgEpoch: o.State.Epoch, Created: tx.Now(), Expires: tx.Now() + (12 * time.Hour).Microseconds()})
+		tx.PutToken(event.Token{ID: event.NewID("ses"), Hash: hash, Kind: string(secret.Session), UserID: userID, Epoch: u.Data.SessionEpoch,
+			OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: tx.Now() + (12 * time.Hour).Microseconds()})
 		return nil
 	}})
 	return text

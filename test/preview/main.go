@@ -12,7 +12,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/signet-idm/signet/internal/pagestest"
+	"github.com/signet-idm/signet/internal/pages/pagestest"
 )
 
 func main() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net"
-	"os"
 	"strconv"
 	"testing"
 	"time"
@@ -13,20 +12,6 @@ import (
 
 // mostKiB is what the program may have taken at any time.
 const mostKiB = 300 << 10
-
-// peakKiB is the most memory that a process has ever had.
-func peakKiB(t *testing.T, p *process) (kib int) {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, rest, _ := bytes.Cut(status, []byte("VmHWM:"))
-	if _, err := fmt.Sscan(string(rest), &kib); err != nil {
-		t.Fatal(err)
-	}
-	return kib
-}
 
 // othersAreServed does what other people do, with bodies and without.
 func othersAreServed(t *testing.T, c *client, admin firstAdmin) {
@@ -87,7 +72,7 @@ func TestBodiesTakeNoMemoryBeforeTheyArrive(t *testing.T) {
 					}
 				}
 				othersAreServed(t, c, admin)
-				peak := peakKiB(t, p)
+				peak := statusKiB(t, p, "VmHWM")
 				t.Logf("at most %.0f MiB", float64(peak)/1024)
 				if peak > mostKiB {
 					t.Errorf("it took %d MiB", peak>>10)
@@ -107,7 +92,7 @@ func TestWhoHoldsThePermissionNowhereSendsNoLargeBodies(t *testing.T) {
 		c.want(t, 200, "POST", "/v1/users/human", object{"userName": "nobody", "password": "a password of nobody",
 			"profile": object{"firstName": "No", "lastName": "Body"}, "email": object{"email": "nobody@example.com", "isEmailVerified": true}})
 		token := c.with("").signIn(t, "nobody", "a password of nobody")
-		before := peakKiB(t, p)
+		before := statusKiB(t, p, "VmHWM")
 		f := dialFrames(t, p)
 		for i := range bodies {
 			if err := f.request(uint32(2*i+1), post("/v1/users/_import", "content-type", "application/json", "authorization", "Bearer "+token,
@@ -122,7 +107,7 @@ func TestWhoHoldsThePermissionNowhereSendsNoLargeBodies(t *testing.T) {
 				t.Fatalf("one ended with %s", how)
 			}
 		}
-		if grown := peakKiB(t, p) - before; grown > 40<<10 {
+		if grown := statusKiB(t, p, "VmHWM") - before; grown > 40<<10 {
 			t.Errorf("they took %d MiB", grown>>10)
 		}
 	})

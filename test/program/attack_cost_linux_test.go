@@ -16,7 +16,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -24,15 +23,13 @@ import (
 	"testing"
 	"time"
 
-	zitadel "github.com/zitadel/oidc/v3/pkg/oidc"
-	"github.com/zitadel/oidc/v3/pkg/op"
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/signet-idm/signet/internal/costtest"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/web"
+	"github.com/signet-idm/signet/test/costtest"
 )
 
 // The largest that is read of each part of a request.
@@ -334,22 +331,19 @@ var parameter = regexp.MustCompile(`\{\w+\}`)
 // filled puts something into the parameters of a path.
 func filled(path string) string { return parameter.ReplaceAllString(path, "any") }
 
-// oauthParameters are the names of all parameters that the library reads, and those of our own.
-func oauthParameters() []string {
-	names := []string{"request_uri", "client_assertion_type"}
-	for _, request := range []any{zitadel.AuthRequest{}, zitadel.AccessTokenRequest{}, zitadel.RefreshTokenRequest{}, zitadel.JWTProfileGrantRequest{}, zitadel.ClientCredentialsRequest{},
-		zitadel.TokenExchangeRequest{}, zitadel.DeviceAuthorizationRequest{}, zitadel.DeviceAccessTokenRequest{}, zitadel.RevocationRequest{}, zitadel.EndSessionRequest{},
-		zitadel.IntrospectionRequest{}, zitadel.UserInfoRequest{}, op.ClientCredentials{}} {
-		of := reflect.TypeOf(request)
-		for i := range of.NumField() {
-			if name, _, _ := strings.Cut(of.Field(i).Tag.Get("schema"), ","); name != "" && name != "-" {
-				names = append(names, name)
-			}
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+// oauthParameters are the names of all parameters that the provider reads, as its source has them.
+func oauthParameters(t *testing.T) []string {
+	t.Helper()
+	return namesRead(t, readParameter, "../../internal/oidc/*.go")
 }
+
+var readParameter = regexp.MustCompile(`(?:[gG]et|param)\("([a-z_]+)"\)`)
+
+const (
+	bearerGrant   = "urn:ietf:params:oauth:grant-type:jwt-bearer"
+	deviceGrant   = "urn:ietf:params:oauth:grant-type:device_code"
+	exchangeGrant = "urn:ietf:params:oauth:grant-type:token-exchange"
+)
 
 // authorize is the address of a sign-in that is fine but for one parameter.
 func (x *target) authorize(name, value string) string {
@@ -363,9 +357,13 @@ var scopePrefixes = []string{"urn:signet:org:domain:", "urn:signet:org:id:", "ur
 
 func (x *target) oauth() {
 	form := http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}
-	grants := []string{"authorization_code", "refresh_token", "client_credentials", string(zitadel.GrantTypeBearer), string(zitadel.GrantTypeDeviceCode), string(zitadel.GrantTypeTokenExchange)}
+	grants := []string{"authorization_code", "refresh_token", "client_credentials", bearerGrant, deviceGrant, exchangeGrant}
+	names := oauthParameters(x.t)
+	if len(names) < 25 || !slices.Contains(names, "nonce") || !slices.Contains(names, "client_secret") || !slices.Contains(names, "device_code") {
+		x.t.Fatalf("the provider reads only %v", names)
+	}
 	turn := 0
-	for _, name := range oauthParameters() {
+	for _, name := range names {
 		for _, prefix := range append([]string{""}, scopePrefixes...) {
 			if prefix != "" && name != "scope" {
 				continue
@@ -390,7 +388,7 @@ func (x *target) oauth() {
 			}
 		}
 	}
-	own := map[string]string{"authorization_code": "code", "refresh_token": "refresh_token", "client_credentials": "scope", string(zitadel.GrantTypeBearer): "assertion", string(zitadel.GrantTypeDeviceCode): "device_code"}
+	own := map[string]string{"authorization_code": "code", "refresh_token": "refresh_token", "client_credentials": "scope", bearerGrant: "assertion", deviceGrant: "device_code"}
 	for grant, name := range own {
 		for _, a := range costtest.Alphabets {
 			values := url.Values{"client_id": {x.clientID}, "grant_type": {grant}}
@@ -433,15 +431,21 @@ func sitePaths(t *testing.T) []string {
 }
 
 // fieldNames are what the pages read: the fields of their forms and the parameters of their addresses, as their source has them.
-func fieldNames(t *testing.T) (names []string) {
+func fieldNames(t *testing.T) []string {
 	t.Helper()
-	for _, pattern := range []string{"../../internal/pages/*.go", "../../internal/login/*.go", "../../internal/account/*.go"} {
+	return namesRead(t, readName, "../../internal/pages/*.go", "../../internal/login/*.go", "../../internal/account/*.go")
+}
+
+// namesRead are those that an expression finds in source files.
+func namesRead(t *testing.T, read *regexp.Regexp, patterns ...string) (names []string) {
+	t.Helper()
+	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
 			t.Fatalf("%s: %v", pattern, err)
 		}
 		for _, file := range files {
-			for _, match := range readName.FindAllStringSubmatch(string(readFile(t, file)), -1) {
+			for _, match := range read.FindAllStringSubmatch(string(readFile(t, file)), -1) {
 				names = append(names, match[1])
 			}
 		}

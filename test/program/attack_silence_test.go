@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/factortest"
-	"github.com/signet-idm/signet/internal/mailtest"
+	"github.com/signet-idm/signet/internal/factor/factortest"
+	"github.com/signet-idm/signet/internal/mail/mailtest"
 )
 
 // via is a proxy that the program trusts, and says to be in front of one address.

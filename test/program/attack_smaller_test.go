@@ -220,7 +220,7 @@ func TestAnAssertionWorksOnce(t *testing.T) {
 				t.Errorf("the first time: %d %s", status, said)
 			}
 			for _, again := range []url.Values{asGrant(once), asClient(once)} {
-				if status, said := post(again); status == 200 || !strings.Contains(said, "used already") {
+				if status, said := post(again); status == 200 || !strings.Contains(said, "already been used") {
 					t.Errorf("again: %d %s", status, said)
 				}
 			}

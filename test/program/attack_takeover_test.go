@@ -14,7 +14,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/mailtest"
+	"github.com/signet-idm/signet/internal/mail/mailtest"
 )
 
 // victim is the owner of an organization, with a verified e-mail address.
@@ -197,7 +197,7 @@ func TestTheAddressBeforeTakesTheAccountBack(t *testing.T) {
 		told := map[string]bool{}
 		for range 2 {
 			m := v.mail.Next(t)
-			told[m.To] = m.Subject == "The change of the e-mail address was undone"
+			told[m.To] = m.Subject == "The change to the e-mail address was undone"
 		}
 		if !told[v.email] || !told["thief@mail.example"] {
 			t.Errorf("told: %v", told)
@@ -216,7 +216,7 @@ func TestTheAddressBeforeTakesTheAccountBack(t *testing.T) {
 		// The link is used up.
 		other := newBrowser(t, v.url())
 		other.get(undo)
-		if page = other.post(other.at, nil); !strings.Contains(page, "This link does not work any more") {
+		if page = other.post(other.at, nil); !strings.Contains(page, "This link no longer works") {
 			t.Errorf("a second time: %s", page)
 		}
 	})

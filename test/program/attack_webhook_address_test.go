@@ -24,7 +24,7 @@ func (s *site) webhookAsBefore(t *testing.T, id, url string) (key []byte) {
 	}
 	err = st.Do(t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Write: []event.Ref{webhook.Kind.Ref(id)}, Decide: func(tx *event.Tx) error {
 		tx.PutRow(event.Row{RowKey: event.SecretOf(id), Value: st.RootKey().Wrap("webhook secret", text, []byte(id))})
-		tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Followers, Key: "webhook/" + id}, Value: []byte(`{"position":0,"begins":true}`)})
+		tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Followers, Key: "webhook/" + id}, Value: []byte(`{"position":0,"begins":true}`)})
 		_, err := webhook.Kind.Create(tx, id, s.admin(t).OrgID, webhook.AddedV1{Name: "Old", NameKey: "old", URL: url, Selection: webhook.Selection{Types: []string{"app.*"}}})
 		return err
 	}})
@@ -51,7 +51,7 @@ func TestAttackATokenInTheAddressOfAWebhook(t *testing.T) {
 		// It still works, people are told to replace it, and see no more of it than whose it is.
 		newApplications(t, c, 1)
 		r.await(2)
-		p.await(t, "webhooks: an older version has recorded the addresses of some in the log, where they stay: if there are tokens in them, get new ones and set the addresses anew")
+		p.await(t, "the log contains addresses of webhooks that an older version recorded: if they contain tokens, replace the tokens and set the addresses again")
 		got := at[object](t, c.want(t, 200, "GET", "/v1/webhooks/whk_old", nil), "webhook")
 		if got["url"] != shown || got["addressInLog"] != true {
 			t.Errorf("it reads as %v", got)

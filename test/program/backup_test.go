@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // restored gives the site of a backup, with the master key of the one it is of.
@@ -47,7 +47,7 @@ func TestBackupAndRestore(t *testing.T) {
 	c := newClient(t, p, admin.Token)
 	provider := at[string](t, c.want(t, 200, "POST", "/v1/idps/jwt", newProvider("before")), "idpId")
 	said := s.run(t, "backup", backup).fine(t)
-	for _, words := range []string{backup + ": ", "events", "checked", "The master key is not in it", s.path("master.key")} {
+	for _, words := range []string{backup + ": ", "events", "checked", "The backup does not contain the master key", s.path("master.key")} {
 		if !strings.Contains(said.stdout, words) {
 			t.Errorf("it does not say %q:\n%s", words, said.stdout)
 		}
@@ -55,9 +55,9 @@ func TestBackupAndRestore(t *testing.T) {
 	if said.stderr != "" {
 		t.Errorf("it complains: %s", said.stderr)
 	}
-	s.run(t, "backup", backup).refused(t, "is there already")
+	s.run(t, "backup", backup).refused(t, "already exists")
 	late := at[string](t, c.want(t, 200, "POST", "/v1/idps/jwt", newProvider("after")), "idpId")
-	s.run(t, "restore", backup).refused(t, "there is a database already")
+	s.run(t, "restore", backup).refused(t, "there is already a database")
 
 	to := s.restored(t, backup)
 	to.run(t, "rebuild", "--check").fine(t)
@@ -77,8 +77,8 @@ func TestBackupAndRestore(t *testing.T) {
 func TestBackupOfPostgreSQL(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, testdb.New(t, testdb.Postgres))
-	s.run(t, "backup", filepath.Join(t.TempDir(), "backup.db")).refused(t, "use pg_dump for PostgreSQL, with all tables of the database, and keep a copy of the master key")
-	s.run(t, "restore", filepath.Join(t.TempDir(), "backup.db")).refused(t, "use pg_restore or psql for PostgreSQL")
+	s.run(t, "backup", filepath.Join(t.TempDir(), "backup.db")).refused(t, "for PostgreSQL, use pg_dump with all tables, and keep a copy of the master key")
+	s.run(t, "restore", filepath.Join(t.TempDir(), "backup.db")).refused(t, "for PostgreSQL, use pg_restore or psql")
 }
 
 // TestABackupThatDoesNotFitLeavesNothing: the limit on the size of a file stands for a disk that is full.
@@ -212,13 +212,13 @@ func TestRotateMasterKey(t *testing.T) {
 				t.Error("it shows a key")
 			}
 		}
-		if !strings.Contains(said, s.path("master.key.old")) || !strings.Contains(said, "Backups that were made until now need that one") {
+		if !strings.Contains(said, s.path("master.key.old")) || !strings.Contains(said, "Existing backups need it") {
 			t.Errorf("it said:\n%s", said)
 		}
 		q := s.launch(t, nil, "--master-key-file", s.path("master.key.old"))
-		result{q.exit(t), q.stdout.String(), q.stderr.String()}.refused(t, "after a rotation that is the new one")
+		result{q.exit(t), q.stdout.String(), q.stderr.String()}.refused(t, "after a rotation, use the new one")
 		env := []string{"SIGNET_MASTER_KEY=" + strings.TrimSpace(key)}
-		run(t, env, s.args("master-key", "rotate")...).refused(t, "name a file for the new one with --new-key-file")
+		run(t, env, s.args("master-key", "rotate")...).refused(t, "name a file for the new key with --new-key-file")
 		file := filepath.Join(t.TempDir(), "key")
 		run(t, env, append(s.args("master-key", "rotate"), "--new-key-file", file)...).fine(t)
 		c := newClient(t, s.start(t, "--master-key-file", file), admin.Token)

@@ -5,7 +5,7 @@ import (
 	"net/url"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // 10,000 times in a row, and without a wait: what a writer was answered is what a reader finds right after, on PostgreSQL

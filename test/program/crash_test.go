@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // crashRounds is how often a crash test pulls the plug, on each engine.
@@ -106,6 +106,7 @@ type register struct {
 func (l *load) run(t *testing.T, p *process, token string, round int, life time.Duration) {
 	t.Helper()
 	l.created = nil
+	before := l.acknowledged.Load()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	var dead atomic.Bool
@@ -157,6 +158,7 @@ func (l *load) run(t *testing.T, p *process, token string, round int, life time.
 			keep("/v1/users/", "userId", answer)
 		})
 
+	awaitCount(t, &l.acknowledged, before+1) // or the crash would have nothing to lose
 	pull := time.NewTimer(life)
 	defer pull.Stop()
 	select {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 func TestFirstStart(t *testing.T) {
@@ -158,7 +158,7 @@ func TestAPortInUseCreatesNothing(t *testing.T) {
 	s := embedded(t)
 	p := s.start(t)
 	other := newSite(t, testdb.New(t, testdb.SQLite))
-	run(t, nil, append(other.args("start"), "--listen", p.listen)...).refused(t, "another program listens there")
+	run(t, nil, append(other.args("start"), "--listen", p.listen)...).refused(t, "another program uses this address")
 	run(t, nil, append(other.args("start"), "--listen", "localhost:0", "--metrics-listen", p.listen)...).refused(t, "--metrics-listen")
 	if _, err := os.Stat(other.path("signet.db")); err == nil {
 		t.Error("there is a database")
@@ -190,4 +190,47 @@ func TestNodesThatStartTogether(t *testing.T) {
 	if err != nil || len(entries) != 2 {
 		t.Errorf("files were left behind: %v %v", entries, err)
 	}
+}
+
+// TestAFirstStartBesideAnotherInstallationIsRefused: what the operator needs to get in is not written over, and nothing is made that is in the way of a move.
+func TestAFirstStartBesideAnotherInstallationIsRefused(t *testing.T) {
+	t.Parallel()
+	ways := []string{"signet move", "--data-dir"}
+	refused := func(s *site, says string, extra ...string) {
+		t.Helper()
+		p := s.launch(t, nil, extra...)
+		r := result{p.exit(t), p.stdout.String(), p.stderr.String()}
+		for _, said := range append([]string{says}, ways...) {
+			r.refused(t, said)
+		}
+	}
+	file := newSite(t, testdb.New(t, testdb.SQLite))
+	file.start(t).stop(t)
+	admin := readFile(t, file.path("first-admin.json"))
+	server := &site{Database: testdb.New(t, testdb.Postgres), dir: file.dir}
+	refused(server, "contains an installation, but the PostgreSQL database is empty")
+	if err := os.Remove(file.path("first-admin.json")); err != nil { // put away, as the manual says
+		t.Fatal(err)
+	}
+	refused(server, "contains an installation, but the PostgreSQL database is empty")
+	writeFile(t, file.path("first-admin.json"), string(admin), 0o600)
+	file.run(t, "move", "--to", server.URL).fine(t) // nothing is in the way
+	server.start(t).stop(t)
+
+	// The other way round, and to a second PostgreSQL database.
+	first := newSite(t, testdb.New(t, testdb.Postgres))
+	first.start(t).stop(t)
+	admin = readFile(t, first.path("first-admin.json"))
+	refused(&site{Database: testdb.Database{Engine: testdb.SQLite}, dir: first.dir}, "first-admin.json belongs to another installation, and there is no database here")
+	second := &site{Database: testdb.New(t, testdb.Postgres), dir: first.dir}
+	refused(second, "first-admin.json belongs to another installation, but this PostgreSQL database is empty")
+	refused(newSite(t, second.Database), "first-admin.json belongs to another installation", "--first-admin-file", first.path("first-admin.json"))
+	if !bytes.Equal(readFile(t, first.path("first-admin.json")), admin) {
+		t.Error("first-admin.json was changed")
+	}
+	if _, err := os.Stat(first.path("signet.db")); err == nil {
+		t.Error("a database was made")
+	}
+	newSite(t, second.Database).start(t).stop(t) // with a directory of its own
+	first.start(t).stop(t)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // TestAFollowerSeesEachPositionOnceScale: two nodes write, a transaction commits late, one of the nodes is killed, and whoever follows the log
@@ -82,6 +82,9 @@ func TestAFollowerSeesEachPositionOnceScale(t *testing.T) {
 		}
 		return !t.Failed()
 	})
+	if count == 0 {
+		t.Error("nothing was acknowledged")
+	}
 	t.Logf("%d events in %v, %.0f/s, %d acknowledged, %d looks", last, took.Round(time.Millisecond), float64(events)/took.Seconds(), count, f.looks.Load())
 	first.stop(t)
 	runLong(t, s.args("rebuild", "--check")...).fine(t)

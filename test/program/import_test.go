@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 const bcryptHash = "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e" // of "correct horse"
@@ -127,7 +127,7 @@ func TestScaleImport(t *testing.T) {
 	if code := importer.exit(t); code != 0 || importer.stdout.String() != fmt.Sprintf("%d users imported, 0 lines rejected\n", n) {
 		t.Fatalf("exit code %d: %s%s", code, importer.stdout, importer.stderr)
 	}
-	resident := residentKiB(t, p)
+	resident := statusKiB(t, p, "VmRSS")
 	t.Logf("%d users in %s: %.0f users/s, %.0f MiB resident", n, took.Round(time.Millisecond), float64(n)/took.Seconds(), float64(resident)/1024)
 	if resident > 200<<10 {
 		t.Errorf("the server takes %d KiB", resident)
@@ -144,7 +144,7 @@ func TestScaleImport(t *testing.T) {
 	// What is imported is imported.
 	events := s.events(t)
 	again := run(t, nil, s.importing(t, p, file)...).fine(t)
-	if !strings.Contains(again.stdout, "nothing to do") || s.events(t) != events {
+	if !strings.Contains(again.stdout, "is already imported") || s.events(t) != events {
 		t.Errorf("%d events, and it says %s", s.events(t)-events, again.stdout)
 	}
 	p.stop(t)
@@ -192,7 +192,7 @@ func TestScaleImportThatIsCutOff(t *testing.T) {
 	if len(rejected) != len(bad) || bytes.Contains(readFile(t, file+".rejected"), []byte("$2b$")) {
 		t.Errorf("rejected: %v", rejected)
 	}
-	if again := run(t, nil, args...); again.code != 1 || !strings.Contains(again.stdout, "nothing to do") {
+	if again := run(t, nil, args...); again.code != 1 || !strings.Contains(again.stdout, "is already imported") {
 		t.Errorf("again: %+v", again)
 	}
 	p.stop(t)
@@ -262,18 +262,18 @@ func TestImportsThatAreRefused(t *testing.T) {
 	}{
 		{"a token that does not count", []string{users, "--server", p.url, "--token-file", wrong}, "UNAUTHENTICATED"},
 		{"an organization that is not there", []string{users, "--server", p.url, "--token-file", token, "--org", "org_x"}, "ORGANIZATION_NOT_FOUND"},
-		{"a server that is not there", []string{users, "--server", "http://127.0.0.1:1", "--token-file", token, "--give-up", "500ms"}, "the server has not taken anything"},
-		{"what is no address", []string{users, "--server", "localhost:8080", "--token-file", token}, "--server should look like https://id.example.org"},
-		{"a token for nobody in particular", []string{users, "--token-file", token}, "--server and --token-file go together"},
-		{"a server that gets the token of another", []string{users, "--server", p.url}, "--server and --token-file go together"},
+		{"a server that is not there", []string{users, "--server", "http://127.0.0.1:1", "--token-file", token, "--give-up", "500ms"}, "the server has accepted nothing"},
+		{"what is no address", []string{users, "--server", "localhost:8080", "--token-file", token}, "--server must be a URL such as https://id.example.org"},
+		{"a token for nobody in particular", []string{users, "--token-file", token}, "--server and --token-file belong together"},
+		{"a server that gets the token of another", []string{users, "--server", p.url}, "--server and --token-file belong together"},
 		{"no token", []string{users, "--server", p.url, "--token-file", filepath.Join(dir, "nothing")}, "reading the token"},
 		{"no first administrator", []string{users, "--data-dir", dir}, "give --server and --token-file"},
 		{"no file", []string{filepath.Join(dir, "nothing.csv"), "--data-dir", s.dir}, "no such file"},
 		{"a file of any kind", []string{file("users.txt", one), "--data-dir", s.dir}, "--format"},
 		{"JSON that may be one list", []string{file("users.json", one), "--data-dir", s.dir}, "--format"},
-		{"columns that are not known", []string{file("users.csv", "name\nada\n"), "--data-dir", s.dir}, `column 1 "name" is not known`},
-		{"a file that has changed", []string{changed, "--server", p.url, "--token-file", token}, "when its import began"},
-		{"another organization", []string{other, "--server", p.url, "--token-file", token, "--org", "org_x"}, "began with another --org"},
+		{"columns that are not known", []string{file("users.csv", "name\nada\n"), "--data-dir", s.dir}, `column 1 "name" is unknown`},
+		{"a file that has changed", []string{changed, "--server", p.url, "--token-file", token}, "when its import started"},
+		{"another organization", []string{other, "--server", p.url, "--token-file", token, "--org", "org_x"}, "started with another --org"},
 		{"rejected lines in place of the users", []string{users, "--data-dir", s.dir, "--rejected", users}, "give another one as --rejected"},
 		{"a state that is damaged", []string{filepath.Join(dir, "broken.ndjson"), "--data-dir", s.dir}, "remove it to start over"},
 	} {
@@ -290,4 +290,33 @@ func TestImportsThatAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestAnImportIsTriedFirst(t *testing.T) {
+	eachEngine(t, func(t *testing.T, s *site) {
+		p := s.start(t)
+		file := filepath.Join(t.TempDir(), "users.ndjson")
+		writeUsers(t, file, 1500, 3, 1200)
+		// The same name again, far behind the first: in another request.
+		text := string(readFile(t, file))
+		writeFile(t, file, text+strings.SplitAfter(text, "\n")[0], 0o600)
+		before := s.events(t)
+		got := run(t, nil, s.importing(t, p, file, "--dry-run")...)
+		if got.code == 0 || !strings.Contains(got.stdout, "1500 users would be imported, 3 lines would be rejected") {
+			t.Errorf("%d: %s%s", got.code, got.stdout, got.stderr)
+		}
+		if rejected := string(readFile(t, file+".dry-run.rejected")); strings.Count(rejected, "USER_NAME_TAKEN") != 3 {
+			t.Error(rejected)
+		}
+		if s.events(t) != before || len(s.names(t, p)) != 0 {
+			t.Error("somebody was imported")
+		}
+		if _, err := os.Stat(file + ".import"); err == nil {
+			t.Error("progress was noted")
+		}
+		run(t, nil, s.importing(t, p, file)...)
+		if n := len(s.names(t, p)); n != 1500 {
+			t.Errorf("%d people were imported", n)
+		}
+	})
 }

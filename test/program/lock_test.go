@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 func TestOneProcessPerDataDirectory(t *testing.T) {
@@ -52,7 +52,7 @@ func TestSigningKeys(t *testing.T) {
 		if n := lines(r); n != 2 || !strings.Contains(r.stdout, "waits") || !strings.Contains(r.stdout, "signs  ") {
 			t.Errorf("%d keys: %s", n, r.stdout)
 		}
-		s.run(t, "keys", "rotate").refused(t, "on their way already")
+		s.run(t, "keys", "rotate").refused(t, "already in progress")
 		if n := lines(s.run(t, "keys", "rotate", "--now")); n != 3 {
 			t.Errorf("%d keys after the urgent change", n)
 		}
@@ -82,7 +82,7 @@ func TestADatabaseFileThatIsALink(t *testing.T) {
 		writeFile(t, other.path("master.key"), string(readFile(t, s.path("master.key"))), 0o600)
 		p := other.launch(t, nil)
 		r := result{p.exit(t), p.stdout.String(), p.stderr.String()}
-		r.refused(t, "has to be a file of its own, not a link")
+		r.refused(t, "must be a regular file, not a link")
 		if t.Failed() {
 			t.Fatalf("with a %s link", name)
 		}
@@ -120,11 +120,11 @@ func TestRebuild(t *testing.T) {
 			}
 		}
 		s.tamper(t, "UPDATE orgs SET doc = replace(doc, 'Default', 'Mine') WHERE id = '"+admin.OrgID+"'")
-		check(admin.OrgID+": its state is not what its events fold to", "the state is not what the log says")
+		check(admin.OrgID+": its state does not match its events", "the state does not match the log")
 		s.tamper(t, "DELETE FROM users WHERE id = '"+admin.UserID+"'")
-		check(admin.OrgID+": its state is not what its events fold to", admin.UserID+": its state is missing")
+		check(admin.OrgID+": its state does not match its events", admin.UserID+": its state is missing")
 		s.tamper(t, "DELETE FROM claims WHERE object_id = '"+admin.UserID+"'")
-		check(admin.UserID + ": its claims are not those of its state")
+		check(admin.UserID + ": its claims do not match its state")
 
 		s.run(t, "rebuild").fine(t)
 		s.run(t, "rebuild", "--check").fine(t)

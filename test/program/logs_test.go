@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // TestNoSecretIsLogged puts secrets into every place where a caller could, and looks for them in the output.
@@ -122,6 +122,23 @@ func useSecrets(t *testing.T, s *site, p *process) map[string]string {
 	r = newRequest(t, "GET", p.url+"/healthz")
 	r.Header.Set("X-Request-Id", secret("a request id with characters that do harm")+"\t \x80")
 	answer(t, c.http, r)
+
+	for _, path := range []string{"/oauth/token", "/oauth/revoke", "/oauth/introspect", "/oauth/device_authorization", "/oauth/userinfo"} {
+		for _, names := range []string{"grant_type client_id client_secret", "client_id client_secret token", "client_id scope access_token", "client_assertion client_assertion_type code"} {
+			form := url.Values{}
+			for name := range strings.FieldsSeq(names) {
+				form.Set(name, secret(name+" for "+path))
+			}
+			r, err := http.NewRequestWithContext(t.Context(), "POST", p.url+path, strings.NewReader(form.Encode()))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			if got := answer(t, c.http, r); got.StatusCode/100 != 4 {
+				t.Errorf("%s with %s: %s", path, names, got.Status)
+			}
+		}
+	}
 
 	for _, text := range []string{"GET /" + secret("a request that is no HTTP") + " HTTP/9.9\r\n\r\n", secret("no request at all") + "\r\n\r\n",
 		"GET / HTTP/1.1\r\nHost: x\r\n" + secret("a header that is none") + "\r\n\r\n"} {

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // newKey makes the text of a master key.
@@ -32,7 +32,7 @@ func TestMasterKeyFromTheEnvironment(t *testing.T) {
 			result{p.exit(t), p.stdout.String(), p.stderr.String()}.refused(t, says)
 		}
 		fails("its master key is not in "+s.path("master.key"), nil)
-		fails("the master key is not the one this database was made with", []string{"SIGNET_MASTER_KEY=" + newKey()})
+		fails("the master key does not fit this database", []string{"SIGNET_MASTER_KEY=" + newKey()})
 		fails("the master key must be the base64 text of 32 bytes", []string{"SIGNET_MASTER_KEY=nonsense"})
 		file := writeFile(t, filepath.Join(t.TempDir(), "key"), key+"\n", 0o600)
 		fails("are both set", []string{"SIGNET_MASTER_KEY=" + key}, "--master-key-file", file)
@@ -61,13 +61,13 @@ func TestMasterKeyInTheDataDirectory(t *testing.T) {
 		if err := os.Chmod(path, 0o640); err != nil {
 			t.Fatal(err)
 		}
-		fails("is open to other users (mode 0640)")
+		fails("(mode 0640): run chmod 600 on it")
 		if err := os.Chmod(path, 0o600); err != nil {
 			t.Fatal(err)
 		}
 		right := string(readFile(t, path))
 		writeFile(t, path, newKey(), 0o600)
-		fails("the master key is not the one this database was made with")
+		fails("the master key does not fit this database")
 		writeFile(t, path, "", 0o600)
 		fails("the master key is empty")
 		if err := os.Remove(path); err != nil {
@@ -98,7 +98,7 @@ func TestNodes(t *testing.T) {
 	result{p.exit(t), p.stdout.String(), p.stderr.String()}.refused(t, "its master key is not in "+second.path("master.key"))
 	other := writeFile(t, filepath.Join(t.TempDir(), "other"), newKey(), 0o600)
 	p = second.launch(t, nil, "--master-key-file", other)
-	result{p.exit(t), p.stdout.String(), p.stderr.String()}.refused(t, "the master key is not the one this database was made with")
+	result{p.exit(t), p.stdout.String(), p.stderr.String()}.refused(t, "the master key does not fit this database")
 
 	b := second.start(t, "--master-key-file", first.path("master.key"))
 	if _, err := os.Stat(second.path("first-admin.json")); err == nil {

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // hookReceiver takes what a webhook sends, verifies it, and can be killed and started again on its port.

@@ -3,6 +3,7 @@ package proxies
 import (
 	"bufio"
 	"bytes"
+	"encoding/base64"
 	"encoding/binary"
 	"fmt"
 	"io"
@@ -13,6 +14,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -22,7 +24,7 @@ import (
 )
 
 func TestBehindProxies(t *testing.T) {
-	w := newWorld(t)
+	w := newBackend(t)
 	refusals := w.refusals(t)
 	for i, p := range all {
 		t.Run(p.name, func(t *testing.T) {
@@ -30,6 +32,7 @@ func TestBehindProxies(t *testing.T) {
 			t.Run("the five operations succeed over every protocol", func(t *testing.T) { w.succeed(t, way, fmt.Sprint(i)) })
 			t.Run("refusals arrive as they were sent", func(t *testing.T) { refusals.arrive(t, way) })
 			t.Run("gRPC's own library sees the same", func(t *testing.T) { w.library(t, way) })
+			t.Run("the text mode of gRPC-Web arrives", func(t *testing.T) { w.text(t, way) })
 			t.Run("events arrive as they happen", func(t *testing.T) { w.follow(t, way, fmt.Sprint(i)) })
 		})
 	}
@@ -81,7 +84,7 @@ func frame(message []byte) []byte {
 const grpcType, webType, jsonType, formType = "application/grpc", "application/grpc-web+proto", "application/json", "application/x-www-form-urlencoded"
 
 // header of a request by the protocol.
-func (w *world) header(contentType string, authorized bool) map[string]string {
+func (w *backend) header(contentType string, authorized bool) map[string]string {
 	h := map[string]string{"Content-Type": contentType}
 	if contentType == grpcType {
 		h["Te"] = "trailers"
@@ -92,7 +95,7 @@ func (w *world) header(contentType string, authorized bool) map[string]string {
 	return h
 }
 
-func (w *world) succeed(t *testing.T, v *way, unique string) {
+func (w *backend) succeed(t *testing.T, v *way, unique string) {
 	person := w.change("POST", "/v1/users/human", map[string]any{"userName": "person-" + unique, "password": "a password", "email": map[string]any{"email": "person@example.com"},
 		"profile": map[string]any{"firstName": "A", "lastName": "Person"}})["userId"].(string)
 	provider := w.change("POST", "/v1/idps/jwt", map[string]any{"name": "Provider", "jwtEndpoint": "https://idp.example.com/jwt", "issuer": "https://idp.example.com",
@@ -144,7 +147,7 @@ type refusals struct {
 
 const rounds = 20 // of each refusal on each way
 
-func (w *world) refusals(t *testing.T) *refusals {
+func (w *backend) refusals(t *testing.T) *refusals {
 	t.Helper()
 	const password = "/signet.v1.UserService/SetUserPassword"
 	var all refusals
@@ -218,11 +221,20 @@ func (all *refusals) arrive(t *testing.T, v *way) {
 }
 
 // library calls with the client that most people have.
-func (w *world) library(t *testing.T, v *way) {
+func (w *backend) library(t *testing.T, v *way) {
 	conn := v.grpc(t, w.roots)
 	authorized := metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+w.token)
 	if err := conn.Invoke(authorized, "/signet.v1.UserService/GetMyUser", &signetv1.GetMyUserRequest{}, &signetv1.GetMyUserResponse{}); err != nil {
 		t.Error(err)
+	}
+	err := conn.Invoke(authorized, "/zitadel.admin.v1.AdminService/SetUpOrg", &signetv1.SetupOrganizationRequest{}, &signetv1.SetupOrganizationResponse{})
+	if s := status.Convert(err); s.Code() != codes.InvalidArgument || len(s.Details()) < 3 {
+		t.Errorf("under another name: %v, %v", err, s.Details())
+	}
+	health, err := grpc_health_v1.NewHealthClient(conn).Watch(t.Context(), &grpc_health_v1.HealthCheckRequest{})
+	must(t, err)
+	if m, err := health.Recv(); err != nil || m.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING {
+		t.Errorf("watching the health: %v, %v", m, err)
 	}
 	for range 50 {
 		err := conn.Invoke(authorized, "/signet.v1.UserService/SetUserPassword", &signetv1.SetUserPasswordRequest{UserId: "any"}, &signetv1.SetUserPasswordResponse{})
@@ -236,8 +248,31 @@ func (w *world) library(t *testing.T, v *way) {
 	}
 }
 
+// text reads a call and the beginning of a stream in the text mode of gRPC-Web, while the stream lasts.
+func (w *backend) text(t *testing.T, v *way) {
+	for method, want := range map[string]string{"UserService/GetMyUser": "grpc-status: 0", "EventService/StreamEvents": ""} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", v.url+"/signet.v1."+method, strings.NewReader("AAAAAAA="))
+		must(t, err)
+		req.Header = http.Header{"Content-Type": {"application/grpc-web-text"}, "Authorization": {"Bearer " + w.token}}
+		resp, err := v.http.Do(req)
+		must(t, err)
+		defer resp.Body.Close()
+		text := make([]byte, 8)
+		_, err = io.ReadFull(resp.Body, text)
+		must(t, err)
+		if want != "" {
+			rest, err := io.ReadAll(resp.Body)
+			must(t, err)
+			text = append(text, rest...)
+		}
+		if got, err := base64.StdEncoding.DecodeString(string(text)); err != nil || got[0] != 0 || !strings.Contains(string(got), want) {
+			t.Errorf("%s: %q, %v", method, got, err)
+		}
+	}
+}
+
 // follow opens streams, and waits for an event that happens afterwards.
-func (w *world) follow(t *testing.T, v *way, unique string) {
+func (w *backend) follow(t *testing.T, v *way, unique string) {
 	req, err := http.NewRequestWithContext(t.Context(), "GET", v.url+"/v1/events/_stream", nil)
 	must(t, err)
 	req.Header.Set("Authorization", "Bearer "+w.token)

@@ -27,7 +27,7 @@ func parameters() *object {
 		"RequestOrganization", obj(
 			"name", "x-service-orgid",
 			"in", "header",
-			"description", "Another way to send `orgId`. If both are sent they have to agree.",
+			"description", "Another way to send `orgId`. If both are sent they must be equal.",
 			"schema", obj("type", "string"),
 		),
 		"IfMatch", obj(
@@ -41,7 +41,7 @@ func parameters() *object {
 		"LastEventID", obj(
 			"name", "last-event-id",
 			"in", "header",
-			"description", "Another way to send `cursor`, which browsers use when they come again. It counts more than the parameter.",
+			"description", "Another way to send `cursor`, which browsers send when they reconnect. It overrides the parameter.",
 			"schema", obj("type", "string"),
 		),
 		"IdempotencyKey", obj(
@@ -89,9 +89,26 @@ func errorSchema() *object {
 	)
 }
 
+// responses are the answers that are not a success.
+func responses() *object {
+	return obj(
+		"Invalid", failure("The request is not valid, or the state of the object does not allow it."),
+		"Unauthenticated", failure("The token is missing or not valid."),
+		"Denied", failure("The caller must not do this."),
+		"NotFound", failure("There is no such object."),
+		"Conflict", failure("A name is taken, or the object has changed since `if-match`."),
+		"TooMany", failure("Too many requests: try again after `retry-after`."),
+		"Error", failure("The request failed. `code` tells why, `details` tells more."),
+	)
+}
+
+func failure(meaning string) *object {
+	return obj("description", meaning, "content", jsonContent("Error"))
+}
+
 type status struct{ code, meaning string }
 
-// statuses are the failures listed apart from the default one, by method.
+// statuses are failures of which a method says more.
 var statuses = map[string][]status{
 	"SetupOrganization": {
 		{"400", "The organization or its first user is not valid."},

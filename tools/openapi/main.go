@@ -160,16 +160,15 @@ func complete(doc *object, files *protoregistry.Files) error {
 		"description", "A point in time in UTC (RFC 3339).",
 		"examples", []any{"2026-01-31T08:15:30.123456Z"},
 	))
+	all.set("google.protobuf.Value", obj("description", "Any JSON value."))
 	all.set("Error", errorSchema())
 	tidy(doc)
 
 	doc.set("info", info())
+	doc.set("servers", []any{obj("url", "/", "description", "The server that this document comes from.")})
 	doc.set("security", []any{obj("bearer", []any{})})
 	components.set("parameters", parameters())
-	components.set("responses", obj("Error", obj(
-		"description", "The request failed. `code` tells why, `details` tells more.",
-		"content", jsonContent("Error"),
-	)))
+	components.set("responses", responses())
 	components.set("securitySchemes", obj("bearer", obj(
 		"type", "http",
 		"scheme", "bearer",
@@ -178,7 +177,7 @@ func complete(doc *object, files *protoregistry.Files) error {
 	for _, name := range unused(doc) {
 		all.remove(name)
 	}
-	doc.order("openapi", "info", "security", "tags", "paths", "components")
+	doc.order("openapi", "info", "servers", "security", "tags", "paths", "components")
 	return errors.Join(errs...)
 }
 
@@ -221,8 +220,15 @@ func completeOperation(op *object, method protoreflect.MethodDescriptor, all *ob
 	params := op.list("parameters")
 	for _, p := range params {
 		p := p.(*object)
-		p.set("name", jsonName(p.string("name"), method.Input()))
-		p.set("schema", obj("type", "string"))
+		fd := method.Input().Fields().ByJSONName(p.string("name"))
+		if fd == nil { // of the path, as the proto file spells it
+			fd = method.Input().Fields().ByName(protoreflect.Name(p.string("name")))
+		}
+		if fd == nil {
+			return fmt.Errorf("no field for the parameter %q", p.string("name"))
+		}
+		p.set("name", fd.JSONName())
+		p.set("schema", parameterSchema(fd))
 	}
 	scope := rule.Descriptor().Fields().ByName("scope").Enum().Values().ByNumber(field(rule, "scope").Enum())
 	if scope == nil {
@@ -266,11 +272,9 @@ func completeOperation(op *object, method protoreflect.MethodDescriptor, all *ob
 		content.set("text/event-stream", content.object("application/json"))
 		content.remove("application/json")
 	}
-	for _, status := range statuses[string(method.Name())] {
-		responses.set(status.code, obj(
-			"description", status.meaning,
-			"content", jsonContent("Error"),
-		))
+	listed := failures(method, rule)
+	for _, code := range listed.keys {
+		responses.set(code, listed.get(code))
 	}
 	responses.set("default", ref("responses", "Error"))
 	if field(rule, "public").Bool() {
@@ -278,6 +282,70 @@ func completeOperation(op *object, method protoreflect.MethodDescriptor, all *ob
 	}
 	op.order("tags", "summary", "description", "operationId", "deprecated", "security", "parameters", "requestBody", "responses")
 	return nil
+}
+
+// parameterSchema describes a field that a path or a query sets. A list is sent as one parameter for each of its elements.
+func parameterSchema(fd protoreflect.FieldDescriptor) *object {
+	element := obj("type", "string")
+	switch fd.Kind() {
+	case protoreflect.BoolKind:
+		element = obj("type", "boolean")
+	case protoreflect.Int32Kind:
+		element = obj("type", "integer", "format", "int32")
+	case protoreflect.Uint64Kind:
+		element = obj("type", "string", "format", "uint64", "pattern", "^[0-9]+$")
+	case protoreflect.EnumKind:
+		element = obj("type", "string", "enum", names(fd.Enum()))
+	case protoreflect.MessageKind:
+		element = obj("$ref", schemas+string(fd.Message().FullName()))
+	}
+	if fd.IsList() {
+		return obj("type", "array", "items", element)
+	}
+	return element
+}
+
+// path is the REST path of a method.
+func path(method protoreflect.MethodDescriptor) (path string) {
+	extension(method.Options(), "google.api.http").Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if oneof := fd.ContainingOneof(); oneof != nil && oneof.Name() == "pattern" {
+			path = v.String()
+		}
+		return path == ""
+	})
+	return path
+}
+
+// names are those of an enum that mean something.
+func names(ed protoreflect.EnumDescriptor) (all []any) {
+	for i := range ed.Values().Len() {
+		if v := ed.Values().Get(i); v.Number() != 0 {
+			all = append(all, string(v.Name()))
+		}
+	}
+	return all
+}
+
+// failures lists those answers of a method that tell something beyond the default one, by code.
+func failures(method protoreflect.MethodDescriptor, rule protoreflect.Message) *object {
+	all := newObject()
+	add := func(when bool, code, response string) {
+		if when {
+			all.set(code, ref("responses", response))
+		}
+	}
+	known := !field(rule, "public").Bool()
+	add(true, "400", "Invalid")
+	add(known, "401", "Unauthenticated")
+	add(known, "403", "Denied")
+	add(strings.Contains(path(method), "{"), "404", "NotFound")
+	add(field(rule, "updates").Bool() || field(rule, "creates").Bool(), "409", "Conflict")
+	add(true, "429", "TooMany")
+	for _, status := range statuses[string(method.Name())] {
+		all.set(status.code, failure(status.meaning))
+	}
+	slices.Sort(all.keys)
+	return all
 }
 
 // completeMessage corrects the schema of one message.

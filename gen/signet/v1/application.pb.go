@@ -25,18 +25,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ApplicationType says where an application runs, and so whether it can keep a
+// ApplicationType says where an application runs, and so whether it can have a
 // secret.
 type ApplicationType int32
 
 const (
-	// Not a type: an application has to have one.
+	// Not a type: an application must have one.
 	ApplicationType_APPLICATION_TYPE_UNSPECIFIED ApplicationType = 0
-	// On a server. It keeps a secret or a private key.
+	// On a server. It has a secret or a private key.
 	ApplicationType_APPLICATION_TYPE_WEB ApplicationType = 1
-	// In a browser. It keeps no secret.
+	// In a browser. It has no secret.
 	ApplicationType_APPLICATION_TYPE_SINGLE_PAGE ApplicationType = 2
-	// On a phone, a desktop or a television. It keeps no secret.
+	// On a phone, a desktop or a television. It has no secret.
 	ApplicationType_APPLICATION_TYPE_NATIVE ApplicationType = 3
 	// A service that checks the tokens of others and signs nobody in.
 	ApplicationType_APPLICATION_TYPE_API ApplicationType = 4
@@ -87,20 +87,23 @@ func (ApplicationType) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_application_proto_rawDescGZIP(), []int{0}
 }
 
-// AuthMethod is how an application proves who it is.
+// AuthMethod is how an application authenticates.
 type AuthMethod int32
 
 const (
 	// The default of the type: CLIENT_SECRET_BASIC for WEB and API, NONE for the
 	// others.
 	AuthMethod_AUTH_METHOD_UNSPECIFIED AuthMethod = 0
-	// `client_secret_basic`: by a secret in the header `authorization`.
+	// `client_secret_basic`: a secret in the header `authorization`, or in the
+	// body unless `exactAuthMethod` is set.
 	AuthMethod_AUTH_METHOD_CLIENT_SECRET_BASIC AuthMethod = 1
-	// `client_secret_post`: by a secret in the body.
+	// `client_secret_post`: a secret in the body, or in the header
+	// `authorization` unless `exactAuthMethod` is set.
 	AuthMethod_AUTH_METHOD_CLIENT_SECRET_POST AuthMethod = 2
-	// `private_key_jwt`: by a token that it signs with a key of its own.
+	// `private_key_jwt`: a token that it signs with its own key.
 	AuthMethod_AUTH_METHOD_PRIVATE_KEY_JWT AuthMethod = 3
-	// `none`: it cannot. The only method of SINGLE_PAGE and NATIVE.
+	// `none`: it does not authenticate. The only method of SINGLE_PAGE and
+	// NATIVE.
 	AuthMethod_AUTH_METHOD_NONE AuthMethod = 4
 )
 
@@ -149,7 +152,7 @@ func (AuthMethod) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_application_proto_rawDescGZIP(), []int{1}
 }
 
-// GrantType is a way to tokens.
+// GrantType is a way to get tokens.
 type GrantType int32
 
 const (
@@ -266,11 +269,12 @@ func (TokenFormat) EnumDescriptor() ([]byte, []int) {
 type SigningAlgorithm int32
 
 const (
-	// The default: ES256.
+	// The default of the type: RS256 for WEB, which every library expects, and
+	// ES256 for the others.
 	SigningAlgorithm_SIGNING_ALGORITHM_UNSPECIFIED SigningAlgorithm = 0
 	// ECDSA on P-256 with SHA-256.
 	SigningAlgorithm_SIGNING_ALGORITHM_ES256 SigningAlgorithm = 1
-	// RSA with SHA-256, for applications that cannot do better.
+	// RSA with SHA-256.
 	SigningAlgorithm_SIGNING_ALGORITHM_RS256 SigningAlgorithm = 2
 )
 
@@ -315,6 +319,61 @@ func (SigningAlgorithm) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_application_proto_rawDescGZIP(), []int{4}
 }
 
+// IDTokenClaims says which claims about the person are in ID tokens.
+type IDTokenClaims int32
+
+const (
+	// The default of the type: SCOPES for WEB, MINIMAL for the others.
+	IDTokenClaims_ID_TOKEN_CLAIMS_UNSPECIFIED IDTokenClaims = 0
+	// The organization and the roles, if their scopes were granted, and the
+	// claims that the parameter `claims` of a request names. All others are in
+	// the user info.
+	IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL IDTokenClaims = 1
+	// All claims of the granted scopes, such as the name and the e-mail address.
+	IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES IDTokenClaims = 2
+)
+
+// Enum value maps for IDTokenClaims.
+var (
+	IDTokenClaims_name = map[int32]string{
+		0: "ID_TOKEN_CLAIMS_UNSPECIFIED",
+		1: "ID_TOKEN_CLAIMS_MINIMAL",
+		2: "ID_TOKEN_CLAIMS_SCOPES",
+	}
+	IDTokenClaims_value = map[string]int32{
+		"ID_TOKEN_CLAIMS_UNSPECIFIED": 0,
+		"ID_TOKEN_CLAIMS_MINIMAL":     1,
+		"ID_TOKEN_CLAIMS_SCOPES":      2,
+	}
+)
+
+func (x IDTokenClaims) Enum() *IDTokenClaims {
+	p := new(IDTokenClaims)
+	*p = x
+	return p
+}
+
+func (x IDTokenClaims) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (IDTokenClaims) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_application_proto_enumTypes[5].Descriptor()
+}
+
+func (IDTokenClaims) Type() protoreflect.EnumType {
+	return &file_signet_v1_application_proto_enumTypes[5]
+}
+
+func (x IDTokenClaims) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use IDTokenClaims.Descriptor instead.
+func (IDTokenClaims) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{5}
+}
+
 // State of an application.
 type Application_State int32
 
@@ -323,7 +382,7 @@ const (
 	Application_STATE_UNSPECIFIED Application_State = 0
 	// People can sign in to it.
 	Application_STATE_ACTIVE Application_State = 1
-	// Switched off.
+	// Deactivated.
 	Application_STATE_INACTIVE Application_State = 2
 )
 
@@ -352,11 +411,11 @@ func (x Application_State) String() string {
 }
 
 func (Application_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_application_proto_enumTypes[5].Descriptor()
+	return file_signet_v1_application_proto_enumTypes[6].Descriptor()
 }
 
 func (Application_State) Type() protoreflect.EnumType {
-	return &file_signet_v1_application_proto_enumTypes[5]
+	return &file_signet_v1_application_proto_enumTypes[6]
 }
 
 func (x Application_State) Number() protoreflect.EnumNumber {
@@ -373,7 +432,7 @@ type Application struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the application (`app_…`). It is its client id.
 	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
-	// Where the history of the application stands.
+	// Sequence and owner of the application.
 	Details *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
 	// State of the application.
 	State Application_State `protobuf:"varint,3,opt,name=state,proto3,enum=signet.v1.Application_State" json:"state,omitempty"`
@@ -381,38 +440,42 @@ type Application struct {
 	Type ApplicationType `protobuf:"varint,4,opt,name=type,proto3,enum=signet.v1.ApplicationType" json:"type,omitempty"`
 	// Name shown to people who sign in to it.
 	Name string `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`
-	// How it proves who it is.
+	// How it authenticates.
 	AuthMethod AuthMethod `protobuf:"varint,6,opt,name=auth_method,json=authMethod,proto3,enum=signet.v1.AuthMethod" json:"auth_method,omitempty"`
-	// Ways to tokens that it may use.
+	// Grant types that it may use.
 	GrantTypes []GrantType `protobuf:"varint,7,rep,packed,name=grant_types,json=grantTypes,proto3,enum=signet.v1.GrantType" json:"grant_types,omitempty"`
-	// Where people may be sent back to after signing in.
+	// Redirect URIs after signing in.
 	RedirectUris []string `protobuf:"bytes,8,rep,name=redirect_uris,json=redirectUris,proto3" json:"redirect_uris,omitempty"`
-	// Where people may be sent back to after signing out.
+	// Redirect URIs after signing out.
 	PostLogoutUris []string `protobuf:"bytes,9,rep,name=post_logout_uris,json=postLogoutUris,proto3" json:"post_logout_uris,omitempty"`
-	// Where it is told that somebody signed out. Empty: nowhere.
+	// URI for back-channel logout. Empty: none.
 	BackChannelLogoutUri string `protobuf:"bytes,10,opt,name=back_channel_logout_uri,json=backChannelLogoutUri,proto3" json:"back_channel_logout_uri,omitempty"`
-	// Where its public keys are, as a JSON Web Key Set. Empty: nowhere.
+	// URI of its public keys, as a JSON Web Key Set. Empty: none.
 	KeySetUri string `protobuf:"bytes,11,opt,name=key_set_uri,json=keySetUri,proto3" json:"key_set_uri,omitempty"`
 	// Format of its access tokens.
 	TokenFormat TokenFormat `protobuf:"varint,12,opt,name=token_format,json=tokenFormat,proto3,enum=signet.v1.TokenFormat" json:"token_format,omitempty"`
 	// How its tokens are signed.
 	SigningAlgorithm SigningAlgorithm `protobuf:"varint,13,opt,name=signing_algorithm,json=signingAlgorithm,proto3,enum=signet.v1.SigningAlgorithm" json:"signing_algorithm,omitempty"`
-	// How long an access token lives.
+	// Lifetime of an access token.
 	AccessTokenSeconds int32 `protobuf:"varint,14,opt,name=access_token_seconds,json=accessTokenSeconds,proto3" json:"access_token_seconds,omitempty"`
-	// How long a refresh token lives that is not used.
+	// Lifetime of a refresh token that is not used.
 	RefreshTokenSeconds int32 `protobuf:"varint,15,opt,name=refresh_token_seconds,json=refreshTokenSeconds,proto3" json:"refresh_token_seconds,omitempty"`
-	// Whether people are asked what it may see.
+	// Whether people are asked for consent.
 	ConsentRequired bool `protobuf:"varint,16,opt,name=consent_required,json=consentRequired,proto3" json:"consent_required,omitempty"`
-	// Whether people of other organizations may sign in, too.
+	// Whether people of other organizations may sign in too.
 	AllOrganizations bool `protobuf:"varint,17,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
 	// Whether there is a secret.
 	HasSecret bool `protobuf:"varint,18,opt,name=has_secret,json=hasSecret,proto3" json:"has_secret,omitempty"`
-	// Until when the secret before it works, too; absent: there is none.
+	// Until when the old secret works too; absent: there is none.
 	OldSecretExpirationDate *timestamppb.Timestamp `protobuf:"bytes,19,opt,name=old_secret_expiration_date,json=oldSecretExpirationDate,proto3" json:"old_secret_expiration_date,omitempty"`
 	// Its public keys, at most 20, the oldest first.
 	Keys []*ApplicationKey `protobuf:"bytes,20,rep,name=keys,proto3" json:"keys,omitempty"`
-	// Scopes of this API that it may ask for.
-	ApiScopes     []string `protobuf:"bytes,21,rep,name=api_scopes,json=apiScopes,proto3" json:"api_scopes,omitempty"`
+	// Scopes of this API that it may request.
+	ApiScopes []string `protobuf:"bytes,21,rep,name=api_scopes,json=apiScopes,proto3" json:"api_scopes,omitempty"`
+	// Whether it must send its secret exactly as its method says.
+	ExactAuthMethod bool `protobuf:"varint,22,opt,name=exact_auth_method,json=exactAuthMethod,proto3" json:"exact_auth_method,omitempty"`
+	// Which claims about the person are in its ID tokens.
+	IdTokenClaims IDTokenClaims `protobuf:"varint,23,opt,name=id_token_claims,json=idTokenClaims,proto3,enum=signet.v1.IDTokenClaims" json:"id_token_claims,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -594,6 +657,20 @@ func (x *Application) GetApiScopes() []string {
 	return nil
 }
 
+func (x *Application) GetExactAuthMethod() bool {
+	if x != nil {
+		return x.ExactAuthMethod
+	}
+	return false
+}
+
+func (x *Application) GetIdTokenClaims() IDTokenClaims {
+	if x != nil {
+		return x.IdTokenClaims
+	}
+	return IDTokenClaims_ID_TOKEN_CLAIMS_UNSPECIFIED
+}
+
 // Public key of an application.
 type ApplicationKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -601,7 +678,7 @@ type ApplicationKey struct {
 	KeyId string `protobuf:"bytes,1,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
 	// When it was added.
 	CreationDate *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
-	// When it stops counting; absent: never.
+	// When it expires; absent: never.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
 	// The key as PEM (`PUBLIC KEY`).
 	PublicKey     string `protobuf:"bytes,4,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
@@ -672,43 +749,49 @@ type AddApplicationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name shown to people who sign in to it, 1 to 200 characters.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Where it runs. It has to be said, and never changes.
+	// Where it runs. Required; it never changes.
 	Type ApplicationType `protobuf:"varint,2,opt,name=type,proto3,enum=signet.v1.ApplicationType" json:"type,omitempty"`
-	// How it proves who it is. Left out: as the type does.
+	// How it authenticates. Left out: the default of the type.
 	AuthMethod AuthMethod `protobuf:"varint,3,opt,name=auth_method,json=authMethod,proto3,enum=signet.v1.AuthMethod" json:"auth_method,omitempty"`
-	// Ways to tokens that it may use. None: AUTHORIZATION_CODE, or none at all for
+	// Grant types that it may use. None: AUTHORIZATION_CODE, or none at all for
 	// an API.
 	GrantTypes []GrantType `protobuf:"varint,4,rep,packed,name=grant_types,json=grantTypes,proto3,enum=signet.v1.GrantType" json:"grant_types,omitempty"`
-	// Where people may be sent back to after signing in: at most 20 absolute URIs
-	// of 1 to 2000 characters, compared exactly. They are https, or http on the
-	// loopback interface; those of NATIVE may have any port on the loopback
-	// interface, and a scheme that is a domain name in reverse, such as
+	// Redirect URIs after signing in: at most 20 absolute URIs of 1 to 2000
+	// characters, compared exactly. They are https, or http on the loopback
+	// interface; those of NATIVE may have any port on the loopback interface, and
+	// a scheme that is a reversed domain name, such as
 	// `com.example.app:/callback`.
 	RedirectUris []string `protobuf:"bytes,5,rep,name=redirect_uris,json=redirectUris,proto3" json:"redirect_uris,omitempty"`
-	// Where people may be sent back to after signing out, with the same rules.
+	// Redirect URIs after signing out, with the same rules.
 	PostLogoutUris []string `protobuf:"bytes,6,rep,name=post_logout_uris,json=postLogoutUris,proto3" json:"post_logout_uris,omitempty"`
-	// Where it is told that somebody signed out: https, or http on the loopback
-	// interface, at most 2000 characters.
+	// URI for back-channel logout: https, or http on the loopback interface, at
+	// most 2000 characters.
 	BackChannelLogoutUri string `protobuf:"bytes,7,opt,name=back_channel_logout_uri,json=backChannelLogoutUri,proto3" json:"back_channel_logout_uri,omitempty"`
-	// Where its public keys are, as a JSON Web Key Set: https, or http on the
+	// URI of its public keys, as a JSON Web Key Set: https, or http on the
 	// loopback interface, at most 2000 characters.
 	KeySetUri string `protobuf:"bytes,8,opt,name=key_set_uri,json=keySetUri,proto3" json:"key_set_uri,omitempty"`
 	// Format of its access tokens. Left out: OPAQUE.
 	TokenFormat TokenFormat `protobuf:"varint,9,opt,name=token_format,json=tokenFormat,proto3,enum=signet.v1.TokenFormat" json:"token_format,omitempty"`
-	// How its tokens are signed. Left out: ES256.
+	// How its tokens are signed. Left out: RS256 for WEB, ES256 for the others.
 	SigningAlgorithm SigningAlgorithm `protobuf:"varint,10,opt,name=signing_algorithm,json=signingAlgorithm,proto3,enum=signet.v1.SigningAlgorithm" json:"signing_algorithm,omitempty"`
-	// How long an access token lives: 300 to 86400 seconds. Left out: 3600.
+	// Lifetime of an access token: 300 to 86400 seconds. Left out: 3600.
 	AccessTokenSeconds int32 `protobuf:"varint,11,opt,name=access_token_seconds,json=accessTokenSeconds,proto3" json:"access_token_seconds,omitempty"`
-	// How long a refresh token lives that is not used: 300 to 7776000 seconds, 90
+	// Lifetime of a refresh token that is not used: 300 to 7776000 seconds, 90
 	// days. Left out: 2592000, 30 days.
 	RefreshTokenSeconds int32 `protobuf:"varint,12,opt,name=refresh_token_seconds,json=refreshTokenSeconds,proto3" json:"refresh_token_seconds,omitempty"`
-	// Whether people are asked what it may see.
+	// Whether people are asked for consent.
 	ConsentRequired bool `protobuf:"varint,13,opt,name=consent_required,json=consentRequired,proto3" json:"consent_required,omitempty"`
-	// Whether people of other organizations may sign in, too. Only an owner of the
-	// installation may set it. Such people are always asked what it may see.
+	// Whether people of other organizations may sign in too. Only an owner of the
+	// installation may set it. Such people are always asked for consent.
 	AllOrganizations bool `protobuf:"varint,14,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// Whether it must send its secret exactly as its method says. Left out: it
+	// may send it in the header or in the body.
+	ExactAuthMethod bool `protobuf:"varint,15,opt,name=exact_auth_method,json=exactAuthMethod,proto3" json:"exact_auth_method,omitempty"`
+	// Which claims about the person are in its ID tokens. Left out: SCOPES for
+	// WEB, MINIMAL for the others.
+	IdTokenClaims IDTokenClaims `protobuf:"varint,16,opt,name=id_token_claims,json=idTokenClaims,proto3,enum=signet.v1.IDTokenClaims" json:"id_token_claims,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AddApplicationRequest) Reset() {
@@ -839,6 +922,20 @@ func (x *AddApplicationRequest) GetAllOrganizations() bool {
 	return false
 }
 
+func (x *AddApplicationRequest) GetExactAuthMethod() bool {
+	if x != nil {
+		return x.ExactAuthMethod
+	}
+	return false
+}
+
+func (x *AddApplicationRequest) GetIdTokenClaims() IDTokenClaims {
+	if x != nil {
+		return x.IdTokenClaims
+	}
+	return IDTokenClaims_ID_TOKEN_CLAIMS_UNSPECIFIED
+}
+
 // The new application.
 type AddApplicationResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -846,7 +943,7 @@ type AddApplicationResponse struct {
 	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
 	// Identifier of the new application. It is its client id.
 	AppId string `protobuf:"bytes,2,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
-	// Its secret, where it proves who it is by one; else empty. It is shown only
+	// Its secret, if it authenticates with one; else empty. It is shown only
 	// here.
 	ClientSecret  string `protobuf:"bytes,3,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -999,10 +1096,10 @@ func (x *GetApplicationResponse) GetApp() *Application {
 // Which applications to list.
 type ListApplicationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Beginning of the name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
@@ -1084,8 +1181,8 @@ type ListApplicationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The applications found.
 	Apps []*Application `protobuf:"bytes,1,rep,name=apps,proto3" json:"apps,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1142,41 +1239,47 @@ type ModifyApplicationRequest struct {
 	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	// Name shown to people who sign in to it, 1 to 200 characters.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// How it proves who it is. Left out: as the type does.
+	// How it authenticates. Left out: the default of the type.
 	AuthMethod AuthMethod `protobuf:"varint,3,opt,name=auth_method,json=authMethod,proto3,enum=signet.v1.AuthMethod" json:"auth_method,omitempty"`
-	// Ways to tokens that it may use. None: AUTHORIZATION_CODE, or none at all for
+	// Grant types that it may use. None: AUTHORIZATION_CODE, or none at all for
 	// an API.
 	GrantTypes []GrantType `protobuf:"varint,4,rep,packed,name=grant_types,json=grantTypes,proto3,enum=signet.v1.GrantType" json:"grant_types,omitempty"`
-	// Where people may be sent back to after signing in: at most 20 absolute URIs
-	// of 1 to 2000 characters, compared exactly. They are https, or http on the
-	// loopback interface; those of NATIVE may have any port on the loopback
-	// interface, and a scheme that is a domain name in reverse, such as
+	// Redirect URIs after signing in: at most 20 absolute URIs of 1 to 2000
+	// characters, compared exactly. They are https, or http on the loopback
+	// interface; those of NATIVE may have any port on the loopback interface, and
+	// a scheme that is a reversed domain name, such as
 	// `com.example.app:/callback`.
 	RedirectUris []string `protobuf:"bytes,5,rep,name=redirect_uris,json=redirectUris,proto3" json:"redirect_uris,omitempty"`
-	// Where people may be sent back to after signing out, with the same rules.
+	// Redirect URIs after signing out, with the same rules.
 	PostLogoutUris []string `protobuf:"bytes,6,rep,name=post_logout_uris,json=postLogoutUris,proto3" json:"post_logout_uris,omitempty"`
-	// Where it is told that somebody signed out: https, or http on the loopback
-	// interface, at most 2000 characters.
+	// URI for back-channel logout: https, or http on the loopback interface, at
+	// most 2000 characters.
 	BackChannelLogoutUri string `protobuf:"bytes,7,opt,name=back_channel_logout_uri,json=backChannelLogoutUri,proto3" json:"back_channel_logout_uri,omitempty"`
-	// Where its public keys are, as a JSON Web Key Set: https, or http on the
+	// URI of its public keys, as a JSON Web Key Set: https, or http on the
 	// loopback interface, at most 2000 characters.
 	KeySetUri string `protobuf:"bytes,8,opt,name=key_set_uri,json=keySetUri,proto3" json:"key_set_uri,omitempty"`
 	// Format of its access tokens. Left out: OPAQUE.
 	TokenFormat TokenFormat `protobuf:"varint,9,opt,name=token_format,json=tokenFormat,proto3,enum=signet.v1.TokenFormat" json:"token_format,omitempty"`
-	// How its tokens are signed. Left out: ES256.
+	// How its tokens are signed. Left out: RS256 for WEB, ES256 for the others.
 	SigningAlgorithm SigningAlgorithm `protobuf:"varint,10,opt,name=signing_algorithm,json=signingAlgorithm,proto3,enum=signet.v1.SigningAlgorithm" json:"signing_algorithm,omitempty"`
-	// How long an access token lives: 300 to 86400 seconds. Left out: 3600.
+	// Lifetime of an access token: 300 to 86400 seconds. Left out: 3600.
 	AccessTokenSeconds int32 `protobuf:"varint,11,opt,name=access_token_seconds,json=accessTokenSeconds,proto3" json:"access_token_seconds,omitempty"`
-	// How long a refresh token lives that is not used: 300 to 7776000 seconds, 90
+	// Lifetime of a refresh token that is not used: 300 to 7776000 seconds, 90
 	// days. Left out: 2592000, 30 days.
 	RefreshTokenSeconds int32 `protobuf:"varint,12,opt,name=refresh_token_seconds,json=refreshTokenSeconds,proto3" json:"refresh_token_seconds,omitempty"`
-	// Whether people are asked what it may see.
+	// Whether people are asked for consent.
 	ConsentRequired bool `protobuf:"varint,13,opt,name=consent_required,json=consentRequired,proto3" json:"consent_required,omitempty"`
-	// Whether people of other organizations may sign in, too. Only an owner of the
-	// installation may set it; the organization itself may take it back. Such
-	// people are always asked what it may see.
+	// Whether people of other organizations may sign in too. Only an owner of the
+	// installation may set it; the organization itself may withdraw it. Such
+	// people are always asked for consent.
 	AllOrganizations bool `protobuf:"varint,14,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
-	// Which of the fields above to set, such as `name` or `redirectUris`. It has to
+	// Whether it must send its secret exactly as its method says. Left out: it
+	// may send it in the header or in the body.
+	ExactAuthMethod bool `protobuf:"varint,16,opt,name=exact_auth_method,json=exactAuthMethod,proto3" json:"exact_auth_method,omitempty"`
+	// Which claims about the person are in its ID tokens. Left out: SCOPES for
+	// WEB, MINIMAL for the others.
+	IdTokenClaims IDTokenClaims `protobuf:"varint,17,opt,name=id_token_claims,json=idTokenClaims,proto3,enum=signet.v1.IDTokenClaims" json:"id_token_claims,omitempty"`
+	// Which of the fields above to set, such as `name` or `redirectUris`. It must
 	// name at least one.
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,15,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -1311,6 +1414,20 @@ func (x *ModifyApplicationRequest) GetAllOrganizations() bool {
 	return false
 }
 
+func (x *ModifyApplicationRequest) GetExactAuthMethod() bool {
+	if x != nil {
+		return x.ExactAuthMethod
+	}
+	return false
+}
+
+func (x *ModifyApplicationRequest) GetIdTokenClaims() IDTokenClaims {
+	if x != nil {
+		return x.IdTokenClaims
+	}
+	return IDTokenClaims_ID_TOKEN_CLAIMS_UNSPECIFIED
+}
+
 func (x *ModifyApplicationRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 	if x != nil {
 		return x.UpdateMask
@@ -1364,7 +1481,7 @@ func (x *ModifyApplicationResponse) GetDetails() *Details {
 	return nil
 }
 
-// Which application to switch off.
+// Which application to deactivate.
 type DeactivateApplicationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the application.
@@ -1456,7 +1573,7 @@ func (x *DeactivateApplicationResponse) GetDetails() *Details {
 	return nil
 }
 
-// Which application to switch on again.
+// Which application to reactivate.
 type ReactivateApplicationRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the application.
@@ -1645,8 +1762,7 @@ type GenerateApplicationSecretRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the application.
 	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
-	// How long the secret before it works beside the new one: 0 to 604800 seconds,
-	// 7 days.
+	// How long the old secret still works: 0 to 604800 seconds, 7 days.
 	KeepOldSeconds int32 `protobuf:"varint,2,opt,name=keep_old_seconds,json=keepOldSeconds,proto3" json:"keep_old_seconds,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1851,7 +1967,7 @@ type AddApplicationKeyRequest struct {
 	// The public key as PEM (`PUBLIC KEY`): RSA of 2048 to 8192 bits, ECDSA on
 	// P-256, P-384 or P-521, or Ed25519.
 	PublicKey string `protobuf:"bytes,2,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
-	// When it stops counting, in the future. Left out: never.
+	// When it expires, in the future. Left out: never.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -2069,14 +2185,14 @@ type SetApplicationAPIAccessRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the application.
 	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
-	// Scopes that it may ask for, as a whole. `signet.self` is for what people do
-	// about themselves, `signet.read` for what they may read, `signet.write` for that
-	// and for changes that open no way in. What does has a scope of its own:
-	// `signet.passwords`, `signet.contacts`, `signet.roles`, `signet.credentials`,
-	// `signet.app_credentials`, `signet.redirects`, `signet.api_access`,
-	// `signet.all_organizations`, `signet.approvals`, `signet.domains`,
-	// `signet.webhooks`, `signet.providers`, `signet.policies` and
-	// `signet.signing_keys`.
+	// All scopes that it may request. `signet.self` is for what people do about
+	// themselves, `signet.read` for what they may read, `signet.write` for that
+	// and for changes that give nobody new access. Each sensitive kind of change
+	// has its own scope: `signet.passwords`, `signet.contacts`, `signet.roles`,
+	// `signet.credentials`, `signet.app_credentials`, `signet.redirects`,
+	// `signet.api_access`, `signet.all_organizations`, `signet.approvals`,
+	// `signet.domains`, `signet.webhooks`, `signet.providers`, `signet.policies`
+	// and `signet.signing_keys`.
 	Scopes        []string `protobuf:"bytes,2,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2175,10 +2291,10 @@ func (x *SetApplicationAPIAccessResponse) GetDetails() *Details {
 // Which applications for all organizations to list.
 type ListAllOrganizationsApplicationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2233,8 +2349,8 @@ type ListAllOrganizationsApplicationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The applications found.
 	Apps []*Application `protobuf:"bytes,1,rep,name=apps,proto3" json:"apps,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2287,7 +2403,7 @@ func (x *ListAllOrganizationsApplicationsResponse) GetNextPageToken() string {
 // Which client to approve, and for which application.
 type ApproveAudienceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Identifier of the application that tokens are meant for.
+	// Identifier of the application for which tokens are meant.
 	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	// Identifier of the client: an application or a service user of another
 	// organization.
@@ -2386,10 +2502,10 @@ func (x *ApproveAudienceResponse) GetDetails() *Details {
 	return nil
 }
 
-// Which client to withdraw the approval of, and for which application.
+// The client whose approval to withdraw, and the application.
 type WithdrawAudienceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Identifier of the application that tokens are meant for.
+	// Identifier of the application for which tokens are meant.
 	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	// Identifier of the client.
 	ClientId      string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
@@ -2490,13 +2606,13 @@ func (x *WithdrawAudienceResponse) GetDetails() *Details {
 // Which approvals to list.
 type ListAudienceApprovalsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many applications to return at most: 1 to 500, 50 if left out.
+	// How many applications to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Those that clients of the organization have got, instead of those that its
-	// applications have given.
+	// The approvals that clients of the organization have received, instead of
+	// those that its applications have given.
 	Received      bool `protobuf:"varint,3,opt,name=received,proto3" json:"received,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2558,8 +2674,8 @@ type ListAudienceApprovalsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The applications found, with the clients that they have approved.
 	Approvals []*AudienceApproval `protobuf:"bytes,1,rep,name=approvals,proto3" json:"approvals,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2609,11 +2725,11 @@ func (x *ListAudienceApprovalsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// AudienceApproval tells which clients of other organizations may have tokens for
-// an application.
+// AudienceApproval lists the clients of other organizations that may get tokens
+// for an application.
 type AudienceApproval struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Identifier of the application that the tokens are meant for.
+	// Identifier of the application for which the tokens are meant.
 	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	// Its name.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
@@ -2751,7 +2867,7 @@ var File_signet_v1_application_proto protoreflect.FileDescriptor
 
 const file_signet_v1_application_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xae\b\n" +
+	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x9c\t\n" +
 	"\vApplication\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x122\n" +
@@ -2778,7 +2894,9 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x1aold_secret_expiration_date\x18\x13 \x01(\v2\x1a.google.protobuf.TimestampR\x17oldSecretExpirationDate\x12-\n" +
 	"\x04keys\x18\x14 \x03(\v2\x19.signet.v1.ApplicationKeyR\x04keys\x12\x1d\n" +
 	"\n" +
-	"api_scopes\x18\x15 \x03(\tR\tapiScopes\"D\n" +
+	"api_scopes\x18\x15 \x03(\tR\tapiScopes\x12*\n" +
+	"\x11exact_auth_method\x18\x16 \x01(\bR\x0fexactAuthMethod\x12@\n" +
+	"\x0fid_token_claims\x18\x17 \x01(\x0e2\x18.signet.v1.IDTokenClaimsR\ridTokenClaims\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
@@ -2788,7 +2906,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rcreation_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\fcreationDate\x12C\n" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x1d\n" +
 	"\n" +
-	"public_key\x18\x04 \x01(\tR\tpublicKey\"\xbe\a\n" +
+	"public_key\x18\x04 \x01(\tR\tpublicKey\"\xb6\b\n" +
 	"\x15AddApplicationRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12;\n" +
@@ -2807,11 +2925,13 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x14access_token_seconds\x18\v \x01(\x05B\v\xbaH\b\x1a\x06\x18\x80\xa3\x05(\x00R\x12accessTokenSeconds\x12@\n" +
 	"\x15refresh_token_seconds\x18\f \x01(\x05B\f\xbaH\t\x1a\a\x18\x80\xce\xda\x03(\x00R\x13refreshTokenSeconds\x12)\n" +
 	"\x10consent_required\x18\r \x01(\bR\x0fconsentRequired\x12I\n" +
-	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\"\x87\x01\n" +
+	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12*\n" +
+	"\x11exact_auth_method\x18\x0f \x01(\bR\x0fexactAuthMethod\x12J\n" +
+	"\x0fid_token_claims\x18\x10 \x01(\x0e2\x18.signet.v1.IDTokenClaimsB\b\xbaH\x05\x82\x01\x02\x10\x01R\ridTokenClaims\"\x88\x01\n" +
 	"\x16AddApplicationResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
-	"\x06app_id\x18\x02 \x01(\tR\x05appId\x12(\n" +
-	"\rclient_secret\x18\x03 \x01(\tB\x03\x80\x01\x01R\fclientSecret\".\n" +
+	"\x06app_id\x18\x02 \x01(\tR\x05appId\x12)\n" +
+	"\rclient_secret\x18\x03 \x01(\tB\x04\xb8\xbb\x18\x01R\fclientSecret\".\n" +
 	"\x15GetApplicationRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\"B\n" +
 	"\x16GetApplicationResponse\x12(\n" +
@@ -2826,7 +2946,8 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x04type\x18\x05 \x01(\x0e2\x1a.signet.v1.ApplicationTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04type\"n\n" +
 	"\x18ListApplicationsResponse\x12*\n" +
 	"\x04apps\x18\x01 \x03(\v2\x16.signet.v1.ApplicationR\x04apps\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\x90\t\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xbe\n" +
+	"\n" +
 	"\x18ModifyApplicationRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x1c\n" +
 	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12Z\n" +
@@ -2844,7 +2965,9 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x14access_token_seconds\x18\v \x01(\x05B%\xbaH\b\x1a\x06\x18\x80\xa3\x05(\x00\xb2\xbb\x18\x16signet.app_credentialsR\x12accessTokenSeconds\x12Z\n" +
 	"\x15refresh_token_seconds\x18\f \x01(\x05B&\xbaH\t\x1a\a\x18\x80\xce\xda\x03(\x00\xb2\xbb\x18\x16signet.app_credentialsR\x13refreshTokenSeconds\x12?\n" +
 	"\x10consent_required\x18\r \x01(\bB\x14\xb2\xbb\x18\x10signet.approvalsR\x0fconsentRequired\x12I\n" +
-	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12C\n" +
+	"\x11all_organizations\x18\x0e \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12F\n" +
+	"\x11exact_auth_method\x18\x10 \x01(\bB\x1a\xb2\xbb\x18\x16signet.app_credentialsR\x0fexactAuthMethod\x12d\n" +
+	"\x0fid_token_claims\x18\x11 \x01(\x0e2\x18.signet.v1.IDTokenClaimsB\"\xbaH\x05\x82\x01\x02\x10\x01\xb2\xbb\x18\x16signet.app_credentialsR\ridTokenClaims\x12C\n" +
 	"\vupdate_mask\x18\x0f \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
 	"updateMask\"I\n" +
 	"\x19ModifyApplicationResponse\x12,\n" +
@@ -2863,10 +2986,10 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"p\n" +
 	" GenerateApplicationSecretRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x125\n" +
-	"\x10keep_old_seconds\x18\x02 \x01(\x05B\v\xbaH\b\x1a\x06\x18\x80\xf5$(\x00R\x0ekeepOldSeconds\"{\n" +
+	"\x10keep_old_seconds\x18\x02 \x01(\x05B\v\xbaH\b\x1a\x06\x18\x80\xf5$(\x00R\x0ekeepOldSeconds\"|\n" +
 	"!GenerateApplicationSecretResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12(\n" +
-	"\rclient_secret\x18\x02 \x01(\tB\x03\x80\x01\x01R\fclientSecret\"7\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12)\n" +
+	"\rclient_secret\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\fclientSecret\"7\n" +
 	"\x1eRemoveApplicationSecretRequest\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\"O\n" +
 	"\x1fRemoveApplicationSecretResponse\x12,\n" +
@@ -2951,7 +3074,11 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x10SigningAlgorithm\x12!\n" +
 	"\x1dSIGNING_ALGORITHM_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SIGNING_ALGORITHM_ES256\x10\x01\x12\x1b\n" +
-	"\x17SIGNING_ALGORITHM_RS256\x10\x022\xb6\x16\n" +
+	"\x17SIGNING_ALGORITHM_RS256\x10\x02*i\n" +
+	"\rIDTokenClaims\x12\x1f\n" +
+	"\x1bID_TOKEN_CLAIMS_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17ID_TOKEN_CLAIMS_MINIMAL\x10\x01\x12\x1a\n" +
+	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xb6\x16\n" +
 	"\x12ApplicationService\x12\xa1\x01\n" +
 	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"J\xaa\xbb\x183 \x02b\fsignet.writeb\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x8d\x01\n" +
@@ -2999,7 +3126,7 @@ func file_signet_v1_application_proto_rawDescGZIP() []byte {
 	return file_signet_v1_application_proto_rawDescData
 }
 
-var file_signet_v1_application_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
+var file_signet_v1_application_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
 var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_signet_v1_application_proto_goTypes = []any{
 	(ApplicationType)(0),                             // 0: signet.v1.ApplicationType
@@ -3007,127 +3134,131 @@ var file_signet_v1_application_proto_goTypes = []any{
 	(GrantType)(0),                                   // 2: signet.v1.GrantType
 	(TokenFormat)(0),                                 // 3: signet.v1.TokenFormat
 	(SigningAlgorithm)(0),                            // 4: signet.v1.SigningAlgorithm
-	(Application_State)(0),                           // 5: signet.v1.Application.State
-	(*Application)(nil),                              // 6: signet.v1.Application
-	(*ApplicationKey)(nil),                           // 7: signet.v1.ApplicationKey
-	(*AddApplicationRequest)(nil),                    // 8: signet.v1.AddApplicationRequest
-	(*AddApplicationResponse)(nil),                   // 9: signet.v1.AddApplicationResponse
-	(*GetApplicationRequest)(nil),                    // 10: signet.v1.GetApplicationRequest
-	(*GetApplicationResponse)(nil),                   // 11: signet.v1.GetApplicationResponse
-	(*ListApplicationsRequest)(nil),                  // 12: signet.v1.ListApplicationsRequest
-	(*ListApplicationsResponse)(nil),                 // 13: signet.v1.ListApplicationsResponse
-	(*ModifyApplicationRequest)(nil),                 // 14: signet.v1.ModifyApplicationRequest
-	(*ModifyApplicationResponse)(nil),                // 15: signet.v1.ModifyApplicationResponse
-	(*DeactivateApplicationRequest)(nil),             // 16: signet.v1.DeactivateApplicationRequest
-	(*DeactivateApplicationResponse)(nil),            // 17: signet.v1.DeactivateApplicationResponse
-	(*ReactivateApplicationRequest)(nil),             // 18: signet.v1.ReactivateApplicationRequest
-	(*ReactivateApplicationResponse)(nil),            // 19: signet.v1.ReactivateApplicationResponse
-	(*RemoveApplicationRequest)(nil),                 // 20: signet.v1.RemoveApplicationRequest
-	(*RemoveApplicationResponse)(nil),                // 21: signet.v1.RemoveApplicationResponse
-	(*GenerateApplicationSecretRequest)(nil),         // 22: signet.v1.GenerateApplicationSecretRequest
-	(*GenerateApplicationSecretResponse)(nil),        // 23: signet.v1.GenerateApplicationSecretResponse
-	(*RemoveApplicationSecretRequest)(nil),           // 24: signet.v1.RemoveApplicationSecretRequest
-	(*RemoveApplicationSecretResponse)(nil),          // 25: signet.v1.RemoveApplicationSecretResponse
-	(*AddApplicationKeyRequest)(nil),                 // 26: signet.v1.AddApplicationKeyRequest
-	(*AddApplicationKeyResponse)(nil),                // 27: signet.v1.AddApplicationKeyResponse
-	(*RemoveApplicationKeyRequest)(nil),              // 28: signet.v1.RemoveApplicationKeyRequest
-	(*RemoveApplicationKeyResponse)(nil),             // 29: signet.v1.RemoveApplicationKeyResponse
-	(*SetApplicationAPIAccessRequest)(nil),           // 30: signet.v1.SetApplicationAPIAccessRequest
-	(*SetApplicationAPIAccessResponse)(nil),          // 31: signet.v1.SetApplicationAPIAccessResponse
-	(*ListAllOrganizationsApplicationsRequest)(nil),  // 32: signet.v1.ListAllOrganizationsApplicationsRequest
-	(*ListAllOrganizationsApplicationsResponse)(nil), // 33: signet.v1.ListAllOrganizationsApplicationsResponse
-	(*ApproveAudienceRequest)(nil),                   // 34: signet.v1.ApproveAudienceRequest
-	(*ApproveAudienceResponse)(nil),                  // 35: signet.v1.ApproveAudienceResponse
-	(*WithdrawAudienceRequest)(nil),                  // 36: signet.v1.WithdrawAudienceRequest
-	(*WithdrawAudienceResponse)(nil),                 // 37: signet.v1.WithdrawAudienceResponse
-	(*ListAudienceApprovalsRequest)(nil),             // 38: signet.v1.ListAudienceApprovalsRequest
-	(*ListAudienceApprovalsResponse)(nil),            // 39: signet.v1.ListAudienceApprovalsResponse
-	(*AudienceApproval)(nil),                         // 40: signet.v1.AudienceApproval
-	(*ApprovedClient)(nil),                           // 41: signet.v1.ApprovedClient
-	(*Details)(nil),                                  // 42: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),                    // 43: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),                    // 44: google.protobuf.FieldMask
+	(IDTokenClaims)(0),                               // 5: signet.v1.IDTokenClaims
+	(Application_State)(0),                           // 6: signet.v1.Application.State
+	(*Application)(nil),                              // 7: signet.v1.Application
+	(*ApplicationKey)(nil),                           // 8: signet.v1.ApplicationKey
+	(*AddApplicationRequest)(nil),                    // 9: signet.v1.AddApplicationRequest
+	(*AddApplicationResponse)(nil),                   // 10: signet.v1.AddApplicationResponse
+	(*GetApplicationRequest)(nil),                    // 11: signet.v1.GetApplicationRequest
+	(*GetApplicationResponse)(nil),                   // 12: signet.v1.GetApplicationResponse
+	(*ListApplicationsRequest)(nil),                  // 13: signet.v1.ListApplicationsRequest
+	(*ListApplicationsResponse)(nil),                 // 14: signet.v1.ListApplicationsResponse
+	(*ModifyApplicationRequest)(nil),                 // 15: signet.v1.ModifyApplicationRequest
+	(*ModifyApplicationResponse)(nil),                // 16: signet.v1.ModifyApplicationResponse
+	(*DeactivateApplicationRequest)(nil),             // 17: signet.v1.DeactivateApplicationRequest
+	(*DeactivateApplicationResponse)(nil),            // 18: signet.v1.DeactivateApplicationResponse
+	(*ReactivateApplicationRequest)(nil),             // 19: signet.v1.ReactivateApplicationRequest
+	(*ReactivateApplicationResponse)(nil),            // 20: signet.v1.ReactivateApplicationResponse
+	(*RemoveApplicationRequest)(nil),                 // 21: signet.v1.RemoveApplicationRequest
+	(*RemoveApplicationResponse)(nil),                // 22: signet.v1.RemoveApplicationResponse
+	(*GenerateApplicationSecretRequest)(nil),         // 23: signet.v1.GenerateApplicationSecretRequest
+	(*GenerateApplicationSecretResponse)(nil),        // 24: signet.v1.GenerateApplicationSecretResponse
+	(*RemoveApplicationSecretRequest)(nil),           // 25: signet.v1.RemoveApplicationSecretRequest
+	(*RemoveApplicationSecretResponse)(nil),          // 26: signet.v1.RemoveApplicationSecretResponse
+	(*AddApplicationKeyRequest)(nil),                 // 27: signet.v1.AddApplicationKeyRequest
+	(*AddApplicationKeyResponse)(nil),                // 28: signet.v1.AddApplicationKeyResponse
+	(*RemoveApplicationKeyRequest)(nil),              // 29: signet.v1.RemoveApplicationKeyRequest
+	(*RemoveApplicationKeyResponse)(nil),             // 30: signet.v1.RemoveApplicationKeyResponse
+	(*SetApplicationAPIAccessRequest)(nil),           // 31: signet.v1.SetApplicationAPIAccessRequest
+	(*SetApplicationAPIAccessResponse)(nil),          // 32: signet.v1.SetApplicationAPIAccessResponse
+	(*ListAllOrganizationsApplicationsRequest)(nil),  // 33: signet.v1.ListAllOrganizationsApplicationsRequest
+	(*ListAllOrganizationsApplicationsResponse)(nil), // 34: signet.v1.ListAllOrganizationsApplicationsResponse
+	(*ApproveAudienceRequest)(nil),                   // 35: signet.v1.ApproveAudienceRequest
+	(*ApproveAudienceResponse)(nil),                  // 36: signet.v1.ApproveAudienceResponse
+	(*WithdrawAudienceRequest)(nil),                  // 37: signet.v1.WithdrawAudienceRequest
+	(*WithdrawAudienceResponse)(nil),                 // 38: signet.v1.WithdrawAudienceResponse
+	(*ListAudienceApprovalsRequest)(nil),             // 39: signet.v1.ListAudienceApprovalsRequest
+	(*ListAudienceApprovalsResponse)(nil),            // 40: signet.v1.ListAudienceApprovalsResponse
+	(*AudienceApproval)(nil),                         // 41: signet.v1.AudienceApproval
+	(*ApprovedClient)(nil),                           // 42: signet.v1.ApprovedClient
+	(*Details)(nil),                                  // 43: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                    // 44: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),                    // 45: google.protobuf.FieldMask
 }
 var file_signet_v1_application_proto_depIdxs = []int32{
-	42, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
-	5,  // 1: signet.v1.Application.state:type_name -> signet.v1.Application.State
+	43, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
+	6,  // 1: signet.v1.Application.state:type_name -> signet.v1.Application.State
 	0,  // 2: signet.v1.Application.type:type_name -> signet.v1.ApplicationType
 	1,  // 3: signet.v1.Application.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 4: signet.v1.Application.grant_types:type_name -> signet.v1.GrantType
 	3,  // 5: signet.v1.Application.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 6: signet.v1.Application.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	43, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
-	7,  // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
-	43, // 9: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
-	43, // 10: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
-	0,  // 11: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
-	1,  // 12: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
-	2,  // 13: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
-	3,  // 14: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
-	4,  // 15: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	42, // 16: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
-	6,  // 17: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
-	5,  // 18: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
-	0,  // 19: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
-	6,  // 20: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
-	1,  // 21: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
-	2,  // 22: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
-	3,  // 23: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
-	4,  // 24: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	44, // 25: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
-	42, // 26: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
-	42, // 27: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
-	42, // 28: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
-	42, // 29: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
-	42, // 30: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
-	42, // 31: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
-	43, // 32: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	42, // 33: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
-	42, // 34: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
-	42, // 35: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
-	6,  // 36: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
-	42, // 37: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
-	42, // 38: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
-	40, // 39: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
-	41, // 40: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
-	43, // 41: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
-	8,  // 42: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
-	10, // 43: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
-	12, // 44: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
-	14, // 45: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
-	16, // 46: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
-	18, // 47: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
-	20, // 48: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
-	22, // 49: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
-	24, // 50: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
-	26, // 51: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
-	28, // 52: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
-	30, // 53: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
-	32, // 54: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
-	34, // 55: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
-	36, // 56: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
-	38, // 57: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
-	9,  // 58: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
-	11, // 59: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
-	13, // 60: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
-	15, // 61: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
-	17, // 62: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
-	19, // 63: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
-	21, // 64: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
-	23, // 65: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
-	25, // 66: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
-	27, // 67: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
-	29, // 68: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
-	31, // 69: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
-	33, // 70: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
-	35, // 71: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
-	37, // 72: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
-	39, // 73: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
-	58, // [58:74] is the sub-list for method output_type
-	42, // [42:58] is the sub-list for method input_type
-	42, // [42:42] is the sub-list for extension type_name
-	42, // [42:42] is the sub-list for extension extendee
-	0,  // [0:42] is the sub-list for field type_name
+	44, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
+	8,  // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
+	5,  // 9: signet.v1.Application.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	44, // 10: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
+	44, // 11: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
+	0,  // 12: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
+	1,  // 13: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
+	2,  // 14: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
+	3,  // 15: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
+	4,  // 16: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
+	5,  // 17: signet.v1.AddApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	43, // 18: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
+	7,  // 19: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
+	6,  // 20: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
+	0,  // 21: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
+	7,  // 22: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
+	1,  // 23: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
+	2,  // 24: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
+	3,  // 25: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
+	4,  // 26: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
+	5,  // 27: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	45, // 28: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
+	43, // 29: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
+	43, // 30: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
+	43, // 31: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
+	43, // 32: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
+	43, // 33: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
+	43, // 34: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
+	44, // 35: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	43, // 36: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
+	43, // 37: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
+	43, // 38: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
+	7,  // 39: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
+	43, // 40: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
+	43, // 41: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
+	41, // 42: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
+	42, // 43: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
+	44, // 44: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
+	9,  // 45: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
+	11, // 46: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
+	13, // 47: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
+	15, // 48: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
+	17, // 49: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
+	19, // 50: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
+	21, // 51: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
+	23, // 52: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
+	25, // 53: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
+	27, // 54: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
+	29, // 55: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
+	31, // 56: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
+	33, // 57: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
+	35, // 58: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
+	37, // 59: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
+	39, // 60: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
+	10, // 61: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
+	12, // 62: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
+	14, // 63: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
+	16, // 64: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
+	18, // 65: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
+	20, // 66: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
+	22, // 67: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
+	24, // 68: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
+	26, // 69: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
+	28, // 70: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
+	30, // 71: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
+	32, // 72: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
+	34, // 73: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
+	36, // 74: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
+	38, // 75: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
+	40, // 76: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
+	61, // [61:77] is the sub-list for method output_type
+	45, // [45:61] is the sub-list for method input_type
+	45, // [45:45] is the sub-list for extension type_name
+	45, // [45:45] is the sub-list for extension extendee
+	0,  // [0:45] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_application_proto_init() }
@@ -3142,7 +3273,7 @@ func file_signet_v1_application_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_application_proto_rawDesc), len(file_signet_v1_application_proto_rawDesc)),
-			NumEnums:      6,
+			NumEnums:      7,
 			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,

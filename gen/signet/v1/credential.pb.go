@@ -31,11 +31,11 @@ type Token struct {
 	TokenId string `protobuf:"bytes,1,opt,name=token_id,json=tokenId,proto3" json:"token_id,omitempty"`
 	// What it is for.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// When it was made.
+	// When it was created.
 	CreationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
 	// When it stops working.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
-	// Whether it is the token that makes this call.
+	// Whether this call uses it.
 	IsCurrent     bool `protobuf:"varint,5,opt,name=is_current,json=isCurrent,proto3" json:"is_current,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -106,7 +106,7 @@ func (x *Token) GetIsCurrent() bool {
 	return false
 }
 
-// The token to make.
+// The token to create.
 type CreateMyTokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// What it is for, at most 200 characters.
@@ -229,10 +229,10 @@ func (x *CreateMyTokenResponse) GetExpirationDate() *timestamppb.Timestamp {
 // Which part of the tokens to list.
 type ListMyTokensRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -287,8 +287,8 @@ type ListMyTokensResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tokens found.
 	Tokens []*Token `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -421,7 +421,7 @@ func (*RevokeMyTokenResponse) Descriptor() ([]byte, []int) {
 	return file_signet_v1_credential_proto_rawDescGZIP(), []int{6}
 }
 
-// The token to make, and for whom.
+// The token to create, and for whom.
 type CreateUserTokenRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the user.
@@ -555,10 +555,10 @@ type ListUserTokensRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the user.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -620,8 +620,8 @@ type ListUserTokensResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The tokens found.
 	Tokens []*Token `protobuf:"bytes,1,rep,name=tokens,proto3" json:"tokens,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -963,7 +963,7 @@ type ServiceKey struct {
 	KeyId string `protobuf:"bytes,1,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
 	// When it was added.
 	CreationDate *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
-	// When it stops counting; absent: never.
+	// When it expires; absent: never.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
 	// The key as PEM (`PUBLIC KEY`).
 	PublicKey     string `protobuf:"bytes,4,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
@@ -1037,7 +1037,7 @@ type AddServiceKeyRequest struct {
 	// The public key as PEM (`PUBLIC KEY`): RSA of 2048 to 8192 bits, ECDSA on
 	// P-256, P-384 or P-521, or Ed25519.
 	PublicKey string `protobuf:"bytes,2,opt,name=public_key,json=publicKey,proto3" json:"public_key,omitempty"`
-	// When it stops counting, in the future. Left out: never.
+	// When it expires, in the future. Left out: never.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1365,10 +1365,10 @@ const file_signet_v1_credential_proto_rawDesc = "" +
 	"is_current\x18\x05 \x01(\bR\tisCurrent\"y\n" +
 	"\x14CreateMyTokenRequest\x12\x1c\n" +
 	"\x04name\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12C\n" +
-	"\x0fexpiration_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\x92\x01\n" +
+	"\x0fexpiration_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\x93\x01\n" +
 	"\x15CreateMyTokenResponse\x12\x19\n" +
-	"\btoken_id\x18\x01 \x01(\tR\atokenId\x12\x19\n" +
-	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\x12C\n" +
+	"\btoken_id\x18\x01 \x01(\tR\atokenId\x12\x1a\n" +
+	"\x05token\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\x05token\x12C\n" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"]\n" +
 	"\x13ListMyTokensRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
@@ -1384,10 +1384,10 @@ const file_signet_v1_credential_proto_rawDesc = "" +
 	"\x16CreateUserTokenRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1c\n" +
 	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12C\n" +
-	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\x94\x01\n" +
+	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\x95\x01\n" +
 	"\x17CreateUserTokenResponse\x12\x19\n" +
-	"\btoken_id\x18\x01 \x01(\tR\atokenId\x12\x19\n" +
-	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\x12C\n" +
+	"\btoken_id\x18\x01 \x01(\tR\atokenId\x12\x1a\n" +
+	"\x05token\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\x05token\x12C\n" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"x\n" +
 	"\x15ListUserTokensRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12'\n" +
@@ -1403,10 +1403,10 @@ const file_signet_v1_credential_proto_rawDesc = "" +
 	"\btoken_id\x18\x02 \x01(\tR\atokenId\"\x19\n" +
 	"\x17RevokeUserTokenResponse\"2\n" +
 	"\x17SetServiceSecretRequest\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\tR\x06userId\"e\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"f\n" +
 	"\x18SetServiceSecretResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1b\n" +
-	"\x06secret\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06secret\"5\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1c\n" +
+	"\x06secret\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\x06secret\"5\n" +
 	"\x1aRemoveServiceSecretRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"K\n" +
 	"\x1bRemoveServiceSecretResponse\x12,\n" +

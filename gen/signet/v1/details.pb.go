@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Gender of a person, as far as they want to tell.
+// Gender of a person, if they want to state it.
 type Gender int32
 
 const (
@@ -131,9 +131,9 @@ func (StylingType) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_details_proto_rawDescGZIP(), []int{1}
 }
 
-// Details tell how far the history of an object has come and who owns it. Each
-// change to an organization, a user or an identity provider is recorded as an
-// event of that object.
+// Details are the sequence, the times and the owner of an object. Each change
+// to an organization, a user or an identity provider is recorded as an event of
+// that object.
 type Details struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Number of the newest event of the object, counted from 1 without gaps. After

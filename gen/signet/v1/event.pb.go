@@ -78,20 +78,20 @@ func (EventOrder) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_event_proto_rawDescGZIP(), []int{0}
 }
 
-// Event is a fact that was recorded. It never changes, but for personal data that
-// is erased with its person.
+// Event is a recorded fact. It never changes, except that personal data is
+// erased with its person.
 type Event struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the event.
 	EventId string `protobuf:"bytes,1,opt,name=event_id,json=eventId,proto3" json:"event_id,omitempty"`
 	// Identifier of the object it is about.
 	ObjectId string `protobuf:"bytes,2,opt,name=object_id,json=objectId,proto3" json:"object_id,omitempty"`
-	// Kind of that object, such as `user`; `sign_in` and `consent` stand beside a
-	// user and are about that person.
+	// Kind of that object, such as `user`. Objects of the kinds `sign_in` and
+	// `consent` belong to a user and are about that person.
 	ObjectType string `protobuf:"bytes,3,opt,name=object_type,json=objectType,proto3" json:"object_type,omitempty"`
 	// Which event of the object it is, from 1.
 	Sequence uint64 `protobuf:"varint,4,opt,name=sequence,proto3" json:"sequence,omitempty"`
-	// Identifier of the organization the object belongs to; `installation` for what
+	// Identifier of the organization the object belongs to; `installation` if it
 	// belongs to none.
 	OrgId string `protobuf:"bytes,5,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	// What happened, such as `user.profile_changed.v1`.
@@ -104,10 +104,10 @@ type Event struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=time,proto3" json:"time,omitempty"`
 	// What changed, without personal data.
 	Payload *structpb.Struct `protobuf:"bytes,10,opt,name=payload,proto3" json:"payload,omitempty"`
-	// The personal part of what changed. Left out where there is none, and where it
-	// was erased.
+	// The personal data of the change. Left out if there is none or if it was
+	// erased.
 	Personal *structpb.Struct `protobuf:"bytes,11,opt,name=personal,proto3" json:"personal,omitempty"`
-	// There was a personal part, and it was erased with its person.
+	// There was personal data, and it was erased with its person.
 	Erased        bool `protobuf:"varint,12,opt,name=erased,proto3" json:"erased,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -227,17 +227,17 @@ func (x *Event) GetErased() bool {
 	return false
 }
 
-// Which events to list. All parameters that are given count together.
+// Which events to list. Events must match all given parameters.
 type ListEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only of this object.
 	ObjectId string `protobuf:"bytes,1,opt,name=object_id,json=objectId,proto3" json:"object_id,omitempty"`
 	// Only about this user: of the user itself, and the user's sign-ins and consents.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Only what this user did; `system` for what nobody in particular did.
+	// Only events caused by this user, or by `system`.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
-	// Only of these types: up to 20 names such as `user.human_added.v1`, or of all types of
-	// a kind: `user.*`.
+	// Only these types: up to 20 names such as `user.human_added.v1`, or of all
+	// types of a kind: `user.*`.
 	Types []string `protobuf:"bytes,4,rep,name=types,proto3" json:"types,omitempty"`
 	// Only from this time on.
 	From *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`
@@ -247,10 +247,10 @@ type ListEventsRequest struct {
 	Order EventOrder `protobuf:"varint,7,opt,name=order,proto3,enum=signet.v1.EventOrder" json:"order,omitempty"`
 	// Of every organization and of the installation, not of one organization.
 	AllOrganizations bool `protobuf:"varint,8,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,9,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken     string `protobuf:"bytes,10,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -361,8 +361,8 @@ type ListEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The events found.
 	Events []*Event `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -412,23 +412,23 @@ func (x *ListEventsResponse) GetNextPageToken() string {
 	return ""
 }
 
-// Which events to follow. All parameters that are given count together.
+// Which events to follow. Events must match all given parameters.
 type StreamEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Only of this object.
 	ObjectId string `protobuf:"bytes,1,opt,name=object_id,json=objectId,proto3" json:"object_id,omitempty"`
 	// Only about this user: of the user itself, and the user's sign-ins and consents.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Only what this user did; `system` for what nobody in particular did.
+	// Only events caused by this user, or by `system`.
 	Actor string `protobuf:"bytes,3,opt,name=actor,proto3" json:"actor,omitempty"`
-	// Only of these types: up to 20 names such as `user.human_added.v1`, or of all types of
-	// a kind: `user.*`.
+	// Only these types: up to 20 names such as `user.human_added.v1`, or of all
+	// types of a kind: `user.*`.
 	Types []string `protobuf:"bytes,4,rep,name=types,proto3" json:"types,omitempty"`
 	// Only from this time on. Without a cursor the stream begins there.
 	From *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=from,proto3" json:"from,omitempty"`
 	// Of every organization and of the installation, not of one organization.
 	AllOrganizations bool `protobuf:"varint,6,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
-	// Where to go on: the last `cursor` that was received.
+	// The last `cursor` that was received, to resume there.
 	Cursor        string `protobuf:"bytes,7,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -516,9 +516,9 @@ func (x *StreamEventsRequest) GetCursor() string {
 // One message of StreamEvents.
 type StreamEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The event. Left out where nothing happened for a while.
+	// The event. Left out in heartbeats.
 	Event *Event `protobuf:"bytes,1,opt,name=event,proto3" json:"event,omitempty"`
-	// Everything up to here has been sent: send it to go on from here.
+	// Everything up to here has been sent. Send it to resume here.
 	Cursor        string `protobuf:"bytes,2,opt,name=cursor,proto3" json:"cursor,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

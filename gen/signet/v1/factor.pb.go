@@ -24,14 +24,14 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Second factor of a person. What it is checked with is never shown.
+// Second factor of a person. Its secret or key is never shown.
 type Factor struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the factor.
 	FactorId string `protobuf:"bytes,1,opt,name=factor_id,json=factorId,proto3" json:"factor_id,omitempty"`
-	// What it is: an authenticator app or a passkey.
+	// Its kind: an authenticator app or a passkey.
 	Type FactorType `protobuf:"varint,2,opt,name=type,proto3,enum=signet.v1.FactorType" json:"type,omitempty"`
-	// What the person calls it.
+	// Its name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	// When it was added.
 	CreationDate  *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
@@ -286,7 +286,7 @@ type ConfirmMyTOTPRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Code that the app shows.
 	Code string `protobuf:"bytes,1,opt,name=code,proto3" json:"code,omitempty"`
-	// What to call it.
+	// Its name.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -481,7 +481,7 @@ type ConfirmMyPasskeyRequest struct {
 	// The credential that `navigator.credentials.create` gave, as JSON
 	// (`JSON.stringify(credential)`).
 	Credential string `protobuf:"bytes,1,opt,name=credential,proto3" json:"credential,omitempty"`
-	// What to call it.
+	// Its name.
 	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -977,12 +977,12 @@ const file_signet_v1_factor_proto_rawDesc = "" +
 	"\x15ListMyFactorsResponse\x12+\n" +
 	"\afactors\x18\x01 \x03(\v2\x11.signet.v1.FactorR\afactors\x12.\n" +
 	"\x13recovery_codes_left\x18\x02 \x01(\x05R\x11recoveryCodesLeft\"\x14\n" +
-	"\x12StartMyTOTPRequest\"I\n" +
-	"\x13StartMyTOTPResponse\x12\x1b\n" +
-	"\x06secret\x18\x01 \x01(\tB\x03\x80\x01\x01R\x06secret\x12\x15\n" +
-	"\x03uri\x18\x02 \x01(\tB\x03\x80\x01\x01R\x03uri\"V\n" +
-	"\x14ConfirmMyTOTPRequest\x12 \n" +
-	"\x04code\x18\x01 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18\x14\x80\x01\x01R\x04code\x12\x1c\n" +
+	"\x12StartMyTOTPRequest\"K\n" +
+	"\x13StartMyTOTPResponse\x12\x1c\n" +
+	"\x06secret\x18\x01 \x01(\tB\x04\xb8\xbb\x18\x01R\x06secret\x12\x16\n" +
+	"\x03uri\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\x03uri\"W\n" +
+	"\x14ConfirmMyTOTPRequest\x12!\n" +
+	"\x04code\x18\x01 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x18\x14\xb8\xbb\x18\x01R\x04code\x12\x1c\n" +
 	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\"b\n" +
 	"\x15ConfirmMyTOTPResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1b\n" +
@@ -998,9 +998,9 @@ const file_signet_v1_factor_proto_rawDesc = "" +
 	"\x18ConfirmMyPasskeyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1b\n" +
 	"\tfactor_id\x18\x02 \x01(\tR\bfactorId\"\x1c\n" +
-	"\x1aMakeMyRecoveryCodesRequest\"8\n" +
-	"\x1bMakeMyRecoveryCodesResponse\x12\x19\n" +
-	"\x05codes\x18\x01 \x03(\tB\x03\x80\x01\x01R\x05codes\"4\n" +
+	"\x1aMakeMyRecoveryCodesRequest\"9\n" +
+	"\x1bMakeMyRecoveryCodesResponse\x12\x1a\n" +
+	"\x05codes\x18\x01 \x03(\tB\x04\xb8\xbb\x18\x01R\x05codes\"4\n" +
 	"\x15RemoveMyFactorRequest\x12\x1b\n" +
 	"\tfactor_id\x18\x01 \x01(\tR\bfactorId\"F\n" +
 	"\x16RemoveMyFactorResponse\x12,\n" +

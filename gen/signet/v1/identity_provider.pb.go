@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// IdentityProviderType is the way a provider hands over who somebody is.
+// IdentityProviderType is the protocol of a provider.
 type IdentityProviderType int32
 
 const (
@@ -85,7 +85,7 @@ const (
 	IdentityProvider_STATE_UNSPECIFIED IdentityProvider_State = 0
 	// Offered and accepted at sign-in.
 	IdentityProvider_STATE_ACTIVE IdentityProvider_State = 1
-	// Switched off.
+	// Deactivated.
 	IdentityProvider_STATE_INACTIVE IdentityProvider_State = 2
 )
 
@@ -135,7 +135,7 @@ type IdentityProvider struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the identity provider (`idp_…`).
 	IdpId string `protobuf:"bytes,1,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
-	// Where the history of the identity provider stands.
+	// Sequence and owner of the identity provider.
 	Details *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
 	// State of the identity provider.
 	State IdentityProvider_State `protobuf:"varint,3,opt,name=state,proto3,enum=signet.v1.IdentityProvider_State" json:"state,omitempty"`
@@ -283,8 +283,8 @@ type UpdateJWTIdentityProviderRequest struct {
 	// URL of the JSON Web Key Set that tokens are verified with, 1 to 200
 	// characters.
 	KeysEndpoint string `protobuf:"bytes,4,opt,name=keys_endpoint,json=keysEndpoint,proto3" json:"keys_endpoint,omitempty"`
-	// Request header that carries the token, at most 200 characters. Empty stands
-	// for `authorization`.
+	// Request header that contains the token, at most 200 characters. Empty means
+	// `authorization`.
 	HeaderName    string `protobuf:"bytes,5,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -536,8 +536,8 @@ type AddJWTIdentityProviderRequest struct {
 	// URL of the JSON Web Key Set that tokens are verified with, 1 to 200
 	// characters.
 	KeysEndpoint string `protobuf:"bytes,6,opt,name=keys_endpoint,json=keysEndpoint,proto3" json:"keys_endpoint,omitempty"`
-	// Request header that carries the token, at most 200 characters. Empty stands
-	// for `authorization`.
+	// Request header that contains the token, at most 200 characters. Empty means
+	// `authorization`.
 	HeaderName string `protobuf:"bytes,7,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
 	// Audience that a token must carry, at most 200 characters. Empty: the
 	// identifier of the provider.
@@ -794,10 +794,10 @@ type AddOIDCIdentityProviderRequest struct {
 	// characters.
 	ClientId string `protobuf:"bytes,5,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	// Secret that belongs to it, at most 200 characters. It is never shown again.
-	// Empty: the provider asks for none.
+	// Empty: the provider needs none.
 	ClientSecret string `protobuf:"bytes,6,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
-	// Scopes to ask for besides `openid`, at most 20 of 1 to 100 characters. None:
-	// `profile` and `email`.
+	// Scopes to request besides `openid`, at most 20 of 1 to 100 characters.
+	// None: `profile` and `email`.
 	Scopes        []string `protobuf:"bytes,7,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -940,10 +940,10 @@ func (x *AddOIDCIdentityProviderResponse) GetIdpId() string {
 // Which identity providers to list.
 type ListIdentityProvidersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Beginning of the name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
@@ -1025,8 +1025,8 @@ type ListIdentityProvidersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The identity providers found.
 	Idps []*IdentityProvider `protobuf:"bytes,1,rep,name=idps,proto3" json:"idps,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1368,9 +1368,9 @@ type ModifyIdentityProviderRequest struct {
 	// For an OpenID Connect provider.
 	Oidc *ModifyIdentityProviderRequest_OIDC `protobuf:"bytes,6,opt,name=oidc,proto3" json:"oidc,omitempty"`
 	// Which fields to set: `name`, `stylingType`, `autoRegister`, `jwt` or
-	// `jwt.issuer` and so on, `oidc` or `oidc.clientId` and so on. `jwt` and `oidc`
-	// stand for all their fields, but `oidc` leaves the secret alone. It has to name
-	// at least one.
+	// `jwt.issuer` and so on, `oidc` or `oidc.clientId` and so on. `jwt` and
+	// `oidc` stand for all their fields, but `oidc` leaves the secret alone. It
+	// must name at least one.
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1510,7 +1510,7 @@ type IdentityProvider_JWT struct {
 	Issuer string `protobuf:"bytes,2,opt,name=issuer,proto3" json:"issuer,omitempty"`
 	// URL of the JSON Web Key Set that tokens are verified with.
 	KeysEndpoint string `protobuf:"bytes,3,opt,name=keys_endpoint,json=keysEndpoint,proto3" json:"keys_endpoint,omitempty"`
-	// Request header that carries the token. Empty stands for `authorization`.
+	// Request header that contains the token. Empty means `authorization`.
 	HeaderName string `protobuf:"bytes,4,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
 	// Audience that a token must carry. Empty: the identifier of the provider.
 	Audience      string `protobuf:"bytes,5,opt,name=audience,proto3" json:"audience,omitempty"`
@@ -1593,7 +1593,7 @@ type IdentityProvider_OIDC struct {
 	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	// Whether there is a secret.
 	HasClientSecret bool `protobuf:"varint,3,opt,name=has_client_secret,json=hasClientSecret,proto3" json:"has_client_secret,omitempty"`
-	// Scopes asked for besides `openid`.
+	// Scopes requested besides `openid`.
 	Scopes        []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1667,8 +1667,8 @@ type ModifyIdentityProviderRequest_JWT struct {
 	// URL of the JSON Web Key Set that tokens are verified with, 1 to 200
 	// characters.
 	KeysEndpoint string `protobuf:"bytes,3,opt,name=keys_endpoint,json=keysEndpoint,proto3" json:"keys_endpoint,omitempty"`
-	// Request header that carries the token, at most 200 characters. Empty stands
-	// for `authorization`.
+	// Request header that contains the token, at most 200 characters. Empty
+	// means `authorization`.
 	HeaderName string `protobuf:"bytes,4,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
 	// Audience that a token must carry, at most 200 characters. Empty: the
 	// identifier of the provider.
@@ -1752,7 +1752,7 @@ type ModifyIdentityProviderRequest_OIDC struct {
 	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	// Secret that belongs to it, at most 200 characters; empty removes it.
 	ClientSecret string `protobuf:"bytes,3,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
-	// Scopes to ask for besides `openid`; none: `profile` and `email`.
+	// Scopes to request besides `openid`; none: `profile` and `email`.
 	Scopes        []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1887,7 +1887,7 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\x1aGetIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"L\n" +
 	"\x1bGetIdentityProviderResponse\x12-\n" +
-	"\x03idp\x18\x01 \x01(\v2\x1b.signet.v1.IdentityProviderR\x03idp\"\xd3\x02\n" +
+	"\x03idp\x18\x01 \x01(\v2\x1b.signet.v1.IdentityProviderR\x03idp\"\xd4\x02\n" +
 	"\x1eAddOIDCIdentityProviderRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12C\n" +
@@ -1896,8 +1896,8 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\x06issuer\x18\x04 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06issuer\x12'\n" +
 	"\tclient_id\x18\x05 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\bclientId\x120\n" +
-	"\rclient_secret\x18\x06 \x01(\tB\v\xbaH\x05r\x03\x18\xc8\x01\x80\x01\x01R\fclientSecret\x12(\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\bclientId\x121\n" +
+	"\rclient_secret\x18\x06 \x01(\tB\f\xbaH\x05r\x03\x18\xc8\x01\xb8\xbb\x18\x01R\fclientSecret\x12(\n" +
 	"\x06scopes\x18\a \x03(\tB\x10\xbaH\r\x92\x01\n" +
 	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\"f\n" +
 	"\x1fAddOIDCIdentityProviderResponse\x12,\n" +
@@ -1925,7 +1925,7 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\x1dRemoveIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"N\n" +
 	"\x1eRemoveIdentityProviderResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x8b\x06\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x8c\x06\n" +
 	"\x1dModifyIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12\x1c\n" +
 	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12C\n" +
@@ -1941,11 +1941,11 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\rkeys_endpoint\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fkeysEndpoint\x12)\n" +
 	"\vheader_name\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\n" +
 	"headerName\x12$\n" +
-	"\baudience\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\x1a\xab\x01\n" +
+	"\baudience\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\x1a\xac\x01\n" +
 	"\x04OIDC\x12 \n" +
 	"\x06issuer\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06issuer\x12%\n" +
-	"\tclient_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\bclientId\x120\n" +
-	"\rclient_secret\x18\x03 \x01(\tB\v\xbaH\x05r\x03\x18\xc8\x01\x80\x01\x01R\fclientSecret\x12(\n" +
+	"\tclient_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\bclientId\x121\n" +
+	"\rclient_secret\x18\x03 \x01(\tB\f\xbaH\x05r\x03\x18\xc8\x01\xb8\xbb\x18\x01R\fclientSecret\x12(\n" +
 	"\x06scopes\x18\x04 \x03(\tB\x10\xbaH\r\x92\x01\n" +
 	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\"N\n" +
 	"\x1eModifyIdentityProviderResponse\x12,\n" +

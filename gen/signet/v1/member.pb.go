@@ -23,18 +23,18 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Member is a user who holds roles in an organization or in the installation.
+// Member is a user who has roles in an organization or in the installation.
 type Member struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the user.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Details of the user, who is what changes with the roles.
+	// Details of the user. Roles are part of the user.
 	Details *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
 	// User name.
 	UserName string `protobuf:"bytes,3,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
 	// Name to show to others.
 	DisplayName string `protobuf:"bytes,4,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// Roles the user holds there, in order.
+	// Roles of the user there, sorted.
 	Roles         []string `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -105,13 +105,13 @@ func (x *Member) GetRoles() []string {
 	return nil
 }
 
-// Membership is what a user holds in one place.
+// Membership is the roles of a user in one organization or in the installation.
 type Membership struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the organization. Empty: the installation, which means every
 	// organization.
 	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
-	// Roles the user holds there, in order.
+	// Roles of the user there, sorted.
 	Roles         []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -166,10 +166,10 @@ type ListOrganizationMembersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the organization.
 	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -231,8 +231,8 @@ type ListOrganizationMembersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The members found.
 	Members []*Member `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -289,8 +289,8 @@ type SetOrganizationMemberRequest struct {
 	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	// Identifier of the user.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Roles the user holds there from now on, 1 to 20 names such as
-	// `ORG_USER_MANAGER`. Repeated ones count once.
+	// New roles of the user there, 1 to 20 names such as `ORG_USER_MANAGER`.
+	// Repeated names count once.
 	Roles         []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -351,9 +351,13 @@ func (x *SetOrganizationMemberRequest) GetRoles() []string {
 type SetOrganizationMemberResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Details of the user after the change.
-	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifiers of the organizations that have no owner who can act afterwards.
+	// Only callers with a role in the installation can leave them so: grant
+	// `ORG_OWNER` to somebody else.
+	OrgsWithoutOwner []string `protobuf:"bytes,2,rep,name=orgs_without_owner,json=orgsWithoutOwner,proto3" json:"orgs_without_owner,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *SetOrganizationMemberResponse) Reset() {
@@ -393,7 +397,14 @@ func (x *SetOrganizationMemberResponse) GetDetails() *Details {
 	return nil
 }
 
-// Whose roles to take away.
+func (x *SetOrganizationMemberResponse) GetOrgsWithoutOwner() []string {
+	if x != nil {
+		return x.OrgsWithoutOwner
+	}
+	return nil
+}
+
+// Whose roles to remove.
 type RemoveOrganizationMemberRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the organization.
@@ -452,9 +463,13 @@ func (x *RemoveOrganizationMemberRequest) GetUserId() string {
 type RemoveOrganizationMemberResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Details of the user after the change.
-	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifiers of the organizations that have no owner who can act afterwards.
+	// Only callers with a role in the installation can leave them so: grant
+	// `ORG_OWNER` to somebody else.
+	OrgsWithoutOwner []string `protobuf:"bytes,2,rep,name=orgs_without_owner,json=orgsWithoutOwner,proto3" json:"orgs_without_owner,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *RemoveOrganizationMemberResponse) Reset() {
@@ -494,13 +509,20 @@ func (x *RemoveOrganizationMemberResponse) GetDetails() *Details {
 	return nil
 }
 
+func (x *RemoveOrganizationMemberResponse) GetOrgsWithoutOwner() []string {
+	if x != nil {
+		return x.OrgsWithoutOwner
+	}
+	return nil
+}
+
 // Which part of the members to list.
 type ListInstallationMembersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -555,8 +577,8 @@ type ListInstallationMembersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The members found.
 	Members []*Member `protobuf:"bytes,1,rep,name=members,proto3" json:"members,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -611,8 +633,8 @@ type SetInstallationMemberRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the user.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Roles the user holds there from now on, 1 to 20 names such as
-	// `IAM_ORG_MANAGER`. Repeated ones count once.
+	// New roles of the user there, 1 to 20 names such as `IAM_ORG_MANAGER`.
+	// Repeated names count once.
 	Roles         []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -708,7 +730,7 @@ func (x *SetInstallationMemberResponse) GetDetails() *Details {
 	return nil
 }
 
-// Whose roles to take away.
+// Whose roles to remove.
 type RemoveInstallationMemberRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the user.
@@ -840,7 +862,7 @@ func (*ListMyMembershipsRequest) Descriptor() ([]byte, []int) {
 // Answer to ListMyMemberships.
 type ListMyMembershipsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the caller holds, the installation first.
+	// The caller's roles, the installation first.
 	Memberships   []*Membership `protobuf:"bytes,1,rep,name=memberships,proto3" json:"memberships,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -911,14 +933,16 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12 \n" +
 	"\x05roles\x18\x03 \x03(\tB\n" +
-	"\xbaH\a\x92\x01\x04\b\x01\x10\x14R\x05roles\"M\n" +
+	"\xbaH\a\x92\x01\x04\b\x01\x10\x14R\x05roles\"{\n" +
 	"\x1dSetOrganizationMemberResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"Q\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
+	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\"Q\n" +
 	"\x1fRemoveOrganizationMemberRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\"P\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"~\n" +
 	" RemoveOrganizationMemberResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"h\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
+	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\"h\n" +
 	"\x1eListInstallationMembersRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xf4\x03(\x00R\bpageSize\x12\x1d\n" +

@@ -26,16 +26,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Proof tells by which credential people may change how they sign in.
+// Proof says which credential people need to change how they sign in.
 type Proof int32
 
 const (
-	// Every token that reaches the method will do.
+	// Every token that may call the method is enough.
 	Proof_PROOF_UNSPECIFIED Proof = 0
 	// A session of the person's own: no personal access token, and no application.
 	Proof_PROOF_SESSION Proof = 1
-	// Such a session with a proof of who the person is that is at most 15 minutes
-	// old.
+	// Such a session with a proof of identity that is at most 15 minutes old.
 	Proof_PROOF_RECENT Proof = 2
 )
 
@@ -80,11 +79,11 @@ func (Proof) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_options_proto_rawDescGZIP(), []int{0}
 }
 
-// Scope tells how a call relates to an organization.
+// Scope says how a call relates to an organization.
 type Scope int32
 
 const (
-	// Not allowed in a rule: a method has to say which scope it has.
+	// Not allowed in a rule: a method must name its scope.
 	Scope_SCOPE_UNSPECIFIED Scope = 0
 	// The call concerns the caller or the installation as a whole. A header is
 	// accepted only if it names the caller's own organization.
@@ -93,7 +92,7 @@ const (
 	// header or, without a header, the caller's own.
 	Scope_SCOPE_CONTEXT Scope = 2
 	// The object is looked up by its identifier alone and its owner decides about
-	// permission. A header sent nevertheless has to name that owner.
+	// permission. If a header is sent, it must name that owner.
 	Scope_SCOPE_TARGET Scope = 3
 	// The organization is part of the path, in the field `org_id`. A header with
 	// another value is refused.
@@ -164,7 +163,7 @@ type Rule struct {
 	// How the organization of a call is found, and what the `x-service-orgid`
 	// header means for it.
 	Scope Scope `protobuf:"varint,4,opt,name=scope,proto3,enum=signet.v1.Scope" json:"scope,omitempty"`
-	// Also open to a session whose user still has to choose a new password. All
+	// Also open to a session whose user must still choose a new password. All
 	// other methods answer such a session PERMISSION_DENIED.
 	RestrictedSession bool `protobuf:"varint,5,opt,name=restricted_session,json=restrictedSession,proto3" json:"restricted_session,omitempty"`
 	// The method changes an existing object and honours the `if-match` header.
@@ -177,19 +176,19 @@ type Rule struct {
 	// REST path of the method to use instead of a deprecated one. Its answers point
 	// there with a `link` header of the relation `successor-version`.
 	Successor string `protobuf:"bytes,9,opt,name=successor,proto3" json:"successor,omitempty"`
-	// Also open to a session that still has to prove a second factor. All other
+	// Also open to a session that must still prove a second factor. All other
 	// methods answer such a session PERMISSION_DENIED.
 	UnprovenSession bool `protobuf:"varint,10,opt,name=unproven_session,json=unprovenSession,proto3" json:"unproven_session,omitempty"`
-	// The largest request in bytes, also after decompression, where that is another
-	// limit than the usual one of 1 MiB.
+	// The largest request in bytes, also after decompression, if it differs from
+	// the usual limit of 1 MiB.
 	MaxBytes int32 `protobuf:"varint,11,opt,name=max_bytes,json=maxBytes,proto3" json:"max_bytes,omitempty"`
-	// The scopes of this API that an application needs to call the method on behalf
-	// of a user: all of them. None: it is not for applications. `signet.write` brings
-	// `signet.read` with it.
+	// The scopes of this API that an application needs to call the method on
+	// behalf of a user: all of them. None: applications cannot call it.
+	// `signet.write` includes `signet.read`.
 	ApiScopes []string `protobuf:"bytes,12,rep,name=api_scopes,json=apiScopes,proto3" json:"api_scopes,omitempty"`
-	// What people have to bring who call the method about themselves: always where
-	// it is about the caller, and where the field `user_id` names the caller.
-	// Service users need no more than their token.
+	// The proof that people need to call the method about themselves: in methods
+	// about the caller, and if the field `user_id` names the caller. Service
+	// users need only their token.
 	Proof         Proof `protobuf:"varint,13,opt,name=proof,proto3,enum=signet.v1.Proof" json:"proof,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -334,7 +333,7 @@ type isRule_Who interface {
 }
 
 type Rule_Permission struct {
-	// Callers holding this permission, such as `user.read`, in the organization
+	// Callers with this permission, such as `user.read`, in the organization
 	// that `scope` leads to.
 	Permission string `protobuf:"bytes,1,opt,name=permission,proto3,oneof"`
 }
@@ -372,6 +371,14 @@ var file_signet_v1_options_proto_extTypes = []protoimpl.ExtensionInfo{
 		Tag:           "bytes,50102,opt,name=needs_scope",
 		Filename:      "signet/v1/options.proto",
 	},
+	{
+		ExtendedType:  (*descriptorpb.FieldOptions)(nil),
+		ExtensionType: (*bool)(nil),
+		Field:         50103,
+		Name:          "signet.v1.secret",
+		Tag:           "varint,50103,opt,name=secret",
+		Filename:      "signet/v1/options.proto",
+	},
 }
 
 // Extension fields to descriptorpb.MethodOptions.
@@ -390,6 +397,11 @@ var (
 	//
 	// optional string needs_scope = 50102;
 	E_NeedsScope = &file_signet_v1_options_proto_extTypes[1]
+	// The field holds a secret, such as a password or a token. (Protocol Buffers
+	// have `debug_redact` for this, which compilers before 22 do not know.)
+	//
+	// optional bool secret = 50103;
+	E_Secret = &file_signet_v1_options_proto_extTypes[2]
 )
 
 var File_signet_v1_options_proto protoreflect.FileDescriptor
@@ -431,7 +443,8 @@ const file_signet_v1_options_proto_rawDesc = "" +
 	"\rSCOPE_REQUEST\x10\x05:E\n" +
 	"\x04rule\x12\x1e.google.protobuf.MethodOptions\x18\xb5\x87\x03 \x01(\v2\x0f.signet.v1.RuleR\x04rule:@\n" +
 	"\vneeds_scope\x12\x1d.google.protobuf.FieldOptions\x18\xb6\x87\x03 \x01(\tR\n" +
-	"needsScopeB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"needsScope:7\n" +
+	"\x06secret\x12\x1d.google.protobuf.FieldOptions\x18\xb7\x87\x03 \x01(\bR\x06secretB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_options_proto_rawDescOnce sync.Once
@@ -459,11 +472,12 @@ var file_signet_v1_options_proto_depIdxs = []int32{
 	0, // 1: signet.v1.Rule.proof:type_name -> signet.v1.Proof
 	3, // 2: signet.v1.rule:extendee -> google.protobuf.MethodOptions
 	4, // 3: signet.v1.needs_scope:extendee -> google.protobuf.FieldOptions
-	2, // 4: signet.v1.rule:type_name -> signet.v1.Rule
-	5, // [5:5] is the sub-list for method output_type
-	5, // [5:5] is the sub-list for method input_type
-	4, // [4:5] is the sub-list for extension type_name
-	2, // [2:4] is the sub-list for extension extendee
+	4, // 4: signet.v1.secret:extendee -> google.protobuf.FieldOptions
+	2, // 5: signet.v1.rule:type_name -> signet.v1.Rule
+	6, // [6:6] is the sub-list for method output_type
+	6, // [6:6] is the sub-list for method input_type
+	5, // [5:6] is the sub-list for extension type_name
+	2, // [2:5] is the sub-list for extension extendee
 	0, // [0:2] is the sub-list for field type_name
 }
 
@@ -484,7 +498,7 @@ func file_signet_v1_options_proto_init() {
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_options_proto_rawDesc), len(file_signet_v1_options_proto_rawDesc)),
 			NumEnums:      2,
 			NumMessages:   1,
-			NumExtensions: 2,
+			NumExtensions: 3,
 			NumServices:   0,
 		},
 		GoTypes:           file_signet_v1_options_proto_goTypes,

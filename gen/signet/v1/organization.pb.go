@@ -31,7 +31,7 @@ const (
 	Organization_STATE_UNSPECIFIED Organization_State = 0
 	// In use.
 	Organization_STATE_ACTIVE Organization_State = 1
-	// Switched off: its users cannot sign in, and their sessions and tokens have
+	// Deactivated: its users cannot sign in, and their sessions and tokens have
 	// ended.
 	Organization_STATE_INACTIVE Organization_State = 2
 )
@@ -82,7 +82,7 @@ type Organization struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the organization (`org_…`).
 	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
-	// Where the history of the organization stands.
+	// Sequence and owner of the organization.
 	Details *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
 	// State of the organization.
 	State Organization_State `protobuf:"varint,3,opt,name=state,proto3,enum=signet.v1.Organization_State" json:"state,omitempty"`
@@ -466,10 +466,10 @@ func (x *GetMyOrganizationResponse) GetOrg() *Organization {
 // Which organizations to list.
 type ListOrganizationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Beginning of the name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
@@ -551,8 +551,8 @@ type ListOrganizationsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The organizations found.
 	Orgs []*Organization `protobuf:"bytes,1,rep,name=orgs,proto3" json:"orgs,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -989,13 +989,18 @@ type Domain struct {
 	IsVerified bool `protobuf:"varint,2,opt,name=is_verified,json=isVerified,proto3" json:"is_verified,omitempty"`
 	// Whether login names are shown with it first.
 	IsPrimary bool `protobuf:"varint,3,opt,name=is_primary,json=isPrimary,proto3" json:"is_primary,omitempty"`
-	// Name of the DNS record of type TXT that proves the domain. Empty when it is
-	// verified.
+	// Name of the DNS record of type TXT that proves the domain. Empty if DNS has
+	// proven it.
 	VerificationName string `protobuf:"bytes,4,opt,name=verification_name,json=verificationName,proto3" json:"verification_name,omitempty"`
-	// Text that this record has to hold. Empty when it is verified.
+	// Required text of this record. Empty if DNS has proven the domain.
 	VerificationValue string `protobuf:"bytes,5,opt,name=verification_value,json=verificationValue,proto3" json:"verification_value,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Whether DNS has proven that the domain belongs to the organization. Then
+	// people sign in with their e-mail addresses in this domain, wherever the
+	// sign-in starts. A domain can be verified without it: an administrator of
+	// the installation vouches for it.
+	IsProven      bool `protobuf:"varint,6,opt,name=is_proven,json=isProven,proto3" json:"is_proven,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Domain) Reset() {
@@ -1061,6 +1066,13 @@ func (x *Domain) GetVerificationValue() string {
 		return x.VerificationValue
 	}
 	return ""
+}
+
+func (x *Domain) GetIsProven() bool {
+	if x != nil {
+		return x.IsProven
+	}
+	return false
 }
 
 // Whose domains to list.
@@ -1547,8 +1559,8 @@ type RemoveDomainResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Details of the organization after the change.
 	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
-	// How many people had a login name with the domain: at most 1000, which stands
-	// for more, too. None where it was not verified.
+	// How many people had a login name with the domain: at most 1000, which means
+	// 1000 or more. Zero if it was not verified.
 	AffectedUsers int32 `protobuf:"varint,2,opt,name=affected_users,json=affectedUsers,proto3" json:"affected_users,omitempty"`
 	// Login names that stopped working: those of the first 20 people, for callers
 	// who may read users of the organization (`user.read`).
@@ -1613,10 +1625,10 @@ type SetupOrganizationRequest_Org struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the organization, 1 to 200 characters.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Primary domain, at most 200 characters, counted as verified. It must not
-	// contain white space, control characters or any of `@`, `/` and `:`, and is
-	// stored in lower case. Without a domain, one is made from the name under the
-	// domain suffix of the installation.
+	// Primary domain, at most 200 characters. It counts as verified. It must
+	// not contain white space, control characters or any of `@`, `/` and `:`,
+	// and is stored in lower case. Without a domain, one is generated from the
+	// name and the domain suffix of the installation.
 	Domain        string `protobuf:"bytes,2,opt,name=domain,proto3" json:"domain,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1677,8 +1689,8 @@ type SetupOrganizationRequest_Human struct {
 	Email *SetupOrganizationRequest_Human_Email `protobuf:"bytes,3,opt,name=email,proto3" json:"email,omitempty"`
 	// Phone number of the user, if there is one.
 	Phone *SetupOrganizationRequest_Human_Phone `protobuf:"bytes,4,opt,name=phone,proto3" json:"phone,omitempty"`
-	// Initial password, at least one character. It can be used as it is: the first
-	// sign-in does not ask for another.
+	// Initial password, at least one character. The user does not have to
+	// change it at the first sign-in.
 	Password      string `protobuf:"bytes,5,opt,name=password,proto3" json:"password,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1967,7 +1979,7 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
-	"\x0eSTATE_INACTIVE\x10\x02\"\xe6\b\n" +
+	"\x0eSTATE_INACTIVE\x10\x02\"\xe7\b\n" +
 	"\x18SetupOrganizationRequest\x12A\n" +
 	"\x03org\x18\x01 \x01(\v2'.signet.v1.SetupOrganizationRequest.OrgB\x06\xbaH\x03\xc8\x01\x01R\x03org\x12G\n" +
 	"\x05human\x18\x02 \x01(\v2).signet.v1.SetupOrganizationRequest.HumanB\x06\xbaH\x03\xc8\x01\x01R\x05human\x12\x14\n" +
@@ -1975,14 +1987,14 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x03Org\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x122\n" +
-	"\x06domain\x18\x02 \x01(\tB\x1a\xbaH\x05r\x03\x18\xc8\x01\xb2\xbb\x18\x0esignet.domainsR\x06domain\x1a\xcc\x06\n" +
+	"\x06domain\x18\x02 \x01(\tB\x1a\xbaH\x05r\x03\x18\xc8\x01\xb2\xbb\x18\x0esignet.domainsR\x06domain\x1a\xcd\x06\n" +
 	"\x05Human\x12'\n" +
 	"\tuser_name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12S\n" +
 	"\aprofile\x18\x02 \x01(\v21.signet.v1.SetupOrganizationRequest.Human.ProfileB\x06\xbaH\x03\xc8\x01\x01R\aprofile\x12M\n" +
 	"\x05email\x18\x03 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.EmailB\x06\xbaH\x03\xc8\x01\x01R\x05email\x12E\n" +
-	"\x05phone\x18\x04 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.PhoneR\x05phone\x12:\n" +
-	"\bpassword\x18\x05 \x01(\tB\x1e\xbaH\x04r\x02\x10\x01\xb2\xbb\x18\x10signet.passwords\x80\x01\x01R\bpassword\x1a\x9e\x02\n" +
+	"\x05phone\x18\x04 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.PhoneR\x05phone\x12;\n" +
+	"\bpassword\x18\x05 \x01(\tB\x1f\xbaH\x04r\x02\x10\x01\xb2\xbb\x18\x10signet.passwords\xb8\xbb\x18\x01R\bpassword\x1a\x9e\x02\n" +
 	"\aProfile\x12)\n" +
 	"\n" +
 	"first_name\x18\x01 \x01(\tB\n" +
@@ -2039,7 +2051,7 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\x19RemoveOrganizationRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"J\n" +
 	"\x1aRemoveOrganizationResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xbc\x01\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xd9\x01\n" +
 	"\x06Domain\x12\x16\n" +
 	"\x06domain\x18\x01 \x01(\tR\x06domain\x12\x1f\n" +
 	"\vis_verified\x18\x02 \x01(\bR\n" +
@@ -2047,7 +2059,8 @@ const file_signet_v1_organization_proto_rawDesc = "" +
 	"\n" +
 	"is_primary\x18\x03 \x01(\bR\tisPrimary\x12+\n" +
 	"\x11verification_name\x18\x04 \x01(\tR\x10verificationName\x12-\n" +
-	"\x12verification_value\x18\x05 \x01(\tR\x11verificationValue\"+\n" +
+	"\x12verification_value\x18\x05 \x01(\tR\x11verificationValue\x12\x1b\n" +
+	"\tis_proven\x18\x06 \x01(\bR\bisProven\"+\n" +
 	"\x12ListDomainsRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"p\n" +
 	"\x13ListDomainsResponse\x12+\n" +

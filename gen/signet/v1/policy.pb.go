@@ -23,44 +23,49 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Policy is how strict an installation or an organization is. Where a value is
-// left out, empty or zero, nothing is asked for.
+// Policy is the requirements of an installation or an organization. A value
+// that is left out, empty or zero requires nothing.
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Sessions have to prove a second factor. One that has not can do nothing but
-	// that, from the next request on.
+	// Sessions must prove a second factor. A session without one can only prove
+	// it, from the next request on.
 	SecondFactorRequired bool `protobuf:"varint,1,opt,name=second_factor_required,json=secondFactorRequired,proto3" json:"second_factor_required,omitempty"`
-	// How many characters a new password has at least: 1 to 72. Default 1. Longer
-	// is stricter.
+	// Minimum number of characters of a password that people choose for
+	// themselves: 1 to 72. Default 8. Longer is stricter.
 	PasswordMinLength int32 `protobuf:"varint,2,opt,name=password_min_length,json=passwordMinLength,proto3" json:"password_min_length,omitempty"`
-	// New passwords that are guessed first (well-known words and names with the
-	// usual endings, rows of keys, dates) are refused.
+	// Nobody can choose a common password (a well-known word or name with the
+	// usual endings, a keyboard row, a date). This is always so for passwords
+	// that people choose for themselves.
 	CommonPasswordsRefused bool `protobuf:"varint,3,opt,name=common_passwords_refused,json=commonPasswordsRefused,proto3" json:"common_passwords_refused,omitempty"`
-	// How many attempts under one name from one network are free before the next
-	// one has to wait: 1 to 20. Default 5. Fewer is stricter.
+	// Free attempts under one name from one network before the next one has to
+	// wait: 1 to 20. Default 5. Fewer is stricter.
 	NetworkAttempts int32 `protobuf:"varint,4,opt,name=network_attempts,json=networkAttempts,proto3" json:"network_attempts,omitempty"`
-	// How many seconds such an attempt waits at most: 60 to 3600. Default 900.
+	// The longest wait for such an attempt, in seconds: 60 to 3600. Default 900.
 	// Longer is stricter.
 	NetworkWaitSeconds int32 `protobuf:"varint,5,opt,name=network_wait_seconds,json=networkWaitSeconds,proto3" json:"network_wait_seconds,omitempty"`
-	// How many attempts on an account from anywhere are free before the next one
-	// from a network that its owner has not come from has to wait: 10 to 1000,
-	// and at least four times network_attempts are free in any case. Default 50.
-	// Fewer is stricter.
+	// Free attempts on an account from all networks before the next one has to
+	// wait, unless it comes from a network of the owner: 10 to 1000, and always
+	// at least four times network_attempts. Default 50. Fewer is stricter.
 	AccountAttempts int32 `protobuf:"varint,6,opt,name=account_attempts,json=accountAttempts,proto3" json:"account_attempts,omitempty"`
-	// How many seconds such an attempt waits at most: 1 to 30, so that nobody can
-	// be kept out of an account by others who guess. Default 10. Longer is
-	// stricter.
+	// The longest wait for such an attempt, in seconds: 1 to 30, so that
+	// attackers cannot lock the owner out. Default 10. Longer is stricter.
 	AccountWaitSeconds int32 `protobuf:"varint,7,opt,name=account_wait_seconds,json=accountWaitSeconds,proto3" json:"account_wait_seconds,omitempty"`
-	// How many seconds a session lives from sign-in on: 300 (5 minutes) to 2592000
-	// (30 days). Default 43200 (12 hours). Shorter is stricter. It counts for
-	// sessions that begin afterwards.
+	// Lifetime of a session from sign-in on, in seconds: 300 (5 minutes) to
+	// 2592000 (30 days). Default 43200 (12 hours). Shorter is stricter. It
+	// applies to new sessions.
 	SessionSeconds int32 `protobuf:"varint,8,opt,name=session_seconds,json=sessionSeconds,proto3" json:"session_seconds,omitempty"`
-	// How many seconds a session lives without being used: 60 (1 minute) to
-	// 2592000 (30 days); in fact up to a tenth less. Default: as long as it lives.
-	// Shorter is stricter. It counts for sessions that begin afterwards.
+	// How many seconds a session lasts without use: 60 (1 minute) to 2592000 (30
+	// days); in fact up to a tenth less. Default: its lifetime. Shorter is
+	// stricter. It applies to new sessions.
 	SessionIdleSeconds int32 `protobuf:"varint,9,opt,name=session_idle_seconds,json=sessionIdleSeconds,proto3" json:"session_idle_seconds,omitempty"`
-	unknownFields      protoimpl.UnknownFields
-	sizeCache          protoimpl.SizeCache
+	// The two rules about passwords also apply to passwords that administrators
+	// set for others (Set User Password, Create User, Setup Organization). If
+	// not, those only have to have 1 to 72 characters. A policy that was set
+	// before this field existed keeps applying to administrators what it sets,
+	// and reads true.
+	PasswordRulesForAdministrators bool `protobuf:"varint,10,opt,name=password_rules_for_administrators,json=passwordRulesForAdministrators,proto3" json:"password_rules_for_administrators,omitempty"`
+	unknownFields                  protoimpl.UnknownFields
+	sizeCache                      protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -156,6 +161,13 @@ func (x *Policy) GetSessionIdleSeconds() int32 {
 	return 0
 }
 
+func (x *Policy) GetPasswordRulesForAdministrators() bool {
+	if x != nil {
+		return x.PasswordRulesForAdministrators
+	}
+	return false
+}
+
 // GetInstallationPolicy has no parameters.
 type GetInstallationPolicyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -200,7 +212,7 @@ type GetInstallationPolicyResponse struct {
 	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
 	// What is set.
 	Policy *Policy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
-	// What counts where an organization does not ask for more.
+	// The effective policy if an organization does not require more.
 	Effective     *Policy `protobuf:"bytes,3,opt,name=effective,proto3" json:"effective,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -400,9 +412,9 @@ type GetOrganizationPolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Details of the organization.
 	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
-	// What the organization asks for.
+	// The policy of the organization.
 	Policy *Policy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
-	// What counts in it.
+	// The effective policy in it.
 	Effective     *Policy `protobuf:"bytes,3,opt,name=effective,proto3" json:"effective,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -464,7 +476,7 @@ type SetOrganizationPolicyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the organization.
 	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
-	// What the organization asks for from now on.
+	// The new policy of the organization.
 	Policy        *Policy `protobuf:"bytes,2,opt,name=policy,proto3" json:"policy,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -564,7 +576,7 @@ var File_signet_v1_policy_proto protoreflect.FileDescriptor
 
 const file_signet_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x9f\x04\n" +
+	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xea\x04\n" +
 	"\x06Policy\x124\n" +
 	"\x16second_factor_required\x18\x01 \x01(\bR\x14secondFactorRequired\x129\n" +
 	"\x13password_min_length\x18\x02 \x01(\x05B\t\xbaH\x06\x1a\x04\x18H(\x00R\x11passwordMinLength\x128\n" +
@@ -577,7 +589,9 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"R\x0faccountAttempts\x12;\n" +
 	"\x14account_wait_seconds\x18\a \x01(\x05B\t\xbaH\x06\x1a\x04\x18\x1e(\x00R\x12accountWaitSeconds\x129\n" +
 	"\x0fsession_seconds\x18\b \x01(\x05B\x10\xbaH\r\xd8\x01\x01\x1a\b\x18\x80\x9a\x9e\x01(\xac\x02R\x0esessionSeconds\x12A\n" +
-	"\x14session_idle_seconds\x18\t \x01(\x05B\x0f\xbaH\f\xd8\x01\x01\x1a\a\x18\x80\x9a\x9e\x01(<R\x12sessionIdleSeconds\"\x1e\n" +
+	"\x14session_idle_seconds\x18\t \x01(\x05B\x0f\xbaH\f\xd8\x01\x01\x1a\a\x18\x80\x9a\x9e\x01(<R\x12sessionIdleSeconds\x12I\n" +
+	"!password_rules_for_administrators\x18\n" +
+	" \x01(\bR\x1epasswordRulesForAdministrators\"\x1e\n" +
 	"\x1cGetInstallationPolicyRequest\"\xa9\x01\n" +
 	"\x1dGetInstallationPolicyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12)\n" +

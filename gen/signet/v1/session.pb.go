@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// What a second factor is proven with.
+// A kind of second factor.
 type FactorType int32
 
 const (
@@ -84,13 +84,17 @@ func (FactorType) EnumDescriptor() ([]byte, []int) {
 // Who signs in.
 type CreateSessionRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// `userName@domain`, or a user name or verified e-mail address within the
-	// organization.
+	// `userName@domain`, with a verified domain; or a user name or verified e-mail
+	// address within the organization. Without `orgId` also the verified e-mail
+	// address of somebody elsewhere, if its owner, somebody with a role in the
+	// installation or an organization that has proven the address's domain by DNS
+	// confirmed it.
 	LoginName string `protobuf:"bytes,1,opt,name=login_name,json=loginName,proto3" json:"login_name,omitempty"`
 	// Password of the user.
 	Password string `protobuf:"bytes,2,opt,name=password,proto3" json:"password,omitempty"`
-	// Organization to look for the user in. Without it, a name without a domain
-	// belongs to the default organization.
+	// Organization to look for the user in; nobody else is found then. Without it,
+	// the organization that has proven the domain of an e-mail address by DNS, or
+	// else the default one.
 	OrgId         string `protobuf:"bytes,3,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -161,10 +165,10 @@ type CreateSessionResponse struct {
 	// If set, the session can only change the password or be ended until the
 	// password has been changed.
 	PasswordChangeRequired bool `protobuf:"varint,5,opt,name=password_change_required,json=passwordChangeRequired,proto3" json:"password_change_required,omitempty"`
-	// If set, the session can only prove a second factor or be ended until that is
-	// done, or enrol the first one where there is none.
+	// If set, the session can only prove a second factor or be ended. If none is
+	// enrolled, it can enroll the first one.
 	SecondFactorRequired bool `protobuf:"varint,6,opt,name=second_factor_required,json=secondFactorRequired,proto3" json:"second_factor_required,omitempty"`
-	// What the user can prove it with; empty where nothing is enrolled.
+	// The factors that the user can prove; empty if none is enrolled.
 	SecondFactors []FactorType `protobuf:"varint,7,rep,packed,name=second_factors,json=secondFactors,proto3,enum=signet.v1.FactorType" json:"second_factors,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -333,13 +337,13 @@ func (x *StartPasskeySignInResponse) GetRequestOptions() string {
 	return ""
 }
 
-// What the passkey answered.
+// The answer of the passkey.
 type CreateSessionWithPasskeyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The credential that `navigator.credentials.get` gave, as JSON
 	// (`JSON.stringify(credential)`).
 	Assertion string `protobuf:"bytes,1,opt,name=assertion,proto3" json:"assertion,omitempty"`
-	// Organization that the user has to belong to. Without it, any.
+	// Organization to which the user must belong. Left out: any.
 	OrgId         string `protobuf:"bytes,2,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -556,7 +560,7 @@ func (x *StartPasskeyProofResponse) GetRequestOptions() string {
 	return ""
 }
 
-// What proves the second factor: exactly one of these.
+// Proof of the second factor: exactly one of these.
 type ProveSecondFactorRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Code that the authenticator app shows.
@@ -833,7 +837,7 @@ type Session struct {
 	CreationDate *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
 	// When the session ends by itself.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
-	// Whether it is the session that makes this call.
+	// Whether this call uses it.
 	IsCurrent     bool `protobuf:"varint,4,opt,name=is_current,json=isCurrent,proto3" json:"is_current,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -900,10 +904,10 @@ func (x *Session) GetIsCurrent() bool {
 // Which part of the sessions to list.
 type ListMySessionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken     string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -958,8 +962,8 @@ type ListMySessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sessions found.
 	Sessions []*Session `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1097,10 +1101,10 @@ type ListUserSessionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the user.
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1162,8 +1166,8 @@ type ListUserSessionsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The sessions found.
 	Sessions []*Session `protobuf:"bytes,1,rep,name=sessions,proto3" json:"sessions,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1401,17 +1405,16 @@ var File_signet_v1_session_proto protoreflect.FileDescriptor
 
 const file_signet_v1_session_proto_rawDesc = "" +
 	"\n" +
-	"\x17signet/v1/session.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"}\n" +
+	"\x17signet/v1/session.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"~\n" +
 	"\x14CreateSessionRequest\x12&\n" +
 	"\n" +
-	"login_name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tloginName\x12&\n" +
-	"\bpassword\x18\x02 \x01(\tB\n" +
-	"\xbaH\x04r\x02\x10\x01\x80\x01\x01R\bpassword\x12\x15\n" +
-	"\x06org_id\x18\x03 \x01(\tR\x05orgId\"\xdd\x02\n" +
+	"login_name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tloginName\x12'\n" +
+	"\bpassword\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\bpassword\x12\x15\n" +
+	"\x06org_id\x18\x03 \x01(\tR\x05orgId\"\xde\x02\n" +
 	"\x15CreateSessionResponse\x12\x1d\n" +
 	"\n" +
-	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n" +
-	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\x12C\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
+	"\x05token\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\x05token\x12C\n" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x17\n" +
 	"\auser_id\x18\x04 \x01(\tR\x06userId\x128\n" +
 	"\x18password_change_required\x18\x05 \x01(\bR\x16passwordChangeRequired\x124\n" +
@@ -1419,30 +1422,27 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\x0esecond_factors\x18\a \x03(\x0e2\x15.signet.v1.FactorTypeR\rsecondFactors\"\x1b\n" +
 	"\x19StartPasskeySignInRequest\"E\n" +
 	"\x1aStartPasskeySignInResponse\x12'\n" +
-	"\x0frequest_options\x18\x01 \x01(\tR\x0erequestOptions\"f\n" +
-	"\x1fCreateSessionWithPasskeyRequest\x12,\n" +
-	"\tassertion\x18\x01 \x01(\tB\x0e\xbaH\br\x06\x10\x01\x18\xa0\x9c\x01\x80\x01\x01R\tassertion\x12\x15\n" +
-	"\x06org_id\x18\x02 \x01(\tR\x05orgId\"\xf4\x01\n" +
+	"\x0frequest_options\x18\x01 \x01(\tR\x0erequestOptions\"g\n" +
+	"\x1fCreateSessionWithPasskeyRequest\x12-\n" +
+	"\tassertion\x18\x01 \x01(\tB\x0f\xbaH\br\x06\x10\x01\x18\xa0\x9c\x01\xb8\xbb\x18\x01R\tassertion\x12\x15\n" +
+	"\x06org_id\x18\x02 \x01(\tR\x05orgId\"\xf5\x01\n" +
 	" CreateSessionWithPasskeyResponse\x12\x1d\n" +
 	"\n" +
-	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x19\n" +
-	"\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01R\x05token\x12C\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
+	"\x05token\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\x05token\x12C\n" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x17\n" +
 	"\auser_id\x18\x04 \x01(\tR\x06userId\x128\n" +
 	"\x18password_change_required\x18\x05 \x01(\bR\x16passwordChangeRequired\"\x1a\n" +
 	"\x18StartPasskeyProofRequest\"D\n" +
 	"\x19StartPasskeyProofResponse\x12'\n" +
-	"\x0frequest_options\x18\x01 \x01(\tR\x0erequestOptions\"\xa0\x01\n" +
-	"\x18ProveSecondFactorRequest\x12'\n" +
-	"\ttotp_code\x18\x01 \x01(\tB\n" +
-	"\xbaH\x04r\x02\x18\x14\x80\x01\x01R\btotpCode\x12/\n" +
-	"\rrecovery_code\x18\x02 \x01(\tB\n" +
-	"\xbaH\x04r\x02\x18(\x80\x01\x01R\frecoveryCode\x12*\n" +
-	"\tassertion\x18\x03 \x01(\tB\f\xbaH\x06r\x04\x18\xa0\x9c\x01\x80\x01\x01R\tassertion\"\x1b\n" +
-	"\x19ProveSecondFactorResponse\"?\n" +
-	"\x15ReauthenticateRequest\x12&\n" +
-	"\bpassword\x18\x01 \x01(\tB\n" +
-	"\xbaH\x04r\x02\x10\x01\x80\x01\x01R\bpassword\"\x18\n" +
+	"\x0frequest_options\x18\x01 \x01(\tR\x0erequestOptions\"\xa3\x01\n" +
+	"\x18ProveSecondFactorRequest\x12(\n" +
+	"\ttotp_code\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x18\x14\xb8\xbb\x18\x01R\btotpCode\x120\n" +
+	"\rrecovery_code\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x18(\xb8\xbb\x18\x01R\frecoveryCode\x12+\n" +
+	"\tassertion\x18\x03 \x01(\tB\r\xbaH\x06r\x04\x18\xa0\x9c\x01\xb8\xbb\x18\x01R\tassertion\"\x1b\n" +
+	"\x19ProveSecondFactorResponse\"@\n" +
+	"\x15ReauthenticateRequest\x12'\n" +
+	"\bpassword\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\bpassword\"\x18\n" +
 	"\x16ReauthenticateResponse\"2\n" +
 	"\x11EndSessionRequest\x12\x1d\n" +
 	"\n" +

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// SigningKey is a key that tokens are signed with.
+// SigningKey is a key that signs tokens.
 type SigningKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the key: the `kid` in the tokens it signs and in the key set.
@@ -36,8 +36,8 @@ type SigningKey struct {
 	CreationDate *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
 	// From when on it signs.
 	SignsFrom *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=signs_from,json=signsFrom,proto3" json:"signs_from,omitempty"`
-	// Until when it is published and what it signed counts. Left out where no
-	// other key follows it yet.
+	// Until when it is published and its signatures are valid. Left out if it has
+	// no successor yet.
 	PublishedUntil *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=published_until,json=publishedUntil,proto3" json:"published_until,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -210,8 +210,8 @@ func (x *ListSigningKeysResponse) GetKeys() []*SigningKey {
 // How to change the keys.
 type RotateSigningKeysRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// For keys that may have leaked: the new ones sign in a few seconds and the old
-	// ones are withdrawn.
+	// For keys that may have leaked: the new keys sign after a few seconds, and
+	// the old keys are withdrawn.
 	Now           bool `protobuf:"varint,1,opt,name=now,proto3" json:"now,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

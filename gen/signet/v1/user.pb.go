@@ -24,7 +24,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ImportMode says what becomes of the others when one of them cannot be imported.
+// ImportMode says what happens to the others if one of them cannot be imported.
 type ImportMode int32
 
 const (
@@ -77,7 +77,7 @@ func (ImportMode) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_user_proto_rawDescGZIP(), []int{0}
 }
 
-// UserType tells people from programs.
+// UserType distinguishes people from programs.
 type UserType int32
 
 const (
@@ -138,7 +138,7 @@ const (
 	User_STATE_UNSPECIFIED User_State = 0
 	// May sign in and use tokens.
 	User_STATE_ACTIVE User_State = 1
-	// Switched off: may neither sign in nor use tokens.
+	// Deactivated: may neither sign in nor use tokens.
 	User_STATE_INACTIVE User_State = 2
 	// Locked by an administrator: may neither sign in nor use tokens.
 	User_STATE_LOCKED User_State = 3
@@ -193,7 +193,7 @@ type User struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the user (`usr_…`).
 	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// Where the history of the user stands.
+	// Sequence and owner of the user.
 	Details *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
 	// State of the user.
 	State User_State `protobuf:"varint,3,opt,name=state,proto3,enum=signet.v1.User_State" json:"state,omitempty"`
@@ -333,8 +333,8 @@ type UpdateMyProfileRequest struct {
 	NickName *string `protobuf:"bytes,3,opt,name=nick_name,json=nickName,proto3,oneof" json:"nick_name,omitempty"`
 	// Name to show to others, 1 to 200 characters.
 	DisplayName string `protobuf:"bytes,4,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// Language tag such as `en` or `de-CH` (RFC 3066), at most 10 characters. Kept
-	// as sent; a tag that cannot be understood counts as no preference.
+	// Language tag such as `en` or `de-CH` (RFC 3066), at most 10 characters.
+	// Stored as sent; an unknown tag means no preference.
 	PreferredLanguage string `protobuf:"bytes,5,opt,name=preferred_language,json=preferredLanguage,proto3" json:"preferred_language,omitempty"`
 	// Gender; left out, it becomes unspecified.
 	Gender        Gender `protobuf:"varint,6,opt,name=gender,proto3,enum=signet.v1.Gender" json:"gender,omitempty"`
@@ -575,13 +575,13 @@ func (x *SetUserPasswordResponse) GetDetails() *Details {
 // The caller's current password and the one to replace it.
 type ChangeMyPasswordRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Password in use so far. A wrong one is INVALID_ARGUMENT and counts as a failed
+	// Current password. A wrong one is INVALID_ARGUMENT and counts as a failed
 	// sign-in.
 	CurrentPassword string `protobuf:"bytes,1,opt,name=current_password,json=currentPassword,proto3" json:"current_password,omitempty"`
 	// New password, 1 to 72 characters.
 	NewPassword string `protobuf:"bytes,2,opt,name=new_password,json=newPassword,proto3" json:"new_password,omitempty"`
-	// If set, personal access tokens of the caller and what applications were given
-	// end as well.
+	// If set, personal access tokens of the caller and the tokens of applications
+	// end too.
 	EndTokens     bool `protobuf:"varint,3,opt,name=end_tokens,json=endTokens,proto3" json:"end_tokens,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -687,11 +687,9 @@ func (x *ChangeMyPasswordResponse) GetDetails() *Details {
 // Who has forgotten the password.
 type RequestPasswordResetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// `userName@domain`, or a user name or verified e-mail address within the
-	// organization.
+	// The login name, as in CreateSession.
 	LoginName string `protobuf:"bytes,1,opt,name=login_name,json=loginName,proto3" json:"login_name,omitempty"`
-	// Organization to look for the user in. Without it, a name without a domain
-	// belongs to the default organization.
+	// Organization to look for the user in, as in CreateSession.
 	OrgId         string `protobuf:"bytes,2,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -787,10 +785,10 @@ type ResetPasswordRequest struct {
 	Code string `protobuf:"bytes,2,opt,name=code,proto3" json:"code,omitempty"`
 	// New password, 1 to 72 characters.
 	NewPassword string `protobuf:"bytes,3,opt,name=new_password,json=newPassword,proto3" json:"new_password,omitempty"`
-	// A second factor, at most one of these: needed where the person has changed the
+	// A second factor, at most one of these: needed if the person has changed the
 	// e-mail address in the last 24 hours. Code that the authenticator app shows.
 	TotpCode string `protobuf:"bytes,4,opt,name=totp_code,json=totpCode,proto3" json:"totp_code,omitempty"`
-	// Recovery codes do not count here: when they were made is not known.
+	// Recovery codes are not accepted here, because their age is not known.
 	RecoveryCode string `protobuf:"bytes,5,opt,name=recovery_code,json=recoveryCode,proto3" json:"recovery_code,omitempty"`
 	// The credential that `navigator.credentials.get` gave for the challenge of
 	// StartPasskeySignIn, as JSON.
@@ -1246,7 +1244,10 @@ type ImportUsersRequest struct {
 	// Whether one that cannot be imported keeps the others out.
 	Mode ImportMode `protobuf:"varint,1,opt,name=mode,proto3,enum=signet.v1.ImportMode" json:"mode,omitempty"`
 	// The people, 1 to 1,000.
-	Users         []*ImportUsersRequest_User `protobuf:"bytes,2,rep,name=users,proto3" json:"users,omitempty"`
+	Users []*ImportUsersRequest_User `protobuf:"bytes,2,rep,name=users,proto3" json:"users,omitempty"`
+	// Set it to try the import: the answer is what it would be, but without
+	// identifiers and details, and nobody is created.
+	DryRun        bool `protobuf:"varint,3,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1293,6 +1294,13 @@ func (x *ImportUsersRequest) GetUsers() []*ImportUsersRequest_User {
 		return x.Users
 	}
 	return nil
+}
+
+func (x *ImportUsersRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
 }
 
 // Answer to ImportUsers.
@@ -1482,10 +1490,10 @@ func (x *AddServiceUserResponse) GetUserId() string {
 // Which users to list.
 type ListUsersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Beginning of the user name.
 	UserName string `protobuf:"bytes,3,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
@@ -1585,8 +1593,8 @@ type ListUsersResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The users found.
 	Users []*User `protobuf:"bytes,1,rep,name=users,proto3" json:"users,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2340,7 +2348,7 @@ func (*RequestMyEmailCodeRequest) Descriptor() ([]byte, []int) {
 // Answer to RequestMyEmailCode.
 type RequestMyEmailCodeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Until when the code holds at least.
+	// The code is valid at least until this time.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -3180,9 +3188,13 @@ func (x *DeactivateUserRequest) GetUserId() string {
 type DeactivateUserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Details of the user after the change.
-	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifiers of the organizations that have no owner who can act afterwards.
+	// Only callers with a role in the installation can leave them so: grant
+	// `ORG_OWNER` to somebody else.
+	OrgsWithoutOwner []string `protobuf:"bytes,2,rep,name=orgs_without_owner,json=orgsWithoutOwner,proto3" json:"orgs_without_owner,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *DeactivateUserResponse) Reset() {
@@ -3218,6 +3230,13 @@ func (*DeactivateUserResponse) Descriptor() ([]byte, []int) {
 func (x *DeactivateUserResponse) GetDetails() *Details {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+func (x *DeactivateUserResponse) GetOrgsWithoutOwner() []string {
+	if x != nil {
+		return x.OrgsWithoutOwner
 	}
 	return nil
 }
@@ -3364,9 +3383,13 @@ func (x *LockUserRequest) GetUserId() string {
 type LockUserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Details of the user after the change.
-	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifiers of the organizations that have no owner who can act afterwards.
+	// Only callers with a role in the installation can leave them so: grant
+	// `ORG_OWNER` to somebody else.
+	OrgsWithoutOwner []string `protobuf:"bytes,2,rep,name=orgs_without_owner,json=orgsWithoutOwner,proto3" json:"orgs_without_owner,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *LockUserResponse) Reset() {
@@ -3402,6 +3425,13 @@ func (*LockUserResponse) Descriptor() ([]byte, []int) {
 func (x *LockUserResponse) GetDetails() *Details {
 	if x != nil {
 		return x.Details
+	}
+	return nil
+}
+
+func (x *LockUserResponse) GetOrgsWithoutOwner() []string {
+	if x != nil {
+		return x.OrgsWithoutOwner
 	}
 	return nil
 }
@@ -3548,9 +3578,13 @@ func (x *RemoveUserRequest) GetUserId() string {
 type RemoveUserResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Details of the user after the change.
-	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifiers of the organizations that have no owner who can act afterwards.
+	// Only callers with a role in the installation can leave them so: grant
+	// `ORG_OWNER` to somebody else.
+	OrgsWithoutOwner []string `protobuf:"bytes,2,rep,name=orgs_without_owner,json=orgsWithoutOwner,proto3" json:"orgs_without_owner,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *RemoveUserResponse) Reset() {
@@ -3590,7 +3624,14 @@ func (x *RemoveUserResponse) GetDetails() *Details {
 	return nil
 }
 
-// Profile is what a person tells about themselves.
+func (x *RemoveUserResponse) GetOrgsWithoutOwner() []string {
+	if x != nil {
+		return x.OrgsWithoutOwner
+	}
+	return nil
+}
+
+// Profile of a person.
 type User_Profile struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// First name.
@@ -3681,7 +3722,7 @@ func (x *User_Profile) GetGender() Gender {
 	return Gender_GENDER_UNSPECIFIED
 }
 
-// Human holds what only people have.
+// Human has the fields that only people have.
 type User_Human struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Profile of the person.
@@ -3694,7 +3735,7 @@ type User_Human struct {
 	Phone string `protobuf:"bytes,4,opt,name=phone,proto3" json:"phone,omitempty"`
 	// Whether the phone number is known to belong to the person.
 	IsPhoneVerified bool `protobuf:"varint,5,opt,name=is_phone_verified,json=isPhoneVerified,proto3" json:"is_phone_verified,omitempty"`
-	// Whether the password has to be changed at the next sign-in.
+	// Whether the password must be changed at the next sign-in.
 	PasswordChangeRequired bool `protobuf:"varint,6,opt,name=password_change_required,json=passwordChangeRequired,proto3" json:"password_change_required,omitempty"`
 	unknownFields          protoimpl.UnknownFields
 	sizeCache              protoimpl.SizeCache
@@ -3772,7 +3813,7 @@ func (x *User_Human) GetPasswordChangeRequired() bool {
 	return false
 }
 
-// Service holds what only service users have.
+// Service has the fields that only service users have.
 type User_Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of the service user.
@@ -3830,8 +3871,8 @@ func (x *User_Service) GetDescription() string {
 // User is one person.
 type ImportUsersRequest_User struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the caller knows the person by, at most 200 characters. It comes back in
-	// the answer and is not stored.
+	// A reference of the caller for the person, at most 200 characters. It is
+	// returned in the answer and not stored.
 	Reference string `protobuf:"bytes,1,opt,name=reference,proto3" json:"reference,omitempty"`
 	// User name, 1 to 200 characters, unique within the organization regardless of
 	// case.
@@ -3843,9 +3884,9 @@ type ImportUsersRequest_User struct {
 	// Phone number of the person, if known.
 	Phone *ImportUsersRequest_User_Phone `protobuf:"bytes,5,opt,name=phone,proto3" json:"phone,omitempty"`
 	// Hash of the password, at most 512 characters: argon2id, argon2i, bcrypt,
-	// scrypt or PBKDF2 in the PHC or the modular crypt form, such as
-	// `$2b$12$…` or `$argon2id$v=19$m=19456,t=2,p=1$…`. A hash that would take
-	// too much time or memory to verify is refused. Left out or empty: none.
+	// scrypt or PBKDF2 in the PHC or the modular crypt form, such as `$2b$12$…`
+	// or `$argon2id$v=19$m=19456,t=2,p=1$…`. A hash that needs too much time or
+	// memory to verify is refused. Left out or empty: none.
 	PasswordHash string `protobuf:"bytes,6,opt,name=password_hash,json=passwordHash,proto3" json:"password_hash,omitempty"`
 	// Set it to have the person choose a new password at the first sign-in. It
 	// means nothing without a hash.
@@ -3939,8 +3980,8 @@ type ImportUsersRequest_User_Email struct {
 	// A plain ASCII address such as `jo@example.com`: an addr-spec of RFC 2822
 	// section 3.4.1, without display name, angle brackets or comments.
 	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
-	// Set it if the address is known to belong to the person. If not, no mail is
-	// sent to prove it: the person asks for one, see RequestMyEmailCode.
+	// Set it if the address is known to belong to the person. If not, no mail
+	// is sent to verify it: the person requests one with RequestMyEmailCode.
 	Verified      bool `protobuf:"varint,2,opt,name=verified,proto3" json:"verified,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4046,10 +4087,10 @@ func (x *ImportUsersRequest_User_Phone) GetVerified() bool {
 	return false
 }
 
-// Result is what became of one of them.
+// Result for one of them.
 type ImportUsersResponse_Result struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// What the caller knows the person by, as sent.
+	// The reference of the caller for the person, as sent.
 	Reference string `protobuf:"bytes,1,opt,name=reference,proto3" json:"reference,omitempty"`
 	// Identifier of the new user. Empty: there is none.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
@@ -4126,7 +4167,7 @@ type ImportUsersResponse_Error struct {
 	Reason string `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"`
 	// What to do about it.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// The fields that are wrong, where it is about fields.
+	// The invalid fields, if any.
 	FieldViolations []*ImportUsersResponse_Error_Violation `protobuf:"bytes,3,rep,name=field_violations,json=fieldViolations,proto3" json:"field_violations,omitempty"`
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
@@ -4188,7 +4229,7 @@ type ImportUsersResponse_Error_Violation struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Path of the field within the user, such as `email.address`.
 	Field string `protobuf:"bytes,1,opt,name=field,proto3" json:"field,omitempty"`
-	// What the field wants.
+	// Rule of the field.
 	Description   string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -4292,17 +4333,16 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\n" +
 	"_nick_name\"G\n" +
 	"\x17UpdateMyProfileResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x89\x01\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x8a\x01\n" +
 	"\x16SetUserPasswordRequest\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\tR\x06userId\x12(\n" +
-	"\bpassword\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\bpassword\x12,\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12)\n" +
+	"\bpassword\x18\x02 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x18H\xb8\xbb\x18\x01R\bpassword\x12,\n" +
 	"\x12no_change_required\x18\x03 \x01(\bR\x10noChangeRequired\"G\n" +
 	"\x17SetUserPasswordResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xa0\x01\n" +
-	"\x17ChangeMyPasswordRequest\x125\n" +
-	"\x10current_password\x18\x01 \x01(\tB\n" +
-	"\xbaH\x04r\x02\x10\x01\x80\x01\x01R\x0fcurrentPassword\x12/\n" +
-	"\fnew_password\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\x12\x1d\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xa2\x01\n" +
+	"\x17ChangeMyPasswordRequest\x126\n" +
+	"\x10current_password\x18\x01 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\x0fcurrentPassword\x120\n" +
+	"\fnew_password\x18\x02 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x18H\xb8\xbb\x18\x01R\vnewPassword\x12\x1d\n" +
 	"\n" +
 	"end_tokens\x18\x03 \x01(\bR\tendTokens\"H\n" +
 	"\x18ChangeMyPasswordResponse\x12,\n" +
@@ -4311,17 +4351,15 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\n" +
 	"login_name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\tloginName\x12\x15\n" +
 	"\x06org_id\x18\x02 \x01(\tR\x05orgId\"\x1e\n" +
-	"\x1cRequestPasswordResetResponse\"\x94\x02\n" +
+	"\x1cRequestPasswordResetResponse\"\x99\x02\n" +
 	"\x14ResetPasswordRequest\x12#\n" +
 	"\auser_id\x18\x01 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06userId\x12 \n" +
-	"\x04code\x18\x02 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x182\x80\x01\x01R\x04code\x12/\n" +
-	"\fnew_password\x18\x03 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x18H\x80\x01\x01R\vnewPassword\x12'\n" +
-	"\ttotp_code\x18\x04 \x01(\tB\n" +
-	"\xbaH\x04r\x02\x18\x14\x80\x01\x01R\btotpCode\x12/\n" +
-	"\rrecovery_code\x18\x05 \x01(\tB\n" +
-	"\xbaH\x04r\x02\x18(\x80\x01\x01R\frecoveryCode\x12*\n" +
-	"\tassertion\x18\x06 \x01(\tB\f\xbaH\x06r\x04\x18\xa0\x9c\x01\x80\x01\x01R\tassertion\"E\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06userId\x12!\n" +
+	"\x04code\x18\x02 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x182\xb8\xbb\x18\x01R\x04code\x120\n" +
+	"\fnew_password\x18\x03 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x18H\xb8\xbb\x18\x01R\vnewPassword\x12(\n" +
+	"\ttotp_code\x18\x04 \x01(\tB\v\xbaH\x04r\x02\x18\x14\xb8\xbb\x18\x01R\btotpCode\x120\n" +
+	"\rrecovery_code\x18\x05 \x01(\tB\v\xbaH\x04r\x02\x18(\xb8\xbb\x18\x01R\frecoveryCode\x12+\n" +
+	"\tassertion\x18\x06 \x01(\tB\r\xbaH\x06r\x04\x18\xa0\x9c\x01\xb8\xbb\x18\x01R\tassertion\"E\n" +
 	"\x15ResetPasswordResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x12\n" +
 	"\x10GetMyUserRequest\"8\n" +
@@ -4330,30 +4368,31 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x0eGetUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"6\n" +
 	"\x0fGetUserResponse\x12#\n" +
-	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user\"\x93\x03\n" +
+	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user\"\x94\x03\n" +
 	"\x13AddHumanUserRequest\x12'\n" +
 	"\tuser_name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12S\n" +
 	"\aprofile\x18\x02 \x01(\v21.signet.v1.SetupOrganizationRequest.Human.ProfileB\x06\xbaH\x03\xc8\x01\x01R\aprofile\x12M\n" +
 	"\x05email\x18\x03 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.EmailB\x06\xbaH\x03\xc8\x01\x01R\x05email\x12E\n" +
-	"\x05phone\x18\x04 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.PhoneR\x05phone\x12:\n" +
-	"\bpassword\x18\x05 \x01(\tB\x1e\xbaH\x04r\x02\x18H\xb2\xbb\x18\x10signet.passwords\x80\x01\x01R\bpassword\x12,\n" +
+	"\x05phone\x18\x04 \x01(\v2/.signet.v1.SetupOrganizationRequest.Human.PhoneR\x05phone\x12;\n" +
+	"\bpassword\x18\x05 \x01(\tB\x1f\xbaH\x04r\x02\x18H\xb2\xbb\x18\x10signet.passwords\xb8\xbb\x18\x01R\bpassword\x12,\n" +
 	"\x12no_change_required\x18\x06 \x01(\bR\x10noChangeRequired\"]\n" +
 	"\x14AddHumanUserResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\"\xfe\x05\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\"\x98\x06\n" +
 	"\x12ImportUsersRequest\x123\n" +
 	"\x04mode\x18\x01 \x01(\x0e2\x15.signet.v1.ImportModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04mode\x12J\n" +
 	"\x05users\x18\x02 \x03(\v2\".signet.v1.ImportUsersRequest.UserB\x10\xbaH\r\x92\x01\n" +
-	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\x05users\x1a\xe6\x04\n" +
+	"\b\x01\x10\xe8\a\"\x03\xd8\x01\x03R\x05users\x12\x17\n" +
+	"\adry_run\x18\x03 \x01(\bR\x06dryRun\x1a\xe7\x04\n" +
 	"\x04User\x12&\n" +
 	"\treference\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\treference\x12'\n" +
 	"\tuser_name\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\buserName\x12S\n" +
 	"\aprofile\x18\x03 \x01(\v21.signet.v1.SetupOrganizationRequest.Human.ProfileB\x06\xbaH\x03\xc8\x01\x01R\aprofile\x12F\n" +
 	"\x05email\x18\x04 \x01(\v2(.signet.v1.ImportUsersRequest.User.EmailB\x06\xbaH\x03\xc8\x01\x01R\x05email\x12>\n" +
-	"\x05phone\x18\x05 \x01(\v2(.signet.v1.ImportUsersRequest.User.PhoneR\x05phone\x12<\n" +
-	"\rpassword_hash\x18\x06 \x01(\tB\x17\xb2\xbb\x18\x10signet.passwords\x80\x01\x01R\fpasswordHash\x128\n" +
+	"\x05phone\x18\x05 \x01(\v2(.signet.v1.ImportUsersRequest.User.PhoneR\x05phone\x12=\n" +
+	"\rpassword_hash\x18\x06 \x01(\tB\x18\xb2\xbb\x18\x10signet.passwords\xb8\xbb\x18\x01R\fpasswordHash\x128\n" +
 	"\x18password_change_required\x18\a \x01(\bR\x16passwordChangeRequired\x1a[\n" +
 	"\x05Email\x12!\n" +
 	"\aaddress\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\aaddress\x12/\n" +
@@ -4437,9 +4476,9 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x14SetUserEmailResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"1\n" +
 	"\x16CreateEmailCodeRequest\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\tR\x06userId\"w\n" +
-	"\x17CreateEmailCodeResponse\x12\x17\n" +
-	"\x04code\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04code\x12C\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"x\n" +
+	"\x17CreateEmailCodeResponse\x12\x18\n" +
+	"\x04code\x18\x01 \x01(\tB\x04\xb8\xbb\x18\x01R\x04code\x12C\n" +
 	"\x0fexpiration_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"2\n" +
 	"\x11SetMyEmailRequest\x12\x1d\n" +
 	"\x05email\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\x05email\"B\n" +
@@ -4447,9 +4486,9 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x1b\n" +
 	"\x19RequestMyEmailCodeRequest\"a\n" +
 	"\x1aRequestMyEmailCodeResponse\x12C\n" +
-	"\x0fexpiration_date\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"8\n" +
-	"\x14VerifyMyEmailRequest\x12 \n" +
-	"\x04code\x18\x01 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x182\x80\x01\x01R\x04code\"E\n" +
+	"\x0fexpiration_date\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"9\n" +
+	"\x14VerifyMyEmailRequest\x12!\n" +
+	"\x04code\x18\x01 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x182\xb8\xbb\x18\x01R\x04code\"E\n" +
 	"\x15VerifyMyEmailResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"{\n" +
 	"\x13SetUserPhoneRequest\x12\x17\n" +
@@ -4459,9 +4498,9 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x14SetUserPhoneResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"1\n" +
 	"\x16CreatePhoneCodeRequest\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\tR\x06userId\"w\n" +
-	"\x17CreatePhoneCodeResponse\x12\x17\n" +
-	"\x04code\x18\x01 \x01(\tB\x03\x80\x01\x01R\x04code\x12C\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"x\n" +
+	"\x17CreatePhoneCodeResponse\x12\x18\n" +
+	"\x04code\x18\x01 \x01(\tB\x04\xb8\xbb\x18\x01R\x04code\x12C\n" +
 	"\x0fexpiration_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"4\n" +
 	"\x11SetMyPhoneRequest\x12\x1f\n" +
 	"\x05phone\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x182R\x05phone\"B\n" +
@@ -4469,9 +4508,9 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x1b\n" +
 	"\x19RequestMyPhoneCodeRequest\"a\n" +
 	"\x1aRequestMyPhoneCodeResponse\x12C\n" +
-	"\x0fexpiration_date\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"8\n" +
-	"\x14VerifyMyPhoneRequest\x12 \n" +
-	"\x04code\x18\x01 \x01(\tB\f\xbaH\x06r\x04\x10\x01\x182\x80\x01\x01R\x04code\"E\n" +
+	"\x0fexpiration_date\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"9\n" +
+	"\x14VerifyMyPhoneRequest\x12!\n" +
+	"\x04code\x18\x01 \x01(\tB\r\xbaH\x06r\x04\x10\x01\x182\xb8\xbb\x18\x01R\x04code\"E\n" +
 	"\x15VerifyMyPhoneResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"1\n" +
 	"\x16RemoveUserPhoneRequest\x12\x17\n" +
@@ -4482,25 +4521,28 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x15RemoveMyPhoneResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"0\n" +
 	"\x15DeactivateUserRequest\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\tR\x06userId\"F\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"t\n" +
 	"\x16DeactivateUserResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"0\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
+	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\"0\n" +
 	"\x15ReactivateUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"F\n" +
 	"\x16ReactivateUserResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"*\n" +
 	"\x0fLockUserRequest\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\tR\x06userId\"@\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"n\n" +
 	"\x10LockUserResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\",\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
+	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\",\n" +
 	"\x11UnlockUserRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\"B\n" +
 	"\x12UnlockUserResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\",\n" +
 	"\x11RemoveUserRequest\x12\x17\n" +
-	"\auser_id\x18\x01 \x01(\tR\x06userId\"B\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\"p\n" +
 	"\x12RemoveUserResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*[\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
+	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner*[\n" +
 	"\n" +
 	"ImportMode\x12\x1b\n" +
 	"\x17IMPORT_MODE_UNSPECIFIED\x10\x00\x12\x16\n" +

@@ -33,7 +33,7 @@ const (
 	Webhook_STATE_UNSPECIFIED Webhook_State = 0
 	// Events are sent.
 	Webhook_STATE_ACTIVE Webhook_State = 1
-	// Switched off.
+	// Deactivated.
 	Webhook_STATE_INACTIVE Webhook_State = 2
 )
 
@@ -83,14 +83,14 @@ type Webhook struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the webhook (`whk_…`).
 	WebhookId string `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
-	// Where the history of the webhook stands.
+	// Sequence and owner of the webhook.
 	Details *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
 	// State of the webhook.
 	State Webhook_State `protobuf:"varint,3,opt,name=state,proto3,enum=signet.v1.Webhook_State" json:"state,omitempty"`
 	// Name shown to administrators.
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
-	// Where messages go, as far as that is shown: scheme and host, and `/…` for
-	// whatever follows, since that may hold a token. Nobody gets it back.
+	// The visible part of the address: scheme and host, and `/…` for the rest,
+	// which may contain a token and is never returned.
 	Url string `protobuf:"bytes,5,opt,name=url,proto3" json:"url,omitempty"`
 	// Only events of these types. None: all.
 	Types []string `protobuf:"bytes,6,rep,name=types,proto3" json:"types,omitempty"`
@@ -98,16 +98,16 @@ type Webhook struct {
 	AllOrganizations bool `protobuf:"varint,7,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
 	// Events of these organizations, instead of the own one.
 	OrganizationIds []string `protobuf:"bytes,8,rep,name=organization_ids,json=organizationIds,proto3" json:"organization_ids,omitempty"`
-	// Whether the personal part of events is sent, too.
+	// Whether the personal data of events is sent too.
 	PersonalData bool `protobuf:"varint,9,opt,name=personal_data,json=personalData,proto3" json:"personal_data,omitempty"`
-	// Until when the secret before the last one signs, too; absent: there is none.
+	// Until when the old secret signs too; absent: there is none.
 	OldSecretExpirationDate *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=old_secret_expiration_date,json=oldSecretExpirationDate,proto3" json:"old_secret_expiration_date,omitempty"`
-	// The receiver answered that it is gone (status 410), which switched the webhook
-	// off.
+	// The receiver answered that it is gone (status 410), which deactivated the
+	// webhook.
 	Gone bool `protobuf:"varint,11,opt,name=gone,proto3" json:"gone,omitempty"`
-	// The whole address stands in an event that an older version of Signet has
-	// recorded, where it stays. If there is a token in it, get a new one from the
-	// receiver and set the address anew.
+	// An older version of Signet recorded the whole address in an event, where it
+	// stays. If it contains a token, get a new one from the receiver and set the
+	// address again.
 	AddressInLog  bool `protobuf:"varint,12,opt,name=address_in_log,json=addressInLog,proto3" json:"address_in_log,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -232,9 +232,9 @@ type AddWebhookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name shown to administrators, 1 to 200 characters.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Where messages go: an https URL of at most 2000 characters without user name,
-	// password and fragment. http, and hosts that are not public, only in networks
-	// that the operator allows.
+	// Address for messages: an https URL of at most 2000 characters without user
+	// name, password and fragment. http, and hosts that are not public, work only
+	// in networks that the operator allows.
 	Url string `protobuf:"bytes,2,opt,name=url,proto3" json:"url,omitempty"`
 	// Only events of these types: up to 100 names such as `user.added.v1`, or all of
 	// a kind: `user.*`. None: all.
@@ -245,7 +245,7 @@ type AddWebhookRequest struct {
 	// Events of these organizations, at most 100, instead of the own one. For
 	// webhooks of the default organization, by an owner of the installation.
 	OrganizationIds []string `protobuf:"bytes,5,rep,name=organization_ids,json=organizationIds,proto3" json:"organization_ids,omitempty"`
-	// Whether the personal part of events is sent, too.
+	// Whether the personal data of events is sent too.
 	PersonalData  bool `protobuf:"varint,6,opt,name=personal_data,json=personalData,proto3" json:"personal_data,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -482,10 +482,10 @@ func (x *GetWebhookResponse) GetWebhook() *Webhook {
 // Which webhooks to list.
 type ListWebhooksRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,1,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken string `protobuf:"bytes,2,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Beginning of the name.
 	Name string `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
@@ -558,8 +558,8 @@ type ListWebhooksResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The webhooks found.
 	Webhooks []*Webhook `protobuf:"bytes,1,rep,name=webhooks,proto3" json:"webhooks,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -616,9 +616,9 @@ type ModifyWebhookRequest struct {
 	WebhookId string `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
 	// Name shown to administrators, 1 to 200 characters.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	// Where messages go: an https URL of at most 2000 characters without user name,
-	// password and fragment. http, and hosts that are not public, only in networks
-	// that the operator allows.
+	// Address for messages: an https URL of at most 2000 characters without user
+	// name, password and fragment. http, and hosts that are not public, work only
+	// in networks that the operator allows.
 	Url string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
 	// Only events of these types: up to 100 names such as `user.added.v1`, or all of
 	// a kind: `user.*`. None: all.
@@ -629,9 +629,9 @@ type ModifyWebhookRequest struct {
 	// Events of these organizations, at most 100, instead of the own one. For
 	// webhooks of the default organization, by an owner of the installation.
 	OrganizationIds []string `protobuf:"bytes,6,rep,name=organization_ids,json=organizationIds,proto3" json:"organization_ids,omitempty"`
-	// Whether the personal part of events is sent, too.
+	// Whether the personal data of events is sent too.
 	PersonalData bool `protobuf:"varint,7,opt,name=personal_data,json=personalData,proto3" json:"personal_data,omitempty"`
-	// Which of the fields above to set, such as `url` or `types`. It has to name at
+	// Which of the fields above to set, such as `url` or `types`. It must name at
 	// least one.
 	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,8,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -770,7 +770,7 @@ func (x *ModifyWebhookResponse) GetDetails() *Details {
 	return nil
 }
 
-// Which webhook to switch off.
+// Which webhook to deactivate.
 type DeactivateWebhookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the webhook.
@@ -862,7 +862,7 @@ func (x *DeactivateWebhookResponse) GetDetails() *Details {
 	return nil
 }
 
-// Which webhook to switch on again.
+// Which webhook to reactivate.
 type ReactivateWebhookRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the webhook.
@@ -1051,8 +1051,8 @@ type RotateWebhookSecretRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the webhook.
 	WebhookId string `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
-	// How long the secret before it signs, too: 0 to 604800 seconds, 7 days. Left
-	// out: 86400, a day.
+	// How long the old secret signs too: 0 to 604800 seconds, 7 days. Left out:
+	// 86400, a day.
 	KeepOldSeconds *int32 `protobuf:"varint,2,opt,name=keep_old_seconds,json=keepOldSeconds,proto3,oneof" json:"keep_old_seconds,omitempty"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1203,7 +1203,7 @@ func (x *TestWebhookRequest) GetWebhookId() string {
 	return ""
 }
 
-// What came of the test.
+// Result of the test.
 type TestWebhookResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Whether the receiver took the message: it answered with a status of 200 to 299.
@@ -1212,7 +1212,7 @@ type TestWebhookResponse struct {
 	Status int32 `protobuf:"varint,2,opt,name=status,proto3" json:"status,omitempty"`
 	// How long it took, in milliseconds.
 	DurationMillis int32 `protobuf:"varint,3,opt,name=duration_millis,json=durationMillis,proto3" json:"duration_millis,omitempty"`
-	// What went wrong; empty: nothing.
+	// The error; empty: none.
 	Problem       string `protobuf:"bytes,4,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1281,10 +1281,10 @@ type ListWebhookFailuresRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the webhook.
 	WebhookId string `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	// Also events that will be tried again by themselves.
 	Retrying      bool `protobuf:"varint,4,opt,name=retrying,proto3" json:"retrying,omitempty"`
@@ -1355,8 +1355,8 @@ type ListWebhookFailuresResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The events found.
 	Failures []*WebhookFailure `protobuf:"bytes,1,rep,name=failures,proto3" json:"failures,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1423,7 +1423,7 @@ type WebhookFailure struct {
 	NextTry *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=next_try,json=nextTry,proto3" json:"next_try,omitempty"`
 	// Status of the last answer; 0: there was none.
 	Status int32 `protobuf:"varint,7,opt,name=status,proto3" json:"status,omitempty"`
-	// What went wrong.
+	// The error.
 	Problem       string `protobuf:"bytes,8,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1520,10 +1520,10 @@ type ListWebhookHeldEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the webhook.
 	WebhookId string `protobuf:"bytes,1,opt,name=webhook_id,json=webhookId,proto3" json:"webhook_id,omitempty"`
-	// How many to return at most: 1 to 500, 50 if left out.
+	// How many to return at most: up to 500, 50 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
-	// `nextPageToken` of the page before; the other parameters must be the same as
-	// there.
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1585,8 +1585,8 @@ type ListWebhookHeldEventsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The events found.
 	Events []*WebhookHeldEvent `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"`
-	// Where the next page starts; empty on the last one. A page may hold fewer
-	// entries than asked for, or none, and still be followed by another.
+	// Token of the next page; empty on the last one. A page may have fewer
+	// entries than requested, or none, and still be followed by another.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1709,7 +1709,7 @@ func (x *WebhookHeldEvent) GetBehind() string {
 	return ""
 }
 
-// What to try again.
+// Which events to retry.
 type ReplayWebhookEventsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the webhook.
@@ -1819,7 +1819,7 @@ func (x *ReplayWebhookEventsResponse) GetReplayed() int32 {
 	return 0
 }
 
-// What to skip.
+// Which event to skip.
 type SkipWebhookEventRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the webhook.
@@ -2029,7 +2029,7 @@ type WebhookDelivery struct {
 	Status int32 `protobuf:"varint,6,opt,name=status,proto3" json:"status,omitempty"`
 	// How long it took, in milliseconds.
 	DurationMillis int32 `protobuf:"varint,7,opt,name=duration_millis,json=durationMillis,proto3" json:"duration_millis,omitempty"`
-	// What went wrong; empty: nothing.
+	// The error; empty: none.
 	Problem       string `protobuf:"bytes,8,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2153,12 +2153,12 @@ const file_signet_v1_webhook_proto_rawDesc = "" +
 	"\x05types\x18\x03 \x03(\tB\x0e\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18dR\x05types\x12I\n" +
 	"\x11all_organizations\x18\x04 \x01(\bB\x1c\xb2\xbb\x18\x18signet.all_organizationsR\x10allOrganizations\x12U\n" +
 	"\x10organization_ids\x18\x05 \x03(\tB*\xbaH\v\x92\x01\b\x10d\"\x04r\x02\x18d\xb2\xbb\x18\x18signet.all_organizationsR\x0forganizationIds\x12#\n" +
-	"\rpersonal_data\x18\x06 \x01(\bR\fpersonalData\"~\n" +
+	"\rpersonal_data\x18\x06 \x01(\bR\fpersonalData\"\x7f\n" +
 	"\x12AddWebhookResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1d\n" +
 	"\n" +
-	"webhook_id\x18\x02 \x01(\tR\twebhookId\x12\x1b\n" +
-	"\x06secret\x18\x03 \x01(\tB\x03\x80\x01\x01R\x06secret\"2\n" +
+	"webhook_id\x18\x02 \x01(\tR\twebhookId\x12\x1c\n" +
+	"\x06secret\x18\x03 \x01(\tB\x04\xb8\xbb\x18\x01R\x06secret\"2\n" +
 	"\x11GetWebhookRequest\x12\x1d\n" +
 	"\n" +
 	"webhook_id\x18\x01 \x01(\tR\twebhookId\"B\n" +
@@ -2206,10 +2206,10 @@ const file_signet_v1_webhook_proto_rawDesc = "" +
 	"\n" +
 	"webhook_id\x18\x01 \x01(\tR\twebhookId\x12:\n" +
 	"\x10keep_old_seconds\x18\x02 \x01(\x05B\v\xbaH\b\x1a\x06\x18\x80\xf5$(\x00H\x00R\x0ekeepOldSeconds\x88\x01\x01B\x13\n" +
-	"\x11_keep_old_seconds\"h\n" +
+	"\x11_keep_old_seconds\"i\n" +
 	"\x1bRotateWebhookSecretResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1b\n" +
-	"\x06secret\x18\x02 \x01(\tB\x03\x80\x01\x01R\x06secret\"3\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1c\n" +
+	"\x06secret\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\x06secret\"3\n" +
 	"\x12TestWebhookRequest\x12\x1d\n" +
 	"\n" +
 	"webhook_id\x18\x01 \x01(\tR\twebhookId\"\x8e\x01\n" +

@@ -210,6 +210,6 @@ func tokenLists(t *testing.T, e *env) {
 		tx.DropToken("pat_3")
 		return nil
 	}})
-	e.advance(2 * time.Minute) // over is over, whether or not somebody has swept it away
+	e.clock.Advance(2 * time.Minute) // over is over, whether or not somebody has swept it away
 	want(list("usr_1", "pat", "", 10), "pat_1", "pat_2", "pat_5")
 }

@@ -90,7 +90,7 @@ func listOrder(t *testing.T, e *env) {
 		}
 	}
 	objects, next, err := users.List(t.Context(), n, event.Query{Org: "org_1", Limit: 2})
-	if err != nil || len(objects) != 2 || next == nil || objects[1].State.Name != "name3" || objects[1].ID != "usr_01" {
+	if err != nil || len(objects) != 2 || next == nil || objects[1].Data.Name != "name3" || objects[1].ID != "usr_01" {
 		t.Errorf("%+v, %+v, %v", objects, next, err)
 	}
 	// A change moves what it must: the columns are those of the state.

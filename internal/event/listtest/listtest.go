@@ -6,14 +6,13 @@ package listtest
 
 import (
 	"context"
-	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/storetest"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // Subject is what the suite tests.
@@ -41,7 +40,7 @@ func Run(t *testing.T, subject Subject) {
 				}
 				testdb.On(t, engines, func(t *testing.T, db testdb.Database) {
 					t.Parallel() // the engines beside each other; the checks still one after the other
-					c.test(t, &env{subject: subject, db: db, master: secret.NewMasterKey()})
+					c.test(t, &env{subject: subject, db: db, master: secret.NewMasterKey(), clock: storetest.NewClock()})
 				})
 			})
 		}
@@ -53,16 +52,8 @@ type env struct {
 	subject Subject
 	db      testdb.Database
 	master  secret.MasterKey
-	ticks   atomic.Int64
+	clock   *testkit.Clock
 }
-
-// clock moves a microsecond with each look at it.
-func (e *env) clock() time.Time {
-	return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(e.ticks.Add(1)) * time.Microsecond)
-}
-
-// advance moves the clock.
-func (e *env) advance(d time.Duration) { e.ticks.Add(d.Microseconds()) }
 
 // open opens a node that is closed with the test.
 func (e *env) open(t *testing.T) storetest.Node {
@@ -72,7 +63,7 @@ func (e *env) open(t *testing.T) storetest.Node {
 
 func (e *env) openWith(t *testing.T, open func(context.Context, storetest.Options) (storetest.Node, error), kinds ...event.Definition) storetest.Node {
 	t.Helper()
-	n, err := open(t.Context(), storetest.Options{Database: e.db.URL, Kinds: kinds, Master: e.master, Clock: e.clock})
+	n, err := open(t.Context(), storetest.Options{Database: e.db.URL, Kinds: kinds, Master: e.master, Clock: e.clock.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -121,14 +112,14 @@ func (f signInSet) Apply(s *thing)      { *s = thing(f) }
 var (
 	users = event.Define(event.Schema[thing]{Name: "user", Table: "users", Prefix: "usr", Shape: 2, Facts: []event.Fact[thing]{userSet{}},
 		Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
-		Lookup:  func(o *event.Object[thing]) []string { return append([]string{"", ""}, o.State.columns()...) },
-		Groups:  func(o *event.Object[thing]) []string { return o.State.Tags }})
+		Lookup:  func(o *event.Object[thing]) []string { return append([]string{"", ""}, o.Data.columns()...) },
+		Groups:  func(o *event.Object[thing]) []string { return o.Data.Tags }})
 	// oldUsers are users as the version before lists had them.
 	oldUsers = event.Define(event.Schema[thing]{Name: "user", Table: "users", Prefix: "usr", Shape: 1, Facts: []event.Fact[thing]{userSet{}},
 		Columns: []string{event.Standing, "verified_email"}, Lookup: func(*event.Object[thing]) []string { return []string{"", ""} }})
 	orgs = event.Define(event.Schema[thing]{Name: "org", Table: "orgs", Prefix: "org", Shape: 2, Facts: []event.Fact[thing]{orgSet{}},
 		Columns: []string{event.Standing, event.State, "name"},
-		Lookup:  func(o *event.Object[thing]) []string { return []string{"", o.State.columns()[0], o.State.Name} }})
+		Lookup:  func(o *event.Object[thing]) []string { return []string{"", o.Data.columns()[0], o.Data.Name} }})
 	// signIns cannot be listed.
 	signIns = event.Define(event.Schema[thing]{Name: "sign_in", Table: "sign_ins", Prefix: "sgi", Shape: 1, Facts: []event.Fact[thing]{signInSet{}}})
 )
@@ -180,7 +171,7 @@ func change(id string, steps ...func(s *thing)) event.Command {
 			return err
 		}
 		for _, step := range steps {
-			s := u.State
+			s := u.Data
 			step(&s)
 			if err := u.Append(userSet(s)); err != nil {
 				return err

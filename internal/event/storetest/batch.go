@@ -42,7 +42,7 @@ func refusesAlone(t *testing.T, e *env) {
 			c = refuse("usr_1")
 			decide := c.Decide
 			c.Decide = func(tx *event.Tx) error {
-				tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Secrets, Key: "refused"}})
+				tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Secrets, Key: "refused"}})
 				return decide(tx)
 			}
 		}
@@ -57,10 +57,10 @@ func refusesAlone(t *testing.T, e *env) {
 			t.Errorf("command %d: %v", i, err)
 		}
 	}
-	if u := getUser(t, n, "usr_1"); u.State.Count != 27 || u.Sequence != 28 {
-		t.Errorf("the user is at count %d, sequence %d", u.State.Count, u.Sequence)
+	if u := getUser(t, n, "usr_1"); u.Data.Count != 27 || u.Sequence != 28 {
+		t.Errorf("the user is at count %d, sequence %d", u.Data.Count, u.Sequence)
 	}
-	if row, err := n.Row(t.Context(), event.RowKey{Shelf: event.Secrets, Key: "refused"}); row != nil || err != nil {
+	if row, err := n.Row(t.Context(), event.RowKey{Table: event.Secrets, Key: "refused"}); row != nil || err != nil {
 		t.Errorf("a refused command left a row: %v, %v", row, err)
 	}
 	verify(t, n)
@@ -70,10 +70,10 @@ func seesEarlier(t *testing.T, e *env) {
 	n := e.open(t)
 	var saw []int
 	look := changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
-		saw = append(saw, u.State.Count)
+		saw = append(saw, u.Data.Count)
 		return u.Append(counted{By: 1})
 	})
-	key := event.RowKey{Shelf: event.Throttle, Key: "k"}
+	key := event.RowKey{Table: event.Throttle, Key: "k"}
 	var rows []string
 	putRow := event.Command{Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
 		row, err := tx.Row(key)
@@ -169,8 +169,8 @@ func panics(t *testing.T, e *env) {
 		t.Errorf("the panic became %v", answers[1])
 	}
 	must(t, n, count("usr_1"))
-	if u := getUser(t, n, "usr_1"); u.State.Count != 3 {
-		t.Errorf("count %d", u.State.Count)
+	if u := getUser(t, n, "usr_1"); u.Data.Count != 3 {
+		t.Errorf("count %d", u.Data.Count)
 	}
 	verify(t, n)
 }
@@ -195,7 +195,7 @@ func undeclared(t *testing.T, e *env) {
 	n := e.open(t)
 	must(t, n, addUser("usr_1", "ada"))
 	must(t, n, addOrg("org_1", "first", "first.example"))
-	row := event.RowKey{Shelf: event.Secrets, Key: "k"}
+	row := event.RowKey{Table: event.Secrets, Key: "k"}
 	// Each of these uses what only the first command has declared.
 	declares := event.Command{
 		Write: []event.Ref{users.Ref("usr_1"), users.Ref("usr_2")}, Read: []event.Ref{orgs.Ref("org_1")},
@@ -255,7 +255,7 @@ func undeclared(t *testing.T, e *env) {
 	for what, c := range map[string]event.Command{
 		"kind":  {Write: []event.Ref{{Kind: "nonsense", ID: "x"}}, Decide: func(*event.Tx) error { return nil }},
 		"read":  {Read: []event.Ref{{Kind: "nonsense", ID: "x"}}, Decide: func(*event.Tx) error { return nil }},
-		"shelf": {Rows: []event.RowKey{{Shelf: "events", Key: "x"}}, Decide: func(*event.Tx) error { return nil }},
+		"table": {Rows: []event.RowKey{{Table: "events", Key: "x"}}, Decide: func(*event.Tx) error { return nil }},
 	} {
 		if err := do(t, n, c); err == nil {
 			t.Errorf("an unknown %s is no error", what)
@@ -276,7 +276,7 @@ func createdOnce(t *testing.T, e *env) {
 	if err := do(t, n, addUser("usr_1", "bob")); err == nil {
 		t.Error("it could be created once more")
 	}
-	if u := getUser(t, n, "usr_1"); u.State.Name != "ada" || u.Sequence != 1 {
+	if u := getUser(t, n, "usr_1"); u.Data.Name != "ada" || u.Sequence != 1 {
 		t.Errorf("%+v", u)
 	}
 	if got := holder(t, n, userName("org_1", "bob")); got != "" {
@@ -294,7 +294,7 @@ func splitBatch(t *testing.T, e *env) {
 	for range 5 {
 		commands = append(commands, changeUser("usr_1", func(tx *event.Tx, u *event.Object[user]) error {
 			batches[tx.Now()]++
-			tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Secrets, Key: fmt.Sprint(u.Sequence)}, Value: value})
+			tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Secrets, Key: fmt.Sprint(u.Sequence)}, Value: value})
 			return u.Append(counted{By: 1})
 		}))
 	}
@@ -308,8 +308,8 @@ func splitBatch(t *testing.T, e *env) {
 			t.Errorf("%d commands of 3 MiB were in one batch", size)
 		}
 	}
-	if u := getUser(t, n, "usr_1"); u.State.Count != 5 {
-		t.Errorf("count %d", u.State.Count)
+	if u := getUser(t, n, "usr_1"); u.Data.Count != 5 {
+		t.Errorf("count %d", u.Data.Count)
 	}
 	verify(t, n)
 }
@@ -333,8 +333,8 @@ func refusedByDatabase(t *testing.T, e *env) {
 			t.Errorf("command %d: %v", i, err)
 		}
 	}
-	if u := getUser(t, n, "usr_1"); u.State.Count != 6 {
-		t.Errorf("count %d", u.State.Count)
+	if u := getUser(t, n, "usr_1"); u.Data.Count != 6 {
+		t.Errorf("count %d", u.Data.Count)
 	}
 	if b, err := n.TokenByID(context.Background(), "tok_1"); err != nil || b == nil || string(b.Hash) != string(hashOf("a")) {
 		t.Errorf("%+v, %v", b, err)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var eventChecks = []check{
@@ -40,7 +41,7 @@ func story(t *testing.T, e *env, n Node) {
 		}})
 	}
 	for round := range 12 {
-		e.advance(20 * time.Minute)
+		e.clock.Advance(20 * time.Minute)
 		for i := range 6 {
 			by(fmt.Sprintf("usr_%d", (i+round)%3), count(fmt.Sprintf("usr_%d", i)))
 		}
@@ -158,7 +159,7 @@ func eventsWhileWriting(t *testing.T, e *env) {
 		q.Limit = 5
 		// The newest first: what is there is listed once; what comes meanwhile is in front of it.
 		start := written.Load()
-		eventually(t, "somebody writes", func() bool { return written.Load() > start })
+		testkit.Await(t, "somebody writes", func() bool { return written.Load() > start })
 		got := listed(t, n, q)
 		if len(got) > 0 {
 			q := q
@@ -262,7 +263,7 @@ func eventsBounded(t *testing.T, e *env) {
 func eventsOfDifferentClocks(t *testing.T, e *env) {
 	n := e.open(t)
 	for i := range 60 {
-		e.advance([]time.Duration{9 * time.Minute, -6 * time.Minute, 10 * time.Minute}[i%3])
+		e.clock.Advance([]time.Duration{9 * time.Minute, -6 * time.Minute, 10 * time.Minute}[i%3])
 		must(t, n, addUser(fmt.Sprintf("usr_%02d", i), fmt.Sprint("name", i)))
 	}
 	log := allEvents(t, n)

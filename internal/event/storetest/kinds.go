@@ -24,13 +24,13 @@ type org struct {
 }
 
 var orgs = event.Define(event.Schema[org]{
-	Name: "org", Table: "orgs", Prefix: "org", Shape: 1,
+	Name: "org", Table: "orgs", Prefix: "org", Shape: 1, Token: event.TokenOrg,
 	Facts:   []event.Fact[org]{orgAdded{}, domainsSet{}, orgCounted{}},
 	Columns: []string{event.Standing, event.State, "name"},
 	Lookup: func(o *event.Object[org]) []string {
-		return []string{event.StandingOf(o.State.Name), "active", event.LookupText(o.State.Name)}
+		return []string{event.StandingOf(o.Data.Name), "active", event.LookupText(o.Data.Name)}
 	},
-	Claims: func(o *event.Object[org]) []event.Claim { return domainClaims(o.State.Domains) },
+	Claims: func(o *event.Object[org]) []event.Claim { return domainClaims(o.Data.Domains) },
 })
 
 func domain(name string) event.Claim { return event.Claim{Space: "domain", Key: name} }
@@ -72,20 +72,20 @@ type user struct {
 }
 
 var users = event.Define(event.Schema[user]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 1,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 1, Token: event.TokenUser,
 	Facts:   []event.Fact[user]{userAdded{}, renamed{}, tagged{}, counted{}, removed{}},
 	Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email", "email_order"},
 	Lookup: func(o *event.Object[user]) []string {
-		state := map[bool]string{true: event.Removed, false: "active"}[o.State.Removed]
-		name := event.LookupText(o.State.Name)
-		return []string{event.StandingOf(o.State.Count), emailDigest(o.State.Email), state, "", name, name, event.LookupText(o.State.Email), strconv.Itoa(o.State.Count)}
+		state := map[bool]string{true: event.Removed, false: "active"}[o.Data.Removed]
+		name := event.LookupText(o.Data.Name)
+		return []string{event.StandingOf(o.Data.Count), emailDigest(o.Data.Email), state, "", name, name, event.LookupText(o.Data.Email), strconv.Itoa(o.Data.Count)}
 	},
-	Groups: func(o *event.Object[user]) []string { return o.State.Tags },
+	Groups: func(o *event.Object[user]) []string { return o.Data.Tags },
 	Claims: func(o *event.Object[user]) []event.Claim {
-		if o.State.Removed {
+		if o.Data.Removed {
 			return nil
 		}
-		return []event.Claim{userName(o.Org, o.State.Name)}
+		return []event.Claim{userName(o.Org, o.Data.Name)}
 	},
 })
 

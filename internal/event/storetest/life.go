@@ -13,7 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var lifeChecks = []check{
@@ -58,7 +59,7 @@ func overInQueue(t *testing.T, e *env) {
 			return nil
 		}))
 	}()
-	eventually(t, "the command is queued", func() bool { return n.Queued() == 1 })
+	testkit.Await(t, "the command is queued", func() bool { return n.Queued() == 1 })
 	cancel()
 	wantKind(t, <-done, errs.DeadlineExceeded)
 	release()
@@ -83,7 +84,7 @@ func overWhileRunning(t *testing.T, e *env) {
 	wantKind(t, <-done, errs.DeadlineExceeded)
 	close(resume)
 	must(t, n, changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
-		if u.State.Count != 0 && u.State.Count != 2 {
+		if u.Data.Count != 0 && u.Data.Count != 2 {
 			return errors.New("it is half done")
 		}
 		return nil
@@ -103,7 +104,7 @@ func closeAnswersQueue(t *testing.T, e *env) {
 			}
 		})
 	}
-	eventually(t, "the commands are queued", func() bool { return n.Queued() == 5 })
+	testkit.Await(t, "the commands are queued", func() bool { return n.Queued() == 5 })
 	closed := make(chan error, 1)
 	go func() { closed <- n.Close() }()
 	release()
@@ -113,8 +114,8 @@ func closeAnswersQueue(t *testing.T, e *env) {
 	}
 	wantKind(t, do(t, n, count("usr_1")), errs.Unavailable)
 	again := e.open(t)
-	if u := getUser(t, again, "usr_1"); u.State.Count != 5 {
-		t.Errorf("count %d", u.State.Count)
+	if u := getUser(t, again, "usr_1"); u.Data.Count != 5 {
+		t.Errorf("count %d", u.Data.Count)
 	}
 	verify(t, again)
 }
@@ -138,14 +139,14 @@ func closeAmidWork(t *testing.T, e *env) {
 			}
 		})
 	}
-	eventually(t, "there is much work", func() bool { return done.Load() > 50 })
+	testkit.Await(t, "there is much work", func() bool { return done.Load() > 50 })
 	if err := n.Close(); err != nil {
 		t.Error(err)
 	}
 	all.Wait()
 	again := e.open(t)
-	if u := getUser(t, again, "usr_1"); int64(u.State.Count) != done.Load() {
-		t.Errorf("%d commands were told they are done, the count is %d", done.Load(), u.State.Count)
+	if u := getUser(t, again, "usr_1"); int64(u.Data.Count) != done.Load() {
+		t.Errorf("%d commands were told they are done, the count is %d", done.Load(), u.Data.Count)
 	}
 	verify(t, again)
 }
@@ -170,9 +171,9 @@ func nothingLeftBehind(t *testing.T, e *env) {
 	if err := node.Close(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
+	testkit.Await(t, "the goroutines are gone", func() bool { return runtime.NumGoroutine() <= before })
 	if e.db.Engine == testdb.Postgres {
-		eventually(t, "the connections are gone", func() bool { return len(e.backends(t)) == 0 })
+		testkit.Await(t, "the connections are gone", func() bool { return len(e.backends(t)) == 0 })
 	} else if left, _ := filepath.Glob(e.db.URL + "-*"); len(left) > 0 {
 		t.Errorf("files are left: %q", left)
 	}
@@ -216,8 +217,8 @@ func openAgain(t *testing.T, e *env) {
 	}
 	defer node.Close()
 	must(t, node, count("usr_1"))
-	if u := getUser(t, node, "usr_1"); u.State.Count != 1 || u.State.Name != "ada" {
-		t.Errorf("%+v", u.State)
+	if u := getUser(t, node, "usr_1"); u.Data.Count != 1 || u.Data.Name != "ada" {
+		t.Errorf("%+v", u.Data)
 	}
 	verify(t, node)
 }
@@ -329,8 +330,8 @@ func readOnly(t *testing.T, e *env) {
 	o.ReadOnly = true
 	reader := e.openWith(t, o)
 	must(t, n, count("usr_1"))
-	if u := getUser(t, reader, "usr_1"); u.State.Count != 1 {
-		t.Errorf("count %d", u.State.Count)
+	if u := getUser(t, reader, "usr_1"); u.Data.Count != 1 {
+		t.Errorf("count %d", u.Data.Count)
 	}
 	verify(t, reader)
 	if err := do(t, reader, count("usr_1")); err == nil {
@@ -354,7 +355,7 @@ func lostConnection(t *testing.T, e *env) {
 			t.Fatal("there is no connection to lose")
 		}
 		e.tamper(t, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()")
-		eventually(t, "the connections are gone", func() bool {
+		testkit.Await(t, "the connections are gone", func() bool {
 			for _, pid := range e.backends(t) {
 				for _, killed := range pids {
 					if pid == killed {
@@ -377,8 +378,8 @@ func lostConnection(t *testing.T, e *env) {
 	})
 	wantKind(t, meanwhile(t, n, p, c, kill), errs.Unavailable)
 	must(t, n, count("usr_1"))
-	if u := getUser(t, n, "usr_1"); u.State.Count != 4 {
-		t.Errorf("count %d", u.State.Count)
+	if u := getUser(t, n, "usr_1"); u.Data.Count != 4 {
+		t.Errorf("count %d", u.Data.Count)
 	}
 	// With commands queued behind the one whose connection is lost.
 	release := hold(t, n)
@@ -390,7 +391,7 @@ func lostConnection(t *testing.T, e *env) {
 			}
 		})
 	}
-	eventually(t, "the commands are queued", func() bool { return n.Queued() == 3 })
+	testkit.Await(t, "the commands are queued", func() bool { return n.Queued() == 3 })
 	kill()
 	release() // it had nothing to write, so nothing was lost
 	all.Wait()

@@ -18,6 +18,7 @@ var logChecks = []check{
 	{name: "a read on another node right after a write sees it", test: readAfterWriteElsewhere, nodes: true},
 	{name: "reads find nothing without an error", test: nothingFound},
 	{name: "objects are found by their lookup column", test: lookup},
+	{name: "the first object of all that have one of several values is found", test: firstOfAll},
 	{name: "the events of one object are read from any of them on", test: eventsOfOne},
 	{name: "an object counts its events from one and remembers when it began", test: sequenceAndTimes},
 	{name: "a clock that is set back does not turn history around", test: clockSetBack},
@@ -37,8 +38,8 @@ func readAfterWrite(t *testing.T, e *env) {
 	for i := range 50 {
 		must(t, n, count("usr_1"))
 		u := getUser(t, n, "usr_1")
-		if u.State.Count != i+1 || u.Sequence != uint64(i)+2 {
-			t.Fatalf("after %d changes the user is at count %d, sequence %d", i+1, u.State.Count, u.Sequence)
+		if u.Data.Count != i+1 || u.Sequence != uint64(i)+2 {
+			t.Fatalf("after %d changes the user is at count %d, sequence %d", i+1, u.Data.Count, u.Sequence)
 		}
 	}
 	if got := holder(t, n, domain("first.example")); got != "org_1" {
@@ -56,8 +57,8 @@ func readAfterWriteElsewhere(t *testing.T, e *env) {
 			writer, reader = b, a
 		}
 		must(t, writer, count("usr_1"))
-		if u := getUser(t, reader, "usr_1"); u.State.Count != i+1 {
-			t.Fatalf("after %d changes the other node sees %d", i+1, u.State.Count)
+		if u := getUser(t, reader, "usr_1"); u.Data.Count != i+1 {
+			t.Fatalf("after %d changes the other node sees %d", i+1, u.Data.Count)
 		}
 	}
 	verify(t, b)
@@ -69,7 +70,7 @@ func nothingFound(t *testing.T, e *env) {
 		if r, err := n.Record(ctx, users.Ref(none)); r != nil || err != nil {
 			t.Errorf("Record %q: %v, %v", none, r, err)
 		}
-		if r, err := n.Row(ctx, event.RowKey{Shelf: event.Secrets, Key: none}); r != nil || err != nil {
+		if r, err := n.Row(ctx, event.RowKey{Table: event.Secrets, Key: none}); r != nil || err != nil {
 			t.Errorf("Row %q: %v, %v", none, r, err)
 		}
 		if tok, err := n.TokenByID(ctx, none); tok != nil || err != nil {
@@ -82,7 +83,7 @@ func nothingFound(t *testing.T, e *env) {
 	if id, err := n.Holder(ctx, domain("none.example")); id != "" || err != nil {
 		t.Errorf("Holder: %v, %v", id, err)
 	}
-	if b, err := n.Bearer(ctx, []byte("none")); b != nil || err != nil {
+	if b, err := n.TokenContext(ctx, []byte("none")); b != nil || err != nil {
 		t.Errorf("Bearer: %v, %v", b, err)
 	}
 	if events, err := n.Events(ctx, 0, 10); events != nil || err != nil {
@@ -96,9 +97,12 @@ func nothingFound(t *testing.T, e *env) {
 		if _, err := n.RecordsWhere(ctx, "user", "org_1", columns[0], "x", columns[1], 10); err == nil {
 			t.Errorf("looking up by %s in the order of %s is no error", columns[0], columns[1])
 		}
+		if _, err := n.FirstWhere(ctx, "user", columns[0], columns[1], []string{"x"}); err == nil {
+			t.Errorf("looking for the first by %s in the order of %s is no error", columns[0], columns[1])
+		}
 	}
-	if _, err := n.Row(ctx, event.RowKey{Shelf: "events", Key: "x"}); err == nil {
-		t.Error("reading an unknown shelf is no error")
+	if _, err := n.Row(ctx, event.RowKey{Table: "events", Key: "x"}); err == nil {
+		t.Error("reading an unknown table is no error")
 	}
 }
 
@@ -139,6 +143,41 @@ func lookup(t *testing.T, e *env) {
 	}
 	if got := fmt.Sprint(find("org_1", 10)); got != "[usr_2 usr_4 usr_3 usr_1]" {
 		t.Errorf("in the order of another column and of identifiers found %s", got)
+	}
+}
+
+func firstOfAll(t *testing.T, e *env) {
+	n := e.open(t)
+	add := func(id, org, email string, counts int) {
+		must(t, n, event.Command{Write: []event.Ref{users.Ref(id)}, Claims: []event.Claim{userName(org, id)}, Decide: func(tx *event.Tx) error {
+			_, err := users.Create(tx, id, org, userAdded{Personal: person{Name: id, Email: email}})
+			return err
+		}})
+		for range counts {
+			must(t, n, count(id))
+		}
+	}
+	add("usr_1", "org_1", "a", 2)
+	add("usr_2", "org_2", "a", 1)
+	add("usr_3", "org_3", "b", 0)
+	add("usr_4", "org_4", "b", 0)
+	add("usr_5", "org_5", "c", 3)
+	for want, emails := range map[string][]string{"usr_2": {"a"}, "usr_3": {"b"}, "usr_5": {"c", "nobody"}, "usr_3 ": {"c", "a", "b"}, "usr_2 ": {"c", "a", "a"}, "": {"nobody"}, " ": {}} {
+		var values []string
+		for _, email := range emails {
+			values = append(values, emailDigest(email))
+		}
+		found, err := n.FirstWhere(t.Context(), "user", "verified_email", "email_order", values)
+		got := ""
+		if found != nil {
+			got = found.ID
+		}
+		if err != nil || got != strings.TrimSpace(want) {
+			t.Errorf("%v: found %q, %v", emails, got, err)
+		}
+	}
+	if found, err := n.FirstWhere(t.Context(), "user", "type", "email_order", []string{""}); found != nil || err != nil {
+		t.Errorf("by an empty value: %v, %v", found, err)
 	}
 }
 
@@ -191,8 +230,8 @@ func sequenceAndTimes(t *testing.T, e *env) {
 		if err := u.Append(counted{By: 1}, counted{By: 2}); err != nil {
 			return err
 		}
-		if u.Sequence != 3 || u.State.Count != 3 {
-			return fmt.Errorf("at sequence %d, count %d after", u.Sequence, u.State.Count)
+		if u.Sequence != 3 || u.Data.Count != 3 {
+			return fmt.Errorf("at sequence %d, count %d after", u.Sequence, u.Data.Count)
 		}
 		if event.Micros(u.Changed) != tx.Now() {
 			return errors.New("not changed at the time of the batch")
@@ -215,7 +254,7 @@ func clockSetBack(t *testing.T, e *env) {
 	n := e.open(t)
 	must(t, n, addUser("usr_1", "ada"))
 	before := getUser(t, n, "usr_1").Changed
-	e.advance(-1e12)
+	e.clock.Advance(-1e12)
 	must(t, n, count("usr_1"))
 	if u := getUser(t, n, "usr_1"); u.Changed.Before(before) {
 		t.Errorf("changed at %v, before that at %v", u.Changed, before)
@@ -283,7 +322,7 @@ func woken(t *testing.T, e *env) {
 	position(0)
 	first, second := n.Written(), n.Written()
 	must(t, n, event.Command{Decide: func(tx *event.Tx) error { // beside the log
-		tx.PutRow(event.Row{RowKey: event.RowKey{Shelf: event.Followers, Key: "test"}})
+		tx.PutRow(event.Row{RowKey: event.RowKey{Table: event.Followers, Key: "test"}})
 		return nil
 	}})
 	select {
@@ -327,7 +366,7 @@ func sealed(t *testing.T, e *env) {
 		t.Error("a fact without a personal part has something sealed")
 	}
 	open := func(ev event.Event, keyID string) ([]byte, error) {
-		row, err := n.Row(t.Context(), event.RowKey{Shelf: event.Keys, Key: keyID})
+		row, err := n.Row(t.Context(), event.RowKey{Table: event.Keys, Key: keyID})
 		if err != nil || row == nil {
 			t.Fatalf("no key %s: %v", keyID, err)
 		}
@@ -381,7 +420,7 @@ func companion(t *testing.T, e *env) {
 	if len(events) != 3 || events[1].KeyID != events[0].KeyID || events[2].KeyID != events[0].KeyID || events[1].Org != "org_1" {
 		t.Fatalf("%+v", events)
 	}
-	if s, err := signIns.Read(t.Context(), n, "sgi_1"); err != nil || s.State != (signIn{Address: "192.0.2.77", Count: 2}) {
+	if s, err := signIns.Read(t.Context(), n, "sgi_1"); err != nil || s.Data != (signIn{Address: "192.0.2.77", Count: 2}) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	if u := getUser(t, n, "usr_1"); u.Sequence != 1 {
@@ -415,8 +454,8 @@ func longValues(t *testing.T, e *env) {
 			return err
 		},
 	})
-	if u := getUser(t, n, "usr_1"); u.State.Email != email {
-		t.Errorf("an e-mail address of %d bytes came back with %d", len(email), len(u.State.Email))
+	if u := getUser(t, n, "usr_1"); u.Data.Email != email {
+		t.Errorf("an e-mail address of %d bytes came back with %d", len(email), len(u.Data.Email))
 	}
 	// Under NFKC this one character becomes eighteen; names are at most 200 characters before that.
 	long := strings.Repeat("\uFDFA", 200)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var raceChecks = []check{
@@ -19,6 +20,8 @@ var raceChecks = []check{
 	{name: "many commands over several objects on two nodes never end in a deadlock", test: noDeadlockOfTwo, nodes: true},
 	{name: "who changes an object that another node is changing waits and decides once", test: waitsForObject, nodes: true},
 	{name: "who changes a row that another node is changing waits and decides once", test: waitsForRow, nodes: true},
+	{name: "who decides on a token that another node is changing waits and sees what came of it", test: waitsForToken, nodes: true},
+	{name: "what is only read is as new as the token that was waited for", test: readAsNewAsToken, nodes: true},
 	{name: "who decides on an object that another node changes meanwhile decides again", test: readMoved, nodes: true},
 	{name: "who decides on an absent object that another node creates meanwhile decides again", test: absentReadAppeared, nodes: true},
 	{name: "who finds nothing to change where another node creates it meanwhile decides again", test: absentWriteAppeared, nodes: true},
@@ -45,8 +48,8 @@ func countAll(t *testing.T, nodes ...Node) {
 			}
 		}
 	})
-	if u := getUser(t, nodes[0], "usr_1"); int64(u.State.Count) != done.Load() || u.Sequence != uint64(done.Load())+1 {
-		t.Errorf("%d commands succeeded, the count is %d, the sequence %d", done.Load(), u.State.Count, u.Sequence)
+	if u := getUser(t, nodes[0], "usr_1"); int64(u.Data.Count) != done.Load() || u.Sequence != uint64(done.Load())+1 {
+		t.Errorf("%d commands succeeded, the count is %d, the sequence %d", done.Load(), u.Data.Count, u.Sequence)
 	}
 	verify(t, nodes[0])
 }
@@ -71,9 +74,10 @@ func tangle(t *testing.T, nodes ...Node) {
 		for j := range 8 {
 			first, second := (i+j)%objects, (i*3+j*2+1)%objects
 			c := event.Command{
-				Write: []event.Ref{users.Ref(fmt.Sprint("usr_", first)), orgs.Ref(fmt.Sprint("org_", second)), users.Ref(fmt.Sprint("usr_", second))},
-				Rows: []event.RowKey{{Shelf: event.Throttle, Key: fmt.Sprint("r", second)}, {Shelf: event.Throttle, Key: fmt.Sprint("r", first)},
-					{Shelf: event.Secrets, Key: fmt.Sprint("s", first)}},
+				Tokens: []string{fmt.Sprint("tok_", second), fmt.Sprint("tok_", first)},
+				Write:  []event.Ref{users.Ref(fmt.Sprint("usr_", first)), orgs.Ref(fmt.Sprint("org_", second)), users.Ref(fmt.Sprint("usr_", second))},
+				Rows: []event.RowKey{{Table: event.Throttle, Key: fmt.Sprint("r", second)}, {Table: event.Throttle, Key: fmt.Sprint("r", first)},
+					{Table: event.Secrets, Key: fmt.Sprint("s", first)}},
 			}
 			c.Decide = func(tx *event.Tx) error {
 				u, err := users.Get(tx, fmt.Sprint("usr_", first))
@@ -103,7 +107,7 @@ func tangle(t *testing.T, nodes ...Node) {
 	})
 	sum := 0
 	for i := range objects {
-		sum += getUser(t, nodes[0], fmt.Sprint("usr_", i)).State.Count
+		sum += getUser(t, nodes[0], fmt.Sprint("usr_", i)).Data.Count
 	}
 	if int64(sum) != done.Load() {
 		t.Errorf("%d commands succeeded, the counts add up to %d", done.Load(), sum)
@@ -116,7 +120,7 @@ func (e *env) waiting(t *testing.T) {
 	t.Helper()
 	db := e.sql(t)
 	defer db.Close()
-	eventually(t, "somebody waits for a lock", func() bool {
+	testkit.Await(t, "somebody waits for a lock", func() bool {
 		var n int
 		err := db.QueryRowContext(t.Context(), "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'").Scan(&n)
 		if err != nil {
@@ -149,7 +153,7 @@ func waitsForObject(t *testing.T, e *env) {
 	var saw []int
 	change := func(p *pause) event.Command {
 		return changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
-			saw = append(saw, u.State.Count)
+			saw = append(saw, u.Data.Count)
 			if p != nil {
 				p.here()
 			}
@@ -163,7 +167,7 @@ func waitsForObject(t *testing.T, e *env) {
 
 func waitsForRow(t *testing.T, e *env) {
 	a, b := e.open(t), e.open(t)
-	key := event.RowKey{Shelf: event.Throttle, Key: "k"}
+	key := event.RowKey{Table: event.Throttle, Key: "k"}
 	p := newPause()
 	var saw []int
 	change := func(p *pause) event.Command {
@@ -192,6 +196,75 @@ func waitsForRow(t *testing.T, e *env) {
 	}
 }
 
+func waitsForToken(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	for name, c := range map[string]struct {
+		act  func(tx *event.Tx)
+		want string
+	}{
+		"advance": {func(tx *event.Tx) { tx.AdvanceToken("tok_1", 3, 9) }, "9"},
+		"update":  {func(tx *event.Tx) { tx.UpdateToken("tok_1", hashOf("new"), " data") }, "3 data"},
+		"drop":    {func(tx *event.Tx) { tx.DropToken("tok_1") }, ""},
+	} {
+		must(t, a, tokens(func(tx *event.Tx) { tx.DropToken("tok_1"); tx.PutToken(token("tok_1")) }))
+		p := newPause()
+		var saw []string
+		change := func(p *pause) event.Command {
+			return event.Command{Tokens: []string{"tok_1"}, Decide: func(tx *event.Tx) error {
+				token, err := tx.Token("tok_1")
+				if err != nil {
+					return err
+				}
+				if saw = append(saw, ""); token != nil {
+					saw[len(saw)-1] = fmt.Sprint(token.Epoch, token.Data)
+				}
+				if p != nil {
+					p.here()
+					c.act(tx)
+				}
+				return nil
+			}}
+		}
+		oneWaits(t, e, a, b, p, change(p), change(nil))
+		if !slices.Equal(saw, []string{"3", c.want}) {
+			t.Errorf("%s: they saw %q", name, saw)
+		}
+	}
+}
+
+// readAsNewAsToken has a command that changes a user and a token together. Who refuses because the two do not go together would be
+// wrong, and a refusal is not checked once more before it is answered.
+func readAsNewAsToken(t *testing.T, e *env) {
+	a, b := e.open(t), e.open(t)
+	must(t, a, addUser("usr_1", "ada"))
+	must(t, a, tokens(func(tx *event.Tx) { tx.PutToken(token("tok_1")) }))
+	p := newPause()
+	first := changeUser("usr_1", func(tx *event.Tx, u *event.Object[user]) error {
+		if _, err := tx.Token("tok_1"); err != nil {
+			return err
+		}
+		p.here()
+		tx.AdvanceToken("tok_1", 3, 4)
+		return u.Append(counted{By: 1})
+	})
+	first.Tokens = []string{"tok_1"}
+	second := event.Command{Read: []event.Ref{users.Ref("usr_1")}, Tokens: []string{"tok_1"}, Decide: func(tx *event.Tx) error {
+		u, err := users.Get(tx, "usr_1")
+		if err != nil {
+			return err
+		}
+		token, err := tx.Token("tok_1")
+		if err != nil {
+			return err
+		}
+		if u.Data.Count != 1 || token.Epoch != 4 {
+			return fmt.Errorf("it sees the user at %d and the token at %d", u.Data.Count, token.Epoch)
+		}
+		return nil
+	}}
+	oneWaits(t, e, a, b, p, first, second)
+}
+
 // decideOn makes a command that notes how far the object it reads has come, waits at the pause, and then changes
 // another object with what it knew.
 func decideOn(p *pause, saw *[]int, read, write string) event.Command {
@@ -204,7 +277,7 @@ func decideOn(p *pause, saw *[]int, read, write string) event.Command {
 				return err
 			}
 			if r != nil {
-				known = r.State.Count
+				known = r.Data.Count
 			}
 			*saw = append(*saw, known)
 			p.here()
@@ -233,8 +306,8 @@ func readMoved(t *testing.T, e *env) {
 		t.Fatal(err)
 	}
 	wantDecisions(t, saw, 0, 1)
-	if u := getUser(t, b, "usr_w"); u.State.Count != 1 || u.Sequence != 2 {
-		t.Errorf("count %d at %d", u.State.Count, u.Sequence)
+	if u := getUser(t, b, "usr_w"); u.Data.Count != 1 || u.Sequence != 2 {
+		t.Errorf("count %d at %d", u.Data.Count, u.Sequence)
 	}
 	// Nothing moves: no second decision.
 	p, saw = newPause(), nil
@@ -278,9 +351,9 @@ func rowsOnMovedObject(t *testing.T, e *env) {
 		if err != nil {
 			return err
 		}
-		saw = append(saw, u.State.Count)
+		saw = append(saw, u.Data.Count)
 		p.here()
-		tx.PutToken(event.Token{ID: "tok_1", Hash: hashOf("tok_1"), UserID: "usr_r", Epoch: int64(u.State.Count)})
+		tx.PutToken(event.Token{ID: "tok_1", Hash: hashOf("tok_1"), UserID: "usr_r", Epoch: int64(u.Data.Count)})
 		return nil
 	}}
 	if err := meanwhile(t, a, p, c, func() { must(t, b, count("usr_r")) }); err != nil {
@@ -310,15 +383,15 @@ func createdMeanwhile(t *testing.T, e *env) {
 	if !errors.Is(err, errRefused) || runs != 2 {
 		t.Errorf("after %d decisions: %v", runs, err)
 	}
-	if u := getUser(t, a, "usr_1"); u.State.Name != "bob" {
-		t.Errorf("%+v", u.State)
+	if u := getUser(t, a, "usr_1"); u.Data.Name != "bob" {
+		t.Errorf("%+v", u.Data)
 	}
 	verify(t, a)
 }
 
 func rowInsertedMeanwhile(t *testing.T, e *env) {
 	a, b := e.open(t), e.open(t)
-	key := event.RowKey{Shelf: event.Idempotency, Key: "k"}
+	key := event.RowKey{Table: event.Idempotency, Key: "k"}
 	once := func(p *pause, answer string, got *[]string) event.Command {
 		return event.Command{Rows: []event.RowKey{key}, Decide: func(tx *event.Tx) error {
 			row, err := tx.Row(key)
@@ -365,7 +438,7 @@ func writeSkew(t *testing.T, e *env) {
 					if err != nil {
 						return err
 					}
-					if other.State.Removed {
+					if other.Data.Removed {
 						return errRefused
 					}
 					own, err := users.Get(tx, ids[i])
@@ -379,7 +452,7 @@ func writeSkew(t *testing.T, e *env) {
 				t.Error(err)
 			}
 		})
-		if getUser(t, nodes[0], ids[0]).State.Removed && getUser(t, nodes[0], ids[1]).State.Removed {
+		if getUser(t, nodes[0], ids[0]).Data.Removed && getUser(t, nodes[0], ids[1]).Data.Removed {
 			t.Fatal("both left, each on the strength of the other")
 		}
 	}
@@ -418,8 +491,8 @@ func keptLock(t *testing.T, e *env) {
 	}
 	must(t, n, count("usr_0"))
 	for i := range others + 1 {
-		if u := getUser(t, n, fmt.Sprint("usr_", i)); u.State.Count != 1 {
-			t.Errorf("%s was counted %d times", u.ID, u.State.Count)
+		if u := getUser(t, n, fmt.Sprint("usr_", i)); u.Data.Count != 1 {
+			t.Errorf("%s was counted %d times", u.ID, u.Data.Count)
 		}
 	}
 	verify(t, n)

@@ -272,7 +272,7 @@ func destroyedKey(t *testing.T, e *env) {
 	if err := do(t, n, signInFrom("usr_1", "192.0.2.5")); err == nil {
 		t.Error("something personal was sealed beside somebody who is erased")
 	}
-	if row, err := n.Row(t.Context(), event.RowKey{Shelf: event.Keys, Key: rec.KeyID}); row != nil || err != nil {
+	if row, err := n.Row(t.Context(), event.RowKey{Table: event.Keys, Key: rec.KeyID}); row != nil || err != nil {
 		t.Fatalf("the key is there: %v, %v", row, err)
 	}
 	if err := do(t, n, rename("usr_1", "again")); err == nil {
@@ -300,15 +300,15 @@ type newOrg struct {
 }
 
 var newOrgs = event.Define(event.Schema[newOrg]{
-	Name: "org", Table: "orgs", Prefix: "org", Shape: 2,
+	Name: "org", Table: "orgs", Prefix: "org", Shape: 2, Token: event.TokenOrg,
 	Facts:   []event.Fact[newOrg]{newOrgAdded{}, newDomainsSet{}},
 	Columns: []string{event.Standing, event.State, "name"},
 	Lookup: func(o *event.Object[newOrg]) []string {
-		return []string{event.StandingOf(o.State.Name), "active", "new " + o.State.Name}
+		return []string{event.StandingOf(o.Data.Name), "active", "new " + o.Data.Name}
 	},
-	Groups: func(o *event.Object[newOrg]) []string { return []string{fmt.Sprint("changes/", o.State.Changes)} },
+	Groups: func(o *event.Object[newOrg]) []string { return []string{fmt.Sprint("changes/", o.Data.Changes)} },
 	Claims: func(o *event.Object[newOrg]) []event.Claim {
-		return append(domainClaims(o.State.Domains), event.Claim{Space: "org_name", Key: o.State.Name})
+		return append(domainClaims(o.Data.Domains), event.Claim{Space: "org_name", Key: o.Data.Name})
 	},
 })
 
@@ -359,8 +359,8 @@ func checkNewShape(t *testing.T, n Node, count int) {
 		if i == 0 {
 			changes = 2
 		}
-		if o.State.Changes != changes || o.State.Name != id {
-			t.Errorf("%s: %+v", id, o.State)
+		if o.Data.Changes != changes || o.Data.Name != id {
+			t.Errorf("%s: %+v", id, o.Data)
 		}
 		if got := holder(t, n, event.Claim{Space: "org_name", Key: id}); got != id {
 			t.Errorf("the name of %s is held by %q", id, got)
@@ -423,7 +423,7 @@ func raisedShapeBeside(t *testing.T, e *env) {
 	}
 	defer node.Close()
 	o, err := newOrgs.Read(t.Context(), node, "org_001")
-	if err != nil || o.Sequence != 3 || o.State.Changes != 2 {
+	if err != nil || o.Sequence != 3 || o.Data.Changes != 2 {
 		t.Errorf("%+v, %v", o, err)
 	}
 	if got := holder(t, node, domain("one.example")); got != "org_001" {

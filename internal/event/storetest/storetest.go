@@ -15,11 +15,9 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -29,7 +27,8 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // Node is one open store.
@@ -75,7 +74,7 @@ type check struct {
 
 // Run runs the suite on every engine.
 func Run(t *testing.T, subject Subject) {
-	for _, checks := range [][]check{logChecks, eventChecks, batchChecks, claimChecks, raceChecks, besideChecks, lifeChecks, rebuildChecks} {
+	for _, checks := range [][]check{logChecks, eventChecks, batchChecks, claimChecks, raceChecks, besideChecks, tokenChecks, lifeChecks, rebuildChecks} {
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
 				engines := testdb.Engines
@@ -86,7 +85,7 @@ func Run(t *testing.T, subject Subject) {
 					if !c.alone {
 						t.Parallel() // the engines beside each other; the checks still one after the other
 					}
-					c.test(t, &env{subject: subject, db: db, master: secret.NewMasterKey()})
+					c.test(t, &env{subject: subject, db: db, master: secret.NewMasterKey(), clock: NewClock()})
 				})
 			})
 		}
@@ -98,20 +97,18 @@ type env struct {
 	subject Subject
 	db      testdb.Database
 	master  secret.MasterKey
-	ticks   atomic.Int64
+	clock   *testkit.Clock
 }
 
-// start is when the clock of a test begins.
-var start = time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-
-// clock moves a microsecond with each look at it. A store looks once a batch, so commands of one batch share a time.
-func (e *env) clock() time.Time { return start.Add(time.Duration(e.ticks.Add(1)) * time.Microsecond) }
-
-// advance moves the clock.
-func (e *env) advance(d time.Duration) { e.ticks.Add(d.Microseconds()) }
+// NewClock makes a clock that moves a microsecond with each look at it. A store looks once a batch, so commands of one batch share a time.
+func NewClock() *testkit.Clock {
+	clock := testkit.NewClock(time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC))
+	clock.Step = time.Microsecond
+	return clock
+}
 
 func (e *env) options() Options {
-	return Options{Database: e.db.URL, Kinds: kinds, Master: e.master, Clock: e.clock}
+	return Options{Database: e.db.URL, Kinds: kinds, Master: e.master, Clock: e.clock.Now}
 }
 
 // open opens a node that is closed with the test.
@@ -236,16 +233,6 @@ func wantKind(t *testing.T, err error, kind errs.Kind) {
 	}
 }
 
-// eventually waits for something that another goroutine or process is about to bring about.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
-	}
-}
-
 // hold keeps a node's writer busy until the returned function is called, so that commands queue up behind it.
 func hold(t *testing.T, n Node) (release func()) {
 	t.Helper()
@@ -277,7 +264,7 @@ func Together(t *testing.T, n Node, commands ...event.Command) []error {
 	for i, c := range commands {
 		c.Origin = origin
 		all.Go(func() { answers[i] = n.Do(context.Background(), c) })
-		eventually(t, "the command is queued", func() bool { return n.Queued() == i+1 })
+		testkit.Await(t, "the command is queued", func() bool { return n.Queued() == i+1 })
 	}
 	release()
 	all.Wait()

@@ -119,12 +119,7 @@ func inWords(v *protovalidate.Violation) string {
 		}
 	case "enum.defined_only":
 		if v.FieldDescriptor != nil && v.FieldDescriptor.Enum() != nil {
-			values := v.FieldDescriptor.Enum().Values()
-			names := make([]string, values.Len())
-			for i := range names {
-				names[i] = string(values.Get(i).Name())
-			}
-			return "must be one of " + strings.Join(names, ", ")
+			return "must be one of " + strictjson.EnumNames(v.FieldDescriptor.Enum())
 		}
 	}
 	if m := v.Proto.GetMessage(); m != "" {

@@ -5,8 +5,8 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoregistry"
 
-	"github.com/signet-idm/signet/internal/costtest"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
+	"github.com/signet-idm/signet/test/costtest"
 )
 
 // No operation's request costs much to read, whatever is in which of its fields. What is new is covered without anyone remembering.

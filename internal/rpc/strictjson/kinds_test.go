@@ -19,11 +19,11 @@ import (
 	_ "google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// kindsType has a field of every type that the API's own messages do not have yet. Scalar fields are named after their
-// type, lists have _list behind it, members of the oneof start with one_.
-var kindsType = buildKinds()
+// kindsType has a field of every type that can be read. Scalar fields are named after their type, lists have _list behind it,
+// members of the oneof start with one_. otherType has some that cannot.
+var kindsType, otherType = buildKinds()
 
-func buildKinds() protoreflect.MessageDescriptor {
+func buildKinds() (kinds, other protoreflect.MessageDescriptor) {
 	var fields strings.Builder
 	number := 0
 	add := func(name, label, typ, rest string) {
@@ -31,7 +31,7 @@ func buildKinds() protoreflect.MessageDescriptor {
 		fmt.Fprintf(&fields, "field { name: %q number: %d label: LABEL_%s type: TYPE_%s %s }\n", name, number, label, typ, rest)
 	}
 	const color = `type_name: ".kinds.Color"`
-	for _, typ := range strings.Fields(`double float int64 uint64 int32 uint32 fixed64 fixed32 sfixed32 sfixed64 sint32 sint64 bool string bytes`) {
+	for _, typ := range strings.Fields(`int64 uint64 int32 uint32 fixed64 fixed32 sfixed32 sfixed64 sint32 sint64 bool string`) {
 		add(typ+"_field", "OPTIONAL", strings.ToUpper(typ), "")
 		add(typ+"_list", "REPEATED", strings.ToUpper(typ), "")
 	}
@@ -50,6 +50,12 @@ func buildKinds() protoreflect.MessageDescriptor {
 	add("one_flag", "OPTIONAL", "BOOL", "oneof_index: 0")
 	add("one_time", "OPTIONAL", "MESSAGE", `oneof_index: 0 type_name: ".google.protobuf.Timestamp"`)
 	add("maybe", "OPTIONAL", "STRING", "oneof_index: 1 proto3_optional: true")
+	read := fields.String()
+	fields.Reset()
+	for _, typ := range []string{"double", "float", "bytes"} {
+		add(typ+"_field", "OPTIONAL", strings.ToUpper(typ), "")
+		add(typ+"_list", "REPEATED", strings.ToUpper(typ), "")
+	}
 	entries := ""
 	for _, entry := range [][3]string{
 		{"Texts", "STRING", "STRING"}, {"Counts", "STRING", "UINT64"}, {"Agains", "STRING", "MESSAGE"}, {"Numbered", "INT32", "STRING"},
@@ -59,7 +65,7 @@ func buildKinds() protoreflect.MessageDescriptor {
 		if valueType == "MESSAGE" {
 			typeName = `type_name: ".kinds.Kinds"`
 		}
-		add(strings.ToLower(name), "REPEATED", "MESSAGE", fmt.Sprintf("type_name: %q", ".kinds.Kinds."+name+"Entry"))
+		add(strings.ToLower(name), "REPEATED", "MESSAGE", fmt.Sprintf("type_name: %q", ".kinds.Other."+name+"Entry"))
 		entries += fmt.Sprintf(`nested_type { name: "%sEntry" options { map_entry: true }
 			field { name: "key" number: 1 label: LABEL_OPTIONAL type: TYPE_%s }
 			field { name: "value" number: 2 label: LABEL_OPTIONAL type: TYPE_%s %s } }`, name, keyType, valueType, typeName)
@@ -70,7 +76,8 @@ func buildKinds() protoreflect.MessageDescriptor {
 		dependency: "google/protobuf/field_mask.proto" dependency: "google/protobuf/any.proto"
 		dependency: "google/protobuf/struct.proto" dependency: "google/protobuf/wrappers.proto"
 		enum_type { name: "Color" value { name: "COLOR_NONE" number: 0 } value { name: "COLOR_RED" number: 1 } value { name: "COLOR_COLD" number: -1 } }
-		message_type { name: "Kinds" oneof_decl { name: "one" } oneof_decl { name: "_maybe" }`+fields.String()+entries+`}`), &file)
+		message_type { name: "Kinds" oneof_decl { name: "one" } oneof_decl { name: "_maybe" }`+read+`}
+		message_type { name: "Other" `+fields.String()+entries+`}`), &file)
 	if err != nil {
 		panic(err)
 	}
@@ -78,7 +85,7 @@ func buildKinds() protoreflect.MessageDescriptor {
 	if err != nil {
 		panic(err)
 	}
-	return fd.Messages().Get(0)
+	return fd.Messages().Get(0), fd.Messages().Get(1)
 }
 
 func newKinds() *dynamicpb.Message { return dynamicpb.NewMessage(kindsType) }

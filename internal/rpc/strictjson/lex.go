@@ -5,6 +5,8 @@ import (
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
+
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // The grammar of JSON itself: what follows knows nothing of messages and fields.
@@ -110,8 +112,8 @@ func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // What is wrong with texts, in whatever form they come.
 const (
-	ProblemUTF8      = "must be valid UTF-8"
-	ProblemNUL       = "must not contain the character U+0000"
+	ProblemUTF8      = syntax.NotUTF8
+	ProblemNUL       = syntax.HasNUL
 	problemSurrogate = "must not contain half a surrogate pair"
 )
 

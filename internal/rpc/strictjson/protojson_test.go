@@ -40,11 +40,10 @@ var bodies = []string{
 	`{"user":{"human":{},"service":{}}}`, `{"user":{"details":{"sequence":1e3,"changeDate":"2024-05-01T12:30:00,5Z"}}}`,
 	`{"int32Field":1.50e1,"int64List":["-1",-0,1e2],"uint64Field":18446744073709551615}`,
 	`{"sint64Field":0.0000001e22}`,
-	`{"doubleList":[1,-2.5e-7,"NaN","Infinity"],"floatList":[1e38,"-Infinity",0.1]}`,
-	`{"bytesField":"-_8=","bytesList":["aGk","aGk="],"boolList":[true,false],"colorList":["COLOR_RED",-1,5]}`,
-	`{"time":"0001-01-01T00:00:00Z","span":"-1.000000001s","mask":"a.bC,d","oneTime":"2024-05-01T12:30:00Z","maybe":""}`,
-	`{"texts":{"a":"b","":""},"counts":{"x":"1","y":2},"agains":{"z":{"again":{"oneFlag":true}}},"againList":[{},{"oneText":""}]}`,
-	`{"any":{"@type":"x"},"struct":{},"wrapped":"","numbered":{"1":""},"one_text":"a","oneFlag":true}`,
+	`{"boolList":[true,false],"colorList":["COLOR_RED",-1,5]}`,
+	`{"time":"0001-01-01T00:00:00Z","mask":"a.bC,d","oneTime":"2024-05-01T12:30:00Z","maybe":""}`,
+	`{"again":{"again":{"oneFlag":true}},"againList":[{},{"oneText":""}]}`,
+	`{"any":{"@type":"x"},"struct":{},"wrapped":"","span":"1s","one_text":"a","oneFlag":true}`,
 	`{"stringField":"\"\\\/\b\f\t\u2028<>&","stringList":["ä","` + "\xff" + `","\ud800"]}`,
 }
 

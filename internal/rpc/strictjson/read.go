@@ -30,6 +30,8 @@ func Unmarshal(body []byte, m proto.Message) (found []errs.Violation, complete b
 	return d.found, complete
 }
 
+const problemType = "has a type that cannot be sent as JSON"
+
 // decoder reads in from pos on. Its methods return false when reading cannot or need not go on.
 type decoder struct {
 	in      []byte
@@ -41,20 +43,11 @@ type decoder struct {
 	found   []errs.Violation
 }
 
-// step is a part of a path: a field, a place in a list, or a key of a map.
+// step is a part of a path: a field, or a place in a list.
 type step struct {
-	kind  stepKind
-	name  string
+	name  string // empty in a list
 	index int
 }
-
-type stepKind int
-
-const (
-	inField stepKind = iota
-	inList
-	inMap
-)
 
 func (d *decoder) push(s step) { d.path[d.steps], d.steps = s, d.steps+1 }
 func (d *decoder) pop()        { d.steps-- }
@@ -63,17 +56,14 @@ func (d *decoder) pop()        { d.steps-- }
 func (d *decoder) add(message string) bool {
 	var field strings.Builder
 	for _, s := range d.path[:d.steps] {
-		switch s.kind {
-		case inList:
+		if s.name == "" {
 			field.WriteString("[" + strconv.Itoa(s.index) + "]")
-		case inMap:
-			field.WriteString("[" + strconv.Quote(s.name) + "]")
-		default:
-			if field.Len() > 0 {
-				field.WriteByte('.')
-			}
-			field.WriteString(s.name)
+			continue
 		}
+		if field.Len() > 0 {
+			field.WriteByte('.')
+		}
+		field.WriteString(s.name)
 	}
 	d.found = append(d.found, errs.Violation{Field: field.String(), Message: message})
 	return len(d.found) < MaxViolations
@@ -159,7 +149,7 @@ func (d *decoder) key() (name []byte, ok bool) {
 func (d *decoder) message(m protoreflect.Message) bool {
 	s := shapeOf(m.Descriptor())
 	switch s.form {
-	case timestamp, duration, fieldMask:
+	case timestamp, fieldMask:
 		if d.peek() != '"' {
 			return d.refuse(wantedForm[s.form])
 		}
@@ -168,8 +158,8 @@ func (d *decoder) message(m protoreflect.Message) bool {
 			problem = setWellKnown(m, s.form, b)
 		}
 		return ok && (problem == "" || d.add(problem))
-	case anyMessage, anyJSON, unsupported:
-		return d.refuse("has a type that cannot be sent as JSON")
+	case duration, anyMessage, anyJSON, unsupported:
+		return d.refuse(problemType)
 	}
 	if d.peek() != '{' {
 		return d.refuse("must be an object")
@@ -229,8 +219,8 @@ func (d *decoder) message(m protoreflect.Message) bool {
 
 func (d *decoder) field(m protoreflect.Message, f *field) bool {
 	switch {
-	case f.isMap:
-		return d.mapField(m.Mutable(f.fd).Map(), f)
+	case f.writeOnly:
+		return d.refuse(problemType)
 	case f.list:
 		return d.listField(m.Mutable(f.fd).List(), f)
 	case f.isMessage():
@@ -262,7 +252,7 @@ func (d *decoder) listField(l protoreflect.List, f *field) bool {
 			d.add(TooManyElements(f.most))
 			return false
 		}
-		d.push(step{kind: inList, index: i})
+		d.push(step{index: i})
 		switch {
 		case d.peek() == 'n':
 			ok = d.refuse("must not be null")
@@ -272,60 +262,6 @@ func (d *decoder) listField(l protoreflect.List, f *field) bool {
 			var v protoreflect.Value
 			if v, ok = d.scalar(f); v.IsValid() {
 				l.Append(v)
-			}
-		}
-		if !ok {
-			return false
-		}
-		d.pop()
-	}
-}
-
-func (d *decoder) mapField(entries protoreflect.Map, f *field) bool {
-	if d.peek() != '{' {
-		return d.refuse("must be an object")
-	}
-	if !d.enter() {
-		return false
-	}
-	for first := true; ; first = false {
-		another, ok := d.more(first, '}')
-		if !ok {
-			return false
-		}
-		if !another {
-			return d.leave()
-		}
-		if d.peek() != '"' {
-			return d.fail("expected a key in double quotes")
-		}
-		b, problem, ok := d.text()
-		if !ok {
-			return false
-		}
-		key := protoreflect.ValueOfString(string(b)).MapKey()
-		if d.peek() != ':' {
-			return d.fail("expected a colon after the key")
-		}
-		d.pos++
-		d.push(step{kind: inMap, name: shown(b)})
-		switch {
-		case f.fd.MapKey().Kind() != protoreflect.StringKind:
-			ok = d.refuse("has a type that cannot be sent as JSON")
-		case problem != "":
-			ok = d.refuse("has a key that is not allowed: it " + problem)
-		case entries.Has(key):
-			ok = d.refuse("is given more than once")
-		case d.peek() == 'n':
-			ok = d.refuse("must not be null")
-		case f.value.isMessage():
-			v := entries.NewValue()
-			ok = d.message(v.Message())
-			entries.Set(key, v)
-		default:
-			var v protoreflect.Value
-			if v, ok = d.scalar(f.value); v.IsValid() {
-				entries.Set(key, v)
 			}
 		}
 		if !ok {

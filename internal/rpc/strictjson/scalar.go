@@ -2,7 +2,6 @@ package strictjson
 
 import (
 	"bytes"
-	"encoding/base64"
 	"math"
 	"slices"
 	"strconv"
@@ -14,7 +13,7 @@ import (
 )
 
 // SetField sets the field fd of m from text, as a path or query parameter has it, under the rules that Unmarshal has for
-// a string; here booleans, doubles and enum numbers are text too. A list gets one more element. The problem is empty
+// a string; here booleans and enum numbers are text too. A list gets one more element. The problem is empty
 // when the field was set, and otherwise reads on after the field's name. That a single field is set twice is for the
 // caller to see.
 func SetField(m protoreflect.Message, fd protoreflect.FieldDescriptor, text string) (problem string) {
@@ -30,7 +29,7 @@ func SetField(m protoreflect.Message, fd protoreflect.FieldDescriptor, text stri
 		return ProblemUTF8
 	case strings.IndexByte(text, 0) >= 0:
 		return ProblemNUL
-	case f.isMap:
+	case f.writeOnly:
 		return "cannot be set from text"
 	case f.isMessage():
 		form := shapeOf(fd.Message()).form
@@ -71,7 +70,7 @@ func (f *field) fromText(b []byte) (v protoreflect.Value, problem string) {
 			return protoreflect.ValueOfBool(text == "true"), ""
 		}
 		return v, f.wanted()
-	case protoreflect.FloatKind, protoreflect.DoubleKind, protoreflect.EnumKind:
+	case protoreflect.EnumKind:
 		if isNumber(b) {
 			return f.fromNumber(b)
 		}
@@ -84,22 +83,9 @@ func (f *field) fromString(b []byte) (v protoreflect.Value, problem string) {
 	switch f.kind {
 	case protoreflect.StringKind:
 		return protoreflect.ValueOfString(string(b)), ""
-	case protoreflect.BytesKind:
-		if raw, ok := decodeBase64(b); ok {
-			return protoreflect.ValueOfBytes(raw), ""
-		}
 	case protoreflect.EnumKind:
 		if n, ok := f.enum[string(b)]; ok {
 			return protoreflect.ValueOfEnum(n), ""
-		}
-	case protoreflect.FloatKind, protoreflect.DoubleKind:
-		switch string(b) {
-		case "NaN":
-			return f.float(math.NaN()), ""
-		case "Infinity":
-			return f.float(math.Inf(1)), ""
-		case "-Infinity":
-			return f.float(math.Inf(-1)), ""
 		}
 	case protoreflect.BoolKind:
 	default:
@@ -133,23 +119,8 @@ func (f *field) fromNumber(b []byte) (v protoreflect.Value, problem string) {
 		if n, ok := signed(b, math.MaxInt32); ok {
 			return protoreflect.ValueOfEnum(protoreflect.EnumNumber(n)), ""
 		}
-	case protoreflect.FloatKind:
-		if x, err := strconv.ParseFloat(string(b), 32); err == nil {
-			return f.float(x), ""
-		}
-	case protoreflect.DoubleKind:
-		if x, err := strconv.ParseFloat(string(b), 64); err == nil {
-			return f.float(x), ""
-		}
 	}
 	return v, f.wanted()
-}
-
-func (f *field) float(x float64) protoreflect.Value {
-	if f.kind == protoreflect.FloatKind {
-		return protoreflect.ValueOfFloat32(float32(x))
-	}
-	return protoreflect.ValueOfFloat64(x)
 }
 
 // wanted says what a scalar field accepts; it is the message for every value that is none of that.
@@ -157,19 +128,10 @@ func (f *field) wanted() string {
 	switch f.kind {
 	case protoreflect.StringKind:
 		return "must be a string"
-	case protoreflect.BytesKind:
-		return "must be a string in base64"
 	case protoreflect.BoolKind:
 		return "must be true or false"
-	case protoreflect.FloatKind, protoreflect.DoubleKind:
-		return "must be a number"
 	case protoreflect.EnumKind:
-		values := f.fd.Enum().Values()
-		names := make([]string, values.Len())
-		for i := range names {
-			names[i] = string(values.Get(i).Name())
-		}
-		return "must be one of " + strings.Join(names, ", ")
+		return "must be one of " + EnumNames(f.fd.Enum())
 	case protoreflect.Int32Kind, protoreflect.Sint32Kind, protoreflect.Sfixed32Kind:
 		return "must be an integer from -2147483648 to 2147483647"
 	case protoreflect.Uint32Kind, protoreflect.Fixed32Kind:
@@ -238,28 +200,10 @@ func signed(b []byte, limit uint64) (int64, bool) {
 	return int64(n), n <= limit
 }
 
-// decodeBase64 accepts both alphabets, padded or not.
-func decodeBase64(b []byte) ([]byte, bool) {
-	if bytes.ContainsAny(b, "\r\n") {
-		return nil, false // the decoder would pass over them
-	}
-	encoding := base64.StdEncoding
-	if bytes.ContainsAny(b, "-_") {
-		encoding = base64.URLEncoding
-	}
-	if len(b)%4 != 0 {
-		encoding = encoding.WithPadding(base64.NoPadding)
-	}
-	raw := make([]byte, encoding.DecodedLen(len(b)))
-	n, err := encoding.Strict().Decode(raw, b)
-	return raw[:n], err == nil
-}
-
 // wantedForm says what the well-known types that are JSON strings accept.
 var wantedForm = map[form]string{
 	timestamp: "must be an RFC 3339 time such as 2024-05-01T12:30:00Z",
-	duration:  "must be a number of seconds such as 3.5s",
-	fieldMask: "must be a list of field paths with commas between them, such as name,profile.firstName",
+	fieldMask: "must be a list of field paths separated by commas, such as name,profile.firstName",
 }
 
 const (
@@ -275,13 +219,10 @@ func setWellKnown(m protoreflect.Message, form form, b []byte) (problem string) 
 		var t time.Time
 		if t.UnmarshalText(b) == nil && isStrictTime(b) {
 			ok = t.Unix() >= minTimestamp && t.Unix() <= maxTimestamp
-			setSeconds(m, t.Unix(), int32(t.Nanosecond()))
+			fields := m.Descriptor().Fields()
+			m.Set(fields.ByNumber(1), protoreflect.ValueOfInt64(t.Unix()))
+			m.Set(fields.ByNumber(2), protoreflect.ValueOfInt32(int32(t.Nanosecond())))
 		}
-	case duration:
-		var seconds int64
-		var nanos int32
-		seconds, nanos, ok = parseDuration(b)
-		setSeconds(m, seconds, nanos)
 	case fieldMask:
 		ok = parseFieldMask(m, string(b))
 	}
@@ -308,39 +249,6 @@ func fractionLength(b []byte) int {
 		return end
 	}
 	return len(fraction)
-}
-
-// setSeconds fills a Timestamp or a Duration, whose fields are the same.
-func setSeconds(m protoreflect.Message, seconds int64, nanos int32) {
-	fields := m.Descriptor().Fields()
-	m.Set(fields.ByNumber(1), protoreflect.ValueOfInt64(seconds))
-	m.Set(fields.ByNumber(2), protoreflect.ValueOfInt32(nanos))
-}
-
-func parseDuration(b []byte) (seconds int64, nanos int32, ok bool) {
-	b, ok = bytes.CutSuffix(b, []byte("s"))
-	if !ok || !isNumber(b) || bytes.ContainsAny(b, "eE") || fractionLength(b) > 9 {
-		return 0, 0, false
-	}
-	b, negative := bytes.CutPrefix(b, []byte("-"))
-	whole, fraction, _ := bytes.Cut(b, []byte("."))
-	_, n, ok := integer(whole)
-	if !ok || n > maxDuration {
-		return 0, 0, false
-	}
-	for i := range 9 {
-		nanos *= 10
-		if i < len(fraction) {
-			nanos += int32(fraction[i] - '0')
-		}
-	}
-	if n == maxDuration && nanos > 0 {
-		return 0, 0, false
-	}
-	if negative {
-		return -int64(n), -nanos, true
-	}
-	return int64(n), nanos, true
 }
 
 func parseFieldMask(m protoreflect.Message, text string) bool {
@@ -387,4 +295,15 @@ func camelCase(snake string) string {
 		out = append(out, c)
 	}
 	return string(out)
+}
+
+// EnumNames lists what a field of an enum can say. That it says nothing, it does by being left out.
+func EnumNames(ed protoreflect.EnumDescriptor) string {
+	var names []string
+	for i := range ed.Values().Len() {
+		if name := string(ed.Values().Get(i).Name()); !strings.HasSuffix(name, "_UNSPECIFIED") {
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
 }

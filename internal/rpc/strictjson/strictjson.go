@@ -12,11 +12,12 @@
 // Both follow the protobuf JSON mapping. Marshal writes what protojson does with EmitDefaultValues, without the random
 // white space. Where reading differs from protojson it refuses more:
 //
-//   - no NUL in strings, no nesting beyond MaxDepth, no line breaks in base64, and no stray bits at its end;
-//   - numbers in quotes are accepted for integers only, in plain decimal; "1e2" or a quoted double is refused;
-//   - a Timestamp is RFC 3339 to the letter, a Duration has digits on both sides of its dot and no plus sign;
-//   - Any, Struct, Value, ListValue, the wrapper types, and maps whose keys are not strings cannot be read, and of these
-//     only the first four can be written; extensions are unknown fields.
+//   - no NUL in strings, no nesting beyond MaxDepth;
+//   - integers in quotes are in plain decimal: "1e2" is refused;
+//   - a Timestamp is RFC 3339 to the letter;
+//   - what no request of the API has cannot be read: maps, floating point, bytes, Duration, Any, Struct, Value, ListValue. What
+//     answers have of these can be written: maps with keys that are strings, and all from Duration on. The wrapper types can
+//     be neither; extensions are unknown fields.
 //
 // In one place it accepts more: an integer is judged by its value however it is written, so 0.0000001e22 is one.
 package strictjson
@@ -84,18 +85,19 @@ type shape struct {
 }
 
 type field struct {
-	fd     protoreflect.FieldDescriptor
-	kind   protoreflect.Kind
-	name   string // JSON name
-	key    string // the name as Marshal writes it, with quotes and colon
-	list   bool
-	isMap  bool
-	always bool   // written even when empty
-	most   int    // elements that a list of messages may have; 0: no limit
-	oneof  int    // index of the oneof it is a member of, or -1
-	rivals string // all members of that oneof, for the violation
-	enum   map[string]protoreflect.EnumNumber
-	value  *field // of a map: the field of its values
+	fd        protoreflect.FieldDescriptor
+	kind      protoreflect.Kind
+	name      string // JSON name
+	key       string // the name as Marshal writes it, with quotes and colon
+	list      bool
+	isMap     bool
+	always    bool   // written even when empty
+	writeOnly bool   // a map, floating point or bytes
+	most      int    // elements that a list of messages may have; 0: no limit
+	oneof     int    // index of the oneof it is a member of, or -1
+	rivals    string // all members of that oneof, for the violation
+	enum      map[string]protoreflect.EnumNumber
+	value     *field // of a map: the field of its values
 }
 
 // shapes caches by descriptor; a program has as many as it has message types.
@@ -124,6 +126,7 @@ func newField(fd protoreflect.FieldDescriptor) *field {
 		fd: fd, kind: fd.Kind(), name: fd.JSONName(), list: fd.IsList(), isMap: fd.IsMap(),
 		always: !fd.HasPresence(), oneof: -1,
 	}
+	f.writeOnly = f.isMap || f.kind == protoreflect.FloatKind || f.kind == protoreflect.DoubleKind || f.kind == protoreflect.BytesKind
 	f.key = string(appendString(nil, f.name)) + ":"
 	f.most = MaxElements(fd)
 	if od := fd.ContainingOneof(); od != nil && !od.IsSynthetic() {

@@ -1,7 +1,6 @@
 package strictjson
 
 import (
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -134,10 +133,6 @@ func (e *encoder) value(v protoreflect.Value, f *field) error {
 		return e.text(v.String())
 	case protoreflect.BoolKind:
 		e.out = strconv.AppendBool(e.out, v.Bool())
-	case protoreflect.BytesKind:
-		e.out = append(e.out, '"')
-		e.out = base64.StdEncoding.AppendEncode(e.out, v.Bytes())
-		e.out = append(e.out, '"')
 	case protoreflect.EnumKind:
 		if value := f.fd.Enum().Values().ByNumber(v.Enum()); value != nil {
 			e.quote(string(value.Name()))
@@ -156,27 +151,23 @@ func (e *encoder) value(v protoreflect.Value, f *field) error {
 		e.out = append(e.out, '"')
 		e.out = strconv.AppendUint(e.out, v.Uint(), 10)
 		e.out = append(e.out, '"')
-	case protoreflect.FloatKind:
-		e.float(v.Float(), 32)
-	case protoreflect.DoubleKind:
-		e.float(v.Float(), 64)
+	default:
+		return fmt.Errorf("the type %v is not supported", f.kind)
 	}
 	return nil
 }
 
-func (e *encoder) float(x float64, bits int) {
+// number writes a number of a Value.
+func (e *encoder) number(x float64) error {
+	format := byte('f')
 	switch size := math.Abs(x); {
-	case math.IsNaN(x):
-		e.quote("NaN")
-	case math.IsInf(x, 1):
-		e.quote("Infinity")
-	case math.IsInf(x, -1):
-		e.quote("-Infinity")
+	case math.IsNaN(x) || math.IsInf(x, 0):
+		return errors.New("the number is not one of JSON's")
 	case size != 0 && (size < 1e-6 || size >= 1e21):
-		e.out = strconv.AppendFloat(e.out, x, 'e', -1, bits)
-	default:
-		e.out = strconv.AppendFloat(e.out, x, 'f', -1, bits)
+		format = 'e'
 	}
+	e.out = strconv.AppendFloat(e.out, x, format, -1, 64)
+	return nil
 }
 
 // text writes a string that comes from a message.
@@ -345,11 +336,7 @@ func (e *encoder) anyJSON(m protoreflect.Message, depth int) error {
 	case fd.Kind() == protoreflect.BoolKind:
 		e.out = strconv.AppendBool(e.out, m.Get(fd).Bool())
 	case fd.Kind() == protoreflect.DoubleKind:
-		x := m.Get(fd).Float()
-		if math.IsNaN(x) || math.IsInf(x, 0) {
-			return errors.New("the number is not one of JSON's")
-		}
-		e.float(x, 64)
+		return e.number(m.Get(fd).Float())
 	default:
 		e.out = append(e.out, "null"...)
 	}

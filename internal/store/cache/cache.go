@@ -11,28 +11,29 @@ import (
 
 // Cache is what is held. A nil one holds nothing. Safe for concurrent use.
 type Cache struct {
+	kinds   event.TokenKinds
 	mu      sync.RWMutex
 	records map[event.Ref]*event.Record // never altered once they are here
 	absent  map[event.Ref]struct{}      // objects that were looked for and are not there
 	tokens  map[[32]byte]*event.Token
 	hashes  map[string][32]byte         // of tokens, by id
-	rows    map[event.RowKey]*event.Row // of the shelf of secrets; never altered either
+	rows    map[event.RowKey]*event.Row // of the table of secrets; never altered either
 	size    int
 	changes uint64 // how many commits have been told
 }
 
 // How much the cache may hold.
 const (
-	maxCache = 16 << 20 // bytes of records, about
+	MaxBytes = 16 << 20 // of records, about
 	maxRow   = 256      // bytes of a row
 	maxRows  = 4096
 
 	maxAbsent = 4096
 )
 
-// New makes an empty cache.
-func New() *Cache {
-	c := &Cache{}
+// New makes an empty cache, which knows the kinds of objects that decide about tokens.
+func New(kinds event.TokenKinds) *Cache {
+	c := &Cache{kinds: kinds}
 	c.empty()
 	return c
 }
@@ -96,7 +97,7 @@ func (c *Cache) KeepAbsent(moment uint64, ref event.Ref) {
 
 // Row gives a row; nil when it is not here.
 func (c *Cache) Row(key event.RowKey) *event.Row {
-	if c == nil || key.Shelf != event.Secrets {
+	if c == nil || key.Table != event.Secrets {
 		return nil
 	}
 	c.mu.RLock()
@@ -104,17 +105,27 @@ func (c *Cache) Row(key event.RowKey) *event.Row {
 	return c.rows[key]
 }
 
-// Bearer is a token with all that decides about it, of one moment.
-type Bearer struct {
+// Token gives a token by its id; nil when it is not here.
+func (c *Cache) Token(id string) *event.Token {
+	if c == nil {
+		return nil
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.tokens[c.hashes[id]]
+}
+
+// TokenContext is a token with all that decides about it, of one moment.
+type TokenContext struct {
 	Token                   *event.Token
 	User, Org, Installation *event.Record
 	Client, ClientOrg       *event.Record // of a token that an application was given
 	Session                 *event.Token  // that the token lives with; nil: it lives with none
 }
 
-// Bearer gives a token; false when something that decides about it is not here, but for the installation. Of a token that
-// lives with a session and an application it gives these, too.
-func (c *Cache) Bearer(hash [32]byte) (b Bearer, ok bool) {
+// TokenContext gives a token; false when something that decides about it is not here. Of a token that lives with a session and an
+// application it gives these, too.
+func (c *Cache) TokenContext(hash [32]byte) (b TokenContext, ok bool) {
 	if c == nil {
 		return b, false
 	}
@@ -123,16 +134,18 @@ func (c *Cache) Bearer(hash [32]byte) (b Bearer, ok bool) {
 	if b.Token = c.tokens[hash]; b.Token == nil {
 		return b, false
 	}
-	if b.User = c.records[event.Ref{Kind: "user", ID: b.Token.UserID}]; b.User == nil {
+	if b.User = c.part(event.TokenUser, b.Token.UserID); b.User == nil {
 		return b, false
 	}
-	b.Org = c.records[event.Ref{Kind: "org", ID: b.User.Org}]
-	b.Installation = c.records[event.Ref{Kind: "installation", ID: "installation"}]
+	b.Org, b.Installation = c.part(event.TokenOrg, b.User.Org), c.part(event.TokenInstallation, "")
+	if b.Org == nil || b.Installation == nil && c.kinds[event.TokenInstallation] != nil {
+		return b, false
+	}
 	if id := b.Token.Client; id != "" {
-		if b.Client = c.records[event.Ref{Kind: "app", ID: id}]; b.Client == nil {
+		if b.Client = c.part(event.TokenApp, id); b.Client == nil {
 			return b, false
 		}
-		if b.ClientOrg = c.records[event.Ref{Kind: "org", ID: b.Client.Org}]; b.ClientOrg == nil {
+		if b.ClientOrg = c.part(event.TokenOrg, b.Client.Org); b.ClientOrg == nil {
 			return b, false
 		}
 	}
@@ -141,7 +154,12 @@ func (c *Cache) Bearer(hash [32]byte) (b Bearer, ok bool) {
 			return b, false
 		}
 	}
-	return b, b.Org != nil
+	return b, true
+}
+
+// part gives an object that decides about a token; nil when it is not here.
+func (c *Cache) part(part event.TokenPart, id string) *event.Record {
+	return c.records[c.kinds.Ref(part, id)]
 }
 
 // Moment is to be taken before a query whose result is to be kept: if anything is committed before that, the result may
@@ -182,7 +200,7 @@ func (c *Cache) KeepToken(moment uint64, t *event.Token) {
 // KeepRow does the same for a row. Only secrets are kept: clients prove who they are with each request, everything else is
 // read once or twice.
 func (c *Cache) KeepRow(moment uint64, r *event.Row) {
-	if c == nil || r == nil || r.Shelf != event.Secrets || len(r.Value) > maxRow {
+	if c == nil || r == nil || r.Table != event.Secrets || len(r.Value) > maxRow {
 		return
 	}
 	c.mu.Lock()
@@ -207,27 +225,16 @@ func (c *Cache) Apply(changes *event.Changes) {
 	for _, r := range changes.Updated {
 		c.put(r)
 	}
-	for _, t := range changes.Tokens {
-		switch {
-		case t.Put != nil:
-			c.putToken(t.Put)
-		case t.Advance != nil:
-			if old := c.tokens[c.hashes[t.Advance.ID]]; old != nil && old.Epoch == t.Advance.From {
-				moved := *old
-				moved.Epoch = t.Advance.To
-				c.tokens[c.hashes[t.Advance.ID]] = &moved
+	for _, change := range changes.Tokens {
+		if id := change.ID(); id == "" {
+			c.dropTokens(change.Drops)
+		} else {
+			old := c.tokens[c.hashes[id]]
+			delete(c.tokens, c.hashes[id])
+			delete(c.hashes, id)
+			if now := change.After(id, old); now != nil {
+				c.putToken(now)
 			}
-		case t.Extend != nil:
-			if old := c.tokens[c.hashes[t.Extend.ID]]; old != nil && old.Expires < t.Extend.Expires {
-				extended := *old
-				extended.Expires = t.Extend.Expires
-				c.tokens[c.hashes[t.Extend.ID]] = &extended
-			}
-		case t.DropFamily != "", t.DropClient != nil, t.DropUser != "":
-			c.dropTokens(t.Drops)
-		default:
-			delete(c.tokens, c.hashes[t.Drop])
-			delete(c.hashes, t.Drop)
 		}
 	}
 	for _, rows := range [][]event.Row{changes.Inserted, changes.Updates, changes.Put} {
@@ -280,7 +287,7 @@ func (c *Cache) put(r *event.Record) {
 	delete(c.absent, r.Ref)
 	c.size += weight(r)
 	for ref, old := range c.records { // in random order
-		if c.size <= maxCache {
+		if c.size <= MaxBytes {
 			break
 		}
 		c.size -= weight(old)
@@ -289,7 +296,7 @@ func (c *Cache) put(r *event.Record) {
 }
 
 func (c *Cache) putToken(t *event.Token) {
-	const most = maxCache / 512
+	const most = MaxBytes / 512
 	if len(c.tokens) >= most {
 		c.tokens, c.hashes = map[[32]byte]*event.Token{}, map[string][32]byte{}
 	}

@@ -28,14 +28,14 @@ func TestWhatIsAbsentIsKnownUntilItIsThere(t *testing.T) {
 			}
 		}, false},
 	} {
-		held := New()
+		held := New(event.TokenKinds{})
 		held.KeepAbsent(held.Moment(), ref)
 		if c.happens(held); held.Absent(ref) != c.absent {
 			t.Errorf("%s: absent is %t", name, !c.absent)
 		}
 	}
 	long := event.Ref{Kind: "user", ID: strings.Repeat("x", event.MaxID+1)}
-	held := New()
+	held := New(event.TokenKinds{})
 	if held.KeepAbsent(held.Moment(), long); len(held.absent) != 0 || !held.Absent(long) {
 		t.Errorf("what no object is called is kept: %d, absent is %t", len(held.absent), held.Absent(long))
 	}

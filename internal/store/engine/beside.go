@@ -11,23 +11,23 @@ const InsertGrouping = "INSERT INTO groupings (name, object_id) VALUES (?, ?) ON
 // inserted: where another node was faster, that fails, and the batch decides again.
 func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) error {
 	for _, r := range c.Inserted {
-		if err := exec("INSERT INTO "+string(r.Shelf)+" (key, value, expires) VALUES (?, ?, ?)", r.Key, r.Value, r.Expires); err != nil {
+		if err := exec("INSERT INTO "+string(r.Table)+" (key, value, expires) VALUES (?, ?, ?)", r.Key, r.Value, r.Expires); err != nil {
 			return err
 		}
 	}
 	for _, r := range c.Updates {
-		if err := exec("UPDATE "+string(r.Shelf)+" SET value = ?, expires = ? WHERE key = ?", r.Value, r.Expires, r.Key); err != nil {
+		if err := exec("UPDATE "+string(r.Table)+" SET value = ?, expires = ? WHERE key = ?", r.Value, r.Expires, r.Key); err != nil {
 			return err
 		}
 	}
 	for _, r := range c.Put {
-		if err := exec("INSERT INTO "+string(r.Shelf)+" (key, value, expires) VALUES (?, ?, ?) "+
+		if err := exec("INSERT INTO "+string(r.Table)+" (key, value, expires) VALUES (?, ?, ?) "+
 			"ON CONFLICT (key) DO UPDATE SET value = excluded.value, expires = excluded.expires", r.Key, r.Value, r.Expires); err != nil {
 			return err
 		}
 	}
 	for _, k := range c.Dropped {
-		if err := exec("DELETE FROM "+string(k.Shelf)+" WHERE key = ?", k.Key); err != nil {
+		if err := exec("DELETE FROM "+string(k.Table)+" WHERE key = ?", k.Key); err != nil {
 			return err
 		}
 	}
@@ -50,6 +50,8 @@ func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) err
 			err = exec("UPDATE tokens SET epoch = ? WHERE id = ? AND epoch = ?", t.Advance.To, t.Advance.ID, t.Advance.From)
 		case t.Extend != nil:
 			err = exec("UPDATE tokens SET expires = ? WHERE id = ? AND expires < ?", t.Extend.Expires, t.Extend.ID, t.Extend.Expires)
+		case t.Update != nil:
+			err = exec("UPDATE tokens SET hash = ?, data = ? WHERE id = ?", t.Update.Hash, t.Update.Data, t.Update.ID)
 		case t.DropFamily != "":
 			err = exec("DELETE FROM tokens WHERE family <> '' AND family = ?", t.DropFamily)
 		case t.DropClient != nil:

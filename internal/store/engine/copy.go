@@ -27,6 +27,22 @@ func openFile(path string) (*sql.DB, error) {
 	return db, nil
 }
 
+// refuseAutoVacuum keeps a database with auto_vacuum away from package scrubvfs, which would take its pointer-map pages for b-tree
+// pages and destroy them. It writes nothing.
+func refuseAutoVacuum(ctx context.Context, path string) error {
+	db, err := openFile(path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	var mode int
+	if err := db.QueryRowContext(ctx, "PRAGMA auto_vacuum").Scan(&mode); err != nil || mode == 0 {
+		return err
+	}
+	return fmt.Errorf("auto_vacuum is on in %[1]s, and Signet would damage such a database: stop what uses it and run "+
+		"sqlite3 '%[1]s' 'PRAGMA secure_delete = 1; PRAGMA auto_vacuum = 0; VACUUM'", path)
+}
+
 // CopyFile writes the embedded database into a file that is empty, beside whoever is using it. The copy is one moment of the
 // database, and everything that was committed before the call is in it; what was deleted is not. It is not yet on the disk.
 func CopyFile(ctx context.Context, from, to string) error {
@@ -74,7 +90,7 @@ func CheckFile(ctx context.Context, path string, thoroughly bool) error {
 // Errors of IsWhole.
 var (
 	ErrNoDatabase = errors.New("it is not a database file")
-	ErrInWAL      = errors.New("it is the database of an installation, and a part of it may be in other files")
+	ErrInWAL      = errors.New("it is the live database of an installation, and other files may contain a part of it")
 )
 
 // IsWhole tells whether all of a database is in its one file, as in one that CopyFile has made: one that is in use has its

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -54,6 +55,25 @@ func (e *pgEngine) dialed(ctx context.Context) (*pgx.Conn, error) {
 // connection, so a node whose connection broke takes it anew before it writes anything.
 const runLock = schemaLock + 1
 
+// factLock is held by the same connection, shared, under the version of facts that the node knows: nodes of before there was one hold none. joinLock
+// keeps nodes from joining while somebody looks at who has.
+const (
+	factLock = 741_025_090
+	joinLock = runLock + 1
+)
+
+func (e *pgEngine) OldestNode(ctx context.Context, x Executor) (factVersion int, err error) {
+	if err := x.Exec(ctx, "SELECT pg_advisory_xact_lock(?::bigint)", int64(joinLock)); err != nil {
+		return 0, err
+	}
+	// Of each connection that is a node's, the version that it holds beside runLock, or 0.
+	err = x.Query(ctx, "SELECT coalesce(min(version), 0) FROM (SELECT max(CASE WHEN objsubid = 2 THEN objid::bigint ELSE 0 END) AS version FROM pg_locks "+
+		"WHERE locktype = 'advisory' AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()) "+
+		"AND (objsubid = 1 AND classid::bigint << 32 | objid::bigint = ? OR objsubid = 2 AND classid::bigint = ?) GROUP BY pid) nodes",
+		[]any{int64(runLock), int64(factLock)}, func(scan Scanner) error { return scan(&factVersion) })
+	return factVersion, err
+}
+
 // connect makes sure that the writer has a connection, and that no rebuild is running.
 func (e *pgEngine) connect(ctx context.Context) error {
 	if e.conn != nil && !e.conn.IsClosed() {
@@ -63,15 +83,29 @@ func (e *pgEngine) connect(ctx context.Context) error {
 	if err != nil {
 		return Away(ctx, discreet(err))
 	}
-	var joined bool
-	if err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1)", int64(runLock)).Scan(&joined); err != nil {
+	if err := e.join(ctx, conn); err != nil {
 		conn.Close(ctx)
-		return Away(ctx, discreet(err))
-	}
-	if !joined {
-		conn.Close(ctx)
-		return errRebuilding
+		return err
 	}
 	e.conn = conn
 	return nil
+}
+
+// join takes the locks of a node. What the log may hold is read behind them: whoever raises that has seen this node, or is done.
+func (e *pgEngine) join(ctx context.Context, conn *pgx.Conn) error {
+	var joined bool
+	err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1) FROM (SELECT pg_advisory_xact_lock_shared($2), pg_advisory_lock_shared($3, $4)) l",
+		int64(runLock), int64(joinLock), int32(factLock), int32(e.factVersion)).Scan(&joined)
+	if err != nil {
+		return Away(ctx, discreet(err))
+	}
+	if !joined {
+		return errRebuilding
+	}
+	var stored []byte
+	err = conn.QueryRow(ctx, "SELECT value FROM meta WHERE name = $1", FactVersionRow).Scan(&stored)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) && !e.IsMissingTable(err) {
+		return Away(ctx, discreet(err))
+	}
+	return knowsFacts(e.factVersion, stored)
 }

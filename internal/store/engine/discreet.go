@@ -46,7 +46,7 @@ func whatFailed(err error) string {
 		return number.Error()
 	}
 	if _, ok := errors.AsType[*net.DNSError](err); ok {
-		return "its name was not found"
+		return "the host name was not found"
 	}
 	if timeout, ok := errors.AsType[net.Error](err); ok && timeout.Timeout() || errors.Is(err, context.DeadlineExceeded) {
 		return "timeout"
@@ -56,5 +56,5 @@ func whatFailed(err error) string {
 			return known.Error()
 		}
 	}
-	return "it was refused on this side, for instance because of its certificate"
+	return "this side refused the connection, for instance because of the certificate"
 }

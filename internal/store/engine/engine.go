@@ -6,13 +6,17 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net"
+	"strconv"
 	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/cache"
-	"github.com/signet-idm/signet/internal/store/together"
+	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
 // Options of Open.
@@ -22,11 +26,29 @@ type Options struct {
 	Cache    *cache.Cache // of the embedded database; told of every change
 	Log      *slog.Logger
 	ReadOnly bool
+
+	FactVersion int // see event.Gated; event.FactVersion when 0
 }
 
 // IsPostgres tells whether a database address means PostgreSQL.
 func IsPostgres(database string) bool {
 	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
+}
+
+// Address is where a database is, for people: without user, password and options.
+func Address(database string) string {
+	if !IsPostgres(database) {
+		return database
+	}
+	config, err := pgx.ParseConfig(database)
+	if err != nil {
+		return "PostgreSQL"
+	}
+	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
+	if strings.HasPrefix(config.Host, "/") { // a socket
+		host = config.Host
+	}
+	return "PostgreSQL at " + host + ", database " + config.Database
 }
 
 // Open connects.
@@ -48,7 +70,7 @@ type Executor interface {
 
 // Engine is what SQLite and PostgreSQL do differently.
 type Engine interface {
-	// Begin starts the writer's transaction and reads what a batch needs. Objects to write are locked.
+	// Begin starts the writer's transaction and reads what a batch needs. Objects to write, rows and tokens are locked.
 	Begin(ctx context.Context, n *Needs) (event.Loaded, error)
 	// Commit writes a batch and commits; Sync makes it durable. A lost race is an error for which IsConflict holds; an *errs.Error says that
 	// storage is away. After any error the transaction is to be rolled back.
@@ -64,14 +86,17 @@ type Engine interface {
 	// Query reads outside any transaction.
 	Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error
 	// Ask is Query for several at once.
-	Ask(ctx context.Context, questions []together.Question) error
+	Ask(ctx context.Context, questions []readbatch.Question) error
 	// Transact runs f in a transaction of its own that writes.
 	Transact(ctx context.Context, f func(Executor) error) error
 	// Aside is Transact for work in the background on tables that the writer does not touch. f reads first: on the embedded database what it
 	// writes is gathered and written when it returns, so that the writer does not wait for its reading, and becomes durable with the next batch.
 	Aside(ctx context.Context, f func(Executor) error) error
-	// Join makes the node one of those that Alone waits for. It fails while a rebuild is running.
+	// Join makes the node one of those that Alone waits for and OldestNode knows, also when it has lost its connection since. It fails while a
+	// rebuild is running, and where the log may hold facts that this node does not know.
 	Join(ctx context.Context) error
+	// OldestNode gives the lowest version of facts that a running node knows. No node joins before the transaction ends.
+	OldestNode(ctx context.Context, x Executor) (factVersion int, err error)
 	// Alone is Transact for as long as no other node writes, and keeps every node from it meanwhile. It fails with
 	// ErrInUse where a node is running.
 	Alone(ctx context.Context, f func(Executor) error) error
@@ -96,22 +121,34 @@ type Engine interface {
 	Close() error
 }
 
-// Needs is what a batch looks at: per kind the objects to lock and those only to read, claims and rows. All sorted,
+// Needs is what a batch looks at: per kind the objects to lock and those only to read, claims, rows and tokens. All sorted,
 // because the order of locks is what keeps nodes from deadlocks.
 type Needs struct {
-	Write  map[event.Kind][]string
-	Read   map[event.Kind][]string
-	Claims [][32]byte
-	Rows   map[event.Shelf][]string
-	Hurry  bool // hardly wait for locks
+	Write            map[event.Kind][]string
+	Read             map[event.Kind][]string
+	Claims           [][32]byte
+	Rows             map[event.SideTable][]string
+	Tokens           []string // ids
+	ShortLockTimeout bool     // hardly wait for locks
 }
 
 // ErrInUse says that nodes are running on a PostgreSQL database that a rebuild needs for itself.
 var ErrInUse = errors.New("other signet nodes are running on this database: stop all of them first")
 
+// FactVersionRow is the name of the row in meta with the version of facts that the log may hold.
+const FactVersionRow = "fact_version"
+
+// knowsFacts fails where the log may hold facts that a node does not know. stored is empty where it holds none that are Gated.
+func knowsFacts(factVersion int, stored []byte) error {
+	if version, _ := strconv.Atoi(string(stored)); version > factVersion {
+		return errs.New(errs.Unavailable, event.StorageAway, "newer nodes have recorded what this one does not know: upgrade this node")
+	}
+	return nil
+}
+
 // ErrDeadline says that whoever asked waits no longer.
 var ErrDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
-	"the deadline passed before the answer was there: the outcome may be unknown, so read before you try again")
+	"the deadline passed before the database answered: the outcome may be unknown, so read before you try again")
 
 // Away is how a failing database looks from outside. The cause is for the log only.
 func Away(ctx context.Context, err error) error {

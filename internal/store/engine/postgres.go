@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,12 +16,13 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/store/together"
+	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
 // pgEngine writes a batch in two pipelines, so in two round trips however many commands it holds. COMMIT rides at
 // the end of the second: whatever must stop it has to raise an error before it. Locks are taken in one order on
-// every node: objects by kind and id, claims, rows, and the head of the log last.
+// every node: objects by kind and id, claims, rows, tokens, and the head of the log last. What is only read comes behind all locks:
+// whoever held one of them has committed, and may have changed this together with it.
 type pgEngine struct {
 	kinds  []pgKind
 	pool   *pgxpool.Pool // reads
@@ -28,6 +30,8 @@ type pgEngine struct {
 	conn   *pgx.Conn // the writer's; nil until needed, and after it broke. It holds runLock
 	first  *dialing  // the writer's first connection, on its way; nil: none is
 	texts  sync.Map  // shared text: numbered text
+
+	factVersion int
 
 	writing sync.Mutex // the writer's loop against alone
 }
@@ -67,12 +71,12 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	database, readOnly := o.Database, o.ReadOnly
 	config, err := pgxpool.ParseConfig(database)
 	if err != nil {
-		return nil, errors.New("the database address is not valid: it should look like postgres://user@host:5432/name") // err would quote the password
+		return nil, errors.New("the database address is not valid: it must be a URL such as postgres://user@host:5432/name") // err would quote the password
 	}
 	if !strings.Contains(database, "pool_max_conns") {
 		config.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
 	}
-	e := &pgEngine{config: config.ConnConfig.Copy()}
+	e := &pgEngine{config: config.ConnConfig.Copy(), factVersion: cmp.Or(o.FactVersion, event.FactVersion)}
 	for _, k := range o.Kinds {
 		e.kinds = append(e.kinds, newPgKind(k))
 	}
@@ -100,7 +104,7 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	}
 	if err := e.pool.Ping(ctx); err != nil {
 		_ = e.Close()
-		return nil, fmt.Errorf("PostgreSQL at %s:%d does not answer: %w", config.ConnConfig.Host, config.ConnConfig.Port, discreet(err))
+		return nil, notConnected(config.ConnConfig, err)
 	}
 	return e, nil
 }
@@ -161,6 +165,9 @@ var errRebuilding = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAwa
 func (e *pgEngine) Join(ctx context.Context) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
+	if e.conn != nil && !e.conn.IsClosed() && e.conn.Ping(ctx) != nil {
+		e.conn.Close(ctx)
+	}
 	return e.connect(ctx)
 }
 
@@ -195,31 +202,31 @@ func (e *pgEngine) Alone(ctx context.Context, f func(Executor) error) error {
 }
 
 func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
-	into := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
+	into := event.NewLoaded()
 	if err := e.connect(ctx); err != nil {
 		return into, err
 	}
 	l := &loads{}
 	l.queue(nil, "BEGIN")
-	if n.Hurry {
+	if n.ShortLockTimeout {
 		l.queue(nil, "SET LOCAL lock_timeout = '50ms'")
 	}
-	for i := range e.kinds {
-		k := &e.kinds[i]
-		record := func(scan Scanner) error {
+	record := func(k *pgKind, text string, ids []string) {
+		if len(ids) == 0 {
+			return
+		}
+		l.queue(func(scan Scanner) error {
 			r, dest := ScanRecord(k, true)
 			if err := scan(dest...); err != nil {
 				return err
 			}
 			into.Records[r.Ref] = r
 			return nil
-		}
-		if ids := n.Write[k.Name()]; len(ids) > 0 {
-			l.queue(record, k.lock, ids)
-		}
-		if ids := n.Read[k.Name()]; len(ids) > 0 {
-			l.queue(record, k.read, ids)
-		}
+		}, text, ids)
+	}
+	for i := range e.kinds {
+		k := &e.kinds[i]
+		record(k, k.lock, n.Write[k.Name()])
 	}
 	if len(n.Claims) > 0 {
 		digests := make([][]byte, len(n.Claims))
@@ -237,24 +244,38 @@ func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
 			return nil
 		}, "SELECT digest, object_id FROM claims WHERE digest = ANY($1)", digests)
 	}
-	for _, shelf := range event.Shelves {
-		keys := n.Rows[shelf]
+	for _, table := range event.SideTables {
+		keys := n.Rows[table]
 		if len(keys) == 0 {
 			continue
 		}
 		for _, key := range keys {
-			into.Rows[event.RowKey{Shelf: shelf, Key: key}] = nil
+			into.Rows[event.RowKey{Table: table, Key: key}] = nil
 		}
 		l.queue(func(scan Scanner) error {
-			r := &event.Row{RowKey: event.RowKey{Shelf: shelf}}
+			r := &event.Row{RowKey: event.RowKey{Table: table}}
 			if err := scan(&r.Key, &r.Value, &r.Expires); err != nil {
 				return err
 			}
 			into.Rows[r.RowKey] = r
 			return nil
-		}, "SELECT key, value, expires FROM "+string(shelf)+" WHERE key = ANY($1) ORDER BY key FOR NO KEY UPDATE", keys)
+		}, "SELECT key, value, expires FROM "+string(table)+" WHERE key = ANY($1) ORDER BY key FOR NO KEY UPDATE", keys)
 	}
-	if n.Hurry {
+	if len(n.Tokens) > 0 {
+		l.queue(func(scan Scanner) error {
+			t := &event.Token{}
+			if err := scan(ScanToken(t)...); err != nil {
+				return err
+			}
+			into.Tokens[t.ID] = t
+			return nil
+		}, "SELECT "+TokenColumns+" FROM tokens t WHERE t.id = ANY($1) ORDER BY t.id FOR NO KEY UPDATE", n.Tokens)
+	}
+	for i := range e.kinds {
+		k := &e.kinds[i]
+		record(k, k.read, n.Read[k.Name()])
+	}
+	if n.ShortLockTimeout {
 		l.queue(nil, "SET LOCAL lock_timeout = DEFAULT") // the head of the log is worth waiting for
 	}
 	results := e.conn.SendBatch(ctx, &l.batch)
@@ -376,7 +397,7 @@ func (e *pgEngine) failed(ctx context.Context, err error) error {
 		e.conn.Close(ctx)
 	}
 	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: discreet(err),
-		Message: "the database went away while writing: the outcome may be unknown, so read before you try again"}
+		Message: "the database connection failed during a write: the outcome may be unknown, so read before you try again"}
 }
 
 // isConflict: a lost race for a name or a sequence, an object that moved, a deadlock, a serialization failure.
@@ -402,69 +423,6 @@ func (e *pgEngine) IsMissingTable(err error) bool {
 	return ok && pg.Code == "42P01"
 }
 
-// stateType is the type of the i-th of StateColumns; lookup columns are text.
-func stateType(i int) string {
-	switch i {
-	case 2, 3, 4, 7:
-		return "bigint"
-	case 5:
-		return "bytea"
-	}
-	return "text"
-}
-
-// stateArrays turns the records of one kind into an array a column; nil when there are none.
-func stateArrays(records []*event.Record, k *pgKind) []any {
-	n := 0
-	for _, r := range records {
-		if r.Kind == k.Name() {
-			n++
-		}
-	}
-	if n == 0 {
-		return nil
-	}
-	ids, orgs, keys, docs := make([]string, 0, n), make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
-	sequences, created, changed, shapes := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
-	hashes := make([][]byte, 0, n)
-	columns := make([][]string, len(k.Columns()))
-	for _, r := range records {
-		if r.Kind != k.Name() {
-			continue
-		}
-		ids, orgs, keys, docs = append(ids, r.ID), append(orgs, r.Org), append(keys, r.KeyID), append(docs, string(r.Doc))
-		sequences, created, changed = append(sequences, int64(r.Sequence)), append(created, r.Created), append(changed, r.Changed)
-		shapes, hashes = append(shapes, int64(r.Shape)), append(hashes, r.Hash)
-		for i, value := range r.Columns {
-			columns[i] = append(columns[i], value)
-		}
-	}
-	args := []any{ids, orgs, sequences, created, changed, hashes, keys, shapes, docs}
-	for _, values := range columns {
-		args = append(args, values)
-	}
-	return args
-}
-
-const insertEvents = "INSERT INTO events (" + EventColumns + ") " +
-	"SELECT h.position - cardinality($1::text[]) + v.n, v.object_id, v.sequence, v.org_id, v.type, v.payload, v.sealed, v.key_id, v.prev_hash, v.actor, v.request_id, v.time " +
-	"FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[], $9::text[], $10::text[], $11::bigint[]) " +
-	"WITH ORDINALITY AS v(object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time, n), log_head h WHERE h.id = 1"
-
-func eventArrays(events []event.Event) []any {
-	n := len(events)
-	ids, orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
-	keys, actors, requests := make([]string, n), make([]string, n), make([]string, n)
-	sequences, times := make([]int64, n), make([]int64, n)
-	sealed, hashes := make([][]byte, n), make([][]byte, n)
-	for i := range events {
-		e := &events[i]
-		ids[i], sequences[i], orgs[i], types[i], payloads[i], sealed[i] = e.ObjectID, int64(e.Sequence), e.Org, string(e.Type), string(e.Payload), e.Sealed
-		keys[i], hashes[i], actors[i], requests[i], times[i] = e.KeyID, e.PrevHash, e.Actor, e.RequestID, e.Time
-	}
-	return []any{ids, sequences, orgs, types, payloads, sealed, keys, hashes, actors, requests, times}
-}
-
 func (e *pgEngine) Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error {
 	return e.read(ctx, each, func(each func(Scanner) error) error {
 		rows, err := e.pool.Query(ctx, e.text(sql), args...)
@@ -472,7 +430,7 @@ func (e *pgEngine) Query(ctx context.Context, sql string, args []any, each func(
 	})
 }
 
-func (e *pgEngine) Ask(ctx context.Context, questions []together.Question) error {
+func (e *pgEngine) Ask(ctx context.Context, questions []readbatch.Question) error {
 	if len(questions) == 1 {
 		return e.Query(ctx, questions[0].SQL, questions[0].Args, questions[0].Each)
 	}
@@ -571,7 +529,19 @@ func (e *pgEngine) Snapshot(ctx context.Context, f func(Executor) error) error {
 // schemaLock is any number that no other program on the same database uses.
 const schemaLock = 7_410_250_901
 
+// LockSchema comes before the schema is changed, so it finds out whether that is allowed.
 func (e *pgEngine) LockSchema(ctx context.Context, x Executor) error {
+	err := x.Query(ctx, "SELECT current_schema()::text, coalesce(has_schema_privilege(current_schema(), 'CREATE'), false)", nil, func(row Scanner) error {
+		var schema *string
+		var may bool
+		if err := row(&schema, &may); err != nil || may {
+			return err
+		}
+		return mayNotCreate(e.config, schema)
+	})
+	if err != nil {
+		return err
+	}
 	return x.Query(ctx, "SELECT 1 FROM (SELECT pg_advisory_xact_lock(?::bigint)) l", []any{int64(schemaLock)}, func(Scanner) error { return nil })
 }
 

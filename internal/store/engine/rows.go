@@ -84,7 +84,7 @@ func (t *text) Scan(v any) error {
 }
 
 // ErrOtherType says that a value is not of its column's type.
-var ErrOtherType = errors.New("it is of another type than its column")
+var ErrOtherType = errors.New("its type differs from the type of its column")
 
 // Exactly makes a scan refuse what is not of its column's type, with ErrOtherType. SQLite keeps any value in any column, and the driver turns one into
 // the other; but bytes in the place of the same text are not found by whoever looks for the text.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -20,8 +21,8 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/cache"
-	"github.com/signet-idm/signet/internal/store/engine/slack"
-	"github.com/signet-idm/signet/internal/store/together"
+	"github.com/signet-idm/signet/internal/store/engine/scrubvfs"
+	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
 // sqliteEngine is the embedded database: one connection that writes, a pool that reads beside it (WAL). Inside a
@@ -44,6 +45,8 @@ type sqliteEngine struct {
 	path    string
 	syncing sync.Mutex
 	wal     *os.File // the write-ahead log; opened by the first sync
+
+	factVersion int
 }
 
 // sqliteKind holds the writer's statements for one kind of object.
@@ -71,11 +74,14 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 		}
 		f.Close()
 	}
+	if err := refuseAutoVacuum(ctx, path); err != nil {
+		return nil, err
+	}
 	abs, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
 	}
-	vfs, err := slack.VFS()
+	vfs, err := scrubvfs.VFS()
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +96,7 @@ func openSQLite(ctx context.Context, o Options) (Engine, error) {
 		q.Set("_txlock", "immediate") // the driver leaves transactions that only read alone
 		return (&url.URL{Scheme: "file", OmitHost: true, Path: abs, RawQuery: q.Encode()}).String()
 	}
-	e := &sqliteEngine{cache: o.Cache, log: o.Log, path: abs, byName: map[event.Kind]event.Definition{}, kinds: map[event.Kind]sqliteKind{}, prepared: map[string]*sql.Stmt{}}
+	e := &sqliteEngine{cache: o.Cache, log: o.Log, path: abs, factVersion: cmp.Or(o.FactVersion, event.FactVersion), byName: map[event.Kind]event.Definition{}, kinds: map[event.Kind]sqliteKind{}, prepared: map[string]*sql.Stmt{}}
 	for _, k := range o.Kinds {
 		e.byName[k.Name()] = k
 		columns := StateColumns(k)
@@ -181,7 +187,7 @@ func (e *sqliteEngine) row(text string, args, dest []any) (found bool, err error
 
 func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
 	e.writing.Lock()
-	l := event.Loaded{Records: map[event.Ref]*event.Record{}, Claims: map[[32]byte]string{}, Rows: map[event.RowKey]*event.Row{}}
+	l := event.NewLoaded()
 	if err := e.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return l, e.away(err)
 	}
@@ -206,21 +212,41 @@ func (e *sqliteEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error
 		}
 		l.Claims[digest] = holder
 	}
-	for shelf, keys := range n.Rows {
+	for table, keys := range n.Rows {
 		for _, key := range keys {
-			r := &event.Row{RowKey: event.RowKey{Shelf: shelf, Key: key}}
-			found, err := e.row("SELECT value, expires FROM "+string(shelf)+" WHERE key = ?", []any{key}, []any{&r.Value, &r.Expires})
+			r := &event.Row{RowKey: event.RowKey{Table: table, Key: key}}
+			found, err := e.row("SELECT value, expires FROM "+string(table)+" WHERE key = ?", []any{key}, []any{&r.Value, &r.Expires})
 			if err != nil {
 				return l, e.away(err)
 			}
 			if !found {
 				r = nil
 			}
-			l.Rows[event.RowKey{Shelf: shelf, Key: key}] = r
+			l.Rows[event.RowKey{Table: table, Key: key}] = r
 		}
+	}
+	for _, id := range n.Tokens {
+		token, err := e.token(id)
+		if err != nil {
+			return l, e.away(err)
+		}
+		l.Tokens[id] = token
 	}
 	e.loaded = l
 	return l, nil
+}
+
+// token reads one token for the writer; nil when there is none.
+func (e *sqliteEngine) token(id string) (*event.Token, error) {
+	if t := e.cache.Token(id); t != nil {
+		return t, nil
+	}
+	t := &event.Token{}
+	found, err := e.row("SELECT "+TokenColumns+" FROM tokens t WHERE t.id = ?", []any{id}, ScanToken(t))
+	if !found {
+		return nil, err
+	}
+	return t, nil
 }
 
 // load reads one object for the writer; nil when there is none.
@@ -379,7 +405,7 @@ func (e *sqliteEngine) Query(ctx context.Context, text string, args []any, each 
 	return scanRows(each)(st.QueryContext(context.WithoutCancel(ctx), args...))
 }
 
-func (e *sqliteEngine) Ask(ctx context.Context, questions []together.Question) error {
+func (e *sqliteEngine) Ask(ctx context.Context, questions []readbatch.Question) error {
 	for _, q := range questions {
 		if err := e.Query(ctx, q.SQL, q.Args, q.Each); err != nil {
 			return err
@@ -477,11 +503,11 @@ func (e *sqliteEngine) Transact(ctx context.Context, f func(Executor) error) err
 // asideTx reads as anybody does, and gathers what is to be written.
 type asideTx struct {
 	*sqliteEngine
-	writes []together.Question
+	writes []readbatch.Question
 }
 
 func (x *asideTx) Exec(_ context.Context, text string, args ...any) error {
-	x.writes = append(x.writes, together.Question{SQL: text, Args: args})
+	x.writes = append(x.writes, readbatch.Question{SQL: text, Args: args})
 	return nil
 }
 
@@ -495,7 +521,7 @@ func (e *sqliteEngine) Aside(ctx context.Context, f func(Executor) error) error 
 	if err := e.Exec(ctx, "BEGIN IMMEDIATE"); err != nil {
 		return err
 	}
-	for _, w := range append(x.writes, together.Question{SQL: "COMMIT"}) {
+	for _, w := range append(x.writes, readbatch.Question{SQL: "COMMIT"}) {
 		if err := e.Exec(ctx, w.SQL, w.Args...); err != nil {
 			return errors.Join(err, e.Exec(ctx, "ROLLBACK"))
 		}
@@ -503,46 +529,18 @@ func (e *sqliteEngine) Aside(ctx context.Context, f func(Executor) error) error 
 	return nil
 }
 
-// sync makes what was committed durable. SQLite could do that in every COMMIT (synchronous=FULL), but then the writer
-// would stand still meanwhile; with NORMAL it syncs at checkpoints only, and the log of this database is synced
-// here, with the same promise to whoever waits.
-func (e *sqliteEngine) Sync() error {
-	e.syncing.Lock()
-	defer e.syncing.Unlock()
-	if e.wal == nil {
-		f, err := os.Open(e.path + "-wal")
-		if err != nil {
+func (e *sqliteEngine) Join(ctx context.Context) error {
+	return e.Query(ctx, "SELECT value FROM meta WHERE name = ?", []any{FactVersionRow}, func(scan Scanner) error {
+		var stored []byte
+		if err := scan(&stored); err != nil {
 			return err
 		}
-		e.wal = f
-	}
-	return e.wal.Sync()
+		return knowsFacts(e.factVersion, stored)
+	})
 }
 
-// Scrub moves everything from the write-ahead log into the database and truncates the log. What was deleted is overwritten in
-// the database (secure_delete, package slack); the log still has it.
-func (e *sqliteEngine) Scrub(ctx context.Context) (done bool, err error) {
-	if e.conn == nil {
-		return true, nil
-	}
-	e.writing.Lock()
-	defer e.writing.Unlock()
-	wait := func(milliseconds string) error {
-		_, err := e.conn.ExecContext(ctx, "PRAGMA "+busyTimeout+"("+milliseconds+")")
-		return err
-	}
-	if err := wait(scrubPatience); err != nil {
-		return false, err
-	}
-	var busy, frames, moved int64
-	if err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err == nil {
-		// The pages in memory still have their unused middles: whoever writes to one next must take it from the file.
-		_, err = e.conn.ExecContext(ctx, "PRAGMA shrink_memory")
-	}
-	return err == nil && busy == 0, errors.Join(err, wait(patience))
-}
-
-func (e *sqliteEngine) Join(context.Context) error { return nil }
+// OldestNode: there is no other.
+func (e *sqliteEngine) OldestNode(context.Context, Executor) (int, error) { return e.factVersion, nil }
 
 // alone: the lock of the data directory has kept other processes out.
 func (e *sqliteEngine) Alone(ctx context.Context, f func(Executor) error) error {

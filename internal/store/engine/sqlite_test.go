@@ -12,14 +12,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/cache"
 )
 
-// Rows grow, shrink and move from page to page. What is deleted must not stay where it once was: see package slack, which
+// Rows grow, shrink and move from page to page. What is deleted must not stay where it once was: see package scrubvfs, which
 // SQLite needs for that.
 func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "signet.db")
-	e, err := Open(t.Context(), Options{Database: path, Cache: cache.New(), Log: slog.New(slog.DiscardHandler)})
+	e, err := Open(t.Context(), Options{Database: path, Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +101,7 @@ func TestWhatIsDeletedIsInNoPageThatItWasEverIn(t *testing.T) {
 
 // Whatever the driver says then, whoever ended the context is told that it has ended.
 func TestAnErrorAfterTheEndOfTheContextSaysSo(t *testing.T) {
-	e, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(), Log: slog.New(slog.DiscardHandler)})
+	e, err := Open(t.Context(), Options{Database: filepath.Join(t.TempDir(), "signet.db"), Cache: cache.New(event.TokenKinds{}), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -128,7 +128,7 @@ func (t Table) check(row []any) error {
 			case c.Type != Text:
 				wrong = "is text"
 			case strings.IndexByte(v, 0) >= 0:
-				wrong = "has a NUL character in it"
+				wrong = "contains a NUL character"
 			case !utf8.ValidString(v):
 				wrong = "is not valid UTF-8"
 			}
@@ -143,7 +143,7 @@ func (t Table) check(row []any) error {
 			wrong = fmt.Sprintf("is a %T", v)
 		}
 		if wrong != "" {
-			return fmt.Errorf("the column %s of the row with %s %s, so it cannot be kept: put that right first", c.Name, t.keyOf(row), wrong)
+			return fmt.Errorf("the column %s of the row with %s %s, so it cannot be stored: correct it first", c.Name, t.keyOf(row), wrong)
 		}
 	}
 	return nil

@@ -3,3 +3,6 @@
 ALTER TABLE users ADD COLUMN email_order TEXT NOT NULL DEFAULT '~';
 CREATE INDEX users_email_order ON users (org_id, verified_email, email_order, id);
 DROP INDEX users_verified_email;
+-- Over the whole installation addresses are found by whose word they are verified on. Such rows are not found like that before.
+ALTER TABLE users ADD COLUMN email_word TEXT NOT NULL DEFAULT '';
+CREATE INDEX users_email_word ON users (email_word, email_order, id) WHERE email_word <> '';

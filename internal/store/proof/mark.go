@@ -15,7 +15,7 @@ type Mark struct {
 	Digest   [sha256.Size]byte
 }
 
-var errMark = errors.New("it should look like 1234:0f3a…, a position and the 64 hexadecimal digits behind it in the line head of an earlier verify")
+var errMark = errors.New("it must be a position and a digest of 64 hexadecimal digits from the head line of an earlier verify, such as 1234:0f3a…")
 
 // UnmarshalText reads POSITION:DIGEST.
 func (m *Mark) UnmarshalText(text []byte) error {

@@ -16,16 +16,17 @@ import (
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func TestANodeSealsWhatItWritesByItselfAndTheRestWhenItStops(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		s, _ := w.open(t, atOnce)
 		w.wantClean(t, 0, 0)
 		fill(t, s, 30)
-		eventually(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
+		testkit.Await(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
 		s.Close()
 		s, _ = w.open(t, never)
 		fill(t, s, 1100) // a full checkpoint, and some more
@@ -38,13 +39,13 @@ func TestANodeSealsWhatItWritesByItselfAndTheRestWhenItStops(t *testing.T) {
 
 func TestWhatAKilledNodeLeftIsSealedByTheNext(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.unsealed(t, func(s *store.Store) { fill(t, s, 1020) })
 		w.wantClean(t, 1020, 1020)
 		_, log := w.open(t, never)
-		eventually(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
+		testkit.Await(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
 		w.wantClean(t, 1020, 0)
-		if log.has("not sealed in time") {
+		if log.Has("sealing older events") {
 			t.Error("it complains about what was written within a minute")
 		}
 	})
@@ -52,7 +53,7 @@ func TestWhatAKilledNodeLeftIsSealedByTheNext(t *testing.T) {
 
 func TestALogOfErasedPersonsIsClean(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.sealed(t, 100)
 		w.exec(t, "DELETE FROM keys")
 		w.wantClean(t, 100, 0)
@@ -61,7 +62,7 @@ func TestALogOfErasedPersonsIsClean(t *testing.T) {
 
 func TestALogIsCleanWhileOthersWriteToIt(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		s, _ := w.open(t, atOnce)
 		fill(t, s, 1500)
 		var stop atomic.Bool
@@ -90,9 +91,9 @@ func TestALogIsCleanWhileOthersWriteToIt(t *testing.T) {
 }
 
 func TestNodesSealTogether(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.Postgres))
+	w := newDatabase(t, testdb.New(t, testdb.Postgres))
 	var nodes []*store.Store
-	var logs []*logged
+	var logs []*testkit.Log
 	for range 3 {
 		s, log := w.open(t, atOnce)
 		nodes, logs = append(nodes, s), append(logs, log)
@@ -113,7 +114,7 @@ func TestNodesSealTogether(t *testing.T) {
 	all.Wait()
 	w.wantClean(t, 3600, 0)
 	for _, log := range logs {
-		if log.has("cannot be sealed") {
+		if log.Has("cannot be sealed") {
 			t.Error(log.String())
 		}
 	}
@@ -121,7 +122,7 @@ func TestNodesSealTogether(t *testing.T) {
 
 // A node does not wait for one that is sealing, and comes back.
 func TestANodeThatIsSealingIsLeftAlone(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.Postgres))
+	w := newDatabase(t, testdb.New(t, testdb.Postgres))
 	w.unsealed(t, func(s *store.Store) { fill(t, s, 10) })
 	tx, err := w.sql.Begin()
 	if err != nil {
@@ -138,8 +139,8 @@ func TestANodeThatIsSealingIsLeftAlone(t *testing.T) {
 	if err := tx.Rollback(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "it comes back", func() bool { return w.verify(t, nil).Unsealed == 0 })
-	if log.has("cannot be sealed") {
+	testkit.Await(t, "it comes back", func() bool { return w.verify(t, nil).Unsealed == 0 })
+	if log.Has("cannot be sealed") {
 		t.Error(log.String())
 	}
 }
@@ -149,20 +150,20 @@ func TestASealerDoesNotSealOverWhatWasChanged(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		for _, c := range []struct {
 			name, what string
-			do         func(t *testing.T, w *world)
+			do         func(t *testing.T, w *database)
 			restarted  bool // found by a node that has not seen what was there before
 		}{
-			{"the head is removed", "head of the checkpoints is missing", func(t *testing.T, w *world) { w.exec(t, "DELETE FROM checkpoints") }, true},
-			{"the head is changed", "head of the checkpoints was changed", func(t *testing.T, w *world) { w.spoil(t, 0, "digest", 3) }, true},
-			{"the head is put back", "was put back from position 30 to 20", func(t *testing.T, w *world) { w.restore(t, "older", "checkpoints") }, false},
+			{"the head is removed", "head of the checkpoints is missing", func(t *testing.T, w *database) { w.exec(t, "DELETE FROM checkpoints") }, true},
+			{"the head is changed", "head of the checkpoints was changed", func(t *testing.T, w *database) { w.spoil(t, 0, "digest", 3) }, true},
+			{"the head is put back", "went back from position 30 to 20", func(t *testing.T, w *database) { w.restore(t, "older", "checkpoints") }, false},
 		} {
 			t.Run(c.name, func(t *testing.T) {
-				w := newWorld(t, testdb.New(t, db.Engine))
+				w := newDatabase(t, testdb.New(t, db.Engine))
 				w.sealed(t, 20)
 				w.save(t, "older")
 				s, log := w.open(t, 100*time.Millisecond)
 				fill(t, s, 10)
-				eventually(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
+				testkit.Await(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
 				c.do(t, w)
 				before := w.checkpoints(t)
 				if err := add(s, "usr_0", 3); err != nil {
@@ -171,14 +172,14 @@ func TestASealerDoesNotSealOverWhatWasChanged(t *testing.T) {
 				if err := s.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if !log.has(c.what) || w.checkpoints(t) != before {
+				if !log.Has(c.what) || w.checkpoints(t) != before {
 					t.Errorf("%s\nbefore: %s\nafter: %s", log.String(), before, w.checkpoints(t))
 				}
 				if f := w.verify(t, nil).Finding; f == nil && c.restarted {
 					t.Error("it is not found")
 				}
 				if s, log = w.open(t, never); c.restarted {
-					if s.Close(); !log.has(c.what) || w.checkpoints(t) != before {
+					if s.Close(); !log.Has(c.what) || w.checkpoints(t) != before {
 						t.Errorf("after a restart: %s", log.String())
 					}
 				}
@@ -189,20 +190,20 @@ func TestASealerDoesNotSealOverWhatWasChanged(t *testing.T) {
 
 func TestASealerDoesNotSealOverAGap(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.sealed(t, 20)
 		w.unsealed(t, func(s *store.Store) { fill(t, s, 10) })
 		w.exec(t, "DELETE FROM events WHERE position = 25")
 		before := w.checkpoints(t)
 		s, log := w.open(t, never)
-		if s.Close(); !log.has("event 25 is missing") || w.checkpoints(t) != before {
+		if s.Close(); !log.Has("event 25 is missing") || w.checkpoints(t) != before {
 			t.Error(log.String())
 		}
 	})
 }
 
 // checkpoints gives how far the log is sealed, as text.
-func (w *world) checkpoints(t *testing.T) (all string) {
+func (w *database) checkpoints(t *testing.T) (all string) {
 	t.Helper()
 	rows, err := w.sql.Query("SELECT number, position, seal FROM checkpoints ORDER BY number")
 	if err != nil {
@@ -223,20 +224,20 @@ func (w *world) checkpoints(t *testing.T) (all string) {
 // A database that lost its last events as a whole, such as after a failover, goes on, and says so.
 func TestALogThatWentBackAsAWholeGoesOn(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.sealed(t, 20)
 		w.save(t, "older")
 		s, log := w.open(t, atOnce)
 		if err := add(s, "usr_new", 10); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
+		testkit.Await(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
 		w.restore(t, "older")
 		if err := add(s, "sgi_other", 5); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
-		if err := s.Close(); err != nil || !log.has("the log ends before what was sealed") {
+		testkit.Await(t, "it is sealed", func() bool { return w.verify(t, nil).Unsealed == 0 })
+		if err := s.Close(); err != nil || !log.Has("the log ends before the last sealed event") {
 			t.Errorf("%v: %s", err, log.String())
 		}
 		w.wantClean(t, 25, 0)
@@ -245,18 +246,18 @@ func TestALogThatWentBackAsAWholeGoesOn(t *testing.T) {
 
 func TestEventsThatWaitedLongAreSealedWithAWarning(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.unsealed(t, func(s *store.Store) {
 			fill(t, s, 10)
-			w.ticks.Add(61_000_000)
+			w.clock.Advance(61 * time.Second)
 			fill(t, s, 1)
 		})
 		_, log := w.open(t, never)
-		eventually(t, "it warns", func() bool { return log.has("not sealed in time") && log.has("from=1") })
+		testkit.Await(t, "it warns", func() bool { return log.Has("sealing older events") && log.Has("from=1") })
 	})
 }
 
-func (w *world) engine(t *testing.T) engine.Engine {
+func (w *database) engine(t *testing.T) engine.Engine {
 	t.Helper()
 	e, err := engine.Open(t.Context(), engine.Options{Database: w.URL, Kinds: kinds, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -273,7 +274,7 @@ func TestVerifyScale(t *testing.T) {
 		events = 1_000_000
 	}
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		s, _ := w.open(t, never)
 		began := time.Now()
 		const each = 50
@@ -345,7 +346,7 @@ func TestMark(t *testing.T) {
 // Between the walk through the log and the look at the states others write.
 func TestStatesAreThoseOfTheLogWhateverIsWrittenMeanwhile(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		s, _ := w.open(t, never)
 		fill(t, s, 60)
 		verify := func(meanwhile func()) *proof.Finding {
@@ -384,7 +385,7 @@ func TestStatesAreThoseOfTheLogWhateverIsWrittenMeanwhile(t *testing.T) {
 // look like that.
 func TestARemovedRootKeyIsNotReplaced(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.sealed(t, 20)
 		for _, statement := range []string{ // one after the other
 			"UPDATE meta SET value = 'x' WHERE name = 'root_key'",
@@ -403,7 +404,7 @@ func TestARemovedRootKeyIsNotReplaced(t *testing.T) {
 
 func TestAVerificationThatIsStoppedFindsNothing(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.sealed(t, 20)
 		s, _ := w.open(t, never)
 		for _, part := range []string{"events", "objects"} {

@@ -131,7 +131,7 @@ func (s *Sealer) extend(ctx context.Context, x engine.Executor, head *checkpoint
 	})
 	if !s.begun && latest > earliest+patience.Microseconds() {
 		// Nobody can tell any more whether these are as they were written.
-		s.Log.Warn("sealing events that were not sealed in time: expected once after an upgrade", "from", head.position-int64(events)+1, "since", event.Time(earliest))
+		s.Log.Warn("sealing older events: this is expected once after an upgrade", "from", head.position-int64(events)+1, "since", event.Time(earliest))
 	}
 	return full, events, err
 }
@@ -148,9 +148,9 @@ func (s *Sealer) wentBack(ctx context.Context, x engine.Executor, position int64
 		return err
 	}
 	if end >= s.known {
-		return fmt.Errorf("the head of the checkpoints was put back from position %d to %d: run signet verify", s.known, position)
+		return fmt.Errorf("the head of the checkpoints went back from position %d to %d: run signet verify", s.known, position)
 	}
-	s.Log.Error("the log ends before what was sealed: the database has lost events, or is an older copy", "sealed", s.known, "end", end)
+	s.Log.Error("the log ends before the last sealed event: the database has lost events, or is an older copy", "sealed", s.known, "end", end)
 	return nil
 }
 

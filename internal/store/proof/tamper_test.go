@@ -6,13 +6,14 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 const size = 1030 // a full checkpoint, and a head with something in it
@@ -37,7 +38,7 @@ func flipped(value any, at int) any {
 
 func TestAFlippedByteInAnyColumnOfAnyEventIsFound(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		events := w.sealed(t, size)
 		columns := map[string]bool{"payload": true, "object_id": true, "org_id": true, "type": true, "key_id": true, "actor": true, "request_id": true,
 			"position": true, "sequence": true, "time": true, "sealed": false, "prev_hash": false}
@@ -83,7 +84,7 @@ func TestAFlippedByteInAnyColumnOfAnyEventIsFound(t *testing.T) {
 }
 
 // recompute changes an event, and all hashes behind it.
-func (w *world) recompute(t *testing.T, events []event.Event, position int64) {
+func (w *database) recompute(t *testing.T, events []event.Event, position int64) {
 	t.Helper()
 	target := events[position-1]
 	target.Payload = []byte(`{"note":"forged"}`)
@@ -107,14 +108,14 @@ func table(id string) string {
 }
 
 // closeUp moves everything behind a position forward by one, as if nothing had been there.
-func (w *world) closeUp(t *testing.T, position int64) {
+func (w *database) closeUp(t *testing.T, position int64) {
 	t.Helper()
 	w.exec(t, "UPDATE events SET position = -position WHERE position > ?", position)
 	w.exec(t, "UPDATE events SET position = -position - 1 WHERE position < 0")
 	w.exec(t, "UPDATE log_head SET position = position - 1")
 }
 
-func (w *world) makeRoom(t *testing.T, position int64) {
+func (w *database) makeRoom(t *testing.T, position int64) {
 	t.Helper()
 	w.exec(t, "UPDATE events SET position = -position WHERE position >= ?", position)
 	w.exec(t, "UPDATE events SET position = -position + 1 WHERE position < 0")
@@ -122,7 +123,7 @@ func (w *world) makeRoom(t *testing.T, position int64) {
 }
 
 // setBack makes the state of an object that of one event less.
-func (w *world) setBack(t *testing.T, last event.Event) {
+func (w *database) setBack(t *testing.T, last event.Event) {
 	t.Helper()
 	if last.Sequence == 1 {
 		w.exec(t, "DELETE FROM "+table(last.ObjectID)+" WHERE id = ?", last.ObjectID)
@@ -131,21 +132,21 @@ func (w *world) setBack(t *testing.T, last event.Event) {
 	w.exec(t, "UPDATE "+table(last.ObjectID)+" SET sequence = ?, hash = ? WHERE id = ?", int64(last.Sequence)-1, last.PrevHash, last.ObjectID)
 }
 
-func (w *world) swap(t *testing.T, a, b int64) {
+func (w *database) swap(t *testing.T, a, b int64) {
 	t.Helper()
 	w.exec(t, "UPDATE events SET position = -1 WHERE position = ?", a)
 	w.exec(t, "UPDATE events SET position = ? WHERE position = ?", a, b)
 	w.exec(t, "UPDATE events SET position = ? WHERE position = -1", b)
 }
 
-func (w *world) insert(t *testing.T, e event.Event) {
+func (w *database) insert(t *testing.T, e event.Event) {
 	t.Helper()
 	w.exec(t, "INSERT INTO events (position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
 		e.Position, e.ObjectID, int64(e.Sequence), e.Org, string(e.Type), string(e.Payload), e.Sealed, e.KeyID, e.PrevHash, e.Actor, e.RequestID, e.Time)
 }
 
 // reseal writes all checkpoints anew with another key: what somebody can do who does not have the right one.
-func (w *world) reseal(t *testing.T) {
+func (w *database) reseal(t *testing.T) {
 	t.Helper()
 	w.exec(t, "DELETE FROM checkpoints")
 	e, key := w.engine(t), secret.NewMasterKey()
@@ -160,7 +161,7 @@ func (w *world) reseal(t *testing.T) {
 }
 
 // spoil changes bytes of a column of a checkpoint.
-func (w *world) spoil(t *testing.T, number int64, column string, at int) {
+func (w *database) spoil(t *testing.T, number int64, column string, at int) {
 	t.Helper()
 	var value []byte
 	if err := w.sql.QueryRow(fmt.Sprintf("SELECT %s FROM checkpoints WHERE number = %d", column, number)).Scan(&value); err != nil {
@@ -171,7 +172,7 @@ func (w *world) spoil(t *testing.T, number int64, column string, at int) {
 
 func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.sealed(t, 1010)
 		w.save(t, "older") // another head of the same range
 		s, _ := w.open(t, never)
@@ -217,7 +218,7 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 				w.exec(t, "DELETE FROM events WHERE position > 1005")
 				w.exec(t, "UPDATE log_head SET position = 1005")
 				w.exec(t, "DELETE FROM checkpoints WHERE number = 0")
-			}, 1001, "head of the checkpoints is missing"},
+			}, 1001, "head of the checkpoints was removed"},
 			{"the end of the log is set back", func(t *testing.T) { w.exec(t, "UPDATE log_head SET position = position - 1") }, size, "sealed up to position 1030"},
 			{"an event is removed from the middle", func(t *testing.T) { w.exec(t, "DELETE FROM events WHERE position = 400") }, 400, "there is no event"},
 			{"an event is removed from the middle, and the gap closed", func(t *testing.T) {
@@ -252,11 +253,11 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 			{"a chain and the checkpoints are computed anew", func(t *testing.T) {
 				w.recompute(t, events, long.Position)
 				w.reseal(t)
-			}, 1, "the checkpoint was changed, too"},
+			}, 1, "the checkpoint was changed too"},
 			{"a chain is computed anew, and its tag spoilt", func(t *testing.T) {
 				w.recompute(t, events, 1012)
 				w.spoil(t, 0, "tags", 11*8)
-			}, 1012, "the checkpoint was changed, too"},
+			}, 1012, "the checkpoint was changed too"},
 			{"a chain is computed anew, and its checkpoint removed", func(t *testing.T) {
 				w.recompute(t, events, long.Position)
 				w.exec(t, "DELETE FROM checkpoints WHERE number = 1")
@@ -264,16 +265,16 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 			{"a chain is computed anew, and the head removed", func(t *testing.T) {
 				w.recompute(t, events, 1012)
 				w.exec(t, "DELETE FROM checkpoints WHERE number = 0")
-			}, 1001, "head of the checkpoints is missing"},
+			}, 1001, "head of the checkpoints was removed"},
 			{"a chain is computed anew, and all checkpoints removed", func(t *testing.T) {
 				w.recompute(t, events, long.Position)
 				w.exec(t, "DELETE FROM checkpoints")
-			}, 1, "head of the checkpoints is missing"},
-			{"all checkpoints are removed", func(t *testing.T) { w.exec(t, "DELETE FROM checkpoints") }, 1, "head of the checkpoints is missing"},
+			}, 1, "head of the checkpoints was removed"},
+			{"all checkpoints are removed", func(t *testing.T) { w.exec(t, "DELETE FROM checkpoints") }, 1, "head of the checkpoints was removed"},
 			{"the head is one of an earlier range", func(t *testing.T) {
 				w.exec(t, "DELETE FROM checkpoints WHERE number = 0")
 				w.exec(t, "INSERT INTO checkpoints SELECT 0, position, digest, tags, seal FROM checkpoints WHERE number = 1")
-			}, 1001, "the checkpoint was changed, too"},
+			}, 1001, "the checkpoint was changed too"},
 			{"a full checkpoint goes under another number", func(t *testing.T) {
 				w.exec(t, "INSERT INTO checkpoints SELECT 2, position, digest, tags, seal FROM checkpoints WHERE number = 1")
 			}, 1001, "not the event that was sealed"},
@@ -296,11 +297,11 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 			}, 0, "1 objects of the table users have events but no state"},
 			{"a state stands in two tables", func(t *testing.T) {
 				w.exec(t, "INSERT INTO sign_ins SELECT id, org_id, sequence, created, changed, hash, key_id, shape, doc FROM users WHERE id = 'usr_4'")
-			}, 0, "1 states in the table sign_ins are of objects of another kind"},
-			{"a state has no events", func(t *testing.T) { w.exec(t, "UPDATE users SET id = 'usr_x' WHERE id = 'usr_3'") }, 0, "the log has 0 of them"},
+			}, 0, "1 states in the table sign_ins belong to objects of another kind"},
+			{"a state has no events", func(t *testing.T) { w.exec(t, "UPDATE users SET id = 'usr_x' WHERE id = 'usr_3'") }, 0, "the log has only 0 of them"},
 			{"the hash of a state is spoilt", func(t *testing.T) {
 				w.exec(t, "UPDATE users SET hash = ? WHERE id = ?", make([]byte, 32), events[0].ObjectID)
-			}, 0, "made from another event"},
+			}, 0, "computed from another event"},
 		} {
 			t.Run(c.name, func(t *testing.T) {
 				c.do(t)
@@ -320,13 +321,13 @@ func TestWhatSomebodyDoesToTheLogIsFound(t *testing.T) {
 
 func TestAnOlderHeadIsFound(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.sealed(t, 20)
 		w.save(t, "older")
-		w.ticks.Add(2 * 60_000_000) // two minutes
+		w.clock.Advance(2 * time.Minute)
 		s, _ := w.open(t, never)
 		fill(t, s, 10)
-		w.ticks.Add(2 * 60_000_000)
+		w.clock.Advance(2 * time.Minute)
 		fill(t, s, 10)
 		events, err := s.Events(t.Context(), 0, 100)
 		if err != nil {
@@ -338,11 +339,11 @@ func TestAnOlderHeadIsFound(t *testing.T) {
 		w.restore(t, "older", "checkpoints")
 		found := func(what string) {
 			t.Helper()
-			if f := w.verify(t, nil).Finding; f == nil || f.Position != 21 || !strings.Contains(f.What, "an older head of the checkpoints was put in place") {
+			if f := w.verify(t, nil).Finding; f == nil || f.Position != 21 || !strings.Contains(f.What, "the head of the checkpoints was replaced by an older one") {
 				t.Errorf("%s: %v", what, f)
 			}
 		}
-		found("an older head")
+		found("replaced by an older one")
 		for _, when := range []int64{events[39].Time, math.MinInt64, math.MaxInt64} {
 			events[20].Time = when
 			w.exec(t, "UPDATE events SET time = ? WHERE position = 21", when)
@@ -350,7 +351,7 @@ func TestAnOlderHeadIsFound(t *testing.T) {
 			found(fmt.Sprint("the first of the events is said to be of ", when))
 		}
 		s, log := w.open(t, never)
-		if s.Close(); !log.has("not sealed in time") {
+		if s.Close(); !log.Has("sealing older events") {
 			t.Errorf("sealed without a word: %s", log.String())
 		}
 	})
@@ -358,7 +359,7 @@ func TestAnOlderHeadIsFound(t *testing.T) {
 
 func TestAnOlderCopyOfEverythingIsFoundByWhoKeptTheHead(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.sealed(t, 20)
 		w.save(t, "older")
 		earlier := w.wantClean(t, 20, 0).Head
@@ -386,7 +387,7 @@ func TestAnOlderCopyOfEverythingIsFoundByWhoKeptTheHead(t *testing.T) {
 		}
 		s.Close()
 		w.wantClean(t, 35, 0)
-		if f := w.verify(t, &later).Finding; f == nil || f.Position != 30 || !strings.Contains(f.What, "not the one that was expected") {
+		if f := w.verify(t, &later).Finding; f == nil || f.Position != 30 || !strings.Contains(f.What, "not the expected one") {
 			t.Errorf("%v", f)
 		}
 	})
@@ -395,7 +396,7 @@ func TestAnOlderCopyOfEverythingIsFoundByWhoKeptTheHead(t *testing.T) {
 // The events behind the head are held by their chains and by the states alone.
 func TestWhatIsNotSealedYetIsCheckedByItsChains(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		w := newWorld(t, db)
+		w := newDatabase(t, db)
 		w.sealed(t, 20)
 		var events []event.Event
 		w.unsealed(t, func(s *store.Store) {
@@ -422,7 +423,7 @@ func TestWhatIsNotSealedYetIsCheckedByItsChains(t *testing.T) {
 			what     string
 		}{
 			{"a payload is changed", func(t *testing.T) { w.exec(t, "UPDATE events SET payload = '{}' WHERE position = 23") }, 26, "at position 23: one of the two was changed"},
-			{"the payload of a last event is changed", func(t *testing.T) { w.exec(t, "UPDATE events SET payload = '{}' WHERE position = 32") }, 32, "made from another event"},
+			{"the payload of a last event is changed", func(t *testing.T) { w.exec(t, "UPDATE events SET payload = '{}' WHERE position = 32") }, 32, "computed from another event"},
 			{"a hash is changed", func(t *testing.T) { w.exec(t, "UPDATE events SET prev_hash = ? WHERE position = 25", make([]byte, 32)) }, 25, "one of the two was changed"},
 			{"the last event is removed without its state", func(t *testing.T) {
 				w.exec(t, "DELETE FROM events WHERE position = 32")
@@ -435,8 +436,8 @@ func TestWhatIsNotSealedYetIsCheckedByItsChains(t *testing.T) {
 			{"an event is removed and the gap closed", func(t *testing.T) {
 				w.exec(t, "DELETE FROM events WHERE position = 24")
 				w.closeUp(t, 24)
-			}, 26, "the event before it is missing"},
-			{"two events of one object are swapped", func(t *testing.T) { w.swap(t, 23, 26) }, 23, "stands behind it now"},
+			}, 26, "the previous event is missing"},
+			{"two events of one object are swapped", func(t *testing.T) { w.swap(t, 23, 26) }, 23, "moved behind this one"},
 			{"two events have one number", func(t *testing.T) {
 				if _, err := w.sql.Exec("DROP INDEX events_object"); err != nil {
 					t.Fatal(err)
@@ -451,7 +452,7 @@ func TestWhatIsNotSealedYetIsCheckedByItsChains(t *testing.T) {
 				e.Position, e.ObjectID, e.Sequence = 33, "usr_new", 1
 				w.insert(t, e)
 				w.exec(t, "UPDATE log_head SET position = 33")
-			}, 33, "it is the first of its object"},
+			}, 33, "it is the first event of its object"},
 			{"an event follows that its state does not know", func(t *testing.T) {
 				e := last
 				e.Position, e.Sequence, e.PrevHash = 33, e.Sequence+1, last.Hash()
@@ -483,11 +484,11 @@ func TestWhatIsNotSealedYetIsCheckedByItsChains(t *testing.T) {
 
 // No hash tells an empty value from none. SQLite's driver does not either, so there it is the same to everybody.
 func TestAnEmptyValueWhereThereWasNoneIsFound(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.Postgres))
+	w := newDatabase(t, testdb.New(t, testdb.Postgres))
 	w.sealed(t, 20)
 	for _, column := range []string{"sealed", "prev_hash"} {
 		w.exec(t, "UPDATE events SET "+column+" = ? WHERE position = 4 AND "+column+" IS NULL", []byte{})
-		if f := w.verify(t, nil).Finding; f == nil || f.Position != 4 || !strings.Contains(f.What, "a column is empty") {
+		if f := w.verify(t, nil).Finding; f == nil || f.Position != 4 || !strings.Contains(f.What, "a column that must have a value is empty") {
 			t.Errorf("%s: %v", column, f)
 		}
 		w.exec(t, "UPDATE events SET "+column+" = NULL WHERE position = 4")

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/store"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 // other gives statements that keep what a column says in another type. SQLite finds the value under no index any more, so lists leave it out.
@@ -20,7 +20,7 @@ func other(column string) string {
 }
 
 func TestAValueOfAnotherTypeIsFound(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	w := newDatabase(t, testdb.New(t, testdb.SQLite))
 	events := w.sealed(t, 20)
 	position := int64(1) // of an event that has every column
 	for events[position-1].PrevHash == nil || events[position-1].Sealed == nil {
@@ -51,13 +51,13 @@ func TestAValueOfAnotherTypeIsFound(t *testing.T) {
 }
 
 func TestASealerDoesNotSealAValueOfAnotherType(t *testing.T) {
-	w := newWorld(t, testdb.New(t, testdb.SQLite))
+	w := newDatabase(t, testdb.New(t, testdb.SQLite))
 	w.sealed(t, 20)
 	w.unsealed(t, func(s *store.Store) { fill(t, s, 10) })
 	w.exec(t, other("org_id"), 25)
 	before := w.checkpoints(t)
 	s, log := w.open(t, never)
-	if s.Close(); !log.has("event 25 cannot be read") || w.checkpoints(t) != before {
+	if s.Close(); !log.Has("event 25 cannot be read") || w.checkpoints(t) != before {
 		t.Error(log.String())
 	}
 }

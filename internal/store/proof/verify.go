@@ -103,14 +103,14 @@ func (v *verifier) judgeHead() {
 	sealed := v.full * span
 	switch {
 	case v.head == nil:
-		v.pending = at(sealed+1, "the head of the checkpoints is missing: it was removed, and what stands here may have been changed since")
+		v.pending = at(sealed+1, "the head of the checkpoints was removed, and the log may have been changed since")
 	case !v.head.genuine(v.root):
-		v.pending = at(v.head.first(), "the head of the checkpoints was changed: its seal is not that of this installation")
+		v.pending = at(v.head.first(), "the head of the checkpoints was changed: its seal is not from this installation")
 		if v.head.first() != sealed+1 {
 			v.head = nil // it covers nothing that can be told
 		}
 	case v.head.position < sealed:
-		v.pending = at(sealed+1, "the head of the checkpoints ends at position %d, before the last of the others: an older one was put in its place", v.head.position)
+		v.pending = at(sealed+1, "the head of the checkpoints ends at position %d, before the last checkpoint: it was replaced by an older one", v.head.position)
 		v.head = nil
 	default:
 		v.full = v.head.position / span // all of them must be there
@@ -211,7 +211,7 @@ func (v *verifier) check(ctx context.Context, s *sheet, position int64) (*Findin
 	genuine := s.sealed != nil && s.sealed.genuine(v.root)
 	switch {
 	case s.missing:
-		return at(first, "the checkpoint of positions %d to %d is missing: it was removed, and what stands there may have been changed since", first, position+span), nil
+		return at(first, "the checkpoint of positions %d to %d is missing: it was removed, and its events may have been changed since", first, position+span), nil
 	case genuine && s.sealed.number > 0:
 		genuine = s.sealed.position == position+span
 	}
@@ -234,7 +234,7 @@ func (v *verifier) check(ctx context.Context, s *sheet, position int64) (*Findin
 	case s.sealed.number == 0:
 		return v.pending, nil
 	}
-	return at(first, "the checkpoint of positions %d to %d was changed: its seal is not that of this installation, although the events are those that were sealed", first, position), nil
+	return at(first, "the checkpoint of positions %d to %d was changed: its seal is not from this installation, although its events are unchanged", first, position), nil
 }
 
 // absent is the finding at a position without an event that could be read.
@@ -242,7 +242,7 @@ func (v *verifier) absent(position int64, unreadable error) *Finding {
 	if unreadable != nil {
 		return at(position, "the event cannot be read, so it was changed: %v", unreadable)
 	}
-	return at(position, "there is no event: it was removed, or has got another position")
+	return at(position, "there is no event: it was removed, or moved to another position")
 }
 
 // fits judges one event.
@@ -261,9 +261,9 @@ func (v *verifier) fits(ctx context.Context, e *event.Event, sealed *checkpoint,
 		if genuine {
 			return about(e, "this is not the event that was sealed at this position"), nil
 		}
-		return about(e, "this is not the event that was sealed at this position, and the checkpoint was changed, too"), nil
+		return about(e, "this is not the event that was sealed at this position, and the checkpoint was changed too"), nil
 	case len(e.PrevHash) == 0 && e.PrevHash != nil, len(e.Sealed) == 0 && e.Sealed != nil:
-		return about(e, "a column is empty where nothing should be"), nil
+		return about(e, "a column that must have a value is empty"), nil
 	}
 	if f, err := v.follows(ctx, e, hash); err != nil || f != nil {
 		return f, err
@@ -271,7 +271,7 @@ func (v *verifier) fits(ctx context.Context, e *event.Event, sealed *checkpoint,
 	v.digest = chained(v.digest, e.Position, hash)
 	switch {
 	case genuine && sealed.position == e.Position && !bytes.Equal(sealed.digest, v.digest):
-		return about(e, "the log up to here is not the one that was sealed"), nil
+		return about(e, "the log up to here is not the sealed one"), nil
 	case tag == nil:
 		if v.report.Unsealed++; v.report.Unsealed == 1 {
 			v.report.Since, v.latest = e.Time, e.Time
@@ -279,7 +279,7 @@ func (v *verifier) fits(ctx context.Context, e *event.Event, sealed *checkpoint,
 		v.report.Since, v.latest = min(v.report.Since, e.Time), max(v.latest, e.Time)
 	}
 	if x := v.options.Expect; x != nil && x.Position == e.Position && !bytes.Equal(x.Digest[:], v.digest) {
-		return about(e, "the log up to here is not the one that was expected: it was changed and sealed anew, or is that of another installation"), nil
+		return about(e, "the log up to here is not the expected one: it was changed and sealed again, or belongs to another installation"), nil
 	}
 	return nil, nil
 }
@@ -339,11 +339,11 @@ func (v *verifier) followsInLog(ctx context.Context, e *event.Event) (*Finding, 
 	case twice != nil:
 		return about(e, "the event at position %d has the same number: one of them was inserted", twice.Position), nil
 	case e.Sequence == 1 && e.PrevHash != nil:
-		return about(e, "it is the first of its object, but was written behind another one"), nil
+		return about(e, "it is the first event of its object, but was written after another one"), nil
 	case e.Sequence == 1:
 		return nil, nil
 	case before == nil:
-		return about(e, "the event before it is missing: it was removed, or stands behind it now"), nil
+		return about(e, "the previous event is missing: it was removed, or moved behind this one"), nil
 	case !bytes.Equal(before.Hash(), e.PrevHash):
 		return about(e, "it does not follow event %d of its object, at position %d: one of the two was changed", before.Sequence, before.Position), nil
 	}
@@ -362,8 +362,8 @@ func (v *verifier) judgeEnd() *Finding {
 	case v.last > v.end:
 		return at(v.end+1, "the log should end before this position, but there is an event at position %d", v.last)
 	case v.latest > v.report.Since+patience.Microseconds():
-		return at(v.head.position+1, "from here on %d events are not sealed, although they were written over more than a minute: an older head of the checkpoints was put in place, "+
-			"or no server of this version has run since. If it was started a moment ago for the first time, try again when it is done", v.report.Unsealed)
+		return at(v.head.position+1, "from here on %d events are not sealed, although they were written over more than a minute: the head of the checkpoints was replaced by an older one, "+
+			"or no server of this version has run since. If you have just started it for the first time, try again when it has sealed the log", v.report.Unsealed)
 	}
 	if x := v.options.Expect; x != nil && x.Position > v.end {
 		return at(v.end+1, "the log ends before this position, but was expected to go on to position %d: this is an older copy, or the last events were removed", x.Position)
@@ -405,7 +405,7 @@ func (v *verifier) states(ctx context.Context) (*Finding, error) {
 		case seen < have:
 			return at(0, "%d objects of the table %s have events but no state: signet rebuild --check names them", have-seen, k.Table()), nil
 		case seen > have:
-			return at(0, "%d states in the table %s are of objects of another kind: signet rebuild --check says more", seen-have, k.Table()), nil
+			return at(0, "%d states in the table %s belong to objects of another kind: signet rebuild --check says more", seen-have, k.Table()), nil
 		}
 	}
 	return nil, nil
@@ -462,14 +462,14 @@ func (v *verifier) stateInLog(ctx context.Context, x engine.Executor, s state) (
 	if err != nil {
 		return false, nil, err
 	}
-	missing := &Finding{ObjectID: s.id, Sequence: last.Sequence + 1, What: fmt.Sprintf("it is missing: the object's state was made from %d events, and the log has %d of them", s.sequence, last.Sequence)}
+	missing := &Finding{ObjectID: s.id, Sequence: last.Sequence + 1, What: fmt.Sprintf("it is missing: the object's state was computed from %d events, but the log has only %d of them", s.sequence, last.Sequence)}
 	switch c := cmp.Compare(uint64(s.sequence), last.Sequence); {
 	case c > 0:
 		return false, missing, nil
 	case c < 0:
-		return false, about(&last, "the state of its object was made from %d events, without this one: it was inserted", s.sequence), nil
+		return false, about(&last, "the state of its object was computed from %d events, without this one: it was inserted", s.sequence), nil
 	case !bytes.Equal(s.hash, last.Hash()):
-		return false, about(&last, "the state of its object was made from another event: this one was changed, or the state"), nil
+		return false, about(&last, "the state of its object was computed from another event: this event or the state was changed"), nil
 	}
 	return first <= v.end, nil, nil
 }

@@ -1,15 +1,11 @@
 package proof_test
 
 import (
-	"bytes"
 	"context"
 	"database/sql"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -17,10 +13,12 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/event/storetest"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/store/proof"
-	"github.com/signet-idm/signet/internal/testdb"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // account and visit are small stand-ins in real tables. Accounts have personal data.
@@ -55,17 +53,17 @@ var (
 	kinds  = []event.Definition{accounts, visits}
 )
 
-// world is a database and what belongs to it.
-type world struct {
+// database is one with its key and its clock.
+type database struct {
 	testdb.Database
 	master secret.MasterKey
-	ticks  atomic.Int64
+	clock  *testkit.Clock
 	sql    *sql.DB // behind the store's back
 }
 
-func newWorld(t *testing.T, db testdb.Database) *world {
+func newDatabase(t *testing.T, db testdb.Database) *database {
 	t.Helper()
-	w := &world{Database: db, master: secret.NewMasterKey()}
+	w := &database{Database: db, master: secret.NewMasterKey(), clock: storetest.NewClock()}
 	driver, address := "pgx", db.URL
 	if db.Engine == testdb.SQLite {
 		driver, address = "sqlite", "file:"+db.URL+"?_pragma=busy_timeout(10000)"
@@ -79,44 +77,22 @@ func newWorld(t *testing.T, db testdb.Database) *world {
 	return w
 }
 
-// clock moves a microsecond with each look at it.
-func (w *world) clock() time.Time {
-	return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC).Add(time.Duration(w.ticks.Add(1)) * time.Microsecond)
-}
-
 const (
 	never  = 24 * time.Hour // sealed at the start and at the end only
 	atOnce = time.Millisecond
 )
 
 // open starts a node, and gives what it logs.
-func (w *world) open(t *testing.T, sealing time.Duration) (*store.Store, *logged) {
+func (w *database) open(t *testing.T, sealing time.Duration) (*store.Store, *testkit.Log) {
 	t.Helper()
-	log := &logged{}
-	s, _, err := store.Open(t.Context(), store.Options{Database: w.URL, Kinds: kinds, Master: w.master, Clock: w.clock, SealInterval: sealing,
+	log := &testkit.Log{}
+	s, _, err := store.Open(t.Context(), store.Options{Database: w.URL, Kinds: kinds, Master: w.master, Clock: w.clock.Now, SealInterval: sealing,
 		Log: slog.New(slog.NewTextHandler(log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
 	return s, log
-}
-
-type logged struct {
-	mu sync.Mutex
-	bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.Buffer.Write(p)
-}
-
-func (l *logged) has(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.String(), text)
 }
 
 // add gives an object some more events, and makes it if there is none.
@@ -169,7 +145,7 @@ func fill(t *testing.T, s *store.Store, events int) {
 }
 
 // sealed fills a log and closes it, and gives its events.
-func (w *world) sealed(t *testing.T, n int) []event.Event {
+func (w *database) sealed(t *testing.T, n int) []event.Event {
 	t.Helper()
 	s, _ := w.open(t, never)
 	fill(t, s, n)
@@ -184,10 +160,10 @@ func (w *world) sealed(t *testing.T, n int) []event.Event {
 }
 
 // refused checks that the database is not opened, for the reason that the error says.
-func (w *world) refused(t *testing.T, says string) {
+func (w *database) refused(t *testing.T, says string) {
 	t.Helper()
 	for _, readOnly := range []bool{true, false} {
-		s, _, err := store.Open(t.Context(), store.Options{Database: w.URL, Kinds: kinds, Master: w.master, Clock: w.clock, ReadOnly: readOnly})
+		s, _, err := store.Open(t.Context(), store.Options{Database: w.URL, Kinds: kinds, Master: w.master, Clock: w.clock.Now, ReadOnly: readOnly})
 		if err == nil {
 			s.Close()
 		}
@@ -198,7 +174,7 @@ func (w *world) refused(t *testing.T, says string) {
 }
 
 // unsealed has a node write something, and leaves the database as if it had been killed before it sealed any of that.
-func (w *world) unsealed(t *testing.T, write func(s *store.Store)) {
+func (w *database) unsealed(t *testing.T, write func(s *store.Store)) {
 	t.Helper()
 	s, _ := w.open(t, never)
 	w.exec(t, "CREATE TABLE before_checkpoints AS SELECT * FROM checkpoints")
@@ -211,7 +187,7 @@ func (w *world) unsealed(t *testing.T, write func(s *store.Store)) {
 }
 
 // verify runs beside whatever else is open.
-func (w *world) verify(t *testing.T, expect *proof.Mark) *proof.Report {
+func (w *database) verify(t *testing.T, expect *proof.Mark) *proof.Report {
 	t.Helper()
 	s, _, err := store.Open(t.Context(), store.Options{Database: w.URL, Kinds: kinds, Master: w.master, ReadOnly: true})
 	if err != nil {
@@ -225,7 +201,7 @@ func (w *world) verify(t *testing.T, expect *proof.Mark) *proof.Report {
 	return report
 }
 
-func (w *world) wantClean(t *testing.T, events, unsealed int64) *proof.Report {
+func (w *database) wantClean(t *testing.T, events, unsealed int64) *proof.Report {
 	t.Helper()
 	r := w.verify(t, nil)
 	if r.Finding != nil {
@@ -238,7 +214,7 @@ func (w *world) wantClean(t *testing.T, events, unsealed int64) *proof.Report {
 }
 
 // exec changes the database behind everybody's back.
-func (w *world) exec(t *testing.T, statement string, args ...any) {
+func (w *database) exec(t *testing.T, statement string, args ...any) {
 	t.Helper()
 	if w.Engine == testdb.Postgres {
 		for i := 1; strings.Contains(statement, "?"); i++ {
@@ -257,14 +233,14 @@ func (w *world) exec(t *testing.T, statement string, args ...any) {
 var tables = []string{"events", "log_head", "users", "sign_ins", "checkpoints"}
 
 // save keeps all tables of the log under a name; restore brings them back.
-func (w *world) save(t *testing.T, name string) {
+func (w *database) save(t *testing.T, name string) {
 	t.Helper()
 	for _, table := range tables {
 		w.exec(t, "CREATE TABLE "+name+"_"+table+" AS SELECT * FROM "+table)
 	}
 }
 
-func (w *world) restore(t *testing.T, name string, which ...string) {
+func (w *database) restore(t *testing.T, name string, which ...string) {
 	t.Helper()
 	if which == nil {
 		which = tables
@@ -274,15 +250,5 @@ func (w *world) restore(t *testing.T, name string, which ...string) {
 			t.Fatal(err)
 		}
 		w.exec(t, "INSERT INTO "+table+" SELECT * FROM "+name+"_"+table)
-	}
-}
-
-// eventually waits for what another goroutine is about to bring about.
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !holds(); runtime.Gosched() {
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain: %s", what)
-		}
 	}
 }

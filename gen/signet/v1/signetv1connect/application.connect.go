@@ -87,8 +87,8 @@ const (
 type ApplicationServiceClient interface {
 	// Add an application
 	//
-	// Creates an active application in the context organization. Where it proves
-	// who it is by a secret, the secret is in the answer, this once.
+	// Creates an active application in the context organization. If it
+	// authenticates with a secret, the answer contains the secret, once.
 	AddApplication(context.Context, *v1.AddApplicationRequest) (*v1.AddApplicationResponse, error)
 	// Get an application
 	//
@@ -96,9 +96,9 @@ type ApplicationServiceClient interface {
 	GetApplication(context.Context, *v1.GetApplicationRequest) (*v1.GetApplicationResponse, error)
 	// List applications
 	//
-	// Returns the applications of the context organization, the oldest first; with
-	// `name` those whose name begins with the text, whatever its case, in the order
-	// of names.
+	// Returns the applications of the context organization, the oldest first;
+	// with `name` those whose name begins with the text, ignoring case, ordered
+	// by name.
 	ListApplications(context.Context, *v1.ListApplicationsRequest) (*v1.ListApplicationsResponse, error)
 	// Change parts of an application
 	//
@@ -107,75 +107,75 @@ type ApplicationServiceClient interface {
 	// application never changes. When people of other organizations may no longer
 	// sign in, all its tokens end.
 	ModifyApplication(context.Context, *v1.ModifyApplicationRequest) (*v1.ModifyApplicationResponse, error)
-	// Switch an application off
+	// Deactivate an application
 	//
-	// Nobody can sign in to it any more, and all its tokens end at once and for good.
-	// Its settings can still be changed.
+	// Nobody can sign in to it any more, and all its tokens end immediately and
+	// permanently. Its settings can still be changed.
 	DeactivateApplication(context.Context, *v1.DeactivateApplicationRequest) (*v1.DeactivateApplicationResponse, error)
-	// Switch an application on again
+	// Reactivate an application
 	//
-	// People can sign in to it again. Tokens from before stay dead.
+	// People can sign in to it again. Earlier tokens stay invalid.
 	ReactivateApplication(context.Context, *v1.ReactivateApplicationRequest) (*v1.ReactivateApplicationResponse, error)
 	// Remove an application
 	//
-	// Ends an application for good, with its secret, its keys and all its tokens.
-	// Its identifier is never used again.
+	// Permanently removes an application with its secret, its keys and all its
+	// tokens. Its identifier is never used again.
 	RemoveApplication(context.Context, *v1.RemoveApplicationRequest) (*v1.RemoveApplicationResponse, error)
-	// Make a new secret for an application
+	// Generate a new secret for an application
 	//
-	// Shows a new secret, this once. The one before it stops working at once, or
-	// when `keepOldSeconds` are over; one from before that stops at once. An
-	// application that runs in a browser or on a device can keep no secret:
-	// FAILED_PRECONDITION.
+	// Returns a new secret, once. The old secret stops working at once, or after
+	// `keepOldSeconds`; even older ones stop at once. An application in a browser
+	// or on a device cannot have a secret: FAILED_PRECONDITION.
 	GenerateApplicationSecret(context.Context, *v1.GenerateApplicationSecretRequest) (*v1.GenerateApplicationSecretResponse, error)
 	// Remove an application's secret
 	//
-	// The secret stops working at once, and so does one that was kept beside it.
+	// The secret stops working at once, and so does an old one that was kept.
 	// Without a secret: NOT_FOUND.
 	RemoveApplicationSecret(context.Context, *v1.RemoveApplicationSecretRequest) (*v1.RemoveApplicationSecretResponse, error)
 	// Add a public key to an application
 	//
-	// The application can then prove who it is with tokens signed by the private
-	// key, where its method is PRIVATE_KEY_JWT. At most 20 keys. An application that
-	// runs in a browser or on a device can keep no key: FAILED_PRECONDITION.
+	// The application can then authenticate with tokens signed by the private
+	// key, if its method is PRIVATE_KEY_JWT. At most 20 keys. An application in a
+	// browser or on a device cannot have a key: FAILED_PRECONDITION.
 	AddApplicationKey(context.Context, *v1.AddApplicationKeyRequest) (*v1.AddApplicationKeyResponse, error)
 	// Remove an application's key
 	//
-	// The key stops counting at once.
+	// The key stops working at once.
 	RemoveApplicationKey(context.Context, *v1.RemoveApplicationKeyRequest) (*v1.RemoveApplicationKeyResponse, error)
 	// Allow an application to use this API
 	//
-	// Sets which scopes of this API the application may ask for on behalf of the
-	// people who sign in to it; none: it may not use the API. Whoever may change the
-	// application then acts with what these people may do, so only an owner of the
-	// installation may allow it. An application that acts for an owner adds no scope
-	// that it was not given itself. Another set of scopes ends all tokens of the
-	// application.
+	// Sets the scopes of this API that the application may request on behalf of
+	// the people who sign in to it; none: it may not use the API. Anybody who may
+	// change the application could then act with the permissions of these people,
+	// so only an owner of the installation can allow it. An application that acts
+	// for an owner cannot add a scope that it does not have itself. Changing the
+	// scopes ends all tokens of the application.
 	SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error)
 	// List the applications for all organizations
 	//
-	// Returns the applications that people of all organizations may sign in to,
-	// wherever they belong, in the order of their identifiers.
+	// Returns the applications of all organizations to which people of all
+	// organizations may sign in, ordered by identifier.
 	ListAllOrganizationsApplications(context.Context, *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error)
 	// Approve a client for an application
 	//
-	// Lets a client of another organization, an application or a service user,
-	// have tokens that are meant for an application of the context organization
+	// Allows a client of another organization, an application or a service user,
+	// to get tokens that are meant for an application of the context organization
 	// (`urn:signet:app:{appId}:aud`). Clients of the same organization need no
 	// approval: FAILED_PRECONDITION. At most 100 clients.
 	ApproveAudience(context.Context, *v1.ApproveAudienceRequest) (*v1.ApproveAudienceResponse, error)
 	// Withdraw the approval of a client
 	//
-	// The client gets no more tokens for the application, also not by refresh
-	// tokens it has, and its tokens are not active any more for the application
-	// when it asks. One that checks JWTs by itself does not learn of it before they
-	// expire.
+	// The client gets no more tokens for the application, not even with existing
+	// refresh tokens. At introspection by the application its tokens are no
+	// longer active. An application that checks JWTs itself does not notice
+	// before they expire.
 	WithdrawAudience(context.Context, *v1.WithdrawAudienceRequest) (*v1.WithdrawAudienceResponse, error)
 	// List approved clients
 	//
-	// Returns which applications of the context organization have approved clients
-	// of others; with `received` which applications of others have approved clients
-	// of the context organization. In the order of the applications' identifiers.
+	// Returns the applications of the context organization that have approved
+	// clients of others; with `received` the applications of others that have
+	// approved clients of the context organization. Ordered by the applications'
+	// identifiers.
 	ListAudienceApprovals(context.Context, *v1.ListAudienceApprovalsRequest) (*v1.ListAudienceApprovalsResponse, error)
 }
 
@@ -458,8 +458,8 @@ func (c *applicationServiceClient) ListAudienceApprovals(ctx context.Context, re
 type ApplicationServiceHandler interface {
 	// Add an application
 	//
-	// Creates an active application in the context organization. Where it proves
-	// who it is by a secret, the secret is in the answer, this once.
+	// Creates an active application in the context organization. If it
+	// authenticates with a secret, the answer contains the secret, once.
 	AddApplication(context.Context, *v1.AddApplicationRequest) (*v1.AddApplicationResponse, error)
 	// Get an application
 	//
@@ -467,9 +467,9 @@ type ApplicationServiceHandler interface {
 	GetApplication(context.Context, *v1.GetApplicationRequest) (*v1.GetApplicationResponse, error)
 	// List applications
 	//
-	// Returns the applications of the context organization, the oldest first; with
-	// `name` those whose name begins with the text, whatever its case, in the order
-	// of names.
+	// Returns the applications of the context organization, the oldest first;
+	// with `name` those whose name begins with the text, ignoring case, ordered
+	// by name.
 	ListApplications(context.Context, *v1.ListApplicationsRequest) (*v1.ListApplicationsResponse, error)
 	// Change parts of an application
 	//
@@ -478,75 +478,75 @@ type ApplicationServiceHandler interface {
 	// application never changes. When people of other organizations may no longer
 	// sign in, all its tokens end.
 	ModifyApplication(context.Context, *v1.ModifyApplicationRequest) (*v1.ModifyApplicationResponse, error)
-	// Switch an application off
+	// Deactivate an application
 	//
-	// Nobody can sign in to it any more, and all its tokens end at once and for good.
-	// Its settings can still be changed.
+	// Nobody can sign in to it any more, and all its tokens end immediately and
+	// permanently. Its settings can still be changed.
 	DeactivateApplication(context.Context, *v1.DeactivateApplicationRequest) (*v1.DeactivateApplicationResponse, error)
-	// Switch an application on again
+	// Reactivate an application
 	//
-	// People can sign in to it again. Tokens from before stay dead.
+	// People can sign in to it again. Earlier tokens stay invalid.
 	ReactivateApplication(context.Context, *v1.ReactivateApplicationRequest) (*v1.ReactivateApplicationResponse, error)
 	// Remove an application
 	//
-	// Ends an application for good, with its secret, its keys and all its tokens.
-	// Its identifier is never used again.
+	// Permanently removes an application with its secret, its keys and all its
+	// tokens. Its identifier is never used again.
 	RemoveApplication(context.Context, *v1.RemoveApplicationRequest) (*v1.RemoveApplicationResponse, error)
-	// Make a new secret for an application
+	// Generate a new secret for an application
 	//
-	// Shows a new secret, this once. The one before it stops working at once, or
-	// when `keepOldSeconds` are over; one from before that stops at once. An
-	// application that runs in a browser or on a device can keep no secret:
-	// FAILED_PRECONDITION.
+	// Returns a new secret, once. The old secret stops working at once, or after
+	// `keepOldSeconds`; even older ones stop at once. An application in a browser
+	// or on a device cannot have a secret: FAILED_PRECONDITION.
 	GenerateApplicationSecret(context.Context, *v1.GenerateApplicationSecretRequest) (*v1.GenerateApplicationSecretResponse, error)
 	// Remove an application's secret
 	//
-	// The secret stops working at once, and so does one that was kept beside it.
+	// The secret stops working at once, and so does an old one that was kept.
 	// Without a secret: NOT_FOUND.
 	RemoveApplicationSecret(context.Context, *v1.RemoveApplicationSecretRequest) (*v1.RemoveApplicationSecretResponse, error)
 	// Add a public key to an application
 	//
-	// The application can then prove who it is with tokens signed by the private
-	// key, where its method is PRIVATE_KEY_JWT. At most 20 keys. An application that
-	// runs in a browser or on a device can keep no key: FAILED_PRECONDITION.
+	// The application can then authenticate with tokens signed by the private
+	// key, if its method is PRIVATE_KEY_JWT. At most 20 keys. An application in a
+	// browser or on a device cannot have a key: FAILED_PRECONDITION.
 	AddApplicationKey(context.Context, *v1.AddApplicationKeyRequest) (*v1.AddApplicationKeyResponse, error)
 	// Remove an application's key
 	//
-	// The key stops counting at once.
+	// The key stops working at once.
 	RemoveApplicationKey(context.Context, *v1.RemoveApplicationKeyRequest) (*v1.RemoveApplicationKeyResponse, error)
 	// Allow an application to use this API
 	//
-	// Sets which scopes of this API the application may ask for on behalf of the
-	// people who sign in to it; none: it may not use the API. Whoever may change the
-	// application then acts with what these people may do, so only an owner of the
-	// installation may allow it. An application that acts for an owner adds no scope
-	// that it was not given itself. Another set of scopes ends all tokens of the
-	// application.
+	// Sets the scopes of this API that the application may request on behalf of
+	// the people who sign in to it; none: it may not use the API. Anybody who may
+	// change the application could then act with the permissions of these people,
+	// so only an owner of the installation can allow it. An application that acts
+	// for an owner cannot add a scope that it does not have itself. Changing the
+	// scopes ends all tokens of the application.
 	SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error)
 	// List the applications for all organizations
 	//
-	// Returns the applications that people of all organizations may sign in to,
-	// wherever they belong, in the order of their identifiers.
+	// Returns the applications of all organizations to which people of all
+	// organizations may sign in, ordered by identifier.
 	ListAllOrganizationsApplications(context.Context, *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error)
 	// Approve a client for an application
 	//
-	// Lets a client of another organization, an application or a service user,
-	// have tokens that are meant for an application of the context organization
+	// Allows a client of another organization, an application or a service user,
+	// to get tokens that are meant for an application of the context organization
 	// (`urn:signet:app:{appId}:aud`). Clients of the same organization need no
 	// approval: FAILED_PRECONDITION. At most 100 clients.
 	ApproveAudience(context.Context, *v1.ApproveAudienceRequest) (*v1.ApproveAudienceResponse, error)
 	// Withdraw the approval of a client
 	//
-	// The client gets no more tokens for the application, also not by refresh
-	// tokens it has, and its tokens are not active any more for the application
-	// when it asks. One that checks JWTs by itself does not learn of it before they
-	// expire.
+	// The client gets no more tokens for the application, not even with existing
+	// refresh tokens. At introspection by the application its tokens are no
+	// longer active. An application that checks JWTs itself does not notice
+	// before they expire.
 	WithdrawAudience(context.Context, *v1.WithdrawAudienceRequest) (*v1.WithdrawAudienceResponse, error)
 	// List approved clients
 	//
-	// Returns which applications of the context organization have approved clients
-	// of others; with `received` which applications of others have approved clients
-	// of the context organization. In the order of the applications' identifiers.
+	// Returns the applications of the context organization that have approved
+	// clients of others; with `received` the applications of others that have
+	// approved clients of the context organization. Ordered by the applications'
+	// identifiers.
 	ListAudienceApprovals(context.Context, *v1.ListAudienceApprovalsRequest) (*v1.ListAudienceApprovalsResponse, error)
 }
 

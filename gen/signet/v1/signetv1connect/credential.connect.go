@@ -70,50 +70,50 @@ const (
 
 // CredentialServiceClient is a client for the signet.v1.CredentialService service.
 type CredentialServiceClient interface {
-	// Make myself a token
+	// Create a token for myself
 	//
-	// Makes a personal access token for the caller, a person who is signed in: a
-	// token cannot make others.
+	// Creates a personal access token for the caller, who must be signed in: a
+	// token cannot create other tokens.
 	CreateMyToken(context.Context, *v1.CreateMyTokenRequest) (*v1.CreateMyTokenResponse, error)
 	// List my tokens
 	//
-	// Returns the personal access tokens of the caller that count, the oldest
-	// first.
+	// Returns the valid personal access tokens of the caller, the oldest first.
 	ListMyTokens(context.Context, *v1.ListMyTokensRequest) (*v1.ListMyTokensResponse, error)
 	// Revoke one of my tokens
 	//
 	// The token stops working at once.
 	RevokeMyToken(context.Context, *v1.RevokeMyTokenRequest) (*v1.RevokeMyTokenResponse, error)
-	// Make a token for a service user
+	// Create a token for a service user
 	//
-	// Makes a personal access token for a service user. People make their own:
-	// FAILED_PRECONDITION. The caller has to hold every permission the user holds.
+	// Creates a personal access token for a service user. People create their
+	// own: FAILED_PRECONDITION. The caller must have every permission that the
+	// user has.
 	CreateUserToken(context.Context, *v1.CreateUserTokenRequest) (*v1.CreateUserTokenResponse, error)
 	// List a user's tokens
 	//
-	// Returns the personal access tokens of a user that count, the oldest first.
+	// Returns the valid personal access tokens of a user, the oldest first.
 	ListUserTokens(context.Context, *v1.ListUserTokensRequest) (*v1.ListUserTokensResponse, error)
 	// Revoke a user's token
 	//
-	// The token stops working at once. The caller has to hold every permission the
-	// user holds.
+	// The token stops working at once. The caller must have every permission that
+	// the user has.
 	RevokeUserToken(context.Context, *v1.RevokeUserTokenRequest) (*v1.RevokeUserTokenResponse, error)
 	// Set a service user's secret
 	//
-	// Makes a new secret for a service user, to be used as client secret; an
-	// earlier one stops working. The caller has to hold every permission the user
-	// holds. People have none: FAILED_PRECONDITION.
+	// Generates a new secret for a service user, to be used as client secret; an
+	// earlier one stops working. The caller must have every permission that the
+	// user has. People have none: FAILED_PRECONDITION.
 	SetServiceSecret(context.Context, *v1.SetServiceSecretRequest) (*v1.SetServiceSecretResponse, error)
 	// Remove a service user's secret
 	//
-	// The secret stops working at once. The caller has to hold every permission
-	// the user holds. Without a secret: NOT_FOUND.
+	// The secret stops working at once. The caller must have every permission
+	// that the user has. Without a secret: NOT_FOUND.
 	RemoveServiceSecret(context.Context, *v1.RemoveServiceSecretRequest) (*v1.RemoveServiceSecretResponse, error)
 	// Add a public key to a service user
 	//
-	// The service user can then prove who it is with tokens signed by the private
-	// key. At most 20 keys. The caller has to hold every permission the user
-	// holds. People have none: FAILED_PRECONDITION.
+	// The service user can then authenticate with tokens signed by the private
+	// key. At most 20 keys. The caller must have every permission that the user
+	// has. People have none: FAILED_PRECONDITION.
 	AddServiceKey(context.Context, *v1.AddServiceKeyRequest) (*v1.AddServiceKeyResponse, error)
 	// List a service user's keys
 	//
@@ -121,8 +121,8 @@ type CredentialServiceClient interface {
 	ListServiceKeys(context.Context, *v1.ListServiceKeysRequest) (*v1.ListServiceKeysResponse, error)
 	// Remove a service user's key
 	//
-	// The key stops counting at once. The caller has to hold every permission the
-	// user holds.
+	// The key stops working at once. The caller must have every permission that
+	// the user has.
 	RemoveServiceKey(context.Context, *v1.RemoveServiceKeyRequest) (*v1.RemoveServiceKeyResponse, error)
 }
 
@@ -322,50 +322,50 @@ func (c *credentialServiceClient) RemoveServiceKey(ctx context.Context, req *v1.
 
 // CredentialServiceHandler is an implementation of the signet.v1.CredentialService service.
 type CredentialServiceHandler interface {
-	// Make myself a token
+	// Create a token for myself
 	//
-	// Makes a personal access token for the caller, a person who is signed in: a
-	// token cannot make others.
+	// Creates a personal access token for the caller, who must be signed in: a
+	// token cannot create other tokens.
 	CreateMyToken(context.Context, *v1.CreateMyTokenRequest) (*v1.CreateMyTokenResponse, error)
 	// List my tokens
 	//
-	// Returns the personal access tokens of the caller that count, the oldest
-	// first.
+	// Returns the valid personal access tokens of the caller, the oldest first.
 	ListMyTokens(context.Context, *v1.ListMyTokensRequest) (*v1.ListMyTokensResponse, error)
 	// Revoke one of my tokens
 	//
 	// The token stops working at once.
 	RevokeMyToken(context.Context, *v1.RevokeMyTokenRequest) (*v1.RevokeMyTokenResponse, error)
-	// Make a token for a service user
+	// Create a token for a service user
 	//
-	// Makes a personal access token for a service user. People make their own:
-	// FAILED_PRECONDITION. The caller has to hold every permission the user holds.
+	// Creates a personal access token for a service user. People create their
+	// own: FAILED_PRECONDITION. The caller must have every permission that the
+	// user has.
 	CreateUserToken(context.Context, *v1.CreateUserTokenRequest) (*v1.CreateUserTokenResponse, error)
 	// List a user's tokens
 	//
-	// Returns the personal access tokens of a user that count, the oldest first.
+	// Returns the valid personal access tokens of a user, the oldest first.
 	ListUserTokens(context.Context, *v1.ListUserTokensRequest) (*v1.ListUserTokensResponse, error)
 	// Revoke a user's token
 	//
-	// The token stops working at once. The caller has to hold every permission the
-	// user holds.
+	// The token stops working at once. The caller must have every permission that
+	// the user has.
 	RevokeUserToken(context.Context, *v1.RevokeUserTokenRequest) (*v1.RevokeUserTokenResponse, error)
 	// Set a service user's secret
 	//
-	// Makes a new secret for a service user, to be used as client secret; an
-	// earlier one stops working. The caller has to hold every permission the user
-	// holds. People have none: FAILED_PRECONDITION.
+	// Generates a new secret for a service user, to be used as client secret; an
+	// earlier one stops working. The caller must have every permission that the
+	// user has. People have none: FAILED_PRECONDITION.
 	SetServiceSecret(context.Context, *v1.SetServiceSecretRequest) (*v1.SetServiceSecretResponse, error)
 	// Remove a service user's secret
 	//
-	// The secret stops working at once. The caller has to hold every permission
-	// the user holds. Without a secret: NOT_FOUND.
+	// The secret stops working at once. The caller must have every permission
+	// that the user has. Without a secret: NOT_FOUND.
 	RemoveServiceSecret(context.Context, *v1.RemoveServiceSecretRequest) (*v1.RemoveServiceSecretResponse, error)
 	// Add a public key to a service user
 	//
-	// The service user can then prove who it is with tokens signed by the private
-	// key. At most 20 keys. The caller has to hold every permission the user
-	// holds. People have none: FAILED_PRECONDITION.
+	// The service user can then authenticate with tokens signed by the private
+	// key. At most 20 keys. The caller must have every permission that the user
+	// has. People have none: FAILED_PRECONDITION.
 	AddServiceKey(context.Context, *v1.AddServiceKeyRequest) (*v1.AddServiceKeyResponse, error)
 	// List a service user's keys
 	//
@@ -373,8 +373,8 @@ type CredentialServiceHandler interface {
 	ListServiceKeys(context.Context, *v1.ListServiceKeysRequest) (*v1.ListServiceKeysResponse, error)
 	// Remove a service user's key
 	//
-	// The key stops counting at once. The caller has to hold every permission the
-	// user holds.
+	// The key stops working at once. The caller must have every permission that
+	// the user has.
 	RemoveServiceKey(context.Context, *v1.RemoveServiceKeyRequest) (*v1.RemoveServiceKeyResponse, error)
 }
 

@@ -44,20 +44,20 @@ const (
 type EventServiceClient interface {
 	// List events
 	//
-	// Returns the events of the context organization that match all parameters, the
-	// newest first unless `order` says otherwise. With `allOrganizations` those of
-	// every organization and of the installation itself: for callers who may read
-	// events in the whole installation.
+	// Returns the events of the context organization that match all parameters,
+	// the newest first unless `order` says otherwise. With `allOrganizations` it
+	// returns those of every organization and of the installation itself; the
+	// caller must be allowed to read events in the whole installation.
 	ListEvents(context.Context, *v1.ListEventsRequest) (*v1.ListEventsResponse, error)
 	// Follow events
 	//
-	// Sends the events of the context organization that match all parameters as they
-	// happen: from where `cursor` was, or from the time `from`, or from now on. It
-	// never ends by itself. Every message carries the cursor behind it, with which a
-	// stream that broke off goes on without a gap and without a double; where nothing
-	// happens, a message with nothing but a cursor comes every ten seconds.
+	// Sends the events of the context organization that match all parameters as
+	// they happen: after `cursor`, else from the time `from`, else from now on.
+	// It never ends by itself. Every message has a cursor, with which an
+	// interrupted stream resumes without gaps or duplicates. If nothing happens,
+	// a message with only a cursor is sent every ten seconds.
 	//
-	// REST has it as server-sent events: `id` is the cursor, and the header
+	// REST sends server-sent events: `id` is the cursor, and the header
 	// `last-event-id` is another way to send it.
 	StreamEvents(context.Context, *v1.StreamEventsRequest) (*connect.ServerStreamForClient[v1.StreamEventsResponse], error)
 }
@@ -112,20 +112,20 @@ func (c *eventServiceClient) StreamEvents(ctx context.Context, req *v1.StreamEve
 type EventServiceHandler interface {
 	// List events
 	//
-	// Returns the events of the context organization that match all parameters, the
-	// newest first unless `order` says otherwise. With `allOrganizations` those of
-	// every organization and of the installation itself: for callers who may read
-	// events in the whole installation.
+	// Returns the events of the context organization that match all parameters,
+	// the newest first unless `order` says otherwise. With `allOrganizations` it
+	// returns those of every organization and of the installation itself; the
+	// caller must be allowed to read events in the whole installation.
 	ListEvents(context.Context, *v1.ListEventsRequest) (*v1.ListEventsResponse, error)
 	// Follow events
 	//
-	// Sends the events of the context organization that match all parameters as they
-	// happen: from where `cursor` was, or from the time `from`, or from now on. It
-	// never ends by itself. Every message carries the cursor behind it, with which a
-	// stream that broke off goes on without a gap and without a double; where nothing
-	// happens, a message with nothing but a cursor comes every ten seconds.
+	// Sends the events of the context organization that match all parameters as
+	// they happen: after `cursor`, else from the time `from`, else from now on.
+	// It never ends by itself. Every message has a cursor, with which an
+	// interrupted stream resumes without gaps or duplicates. If nothing happens,
+	// a message with only a cursor is sent every ten seconds.
 	//
-	// REST has it as server-sent events: `id` is the cursor, and the header
+	// REST sends server-sent events: `id` is the cursor, and the header
 	// `last-event-id` is another way to send it.
 	StreamEvents(context.Context, *v1.StreamEventsRequest, *connect.ServerStream[v1.StreamEventsResponse]) error
 }

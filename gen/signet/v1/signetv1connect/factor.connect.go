@@ -70,35 +70,37 @@ type FactorServiceClient interface {
 	ListMyFactors(context.Context, *v1.ListMyFactorsRequest) (*v1.ListMyFactorsResponse, error)
 	// Start adding an authenticator app
 	//
-	// Makes a secret for an authenticator app. It counts once ConfirmMyTOTP is sent a
-	// code of the app, within five minutes. Needs a session with a recent proof.
+	// Creates a secret for an authenticator app. It becomes a second factor when
+	// ConfirmMyTOTP gets a code of the app, within five minutes. Needs a session
+	// with a recent proof.
 	StartMyTOTP(context.Context, *v1.StartMyTOTPRequest) (*v1.StartMyTOTPResponse, error)
 	// Add an authenticator app
 	//
-	// Adds the app that was told the secret of StartMyTOTP in this session. The
-	// session has proven it then. All other sessions of the caller have to.
+	// Adds the app with the secret of StartMyTOTP of this session. This session
+	// then counts as proven. All other sessions of the caller must prove a second
+	// factor.
 	ConfirmMyTOTP(context.Context, *v1.ConfirmMyTOTPRequest) (*v1.ConfirmMyTOTPResponse, error)
 	// Start adding a passkey
 	//
-	// Makes a challenge for a new passkey. It can be answered once, within five
+	// Creates a challenge for a new passkey. It can be answered once, within five
 	// minutes. Needs a session with a recent proof.
 	StartMyPasskey(context.Context, *v1.StartMyPasskeyRequest) (*v1.StartMyPasskeyResponse, error)
 	// Add a passkey
 	//
-	// Adds the passkey that a browser made for the challenge of StartMyPasskey in
-	// this session. The session has proven it then. All other sessions of the caller
-	// have to prove a second factor.
+	// Adds the passkey that a browser created for the challenge of StartMyPasskey
+	// of this session. This session then counts as proven. All other sessions of
+	// the caller must prove a second factor.
 	ConfirmMyPasskey(context.Context, *v1.ConfirmMyPasskeyRequest) (*v1.ConfirmMyPasskeyResponse, error)
-	// Make my recovery codes
+	// Create my recovery codes
 	//
-	// Makes ten codes that each stand in for a second factor once, in place of any
-	// made before. Needs a session with a recent proof.
+	// Creates ten recovery codes and replaces earlier ones. Each can be used once
+	// instead of a second factor. Needs a session with a recent proof.
 	MakeMyRecoveryCodes(context.Context, *v1.MakeMyRecoveryCodesRequest) (*v1.MakeMyRecoveryCodesResponse, error)
 	// Remove my second factor
 	//
-	// Takes a second factor of the caller away; with the last one, the recovery codes
-	// too. Needs a session with a recent proof. The last one stays where one is
-	// required.
+	// Removes a second factor of the caller; with the last one, the recovery
+	// codes too. Needs a session with a recent proof. The last one cannot be
+	// removed if a second factor is required.
 	RemoveMyFactor(context.Context, *v1.RemoveMyFactorRequest) (*v1.RemoveMyFactorResponse, error)
 	// List a user's second factors
 	//
@@ -106,8 +108,8 @@ type FactorServiceClient interface {
 	ListUserFactors(context.Context, *v1.ListUserFactorsRequest) (*v1.ListUserFactorsResponse, error)
 	// Remove a user's second factor
 	//
-	// Takes a second factor of a user away, for somebody who has lost it. The caller
-	// has to hold every permission the user holds.
+	// Removes a second factor of a user who has lost it. The caller must have
+	// every permission that the user has.
 	RemoveUserFactor(context.Context, *v1.RemoveUserFactorRequest) (*v1.RemoveUserFactorResponse, error)
 }
 
@@ -281,35 +283,37 @@ type FactorServiceHandler interface {
 	ListMyFactors(context.Context, *v1.ListMyFactorsRequest) (*v1.ListMyFactorsResponse, error)
 	// Start adding an authenticator app
 	//
-	// Makes a secret for an authenticator app. It counts once ConfirmMyTOTP is sent a
-	// code of the app, within five minutes. Needs a session with a recent proof.
+	// Creates a secret for an authenticator app. It becomes a second factor when
+	// ConfirmMyTOTP gets a code of the app, within five minutes. Needs a session
+	// with a recent proof.
 	StartMyTOTP(context.Context, *v1.StartMyTOTPRequest) (*v1.StartMyTOTPResponse, error)
 	// Add an authenticator app
 	//
-	// Adds the app that was told the secret of StartMyTOTP in this session. The
-	// session has proven it then. All other sessions of the caller have to.
+	// Adds the app with the secret of StartMyTOTP of this session. This session
+	// then counts as proven. All other sessions of the caller must prove a second
+	// factor.
 	ConfirmMyTOTP(context.Context, *v1.ConfirmMyTOTPRequest) (*v1.ConfirmMyTOTPResponse, error)
 	// Start adding a passkey
 	//
-	// Makes a challenge for a new passkey. It can be answered once, within five
+	// Creates a challenge for a new passkey. It can be answered once, within five
 	// minutes. Needs a session with a recent proof.
 	StartMyPasskey(context.Context, *v1.StartMyPasskeyRequest) (*v1.StartMyPasskeyResponse, error)
 	// Add a passkey
 	//
-	// Adds the passkey that a browser made for the challenge of StartMyPasskey in
-	// this session. The session has proven it then. All other sessions of the caller
-	// have to prove a second factor.
+	// Adds the passkey that a browser created for the challenge of StartMyPasskey
+	// of this session. This session then counts as proven. All other sessions of
+	// the caller must prove a second factor.
 	ConfirmMyPasskey(context.Context, *v1.ConfirmMyPasskeyRequest) (*v1.ConfirmMyPasskeyResponse, error)
-	// Make my recovery codes
+	// Create my recovery codes
 	//
-	// Makes ten codes that each stand in for a second factor once, in place of any
-	// made before. Needs a session with a recent proof.
+	// Creates ten recovery codes and replaces earlier ones. Each can be used once
+	// instead of a second factor. Needs a session with a recent proof.
 	MakeMyRecoveryCodes(context.Context, *v1.MakeMyRecoveryCodesRequest) (*v1.MakeMyRecoveryCodesResponse, error)
 	// Remove my second factor
 	//
-	// Takes a second factor of the caller away; with the last one, the recovery codes
-	// too. Needs a session with a recent proof. The last one stays where one is
-	// required.
+	// Removes a second factor of the caller; with the last one, the recovery
+	// codes too. Needs a session with a recent proof. The last one cannot be
+	// removed if a second factor is required.
 	RemoveMyFactor(context.Context, *v1.RemoveMyFactorRequest) (*v1.RemoveMyFactorResponse, error)
 	// List a user's second factors
 	//
@@ -317,8 +321,8 @@ type FactorServiceHandler interface {
 	ListUserFactors(context.Context, *v1.ListUserFactorsRequest) (*v1.ListUserFactorsResponse, error)
 	// Remove a user's second factor
 	//
-	// Takes a second factor of a user away, for somebody who has lost it. The caller
-	// has to hold every permission the user holds.
+	// Removes a second factor of a user who has lost it. The caller must have
+	// every permission that the user has.
 	RemoveUserFactor(context.Context, *v1.RemoveUserFactorRequest) (*v1.RemoveUserFactorResponse, error)
 }
 

@@ -72,8 +72,7 @@ type IdentityProviderServiceClient interface {
 	// Replaces where the tokens of a JWT provider come from and how they are
 	// checked; an omitted header name is empty afterwards. Name, styling and
 	// registration stay as they are. For a provider of another kind the answer is
-	// FAILED_PRECONDITION. A later version of the API may no longer have this
-	// operation.
+	// FAILED_PRECONDITION. A later version of the API may remove this operation.
 	//
 	// Deprecated: do not use.
 	UpdateJWTIdentityProvider(context.Context, *v1.UpdateJWTIdentityProviderRequest) (*v1.UpdateJWTIdentityProviderResponse, error)
@@ -103,21 +102,22 @@ type IdentityProviderServiceClient interface {
 	// List identity providers
 	//
 	// Returns the identity providers of the context organization, the oldest
-	// first; with `name` those whose name begins with the text, whatever its case,
-	// in the order of names.
+	// first; with `name` those whose name begins with the text, ignoring case,
+	// ordered by name.
 	ListIdentityProviders(context.Context, *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error)
-	// Switch an identity provider off
+	// Deactivate an identity provider
 	//
 	// Nobody can sign in through it any more. Its configuration can still be
 	// changed.
 	DeactivateIdentityProvider(context.Context, *v1.DeactivateIdentityProviderRequest) (*v1.DeactivateIdentityProviderResponse, error)
-	// Switch an identity provider on again
+	// Reactivate an identity provider
 	//
 	// It is offered at sign-in again.
 	ReactivateIdentityProvider(context.Context, *v1.ReactivateIdentityProviderRequest) (*v1.ReactivateIdentityProviderResponse, error)
 	// Remove an identity provider
 	//
-	// Ends an identity provider for good. Its identifier is never used again.
+	// Permanently removes an identity provider. Its identifier is never used
+	// again.
 	RemoveIdentityProvider(context.Context, *v1.RemoveIdentityProviderRequest) (*v1.RemoveIdentityProviderResponse, error)
 	// Change parts of an identity provider
 	//
@@ -318,8 +318,7 @@ type IdentityProviderServiceHandler interface {
 	// Replaces where the tokens of a JWT provider come from and how they are
 	// checked; an omitted header name is empty afterwards. Name, styling and
 	// registration stay as they are. For a provider of another kind the answer is
-	// FAILED_PRECONDITION. A later version of the API may no longer have this
-	// operation.
+	// FAILED_PRECONDITION. A later version of the API may remove this operation.
 	//
 	// Deprecated: do not use.
 	UpdateJWTIdentityProvider(context.Context, *v1.UpdateJWTIdentityProviderRequest) (*v1.UpdateJWTIdentityProviderResponse, error)
@@ -349,21 +348,22 @@ type IdentityProviderServiceHandler interface {
 	// List identity providers
 	//
 	// Returns the identity providers of the context organization, the oldest
-	// first; with `name` those whose name begins with the text, whatever its case,
-	// in the order of names.
+	// first; with `name` those whose name begins with the text, ignoring case,
+	// ordered by name.
 	ListIdentityProviders(context.Context, *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error)
-	// Switch an identity provider off
+	// Deactivate an identity provider
 	//
 	// Nobody can sign in through it any more. Its configuration can still be
 	// changed.
 	DeactivateIdentityProvider(context.Context, *v1.DeactivateIdentityProviderRequest) (*v1.DeactivateIdentityProviderResponse, error)
-	// Switch an identity provider on again
+	// Reactivate an identity provider
 	//
 	// It is offered at sign-in again.
 	ReactivateIdentityProvider(context.Context, *v1.ReactivateIdentityProviderRequest) (*v1.ReactivateIdentityProviderResponse, error)
 	// Remove an identity provider
 	//
-	// Ends an identity provider for good. Its identifier is never used again.
+	// Permanently removes an identity provider. Its identifier is never used
+	// again.
 	RemoveIdentityProvider(context.Context, *v1.RemoveIdentityProviderRequest) (*v1.RemoveIdentityProviderResponse, error)
 	// Change parts of an identity provider
 	//

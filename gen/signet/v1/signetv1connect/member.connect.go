@@ -60,39 +60,41 @@ const (
 type MemberServiceClient interface {
 	// List the members of an organization
 	//
-	// Returns the users who hold roles in an organization, wherever they belong,
-	// in the order of their identifiers.
+	// Returns the users who have roles in an organization, whatever organization
+	// they belong to, ordered by identifier.
 	ListOrganizationMembers(context.Context, *v1.ListOrganizationMembersRequest) (*v1.ListOrganizationMembersResponse, error)
 	// Give a user roles in an organization
 	//
 	// Makes a user a member of an organization, or replaces the roles of one. The
-	// caller has to hold every permission in the roles before and after. A user of
-	// another organization can be made a member only by somebody who may see the
-	// users or members there.
+	// caller must have every permission of the old and the new roles. Only
+	// somebody who may see users or members of another organization can make its
+	// users members.
 	SetOrganizationMember(context.Context, *v1.SetOrganizationMemberRequest) (*v1.SetOrganizationMemberResponse, error)
-	// Take away a user's roles in an organization
+	// Remove a user's roles in an organization
 	//
-	// The user holds nothing in the organization afterwards. The caller has to
-	// hold every permission that is taken away.
+	// The user has no roles in the organization afterwards. The caller must have
+	// every permission that is removed. Only callers with a role in the
+	// installation can remove the last owner.
 	RemoveOrganizationMember(context.Context, *v1.RemoveOrganizationMemberRequest) (*v1.RemoveOrganizationMemberResponse, error)
 	// List the members of the installation
 	//
-	// Returns the users who hold roles in the installation, in the order of their
-	// identifiers.
+	// Returns the users who have roles in the installation, ordered by
+	// identifier.
 	ListInstallationMembers(context.Context, *v1.ListInstallationMembersRequest) (*v1.ListInstallationMembersResponse, error)
 	// Give a user roles in the installation
 	//
-	// Makes a user a member of the installation, or replaces the roles of one. The
-	// last owner stays one.
+	// Makes a user a member of the installation, or replaces the roles of one.
+	// The last owner cannot be changed.
 	SetInstallationMember(context.Context, *v1.SetInstallationMemberRequest) (*v1.SetInstallationMemberResponse, error)
-	// Take away a user's roles in the installation
+	// Remove a user's roles in the installation
 	//
-	// The user holds nothing in the installation afterwards. The last owner stays
-	// one.
+	// The user has no roles in the installation afterwards. The last owner cannot
+	// be removed.
 	RemoveInstallationMember(context.Context, *v1.RemoveInstallationMemberRequest) (*v1.RemoveInstallationMemberResponse, error)
-	// List what I hold
+	// List my roles
 	//
-	// Returns where the caller holds roles, and which.
+	// Returns the roles of the caller in all organizations and in the
+	// installation.
 	ListMyMemberships(context.Context, *v1.ListMyMembershipsRequest) (*v1.ListMyMembershipsResponse, error)
 }
 
@@ -230,39 +232,41 @@ func (c *memberServiceClient) ListMyMemberships(ctx context.Context, req *v1.Lis
 type MemberServiceHandler interface {
 	// List the members of an organization
 	//
-	// Returns the users who hold roles in an organization, wherever they belong,
-	// in the order of their identifiers.
+	// Returns the users who have roles in an organization, whatever organization
+	// they belong to, ordered by identifier.
 	ListOrganizationMembers(context.Context, *v1.ListOrganizationMembersRequest) (*v1.ListOrganizationMembersResponse, error)
 	// Give a user roles in an organization
 	//
 	// Makes a user a member of an organization, or replaces the roles of one. The
-	// caller has to hold every permission in the roles before and after. A user of
-	// another organization can be made a member only by somebody who may see the
-	// users or members there.
+	// caller must have every permission of the old and the new roles. Only
+	// somebody who may see users or members of another organization can make its
+	// users members.
 	SetOrganizationMember(context.Context, *v1.SetOrganizationMemberRequest) (*v1.SetOrganizationMemberResponse, error)
-	// Take away a user's roles in an organization
+	// Remove a user's roles in an organization
 	//
-	// The user holds nothing in the organization afterwards. The caller has to
-	// hold every permission that is taken away.
+	// The user has no roles in the organization afterwards. The caller must have
+	// every permission that is removed. Only callers with a role in the
+	// installation can remove the last owner.
 	RemoveOrganizationMember(context.Context, *v1.RemoveOrganizationMemberRequest) (*v1.RemoveOrganizationMemberResponse, error)
 	// List the members of the installation
 	//
-	// Returns the users who hold roles in the installation, in the order of their
-	// identifiers.
+	// Returns the users who have roles in the installation, ordered by
+	// identifier.
 	ListInstallationMembers(context.Context, *v1.ListInstallationMembersRequest) (*v1.ListInstallationMembersResponse, error)
 	// Give a user roles in the installation
 	//
-	// Makes a user a member of the installation, or replaces the roles of one. The
-	// last owner stays one.
+	// Makes a user a member of the installation, or replaces the roles of one.
+	// The last owner cannot be changed.
 	SetInstallationMember(context.Context, *v1.SetInstallationMemberRequest) (*v1.SetInstallationMemberResponse, error)
-	// Take away a user's roles in the installation
+	// Remove a user's roles in the installation
 	//
-	// The user holds nothing in the installation afterwards. The last owner stays
-	// one.
+	// The user has no roles in the installation afterwards. The last owner cannot
+	// be removed.
 	RemoveInstallationMember(context.Context, *v1.RemoveInstallationMemberRequest) (*v1.RemoveInstallationMemberResponse, error)
-	// List what I hold
+	// List my roles
 	//
-	// Returns where the caller holds roles, and which.
+	// Returns the roles of the caller in all organizations and in the
+	// installation.
 	ListMyMemberships(context.Context, *v1.ListMyMembershipsRequest) (*v1.ListMyMembershipsResponse, error)
 }
 

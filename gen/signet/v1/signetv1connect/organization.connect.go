@@ -92,31 +92,31 @@ type OrganizationServiceClient interface {
 	GetMyOrganization(context.Context, *v1.GetMyOrganizationRequest) (*v1.GetMyOrganizationResponse, error)
 	// List organizations
 	//
-	// Returns the organizations of the installation, the oldest first; with `name`
-	// those whose name begins with the text, whatever its case, in the order of
-	// names. It needs a role in the installation.
+	// Returns the organizations of the installation, the oldest first; with
+	// `name` those whose name begins with the text, ignoring case, ordered by
+	// name. It needs a role in the installation.
 	ListOrganizations(context.Context, *v1.ListOrganizationsRequest) (*v1.ListOrganizationsResponse, error)
 	// Rename an organization
 	//
 	// Gives an organization another name. Its domains stay.
 	UpdateOrganization(context.Context, *v1.UpdateOrganizationRequest) (*v1.UpdateOrganizationResponse, error)
-	// Switch an organization off
+	// Deactivate an organization
 	//
-	// Its users can no longer sign in; their sessions and tokens end at once and
-	// stay dead. Its objects can still be read and changed. The caller has to hold
-	// every permission that its users hold in the installation. Not possible for
-	// the default organization.
+	// Its users can no longer sign in; their sessions and tokens end immediately
+	// and permanently. Its objects can still be read and changed. The caller must
+	// have every permission that its users have in the installation. Not possible
+	// for the default organization.
 	DeactivateOrganization(context.Context, *v1.DeactivateOrganizationRequest) (*v1.DeactivateOrganizationResponse, error)
-	// Switch an organization on again
+	// Reactivate an organization
 	//
-	// Its users can sign in again. Sessions and tokens from before stay dead.
+	// Its users can sign in again. Earlier sessions and tokens stay invalid.
 	ReactivateOrganization(context.Context, *v1.ReactivateOrganizationRequest) (*v1.ReactivateOrganizationResponse, error)
 	// Remove an organization
 	//
-	// Ends an organization for good, at once; its users, identity providers and
-	// their credentials go with it, its domains become free. The caller has to
-	// hold every permission that its users hold in the installation. Not possible
-	// for the default organization.
+	// Permanently removes an organization. Its users, identity providers and
+	// their credentials are removed with it, and its domains become free. The
+	// caller must have every permission that its users have in the installation.
+	// Not possible for the default organization.
 	RemoveOrganization(context.Context, *v1.RemoveOrganizationRequest) (*v1.RemoveOrganizationResponse, error)
 	// List the domains of an organization
 	//
@@ -125,28 +125,29 @@ type OrganizationServiceClient interface {
 	ListDomains(context.Context, *v1.ListDomainsRequest) (*v1.ListDomainsResponse, error)
 	// Add a domain
 	//
-	// Adds a domain to an organization. It counts only after VerifyDomain, unless
-	// somebody who may change the domains of every organization vouches for it
-	// with `isVerified`. An organization has at most 100 domains.
+	// Adds a domain to an organization. It takes effect only after VerifyDomain,
+	// unless a caller who may change the domains of every organization confirms
+	// it with `isVerified`. An organization has at most 100 domains.
 	AddDomain(context.Context, *v1.AddDomainRequest) (*v1.AddDomainResponse, error)
 	// Verify a domain
 	//
-	// Looks for the TXT record that ListDomains asks for. If it is there, the
-	// domain belongs to the organization and completes the login names of its
-	// users; if not, FAILED_PRECONDITION. A domain that another organization has
-	// verified is ALREADY_EXISTS.
+	// Looks for the TXT record that ListDomains shows. If it exists, the domain
+	// belongs to the organization and can be used in the login names of its
+	// users; if not, FAILED_PRECONDITION. A domain that an administrator of the
+	// installation vouches for is proven in the same way. A domain that another
+	// organization has verified is ALREADY_EXISTS.
 	VerifyDomain(context.Context, *v1.VerifyDomainRequest) (*v1.VerifyDomainResponse, error)
 	// Make a domain the primary one
 	//
-	// Login names are shown with the primary domain first. It has to be verified.
+	// Login names are shown with the primary domain first. It must be verified.
 	SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error)
 	// Remove a domain
 	//
 	// Login names with this domain stop working, and the domain becomes free; the
-	// answer says whose. The primary domain cannot be removed. A verified one is
-	// removed by an owner or a settings manager of the organization, or by an
-	// `IAM_OWNER` (permission `domain.release`): elsewhere it could lead others to
-	// another person.
+	// answer lists the people concerned. The primary domain cannot be removed.
+	// Only an owner or a settings manager of the organization, or an `IAM_OWNER`,
+	// can remove a verified one (permission `domain.release`): in another
+	// organization its login names could lead to other people.
 	RemoveDomain(context.Context, *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error)
 }
 
@@ -394,31 +395,31 @@ type OrganizationServiceHandler interface {
 	GetMyOrganization(context.Context, *v1.GetMyOrganizationRequest) (*v1.GetMyOrganizationResponse, error)
 	// List organizations
 	//
-	// Returns the organizations of the installation, the oldest first; with `name`
-	// those whose name begins with the text, whatever its case, in the order of
-	// names. It needs a role in the installation.
+	// Returns the organizations of the installation, the oldest first; with
+	// `name` those whose name begins with the text, ignoring case, ordered by
+	// name. It needs a role in the installation.
 	ListOrganizations(context.Context, *v1.ListOrganizationsRequest) (*v1.ListOrganizationsResponse, error)
 	// Rename an organization
 	//
 	// Gives an organization another name. Its domains stay.
 	UpdateOrganization(context.Context, *v1.UpdateOrganizationRequest) (*v1.UpdateOrganizationResponse, error)
-	// Switch an organization off
+	// Deactivate an organization
 	//
-	// Its users can no longer sign in; their sessions and tokens end at once and
-	// stay dead. Its objects can still be read and changed. The caller has to hold
-	// every permission that its users hold in the installation. Not possible for
-	// the default organization.
+	// Its users can no longer sign in; their sessions and tokens end immediately
+	// and permanently. Its objects can still be read and changed. The caller must
+	// have every permission that its users have in the installation. Not possible
+	// for the default organization.
 	DeactivateOrganization(context.Context, *v1.DeactivateOrganizationRequest) (*v1.DeactivateOrganizationResponse, error)
-	// Switch an organization on again
+	// Reactivate an organization
 	//
-	// Its users can sign in again. Sessions and tokens from before stay dead.
+	// Its users can sign in again. Earlier sessions and tokens stay invalid.
 	ReactivateOrganization(context.Context, *v1.ReactivateOrganizationRequest) (*v1.ReactivateOrganizationResponse, error)
 	// Remove an organization
 	//
-	// Ends an organization for good, at once; its users, identity providers and
-	// their credentials go with it, its domains become free. The caller has to
-	// hold every permission that its users hold in the installation. Not possible
-	// for the default organization.
+	// Permanently removes an organization. Its users, identity providers and
+	// their credentials are removed with it, and its domains become free. The
+	// caller must have every permission that its users have in the installation.
+	// Not possible for the default organization.
 	RemoveOrganization(context.Context, *v1.RemoveOrganizationRequest) (*v1.RemoveOrganizationResponse, error)
 	// List the domains of an organization
 	//
@@ -427,28 +428,29 @@ type OrganizationServiceHandler interface {
 	ListDomains(context.Context, *v1.ListDomainsRequest) (*v1.ListDomainsResponse, error)
 	// Add a domain
 	//
-	// Adds a domain to an organization. It counts only after VerifyDomain, unless
-	// somebody who may change the domains of every organization vouches for it
-	// with `isVerified`. An organization has at most 100 domains.
+	// Adds a domain to an organization. It takes effect only after VerifyDomain,
+	// unless a caller who may change the domains of every organization confirms
+	// it with `isVerified`. An organization has at most 100 domains.
 	AddDomain(context.Context, *v1.AddDomainRequest) (*v1.AddDomainResponse, error)
 	// Verify a domain
 	//
-	// Looks for the TXT record that ListDomains asks for. If it is there, the
-	// domain belongs to the organization and completes the login names of its
-	// users; if not, FAILED_PRECONDITION. A domain that another organization has
-	// verified is ALREADY_EXISTS.
+	// Looks for the TXT record that ListDomains shows. If it exists, the domain
+	// belongs to the organization and can be used in the login names of its
+	// users; if not, FAILED_PRECONDITION. A domain that an administrator of the
+	// installation vouches for is proven in the same way. A domain that another
+	// organization has verified is ALREADY_EXISTS.
 	VerifyDomain(context.Context, *v1.VerifyDomainRequest) (*v1.VerifyDomainResponse, error)
 	// Make a domain the primary one
 	//
-	// Login names are shown with the primary domain first. It has to be verified.
+	// Login names are shown with the primary domain first. It must be verified.
 	SetPrimaryDomain(context.Context, *v1.SetPrimaryDomainRequest) (*v1.SetPrimaryDomainResponse, error)
 	// Remove a domain
 	//
 	// Login names with this domain stop working, and the domain becomes free; the
-	// answer says whose. The primary domain cannot be removed. A verified one is
-	// removed by an owner or a settings manager of the organization, or by an
-	// `IAM_OWNER` (permission `domain.release`): elsewhere it could lead others to
-	// another person.
+	// answer lists the people concerned. The primary domain cannot be removed.
+	// Only an owner or a settings manager of the organization, or an `IAM_OWNER`,
+	// can remove a verified one (permission `domain.release`): in another
+	// organization its login names could lead to other people.
 	RemoveDomain(context.Context, *v1.RemoveDomainRequest) (*v1.RemoveDomainResponse, error)
 }
 

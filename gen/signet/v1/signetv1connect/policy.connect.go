@@ -51,24 +51,24 @@ const (
 type PolicyServiceClient interface {
 	// Get the policy of the installation
 	//
-	// Returns what is set for the whole installation, and what counts with the
-	// defaults.
+	// Returns the policy of the whole installation, and the effective policy with
+	// the defaults.
 	GetInstallationPolicy(context.Context, *v1.GetInstallationPolicyRequest) (*v1.GetInstallationPolicyResponse, error)
 	// Set the policy of the installation
 	//
 	// Replaces the policy of the whole installation. A value that is left out has
-	// its default. What changes counts from the next request on.
+	// its default. Changes apply from the next request on.
 	SetInstallationPolicy(context.Context, *v1.SetInstallationPolicyRequest) (*v1.SetInstallationPolicyResponse, error)
 	// Get the policy of an organization
 	//
-	// Returns what the organization asks for itself, and what counts in it: of each
+	// Returns the organization's own policy, and the effective policy: of each
 	// value the stricter one of the organization's and the installation's.
 	GetOrganizationPolicy(context.Context, *v1.GetOrganizationPolicyRequest) (*v1.GetOrganizationPolicyResponse, error)
 	// Set the policy of an organization
 	//
-	// Replaces what the organization asks for. It can ask for more than the
-	// installation, never for less: a value that is less strict than the
-	// installation's is kept and does not count.
+	// Replaces the policy of the organization. It can require more than the
+	// installation, never less: a value that is less strict than the
+	// installation's is stored but has no effect.
 	SetOrganizationPolicy(context.Context, *v1.SetOrganizationPolicyRequest) (*v1.SetOrganizationPolicyResponse, error)
 }
 
@@ -158,24 +158,24 @@ func (c *policyServiceClient) SetOrganizationPolicy(ctx context.Context, req *v1
 type PolicyServiceHandler interface {
 	// Get the policy of the installation
 	//
-	// Returns what is set for the whole installation, and what counts with the
-	// defaults.
+	// Returns the policy of the whole installation, and the effective policy with
+	// the defaults.
 	GetInstallationPolicy(context.Context, *v1.GetInstallationPolicyRequest) (*v1.GetInstallationPolicyResponse, error)
 	// Set the policy of the installation
 	//
 	// Replaces the policy of the whole installation. A value that is left out has
-	// its default. What changes counts from the next request on.
+	// its default. Changes apply from the next request on.
 	SetInstallationPolicy(context.Context, *v1.SetInstallationPolicyRequest) (*v1.SetInstallationPolicyResponse, error)
 	// Get the policy of an organization
 	//
-	// Returns what the organization asks for itself, and what counts in it: of each
+	// Returns the organization's own policy, and the effective policy: of each
 	// value the stricter one of the organization's and the installation's.
 	GetOrganizationPolicy(context.Context, *v1.GetOrganizationPolicyRequest) (*v1.GetOrganizationPolicyResponse, error)
 	// Set the policy of an organization
 	//
-	// Replaces what the organization asks for. It can ask for more than the
-	// installation, never for less: a value that is less strict than the
-	// installation's is kept and does not count.
+	// Replaces the policy of the organization. It can require more than the
+	// installation, never less: a value that is less strict than the
+	// installation's is stored but has no effect.
 	SetOrganizationPolicy(context.Context, *v1.SetOrganizationPolicyRequest) (*v1.SetOrganizationPolicyResponse, error)
 }
 

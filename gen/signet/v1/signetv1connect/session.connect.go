@@ -81,8 +81,8 @@ type SessionServiceClient interface {
 	CreateSession(context.Context, *v1.CreateSessionRequest) (*v1.CreateSessionResponse, error)
 	// Start signing in with a passkey
 	//
-	// Makes a challenge for a passkey of whoever has one. It can be answered once,
-	// within five minutes.
+	// Creates a challenge for a sign-in with any passkey. It can be answered
+	// once, within five minutes.
 	StartPasskeySignIn(context.Context, *v1.StartPasskeySignInRequest) (*v1.StartPasskeySignInResponse, error)
 	// Sign in with a passkey
 	//
@@ -92,20 +92,21 @@ type SessionServiceClient interface {
 	CreateSessionWithPasskey(context.Context, *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error)
 	// Start proving a passkey
 	//
-	// Makes a challenge for the passkeys of the caller, to prove one of them in this
-	// session. It can be answered once, within five minutes.
+	// Creates a challenge for the passkeys of the caller, to prove one of them in
+	// this session. It can be answered once, within five minutes.
 	StartPasskeyProof(context.Context, *v1.StartPasskeyProofRequest) (*v1.StartPasskeyProofResponse, error)
 	// Prove a second factor
 	//
-	// Proves a second factor of the caller in this session, which can do everything
-	// afterwards. In one that can already, it makes the proof recent. Codes and
-	// challenges count once. A wrong answer counts as a failed sign-in.
+	// Proves a second factor of the caller in this session, which then has full
+	// access. If it already has, this renews the proof. Codes and challenges can
+	// be used once. A wrong answer counts as a failed sign-in.
 	ProveSecondFactor(context.Context, *v1.ProveSecondFactorRequest) (*v1.ProveSecondFactorResponse, error)
 	// Give the password again
 	//
-	// Makes the proof of this session recent, which changes of how one signs in
-	// need, for people without a second factor. Whoever has one proves that instead,
-	// with ProveSecondFactor. A wrong password counts as a failed sign-in.
+	// Renews the proof of this session for people without a second factor.
+	// Changes of how one signs in need a recent proof. People with a second
+	// factor use ProveSecondFactor instead. A wrong password counts as a failed
+	// sign-in.
 	Reauthenticate(context.Context, *v1.ReauthenticateRequest) (*v1.ReauthenticateResponse, error)
 	// Sign out
 	//
@@ -113,25 +114,25 @@ type SessionServiceClient interface {
 	EndSession(context.Context, *v1.EndSessionRequest) (*v1.EndSessionResponse, error)
 	// List my sessions
 	//
-	// Returns the sessions of the caller that count, the oldest first.
+	// Returns the valid sessions of the caller, the oldest first.
 	ListMySessions(context.Context, *v1.ListMySessionsRequest) (*v1.ListMySessionsResponse, error)
 	// End my other sessions
 	//
-	// Ends all sessions of the caller but the one that makes the call.
+	// Ends all sessions of the caller except the one that makes the call.
 	EndMySessions(context.Context, *v1.EndMySessionsRequest) (*v1.EndMySessionsResponse, error)
 	// List a user's sessions
 	//
-	// Returns the sessions of a user that count, the oldest first.
+	// Returns the valid sessions of a user, the oldest first.
 	ListUserSessions(context.Context, *v1.ListUserSessionsRequest) (*v1.ListUserSessionsResponse, error)
 	// End a user's session
 	//
-	// Ends one session of a user at once. The caller has to hold every permission
-	// the user holds.
+	// Ends one session of a user at once. The caller must have every permission
+	// that the user has.
 	EndUserSession(context.Context, *v1.EndUserSessionRequest) (*v1.EndUserSessionResponse, error)
 	// End all of a user's sessions
 	//
-	// Signs a user out everywhere, at once. The caller has to hold every
-	// permission the user holds.
+	// Signs a user out everywhere, at once. The caller must have every permission
+	// that the user has.
 	EndUserSessions(context.Context, *v1.EndUserSessionsRequest) (*v1.EndUserSessionsResponse, error)
 }
 
@@ -355,8 +356,8 @@ type SessionServiceHandler interface {
 	CreateSession(context.Context, *v1.CreateSessionRequest) (*v1.CreateSessionResponse, error)
 	// Start signing in with a passkey
 	//
-	// Makes a challenge for a passkey of whoever has one. It can be answered once,
-	// within five minutes.
+	// Creates a challenge for a sign-in with any passkey. It can be answered
+	// once, within five minutes.
 	StartPasskeySignIn(context.Context, *v1.StartPasskeySignInRequest) (*v1.StartPasskeySignInResponse, error)
 	// Sign in with a passkey
 	//
@@ -366,20 +367,21 @@ type SessionServiceHandler interface {
 	CreateSessionWithPasskey(context.Context, *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error)
 	// Start proving a passkey
 	//
-	// Makes a challenge for the passkeys of the caller, to prove one of them in this
-	// session. It can be answered once, within five minutes.
+	// Creates a challenge for the passkeys of the caller, to prove one of them in
+	// this session. It can be answered once, within five minutes.
 	StartPasskeyProof(context.Context, *v1.StartPasskeyProofRequest) (*v1.StartPasskeyProofResponse, error)
 	// Prove a second factor
 	//
-	// Proves a second factor of the caller in this session, which can do everything
-	// afterwards. In one that can already, it makes the proof recent. Codes and
-	// challenges count once. A wrong answer counts as a failed sign-in.
+	// Proves a second factor of the caller in this session, which then has full
+	// access. If it already has, this renews the proof. Codes and challenges can
+	// be used once. A wrong answer counts as a failed sign-in.
 	ProveSecondFactor(context.Context, *v1.ProveSecondFactorRequest) (*v1.ProveSecondFactorResponse, error)
 	// Give the password again
 	//
-	// Makes the proof of this session recent, which changes of how one signs in
-	// need, for people without a second factor. Whoever has one proves that instead,
-	// with ProveSecondFactor. A wrong password counts as a failed sign-in.
+	// Renews the proof of this session for people without a second factor.
+	// Changes of how one signs in need a recent proof. People with a second
+	// factor use ProveSecondFactor instead. A wrong password counts as a failed
+	// sign-in.
 	Reauthenticate(context.Context, *v1.ReauthenticateRequest) (*v1.ReauthenticateResponse, error)
 	// Sign out
 	//
@@ -387,25 +389,25 @@ type SessionServiceHandler interface {
 	EndSession(context.Context, *v1.EndSessionRequest) (*v1.EndSessionResponse, error)
 	// List my sessions
 	//
-	// Returns the sessions of the caller that count, the oldest first.
+	// Returns the valid sessions of the caller, the oldest first.
 	ListMySessions(context.Context, *v1.ListMySessionsRequest) (*v1.ListMySessionsResponse, error)
 	// End my other sessions
 	//
-	// Ends all sessions of the caller but the one that makes the call.
+	// Ends all sessions of the caller except the one that makes the call.
 	EndMySessions(context.Context, *v1.EndMySessionsRequest) (*v1.EndMySessionsResponse, error)
 	// List a user's sessions
 	//
-	// Returns the sessions of a user that count, the oldest first.
+	// Returns the valid sessions of a user, the oldest first.
 	ListUserSessions(context.Context, *v1.ListUserSessionsRequest) (*v1.ListUserSessionsResponse, error)
 	// End a user's session
 	//
-	// Ends one session of a user at once. The caller has to hold every permission
-	// the user holds.
+	// Ends one session of a user at once. The caller must have every permission
+	// that the user has.
 	EndUserSession(context.Context, *v1.EndUserSessionRequest) (*v1.EndUserSessionResponse, error)
 	// End all of a user's sessions
 	//
-	// Signs a user out everywhere, at once. The caller has to hold every
-	// permission the user holds.
+	// Signs a user out everywhere, at once. The caller must have every permission
+	// that the user has.
 	EndUserSessions(context.Context, *v1.EndUserSessionsRequest) (*v1.EndUserSessionsResponse, error)
 }
 

@@ -45,15 +45,14 @@ const (
 type SigningKeyServiceClient interface {
 	// List the signing keys
 	//
-	// Returns the keys that are published at the moment, the oldest first. Private
-	// halves never leave the server.
+	// Returns the keys that are published at the moment, the oldest first.
+	// Private keys never leave the server.
 	ListSigningKeys(context.Context, *v1.ListSigningKeysRequest) (*v1.ListSigningKeysResponse, error)
-	// Make new signing keys
+	// Rotate the signing keys
 	//
 	// Publishes a new key for every algorithm in use. It signs a day later, when
-	// everybody has learned of it; what was signed before goes on to count. Where
-	// `now` is set it signs in a few seconds, and nothing that was signed before
-	// counts from then on.
+	// everybody has seen it; earlier signatures stay valid. With `now` it signs
+	// after a few seconds, and all earlier signatures become invalid.
 	RotateSigningKeys(context.Context, *v1.RotateSigningKeysRequest) (*v1.RotateSigningKeysResponse, error)
 }
 
@@ -111,15 +110,14 @@ func (c *signingKeyServiceClient) RotateSigningKeys(ctx context.Context, req *v1
 type SigningKeyServiceHandler interface {
 	// List the signing keys
 	//
-	// Returns the keys that are published at the moment, the oldest first. Private
-	// halves never leave the server.
+	// Returns the keys that are published at the moment, the oldest first.
+	// Private keys never leave the server.
 	ListSigningKeys(context.Context, *v1.ListSigningKeysRequest) (*v1.ListSigningKeysResponse, error)
-	// Make new signing keys
+	// Rotate the signing keys
 	//
 	// Publishes a new key for every algorithm in use. It signs a day later, when
-	// everybody has learned of it; what was signed before goes on to count. Where
-	// `now` is set it signs in a few seconds, and nothing that was signed before
-	// counts from then on.
+	// everybody has seen it; earlier signatures stay valid. With `now` it signs
+	// after a few seconds, and all earlier signatures become invalid.
 	RotateSigningKeys(context.Context, *v1.RotateSigningKeysRequest) (*v1.RotateSigningKeysResponse, error)
 }
 

@@ -128,11 +128,11 @@ type UserServiceClient interface {
 	UpdateMyProfile(context.Context, *v1.UpdateMyProfileRequest) (*v1.UpdateMyProfileResponse, error)
 	// Set a user's password
 	//
-	// Gives a user a new password, in whatever state the user is. Unless
-	// `noChangeRequired` is set, the user has to replace it at the next sign-in. All
-	// sessions and tokens of the user stop working, and earlier failed sign-ins no
-	// longer slow the user down. The caller has to hold every permission the user
-	// holds. On oneself it needs a session with a recent proof. Service users have no
+	// Sets a new password for a user in any state. Unless `noChangeRequired` is
+	// set, the user must replace it at the next sign-in. All sessions and tokens
+	// of the user stop working, and earlier failed sign-ins no longer slow the
+	// user down. The caller must have every permission that the user has. On
+	// oneself it needs a session with a recent proof. Service users have no
 	// password: FAILED_PRECONDITION.
 	SetUserPassword(context.Context, *v1.SetUserPasswordRequest) (*v1.SetUserPasswordResponse, error)
 	// Change my password
@@ -147,18 +147,19 @@ type UserServiceClient interface {
 	// Sends a code to the user of a login name who has forgotten the password, to
 	// be entered with ResetPassword. The answer is the same whether or not there
 	// is such a user. The mail goes to the verified e-mail address of an active
-	// person only, at most once a minute and ten times a day. Where the
-	// installation cannot send mail the answer is FAILED_PRECONDITION.
+	// person only, at most once a minute and ten times a day. If the installation
+	// cannot send mail the answer is FAILED_PRECONDITION.
 	RequestPasswordReset(context.Context, *v1.RequestPasswordResetRequest) (*v1.RequestPasswordResetResponse, error)
 	// Reset a password
 	//
-	// Replaces a password on the word of a code that was sent by mail. The code
-	// holds for one hour and for one use; five wrong attempts end it, and so does
-	// another password or e-mail address. All sessions and tokens of the user stop
-	// working. A second factor is needed afterwards as before. For 24 hours after the
-	// person has changed a verified e-mail address, it is needed for the reset too
-	// (PERMISSION_DENIED without it), and has to have been added more than 24 hours
-	// before the change; whoever has none has to wait, and the mail says so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
+	// Replaces a password with a code that was sent by mail. The code is valid
+	// for one hour and one use; five wrong attempts end it, and so does another
+	// password or e-mail address. All sessions and tokens of the user stop
+	// working. A second factor is needed afterwards as before. For 24 hours after
+	// the person has changed a verified e-mail address, the reset needs it too
+	// (else PERMISSION_DENIED), and it must have been added more than 24 hours
+	// before the change. People without one have to wait; the mail says so. A
+	// wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
 	// answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
@@ -176,17 +177,17 @@ type UserServiceClient interface {
 	AddHumanUser(context.Context, *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error)
 	// Import people
 	//
-	// Creates up to 1,000 people in the context organization at once, with the
-	// hashes of the passwords they have elsewhere: they sign in with these, and the
-	// hash is replaced by one of ours at the next sign-in. A hash takes the
-	// permission to set passwords. Nobody is sent a mail about it.
+	// Creates up to 1,000 people in the context organization with their existing
+	// password hashes. They sign in with these passwords, and the next sign-in
+	// replaces the hash with one of Signet's own. Hashes need the permission to
+	// set passwords. No mail is sent.
 	//
-	// With IMPORT_MODE_ATOMIC either all are created or none; what is wrong with
-	// any of them is in the answer, under paths such as `users[3].email.address`.
-	// With IMPORT_MODE_PER_ITEM each of them is created or refused alone; a request
-	// that fails as a whole may have created some of them, and does not create them
-	// again when it is repeated with the same `idempotency-key`. The request may
-	// have 4 MiB.
+	// With IMPORT_MODE_ATOMIC either all are created or none; the error lists the
+	// problems of all of them, under paths such as `users[3].email.address`. With
+	// IMPORT_MODE_PER_ITEM each of them is created or refused separately. A
+	// request that fails as a whole may have created some of them; it does not
+	// create them again if you repeat it with the same `idempotency-key`. The
+	// request may have 4 MiB.
 	ImportUsers(context.Context, *v1.ImportUsersRequest) (*v1.ImportUsersResponse, error)
 	// Create a service user
 	//
@@ -195,10 +196,10 @@ type UserServiceClient interface {
 	AddServiceUser(context.Context, *v1.AddServiceUserRequest) (*v1.AddServiceUserResponse, error)
 	// List users
 	//
-	// Returns the users of the context organization, the oldest first. With one of
-	// `userName`, `name` and `email` it returns those whose value begins with the
-	// text, whatever its case, in the order of that value; only one of the three
-	// can be used at a time.
+	// Returns the users of the context organization, the oldest first. With one
+	// of `userName`, `name` and `email` it returns those whose value begins with
+	// the text, ignoring case, ordered by that value; only one of the three can
+	// be used at a time.
 	ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error)
 	// Replace a person's profile
 	//
@@ -211,37 +212,38 @@ type UserServiceClient interface {
 	UpdateServiceUser(context.Context, *v1.UpdateServiceUserRequest) (*v1.UpdateServiceUserResponse, error)
 	// Change a user's name
 	//
-	// Gives a user another user name. The caller has to hold every permission the
-	// user holds.
+	// Changes the user name of a user. The caller must have every permission that
+	// the user has.
 	SetUserName(context.Context, *v1.SetUserNameRequest) (*v1.SetUserNameResponse, error)
 	// Set a user's e-mail address
 	//
 	// Replaces the e-mail address of a person and says whether it is known to be
-	// theirs. The caller has to hold every permission the user holds.
+	// theirs. The caller must have every permission that the user has.
 	SetUserEmail(context.Context, *v1.SetUserEmailRequest) (*v1.SetUserEmailResponse, error)
-	// Make a code that proves a user's e-mail address
+	// Create a code that verifies a user's e-mail address
 	//
-	// Returns a code for the caller to bring to the person by means of its own;
-	// the person enters it with VerifyMyEmail. It replaces an earlier code, holds
-	// for one hour, for one use and for this e-mail address only, and five wrong
-	// attempts end it. Since the caller has seen the code, the address then counts
-	// as verified on the caller's word, not on the person's. The caller has to hold
-	// every permission the user holds. Already verified: FAILED_PRECONDITION.
+	// Returns a code that the caller gives to the person, who enters it with
+	// VerifyMyEmail. It replaces an earlier code, is valid for one hour, one use
+	// and this e-mail address only, and five wrong attempts end it. The caller
+	// has seen the code, so the address counts as confirmed by the caller, not as
+	// proven by the person. The caller must have every permission that the user
+	// has. Already verified: FAILED_PRECONDITION.
 	CreateEmailCode(context.Context, *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error)
 	// Set my e-mail address
 	//
-	// Replaces the e-mail address of the caller. It counts as unverified until a
-	// code has proven it. Needs a session with a recent proof. Where the address
-	// before was verified, it gets a mail with a link that undoes the change within
-	// seven days, and a password reset by mail needs a second factor for 24 hours.
+	// Replaces the e-mail address of the caller. It is unverified until the
+	// caller enters a code. Needs a session with a recent proof. If the old
+	// address was verified, it gets a mail with a link that undoes the change
+	// within seven days, and a password reset by mail needs a second factor for
+	// 24 hours.
 	SetMyEmail(context.Context, *v1.SetMyEmailRequest) (*v1.SetMyEmailResponse, error)
 	// Send me a code for my e-mail address
 	//
 	// Sends a code to the e-mail address of the caller, to be entered with
-	// VerifyMyEmail: at most once a minute and ten times a day, else the answer is
-	// RESOURCE_EXHAUSTED. The mail goes out right after the answer. Where the
+	// VerifyMyEmail: at most once a minute and ten times a day, else the answer
+	// is RESOURCE_EXHAUSTED. The mail goes out right after the answer. If the
 	// installation cannot send it the answer is FAILED_PRECONDITION; an
-	// administrator can make a code then.
+	// administrator can then create a code.
 	RequestMyEmailCode(context.Context, *v1.RequestMyEmailCodeRequest) (*v1.RequestMyEmailCodeResponse, error)
 	// Prove my e-mail address
 	//
@@ -251,26 +253,26 @@ type UserServiceClient interface {
 	// Set a user's phone number
 	//
 	// Replaces the phone number of a person and says whether it is known to be
-	// theirs. The caller has to hold every permission the user holds.
+	// theirs. The caller must have every permission that the user has.
 	SetUserPhone(context.Context, *v1.SetUserPhoneRequest) (*v1.SetUserPhoneResponse, error)
-	// Make a code that proves a user's phone number
+	// Create a code that verifies a user's phone number
 	//
-	// Returns a code for the caller to bring to the person by means of its own;
-	// the person enters it with VerifyMyPhone. It replaces an earlier code, holds
-	// for one hour, for one use and for this phone number only, and five wrong
-	// attempts end it. The caller has to hold every permission the user holds.
-	// Already verified: FAILED_PRECONDITION.
+	// Returns a code that the caller gives to the person, who enters it with
+	// VerifyMyPhone. It replaces an earlier code, is valid for one hour, one use
+	// and this phone number only, and five wrong attempts end it. The caller must
+	// have every permission that the user has. Already verified:
+	// FAILED_PRECONDITION.
 	CreatePhoneCode(context.Context, *v1.CreatePhoneCodeRequest) (*v1.CreatePhoneCodeResponse, error)
 	// Set my phone number
 	//
-	// Replaces the phone number of the caller. It counts as unverified until a
-	// code has proven it.
+	// Replaces the phone number of the caller. It is unverified until the caller
+	// enters a code.
 	SetMyPhone(context.Context, *v1.SetMyPhoneRequest) (*v1.SetMyPhoneResponse, error)
 	// Send me a code for my phone number
 	//
 	// Sends a code to the phone number of the caller, to be entered with
-	// VerifyMyPhone. Where the installation cannot send it the answer is
-	// FAILED_PRECONDITION; an administrator can make a code then.
+	// VerifyMyPhone. If the installation cannot send it the answer is
+	// FAILED_PRECONDITION; an administrator can then create a code.
 	RequestMyPhoneCode(context.Context, *v1.RequestMyPhoneCodeRequest) (*v1.RequestMyPhoneCodeResponse, error)
 	// Prove my phone number
 	//
@@ -279,41 +281,42 @@ type UserServiceClient interface {
 	VerifyMyPhone(context.Context, *v1.VerifyMyPhoneRequest) (*v1.VerifyMyPhoneResponse, error)
 	// Remove a user's phone number
 	//
-	// The user has no phone number afterwards. The caller has to hold every
-	// permission the user holds.
+	// The user has no phone number afterwards. The caller must have every
+	// permission that the user has.
 	RemoveUserPhone(context.Context, *v1.RemoveUserPhoneRequest) (*v1.RemoveUserPhoneResponse, error)
 	// Remove my phone number
 	//
 	// The caller has no phone number afterwards.
 	RemoveMyPhone(context.Context, *v1.RemoveMyPhoneRequest) (*v1.RemoveMyPhoneResponse, error)
-	// Switch a user off
+	// Deactivate a user
 	//
-	// The user can no longer sign in; sessions and tokens end at once and stay
-	// dead. Only an active user can be switched off, and never the last owner of
-	// the installation. The caller has to hold every permission the user holds.
+	// The user can no longer sign in; sessions and tokens end immediately and
+	// permanently. Only an active user can be deactivated, and never the last
+	// owner of the installation. The caller must have every permission that the
+	// user has.
 	DeactivateUser(context.Context, *v1.DeactivateUserRequest) (*v1.DeactivateUserResponse, error)
-	// Switch a user on again
+	// Reactivate a user
 	//
-	// The user can sign in again. Sessions and tokens from before stay dead. The
-	// caller has to hold every permission the user holds.
+	// The user can sign in again. Earlier sessions and tokens stay invalid. The
+	// caller must have every permission that the user has.
 	ReactivateUser(context.Context, *v1.ReactivateUserRequest) (*v1.ReactivateUserResponse, error)
 	// Lock a user
 	//
-	// The user can no longer sign in; sessions and tokens end at once and stay
-	// dead. Only an active user can be locked, and never the last owner of the
-	// installation. The caller has to hold every permission the user holds.
+	// The user can no longer sign in; sessions and tokens end immediately and
+	// permanently. Only an active user can be locked, and never the last owner of
+	// the installation. The caller must have every permission that the user has.
 	LockUser(context.Context, *v1.LockUserRequest) (*v1.LockUserResponse, error)
 	// Unlock a user
 	//
-	// The user can sign in again. Sessions and tokens from before stay dead. The
-	// caller has to hold every permission the user holds.
+	// The user can sign in again. Earlier sessions and tokens stay invalid. The
+	// caller must have every permission that the user has.
 	UnlockUser(context.Context, *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error)
 	// Remove a user
 	//
-	// Ends a user for good: nothing personal stays in its state, its sessions and
-	// tokens end, its name becomes free, its identifier is never used again. Not
-	// possible for the last owner of the installation. The caller has to hold
-	// every permission the user holds.
+	// Permanently removes a user and erases all personal data. Sessions and
+	// tokens end, the user name becomes free, and the identifier is never used
+	// again. Not possible for the last owner of the installation. The caller must
+	// have every permission that the user has.
 	RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error)
 }
 
@@ -841,11 +844,11 @@ type UserServiceHandler interface {
 	UpdateMyProfile(context.Context, *v1.UpdateMyProfileRequest) (*v1.UpdateMyProfileResponse, error)
 	// Set a user's password
 	//
-	// Gives a user a new password, in whatever state the user is. Unless
-	// `noChangeRequired` is set, the user has to replace it at the next sign-in. All
-	// sessions and tokens of the user stop working, and earlier failed sign-ins no
-	// longer slow the user down. The caller has to hold every permission the user
-	// holds. On oneself it needs a session with a recent proof. Service users have no
+	// Sets a new password for a user in any state. Unless `noChangeRequired` is
+	// set, the user must replace it at the next sign-in. All sessions and tokens
+	// of the user stop working, and earlier failed sign-ins no longer slow the
+	// user down. The caller must have every permission that the user has. On
+	// oneself it needs a session with a recent proof. Service users have no
 	// password: FAILED_PRECONDITION.
 	SetUserPassword(context.Context, *v1.SetUserPasswordRequest) (*v1.SetUserPasswordResponse, error)
 	// Change my password
@@ -860,18 +863,19 @@ type UserServiceHandler interface {
 	// Sends a code to the user of a login name who has forgotten the password, to
 	// be entered with ResetPassword. The answer is the same whether or not there
 	// is such a user. The mail goes to the verified e-mail address of an active
-	// person only, at most once a minute and ten times a day. Where the
-	// installation cannot send mail the answer is FAILED_PRECONDITION.
+	// person only, at most once a minute and ten times a day. If the installation
+	// cannot send mail the answer is FAILED_PRECONDITION.
 	RequestPasswordReset(context.Context, *v1.RequestPasswordResetRequest) (*v1.RequestPasswordResetResponse, error)
 	// Reset a password
 	//
-	// Replaces a password on the word of a code that was sent by mail. The code
-	// holds for one hour and for one use; five wrong attempts end it, and so does
-	// another password or e-mail address. All sessions and tokens of the user stop
-	// working. A second factor is needed afterwards as before. For 24 hours after the
-	// person has changed a verified e-mail address, it is needed for the reset too
-	// (PERMISSION_DENIED without it), and has to have been added more than 24 hours
-	// before the change; whoever has none has to wait, and the mail says so. A wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
+	// Replaces a password with a code that was sent by mail. The code is valid
+	// for one hour and one use; five wrong attempts end it, and so does another
+	// password or e-mail address. All sessions and tokens of the user stop
+	// working. A second factor is needed afterwards as before. For 24 hours after
+	// the person has changed a verified e-mail address, the reset needs it too
+	// (else PERMISSION_DENIED), and it must have been added more than 24 hours
+	// before the change. People without one have to wait; the mail says so. A
+	// wrong, used or expired code is INVALID_ARGUMENT, and repeated failures are
 	// answered RESOURCE_EXHAUSTED for a while, with the time to wait.
 	ResetPassword(context.Context, *v1.ResetPasswordRequest) (*v1.ResetPasswordResponse, error)
 	// Get my user
@@ -889,17 +893,17 @@ type UserServiceHandler interface {
 	AddHumanUser(context.Context, *v1.AddHumanUserRequest) (*v1.AddHumanUserResponse, error)
 	// Import people
 	//
-	// Creates up to 1,000 people in the context organization at once, with the
-	// hashes of the passwords they have elsewhere: they sign in with these, and the
-	// hash is replaced by one of ours at the next sign-in. A hash takes the
-	// permission to set passwords. Nobody is sent a mail about it.
+	// Creates up to 1,000 people in the context organization with their existing
+	// password hashes. They sign in with these passwords, and the next sign-in
+	// replaces the hash with one of Signet's own. Hashes need the permission to
+	// set passwords. No mail is sent.
 	//
-	// With IMPORT_MODE_ATOMIC either all are created or none; what is wrong with
-	// any of them is in the answer, under paths such as `users[3].email.address`.
-	// With IMPORT_MODE_PER_ITEM each of them is created or refused alone; a request
-	// that fails as a whole may have created some of them, and does not create them
-	// again when it is repeated with the same `idempotency-key`. The request may
-	// have 4 MiB.
+	// With IMPORT_MODE_ATOMIC either all are created or none; the error lists the
+	// problems of all of them, under paths such as `users[3].email.address`. With
+	// IMPORT_MODE_PER_ITEM each of them is created or refused separately. A
+	// request that fails as a whole may have created some of them; it does not
+	// create them again if you repeat it with the same `idempotency-key`. The
+	// request may have 4 MiB.
 	ImportUsers(context.Context, *v1.ImportUsersRequest) (*v1.ImportUsersResponse, error)
 	// Create a service user
 	//
@@ -908,10 +912,10 @@ type UserServiceHandler interface {
 	AddServiceUser(context.Context, *v1.AddServiceUserRequest) (*v1.AddServiceUserResponse, error)
 	// List users
 	//
-	// Returns the users of the context organization, the oldest first. With one of
-	// `userName`, `name` and `email` it returns those whose value begins with the
-	// text, whatever its case, in the order of that value; only one of the three
-	// can be used at a time.
+	// Returns the users of the context organization, the oldest first. With one
+	// of `userName`, `name` and `email` it returns those whose value begins with
+	// the text, ignoring case, ordered by that value; only one of the three can
+	// be used at a time.
 	ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error)
 	// Replace a person's profile
 	//
@@ -924,37 +928,38 @@ type UserServiceHandler interface {
 	UpdateServiceUser(context.Context, *v1.UpdateServiceUserRequest) (*v1.UpdateServiceUserResponse, error)
 	// Change a user's name
 	//
-	// Gives a user another user name. The caller has to hold every permission the
-	// user holds.
+	// Changes the user name of a user. The caller must have every permission that
+	// the user has.
 	SetUserName(context.Context, *v1.SetUserNameRequest) (*v1.SetUserNameResponse, error)
 	// Set a user's e-mail address
 	//
 	// Replaces the e-mail address of a person and says whether it is known to be
-	// theirs. The caller has to hold every permission the user holds.
+	// theirs. The caller must have every permission that the user has.
 	SetUserEmail(context.Context, *v1.SetUserEmailRequest) (*v1.SetUserEmailResponse, error)
-	// Make a code that proves a user's e-mail address
+	// Create a code that verifies a user's e-mail address
 	//
-	// Returns a code for the caller to bring to the person by means of its own;
-	// the person enters it with VerifyMyEmail. It replaces an earlier code, holds
-	// for one hour, for one use and for this e-mail address only, and five wrong
-	// attempts end it. Since the caller has seen the code, the address then counts
-	// as verified on the caller's word, not on the person's. The caller has to hold
-	// every permission the user holds. Already verified: FAILED_PRECONDITION.
+	// Returns a code that the caller gives to the person, who enters it with
+	// VerifyMyEmail. It replaces an earlier code, is valid for one hour, one use
+	// and this e-mail address only, and five wrong attempts end it. The caller
+	// has seen the code, so the address counts as confirmed by the caller, not as
+	// proven by the person. The caller must have every permission that the user
+	// has. Already verified: FAILED_PRECONDITION.
 	CreateEmailCode(context.Context, *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error)
 	// Set my e-mail address
 	//
-	// Replaces the e-mail address of the caller. It counts as unverified until a
-	// code has proven it. Needs a session with a recent proof. Where the address
-	// before was verified, it gets a mail with a link that undoes the change within
-	// seven days, and a password reset by mail needs a second factor for 24 hours.
+	// Replaces the e-mail address of the caller. It is unverified until the
+	// caller enters a code. Needs a session with a recent proof. If the old
+	// address was verified, it gets a mail with a link that undoes the change
+	// within seven days, and a password reset by mail needs a second factor for
+	// 24 hours.
 	SetMyEmail(context.Context, *v1.SetMyEmailRequest) (*v1.SetMyEmailResponse, error)
 	// Send me a code for my e-mail address
 	//
 	// Sends a code to the e-mail address of the caller, to be entered with
-	// VerifyMyEmail: at most once a minute and ten times a day, else the answer is
-	// RESOURCE_EXHAUSTED. The mail goes out right after the answer. Where the
+	// VerifyMyEmail: at most once a minute and ten times a day, else the answer
+	// is RESOURCE_EXHAUSTED. The mail goes out right after the answer. If the
 	// installation cannot send it the answer is FAILED_PRECONDITION; an
-	// administrator can make a code then.
+	// administrator can then create a code.
 	RequestMyEmailCode(context.Context, *v1.RequestMyEmailCodeRequest) (*v1.RequestMyEmailCodeResponse, error)
 	// Prove my e-mail address
 	//
@@ -964,26 +969,26 @@ type UserServiceHandler interface {
 	// Set a user's phone number
 	//
 	// Replaces the phone number of a person and says whether it is known to be
-	// theirs. The caller has to hold every permission the user holds.
+	// theirs. The caller must have every permission that the user has.
 	SetUserPhone(context.Context, *v1.SetUserPhoneRequest) (*v1.SetUserPhoneResponse, error)
-	// Make a code that proves a user's phone number
+	// Create a code that verifies a user's phone number
 	//
-	// Returns a code for the caller to bring to the person by means of its own;
-	// the person enters it with VerifyMyPhone. It replaces an earlier code, holds
-	// for one hour, for one use and for this phone number only, and five wrong
-	// attempts end it. The caller has to hold every permission the user holds.
-	// Already verified: FAILED_PRECONDITION.
+	// Returns a code that the caller gives to the person, who enters it with
+	// VerifyMyPhone. It replaces an earlier code, is valid for one hour, one use
+	// and this phone number only, and five wrong attempts end it. The caller must
+	// have every permission that the user has. Already verified:
+	// FAILED_PRECONDITION.
 	CreatePhoneCode(context.Context, *v1.CreatePhoneCodeRequest) (*v1.CreatePhoneCodeResponse, error)
 	// Set my phone number
 	//
-	// Replaces the phone number of the caller. It counts as unverified until a
-	// code has proven it.
+	// Replaces the phone number of the caller. It is unverified until the caller
+	// enters a code.
 	SetMyPhone(context.Context, *v1.SetMyPhoneRequest) (*v1.SetMyPhoneResponse, error)
 	// Send me a code for my phone number
 	//
 	// Sends a code to the phone number of the caller, to be entered with
-	// VerifyMyPhone. Where the installation cannot send it the answer is
-	// FAILED_PRECONDITION; an administrator can make a code then.
+	// VerifyMyPhone. If the installation cannot send it the answer is
+	// FAILED_PRECONDITION; an administrator can then create a code.
 	RequestMyPhoneCode(context.Context, *v1.RequestMyPhoneCodeRequest) (*v1.RequestMyPhoneCodeResponse, error)
 	// Prove my phone number
 	//
@@ -992,41 +997,42 @@ type UserServiceHandler interface {
 	VerifyMyPhone(context.Context, *v1.VerifyMyPhoneRequest) (*v1.VerifyMyPhoneResponse, error)
 	// Remove a user's phone number
 	//
-	// The user has no phone number afterwards. The caller has to hold every
-	// permission the user holds.
+	// The user has no phone number afterwards. The caller must have every
+	// permission that the user has.
 	RemoveUserPhone(context.Context, *v1.RemoveUserPhoneRequest) (*v1.RemoveUserPhoneResponse, error)
 	// Remove my phone number
 	//
 	// The caller has no phone number afterwards.
 	RemoveMyPhone(context.Context, *v1.RemoveMyPhoneRequest) (*v1.RemoveMyPhoneResponse, error)
-	// Switch a user off
+	// Deactivate a user
 	//
-	// The user can no longer sign in; sessions and tokens end at once and stay
-	// dead. Only an active user can be switched off, and never the last owner of
-	// the installation. The caller has to hold every permission the user holds.
+	// The user can no longer sign in; sessions and tokens end immediately and
+	// permanently. Only an active user can be deactivated, and never the last
+	// owner of the installation. The caller must have every permission that the
+	// user has.
 	DeactivateUser(context.Context, *v1.DeactivateUserRequest) (*v1.DeactivateUserResponse, error)
-	// Switch a user on again
+	// Reactivate a user
 	//
-	// The user can sign in again. Sessions and tokens from before stay dead. The
-	// caller has to hold every permission the user holds.
+	// The user can sign in again. Earlier sessions and tokens stay invalid. The
+	// caller must have every permission that the user has.
 	ReactivateUser(context.Context, *v1.ReactivateUserRequest) (*v1.ReactivateUserResponse, error)
 	// Lock a user
 	//
-	// The user can no longer sign in; sessions and tokens end at once and stay
-	// dead. Only an active user can be locked, and never the last owner of the
-	// installation. The caller has to hold every permission the user holds.
+	// The user can no longer sign in; sessions and tokens end immediately and
+	// permanently. Only an active user can be locked, and never the last owner of
+	// the installation. The caller must have every permission that the user has.
 	LockUser(context.Context, *v1.LockUserRequest) (*v1.LockUserResponse, error)
 	// Unlock a user
 	//
-	// The user can sign in again. Sessions and tokens from before stay dead. The
-	// caller has to hold every permission the user holds.
+	// The user can sign in again. Earlier sessions and tokens stay invalid. The
+	// caller must have every permission that the user has.
 	UnlockUser(context.Context, *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error)
 	// Remove a user
 	//
-	// Ends a user for good: nothing personal stays in its state, its sessions and
-	// tokens end, its name becomes free, its identifier is never used again. Not
-	// possible for the last owner of the installation. The caller has to hold
-	// every permission the user holds.
+	// Permanently removes a user and erases all personal data. Sessions and
+	// tokens end, the user name becomes free, and the identifier is never used
+	// again. Not possible for the last owner of the installation. The caller must
+	// have every permission that the user has.
 	RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error)
 }
 

@@ -81,66 +81,65 @@ const (
 type WebhookServiceClient interface {
 	// Add a webhook
 	//
-	// Creates an active webhook in the context organization. It gets what happens
-	// from then on. The secret that its messages are signed with is in the answer,
-	// this once. An organization has at most 100 webhooks: FAILED_PRECONDITION.
+	// Creates an active webhook in the context organization. It gets new events
+	// from then on. The answer contains the secret that signs its messages, once.
+	// An organization has at most 100 webhooks: FAILED_PRECONDITION.
 	AddWebhook(context.Context, *v1.AddWebhookRequest) (*v1.AddWebhookResponse, error)
 	// Get a webhook
 	//
-	// Returns one webhook of the context organization. Its secret, and what stands
-	// behind the host of its address, are never shown.
+	// Returns one webhook of the context organization. Its secret, and the part
+	// of its address after the host, are never shown.
 	GetWebhook(context.Context, *v1.GetWebhookRequest) (*v1.GetWebhookResponse, error)
 	// List webhooks
 	//
 	// Returns the webhooks of the context organization, the oldest first; with
-	// `name` those whose name begins with the text, whatever its case, in the
-	// order of names.
+	// `name` those whose name begins with the text, ignoring case, ordered by
+	// name.
 	ListWebhooks(context.Context, *v1.ListWebhooksRequest) (*v1.ListWebhooksResponse, error)
 	// Change parts of a webhook
 	//
-	// Sets the fields that `updateMask` names and leaves all others as they are. A
-	// field named without a value goes back to its default. What is sent from then
-	// on follows the new settings, events that wait included.
+	// Sets the fields that `updateMask` names and leaves all others as they are.
+	// A field named without a value goes back to its default. The new settings
+	// apply to everything that is sent from then on, including waiting events.
 	ModifyWebhook(context.Context, *v1.ModifyWebhookRequest) (*v1.ModifyWebhookResponse, error)
-	// Switch a webhook off
+	// Deactivate a webhook
 	//
-	// Nothing is sent any more. Where it stopped is remembered.
+	// Nothing is sent any more. The position is remembered.
 	DeactivateWebhook(context.Context, *v1.DeactivateWebhookRequest) (*v1.DeactivateWebhookResponse, error)
-	// Switch a webhook on again
+	// Reactivate a webhook
 	//
-	// Events are sent again, from where that stopped: what happened meanwhile
-	// comes, too.
+	// Sending resumes where it stopped, so events in between are sent too.
 	ReactivateWebhook(context.Context, *v1.ReactivateWebhookRequest) (*v1.ReactivateWebhookResponse, error)
 	// Remove a webhook
 	//
-	// Ends a webhook for good, with its secret and everything that waits. Its
+	// Permanently removes a webhook with its secret and all waiting events. Its
 	// identifier is never used again.
 	RemoveWebhook(context.Context, *v1.RemoveWebhookRequest) (*v1.RemoveWebhookResponse, error)
-	// Make a new secret for a webhook
+	// Generate a new secret for a webhook
 	//
-	// Shows a new secret, this once. While the one before it is kept, every
-	// message has a signature by each; one from before that stops at once.
+	// Returns a new secret, once. While the old secret is kept, every message has
+	// a signature of each; even older ones stop at once.
 	RotateWebhookSecret(context.Context, *v1.RotateWebhookSecretRequest) (*v1.RotateWebhookSecretResponse, error)
 	// Test a webhook
 	//
-	// Sends a message of the type `webhook.test.v1` at once, also where the
-	// webhook is switched off, and tells what came of it.
+	// Sends a message of the type `webhook.test.v1` at once, also if the webhook
+	// is inactive, and returns the result.
 	TestWebhook(context.Context, *v1.TestWebhookRequest) (*v1.TestWebhookResponse, error)
-	// List what has failed
+	// List failed events
 	//
 	// Returns the events that have exhausted their tries, one an object. Later
 	// events of that object wait until the event is replayed or skipped.
 	ListWebhookFailures(context.Context, *v1.ListWebhookFailuresRequest) (*v1.ListWebhookFailuresResponse, error)
-	// List what waits
+	// List waiting events
 	//
 	// Returns the events that wait behind one of their object that has failed.
 	ListWebhookHeldEvents(context.Context, *v1.ListWebhookHeldEventsRequest) (*v1.ListWebhookHeldEventsResponse, error)
-	// Try again what has failed
+	// Retry failed events
 	//
 	// Lets an event that has exhausted its tries be tried again, or all of them;
 	// those that wait behind it follow.
 	ReplayWebhookEvents(context.Context, *v1.ReplayWebhookEventsRequest) (*v1.ReplayWebhookEventsResponse, error)
-	// Skip what has failed
+	// Skip a failed event
 	//
 	// Lets the events behind one that has exhausted its tries be sent without it.
 	SkipWebhookEvent(context.Context, *v1.SkipWebhookEventRequest) (*v1.SkipWebhookEventResponse, error)
@@ -397,66 +396,65 @@ func (c *webhookServiceClient) ListWebhookDeliveries(ctx context.Context, req *v
 type WebhookServiceHandler interface {
 	// Add a webhook
 	//
-	// Creates an active webhook in the context organization. It gets what happens
-	// from then on. The secret that its messages are signed with is in the answer,
-	// this once. An organization has at most 100 webhooks: FAILED_PRECONDITION.
+	// Creates an active webhook in the context organization. It gets new events
+	// from then on. The answer contains the secret that signs its messages, once.
+	// An organization has at most 100 webhooks: FAILED_PRECONDITION.
 	AddWebhook(context.Context, *v1.AddWebhookRequest) (*v1.AddWebhookResponse, error)
 	// Get a webhook
 	//
-	// Returns one webhook of the context organization. Its secret, and what stands
-	// behind the host of its address, are never shown.
+	// Returns one webhook of the context organization. Its secret, and the part
+	// of its address after the host, are never shown.
 	GetWebhook(context.Context, *v1.GetWebhookRequest) (*v1.GetWebhookResponse, error)
 	// List webhooks
 	//
 	// Returns the webhooks of the context organization, the oldest first; with
-	// `name` those whose name begins with the text, whatever its case, in the
-	// order of names.
+	// `name` those whose name begins with the text, ignoring case, ordered by
+	// name.
 	ListWebhooks(context.Context, *v1.ListWebhooksRequest) (*v1.ListWebhooksResponse, error)
 	// Change parts of a webhook
 	//
-	// Sets the fields that `updateMask` names and leaves all others as they are. A
-	// field named without a value goes back to its default. What is sent from then
-	// on follows the new settings, events that wait included.
+	// Sets the fields that `updateMask` names and leaves all others as they are.
+	// A field named without a value goes back to its default. The new settings
+	// apply to everything that is sent from then on, including waiting events.
 	ModifyWebhook(context.Context, *v1.ModifyWebhookRequest) (*v1.ModifyWebhookResponse, error)
-	// Switch a webhook off
+	// Deactivate a webhook
 	//
-	// Nothing is sent any more. Where it stopped is remembered.
+	// Nothing is sent any more. The position is remembered.
 	DeactivateWebhook(context.Context, *v1.DeactivateWebhookRequest) (*v1.DeactivateWebhookResponse, error)
-	// Switch a webhook on again
+	// Reactivate a webhook
 	//
-	// Events are sent again, from where that stopped: what happened meanwhile
-	// comes, too.
+	// Sending resumes where it stopped, so events in between are sent too.
 	ReactivateWebhook(context.Context, *v1.ReactivateWebhookRequest) (*v1.ReactivateWebhookResponse, error)
 	// Remove a webhook
 	//
-	// Ends a webhook for good, with its secret and everything that waits. Its
+	// Permanently removes a webhook with its secret and all waiting events. Its
 	// identifier is never used again.
 	RemoveWebhook(context.Context, *v1.RemoveWebhookRequest) (*v1.RemoveWebhookResponse, error)
-	// Make a new secret for a webhook
+	// Generate a new secret for a webhook
 	//
-	// Shows a new secret, this once. While the one before it is kept, every
-	// message has a signature by each; one from before that stops at once.
+	// Returns a new secret, once. While the old secret is kept, every message has
+	// a signature of each; even older ones stop at once.
 	RotateWebhookSecret(context.Context, *v1.RotateWebhookSecretRequest) (*v1.RotateWebhookSecretResponse, error)
 	// Test a webhook
 	//
-	// Sends a message of the type `webhook.test.v1` at once, also where the
-	// webhook is switched off, and tells what came of it.
+	// Sends a message of the type `webhook.test.v1` at once, also if the webhook
+	// is inactive, and returns the result.
 	TestWebhook(context.Context, *v1.TestWebhookRequest) (*v1.TestWebhookResponse, error)
-	// List what has failed
+	// List failed events
 	//
 	// Returns the events that have exhausted their tries, one an object. Later
 	// events of that object wait until the event is replayed or skipped.
 	ListWebhookFailures(context.Context, *v1.ListWebhookFailuresRequest) (*v1.ListWebhookFailuresResponse, error)
-	// List what waits
+	// List waiting events
 	//
 	// Returns the events that wait behind one of their object that has failed.
 	ListWebhookHeldEvents(context.Context, *v1.ListWebhookHeldEventsRequest) (*v1.ListWebhookHeldEventsResponse, error)
-	// Try again what has failed
+	// Retry failed events
 	//
 	// Lets an event that has exhausted its tries be tried again, or all of them;
 	// those that wait behind it follow.
 	ReplayWebhookEvents(context.Context, *v1.ReplayWebhookEventsRequest) (*v1.ReplayWebhookEventsResponse, error)
-	// Skip what has failed
+	// Skip a failed event
 	//
 	// Lets the events behind one that has exhausted its tries be sent without it.
 	SkipWebhookEvent(context.Context, *v1.SkipWebhookEventRequest) (*v1.SkipWebhookEventResponse, error)

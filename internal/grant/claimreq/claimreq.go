@@ -1,0 +1,70 @@
+// Package claimreq reads the parameter claims of an authorization request (OpenID Connect Core, section 5.5), which anybody can send.
+package claimreq
+
+import (
+	"encoding/json"
+	"strings"
+)
+
+// MaxLength of the parameter, in bytes.
+const MaxLength = 4000
+
+const maxSubject = 100 // longer than any identifier
+
+// Asked is what an application asks for. What it asks of the user info needs no notice: that tells everything that the scopes allow.
+type Asked struct {
+	Names   []string // of the claims in the ID token, in any order
+	Subject string   // who the person has to be; empty: anybody
+	Levels  []string // of which one has to be reached, by the claim acr; nil: any
+}
+
+// parameter is the text as JSON.
+type parameter struct {
+	IDToken  map[string]*claim `json:"id_token"`
+	UserInfo map[string]*claim `json:"userinfo"`
+}
+
+// claim is how one is asked for; nil for no particular way.
+type claim struct {
+	Essential bool  `json:"essential"`
+	Value     any   `json:"value"`
+	Values    []any `json:"values"`
+}
+
+// texts are the values that are accepted, as far as they are texts; nil where any is.
+func (c *claim) texts() []string {
+	if c == nil || c.Value == nil && c.Values == nil {
+		return nil
+	}
+	texts := []string{}
+	for _, value := range append([]any{c.Value}, c.Values...) {
+		if text, ok := value.(string); ok {
+			texts = append(texts, text)
+		}
+	}
+	return texts
+}
+
+// Read reads the parameter. The problem is empty where there is none.
+func Read(text string) (asked Asked, problem string) {
+	if text == "" {
+		return Asked{}, ""
+	}
+	var p parameter
+	if len(text) > MaxLength || !strings.HasPrefix(strings.TrimLeft(text, " \t\r\n"), "{") || json.Unmarshal([]byte(text), &p) != nil {
+		return Asked{}, "must be a JSON object with id_token or userinfo, as in section 5.5 of OpenID Connect Core, of at most 4000 bytes"
+	}
+	for name := range p.IDToken {
+		asked.Names = append(asked.Names, name)
+	}
+	if people := p.IDToken["sub"].texts(); people != nil {
+		if len(people) != 1 || people[0] == "" || len(people[0]) > maxSubject {
+			return Asked{}, "must name one person as sub"
+		}
+		asked.Subject = people[0]
+	}
+	if acr := p.IDToken["acr"]; acr != nil && acr.Essential {
+		asked.Levels = acr.texts()
+	}
+	return asked, ""
+}

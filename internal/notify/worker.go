@@ -1,0 +1,239 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// stopTime is how long events on their way have when the node stops.
+const stopTime = 3 * time.Second
+
+// ErrNotNow is what Send gives where nothing is to be sent for the moment, and nobody needs to hear of it.
+var ErrNotNow = errors.New("nothing is sent for now")
+
+// Sink is where a worker's events go. All but Send is called by one goroutine, while the node holds the lease.
+type Sink interface {
+	// Load gives what is parked. The node has just acquired the lease.
+	Load(ctx context.Context, p *Progress) (map[string]*Parked, error)
+	// Refresh takes in what others have changed since.
+	Refresh(ctx context.Context, q *Queue) error
+	// Events reads a page of the log behind a position.
+	Events(ctx context.Context, position int64) ([]event.Event, error)
+	// EventsOf reads the next events of a key that is parked, beginning with the one that has failed, where one has.
+	EventsOf(ctx context.Context, key string, p *Parked) ([]event.Event, error)
+	// Wants tells whether an event is to be sent. Those of one key are sent one after the other.
+	Wants(e *event.Event) (key string, wanted bool)
+	// Send sends an event. The error says that nothing is known.
+	Send(ctx context.Context, e *event.Event) (Outcome, error)
+	// Settled hears what came of a try, and what was parked because of it.
+	Settled(r *Result, p *Parked, q *Queue)
+	// Save completes the row, and gives others to be written with it: dropped, where they have no value.
+	Save(p *Progress, q *Queue) ([]event.Row, error)
+	// Closed hears that the node no longer holds the lease.
+	Closed()
+}
+
+// Worker sends the events of the log to a sink, on one node at a time.
+type Worker struct {
+	Log   *slog.Logger
+	Clock func() time.Time // that of the store
+	Sink  Sink
+	Rules Rules
+	Lease Lease
+
+	queue   *Queue // nil: this node does not hold the lease
+	peekAt  int64
+	failing bool // the store was away the last time
+	wake    chan struct{}
+	results chan Result
+	sends   context.Context
+	endAll  context.CancelFunc
+}
+
+// NewWorker completes a worker.
+func NewWorker(w Worker) *Worker {
+	w.Lease.Node, w.Lease.Life = event.NewID("nod"), w.Rules.Life
+	w.wake, w.results = make(chan struct{}, 1), make(chan Result)
+	return &w
+}
+
+// Wake lets the worker look at the log.
+func (w *Worker) Wake() {
+	select {
+	case w.wake <- struct{}{}:
+	default: // it is about to look anyway
+	}
+}
+
+func (w *Worker) now() int64 { return event.Micros(w.Clock()) }
+
+// Run works until ctx ends. Events on their way are waited for a little, and the lease is given back.
+func (w *Worker) Run(ctx context.Context) {
+	defer w.stop()
+	ticker := time.NewTicker(w.Rules.Poll)
+	defer ticker.Stop()
+	for {
+		err := w.work(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil && !w.failing {
+			w.Log.Warn("the database does not answer: retrying", "error", err)
+		}
+		w.failing = err != nil
+		select {
+		case r := <-w.results:
+			w.settle(&r)
+		case <-w.wake:
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// work does what there is to do, where this node holds the lease or can acquire it. Its errors are those of the store.
+func (w *Worker) work(ctx context.Context) error {
+	if w.queue == nil {
+		if err := w.acquire(ctx); err != nil || w.queue == nil {
+			return err
+		}
+	}
+	if err := w.Sink.Refresh(ctx, w.queue); err != nil {
+		return err
+	}
+	for w.queue.more = true; w.queue != nil && ctx.Err() == nil; {
+		select {
+		case r := <-w.results:
+			w.settle(&r)
+		default:
+		}
+		do, key := w.queue.next(w.now())
+		if do == wait {
+			return nil
+		}
+		if err := w.do(ctx, do, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *Worker) do(ctx context.Context, do action, key string) error {
+	switch do {
+	case save:
+		return w.save(ctx, w.Lease.Renew)
+	case read:
+		events, err := w.Sink.Events(ctx, w.queue.scanned)
+		if err == nil {
+			w.queue.add(events, w.Sink.Wants)
+		}
+		return err
+	case fetch:
+		events, err := w.Sink.EventsOf(ctx, key, w.queue.lanes[key].parked)
+		if err == nil {
+			w.queue.fetched(key, events, w.Sink.Wants)
+		}
+		return err
+	case send:
+		go w.send(w.sends, w.queue.take(key))
+	}
+	return nil
+}
+
+// acquire makes this the node that works, unless another one is.
+func (w *Worker) acquire(ctx context.Context) error {
+	now := w.now()
+	if now < w.peekAt {
+		return nil
+	}
+	until, err := w.Lease.Peek(ctx, now)
+	if err != nil {
+		return err
+	}
+	w.peekAt = now + w.Rules.Peek.Microseconds() // a node that stops gives its lease back before the end
+	if until != 0 {
+		w.peekAt = min(w.peekAt, until)
+		return nil
+	}
+	p, err := w.Lease.Acquire(ctx)
+	if err != nil || p == nil {
+		return err
+	}
+	parked, err := w.Sink.Load(ctx, p)
+	if err != nil {
+		return err
+	}
+	w.queue = newQueue(&w.Rules, *p, parked, now)
+	w.sends, w.endAll = context.WithCancel(context.Background())
+	return nil
+}
+
+// send sends an event beside the worker.
+func (w *Worker) send(ctx context.Context, r Result) {
+	r.Outcome, r.Err = w.Sink.Send(ctx, &r.Event)
+	if ctx.Err() != nil && (r.Err != nil || r.Problem != "") {
+		r.Err = ctx.Err() // it may have arrived or not
+	}
+	w.results <- r
+}
+
+func (w *Worker) settle(r *Result) {
+	if r.Err != nil && !w.failing && !errors.Is(r.Err, ErrNotNow) && !errors.Is(r.Err, context.Canceled) {
+		w.Log.Warn("an event could not be sent: retrying", "error", r.Err)
+	}
+	w.Sink.Settled(r, w.queue.settle(r, w.now()), w.queue)
+}
+
+// save writes what has been done, and renews the lease or gives it back. Where another node has acquired it, this one stops.
+func (w *Worker) save(ctx context.Context, write func(context.Context, Progress, []event.Row) (*Progress, error)) error {
+	p := Progress{Position: w.queue.survey(0).position}
+	rows, err := w.Sink.Save(&p, w.queue)
+	if err != nil {
+		return err
+	}
+	saved, err := write(ctx, p, rows)
+	if err != nil {
+		return err
+	}
+	if saved == nil {
+		w.lose()
+		return nil
+	}
+	w.queue.wrote(*saved, w.now())
+	return nil
+}
+
+// lose forgets everything, and ends what is on its way.
+func (w *Worker) lose() {
+	w.endAll()
+	for range w.queue.survey(0).sending {
+		<-w.results
+	}
+	w.queue = nil
+	w.Sink.Closed()
+}
+
+// stop waits a little for what is on its way, saves what came of it, and gives the lease back.
+func (w *Worker) stop() {
+	if w.queue == nil {
+		return
+	}
+	defer time.AfterFunc(stopTime, w.endAll).Stop()
+	for range w.queue.survey(0).sending {
+		r := <-w.results
+		w.settle(&r)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
+	defer cancel()
+	if err := w.save(ctx, w.Lease.Release); err != nil {
+		w.Log.Warn("the lease could not be released: another node takes over when it expires", "error", err)
+	}
+	if w.queue != nil {
+		w.lose()
+	}
+}

@@ -1,0 +1,118 @@
+package oidc
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/session"
+)
+
+// keys serves the public keys.
+func (p *Provider) keys(r *request) (any, error) {
+	set, life, err := p.config.Keys.KeySet(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	r.answer.Set("Cache-Control", "public, max-age="+strconv.Itoa(int(life.Seconds())))
+	return set, nil
+}
+
+// introspect serves the introspection endpoint, for clients that prove who they are.
+func (p *Provider) introspect(r *request) (any, error) {
+	if r.Header.Get("Authorization") == "" && r.param("client_secret") == "" && r.param("client_assertion") == "" {
+		return nil, grant.ErrInvalidClient
+	}
+	said, err := r.credentials()
+	if err != nil {
+		return nil, err
+	}
+	if said.Secret == "" && said.Assertion == "" {
+		return nil, badClient("client must be authenticated")
+	}
+	if err := r.need("token"); err != nil {
+		return nil, err
+	}
+	var asking *grant.Client
+	b, err := p.grants.Introspect(r.Context(), r.param("token"), func() (_ *grant.Client, err error) {
+		asking, err = p.authenticate(r, said)
+		return asking, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		return map[string]any{"active": false}, nil
+	}
+	about, err := p.grants.ClaimsOf(r.Context(), b, asking.Org())
+	if err != nil {
+		return nil, err
+	}
+	return p.introspection(b, about), nil
+}
+
+// introspection is what is said of a token that counts: about is what there is to say of its user.
+func (p *Provider) introspection(b *session.Bearer, about map[string]any) map[string]any {
+	claims := map[string]any{"active": true, "token_type": "Bearer", "iss": p.issuer, "sub": b.Token.UserID, "aud": b.Given.Audience, "jti": b.Token.ID,
+		"client_id": b.Token.Client, "scope": strings.Join(b.Given.Scopes, " "), "iat": event.Time(b.Token.Created).Unix(), "exp": event.Time(b.Token.Expires).Unix()}
+	if b.Token.Client == "" {
+		claims["client_id"] = b.Token.UserID // a service user acts for itself
+	}
+	grant.AddProof(claims, b.Given.Proof)
+	for name, from := range map[string]string{grant.OrgScope: grant.OrgScope, grant.RolesScope: grant.RolesScope, "username": "preferred_username"} {
+		if value, known := about[from]; known {
+			claims[name] = value
+		}
+	}
+	return claims
+}
+
+var (
+	errNoToken    = invalid("the request has no access token: send it as a Bearer token in the header authorization").WithStatus(http.StatusUnauthorized)
+	errToken      = errs.New(errs.Unauthenticated, InvalidToken, "the access token is not valid any more")
+	errTokenScope = errs.New(errs.PermissionDenied, InsufficientScope, "the access token does not have the scope openid")
+)
+
+// userInfo serves the user info endpoint.
+func (p *Provider) userInfo(r *request) (any, error) {
+	token := r.bearerToken()
+	if token == "" {
+		return nil, errNoToken
+	}
+	b, err := p.grants.Bearer(r.Context(), token)
+	if err != nil {
+		return nil, err
+	}
+	if b == nil {
+		return nil, r.refuseToken(errToken)
+	}
+	if r.origin != "" {
+		if a, err := app.Kind.Read(r.Context(), p.grants.Store, b.Token.Client); err == nil && a != nil {
+			r.allowOrigin(&grant.Client{App: a})
+		}
+	}
+	if !has(b.Given.Scopes, grant.OpenID) {
+		return nil, r.refuseToken(errTokenScope)
+	}
+	return p.grants.ClaimsOf(r.Context(), b, b.ClientOrg)
+}
+
+// bearerToken gives the access token, from the header or else from the form; empty for none.
+func (r *request) bearerToken() string {
+	const scheme = "Bearer "
+	if h := r.Header.Get("Authorization"); len(h) >= len(scheme) && strings.EqualFold(h[:len(scheme)], scheme) {
+		return h[len(scheme):]
+	}
+	return r.param("access_token")
+}
+
+// refuseToken refuses an access token in the way of RFC 6750: the header says why.
+func (r *request) refuseToken(err *errs.Error) error {
+	answer := oauth(err)
+	r.answer.Set("Www-Authenticate", bearerChallenge+` error="`+answer.Error+`", error_description="`+answer.Description+`"`)
+	return err
+}

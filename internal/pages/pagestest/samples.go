@@ -1,0 +1,166 @@
+// Package pagestest shows every page with made-up data: to the tests, to developers who look at them in a browser (make
+// preview), and to the camera that takes the screenshots.
+package pagestest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/pages"
+)
+
+// Sample is a page with data. Names are those of the screenshots.
+type Sample struct {
+	Name   string
+	Status int
+	View   pages.View
+	Moves  bool // to another page by itself
+}
+
+const (
+	organization = "Aldermoor Instruments"
+	application  = "Fieldbook"
+	loginName    = "mara@aldermoor.example"
+	options      = `{"publicKey":{"challenge":"c2FtcGxlIGNoYWxsZW5nZSBmb3IgYSBwYWdl","rpId":"localhost","timeout":60000,"userVerification":"preferred"}}`
+	creation     = `{"publicKey":{"challenge":"c2FtcGxlIGNoYWxsZW5nZSBmb3IgYSBwYWdl","rp":{"id":"localhost","name":"Signet"},` +
+		`"user":{"id":"dXNyXzAx","name":"mara@aldermoor.example","displayName":"Mara Lindqvist"},` +
+		`"pubKeyCredParams":[{"type":"public-key","alg":-7},{"type":"public-key","alg":-257}],"authenticatorSelection":{"residentKey":"required","userVerification":"required"}}}`
+)
+
+var (
+	morning = time.Date(2026, 5, 4, 8, 12, 0, 0, time.UTC)
+	codes   = []string{"7kq2-mxnp-4dht", "r9vw-c3fy-8sjb", "h5zt-2gkn-wq7p", "x8dm-b6rc-jv4s", "n3yf-t9hw-5pkz",
+		"c7sj-q4vx-m2gd", "w6bp-8nrk-fz3t", "d2hv-y5cm-9xqs", "p4gt-k7wj-n8fr", "z9mx-s3bd-h6vc"}
+	rules  = pages.PasswordRules{Least: 8, NotCommon: true}
+	scopes = []string{"offline_access", "email", "profile", "openid"}
+)
+
+func framed(f pages.Frame) pages.Frame {
+	f.Organization, f.Application, f.RedirectURI = organization, application, "https://fieldbook.example/callback"
+	return f
+}
+
+func wrong(field string, m pages.Message) pages.Frame {
+	return framed(pages.Frame{Problems: []pages.Problem{{Field: field, Message: m}}})
+}
+
+func mine(f pages.Frame) pages.Account {
+	f.Organization = organization
+	f.Session = "ses_1"
+	return pages.Account{Frame: f, Name: "Mara Lindqvist", LoginName: loginName, Switch: to("/login")}
+}
+
+func to(path string) pages.Link { return pages.To(path, nil) }
+
+func out(address string) pages.Link {
+	l, err := pages.Outward(address)
+	if err != nil {
+		panic(err) // an address of this file
+	}
+	return l
+}
+
+// Samples gives every page at least once, and once more for what it can look like besides.
+func Samples() []Sample {
+	return append(signIn(), account()...)
+}
+
+func signIn() []Sample {
+	frame, none := framed(pages.Frame{}), pages.Frame{}
+	return []Sample{
+		{Name: "choose-account", Status: 200, View: pages.ChooseAccount{Frame: frame, Accounts: []pages.KnownAccount{
+			{ID: "1", Name: "Mara Lindqvist", LoginName: loginName, Organization: organization},
+			{ID: "2", Name: "Service desk", LoginName: "desk@aldermoor.example", Organization: organization, SignedOut: true}}}},
+		{Name: "login-name", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options)}},
+		{Name: "login-name-plain", Status: 200, View: pages.LoginName{}},
+		{Name: "login-name-odd", Status: 200, View: pages.ChooseAccount{Frame: pages.Frame{Organization: organization}, Accounts: []pages.KnownAccount{
+			{ID: "1", Name: "\u202enimdA", LoginName: " bob @aldermoor.example", Organization: organization}}}},
+		{Name: "login-name-missing", Status: 400, View: pages.LoginName{Frame: wrong(pages.FieldLoginName, pages.Required())}},
+		{Name: "password", Status: 200, View: pages.Password{Frame: frame, LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{Name: "password-wrong", Status: 400, View: pages.Password{Frame: wrong(pages.FieldPassword, pages.WrongPassword()), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{Name: "password-throttled", Status: 429, View: pages.Password{Frame: wrong("", pages.Throttled(30*time.Second)), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{Name: "password-locked", Status: 403, View: pages.Password{Frame: wrong("", pages.Locked()), LoginName: loginName, Other: to("/login")}},
+		{Name: "password-again", Status: 200, View: pages.Password{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Again: true}},
+		{Name: "change-password", Status: 200, View: pages.ChangePassword{Frame: frame, LoginName: loginName, Rules: rules}},
+		{Name: "change-password-current", Status: 200, View: pages.ChangePassword{Frame: frame, LoginName: loginName, Current: true, Rules: rules}},
+		{Name: "change-password-wrong", Status: 400, View: pages.ChangePassword{Frame: framed(pages.Frame{Problems: []pages.Problem{
+			{Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(8)}, {Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}}}),
+			LoginName: loginName, Rules: rules}},
+		{Name: "second-factor", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.TOTP, UsePasskey: to("/a"), UseRecovery: to("/b"), Other: to("/login")}},
+		{Name: "second-factor-wrong", Status: 400, View: pages.SecondFactor{Frame: wrong(pages.FieldCode, pages.WrongCode()), LoginName: loginName, Kind: pages.TOTP, UseRecovery: to("/b")}},
+		{Name: "second-factor-passkey", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.Passkey, Options: []byte(options), UseTOTP: to("/a"), UseRecovery: to("/b")}},
+		{Name: "second-factor-recovery", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.RecoveryCode, UseTOTP: to("/a"), UsePasskey: to("/b")}},
+		{Name: "enrol-totp", Status: 200, View: pages.EnrolTOTP{Frame: frame, Required: true, Key: "JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP", UsePasskey: to("/a"),
+			URI: "otpauth://totp/Aldermoor%20Instruments:mara@aldermoor.example?secret=JBSWY3DPEHPK3PXPJBSWY3DPEHPK3PXP&issuer=Aldermoor%20Instruments"}},
+		{Name: "enrol-passkey", Status: 200, View: pages.EnrolPasskey{Frame: frame, Required: true, Options: []byte(creation), UseTOTP: to("/a")}},
+		{Name: "recovery-codes", Status: 200, View: pages.RecoveryCodes{Frame: frame, Codes: codes, Next: to("/next")}},
+		{Name: "verify-email", Status: 200, View: pages.VerifyEmail{Frame: pages.Frame{Organization: organization}, Email: loginName, Again: true}},
+		{Name: "email-verified", Status: 200, View: pages.EmailVerified{Frame: pages.Frame{Organization: organization}, Email: loginName, Next: to("/account")}},
+		{Name: "forgot-password", Status: 200, View: pages.ForgotPassword{Frame: frame, LoginName: loginName, Back: to("/login")}},
+		{Name: "reset-mail-sent", Status: 200, View: pages.ResetMailSent{Frame: frame, LoginName: loginName, Back: to("/login")}},
+		{Name: "reset-password", Status: 200, View: pages.ResetPassword{LoginName: loginName, Code: "123456", Rules: rules}},
+		{Name: "reset-password-factor", Status: 422, View: pages.ResetPassword{Frame: pages.Frame{Problems: []pages.Problem{{Message: pages.SecondFactorNeeded()}}}, Rules: rules, Factor: true}},
+		{Name: "reset-password-restored", Status: 200, View: pages.ResetPassword{Frame: pages.Frame{Done: pages.EmailRestored()}, Rules: rules}},
+		{Name: "restore-email", Status: 200, View: pages.RestoreEmail{}},
+		{Name: "password-reset", Status: 200, View: pages.PasswordReset{Next: to("/login")}},
+		{Name: "consent", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: scopes}},
+		{Name: "consent-elsewhere", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Elsewhere: true, Scopes: scopes}},
+		{Name: "consent-api", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: slices.Concat(access.APIScopeNames[3:], access.APIScopeNames[:3], []string{"openid"})}},
+		{Name: "onward", Status: 200, View: pages.Onward{Frame: frame, To: out("https://fieldbook.example/callback?code=a&state=b")}, Moves: true},
+		{Name: "device-code", Status: 200, View: pages.DeviceCode{LoginName: loginName, Other: to("/login")}},
+		{Name: "device-code-wrong", Status: 400, View: pages.DeviceCode{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.WrongCode()}}}, UserCode: "WDJB-MJHX"}},
+		{Name: "device-confirm", Status: 200, View: pages.DeviceConfirm{Frame: frame, ID: "1", LoginName: loginName, Other: to("/login"), UserCode: "WDJB-MJHT", Scopes: scopes}},
+		{Name: "device-confirm-elsewhere", Status: 200, View: pages.DeviceConfirm{Frame: frame, ID: "1", LoginName: loginName, Other: to("/login"), UserCode: "WDJB-MJHT",
+			Publisher: "Fieldbook Ltd", Scopes: scopes}},
+		{Name: "device-done", Status: 200, View: pages.DeviceDone{Frame: frame}},
+		{Name: "device-refused", Status: 200, View: pages.DeviceDone{Frame: frame, Refused: true}},
+		{Name: "sign-out", Status: 200, View: pages.SignOut{Frame: frame, ID: "1", LoginName: loginName, Several: true, Back: to("/account")}},
+		{Name: "signed-out", Status: 200, View: pages.SignedOut{Frame: frame, Next: out("com.fieldbook.app:/signed-out")}},
+		{Name: "failed-expired", Status: 400, View: pages.Failed{Frame: frame, What: pages.Expired, Next: out("https://fieldbook.example/"), RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "failed-elsewhere", Status: 403, View: pages.Failed{Frame: none, What: pages.FromElsewhere, RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "failed-cookie", Status: 400, View: pages.Failed{Frame: none, What: pages.NoCookie, Next: to("/login"), RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "failed-request", Status: 400, View: pages.Failed{Frame: frame, What: pages.BadRequest, Detail: pages.Said("redirect_uri is not registered for this application"), RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "failed-inactive", Status: 400, View: pages.Failed{Frame: none, What: pages.NotActive}},
+		{Name: "failed-link", Status: 400, View: pages.Failed{Frame: none, What: pages.BadLink, Next: to("/forgot")}},
+		{Name: "failed-permitted", Status: 403, View: pages.Failed{Frame: frame, What: pages.NotPermitted}},
+		{Name: "failed-found", Status: 404, View: pages.Failed{Frame: none, What: pages.NotFound, Next: to("/account")}},
+		{Name: "failed-many", Status: 429, View: pages.Failed{Frame: none, What: pages.TooMany}},
+		{Name: "failed-unavailable", Status: 503, View: pages.Failed{Frame: none, What: pages.Unavailable}},
+		{Name: "failed-broken", Status: 500, View: pages.Failed{Frame: none, What: pages.Broken, RequestID: "req_01JTDY3V8Q6M2K"}},
+	}
+}
+
+func account() []Sample {
+	plain := mine(pages.Frame{})
+	saved := mine(pages.Frame{Done: pages.Saved()})
+	profile := pages.Profile{Account: saved, FirstName: "Mara", LastName: "Lindqvist", DisplayName: "Mara Lindqvist", PreferredLanguage: "it", Gender: "female",
+		Email: loginName, EmailProven: true, Phone: "+442079460018", Contact: to("/account/contact")}
+	refused := profile
+	refused.Account = mine(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldFirstName, Message: pages.Required()}, {Field: pages.FieldNickName, Message: pages.TooLong(200)},
+		{Field: pages.FieldLanguage, Message: pages.NotValid()}, {Field: pages.FieldGender, Message: pages.NotValid()}}})
+	refused.FirstName, refused.EmailProven, refused.ProveEmail = "", false, true
+	return []Sample{
+		{Name: "account-profile", Status: 200, View: profile},
+		{Name: "account-profile-wrong", Status: 400, View: refused},
+		{Name: "account-password", Status: 200, View: pages.OwnPassword{Account: plain, Rules: rules}},
+		{Name: "account-security", Status: 200, View: pages.Security{Account: plain, RecoveryCodes: 7, AddTOTP: to("/t"), AddPasskey: to("/p"), Factors: []pages.Factor{
+			{ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Added: morning}, {ID: "f2", Kind: pages.TOTP, Added: morning.Add(time.Hour)}}}},
+		{Name: "account-security-none", Status: 200, View: pages.Security{Account: plain, AddTOTP: to("/t"), AddPasskey: to("/p")}},
+		{Name: "account-sessions", Status: 200, View: pages.Sessions{Account: plain, Sessions: []pages.Session{
+			{ID: "s1", Current: true, Browser: "Firefox (Linux)", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)},
+			{ID: "s2", Browser: "Safari (iPhone)", Address: "2001:db8::7:1", Started: morning.Add(-2 * time.Hour), Ends: morning.Add(10 * time.Hour)},
+			{ID: "s3", Started: morning.Add(-3 * time.Hour), Ends: morning.Add(9 * time.Hour)}}}},
+		{Name: "account-tokens", Status: 200, View: pages.Tokens{Account: plain, Days: 90, Tokens: []pages.Token{
+			{ID: "t1", Name: "Backup script", Created: morning, Expires: morning.AddDate(0, 0, 90)}, {ID: "t2", Created: morning, Expires: morning.AddDate(0, 0, 30)}}}},
+		{Name: "account-tokens-wrong", Status: 400, View: pages.Tokens{Account: mine(pages.Frame{Problems: []pages.Problem{
+			{Field: pages.FieldTokenName, Message: pages.TooLong(200)}, {Field: pages.FieldTokenDays, Message: pages.NotValid()}}}), Days: 365}},
+		{Name: "account-new-token", Status: 200, View: pages.NewToken{Account: plain, TokenName: "Backup script", Secret: "sgn_pat_3mKq8VtY2cZr7LwXb5NfJ4hGd9sPvA6eTuQ1oRiMyBk", Expires: morning.AddDate(0, 0, 90)}},
+		{Name: "account-applications", Status: 200, View: pages.Applications{Account: plain, Applications: []pages.Application{
+			{ID: "a1", Name: application, Scopes: scopes, Since: morning}, {ID: "a2", Name: "Timesheets", Publisher: "Fieldbook Ltd", Scopes: []string{"openid"}, Since: morning}}}},
+		{Name: "account-applications-none", Status: 200, View: pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected()})}},
+		{Name: "account-contact", Status: 200, View: pages.Contact{Account: plain, Email: loginName, EmailProven: true, Phone: "+442079460018", SendPhone: true, Back: to("/account")}},
+		{Name: "account-contact-wrong", Status: 422, View: pages.Contact{Account: mine(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldEmail, Message: pages.NotAnEmail()}}}),
+			Email: loginName, NewEmail: "mara at aldermoor", Back: to("/account")}},
+	}
+}

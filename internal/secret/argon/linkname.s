@@ -1,1 +1,0 @@
-// Empty: with an assembly file in the package, the compiler accepts functions without a body.

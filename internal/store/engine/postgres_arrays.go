@@ -1,0 +1,66 @@
+package engine
+
+import "github.com/signet-idm/signet/internal/event"
+
+// stateType is the type of the i-th of StateColumns; lookup columns are text.
+func stateType(i int) string {
+	switch i {
+	case 2, 3, 4, 7:
+		return "bigint"
+	case 5:
+		return "bytea"
+	}
+	return "text"
+}
+
+// stateArrays turns the records of one kind into an array a column; nil when there are none.
+func stateArrays(records []*event.Record, k *pgKind) []any {
+	n := 0
+	for _, r := range records {
+		if r.Kind == k.Name() {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	ids, orgs, keys, docs := make([]string, 0, n), make([]string, 0, n), make([]string, 0, n), make([]string, 0, n)
+	sequences, created, changed, shapes := make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n), make([]int64, 0, n)
+	hashes := make([][]byte, 0, n)
+	columns := make([][]string, len(k.Columns()))
+	for _, r := range records {
+		if r.Kind != k.Name() {
+			continue
+		}
+		ids, orgs, keys, docs = append(ids, r.ID), append(orgs, r.Org), append(keys, r.KeyID), append(docs, string(r.Doc))
+		sequences, created, changed = append(sequences, int64(r.Sequence)), append(created, r.Created), append(changed, r.Changed)
+		shapes, hashes = append(shapes, int64(r.Shape)), append(hashes, r.Hash)
+		for i, value := range r.Columns {
+			columns[i] = append(columns[i], value)
+		}
+	}
+	args := []any{ids, orgs, sequences, created, changed, hashes, keys, shapes, docs}
+	for _, values := range columns {
+		args = append(args, values)
+	}
+	return args
+}
+
+const insertEvents = "INSERT INTO events (" + EventColumns + ") " +
+	"SELECT h.position - cardinality($1::text[]) + v.n, v.object_id, v.sequence, v.org_id, v.type, v.payload, v.sealed, v.key_id, v.prev_hash, v.actor, v.request_id, v.time " +
+	"FROM unnest($1::text[], $2::bigint[], $3::text[], $4::text[], $5::text[], $6::bytea[], $7::text[], $8::bytea[], $9::text[], $10::text[], $11::bigint[]) " +
+	"WITH ORDINALITY AS v(object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time, n), log_head h WHERE h.id = 1"
+
+func eventArrays(events []event.Event) []any {
+	n := len(events)
+	ids, orgs, types, payloads := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	keys, actors, requests := make([]string, n), make([]string, n), make([]string, n)
+	sequences, times := make([]int64, n), make([]int64, n)
+	sealed, hashes := make([][]byte, n), make([][]byte, n)
+	for i := range events {
+		e := &events[i]
+		ids[i], sequences[i], orgs[i], types[i], payloads[i], sealed[i] = e.ObjectID, int64(e.Sequence), e.Org, string(e.Type), string(e.Payload), e.Sealed
+		keys[i], hashes[i], actors[i], requests[i], times[i] = e.KeyID, e.PrevHash, e.Actor, e.RequestID, e.Time
+	}
+	return []any{ids, sequences, orgs, types, payloads, sealed, keys, hashes, actors, requests, times}
+}

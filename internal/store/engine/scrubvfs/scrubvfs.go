@@ -1,0 +1,159 @@
+// Package scrubvfs is a file system for SQLite (a VFS) that keeps deleted rows out of the database file.
+//
+// With secure_delete SQLite overwrites what is deleted. But when it moves rows to another page to make room, it leaves a copy in
+// the unused middle of the page they came from. Deleting the row does not delete that copy. So this VFS clears the unused middle of
+// every b-tree page on its way to the file. SQLite never reads what is there.
+//
+// It scrubs the database file only: a checkpoint writes the pages of the write-ahead log there, and an erasure truncates the log (see
+// Engine.Scrub).
+//
+// It tells b-tree pages by their first byte. Pointer-map pages, which only databases with auto_vacuum have, may begin with the same
+// bytes: the engine refuses such a database before this VFS opens it.
+package scrubvfs
+
+import (
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"unsafe"
+
+	"modernc.org/libc"
+	sqlite3 "modernc.org/sqlite/lib"
+)
+
+// VFS registers the file system and gives its name, for the parameter vfs of a database's address. All it replaces in SQLite's own
+// is how a database file is written.
+var VFS = sync.OnceValues(func() (string, error) {
+	const name = "signet"
+	tls := libc.NewTLS() // for as long as the program runs, like the file system
+	if rc := sqlite3.Xsqlite3_initialize(tls); rc != sqlite3.SQLITE_OK {
+		return "", fmt.Errorf("scrubvfs: SQLite does not start: %d", rc)
+	}
+	own = sqlite3.Xsqlite3_vfs_find(tls, 0)
+	vfs := sqlite3.Xsqlite3_malloc(tls, int32(unsafe.Sizeof(sqlite3.Tsqlite3_vfs{})))
+	text, err := libc.CString(name)
+	if own == 0 || vfs == 0 || err != nil {
+		return "", fmt.Errorf("scrubvfs: SQLite has no file system, or no memory: %w", err)
+	}
+	made := at[sqlite3.Tsqlite3_vfs](vfs)
+	*made = *at[sqlite3.Tsqlite3_vfs](own)
+	made.FpNext, made.FzName, made.FxOpen = 0, text, pointer(open)
+	if rc := sqlite3.Xsqlite3_vfs_register(tls, vfs, 0); rc != sqlite3.SQLITE_OK {
+		return "", fmt.Errorf("scrubvfs: SQLite does not take the file system: %d", rc)
+	}
+	return name, nil
+})
+
+// own is SQLite's file system.
+var own uintptr
+
+// methods is SQLite's own table of functions of an open file with another one to write, followed by the one it replaces.
+type methods struct {
+	sqlite3.Tsqlite3_io_methods
+	write uintptr
+}
+
+// tables holds the methods made so far, by SQLite's own that they replace. There are as many as ways to lock a file.
+var tables sync.Map
+
+// The functions of SQLite that are called here.
+type (
+	openFunc  = func(tls *libc.TLS, vfs, name, file uintptr, flags int32, outFlags uintptr) int32
+	writeFunc = func(tls *libc.TLS, file, data uintptr, size int32, offset int64) int32
+	sizeFunc  = func(tls *libc.TLS, file, size uintptr) int32
+)
+
+func open(tls *libc.TLS, _, name, file uintptr, flags int32, outFlags uintptr) int32 {
+	rc := function[openFunc](at[sqlite3.Tsqlite3_vfs](own).FxOpen)(tls, own, name, file, flags, outFlags)
+	if rc != sqlite3.SQLITE_OK || flags&sqlite3.SQLITE_OPEN_MAIN_DB == 0 {
+		return rc
+	}
+	f := at[sqlite3.Tsqlite3_file](file)
+	table, made := tables.Load(f.FpMethods)
+	if !made {
+		address := sqlite3.Xsqlite3_malloc(tls, int32(unsafe.Sizeof(methods{})))
+		if address == 0 {
+			return sqlite3.SQLITE_NOMEM
+		}
+		m := at[methods](address)
+		m.Tsqlite3_io_methods = *at[sqlite3.Tsqlite3_io_methods](f.FpMethods)
+		m.write, m.FxWrite = m.FxWrite, pointer(write)
+		table, _ = tables.LoadOrStore(f.FpMethods, address)
+	}
+	f.FpMethods = table.(uintptr)
+	return rc
+}
+
+func write(tls *libc.TLS, file, data uintptr, size int32, offset int64) int32 {
+	m := at[methods](at[sqlite3.Tsqlite3_file](file).FpMethods)
+	page := unsafe.Slice(at[byte](data), size)
+	if from, to := middle(page, offset); from < to && smallEnough(tls, m, file, size) {
+		// SQLite may still use the page it gave us, so scrub a copy.
+		copied := tls.Alloc(int(size))
+		defer tls.Free(int(size))
+		clean := unsafe.Slice(at[byte](copied), size)
+		copy(clean, page)
+		clear(clean[from:to])
+		data = copied
+	}
+	return function[writeFunc](m.write)(tls, file, data, size, offset)
+}
+
+// Kinds of b-tree pages, by their first byte.
+const (
+	innerIndex = 2
+	innerTable = 5
+	leafIndex  = 10
+	leafTable  = 13
+)
+
+// middle finds the unused bytes between the cell pointers, which grow from the beginning of a b-tree page, and the cells, which grow
+// from its end. It is empty for any other page.
+func middle(page []byte, offset int64) (from, to int) {
+	const smallest, fileHeader = 512, 100
+	size := len(page)
+	if size < smallest || size&(size-1) != 0 || offset%int64(size) != 0 {
+		return 0, 0
+	}
+	header := 0
+	if offset == 0 {
+		header = fileHeader
+	}
+	switch page[header] {
+	case leafIndex, leafTable:
+		from = header + 8
+	case innerIndex, innerTable:
+		from = header + 12
+	default:
+		return 0, 0
+	}
+	from += 2 * int(binary.BigEndian.Uint16(page[header+3:])) // the number of cells
+	if to = int(binary.BigEndian.Uint16(page[header+5:])); to == 0 {
+		to = 1 << 16
+	}
+	if to > size {
+		return 0, 0 // broken: leave it as it is
+	}
+	return from, to
+}
+
+// smallEnough tells whether the first byte is enough to know a b-tree page. Overflow and freelist pages begin with the number of
+// another page, whose first byte is 0 or 1 below 2^25. The bound leaves room for what a checkpoint adds.
+func smallEnough(tls *libc.TLS, m *methods, file uintptr, pageSize int32) bool {
+	const most = 1 << 24
+	size := tls.Alloc(8)
+	defer tls.Free(8)
+	rc := function[sizeFunc](m.FxFileSize)(tls, file, size)
+	return rc == sqlite3.SQLITE_OK && *at[int64](size) < most*int64(pageSize)
+}
+
+// The casts below rest on how the driver, C translated to Go, keeps C memory and function pointers. A test pins its version.
+
+// at gives what lies at an address of SQLite's memory, which is not Go's.
+func at[T any](address uintptr) *T { return *(**T)(unsafe.Pointer(&address)) }
+
+// function gives a function that SQLite has the address of.
+func function[F any](address uintptr) F { return *(*F)(unsafe.Pointer(&address)) }
+
+// pointer is the address of a function for SQLite: what a variable holds that it was assigned to.
+func pointer[F any](f F) uintptr { return *(*uintptr)(unsafe.Pointer(&f)) }

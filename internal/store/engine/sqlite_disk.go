@@ -1,0 +1,46 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"os"
+)
+
+// sync makes what was committed durable. SQLite could do that in every COMMIT (synchronous=FULL), but then the writer
+// would stand still meanwhile; with NORMAL it syncs at checkpoints only, and the log of this database is synced
+// here, with the same promise to whoever waits.
+func (e *sqliteEngine) Sync() error {
+	e.syncing.Lock()
+	defer e.syncing.Unlock()
+	if e.wal == nil {
+		f, err := os.Open(e.path + "-wal")
+		if err != nil {
+			return err
+		}
+		e.wal = f
+	}
+	return e.wal.Sync()
+}
+
+// Scrub moves everything from the write-ahead log into the database and truncates the log. What was deleted is overwritten in
+// the database (secure_delete, package scrubvfs); the log still has it.
+func (e *sqliteEngine) Scrub(ctx context.Context) (done bool, err error) {
+	if e.conn == nil {
+		return true, nil
+	}
+	e.writing.Lock()
+	defer e.writing.Unlock()
+	wait := func(milliseconds string) error {
+		_, err := e.conn.ExecContext(ctx, "PRAGMA "+busyTimeout+"("+milliseconds+")")
+		return err
+	}
+	if err := wait(scrubPatience); err != nil {
+		return false, err
+	}
+	var busy, frames, moved int64
+	if err = e.conn.QueryRowContext(ctx, "PRAGMA wal_checkpoint(TRUNCATE)").Scan(&busy, &frames, &moved); err == nil {
+		// The pages in memory still have their unused middles: whoever writes to one next must take it from the file.
+		_, err = e.conn.ExecContext(ctx, "PRAGMA shrink_memory")
+	}
+	return err == nil && busy == 0, errors.Join(err, wait(patience))
+}

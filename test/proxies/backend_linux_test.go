@@ -1,0 +1,239 @@
+package proxies
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"io"
+	"math/big"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/test/servertest"
+	"github.com/signet-idm/signet/test/testkit"
+)
+
+// patience is how long a test waits for what should come at once.
+const patience = 30 * time.Second
+
+var must = testkit.Must
+
+// backend is a server, and a certificate for those who stand in front of it.
+type backend struct {
+	t      *testing.T
+	listen string
+	token  string // of the first administrator's session
+	dir    string // holds tls.crt, tls.key and tls.pem; others may read it, for proxies give up the rights of root
+	roots  *x509.CertPool
+	direct *way
+}
+
+// way is a way to the server: straight, or through a proxy.
+type way struct {
+	url  string
+	http *http.Client
+}
+
+func newBackend(t *testing.T) *backend {
+	t.Helper()
+	s := servertest.Start(t, server.Config{TrustedProxies: []string{"127.0.0.0/8"}, ZitadelV1: true}, io.Discard)
+	w := &backend{t: t, listen: s.Addr().String()}
+	var err error
+	w.dir, err = os.MkdirTemp("/tmp", "signet-proxies-")
+	must(t, err)
+	t.Cleanup(func() { _ = os.RemoveAll(w.dir) })
+	must(t, os.Chmod(w.dir, 0o755))
+	w.certify()
+
+	cleartext := &http.Transport{Protocols: new(http.Protocols)}
+	cleartext.Protocols.SetUnencryptedHTTP2(true)
+	t.Cleanup(cleartext.CloseIdleConnections)
+	w.direct = &way{"http://" + w.listen, &http.Client{Transport: cleartext, Timeout: patience, CheckRedirect: stay}}
+	session := w.change("POST", "/v1/sessions", map[string]any{"loginName": s.FirstAdmin.LoginName, "password": s.FirstAdmin.Password})
+	w.token = session["token"].(string)
+	return w
+}
+
+func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+// certify makes a certificate for localhost.
+func (w *backend) certify() {
+	w.t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(w.t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign}
+	raw, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	must(w.t, err)
+	key, err := x509.MarshalPKCS8PrivateKey(private)
+	must(w.t, err)
+	crt := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: raw})
+	secret := pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key})
+	for name, text := range map[string][]byte{"tls.crt": crt, "tls.key": secret, "tls.pem": append(bytes.Clone(crt), secret...)} {
+		must(w.t, os.WriteFile(filepath.Join(w.dir, name), text, 0o644))
+	}
+	w.roots = x509.NewCertPool()
+	w.roots.AppendCertsFromPEM(crt)
+}
+
+// change calls the API straight, and insists on success.
+func (w *backend) change(method, path string, body any) map[string]any {
+	w.t.Helper()
+	text, err := json.Marshal(body)
+	must(w.t, err)
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.direct.url+path, bytes.NewReader(text))
+	must(w.t, err)
+	r.Header.Set("Content-Type", "application/json")
+	if w.token != "" {
+		r.Header.Set("Authorization", "Bearer "+w.token)
+	}
+	resp, err := w.direct.http.Do(r)
+	must(w.t, err)
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	must(w.t, err)
+	var values map[string]any
+	if err := json.Unmarshal(answer, &values); err != nil || resp.StatusCode != 200 {
+		w.t.Fatalf("%s %s: %d %s", method, path, resp.StatusCode, answer)
+	}
+	return values
+}
+
+// proxy is one that is tested.
+type proxy struct {
+	name    string
+	program string
+	config  string // below docs/operations/proxies
+	// run tells how to run it in the foreground in a directory of its own, with the sample in the file config, and puts what belongs
+	// around the sample there.
+	run func(t *testing.T, dir, config string) []string
+}
+
+var all = []proxy{
+	{"nginx", "nginx", "nginx.conf", func(t *testing.T, dir, config string) []string {
+		around := "daemon off;\nworker_processes 1;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n"
+		for _, temp := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+			around += "\t" + temp + "_temp_path " + dir + "/" + temp + ";\n"
+		}
+		main := filepath.Join(dir, "main.conf")
+		must(t, os.WriteFile(main, []byte(around+"\tinclude "+config+";\n}\n"), 0o644))
+		return []string{"-p", dir, "-e", "stderr", "-c", main}
+	}},
+	{"HAProxy with HTTP/1 to the server", "haproxy", "haproxy.cfg", runHAProxy},
+	{"HAProxy with HTTP/2 to the server", "haproxy", "haproxy-h2.cfg", runHAProxy},
+	{"Caddy", "caddy", "Caddyfile", func(t *testing.T, dir, config string) []string {
+		sample, err := os.ReadFile(config)
+		must(t, err)
+		main := filepath.Join(dir, "main")
+		must(t, os.WriteFile(main, append([]byte("{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n"), sample...), 0o644))
+		return []string{"run", "--adapter", "caddyfile", "--config", main}
+	}},
+	{"Apache", "apache2", "apache.conf", func(t *testing.T, dir, config string) []string {
+		around := "ServerRoot " + dir + "\nDefaultRuntimeDir " + dir + "\nPidFile " + dir + "/pid\nErrorLog /dev/stderr\nLogLevel warn\nServerName localhost\nUser www-data\nGroup www-data\n"
+		for _, module := range []string{"mpm_event", "authz_core", "socache_shmcb", "ssl", "http2", "proxy", "proxy_http", "proxy_http2"} {
+			around += "LoadModule " + module + "_module /usr/lib/apache2/modules/mod_" + module + ".so\n"
+		}
+		main := filepath.Join(dir, "main.conf")
+		must(t, os.WriteFile(main, []byte(around+"Include "+config+"\n"), 0o644))
+		return []string{"-DFOREGROUND", "-f", main}
+	}},
+}
+
+func runHAProxy(_ *testing.T, _, config string) []string { return []string{"-db", "-f", config} }
+
+// find looks for a program also where Debian keeps those of administrators.
+func find(program string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err == nil {
+		return path, nil
+	}
+	return exec.LookPath("/usr/sbin/" + program)
+}
+
+// through runs the proxy with its sample configuration, and gives the way through it.
+func (w *backend) through(t *testing.T, p proxy) *way {
+	t.Helper()
+	program, err := find(p.program)
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatalf("%s is not installed: run this through scripts/with-proxies.sh", p.program)
+		}
+		t.Skipf("%s is not installed: run this through scripts/with-proxies.sh", p.program)
+	}
+	dir := filepath.Join(w.dir, strings.ReplaceAll(p.config, ".", "-"))
+	must(t, os.Mkdir(dir, 0o755))
+	sample, err := os.ReadFile(filepath.Join("../../docs/operations/proxies", p.config))
+	must(t, err)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	_, port, err := net.SplitHostPort(free.Addr().String())
+	must(t, err)
+	config := filepath.Join(dir, p.config)
+	must(t, os.WriteFile(config, []byte(strings.NewReplacer("127.0.0.1:8080", w.listen, "/etc/signet/", w.dir+"/", "id.example.com", "localhost",
+		"listen 443", "listen "+port, "bind :443", "bind :"+port, ":443", ":"+port, "Listen 443", "Listen "+port).Replace(string(sample))), 0o644))
+	cmd := exec.Command(program, p.run(t, dir, config)...)
+	cmd.Dir = dir
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Env = append(os.Environ(), "HOME="+dir, "XDG_DATA_HOME="+dir, "XDG_CONFIG_HOME="+dir)
+	said := &testkit.Log{}
+	cmd.Stdout, cmd.Stderr = said, said
+	must(t, free.Close())
+	must(t, cmd.Start())
+	ended := make(chan struct{})
+	go func() {
+		_ = cmd.Wait()
+		close(ended)
+	}()
+	t.Cleanup(func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // with its children; asked to stop, some take ten seconds
+		<-ended
+		if t.Failed() {
+			t.Logf("%s said:\n%s", p.name, said)
+		}
+	})
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: w.roots}, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	through := &way{"https://localhost:" + port, &http.Client{Transport: transport, Timeout: patience, CheckRedirect: stay}}
+	for end := time.Now().Add(patience); ; {
+		resp, err := through.http.Get(through.url + "/healthz")
+		if err == nil {
+			resp.Body.Close()
+			if resp.StatusCode == 200 {
+				return through
+			}
+		}
+		select {
+		case <-ended:
+			t.Fatalf("%s does not start:\n%s", p.name, said)
+		default:
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s does not answer: %v\n%s", p.name, err, said)
+		}
+	}
+}
+
+// grpc connects as gRPC's own library does.
+func (v *way) grpc(t *testing.T, roots *x509.CertPool) *grpc.ClientConn {
+	t.Helper()
+	conn, err := grpc.NewClient(strings.TrimPrefix(v.url, "https://"), grpc.WithTransportCredentials(credentials.NewClientTLSFromCert(roots, "")))
+	must(t, err)
+	t.Cleanup(func() { conn.Close() })
+	return conn
+}
