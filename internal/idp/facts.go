@@ -19,7 +19,9 @@ type JWTAdded struct {
 func (JWTAdded) EventType() event.Type { return "idp.jwt_added.v1" }
 
 // Apply implements event.Fact.
-func (e JWTAdded) Apply(p *Provider) { *p = Provider{State: Active, General: e.General, JWT: &e.JWT} }
+func (e JWTAdded) Apply(p *Provider) {
+	*p = Provider{Standing: Standing{State: Active}, General: e.General, JWT: &e.JWT}
+}
 
 // OIDCAdded records a new provider that speaks OpenID Connect.
 type OIDCAdded struct {
@@ -32,7 +34,7 @@ func (OIDCAdded) EventType() event.Type { return "idp.oidc_added.v1" }
 
 // Apply implements event.Fact.
 func (e OIDCAdded) Apply(p *Provider) {
-	*p = Provider{State: Active, General: e.General, OIDC: &e.OIDC}
+	*p = Provider{Standing: Standing{State: Active}, General: e.General, OIDC: &e.OIDC}
 }
 
 // Changed records what is different in the general configuration.
@@ -208,14 +210,14 @@ func (p *Provider) hasClientSecret(has bool) {
 	}
 }
 
-// Deactivated records that nobody may sign in through the provider.
+// Deactivated records that nobody may sign in through the provider. Sessions that came through it have ended for good.
 type Deactivated struct{}
 
 // EventType implements event.Fact.
 func (Deactivated) EventType() event.Type { return "idp.deactivated.v1" }
 
 // Apply implements event.Fact.
-func (Deactivated) Apply(p *Provider) { p.State = Inactive }
+func (Deactivated) Apply(p *Provider) { p.State = Inactive; p.Epoch++ }
 
 // Reactivated records that the provider is offered again.
 type Reactivated struct{}
@@ -233,4 +235,6 @@ type WasRemoved struct{}
 func (WasRemoved) EventType() event.Type { return "idp.removed.v1" }
 
 // Apply implements event.Fact.
-func (WasRemoved) Apply(p *Provider) { *p = Provider{State: Removed} }
+func (WasRemoved) Apply(p *Provider) {
+	*p = Provider{Standing: Standing{State: Removed, Epoch: p.Epoch + 1}}
+}

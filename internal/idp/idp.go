@@ -53,19 +53,104 @@ type OIDC struct {
 	ClientID        string   `json:"clientId"`
 	HasClientSecret bool     `json:"hasClientSecret,omitempty"`
 	Scopes          []string `json:"scopes,omitempty"` // besides openid; none means profile and email
+
+	Preset     Preset     `json:"preset,omitempty"`
+	ClientAuth ClientAuth `json:"clientAuth,omitempty"`
+	FormPost   bool       `json:"formPost,omitempty"` // the provider answers by a form that the browser posts
+	Parameters Parameters `json:"parameters,omitempty"`
+	Claims     Claims     `json:"claims,omitzero"`
+
+	// Tenants are the values of the claim by which a provider shared by many companies tells them apart: hd of Google, tid of
+	// Microsoft. Nobody of another one signs in. Empty: it does not matter.
+	Tenants []string `json:"tenants,omitempty"`
+
+	// Of Apple, whose client secret is a token that is signed with a key of its own. The key is the client secret of the side table.
+	TeamID string `json:"teamId,omitempty"`
+	KeyID  string `json:"keyId,omitempty"`
+}
+
+// OAuth is the configuration of a provider that speaks OAuth 2.0 and not OpenID Connect: who has signed in is told by an endpoint of
+// its own. The secret itself is in a side table.
+type OAuth struct {
+	AuthorizationEndpoint string   `json:"authorizationEndpoint"`
+	TokenEndpoint         string   `json:"tokenEndpoint"`
+	UserEndpoint          string   `json:"userEndpoint"`
+	EmailsEndpoint        string   `json:"emailsEndpoint,omitempty"` // answers a list of {email, primary, verified}
+	ClientID              string   `json:"clientId"`
+	HasClientSecret       bool     `json:"hasClientSecret,omitempty"`
+	Scopes                []string `json:"scopes,omitempty"`
+
+	Preset     Preset     `json:"preset,omitempty"`
+	ClientAuth ClientAuth `json:"clientAuth,omitempty"`
+	Parameters Parameters `json:"parameters,omitempty"`
+	Subject    string     `json:"subject,omitempty"` // the field of the answer that never changes for a person; empty means id
+	Claims     Claims     `json:"claims,omitzero"`
+}
+
+// Preset names a provider that much is known of.
+type Preset string
+
+// The presets.
+const (
+	GooglePreset    Preset = "google"
+	MicrosoftPreset Preset = "microsoft"
+	ApplePreset     Preset = "apple"
+	GitLabPreset    Preset = "gitlab"
+	GitHubPreset    Preset = "github" // OAuth 2.0
+)
+
+// ClientAuth is how Signet proves to a provider that it is the client.
+type ClientAuth string
+
+// The ways. The empty one sends the secret in the header where there is one.
+const (
+	SecretInHeader ClientAuth = ""
+	SecretInBody   ClientAuth = "client_secret_post"
+	PrivateKeyJWT  ClientAuth = "private_key_jwt" // with the signing key of this installation, which is in its key set
+)
+
+// Parameters are added to the address that people are sent to.
+type Parameters map[string]string
+
+// Claims says under which names a provider tells what a new user is registered with. Empty ones have the names of OpenID Connect.
+type Claims struct {
+	UserName  string `json:"userName,omitempty"`
+	FirstName string `json:"firstName,omitempty"`
+	LastName  string `json:"lastName,omitempty"`
+	NickName  string `json:"nickName,omitempty"`
+	Email     string `json:"email,omitempty"`
+	Language  string `json:"language,omitempty"`
 }
 
 // Provider is the state of an identity provider. Exactly one configuration besides the general one is set.
 type Provider struct {
-	State   State   `json:"state"`
+	Standing
 	General General `json:"general"`
 	JWT     *JWT    `json:"jwt,omitempty"`
 	OIDC    *OIDC   `json:"oidc,omitempty"`
+	OAuth   *OAuth  `json:"oauth,omitempty"`
+
+	// Changer is who last changed what decides who signs in through the provider; nil: nobody since that is recorded, and nobody signs in.
+	Changer *Changer `json:"changer,omitempty"`
+}
+
+// Standing is the part of a provider's state that decides about the sessions that came through it.
+type Standing struct {
+	State State `json:"state"`
+	Epoch int64 `json:"epoch,omitempty"` // sessions of an older epoch have ended
+}
+
+// Changer is somebody who changed a provider, with the roles of that moment. Whoever changes where a provider's word comes from could
+// sign in as anybody who is linked there.
+type Changer struct {
+	UserID  string             `json:"userId"`
+	Roles   access.Memberships `json:"roles,omitempty"`
+	Version int64              `json:"version"` // counts the changes
 }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Provider]{
-	Name: "idp", Table: "idps", Prefix: "idp", Shape: 2,
+	Name: "idp", Table: "idps", Prefix: "idp", Shape: 3,
 	Facts: []event.Fact[Provider]{JWTAdded{}, OIDCAdded{}, Changed{}, JWTChanged{}, OIDCChanged{}, ClientSecretSet{}, ClientSecretRemoved{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Columns: []string{event.State, "type", "name"},
@@ -80,8 +165,9 @@ type Type string
 
 // The types.
 const (
-	IsJWT  Type = "jwt"
-	IsOIDC Type = "oidc"
+	IsJWT   Type = "jwt"
+	IsOIDC  Type = "oidc"
+	IsOAuth Type = "oauth"
 )
 
 // Type of the provider.
@@ -91,6 +177,8 @@ func (p *Provider) Type() Type {
 		return IsJWT
 	case p.OIDC != nil:
 		return IsOIDC
+	case p.OAuth != nil:
+		return IsOAuth
 	}
 	return ""
 }
