@@ -93,13 +93,17 @@ func (OwnPassword) about() about {
 	return about{template: "own_password", title: "ownPassword.title", section: PathPassword, script: true}
 }
 
-// Security lists the own factors. DoRemove has FieldID; DoCodes makes new recovery codes.
+// Security lists the own factors, and accounts at identity providers. DoRemove has FieldID; DoCodes makes new recovery codes; DoUnlink and
+// DoConfirm have FieldID.
 type Security struct {
 	Account
 	Factors       []Factor
 	RecoveryCodes int // how many are left; of interest once there is a factor
 	AddTOTP       Link
 	AddPasskey    Link
+
+	Linked []LinkedAccount
+	Link   []Provider // to link another account
 }
 
 // Factor is one of the own second factors.

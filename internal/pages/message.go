@@ -77,6 +77,24 @@ func Changed() Message { return Message{key: "problem.changed"} }
 // FactorNeeded says that the last second factor has to stay.
 func FactorNeeded() Message { return Message{key: "problem.factorNeeded"} }
 
+// TooManyLinks says that no other account at a provider can be linked.
+func TooManyLinks() Message { return Message{key: "problem.tooManyLinks"} }
+
+// LinkedElsewhere says that an account at a provider is linked to another account here.
+func LinkedElsewhere() Message { return Message{key: "problem.linkedElsewhere"} }
+
+// LastWayIn says that the last way to sign in has to stay.
+func LastWayIn() Message { return Message{key: "problem.lastWayIn"} }
+
+// MethodNotAllowed says that the organization does not allow this way to sign in.
+func MethodNotAllowed() Message { return Message{key: "problem.methodNotAllowed"} }
+
+// UserNameTaken says that somebody else has the user name.
+func UserNameTaken() Message { return Message{key: "problem.userNameTaken"} }
+
+// UserNameIsAddress says that only one's own confirmed address can be a user name with an at sign.
+func UserNameIsAddress() Message { return Message{key: "problem.userNameIsAddress"} }
+
 // TooManyFactors says that there is no room for another second factor.
 func TooManyFactors() Message { return Message{key: "problem.tooManyFactors"} }
 
@@ -96,6 +114,12 @@ func FactorAdded() Message { return Message{key: "done.factorAdded"} }
 
 // FactorRemoved says that a second factor is gone.
 func FactorRemoved() Message { return Message{key: "done.factorRemoved"} }
+
+// AccountLinked says that an account at a provider can be used to sign in from now on.
+func AccountLinked() Message { return Message{key: "done.accountLinked"} }
+
+// AccountUnlinked says that it cannot be used any more.
+func AccountUnlinked() Message { return Message{key: "done.accountUnlinked"} }
 
 // SessionEnded says that a session is over.
 func SessionEnded() Message { return Message{key: "done.sessionEnded"} }

@@ -27,6 +27,8 @@ type LoginName struct {
 	Frame
 	LoginName string
 	Passkey   []byte
+	Providers []Provider
+	Only      bool // the providers are the only way in
 }
 
 func (v LoginName) about() about {
@@ -40,6 +42,7 @@ type Password struct {
 	Again     bool // somebody who is signed in proves it once more
 	Forgot    Link // takes FieldLoginName along, with DoForgot
 	Other     Link // to choose another account
+	Providers []Provider
 }
 
 func (v Password) about() about {
@@ -304,20 +307,23 @@ type Failure string
 
 // The failures. Each has a title, what happened, and what to do.
 const (
-	Expired       Failure = "expired"       // the sign-in took too long, or was finished already
-	FromElsewhere Failure = "fromElsewhere" // the form was not one of ours
-	NoCookie      Failure = "noCookie"      // the browser that began is not this one, or keeps no cookies
-	BadRequest    Failure = "badRequest"    // what the application asked for makes no sense
-	BadLink       Failure = "badLink"       // the link in a mail is old, used or broken
-	NotActive     Failure = "notActive"     // the account of a link in a mail is locked or switched off
-	NotPermitted  Failure = "notPermitted"  // the person may not do that
-	NotFound      Failure = "notFound"
-	TooMany       Failure = "tooMany"
-	Unavailable   Failure = "unavailable"
-	Broken        Failure = "broken" // a bug
+	Expired        Failure = "expired"       // the sign-in took too long, or was finished already
+	FromElsewhere  Failure = "fromElsewhere" // the form was not one of ours
+	NoCookie       Failure = "noCookie"      // the browser that began is not this one, or keeps no cookies
+	BadRequest     Failure = "badRequest"    // what the application asked for makes no sense
+	BadLink        Failure = "badLink"       // the link in a mail is old, used or broken
+	NotActive      Failure = "notActive"     // the account of a link in a mail is locked or switched off
+	NotPermitted   Failure = "notPermitted"  // the person may not do that
+	NotFound       Failure = "notFound"
+	TooMany        Failure = "tooMany"
+	ProviderFailed Failure = "providerFailed" // an identity provider did not answer as it should
+	ProviderAway   Failure = "providerAway"   // it did not answer at all
+	ProviderDenied Failure = "providerDenied" // the person, or the provider, said no
+	Unavailable    Failure = "unavailable"
+	Broken         Failure = "broken" // a bug
 )
 
-var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotActive, NotPermitted, NotFound, TooMany, Unavailable, Broken}
+var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotActive, NotPermitted, NotFound, TooMany, ProviderFailed, ProviderAway, ProviderDenied, Unavailable, Broken}
 
 // Failed says that something went wrong, and what to do. Detail is for those who look after the application.
 type Failed struct {

@@ -90,6 +90,7 @@ const (
 	FieldEmail           = "email"
 	FieldPhone           = "phone"
 	FieldPhoneCode       = "phoneCode"
+	FieldUserName        = "userName"
 )
 
 // Values of FieldDo.
@@ -112,6 +113,8 @@ const (
 	DoNoPhone   = "removePhone" // there is none any more
 	DoSendPhone = "sendPhone"   // a code to the phone
 	DoPhoneCode = "provePhone"  // FieldPhoneCode
+	DoUnlink    = "unlink"      // FieldID: an account at a provider
+	DoConfirm   = "confirm"     // likewise
 )
 
 // TokenDays are the lives of a personal access token that people can choose from.
@@ -142,6 +145,7 @@ var inputs = map[string]input{
 	FieldRecoveryCode:    {Label: "field.recoveryCode", Autocomplete: "off", Literal: true, Most: 40},
 	FieldUserCode:        {Label: "field.userCode", Autocomplete: "off", Literal: true, Most: 20},
 	FieldPasskeyName:     {Label: "field.passkeyName", Hint: "field.passkeyName.hint", Autocomplete: "off", Most: 200, Optional: true},
+	FieldUserName:        {Label: "field.loginName", Hint: "field.userName.hint", Autocomplete: "username", Literal: true, Most: 200},
 	FieldFirstName:       {Label: "field.firstName", Autocomplete: "given-name", Most: 200},
 	FieldLastName:        {Label: "field.lastName", Autocomplete: "family-name", Most: 200},
 	FieldNickName:        {Label: "field.nickName", Autocomplete: "nickname", Most: 200, Optional: true},

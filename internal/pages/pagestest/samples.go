@@ -32,8 +32,9 @@ var (
 	morning = time.Date(2026, 5, 4, 8, 12, 0, 0, time.UTC)
 	codes   = []string{"7kq2-mxnp-4dht", "r9vw-c3fy-8sjb", "h5zt-2gkn-wq7p", "x8dm-b6rc-jv4s", "n3yf-t9hw-5pkz",
 		"c7sj-q4vx-m2gd", "w6bp-8nrk-fz3t", "d2hv-y5cm-9xqs", "p4gt-k7wj-n8fr", "z9mx-s3bd-h6vc"}
-	rules  = pages.PasswordRules{Least: 8, NotCommon: true}
-	scopes = []string{"offline_access", "email", "profile", "openid"}
+	rules     = pages.PasswordRules{Least: 8, NotCommon: true}
+	providers = []pages.Provider{{Name: "Google", To: to("/login/idp/idp_1"), Google: true}, {Name: "Aldermoor Workplace", To: to("/login/idp/idp_2")}}
+	scopes    = []string{"offline_access", "email", "profile", "openid"}
 )
 
 func framed(f pages.Frame) pages.Frame {
@@ -73,11 +74,22 @@ func signIn() []Sample {
 			{ID: "1", Name: "Mara Lindqvist", LoginName: loginName, Organization: organization},
 			{ID: "2", Name: "Service desk", LoginName: "desk@aldermoor.example", Organization: organization, SignedOut: true}}}},
 		{Name: "login-name", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options)}},
+		{Name: "login-name-providers", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Providers: providers}},
+		{Name: "login-name-only", Status: 200, View: pages.LoginName{Frame: frame, Providers: providers, Only: true}},
 		{Name: "login-name-plain", Status: 200, View: pages.LoginName{}},
 		{Name: "login-name-odd", Status: 200, View: pages.ChooseAccount{Frame: pages.Frame{Organization: organization}, Accounts: []pages.KnownAccount{
 			{ID: "1", Name: "\u202enimdA", LoginName: " bob @aldermoor.example", Organization: organization}}}},
 		{Name: "login-name-missing", Status: 400, View: pages.LoginName{Frame: wrong(pages.FieldLoginName, pages.Required())}},
 		{Name: "password", Status: 200, View: pages.Password{Frame: frame, LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
+		{Name: "password-providers", Status: 200, View: pages.Password{Frame: frame, LoginName: loginName, Forgot: to("/forgot"), Other: to("/login"), Providers: providers[1:]}},
+		{Name: "prove-through", Status: 200, View: pages.ProveThrough{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Providers: providers[:1]}},
+		{Name: "register", Status: 200, View: pages.Register{Frame: frame, Provider: "Aldermoor Workplace", As: loginName, FirstName: "Mara", UserName: "mara", Email: loginName, Existing: to("/login"), Other: to("/login")}},
+		{Name: "register-wrong", Status: 422, View: pages.Register{Frame: framed(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldLastName, Message: pages.Required()},
+			{Field: pages.FieldUserName, Message: pages.UserNameTaken()}}}), Provider: "Aldermoor Workplace", As: loginName, FirstName: "Mara", UserName: "mara", Email: loginName}},
+		{Name: "unlinked", Status: 200, View: pages.Unlinked{Frame: frame, Provider: "Google", As: "mara.lindqvist@gmail.example", SignIn: to("/login"), Other: to("/login")}},
+		{Name: "unlinked-none", Status: 200, View: pages.Unlinked{Frame: frame, Provider: "Google", As: "mara.lindqvist@gmail.example", Other: to("/login")}},
+		{Name: "unlinked-suspended", Status: 200, View: pages.Unlinked{Frame: frame, Provider: "Google", As: "mara.lindqvist@gmail.example", Suspended: true, SignIn: to("/login"), Other: to("/login")}},
+		{Name: "confirm-link", Status: 200, View: pages.ConfirmLink{Frame: frame, LoginName: loginName, Provider: "Google", As: "mara.lindqvist@gmail.example"}},
 		{Name: "password-wrong", Status: 400, View: pages.Password{Frame: wrong(pages.FieldPassword, pages.WrongPassword()), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-throttled", Status: 429, View: pages.Password{Frame: wrong("", pages.Throttled(30*time.Second)), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-locked", Status: 403, View: pages.Password{Frame: wrong("", pages.Locked()), LoginName: loginName, Other: to("/login")}},
@@ -126,6 +138,9 @@ func signIn() []Sample {
 		{Name: "failed-permitted", Status: 403, View: pages.Failed{Frame: frame, What: pages.NotPermitted}},
 		{Name: "failed-found", Status: 404, View: pages.Failed{Frame: none, What: pages.NotFound, Next: to("/account")}},
 		{Name: "failed-many", Status: 429, View: pages.Failed{Frame: none, What: pages.TooMany}},
+		{Name: "failed-provider", Status: 400, View: pages.Failed{Frame: frame, What: pages.ProviderFailed, Next: to("/login"), RequestID: "req_01JTDY3V8Q6M2K"}},
+		{Name: "failed-provider-away", Status: 503, View: pages.Failed{Frame: frame, What: pages.ProviderAway, Next: to("/login")}},
+		{Name: "failed-provider-denied", Status: 400, View: pages.Failed{Frame: frame, What: pages.ProviderDenied, Next: to("/login")}},
 		{Name: "failed-unavailable", Status: 503, View: pages.Failed{Frame: none, What: pages.Unavailable}},
 		{Name: "failed-broken", Status: 500, View: pages.Failed{Frame: none, What: pages.Broken, RequestID: "req_01JTDY3V8Q6M2K"}},
 	}
@@ -146,6 +161,11 @@ func account() []Sample {
 		{Name: "account-password", Status: 200, View: pages.OwnPassword{Account: plain, Rules: rules}},
 		{Name: "account-security", Status: 200, View: pages.Security{Account: plain, RecoveryCodes: 7, AddTOTP: to("/t"), AddPasskey: to("/p"), Factors: []pages.Factor{
 			{ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Added: morning}, {ID: "f2", Kind: pages.TOTP, Added: morning.Add(time.Hour)}}}},
+		{Name: "account-security-linked", Status: 200, View: pages.Security{Account: mine(pages.Frame{Done: pages.AccountLinked()}), AddTOTP: to("/t"), AddPasskey: to("/p"), Link: providers, Linked: []pages.LinkedAccount{
+			{ID: "1", Provider: "Aldermoor Workplace", As: loginName, Added: morning},
+			{ID: "2", Provider: "Google", As: "mara.lindqvist@gmail.example", Added: morning, Suspended: true, Confirm: true},
+			{ID: "3", Provider: "GitLab", As: "mara", Added: morning, Suspended: true},
+			{ID: "4", As: "mara.l", Added: morning}}}},
 		{Name: "account-security-none", Status: 200, View: pages.Security{Account: plain, AddTOTP: to("/t"), AddPasskey: to("/p")}},
 		{Name: "account-sessions", Status: 200, View: pages.Sessions{Account: plain, Sessions: []pages.Session{
 			{ID: "s1", Current: true, Browser: "Firefox (Linux)", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)},

@@ -1,0 +1,83 @@
+package pages
+
+import "time"
+
+// Provider is a button that leads to an identity provider.
+type Provider struct {
+	Name   string
+	To     Link
+	Google bool // it has the look that Google wants
+}
+
+// Register asks somebody whom an identity provider has brought, and who has no account yet, for what a new one lacks. The answer has
+// FieldFirstName, FieldLastName, FieldUserName and FieldEmail.
+type Register struct {
+	Frame
+	Provider  string
+	As        string // what the provider calls the person
+	FirstName string
+	LastName  string
+	UserName  string
+	Email     string
+	Existing  Link // to link an account that there is already, instead
+	Other     Link // to sign in in another way
+}
+
+func (Register) about() about { return about{template: "register", title: "register.title"} }
+
+// Unlinked says that nobody is linked to whom a provider has brought. SignIn leads to signing in once to an account that is to be linked; none: that
+// is not possible here.
+type Unlinked struct {
+	Frame
+	Provider  string
+	As        string
+	Suspended bool // somebody is linked, and has to confirm it
+	SignIn    Link
+	Other     Link // to sign in in another way
+}
+
+func (v Unlinked) about() about {
+	if v.Suspended {
+		return about{template: "unlinked", title: "unlinked.suspended.title"}
+	}
+	return about{template: "unlinked", title: "unlinked.title"}
+}
+
+// ConfirmLink asks somebody who has just signed in whether the account at a provider is theirs: DoAllow or DoDeny.
+type ConfirmLink struct {
+	Frame
+	LoginName string
+	Other     Link // to choose another account
+	Provider  string
+	As        string
+}
+
+func (ConfirmLink) about() about { return about{template: "confirm_link", title: "confirmLink.title"} }
+
+// SignedIn tells that the page is about somebody who is signed in.
+func (ConfirmLink) SignedIn() bool { return true }
+
+// ProveThrough asks somebody who has no password to sign in at a provider once more.
+type ProveThrough struct {
+	Frame
+	LoginName string
+	Other     Link // to choose another account
+	Providers []Provider
+}
+
+func (ProveThrough) about() about {
+	return about{template: "prove_through", title: "password.again.title"}
+}
+
+// SignedIn tells that the page is about somebody who is signed in.
+func (ProveThrough) SignedIn() bool { return true }
+
+// LinkedAccount is an account at a provider that the person signs in with.
+type LinkedAccount struct {
+	ID        string
+	Provider  string // its name; empty: it has been removed
+	As        string
+	Added     time.Time
+	Suspended bool // it has to be confirmed: DoConfirm with FieldID
+	Confirm   bool // and can be, here and now
+}
