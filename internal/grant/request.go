@@ -36,6 +36,7 @@ type Ask struct {
 	MaxAge              string
 	LoginHint           string
 	UILocales           string
+	ProviderHint        string // idp_hint
 	Claims              string // JSON, see claimreq
 	Request             string // request objects are not supported
 	RequestURI          string
@@ -59,11 +60,13 @@ type Request struct {
 	MaxAge      *int64   `json:"maxAge,omitempty"` // seconds
 	LoginHint   string   `json:"loginHint,omitempty"`
 	UILocales   []string `json:"uiLocales,omitempty"`
-	Subject     string   `json:"subject,omitempty"` // whom the application means; empty: whoever sits there
-	Org         string   `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
-	Claims      []string `json:"claims,omitempty"`  // that the application wants in its ID token, as far as the scopes allow
-	Factor      bool     `json:"factor,omitempty"`  // it takes nobody without a second factor
-	Created     int64    `json:"created"`
+	// ProviderHint is the identity provider that the application wants people to be sent to.
+	ProviderHint string   `json:"providerHint,omitempty"`
+	Subject      string   `json:"subject,omitempty"` // whom the application means; empty: whoever sits there
+	Org          string   `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
+	Claims       []string `json:"claims,omitempty"`  // that the application wants in its ID token, as far as the scopes allow
+	Factor       bool     `json:"factor,omitempty"`  // it takes nobody without a second factor
+	Created      int64    `json:"created"`
 }
 
 // Silent tells that nobody is to be asked anything.
@@ -168,7 +171,7 @@ func read(client *event.Object[app.App], a Ask) (*Request, error) {
 		return nil, err
 	}
 	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
-		LoginHint: a.LoginHint, UILocales: locales(strings.Fields(a.UILocales)), Subject: a.Subject}
+		LoginHint: a.LoginHint, ProviderHint: a.ProviderHint, UILocales: locales(strings.Fields(a.UILocales)), Subject: a.Subject}
 	var err error
 	if r.Prompt, err = readPrompt(a.Prompt); err != nil {
 		return nil, err
@@ -221,6 +224,8 @@ func readParameters(a Ask) error {
 		return wrong("nonce", "is too long")
 	case len(a.LoginHint) > maxHint:
 		return wrong("login_hint", "is too long")
+	case len(a.ProviderHint) > event.MaxID:
+		return wrong("idp_hint", "must be the identifier of an identity provider")
 	}
 	return nil
 }

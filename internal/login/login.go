@@ -6,11 +6,14 @@
 // old session leads past a page that has to be seen:
 //
 //	choose account ─► login name ─► password ─► second factor ─► new password ─► consent ─► the application
-//	                        └──────── passkey ────────┘
+//	                        ├──────── passkey ────────┤
+//	                        └─ provider ─► register ──┘
 //
 // A browser has one cookie with the sessions of all accounts that are signed in there. They are sessions like those of the
 // API: they are listed and ended with the others, and end with whatever ends those. Every sign-in and every step up changes
 // what the cookie holds.
+//
+// Who comes back from a provider is signed in, or kept as an arrival until they have registered, or linked an account of theirs (provider.go).
 //
 // Around it are the pages for what people need besides: a forgotten password and the proof of an e-mail address (reset.go),
 // devices without a browser (device.go), and signing out (logout.go).
@@ -25,6 +28,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/federation"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/pages"
@@ -51,6 +55,8 @@ type Login struct {
 	Clock    func() time.Time
 	Master   secret.MasterKey
 	Mail     bool // this installation sends mail
+	// Federation lets people in through identity providers. Nil: nobody comes in that way.
+	Federation *federation.Federation
 }
 
 // Mount registers the pages.
@@ -62,6 +68,7 @@ func (l *Login) Mount(site *web.Site) {
 		site.Handle(path, l.Pages.SameOrigin(l.page(serve)))
 	}
 	site.Handle(pages.AssetsPath, l.Pages.Assets())
+	l.mountProviders(site)
 }
 
 // Lost is the page for people who ask for one that is not there.
@@ -196,18 +203,23 @@ func redirect(w http.ResponseWriter, to string) {
 }
 
 // link leads to this page with some of its parameters changed; empty ones are left out.
-func (v *visit) link(change url.Values) pages.Link {
+func (v *visit) link(change url.Values) pages.Link { return pages.To(Path, v.parameters(change)) }
+
+// parameters are those of this page with some of them changed; empty ones are left out.
+func (v *visit) parameters(change url.Values) url.Values {
 	query := url.Values{}
-	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther, paramAgain} {
+	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther, paramAgain, paramArrival, paramLink} {
 		value := v.r.URL.Query().Get(name)
 		if changed, ok := change[name]; ok {
 			value = changed[0]
+		} else if name == paramArrival && v.arrival == nil { // it is done
+			value = ""
 		}
 		if value != "" {
 			query.Set(name, value)
 		}
 	}
-	return pages.To(Path, query)
+	return query
 }
 
 // other leads to this page for another account.
@@ -221,4 +233,7 @@ const (
 	paramWith    = "with"    // the kind of factor to prove or to add
 	paramOther   = "other"   // another account than those in the browser
 	paramAgain   = "again"   // the page to go to needs a proof that is recent
+	paramArrival = "arrival" // somebody whom a provider has brought
+	paramLink    = "link"    // an account at a provider is to be linked
+	paramHint    = "hint"    // the name that was typed, for the provider; only on the way there
 )

@@ -3,7 +3,9 @@ package login
 import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
 )
 
@@ -29,6 +31,12 @@ type facts struct {
 	recent             bool // the person proved a short while ago who they are
 	mustChangePassword bool
 
+	passwordless bool // there is no password that could be asked for, or it is not allowed, and there is a provider
+
+	arrived  bool // a provider has brought somebody who is not signed in by that
+	register bool // who can have a new account
+	linking  bool // and wants to link one there is
+
 	application bool       // the sign-in leads to an application, not to a page of ours
 	again       bool       // the page of ours needs a recent proof
 	need        grant.Need // what the application's request lacks
@@ -39,16 +47,19 @@ type facts struct {
 // next reads the facts and finds the page that comes next.
 func (v *visit) next() (step, error) {
 	query := v.r.URL.Query()
-	f := facts{able: len(v.able()) > 0, other: query.Get(paramOther) != "", application: v.pending != nil, again: query.Get(paramAgain) != "",
+	f := facts{arrived: v.arrival != nil, register: v.arrival != nil && v.arrival.Register, linking: v.arrival != nil && (query.Get(paramLink) != "" || v.arrival.Linking != ""), able: len(v.able()) > 0, other: query.Get(paramOther) != "", application: v.pending != nil, again: query.Get(paramAgain) != "",
 		silent: v.pending != nil && v.pending.Silent()}
 	if v.bearer == nil {
 		return f.next(), nil
 	}
 	caller := v.bearer.Caller
 	f.chosen, f.enrolled, f.recent = true, v.person.Data.SecondFactor, session.Recent(caller, v.Clock())
+	var err error
+	if f.passwordless, err = v.passwordless(); err != nil {
+		return nil, err
+	}
 	f.mustProve, f.mustChangePassword = caller.MustProveSecondFactor, caller.MustChangePassword
 	if f.application && isWhole(v.bearer) { // nothing is approved by other sessions
-		var err error
 		f.need, err = v.Grants.Needs(v.r.Context(), v.pending, v.bearer)
 		if f.denied = is(err, grant.AccessDenied); err != nil && !f.denied {
 			return nil, err
@@ -68,6 +79,10 @@ func (f facts) next() step {
 
 func (f facts) page() step {
 	switch {
+	case !f.chosen && f.arrived && !f.linking && f.register:
+		return register{}
+	case !f.chosen && f.arrived && !f.linking:
+		return unlinked{}
 	case !f.chosen && f.able && !f.other:
 		return chooseAccount{}
 	case !f.chosen:
@@ -78,6 +93,10 @@ func (f facts) page() step {
 		return f.proof()
 	case f.mustChangePassword:
 		return newPassword{}
+	case f.arrived && !f.recent:
+		return f.proof()
+	case f.arrived:
+		return confirmLink{}
 	case f.again && !f.application && !f.recent:
 		return f.proof()
 	case f.denied:
@@ -89,7 +108,7 @@ func (f facts) page() step {
 	case grant.NeedsOtherAccount:
 		return loginName{}
 	case grant.NeedsSignIn:
-		return password{}
+		return f.first()
 	case grant.NeedsFactor:
 		if f.enrolled {
 			return secondFactor{}
@@ -106,5 +125,25 @@ func (f facts) proof() step {
 	if f.enrolled {
 		return secondFactor{}
 	}
+	return f.first()
+}
+
+// first asks for the password, or where there is none, for a sign-in at a provider.
+func (f facts) first() step {
+	if f.passwordless {
+		return proveThrough{}
+	}
 	return password{}
+}
+
+// passwordless tells whether the person of the session cannot prove with a password, and can through a provider.
+func (v *visit) passwordless() (bool, error) {
+	if v.Federation == nil || len(v.person.Data.Human.Links) == 0 {
+		return false, nil
+	}
+	if v.person.Data.Password.Version == 0 {
+		return true, nil
+	}
+	asked, _, err := org.ReadPolicy(v.r.Context(), v.Store, v.person.Org)
+	return !asked.AllowsMethod(policy.WithPassword), err
 }

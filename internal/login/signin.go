@@ -89,12 +89,22 @@ func (loginName) show(v *visit, with pages.Frame) error {
 	if v.wrongOrganization() {
 		with.Problems = append(with.Problems, pages.Problem{Message: pages.OtherOrganization(v.pending.Org.Data.Name)})
 	}
+	if there, err := v.straight(); err != nil || there != nil && with.Problems == nil {
+		if err != nil {
+			return err
+		}
+		return v.start(there.ID, name)
+	}
 	options, err := v.passkeyToSignIn()
 	if err != nil {
 		return err
 	}
 	v.stranger()
-	v.render(pages.LoginName{Frame: v.frame(with), LoginName: name, Passkey: options}, with.Problems)
+	view := pages.LoginName{Frame: v.frame(with), LoginName: name, Passkey: options}
+	if view.Providers, view.Only, err = v.buttons(); err != nil {
+		return err
+	}
+	v.render(view, with.Problems)
 	return nil
 }
 
@@ -115,6 +125,15 @@ func (l loginName) take(v *visit) error {
 		return l.show(v, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldLoginName, Message: pages.Required()}}})
 	}
 	v.stranger()
+	there, err := v.byDomain(name)
+	if err != nil {
+		return err
+	}
+	if there != nil && !v.r.PostForm.Has(pages.FieldPassword) {
+		// After a form, browsers would hold the way to the provider against our policy for forms.
+		v.render(pages.Onward{Frame: v.frame(pages.Frame{}), To: v.toProviderAs(there.ID, name)}, nil)
+		return nil
+	}
 	if !v.r.PostForm.Has(pages.FieldPassword) {
 		return v.askPassword(name, nil)
 	}
@@ -142,9 +161,13 @@ func (v *visit) askPassword(name string, problems []pages.Problem) error {
 	if v.pending != nil {
 		forgot.Set(paramRequest, v.pending.ID)
 	}
+	buttons, _, err := v.buttons()
+	if err != nil {
+		return err
+	}
 	v.render(pages.Password{
 		Frame: v.frame(pages.Frame{Problems: problems}), LoginName: name,
-		Forgot: pages.To(PathForgot, forgot), Other: v.other(),
+		Forgot: pages.To(PathForgot, forgot), Other: v.other(), Providers: buttons,
 	}, problems)
 	return nil
 }

@@ -28,6 +28,7 @@ type visit struct {
 	pending  *grant.Pending // nil: to a page of ours
 	to       string
 	accounts *Accounts
+	arrival  *arrival // whom a provider has brought; nil: nobody
 
 	// Of the account that was chosen; nil where none is.
 	bearer *session.Bearer
@@ -49,6 +50,11 @@ func (l *Login) visit(w http.ResponseWriter, r *http.Request) (*visit, error) {
 	}
 	if v.accounts, err = l.Browsers.Accounts(r); err != nil {
 		return nil, err
+	}
+	if id := query.Get(paramArrival); id != "" {
+		if v.arrival, err = l.arrived(r.Context(), v.browser, id); err != nil {
+			return nil, err
+		}
 	}
 	return v, v.as(v.choose())
 }
@@ -72,7 +78,7 @@ func ownPage(to string) string {
 // choose finds the account that the sign-in is about: the one that was picked, or the only one that it can be; nil for none.
 func (v *visit) choose() *session.Bearer {
 	query := v.r.URL.Query()
-	if picked := v.accounts.Session(query.Get(paramAccount)); picked != nil {
+	if picked := v.accounts.Session(query.Get(paramAccount)); picked != nil && v.mayLink(picked) {
 		return picked
 	}
 	if able := v.able(); len(able) == 1 && query.Get(paramOther) == "" && !v.mustChoose() {
@@ -110,11 +116,20 @@ func (v *visit) able() []*session.Bearer {
 	var able []*session.Bearer
 	for _, has := range v.accounts.all {
 		caller := has.bearer.Caller
+		if !v.mayLink(has.bearer) {
+			continue
+		}
 		if p := v.pending; p == nil || (p.Request.Org == "" || p.Request.Org == caller.OrgID) && (p.Subject == "" || p.Subject == caller.UserID) {
 			able = append(able, has.bearer)
 		}
 	}
 	return able
+}
+
+// mayLink tells whether a session can go on with whom a provider has brought: one that wanted to link, or one that was opened since. Whoever
+// finds an account open in this browser does not link their own with it.
+func (v *visit) mayLink(bearer *session.Bearer) bool {
+	return v.arrival == nil || v.arrival.Linking == bearer.Token.ID || v.arrival.Linking == "" && bearer.Token.Created >= v.arrival.At
 }
 
 // answer takes the form that was sent, or shows the next page.

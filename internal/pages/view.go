@@ -199,6 +199,10 @@ func (p *Pages) functions(t texts) template.FuncMap {
 			in.Mode = ""
 			return in
 		},
+		"labelled": func(label string, in input) input {
+			in.Label = label
+			return in
+		},
 		"optional": func(in input) input {
 			in.Optional = true
 			return in

@@ -106,7 +106,7 @@ func (s *Site) handler(r *http.Request) Handler {
 	if p, known := s.pages[path]; known {
 		return p
 	}
-	if end := strings.LastIndexByte(path, '/'); end > 0 {
+	for end := strings.LastIndexByte(path, '/'); end > 0; end = strings.LastIndexByte(path[:end], '/') {
 		if p, known := s.pages[path[:end+1]]; known {
 			return p
 		}

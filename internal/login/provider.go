@@ -1,0 +1,530 @@
+package login
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/federation"
+	"github.com/signet-idm/signet/internal/federation/failure"
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/web"
+)
+
+// PathProvider is where the way to a provider begins, with its id behind.
+const PathProvider = "/login/idp/"
+
+// ToProvider leads to a provider, and back to where the sign-in leads. with are parameters of the sign-in.
+func ToProvider(id string, with url.Values) pages.Link { return pages.To(PathProvider+id, with) }
+
+// Linking are the parameters of a sign-in at a provider in order to link it with the account of a session, and then to go to a page of ours.
+func Linking(session, to string) url.Values {
+	return url.Values{paramTo: {to}, paramAccount: {session}, paramLink: {"1"}}
+}
+
+// offer is what an organization offers to whoever signs in there.
+type offer struct {
+	providers []*event.Object[idp.Provider]
+	methods   policy.Policy
+}
+
+// offered reads what the place of the sign-in offers: its own providers, and those of the default organization.
+func (l *Login) offered(ctx context.Context, place string) (offer, error) {
+	asked, _, err := org.ReadPolicy(ctx, l.Store, place)
+	if err != nil {
+		return offer{}, err
+	}
+	o := offer{methods: asked}
+	if !asked.AllowsMethod(policy.ThroughProvider) {
+		return o, nil
+	}
+	places := []string{place}
+	if place != l.Sessions.DefaultOrg {
+		places = append(places, l.Sessions.DefaultOrg)
+	}
+	for _, in := range places {
+		found, err := idp.OfferedBy(ctx, l.Store, in)
+		if err != nil {
+			return offer{}, err
+		}
+		for _, p := range found {
+			if asked.AllowsProvider(p.ID) {
+				o.providers = append(o.providers, p)
+			}
+		}
+	}
+	return o, nil
+}
+
+// only is the one provider that people of the organization can sign in with; nil where there are other ways.
+func (o offer) only() *event.Object[idp.Provider] {
+	if len(o.providers) != 1 || o.methods.AllowsMethod(policy.WithPassword) || o.methods.AllowsMethod(policy.WithPasskey) {
+		return nil
+	}
+	return o.providers[0]
+}
+
+// find gives one of the providers; nil where it is not offered.
+func (o offer) find(id string) *event.Object[idp.Provider] {
+	if i := slices.IndexFunc(o.providers, func(p *event.Object[idp.Provider]) bool { return p.ID == id }); i >= 0 {
+		return o.providers[i]
+	}
+	return nil
+}
+
+// place is the organization that whoever signs in is taken to be of, until they say who they are.
+func (v *visit) place() string {
+	bound, ofApplication := v.pending.Place()
+	for _, in := range []string{bound, ofApplication} {
+		if in != "" {
+			return in
+		}
+	}
+	return v.Sessions.DefaultOrg
+}
+
+// buttons show the providers of the place.
+func (v *visit) buttons() (buttons []pages.Provider, only bool, err error) {
+	if v.Federation == nil || v.arrival != nil {
+		return nil, false, nil // who has come through one already is to sign in in another way
+	}
+	o, err := v.offered(v.r.Context(), v.place())
+	if err != nil {
+		return nil, false, err
+	}
+	for _, p := range o.providers {
+		buttons = append(buttons, pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google, To: v.toProvider(p.ID)})
+	}
+	bound, _ := v.pending.Place()
+	only = bound != "" && len(buttons) > 0 && !o.methods.AllowsMethod(policy.WithPassword) && !o.methods.AllowsMethod(policy.WithPasskey)
+	return buttons, only, nil
+}
+
+// toProvider leads to a provider and back to this page.
+func (v *visit) toProvider(id string) pages.Link { return ToProvider(id, v.parameters(nil)) }
+
+// toProviderAs tells the provider which name was typed.
+func (v *visit) toProviderAs(id, name string) pages.Link {
+	with := v.parameters(nil)
+	with.Set(paramHint, name)
+	return ToProvider(id, with)
+}
+
+// straight leads to a provider without asking, where the application wants one, or where there is no other way in; nil where people are asked. Nobody
+// who has come back from there, or wants another way, is sent there again.
+func (v *visit) straight() (*event.Object[idp.Provider], error) {
+	query := v.r.URL.Query()
+	if v.Federation == nil || v.arrival != nil || v.pending == nil || query.Get(paramOther) != "" || v.r.Method != http.MethodGet {
+		return nil, nil
+	}
+	o, err := v.offered(v.r.Context(), v.place())
+	if err != nil {
+		return nil, err
+	}
+	if hinted := o.find(v.pending.ProviderHint); hinted != nil {
+		return hinted, nil
+	}
+	if bound, _ := v.pending.Place(); bound != "" {
+		return o.only(), nil
+	}
+	return nil, nil
+}
+
+// byDomain is the provider of the organization that has proven the domain of a name by DNS, if it sends its people there; nil where it does not.
+// Whether there is somebody of that name does not matter.
+func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
+	_, domain, ok := strings.Cut(syntax.NameKey(name), "@")
+	if v.Federation == nil || v.arrival != nil || !ok {
+		return nil, nil
+	}
+	domain, problem := syntax.Domain(domain)
+	if problem != "" {
+		return nil, nil
+	}
+	owner, err := v.Store.Holder(v.r.Context(), org.ProvenClaim(domain))
+	if err != nil || owner == "" {
+		return nil, err
+	}
+	if bound, _ := v.pending.Place(); bound != "" && bound != owner {
+		return nil, nil
+	}
+	o, err := v.offered(v.r.Context(), owner)
+	if err != nil {
+		return nil, err
+	}
+	if chosen := o.find(o.methods.DefaultProvider); chosen != nil {
+		return chosen, nil
+	}
+	return o.only(), nil
+}
+
+// mountProviders registers the addresses of signing in through providers.
+func (l *Login) mountProviders(site *web.Site) {
+	if l.Federation == nil {
+		return
+	}
+	start, back, lost := l.Pages.SameOrigin(l.page(l.startAtProvider)), l.page(l.backFromProvider), Lost(l.Pages)
+	site.Handle(PathProvider, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch _, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, PathProvider), "/"); what {
+		case "":
+			start.ServeHTTP(w, r)
+		case callback: // also from elsewhere: a provider may have the browser post its answer, and what guards it is the state that only this browser can have
+			back.ServeHTTP(w, r)
+		default:
+			lost.ServeHTTP(w, r)
+		}
+	}))
+}
+
+// callback is what follows the id of a provider in the address that it sends people back to, see federation.CallbackAddress.
+const callback = "callback"
+
+// providerIn is the id of the provider in an address.
+func providerIn(r *http.Request) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, PathProvider), "/")
+	return id
+}
+
+// errProviderGone is what somebody sees whose provider is not offered any more.
+var errProviderGone = errs.New(errs.NotFound, idp.NotFound, "this identity provider is not offered here")
+
+// startAtProvider sends the browser to a provider.
+func (l *Login) startAtProvider(w http.ResponseWriter, r *http.Request) error {
+	query := r.URL.Query()
+	if l.noCookie(w, r, query.Has(paramRequest), query) {
+		return nil
+	}
+	v, err := l.visit(w, r)
+	if err != nil {
+		return err
+	}
+	return v.start(providerIn(r), query.Get(paramHint))
+}
+
+// start sends the browser to a provider. Somebody who is signed in is asked there to prove again who they are, or links an account.
+func (v *visit) start(id, hint string) error {
+	p, err := v.usable(id)
+	if err != nil {
+		return err
+	}
+	a := federation.Attempt{Browser: web.Browser(v.w, v.r), Return: v.parameters(nil).Encode(), Hint: hint, Again: v.bearer != nil && !v.linking(), RequestID: call.From(v.r.Context()).RequestID}
+	address, err := v.Federation.Start(v.r.Context(), p, a)
+	if err != nil {
+		return v.failedThere(err)
+	}
+	redirect(v.w, address)
+	return nil
+}
+
+// usable reads a provider that this visit may use. Errors: errProviderGone.
+func (v *visit) usable(id string) (*event.Object[idp.Provider], error) {
+	p, err := idp.Kind.Read(v.r.Context(), v.Store, id)
+	if err != nil {
+		return nil, err
+	}
+	if p == nil || !p.Data.Offered() {
+		return nil, errProviderGone
+	}
+	return p, nil
+}
+
+// linking tells whether somebody who is signed in wants to link an account.
+func (v *visit) linking() bool { return v.r.URL.Query().Get(paramLink) != "" && v.bearer != nil }
+
+// backFromProvider takes the answer of a provider.
+func (l *Login) backFromProvider(w http.ResponseWriter, r *http.Request) error {
+	id := providerIn(r)
+	if r.Method == http.MethodPost {
+		// The browser brings its cookies only to a page that we lead it to.
+		l.Pages.Render(w, r, http.StatusOK, pages.Onward{To: pages.To(r.URL.Path, r.PostForm)})
+		return nil
+	}
+	browser := web.KnownBrowser(r)
+	if browser == "" {
+		fail(l.Pages, w, r, web.Page{Status: http.StatusBadRequest, What: pages.NoCookie})
+		return nil
+	}
+	p, err := idp.Kind.Read(r.Context(), l.Store, id)
+	if err != nil {
+		return err
+	}
+	if p == nil || !p.Data.Offered() {
+		return errProviderGone
+	}
+	info := call.From(r.Context())
+	arrived, err := l.Federation.Finish(r.Context(), p, federation.Callback{Provider: id, Browser: browser, Query: r.URL.Query(), Header: r.Header, Peer: info.Peer, RequestID: info.RequestID})
+	// From here on it is the sign-in that the browser left for the provider.
+	from := *r
+	from.URL = &url.URL{Path: Path, RawQuery: arrived.Return}
+	v, also := l.visit(w, &from)
+	if also != nil {
+		return errors.Join(err, also)
+	}
+	if err != nil {
+		return v.failedThere(err)
+	}
+	return v.arrive(p, arrived)
+}
+
+// failedThere says that a provider did not let somebody in, without details: those are for administrators.
+func (v *visit) failedThere(err error) error {
+	failed, ours := errors.AsType[*federation.Failure](err)
+	if !ours {
+		return err
+	}
+	web.Failed(v.r.Context(), err)
+	page := web.Page{Status: http.StatusBadRequest, What: pages.ProviderFailed}
+	switch failed.Check {
+	case failure.Unreachable, failure.Discovery, failure.Keys, failure.Busy:
+		page = web.Page{Status: http.StatusServiceUnavailable, What: pages.ProviderAway}
+	case failure.Denied:
+		page.What = pages.ProviderDenied
+	case failure.State, failure.StateExpired, failure.StateUsed, failure.Browser, failure.Provider, failure.Changed:
+		page.What = pages.Expired
+	}
+	v.Pages.Render(v.w, v.r, page.Status, pages.Failed{Frame: v.frame(pages.Frame{}), What: page.What, Next: v.other(), RequestID: call.From(v.r.Context()).RequestID})
+	return nil
+}
+
+// arrive goes on with somebody whom a provider has brought.
+func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) error {
+	ctx, who := v.r.Context(), back.Identity
+	kept := arrival{Who: who, Provider: p.Data.General.Name}
+	switch {
+	case v.linking():
+		kept.Linking = v.bearer.Token.ID
+		return v.hold(kept)
+	case back.Again && v.bearer != nil:
+		stepped, err := v.Sessions.ReproveThrough(ctx, v.bearer.Caller, who, v.from())
+		if is(err, session.NotLinked) {
+			return v.hold(kept) // it is somebody else's there
+		}
+		if err != nil {
+			return err
+		}
+		return v.stepped(stepped)
+	}
+	v.stranger()
+	bound, ofApplication := v.pending.Place()
+	info := call.From(ctx)
+	in, err := v.Sessions.SignInThrough(ctx, who, session.Through{OrgID: bound, AppOrg: ofApplication, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	switch {
+	case err == nil:
+		return v.enter(in)
+	case is(err, session.LinkSuspended):
+		kept.Suspended = true
+		return v.hold(kept)
+	case is(err, session.MethodNotAllowed):
+		return loginName{}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.MethodNotAllowed()}}})
+	case !is(err, session.NotLinked):
+		return v.notIn(err)
+	}
+	registration := v.registration(who)
+	if kept.Register, err = v.Sessions.MayRegister(ctx, p, registration.OrgID); err != nil {
+		return err
+	}
+	if kept.Register && registration.Complete() {
+		in, err := v.Sessions.RegisterThrough(ctx, who, registration)
+		if err == nil {
+			return v.enter(in)
+		}
+		if e, ours := errors.AsType[*errs.Error](err); !ours || e.Kind != errs.InvalidArgument && e.Kind != errs.AlreadyExists {
+			return err
+		}
+	}
+	return v.hold(kept)
+}
+
+// notIn says that somebody may not sign in, as for any other way.
+func (v *visit) notIn(err error) error {
+	if !is(err, session.SignInFailed) {
+		return err
+	}
+	v.Pages.Render(v.w, v.r, http.StatusForbidden, pages.Failed{Frame: v.frame(pages.Frame{}), What: pages.NotPermitted, Next: v.other()})
+	return nil
+}
+
+// hold keeps an arrival and shows the page that it needs.
+func (v *visit) hold(a arrival) error {
+	id, err := v.keep(v.r.Context(), v.browser, a)
+	if err != nil {
+		return err
+	}
+	redirect(v.w, v.link(url.Values{paramArrival: {id}, paramLink: {""}}).String())
+	return nil
+}
+
+// registration is what is known of somebody who has no account yet.
+func (v *visit) registration(who idp.Identity) session.Registration {
+	info := call.From(v.r.Context())
+	bound, ofApplication := v.pending.Place()
+	r := session.Registration{OrgID: who.Org, UserName: who.UserName, FirstName: who.FirstName, LastName: who.LastName, NickName: who.NickName, Language: who.Language,
+		Email: who.Email, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	for _, in := range []string{bound, ofApplication} {
+		if in != "" {
+			r.OrgID = in
+			break
+		}
+	}
+	return r
+}
+
+// register asks for what a new account lacks.
+type register struct{}
+
+func (register) silently() *errs.Error { return grant.ErrLoginRequired }
+
+func (register) show(v *visit, with pages.Frame) error {
+	known := v.registration(v.arrival.Who)
+	if v.r.Method == http.MethodPost {
+		v.typed(&known)
+	}
+	v.render(pages.Register{Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.as(), FirstName: known.FirstName, LastName: known.LastName,
+		UserName: known.UserName, Email: known.Email, Existing: v.link(url.Values{paramLink: {"1"}}), Other: v.leaving()}, with.Problems)
+	return nil
+}
+
+// typed takes over what somebody has filled in.
+func (v *visit) typed(r *session.Registration) {
+	r.FirstName, r.LastName = v.r.PostFormValue(pages.FieldFirstName), v.r.PostFormValue(pages.FieldLastName)
+	r.UserName, r.Email = v.r.PostFormValue(pages.FieldUserName), strings.TrimSpace(v.r.PostFormValue(pages.FieldEmail))
+}
+
+func (p register) take(v *visit) error {
+	wanted := v.registration(v.arrival.Who)
+	v.typed(&wanted)
+	in, err := v.Sessions.RegisterThrough(v.r.Context(), v.arrival.Who, wanted)
+	if err != nil {
+		problems, err := registrationProblems(err)
+		if err != nil {
+			return err
+		}
+		return p.show(v, pages.Frame{Problems: problems})
+	}
+	if err := v.done(v.r.Context(), v.arrival); err != nil {
+		return err
+	}
+	v.arrival = nil
+	return v.enter(in)
+}
+
+// registrationProblems says what kept an account from being made. Errors that no form can show are given back.
+func registrationProblems(err error) ([]pages.Problem, error) {
+	e, ours := errors.AsType[*errs.Error](err)
+	if !ours {
+		return nil, err
+	}
+	if e.Reason == user.UserNameTaken {
+		return []pages.Problem{{Field: pages.FieldUserName, Message: pages.UserNameTaken()}}, nil
+	}
+	if e.Kind != errs.InvalidArgument {
+		return nil, err
+	}
+	var problems []pages.Problem
+	for _, wrong := range e.Fields {
+		switch wrong.Field {
+		case pages.FieldEmail:
+			problems = append(problems, pages.Problem{Field: pages.FieldEmail, Message: pages.NotAnEmail()})
+		case pages.FieldFirstName, pages.FieldLastName, pages.FieldUserName:
+			m := pages.NotValid()
+			switch wrong.Message {
+			case syntax.Empty:
+				m = pages.Required()
+			case session.UserNameIsAddress:
+				m = pages.UserNameIsAddress()
+			}
+			problems = append(problems, pages.Problem{Field: wrong.Field, Message: m})
+		}
+	}
+	if problems == nil {
+		return nil, err
+	}
+	return problems, nil
+}
+
+// leaving leads away from what a provider has brought.
+func (v *visit) leaving() pages.Link {
+	return v.link(url.Values{paramArrival: {""}, paramLink: {""}, paramAccount: {""}, paramOther: {"1"}})
+}
+
+// unlinked says that nobody is linked, and how to change that.
+type unlinked struct{}
+
+func (unlinked) silently() *errs.Error { return grant.ErrLoginRequired }
+
+func (unlinked) show(v *visit, with pages.Frame) error {
+	v.render(pages.Unlinked{Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.as(), Suspended: v.arrival.Suspended,
+		SignIn: v.link(url.Values{paramLink: {"1"}}), Other: v.leaving()}, with.Problems)
+	return nil
+}
+
+func (u unlinked) take(v *visit) error { return u.show(v, pages.Frame{}) }
+
+// confirmLink asks somebody who has signed in whether an account at a provider is theirs.
+type confirmLink struct{}
+
+func (confirmLink) silently() *errs.Error { return grant.ErrInteractionRequired }
+
+func (confirmLink) show(v *visit, with pages.Frame) error {
+	v.render(pages.ConfirmLink{Frame: v.frame(with), LoginName: v.loginName(), Provider: v.arrival.Provider, As: v.arrival.as()}, with.Problems)
+	return nil
+}
+
+func (c confirmLink) take(v *visit) error {
+	switch v.r.PostFormValue(pages.FieldDo) {
+	case pages.DoAllow:
+		if err := v.Sessions.Link(v.r.Context(), v.bearer.Caller, v.arrival.Who); err != nil {
+			switch {
+			case is(err, session.LinkedElsewhere):
+				return c.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.LinkedElsewhere()}}})
+			case is(err, session.TooManyLinks):
+				return c.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.TooManyLinks()}}})
+			}
+			return err
+		}
+	case pages.DoDeny:
+	default:
+		return c.show(v, pages.Frame{})
+	}
+	if err := v.done(v.r.Context(), v.arrival); err != nil {
+		return err
+	}
+	redirect(v.w, v.link(url.Values{paramAccount: {v.bearer.Token.ID}, paramArrival: {""}, paramLink: {""}, paramOther: {""}}).String())
+	return nil
+}
+
+// proveThrough asks somebody who has no password to sign in at a provider once more.
+type proveThrough struct{}
+
+func (proveThrough) silently() *errs.Error { return grant.ErrLoginRequired }
+
+func (proveThrough) show(v *visit, with pages.Frame) error {
+	view := pages.ProveThrough{Frame: v.frame(with), LoginName: v.loginName(), Other: v.other()}
+	for _, l := range v.person.Data.Human.Links {
+		p, err := idp.Kind.Read(v.r.Context(), v.Store, l.Provider)
+		if err != nil {
+			return err
+		}
+		if p != nil && p.Data.Offered() {
+			view.Providers = append(view.Providers, pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google,
+				To: ToProvider(p.ID, v.parameters(url.Values{paramAccount: {v.bearer.Token.ID}}))})
+		}
+	}
+	v.render(view, with.Problems)
+	return nil
+}
+
+func (p proveThrough) take(v *visit) error { return p.show(v, pages.Frame{}) }
