@@ -53,16 +53,16 @@ func (k *KeySets) ask(ctx context.Context, address string) ([]jose.JSONWebKey, t
 	if answer.Status != http.StatusOK {
 		return nil, 0, ErrFailed.Because(fmt.Errorf("the request for the key set was answered with status %d", answer.Status))
 	}
-	keys, err := parseKeys(answer.Body)
+	keys, err := ParseKeys(answer.Body)
 	if err != nil {
 		return nil, 0, ErrFailed.Because(err)
 	}
 	return keys, AgeOf(answer.Header), nil
 }
 
-// parseKeys reads a key set. Keys of a kind that nobody here knows, and those that could not have signed anything, are
+// ParseKeys reads a key set. Keys of a kind that nobody here knows, and those that could not have signed anything, are
 // passed over, as RFC 7517 wants it. What is wrong never quotes the answer.
-func parseKeys(body []byte) (keys []jose.JSONWebKey, err error) {
+func ParseKeys(body []byte) (keys []jose.JSONWebKey, err error) {
 	var set struct {
 		Keys []json.RawMessage `json:"keys"`
 	}
