@@ -4,6 +4,7 @@ package model
 import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/federation/failure"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
@@ -15,4 +16,4 @@ import (
 )
 
 // Kinds of objects.
-var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind}
+var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind, failure.Kind}

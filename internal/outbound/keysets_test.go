@@ -105,7 +105,7 @@ func TestAKeySetIsAskedForOnceInItsTime(t *testing.T) {
 		"said how long":       {"public, max-age=1800", 30 * time.Minute},
 		"said very short":     {"max-age=1", minSetAge},
 		"said not to keep it": {"no-store", minSetAge},
-		"said very long":      {"max-age=99999999", maxSetAge},
+		"said very long":      {"max-age=99999999", maxSetAge - staleFor},
 		"said nonsense":       {"max-age=soon", defSetAge},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -159,6 +159,23 @@ func TestAServerThatIsAwayIsForgivenForAWhile(t *testing.T) {
 	p.publish(ecKey("a"))
 	p.after(refetchAfter)
 	p.find(t, "a", 1, 4)
+}
+
+// TestASetThatMayBeKeptLongIsThereForAWhileWithoutItsServer: however long it may be kept, there is time to bring the server back.
+func TestASetThatMayBeKeptLongIsThereForAWhileWithoutItsServer(t *testing.T) {
+	p := newPublisher(t)
+	p.cache = "max-age=99999999"
+	p.publish(ecKey("a"))
+	p.find(t, "a", 1, 1)
+	p.set(func() { p.status = http.StatusBadGateway })
+	p.after(maxSetAge - staleFor)
+	p.find(t, "a", 1, 2)
+	p.after(staleFor - time.Second)
+	p.find(t, "a", 1, 3)
+	p.after(time.Second)
+	if _, err := p.sets.Find(t.Context(), "org_a", p.at("example.com", "/keys"), "a"); !errors.Is(err, ErrFailed) {
+		t.Errorf("got %v", err)
+	}
 }
 
 func TestAKeyThatWasTakenOutIsGone(t *testing.T) {

@@ -149,6 +149,11 @@ func (c *Client) Get(ctx context.Context, address string, limit int64) (*Respons
 	return c.do(ctx, http.MethodGet, address, nil, nil, limit)
 }
 
+// GetWith is Get with headers. It follows no redirect: the headers are meant for nobody else.
+func (c *Client) GetWith(ctx context.Context, address string, header map[string]string, limit int64) (*Response, error) {
+	return c.do(ctx, http.MethodGet, address, header, nil, limit)
+}
+
 // Post sends something to an address. It follows no redirect: what was sent is meant for nobody else. The body of the
 // answer has at most limit bytes; 0: it is not read. Errors: ErrRefused, ErrFailed.
 func (c *Client) Post(ctx context.Context, address, contentType string, body []byte, limit int64) (*Response, error) {
@@ -173,7 +178,7 @@ func (c *Client) do(ctx context.Context, method, address string, header map[stri
 			return nil, refusedOrFailed(err)
 		}
 		location := answer.Header.Get("Location")
-		if method != http.MethodGet || !isRedirect(answer.StatusCode) || location == "" {
+		if method != http.MethodGet || header != nil || !isRedirect(answer.StatusCode) || location == "" {
 			return read(answer, limit)
 		}
 		answer.Body.Close()

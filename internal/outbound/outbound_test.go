@@ -198,6 +198,20 @@ func TestTheSocketItselfIsJudged(t *testing.T) {
 	}
 }
 
+// TestHeadersAreForNobodyElse: what a credential is sent to is not left by a redirect.
+func TestHeadersAreForNobodyElse(t *testing.T) {
+	s := newSide(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/start" || r.Header.Get("Authorization") != "Bearer x" {
+			t.Errorf("it was asked for %s", r.URL.Path)
+		}
+		http.Redirect(w, r, "/end", http.StatusFound)
+	})
+	got, err := s.client(t, nil).GetWith(t.Context(), s.at("example.com", "/start"), map[string]string{"Authorization": "Bearer x"}, 100)
+	if err != nil || got.Status != http.StatusFound {
+		t.Errorf("got %v, %v", got, err)
+	}
+}
+
 func TestRedirects(t *testing.T) {
 	for name, c := range map[string]struct {
 		to   func(s *side) string

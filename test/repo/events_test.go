@@ -13,6 +13,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/federation/failure"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
@@ -72,6 +73,7 @@ func TestEveryEventEverWrittenCanBeReadAndFolded(t *testing.T) {
 	checkSamples(t, all, signing.Kind)
 	checkSamples(t, all, grant.Kind)
 	checkSamples(t, all, webhook.Kind)
+	checkSamples(t, all, failure.Kind)
 	for typ := range all {
 		t.Errorf("%s is in no schema any more: logs that hold it cannot be read. Bring its fact back", typ)
 	}
@@ -213,7 +215,7 @@ func TestEveryKindOfObjectIsKnownToTheStoreAndToThisTest(t *testing.T) {
 	if defined != len(model.Kinds) {
 		t.Errorf("%d kinds are defined, but model.Kinds lists %d", defined, len(model.Kinds))
 	}
-	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind}
+	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind, failure.Kind}
 	for _, k := range model.Kinds {
 		found := false
 		for _, have := range tested {

@@ -50,7 +50,7 @@ func (a *Assertion) KeyID() string { return a.signed.Signatures[0].Header.KeyID 
 func (a *Assertion) SignedBy(keys []jose.JSONWebKey, tries int) bool {
 	header := a.signed.Signatures[0].Header
 	return slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool {
-		if header.KeyID != "" && k.KeyID != header.KeyID || !fits(header.Algorithm, k) || tries == 0 {
+		if header.KeyID != "" && k.KeyID != header.KeyID || !Fits(header.Algorithm, k) || tries == 0 {
 			return false
 		}
 		tries--
@@ -59,8 +59,8 @@ func (a *Assertion) SignedBy(keys []jose.JSONWebKey, tries int) bool {
 	})
 }
 
-// fits tells whether an algorithm is one of a key: what the key is decides, not what the header says.
-func fits(algorithm string, k jose.JSONWebKey) bool {
+// Fits tells whether an algorithm is one of a key: what the key is decides, not what the header says.
+func Fits(algorithm string, k jose.JSONWebKey) bool {
 	if k.Algorithm != "" && k.Algorithm != algorithm {
 		return false
 	}
