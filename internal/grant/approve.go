@@ -69,16 +69,15 @@ func (t *terms) holds(tx *event.Tx) error {
 	if err != nil {
 		return err
 	}
-	provided, err := t.Proof.Upstream.Holds(tx)
-	if err != nil {
-		return err
-	}
 	if client == nil || client.Data.State != app.Active || client.Data.Epoch != t.ClientEpoch ||
 		owner == nil || owner.Data.State != org.Active || owner.Data.Epoch != t.ClientOrgEpoch ||
 		u == nil || u.Data.State != user.Active || u.Data.TokenEpoch != t.TokenEpoch ||
 		o == nil || o.Data.State != org.Active || o.Data.Epoch != t.OrgEpoch ||
-		c == nil || c.Data.Apps[t.Client].Since != t.Consent || !mayUse(client, t.OrgID) || !provided {
+		c == nil || c.Data.Apps[t.Client].Since != t.Consent || !mayUse(client, t.OrgID) {
 		return ErrInvalidGrant
+	}
+	if holds, err := t.Proof.Upstream.Holds(tx, &u.Data.Standing); err != nil || !holds {
+		return orElse(err, ErrInvalidGrant)
 	}
 	if client.Org != o.ID && !c.Data.Apps[t.Client].covers(t.Scopes) {
 		return ErrInvalidGrant.Because(errUnasked)

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // signInThrough opens a session of usr_a that came through the provider idp_a.
@@ -18,8 +19,9 @@ func (w *world) signInThrough() *session.Bearer {
 	w.t.Helper()
 	if p, err := idp.Kind.Read(w.t.Context(), w.store, "idp_a"); err != nil || p == nil {
 		eventtest.Given(w.t, w.store, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
+		eventtest.Given(w.t, w.store, user.Kind, "usr_a", "", []event.Claim{user.LinkClaim("idp_a", "i", "s")}, user.LinkAdded{LinkID: "lnk_1", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "s"}})
 	}
-	proof, err := json.Marshal(session.Proof{Methods: []session.Method{session.ByProvider}, At: event.Micros(w.store.Now()), Upstream: &session.Upstream{Provider: "idp_a"}})
+	proof, err := json.Marshal(session.Proof{Methods: []session.Method{session.ByProvider}, At: event.Micros(w.store.Now()), Upstream: &session.Upstream{Provider: "idp_a", Link: "lnk_1"}})
 	must(w.t, err)
 	text, hash := secret.NewToken(secret.Session)
 	now := event.Micros(w.store.Now())
@@ -33,6 +35,7 @@ func (w *world) signInThrough() *session.Bearer {
 // Whatever an application has of somebody who came through a provider ends with that provider: at once, and for good.
 func TestWhatApplicationsHaveEndsWithTheProvider(t *testing.T) {
 	for name, facts := range map[string][]event.Fact[idp.Provider]{
+		"the link was removed":     nil,
 		"deactivated":              {idp.Deactivated{}},
 		"deactivated and back":     {idp.Deactivated{}, idp.Reactivated{}},
 		"removed":                  {idp.WasRemoved{}},
@@ -62,7 +65,9 @@ func TestWhatApplicationsHaveEndsWithTheProvider(t *testing.T) {
 				}
 			}
 
-			eventtest.Given(t, w.store, idp.Kind, "idp_a", "", nil, facts...)
+			if eventtest.Given(t, w.store, idp.Kind, "idp_a", "", nil, facts...); facts == nil {
+				w.change("usr_a", user.LinkRemoved{LinkID: "lnk_1", Provider: "idp_a"})
+			}
 			for what, token := range map[string]string{"online": online.Access, "offline": offline.Access, "signed": signed.Access} {
 				if w.counts(token) != counts {
 					t.Errorf("the %s access token counts: %t", what, !counts)

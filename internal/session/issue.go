@@ -138,7 +138,7 @@ func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID
 			if o == nil || o.Data.State != org.Active {
 				return ErrOrgNotActive
 			}
-			if counts, err := through.Holds(tx); err != nil || !counts {
+			if counts, err := through.Holds(tx, &u.Data.Standing); err != nil || !counts {
 				return cmp.Or(err, error(access.ErrUnauthenticated))
 			}
 			pat := PAT{Through: through, Hash: hash, Name: n.Name, Expires: n.expires(tx.Now())}

@@ -3,9 +3,11 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // Upstream says through which identity provider the person of a session came.
@@ -28,18 +30,18 @@ func (u *Upstream) Of() string {
 // Reads is what a command has to declare that asks Holds.
 func (u *Upstream) Reads() []event.Ref { return providerRef(u.Of()) }
 
-// Holds tells inside a command whether what came through the provider counts still. What came through none does.
-func (u *Upstream) Holds(tx *event.Tx) (bool, error) {
+// Holds tells inside a command whether what came through the provider for a user counts still. What came through none does.
+func (u *Upstream) Holds(tx *event.Tx, who *user.Standing) (bool, error) {
 	if u == nil {
 		return true, nil
 	}
 	p, err := providerIn(tx, u.Provider)
-	return u.holds(p), err
+	return u.holds(who, p), err
 }
 
-// holds: the provider is active, and has been ever since.
-func (u *Upstream) holds(now *idp.Standing) bool {
-	return u != nil && now != nil && now.State == idp.Active && now.Epoch == u.Epoch
+// holds: the provider is active, and has been ever since, and the user is linked to it by the same link.
+func (u *Upstream) holds(who *user.Standing, now *idp.Standing) bool {
+	return u != nil && now != nil && now.State == idp.Active && now.Epoch == u.Epoch && slices.Contains(who.Links, u.Link)
 }
 
 func providerRef(id string) []event.Ref {
@@ -80,7 +82,7 @@ func (known providers) read(ctx context.Context, r event.Reader, id string) (*id
 
 // provided tells whether a token counts as far as the provider goes that its person came through. What it holds of that stands in the
 // proof of a session, and in that of the sign-in that led to another token.
-func provided(t *event.Token, now *idp.Standing) bool {
+func provided(t *event.Token, who *user.Standing, now *idp.Standing) bool {
 	if t.Provider == "" {
 		return true
 	}
@@ -95,5 +97,5 @@ func provided(t *event.Token, now *idp.Standing) bool {
 	if up == nil {
 		up = data.Proof.Upstream
 	}
-	return up.Of() == t.Provider && up.holds(now)
+	return up.Of() == t.Provider && up.holds(who, now)
 }

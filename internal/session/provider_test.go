@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // came stores a token of jo that came through a provider.
@@ -20,8 +21,19 @@ func came(s *eventtest.Store, id string, kind secret.TokenKind, provider string,
 	return token
 }
 
+// linked is jo with a link to idp_a.
+func linked(t *testing.T, s *eventtest.Store) {
+	t.Helper()
+	person(t, s, "usr_jo", "org_def", "jo", "")
+	eventtest.Given(t, s, user.Kind, "usr_jo", "", []event.Claim{user.LinkClaim("idp_a", "i", "0"), user.LinkClaim("idp_a", "i", "1")},
+		user.LinkAdded{LinkID: "lnk_0", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "0"}},
+		user.LinkAdded{LinkID: "lnk_1", Provider: "idp_a", Personal: user.LinkFacts{Issuer: "i", Subject: "1"}}, user.LinkRemoved{LinkID: "lnk_0"})
+}
+
 func TestWhatCameThroughAProviderEndsWithIt(t *testing.T) {
-	up := func(epoch int64) *Upstream { return &Upstream{Provider: "idp_a", Epoch: epoch, Fresh: true} }
+	up := func(epoch int64) *Upstream {
+		return &Upstream{Link: "lnk_1", Provider: "idp_a", Epoch: epoch, Fresh: true}
+	}
 	for _, c := range []struct {
 		name     string
 		provider string
@@ -38,13 +50,15 @@ func TestWhatCameThroughAProviderEndsWithIt(t *testing.T) {
 		{"a removed one", "idp_a", up(0), []event.Fact[idp.Provider]{idp.WasRemoved{}}, false},
 		{"removed in its epoch", "idp_a", up(1), []event.Fact[idp.Provider]{idp.WasRemoved{}}, false},
 		{"a token that does not say since when", "idp_a", nil, nil, false},
-		{"a token that names another one", "idp_a", &Upstream{Provider: "idp_b"}, nil, false},
-		{"one that does not exist", "idp_x", &Upstream{Provider: "idp_x"}, nil, false},
+		{"a token that names another one", "idp_a", &Upstream{Link: "lnk_1", Provider: "idp_b"}, nil, false},
+		{"one that does not exist", "idp_x", &Upstream{Link: "lnk_1", Provider: "idp_x"}, nil, false},
+		{"by a link that was removed", "idp_a", &Upstream{Link: "lnk_0", Provider: "idp_a"}, nil, false},
+		{"by no link", "idp_a", &Upstream{Provider: "idp_a"}, nil, false},
 		{"none", "", nil, nil, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, sessions := world(t)
-			person(t, s, "usr_jo", "org_def", "jo", "")
+			linked(t, s)
 			eventtest.Given(t, s, idp.Kind, "idp_a", "org_def", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
 			eventtest.Given(t, s, idp.Kind, "idp_b", "org_def", nil, idp.JWTAdded{General: idp.General{Name: "b"}})
 			eventtest.Given(t, s, idp.Kind, "idp_a", "", nil, c.facts...)
@@ -88,9 +102,9 @@ func TestWhatCameThroughAProviderEndsWithIt(t *testing.T) {
 
 func TestATokenThatIsMadeInASessionThroughAProviderEndsWithTheProvider(t *testing.T) {
 	s, sessions := world(t)
-	person(t, s, "usr_jo", "org_def", "jo", "")
+	linked(t, s)
 	eventtest.Given(t, s, idp.Kind, "idp_a", "org_def", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
-	caller, err := sessions.Authenticate(t.Context(), came(s, "ses_1", secret.Session, "idp_a", &Upstream{Provider: "idp_a", Fresh: true}))
+	caller, err := sessions.Authenticate(t.Context(), came(s, "ses_1", secret.Session, "idp_a", &Upstream{Link: "lnk_1", Provider: "idp_a", Fresh: true}))
 	must(t, err)
 	made, err := sessions.IssueOwn(t.Context(), caller, NewToken{})
 	must(t, err)
@@ -130,13 +144,13 @@ func TestTheWordOfAProviderIsARecentProofOnlyIfThePersonWasAskedAgain(t *testing
 // Signet makes no such token: it would count on if it were read without its session.
 func TestATokenOfASessionNamesTheSameProvider(t *testing.T) {
 	s, sessions := world(t)
-	person(t, s, "usr_jo", "org_def", "jo", "")
+	linked(t, s)
 	eventtest.Given(t, s, idp.Kind, "idp_a", "org_def", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
-	came(s, "ses_1", secret.Session, "idp_a", &Upstream{Provider: "idp_a"})
+	came(s, "ses_1", secret.Session, "idp_a", &Upstream{Link: "lnk_1", Provider: "idp_a"})
 	for provider, counts := range map[string]bool{"idp_a": true, "": false} {
 		token, hash := secret.NewToken(secret.Access)
 		s.GivenToken(event.Token{ID: "oat_" + provider, Hash: hash, Kind: string(secret.Access), UserID: "usr_jo", Session: "ses_1", Expires: event.Micros(s.Now().Add(time.Hour)), Provider: provider,
-			Data: Given{Proof: Proof{Upstream: &Upstream{Provider: "idp_a"}}}.Text()})
+			Data: Given{Proof: Proof{Upstream: &Upstream{Link: "lnk_1", Provider: "idp_a"}}}.Text()})
 		if _, err := sessions.Bearer(t.Context(), token); (err == nil) != counts {
 			t.Errorf("%q: %v", provider, err)
 		}

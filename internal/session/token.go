@@ -271,5 +271,5 @@ func alive(t *event.Token, kind secret.TokenKind, u *user.Standing, o *org.Stand
 		epoch = u.SessionEpoch
 	}
 	return t.Kind == string(kind) && now < t.Expires && u.State == user.Active && o.State == org.Active &&
-		t.Epoch == epoch && t.OrgEpoch == o.Epoch && provided(t, p)
+		t.Epoch == epoch && t.OrgEpoch == o.Epoch && provided(t, u, p)
 }
