@@ -66,6 +66,7 @@ const (
 	TokenOrg                    // the organization of the user, and that of the application
 	TokenApp                    // the application that was given the token
 	TokenInstallation           // the one object that every token depends on
+	TokenProvider               // the identity provider that the person came through
 	tokenParts
 )
 
@@ -110,6 +111,9 @@ type TokenContext struct {
 	ClientOrgID       string
 	ClientOrgStanding string
 	Session           *Token
+
+	// ProviderStanding is that of the identity provider that the token came through, or else its session; empty where there is none.
+	ProviderStanding string
 }
 
 // ClientCredential is who proves to be somebody by a secret: an object, its organization, and the row of the secret, nil where there is
@@ -125,7 +129,7 @@ const SecretName = "/secret"
 // SecretOf is where the hash of an object's secret lives.
 func SecretOf(id string) RowKey { return RowKey{Table: Secrets, Key: id + SecretName} }
 
-// Standing is the lookup column of users, organizations, applications and the installation that holds the part of their state that decides about
+// Standing is the lookup column of users, organizations, applications, identity providers and the installation that holds the part of their state that decides about
 // credentials, as JSON. It is small, so that judging a credential costs the same however large the rest has grown.
 const Standing = "standing"
 

@@ -23,6 +23,8 @@ type Token struct {
 	Client  string // id of the application it was given to; empty: none
 	Family  string // what it was derived from, see Tx.DropFamily; empty: nothing
 	Data    string // what its kind needs to know besides, as JSON; empty: nothing
+
+	Provider string // id of the identity provider that its person came through; empty: none. It never changes
 }
 
 // TokenChange is one change to the stored tokens: exactly one field is set.

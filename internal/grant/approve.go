@@ -43,11 +43,11 @@ func (t *terms) offline() bool { return slices.Contains(t.Scopes, OfflineAccess)
 
 // reads are the objects that holds asks about.
 func (t *terms) reads() []event.Ref {
-	return []event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID), org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}
+	return append([]event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID), org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}, t.Proof.Upstream.Reads()...)
 }
 
 // holds refuses inside a command where anything that the terms rest on has gone: the application, the user, one of their
-// organizations, the consent. Errors: ErrInvalidGrant.
+// organizations, the consent, the identity provider that the person came through. Errors: ErrInvalidGrant.
 func (t *terms) holds(tx *event.Tx) error {
 	client, err := app.Kind.Get(tx, t.Client)
 	if err != nil {
@@ -75,6 +75,9 @@ func (t *terms) holds(tx *event.Tx) error {
 		o == nil || o.Data.State != org.Active || o.Data.Epoch != t.OrgEpoch ||
 		c == nil || c.Data.Apps[t.Client].Since != t.Consent || !mayUse(client, t.OrgID) {
 		return ErrInvalidGrant
+	}
+	if holds, err := t.Proof.Upstream.Holds(tx, &u.Data.Standing); err != nil || !holds {
+		return orElse(err, ErrInvalidGrant)
 	}
 	if client.Org != o.ID && !c.Data.Apps[t.Client].covers(t.Scopes) {
 		return ErrInvalidGrant.Because(errUnasked)

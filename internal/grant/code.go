@@ -95,7 +95,7 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 		next = newRefresh(client.App, t)
 		made.Refresh = next.text
 	}
-	in := session.Ref{ID: t.Session, UserID: t.UserID, OrgID: t.OrgID}
+	in := session.Ref{ID: t.Session, UserID: t.UserID, OrgID: t.OrgID, Provider: t.Proof.Upstream.Of()}
 	var reused bool
 	err = g.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: t.UserID},

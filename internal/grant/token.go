@@ -42,7 +42,7 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	made := &Tokens{Life: life, Scopes: scopes, Issued: now}
 	aud := g.narrowed(t.Audience, scopes)
 	made.stored = event.Token{ID: event.NewID("oat"), Kind: string(secret.Access), UserID: t.UserID, Epoch: t.TokenEpoch, OrgEpoch: t.OrgEpoch,
-		Created: now, Expires: now + life.Microseconds(), Client: t.Client, Family: t.Family,
+		Created: now, Expires: now + life.Microseconds(), Client: t.Client, Family: t.Family, Provider: t.Proof.Upstream.Of(),
 		Data: session.Given{Scopes: scopes, Audience: aud, ClientEpoch: t.ClientEpoch, ClientOrgEpoch: t.ClientOrgEpoch, Proof: t.Proof}.Text()}
 	if !t.offline() {
 		made.stored.Session = t.Session

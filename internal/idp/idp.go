@@ -36,6 +36,7 @@ type General struct {
 	NameKey      string  `json:"nameKey,omitempty"` // follows from Name; missing in the first events
 	Styling      Styling `json:"styling,omitempty"`
 	AutoRegister bool    `json:"autoRegister,omitempty"`
+	LinkByEmail  bool    `json:"linkByEmail,omitempty"` // people of the organization are linked by their address, see package session
 }
 
 // JWT is the configuration of a provider that hands over signed tokens.
@@ -150,13 +151,13 @@ type Changer struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Provider]{
-	Name: "idp", Table: "idps", Prefix: "idp", Shape: 3,
+	Name: "idp", Table: "idps", Prefix: "idp", Shape: 4, Token: event.TokenProvider,
 	Facts: []event.Fact[Provider]{JWTAdded{}, OIDCAdded{}, Changed{}, JWTChanged{}, OIDCChanged{}, ClientSecretSet{}, ClientSecretRemoved{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
-	Columns: []string{event.State, "type", "name"},
+	Columns: []string{event.Standing, event.State, "type", "name"},
 	Lookup: func(o *event.Object[Provider]) []string {
 		g := &o.Data.General
-		return []string{string(o.Data.State), string(o.Data.Type()), event.LookupText(cmp.Or(g.NameKey, syntax.PlainKey(g.Name)))}
+		return []string{event.StandingOf(&o.Data.Standing), string(o.Data.State), string(o.Data.Type()), event.LookupText(cmp.Or(g.NameKey, syntax.PlainKey(g.Name)))}
 	},
 })
 

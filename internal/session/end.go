@@ -64,10 +64,16 @@ func (s *Sessions) Revoke(ctx context.Context, w Whose, id string) error {
 
 // drop removes a token that counts. Of several calls at once one succeeds.
 func (s *Sessions) drop(ctx context.Context, w Whose, kind secret.TokenKind, id string, notFound *errs.Error, fact event.Fact[SignIns]) error {
+	through := ""
+	if known, err := s.Store.TokenByID(ctx, id); err != nil {
+		return err
+	} else if known != nil {
+		through = known.Provider
+	}
 	return s.Store.Do(ctx, event.Command{
 		Origin: w.origin,
 		Write:  []event.Ref{Kind.Ref(IDFor(w.userID))},
-		Read:   []event.Ref{userRef(w.userID), org.Kind.Ref(w.orgID)},
+		Read:   append([]event.Ref{userRef(w.userID), org.Kind.Ref(w.orgID)}, providerRef(through)...),
 		Tokens: []string{id},
 		Decide: func(tx *event.Tx) error {
 			u, err := w.changeable(user.Kind.Get(tx, w.userID))
@@ -82,7 +88,11 @@ func (s *Sessions) drop(ctx context.Context, w Whose, kind secret.TokenKind, id 
 			if err != nil {
 				return err
 			}
-			if t == nil || t.UserID != w.userID || o == nil || !alive(t, kind, &u.Data.Standing, &o.Data.Standing, tx.Now()) {
+			p, err := providerIn(tx, through)
+			if err != nil {
+				return err
+			}
+			if t == nil || t.UserID != w.userID || o == nil || !alive(t, kind, &u.Data.Standing, &o.Data.Standing, p, tx.Now()) {
 				return notFound
 			}
 			tx.DropToken(id)

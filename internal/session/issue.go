@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -84,7 +85,14 @@ func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewTok
 	if !Recent(caller, s.Clock()) {
 		return Issued{}, ErrNotRecent
 	}
-	return s.issue(ctx, caller.Origin(), caller.UserID, caller.OrgID, n, func(u *event.Object[user.User]) error {
+	proof, err := ProofOf(caller.Session)
+	if err != nil {
+		return Issued{}, err
+	}
+	if proof.Upstream.Of() != caller.Session.Provider {
+		return Issued{}, access.ErrUnauthenticated
+	}
+	return s.issue(ctx, caller.Origin(), caller.UserID, caller.OrgID, n, proof.Upstream, func(u *event.Object[user.User]) error {
 		if u == nil || u.Data.State == user.Removed {
 			return user.ErrNotFound
 		}
@@ -99,16 +107,16 @@ func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewTok
 // access.ErrTargetHoldsMore; user.ErrNotService, since people make their own; ErrUserNotActive and ErrOrgNotActive;
 // InvalidArgument with the violations of n.
 func (s *Sessions) IssueFor(ctx context.Context, permit access.Permit, userID string, n NewToken) (Issued, error) {
-	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, user.Covered(permit, userID).And(user.MustBeService).Reach)
+	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, nil, user.Covered(permit, userID).And(user.MustBeService).Reach)
 }
 
-func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID string, n NewToken, may func(*event.Object[user.User]) error) (Issued, error) {
+func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID string, n NewToken, through *Upstream, may func(*event.Object[user.User]) error) (Issued, error) {
 	token, hash := secret.NewToken(secret.PAT)
 	out := Issued{Token: token}
 	err := s.Store.Do(ctx, event.Command{
 		Origin: origin,
 		Write:  []event.Ref{Kind.Ref(IDFor(userID))},
-		Read:   []event.Ref{userRef(userID), org.Kind.Ref(orgID)},
+		Read:   append([]event.Ref{userRef(userID), org.Kind.Ref(orgID)}, through.Reads()...),
 		Decide: func(tx *event.Tx) error {
 			if wrong := n.Violations(event.Time(tx.Now())); len(wrong) > 0 {
 				return errs.Invalid(wrong...)
@@ -130,7 +138,10 @@ func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID
 			if o == nil || o.Data.State != org.Active {
 				return ErrOrgNotActive
 			}
-			pat := PAT{Hash: hash, Name: n.Name, Expires: n.expires(tx.Now())}
+			if counts, err := through.Holds(tx, &u.Data.Standing); err != nil || !counts {
+				return cmp.Or(err, error(access.ErrUnauthenticated))
+			}
+			pat := PAT{Through: through, Hash: hash, Name: n.Name, Expires: n.expires(tx.Now())}
 			out.Expires = event.Time(pat.Expires)
 			out.TokenID, err = IssuePAT(tx, u, o.Data.Epoch, pat)
 			return err
@@ -147,13 +158,18 @@ type PAT struct {
 	Hash    []byte
 	Name    string
 	Expires int64
+	Through *Upstream // the provider that its person came through: it ends with it; nil: none
 }
 
 // IssuePAT stores a personal access token for a user inside a command that declared the user for reading or writing and
 // its companion for writing. orgEpoch is that of the user's organization.
 func IssuePAT(tx *event.Tx, u *event.Object[user.User], orgEpoch int64, p PAT) (id string, err error) {
 	id = event.NewID("pat")
-	tx.PutToken(event.Token{ID: id, Hash: p.Hash, Kind: string(secret.PAT), Name: p.Name, UserID: u.ID,
-		Epoch: u.Data.TokenEpoch, OrgEpoch: orgEpoch, Created: tx.Now(), Expires: p.Expires})
+	t := event.Token{ID: id, Hash: p.Hash, Kind: string(secret.PAT), Name: p.Name, UserID: u.ID,
+		Epoch: u.Data.TokenEpoch, OrgEpoch: orgEpoch, Created: tx.Now(), Expires: p.Expires}
+	if p.Through != nil {
+		t.Provider, t.Data = p.Through.Provider, Proof{Upstream: p.Through}.text()
+	}
+	tx.PutToken(t)
 	return id, record(tx, u.ID, TokenIssued{TokenID: id, Expires: p.Expires})
 }

@@ -41,9 +41,13 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 		next = &event.Cursor{ID: tokens[limit-1].ID}
 	}
 	var shown []Shown
-	now := event.Micros(s.Clock())
+	now, through := event.Micros(s.Clock()), providers{}
 	for _, t := range tokens {
-		if o != nil && alive(&t, kind, &u.Data.Standing, &o.Data.Standing, now) {
+		p, err := through.read(ctx, s.Store, t.Provider)
+		if err != nil {
+			return nil, nil, err
+		}
+		if o != nil && alive(&t, kind, &u.Data.Standing, &o.Data.Standing, p, now) {
 			shown = append(shown, Shown{ID: t.ID, Name: t.Name, Created: event.Time(t.Created), Expires: event.Time(t.Expires)})
 		}
 	}

@@ -9,8 +9,8 @@ import (
 // A session is called by where it was opened, for its owner to recognise it: the address, a space, and the browser, as far as
 // they are known. That is personal, so it stands with the session only, and goes with it.
 
-// name is what a session from this place is called.
-func (p Place) name() string {
+// nameOf is what a session from this place is called.
+func nameOf(p Place) string {
 	return strings.TrimRight(p.Address+" "+useragent.Name(p.UserAgent), " ")
 }
 

@@ -24,12 +24,12 @@ func TestBrowsersArePutInAFewWordsOfOurs(t *testing.T) {
 		"<script>alert(1)</script>, trust me": "",
 	} {
 		place := Place{Address: "192.0.2.1", UserAgent: agent}
-		address, browser := Shown{Name: place.name()}.Place()
+		address, browser := Shown{Name: nameOf(place)}.Place()
 		if address != "192.0.2.1" || browser != want {
 			t.Errorf("%s: %q from %q", agent, browser, address)
 		}
 		place.Address = ""
-		if address, browser = (Shown{Name: place.name()}).Place(); address != "" || browser != want {
+		if address, browser = (Shown{Name: nameOf(place)}).Place(); address != "" || browser != want {
 			t.Errorf("%s from nowhere: %q from %q", agent, browser, address)
 		}
 	}

@@ -3,6 +3,7 @@ package session
 import (
 	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -54,6 +55,9 @@ func Recent(caller *access.Caller, now time.Time) bool {
 }
 
 func (p Proof) recent(now int64, secondFactor bool) bool {
+	if p.Upstream != nil && !p.Upstream.Fresh && !slices.ContainsFunc(p.Methods, func(m Method) bool { return m != ByProvider }) {
+		return false // the provider may have known the person from long before
+	}
 	at := p.At
 	if secondFactor {
 		at = cmp.Or(p.FactorAt, p.At)

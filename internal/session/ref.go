@@ -5,6 +5,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -14,16 +15,21 @@ import (
 // Ref names a session that a command depends on. The command declares its Reads and its token, and asks Counts.
 type Ref struct {
 	ID, UserID, OrgID string
+	Provider          string // that the session came through; empty: none
 }
 
 // RefOf is the session that the caller came by.
 func RefOf(caller *access.Caller) Ref {
-	return Ref{ID: caller.TokenID, UserID: caller.UserID, OrgID: caller.OrgID}
+	r := Ref{ID: caller.TokenID, UserID: caller.UserID, OrgID: caller.OrgID}
+	if caller.Session != nil {
+		r.Provider = caller.Session.Provider
+	}
+	return r
 }
 
 // Reads are the objects that the command has to declare. A command may write some of them, too.
 func (r Ref) Reads() []event.Ref {
-	return []event.Ref{userRef(r.UserID), org.Kind.Ref(r.OrgID), installation.Ref}
+	return append([]event.Ref{userRef(r.UserID), org.Kind.Ref(r.OrgID), installation.Ref}, providerRef(r.Provider)...)
 }
 
 // Counts gives the session's token and how it was proven, if it counts in full. Errors: access.ErrUnauthenticated when the session
@@ -57,7 +63,11 @@ func (r Ref) look(tx *event.Tx) (*state, error) {
 	if err != nil {
 		return nil, err
 	}
-	if t == nil || t.UserID != r.UserID || u == nil || o == nil || !alive(t, secret.Session, &u.Data.Standing, &o.Data.Standing, tx.Now()) {
+	p, err := providerIn(tx, r.Provider)
+	if err != nil {
+		return nil, err
+	}
+	if t == nil || t.UserID != r.UserID || t.Provider != r.Provider || u == nil || o == nil || !alive(t, secret.Session, &u.Data.Standing, &o.Data.Standing, p, tx.Now()) {
 		return nil, access.ErrUnauthenticated
 	}
 	s := &state{tx: tx, user: u, session: t, required: o.Data.SecondFactorRequired || i.SecondFactorRequired}
@@ -78,14 +88,20 @@ func (s *Sessions) Over(ctx context.Context, userID string, ids []string) ([]str
 	if err != nil || o == nil {
 		return ids, err
 	}
-	now := event.Micros(s.Clock())
+	now, through := event.Micros(s.Clock()), providers{}
 	var over []string
 	for _, id := range ids {
 		t, err := s.Store.TokenByID(ctx, id)
 		if err != nil {
 			return nil, err
 		}
-		if t == nil || t.UserID != userID || !alive(t, secret.Session, &u.Data.Standing, &o.Data.Standing, now) {
+		var p *idp.Standing
+		if t != nil {
+			if p, err = through.read(ctx, s.Store, t.Provider); err != nil {
+				return nil, err
+			}
+		}
+		if t == nil || t.UserID != userID || !alive(t, secret.Session, &u.Data.Standing, &o.Data.Standing, p, now) {
 			over = append(over, id)
 		}
 	}

@@ -13,18 +13,6 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// PasswordResetRequested records that somebody, perhaps not the user, asked for a mail that lets the password be reset. It is
-// a fact of the companion: a stranger must not move the user's own sequence.
-type PasswordResetRequested struct {
-	Personal Place `json:"-"`
-}
-
-// EventType implements event.Fact.
-func (PasswordResetRequested) EventType() event.Type { return "sign_in.password_reset_requested.v1" }
-
-// Apply implements event.Fact.
-func (PasswordResetRequested) Apply(*SignIns) {}
-
 // resetCounts is how many starts asking for a reset counts as: it may send somebody a mail.
 const resetCounts = 10
 

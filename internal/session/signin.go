@@ -146,7 +146,7 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 			proof := on.proof
 			proof.At = tx.Now()
 			expires := proof.Live(tx.Now(), policy.Effective(everywhere, o.Data.Policy))
-			opened := event.Token{ID: in.SessionID, Hash: hash, Kind: string(secret.Session), Name: t.place.name(), UserID: u.ID,
+			opened := event.Token{ID: in.SessionID, Hash: hash, Kind: string(secret.Session), Name: nameOf(t.place), UserID: u.ID,
 				Epoch: now.Data.SessionEpoch, OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: expires, Data: proof.text()}
 			tx.PutToken(opened)
 			in.Expires, in.ChangeRequired = event.Time(expires), now.Data.Password.ChangeRequired

@@ -5,6 +5,7 @@ import (
 	"sync"
 
 	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
@@ -18,6 +19,7 @@ type Standings struct {
 	installations known[installation.Standing]
 	apps          known[app.Standing]
 	given         known[Given]
+	providers     known[idp.Standing]
 }
 
 // known is what has been read. What it gives is shared and not to be altered.

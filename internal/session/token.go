@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
@@ -45,17 +46,6 @@ type Sessions struct {
 	NetworkLimiter *network.Limiter
 }
 
-// Method is a way in which a person proves to be who they are, in the words of RFC 8176.
-type Method string
-
-// The methods.
-const (
-	ByPassword Method = "pwd"
-	ByTOTP     Method = "otp"
-	ByPasskey  Method = "hwk"
-	ByRecovery Method = "rec" // a recovery code; not one of the RFC's
-)
-
 // Proof is what is known of how the person of a session was recognised. It is kept with the session's token.
 type Proof struct {
 	Methods      []Method `json:"methods,omitempty"` // in the order in which they were used
@@ -69,6 +59,8 @@ type Proof struct {
 	// microseconds. Zero: it ends when its token expires.
 	Until int64 `json:"until,omitempty"`
 	Idle  int64 `json:"idle,omitempty"`
+
+	Upstream *Upstream `json:"upstream,omitempty"` // the provider that the session came through; nil: none
 }
 
 func (p Proof) text() string {
@@ -182,18 +174,22 @@ func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bear
 	if err != nil {
 		return nil, fmt.Errorf("standing of the installation: %w", err)
 	}
+	p, err := s.Standings.providers.read(read.ProviderStanding)
+	if err != nil {
+		return nil, fmt.Errorf("standing of %s: %w", read.Token.Provider, err)
+	}
 	b := &Bearer{Token: read.Token, Caller: &access.Caller{
 		UserID: read.UserID, OrgID: read.OrgID, Memberships: u.Memberships, TokenID: read.Token.ID, TokenKind: read.Token.Kind,
 		User: read.User, Org: read.Org, SessionEpoch: u.SessionEpoch, SecondFactor: u.SecondFactor,
 	}}
 	now := event.Micros(s.Clock())
 	if kind == secret.Access {
-		if err := s.judgeAccess(b, read, u, o, i, now); err != nil {
+		if err := s.judgeAccess(b, read, u, o, i, p, now); err != nil {
 			return nil, err
 		}
 		return b, nil
 	}
-	if !alive(&read.Token, kind, u, o, now) {
+	if !alive(&read.Token, kind, u, o, p, now) {
 		return nil, access.ErrUnauthenticated
 	}
 	if kind == secret.Session { // a token that does not prove the password is not held up by it
@@ -209,7 +205,7 @@ func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bear
 
 // judgeAccess decides about an access token. One that lives with a session counts only while that session counts in full, and its
 // person has not ended the tokens alone.
-func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Standing, o *org.Standing, i *installation.Standing, now int64) error {
+func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Standing, o *org.Standing, i *installation.Standing, p *idp.Standing, now int64) error {
 	t := &read.Token
 	if t.Data == "" {
 		return access.ErrUnauthenticated
@@ -234,12 +230,13 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 		}
 	}
 	if t.Session == "" {
-		if !alive(t, secret.Access, u, o, now) {
+		if !alive(t, secret.Access, u, o, p, now) {
 			return access.ErrUnauthenticated
 		}
 	} else {
 		l := read.Session
-		if l == nil || l.UserID != t.UserID || !alive(l, secret.Session, u, o, now) || t.Kind != string(secret.Access) || now >= t.Expires || t.Epoch != u.TokenEpoch {
+		if l == nil || l.UserID != t.UserID || !alive(l, secret.Session, u, o, p, now) || t.Kind != string(secret.Access) || now >= t.Expires || t.Epoch != u.TokenEpoch ||
+			t.Provider != l.Provider {
 			return access.ErrUnauthenticated
 		}
 		restricted, err := unproven(l, u, o, i)
@@ -266,12 +263,13 @@ func unproven(session *event.Token, u *user.Standing, o *org.Standing, i *instal
 	return !proof.SecondFactor, err
 }
 
-// alive tells whether a token counts now. Sessions end with the epoch of sessions, everything else with that of tokens.
-func alive(t *event.Token, kind secret.TokenKind, u *user.Standing, o *org.Standing, now int64) bool {
+// alive tells whether a token counts now. Sessions end with the epoch of sessions, everything else with that of tokens. p is the provider
+// that it came through; nil where there is none.
+func alive(t *event.Token, kind secret.TokenKind, u *user.Standing, o *org.Standing, p *idp.Standing, now int64) bool {
 	epoch := u.TokenEpoch
 	if kind == secret.Session {
 		epoch = u.SessionEpoch
 	}
 	return t.Kind == string(kind) && now < t.Expires && u.State == user.Active && o.State == org.Active &&
-		t.Epoch == epoch && t.OrgEpoch == o.Epoch
+		t.Epoch == epoch && t.OrgEpoch == o.Epoch && provided(t, u, p)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -52,7 +53,7 @@ var (
 // nope.test. Nobody is in them.
 func world(t *testing.T) (*eventtest.Store, *Sessions) {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, Kind)
 	for id, domain := range map[string]string{"org_def": "def.test", "org_b": "b.test"} {
 		eventtest.Given(t, s, org.Kind, id, id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})
 	}

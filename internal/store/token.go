@@ -45,7 +45,7 @@ func tokenText(kinds event.TokenKinds, tokens int, app bool) string {
 	if user == nil || org == nil {
 		return "" // a store without them has no tokens
 	}
-	columns, joins := "''", ""
+	columns, joins, provider := "''", "", "t.provider"
 	if installation != nil {
 		columns = "COALESCE((SELECT i.standing FROM " + installation.Table() + " i WHERE i.id = '" + installation.Only() + "'), '')"
 	}
@@ -56,8 +56,13 @@ func tokenText(kinds event.TokenKinds, tokens int, app bool) string {
 			from = "LEFT JOIN " + client.Table() + " a ON a.id = t.client LEFT JOIN " + org.Table() + " p ON p.id = a.org_id "
 		}
 		columns += ", " + given + ", COALESCE(l.hash, ''), COALESCE(l.id, ''), COALESCE(l.kind, ''), COALESCE(l.name, ''), COALESCE(l.user_id, ''), " +
-			"COALESCE(l.epoch, 0), COALESCE(l.org_epoch, 0), COALESCE(l.created, 0), COALESCE(l.expires, 0), '', '', '', COALESCE(l.data, '')"
-		joins = from + "LEFT JOIN tokens l ON l.id = t.session "
+			"COALESCE(l.epoch, 0), COALESCE(l.org_epoch, 0), COALESCE(l.created, 0), COALESCE(l.expires, 0), '', '', '', COALESCE(l.data, ''), COALESCE(l.provider, '')"
+		joins, provider = from+"LEFT JOIN tokens l ON l.id = t.session ", "COALESCE(NULLIF(t.provider, ''), l.provider, '')"
+	}
+	if p := kinds[event.TokenProvider]; p == nil {
+		columns += ", ''"
+	} else { // nothing is looked for where there is none, as with most tokens
+		columns += ", CASE WHEN " + provider + " = '' THEN '' ELSE COALESCE((SELECT v.standing FROM " + p.Table() + " v WHERE v.id = " + provider + "), '') END"
 	}
 	return "SELECT " + engine.TokenColumns + ", s.id, s.sequence, s.hash, s.shape, s.standing, o.id, o.sequence, o.hash, o.shape, o.standing, " + columns +
 		" FROM tokens t JOIN " + user.Table() + " s ON s.id = t.user_id JOIN " + org.Table() + " o ON o.id = s.org_id " + joins + "WHERE t.hash IN (" + engine.Placeholders(tokens) + ")"
@@ -97,7 +102,7 @@ func (s *Store) tokenContext(ctx context.Context, tokenHash []byte, asking *read
 	s.cache.KeepToken(moment, &t)
 	s.cache.KeepToken(moment, found.Session)
 	for _, ref := range []event.Ref{s.part(event.TokenUser, found.UserID), s.part(event.TokenOrg, found.OrgID), s.part(event.TokenInstallation, ""),
-		s.part(event.TokenApp, t.Client), s.part(event.TokenOrg, found.ClientOrgID)} {
+		s.part(event.TokenApp, t.Client), s.part(event.TokenOrg, found.ClientOrgID), s.part(event.TokenProvider, cache.Through(&t, found.Session))} {
 		if ref.ID == "" {
 			continue
 		}
@@ -114,7 +119,7 @@ func (s *Store) part(part event.TokenPart, id string) event.Ref { return s.token
 func (s *Store) fromCache(b cache.TokenContext) *event.TokenContext {
 	read := &event.TokenContext{Token: *b.Token, UserID: b.User.ID, OrgID: b.Org.ID, User: b.User, Org: b.Org, Session: b.Session,
 		UserStanding: s.standing(b.User), OrgStanding: s.standing(b.Org), InstallationStanding: s.standing(b.Installation),
-		ClientStanding: s.standing(b.Client), ClientOrgStanding: s.standing(b.ClientOrg)}
+		ClientStanding: s.standing(b.Client), ClientOrgStanding: s.standing(b.ClientOrg), ProviderStanding: s.standing(b.Provider)}
 	if b.ClientOrg != nil {
 		read.ClientOrgID = b.ClientOrg.ID
 	}
@@ -151,6 +156,7 @@ func (s *Store) tokenQuestion(texts *[len(lookupSizes)]string, hashes [][32]byte
 			b.Session = &event.Token{}
 			to = append(append(to, &b.ClientStanding, &b.ClientOrgID, &b.ClientOrgStanding), engine.ScanToken(b.Session)...)
 		}
+		to = append(to, &b.ProviderStanding)
 		if err := scan(to...); err != nil {
 			return err
 		}

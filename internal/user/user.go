@@ -47,6 +47,7 @@ type Standing struct {
 	SessionEpoch int64              `json:"sessionEpoch,omitempty"`
 	TokenEpoch   int64              `json:"tokenEpoch,omitempty"`
 	SecondFactor bool               `json:"secondFactor,omitempty"` // one is enrolled: sessions have to prove it
+	Links        []string           `json:"links,omitempty"`        // ids of Human.Links: what came by another one has ended
 }
 
 // Human is what only people have.
@@ -58,6 +59,8 @@ type Human struct {
 
 	Factors       []Factor `json:"factors,omitempty"`       // second factors, the oldest first
 	RecoveryCodes int      `json:"recoveryCodes,omitempty"` // how many are left
+
+	Links []Link `json:"links,omitempty"` // to accounts at identity providers, the oldest first
 }
 
 // Email is an address as sent, and in the form it is looked up by.
@@ -120,6 +123,7 @@ var Kind = event.Define(event.Schema[User]{
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 		EmailCodeRequested{}, EmailRestored{}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		TOTPAdded{}, PasskeyAdded{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
+		LinkAdded{}, LinkConfirmed{}, LinkRemoved{},
 	},
 	Token:   event.TokenUser,
 	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail, FirstByEmail, EmailWord},
@@ -148,7 +152,13 @@ var Kind = event.Define(event.Schema[User]{
 		if o.Data.State == Removed {
 			return nil
 		}
-		return []event.Claim{NameClaim(o.Org, o.Data.UserNameKey)}
+		claims := []event.Claim{NameClaim(o.Org, o.Data.UserNameKey)}
+		if o.Data.Human != nil {
+			for _, l := range o.Data.Human.Links {
+				claims = append(claims, LinkClaim(l.Provider, l.Issuer, l.Subject))
+			}
+		}
+		return claims
 	},
 	Copy: (*User).clone,
 })
@@ -176,7 +186,7 @@ func (u *User) key(column string) string {
 	return ""
 }
 
-// clone copies what facts alter in place. Memberships, keys and factors are replaced, never altered.
+// clone copies what facts alter in place. Memberships, keys, factors and links are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {

@@ -14,7 +14,7 @@ import (
 )
 
 // The suite's kinds. They use the tables and columns of the real ones; their facts are their own.
-var kinds = []event.Definition{orgs, users, signIns}
+var kinds = []event.Definition{orgs, users, signIns, providers}
 
 // org has no personal data. It claims its domains, and is listed by its name.
 type org struct {
@@ -135,6 +135,25 @@ type removed struct{}
 
 func (removed) EventType() event.Type { return "user.removed.v1" }
 func (removed) Apply(u *user)         { *u = user{Removed: true} }
+
+// provider decides about the tokens that came through it.
+type provider struct {
+	Count int `json:"count"`
+}
+
+var providers = event.Define(event.Schema[provider]{
+	Name: "idp", Table: "idps", Prefix: "idp", Shape: 1, Token: event.TokenProvider,
+	Facts:   []event.Fact[provider]{providerCounted{}},
+	Columns: []string{event.Standing, event.State, "type", "name"},
+	Lookup: func(o *event.Object[provider]) []string {
+		return []string{event.StandingOf(o.Data.Count), "active", "", ""}
+	},
+})
+
+type providerCounted struct{}
+
+func (providerCounted) EventType() event.Type { return "idp.counted.v1" }
+func (providerCounted) Apply(p *provider)     { p.Count++ }
 
 // signIn stands beside a user and shares the user's key.
 type signIn struct {

@@ -16,6 +16,7 @@ var tokenChecks = []check{
 	{name: "a token gets another hash and other data, and is found by them alone", test: tokenUpdate},
 	{name: "a command reads the tokens it declared, as the commands before have left them", test: tokensRead},
 	{name: "a token that an application was given comes with its session", test: clientBearer},
+	{name: "a token comes with the provider that it or its session came through", test: throughProvider},
 	{name: "a token that was dropped does not come back", test: droppedToken},
 	{name: "a bearer comes with the user and the organization", test: bearer},
 	{name: "bearers that are asked for together each get their own", test: manyBearers},
@@ -304,6 +305,88 @@ func clientBearer(t *testing.T, e *env) {
 	b, err := n.AppTokenContext(t.Context(), derived.Hash)
 	if err != nil || b == nil || b.Session != nil {
 		t.Errorf("after the session has ended: %+v, %v", b, err)
+	}
+}
+
+func throughProvider(t *testing.T, e *env) {
+	n := e.open(t)
+	must(t, n, addOrg("org_1", "first"))
+	must(t, n, addUser("usr_1", "ada"))
+	count := func(id string) event.Command {
+		return event.Command{Write: []event.Ref{providers.Ref(id)}, Decide: func(tx *event.Tx) error {
+			p, err := providers.Get(tx, id)
+			if err != nil {
+				return err
+			}
+			if p == nil {
+				_, err = providers.Create(tx, id, "org_1", providerCounted{})
+				return err
+			}
+			return p.Append(providerCounted{})
+		}}
+	}
+	must(t, n, count("idp_1"))
+	must(t, n, count("idp_2"))
+	must(t, n, count("idp_2"))
+	put := func(id, session, provider string) {
+		put := token(id)
+		put.Session, put.Provider = session, provider
+		must(t, n, tokens(func(tx *event.Tx) { tx.PutToken(put) }))
+	}
+	put("tok_plain", "", "")
+	put("tok_session", "", "idp_1")
+	put("tok_offline", "", "idp_2")
+	put("tok_derived", "tok_session", "")
+	put("tok_both", "tok_session", "idp_2")
+	put("tok_unknown", "", "idp_x")
+	put("tok_ended", "tok_x", "idp_1")
+	for _, change := range []func(){
+		func() {},
+		func() {}, // from memory, where there is one
+		func() { must(t, n, count("idp_1")) },
+		func() {
+			must(t, n, tokens(func(tx *event.Tx) { tx.UpdateToken("tok_session", hashOf("tok_session"), "{}") }))
+		},
+	} {
+		change()
+		standing := "1"
+		if p, err := providers.Read(t.Context(), n, "idp_1"); err != nil || p.Data.Count == 2 {
+			standing = "2"
+		}
+		for _, c := range []struct {
+			id, provider, alone, given string // what TokenContext and AppTokenContext say
+		}{
+			{"tok_plain", "", "", ""},
+			{"tok_session", "idp_1", standing, standing},
+			{"tok_offline", "idp_2", "2", "2"},
+			{"tok_both", "idp_2", "2", "2"},
+			{"tok_unknown", "idp_x", "", ""},
+			{"tok_ended", "idp_1", standing, standing},
+		} {
+			b, err := n.TokenContext(t.Context(), hashOf(c.id))
+			if err != nil || b == nil || b.Token.Provider != c.provider || b.ProviderStanding != c.alone {
+				t.Errorf("%s: %+v, %v", c.id, b, err)
+			}
+			b, err = n.AppTokenContext(t.Context(), hashOf(c.id))
+			if err != nil || b == nil || b.Token.Provider != c.provider || b.ProviderStanding != c.given {
+				t.Errorf("%s given to an application: %+v, %v", c.id, b, err)
+			}
+		}
+		b, err := n.AppTokenContext(t.Context(), hashOf("tok_derived"))
+		if err != nil || b == nil || b.Token.Provider != "" || b.Session.Provider != "idp_1" || b.ProviderStanding != standing {
+			t.Errorf("of a session: %+v, %v", b, err)
+		}
+		got, err := n.TokenByID(t.Context(), "tok_session")
+		if err != nil || got.Provider != "idp_1" {
+			t.Errorf("%+v, %v", got, err)
+		}
+		seen := tokens(func(tx *event.Tx) {
+			if got, err := tx.Token("tok_session"); err != nil || got == nil || got.Provider != "idp_1" {
+				t.Errorf("a command sees %+v, %v", got, err)
+			}
+		})
+		seen.Tokens = []string{"tok_session"}
+		must(t, n, seen)
 	}
 }
 

@@ -121,6 +121,7 @@ type TokenContext struct {
 	User, Org, Installation *event.Record
 	Client, ClientOrg       *event.Record // of a token that an application was given
 	Session                 *event.Token  // that the token lives with; nil: it lives with none
+	Provider                *event.Record // that the token or its session came through; nil: none
 }
 
 // TokenContext gives a token; false when something that decides about it is not here. Of a token that lives with a session and an
@@ -154,7 +155,20 @@ func (c *Cache) TokenContext(hash [32]byte) (b TokenContext, ok bool) {
 			return b, false
 		}
 	}
+	if id := Through(b.Token, b.Session); id != "" {
+		if b.Provider = c.part(event.TokenProvider, id); b.Provider == nil && c.kinds[event.TokenProvider] != nil {
+			return b, false
+		}
+	}
 	return b, true
+}
+
+// Through is the identity provider that a token came through, or else its session; empty where there is none.
+func Through(t, session *event.Token) string {
+	if t.Provider == "" && session != nil {
+		return session.Provider
+	}
+	return t.Provider
 }
 
 // part gives an object that decides about a token; nil when it is not here.

@@ -2,8 +2,8 @@ package engine
 
 import "github.com/signet-idm/signet/internal/event"
 
-const insertToken = "INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires, session, client, family, data) " +
-	"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+const insertToken = "INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires, session, client, family, data, provider) " +
+	"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 const InsertGrouping = "INSERT INTO groupings (name, object_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 

@@ -12,7 +12,7 @@ import (
 
 const (
 	EventColumns = "position, object_id, sequence, org_id, type, payload, sealed, key_id, prev_hash, actor, request_id, time"
-	TokenColumns = "t.hash, t.id, t.kind, t.name, t.user_id, t.epoch, t.org_epoch, t.created, t.expires, t.session, t.client, t.family, t.data"
+	TokenColumns = "t.hash, t.id, t.kind, t.name, t.user_id, t.epoch, t.org_epoch, t.created, t.expires, t.session, t.client, t.family, t.data, t.provider"
 )
 
 // StateColumns are all columns of a kind's state table, in the order of StateValues.
@@ -60,11 +60,11 @@ func EventValues(e *event.Event) []any {
 }
 
 func ScanToken(t *event.Token) []any {
-	return []any{&t.Hash, &t.ID, &t.Kind, &t.Name, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Created, &t.Expires, &t.Session, &t.Client, &t.Family, &t.Data}
+	return []any{&t.Hash, &t.ID, &t.Kind, &t.Name, &t.UserID, &t.Epoch, &t.OrgEpoch, &t.Created, &t.Expires, &t.Session, &t.Client, &t.Family, &t.Data, &t.Provider}
 }
 
 func tokenValues(t *event.Token) []any {
-	return []any{t.Hash, t.ID, t.Kind, t.Name, t.UserID, t.Epoch, t.OrgEpoch, t.Created, t.Expires, t.Session, t.Client, t.Family, t.Data}
+	return []any{t.Hash, t.ID, t.Kind, t.Name, t.UserID, t.Epoch, t.OrgEpoch, t.Created, t.Expires, t.Session, t.Client, t.Family, t.Data, t.Provider}
 }
 
 // text scans a TEXT column into bytes.
