@@ -128,15 +128,13 @@ func (f *Federation) start(ctx context.Context, p *Provider, a Attempt) (string,
 	return "", errNoType
 }
 
-// Finish checks what a browser brings back. Errors: *Failure, which is recorded; those of event.Store.
+// Finish checks what a browser brings back. Errors: *Failure, which is recorded; those of event.Store. With an error, Return is what it is where
+// the state says so, and there is no Identity.
 func (f *Federation) Finish(ctx context.Context, p *Provider, c Callback) (Arrived, error) {
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	arrived, err := f.finish(ctx, p, c)
-	if err != nil {
-		return Arrived{}, f.record(ctx, p, c.RequestID, err)
-	}
-	return arrived, nil
+	return arrived, f.record(ctx, p, c.RequestID, err)
 }
 
 func (f *Federation) finish(ctx context.Context, p *Provider, c Callback) (Arrived, error) {
@@ -151,8 +149,9 @@ func (f *Federation) finish(ctx context.Context, p *Provider, c Callback) (Arriv
 	if err != nil {
 		return Arrived{}, err
 	}
+	back := Arrived{Return: s.Return, Again: s.Again}
 	if err := f.useUp(ctx, s); err != nil {
-		return Arrived{}, err
+		return back, err
 	}
 	var who *idp.Identity
 	switch p.Data.Type() {
@@ -166,10 +165,11 @@ func (f *Federation) finish(ctx context.Context, p *Provider, c Callback) (Arriv
 		err = errNoType
 	}
 	if err != nil {
-		return Arrived{}, err
+		return back, err
 	}
 	who.Provider, who.Org, who.Epoch, who.Version = p.ID, p.Org, p.Data.Epoch, p.Data.Changer.Version
-	return Arrived{Identity: *who, Return: s.Return, Again: s.Again}, nil
+	back.Identity = *who
+	return back, nil
 }
 
 var errNoType = failure.New(failure.Configuration, "the provider has no configuration: remove it and create another one")

@@ -24,6 +24,7 @@ import (
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/federation"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/journal"
@@ -65,14 +66,15 @@ const (
 
 // Server is Signet, opened and ready to serve.
 type Server struct {
-	config  *settled
-	log     *slog.Logger
-	dir     *datadir.Dir
-	store   *store.Store
-	handler http.Handler
-	grants  *grant.Grants
-	logouts *oidc.BackChannel
-	metrics *prometheus.Registry
+	config     *settled
+	log        *slog.Logger
+	dir        *datadir.Dir
+	store      *store.Store
+	handler    http.Handler
+	grants     *grant.Grants
+	federation *federation.Federation
+	logouts    *oidc.BackChannel
+	metrics    *prometheus.Registry
 
 	renewals session.Renewals
 	outbound *outbound.Client // the one way to addresses that others have chosen
@@ -133,6 +135,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
 		log.Warn("updating the signing keys", "error", err)
 	}
+	keySets := outbound.NewKeySets(s.outbound, time.Now, s.calls)
+	s.federation = federation.New(federation.Config{Client: s.outbound, Keys: keySets, Calls: s.calls, Master: master, Store: s.store, Clock: time.Now,
+		ExternalURL: config.ExternalURL, Signing: s.keys, Failing: func(err error) { log.Warn("recording a failed sign-in through an identity provider", "error", err) }})
 	factors, err := factor.New(master, config.ExternalURL)
 	if err != nil {
 		return nil, err
@@ -183,7 +188,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s.endStreams = handler.EndStreams
-	if err := s.mount(handler, sessions, master); err != nil {
+	if err := s.mount(handler, sessions, keySets, master); err != nil {
 		return nil, err
 	}
 	followers, err := s.followers(ctx, master)
@@ -201,7 +206,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 }
 
 // mount puts the OpenID Connect provider and the hosted pages beside the API.
-func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, master secret.MasterKey) error {
+func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, keySets *outbound.KeySets, master secret.MasterKey) error {
 	metrics, err := web.NewMetrics(s.metrics)
 	if err != nil {
 		return err
@@ -212,7 +217,7 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, master secr
 	}
 	s.handler = &web.Front{Next: site, TrustedProxies: s.config.proxies, Log: s.log}
 	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.keys,
-		KeySets: outbound.NewKeySets(s.outbound, time.Now, s.calls), Issuer: s.config.ExternalURL}
+		KeySets: keySets, Issuer: s.config.ExternalURL}
 	shown, err := pages.New(pages.Config{ExternalURL: s.config.external, Log: s.log})
 	if err != nil {
 		return err
@@ -226,7 +231,7 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, master secr
 		site.Handle(path, handler)
 	}
 	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
-		Clock: time.Now, Master: master, Mail: s.sender() != nil}).Mount(site)
+		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
 	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now,
 		Master: master, Mail: s.sender() != nil, Deliver: s.deliver()}
