@@ -28,6 +28,7 @@ import (
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/federated"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/web"
 )
@@ -47,8 +48,10 @@ type Account struct {
 	Browsers login.Browsers
 	Clock    func() time.Time
 	Master   secret.MasterKey
-	Mail     bool                                       // this installation sends mail
-	Deliver  func(context.Context, user.Delivery) error // brings codes to phones; nil: nobody does
+	Mail     bool // this installation sends mail
+	// Federated knows the accounts at identity providers.
+	Federated federated.Sessions
+	Deliver   func(context.Context, user.Delivery) error // brings codes to phones; nil: nobody does
 }
 
 // page is one of them.
@@ -184,6 +187,8 @@ const (
 	tokenRevoked    done = "token"
 	appDisconnected done = "application"
 	phoneProven     done = "phone"
+	accountLinked   done = "linked"
+	accountUnlinked done = "unlinked"
 )
 
 var said = map[string]pages.Message{
@@ -196,6 +201,8 @@ var said = map[string]pages.Message{
 	string(tokenRevoked):    pages.TokenRevoked(),
 	string(appDisconnected): pages.Disconnected(),
 	string(phoneProven):     pages.PhoneProven(),
+	string(accountLinked):   pages.AccountLinked(),
+	string(accountUnlinked): pages.AccountUnlinked(),
 }
 
 // paramFull is the parameter of the address that says that there is no room for another second factor.

@@ -2,6 +2,7 @@ package account
 
 import (
 	"errors"
+	"net/http"
 	"net/url"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -12,11 +13,14 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// security lists the second factors, and takes them away.
+// security lists the second factors and the accounts at identity providers, and takes them away.
 type security struct{}
 
 func (security) show(v *visit, with pages.Frame) error {
 	h := v.me.Data.Human
+	if id := v.r.URL.Query().Get(paramLink); id != "" && v.r.Method == http.MethodGet {
+		return v.link(id)
+	}
 	view := pages.Security{Account: v.account(with), RecoveryCodes: h.RecoveryCodes}
 	for _, f := range h.Factors {
 		view.Factors = append(view.Factors, pages.Factor{ID: f.ID, Kind: kinds[f.Kind], Name: f.Name, Added: event.Time(f.Created)})
@@ -26,6 +30,13 @@ func (security) show(v *visit, with pages.Frame) error {
 		if v.Sessions.Factors.Passkeys() {
 			view.AddPasskey = pages.To(PathPasskey, nil)
 		}
+	}
+	var err error
+	if view.Linked, err = v.linked(); err != nil {
+		return err
+	}
+	if view.Link, err = v.linkable(); err != nil {
+		return err
 	}
 	return v.render(view, with.Problems)
 }
@@ -39,6 +50,16 @@ func (s security) take(v *visit) error {
 			return v.back(s, err)
 		}
 		return v.on(pages.PathSecurity, factorRemoved)
+	case pages.DoUnlink:
+		if _, err := v.Federated.RemoveLink(v.r.Context(), v.bearer.Caller, event.IfMatch{}, v.r.PostFormValue(pages.FieldID)); err != nil {
+			return v.back(s, err)
+		}
+		return v.on(pages.PathSecurity, accountUnlinked)
+	case pages.DoConfirm:
+		if _, err := v.Federated.ConfirmLink(v.r.Context(), v.bearer.Caller, event.IfMatch{}, v.r.PostFormValue(pages.FieldID)); err != nil {
+			return v.back(s, err)
+		}
+		return v.on(pages.PathSecurity, accountLinked)
 	case pages.DoCodes:
 		if err := v.showCodes(pages.Message{}); err != nil {
 			return v.back(s, err)

@@ -34,6 +34,7 @@ import (
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/federated"
 	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/web"
 )
@@ -57,6 +58,7 @@ type Login struct {
 	Mail     bool // this installation sends mail
 	// Federation lets people in through identity providers. Nil: nobody comes in that way.
 	Federation *federation.Federation
+	Federated  federated.Sessions
 }
 
 // Mount registers the pages.

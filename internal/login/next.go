@@ -145,5 +145,5 @@ func (v *visit) passwordless() (bool, error) {
 		return true, nil
 	}
 	asked, _, err := org.ReadPolicy(v.r.Context(), v.Store, v.person.Org)
-	return !asked.AllowsMethod(policy.WithPassword), err
+	return !asked.Allows(policy.WithPassword), err
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/federated"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/web"
@@ -48,7 +49,7 @@ func (l *Login) offered(ctx context.Context, place string) (offer, error) {
 		return offer{}, err
 	}
 	o := offer{methods: asked}
-	if !asked.AllowsMethod(policy.ThroughProvider) {
+	if !asked.Allows(policy.WithProvider) {
 		return o, nil
 	}
 	places := []string{place}
@@ -71,7 +72,7 @@ func (l *Login) offered(ctx context.Context, place string) (offer, error) {
 
 // only is the one provider that people of the organization can sign in with; nil where there are other ways.
 func (o offer) only() *event.Object[idp.Provider] {
-	if len(o.providers) != 1 || o.methods.AllowsMethod(policy.WithPassword) || o.methods.AllowsMethod(policy.WithPasskey) {
+	if len(o.providers) != 1 || o.methods.Allows(policy.WithPassword) || o.methods.Allows(policy.WithPasskey) {
 		return nil
 	}
 	return o.providers[0]
@@ -109,7 +110,7 @@ func (v *visit) buttons() (buttons []pages.Provider, only bool, err error) {
 		buttons = append(buttons, pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google, To: v.toProvider(p.ID)})
 	}
 	bound, _ := v.pending.Place()
-	only = bound != "" && len(buttons) > 0 && !o.methods.AllowsMethod(policy.WithPassword) && !o.methods.AllowsMethod(policy.WithPasskey)
+	only = bound != "" && len(buttons) > 0 && !o.methods.Allows(policy.WithPassword) && !o.methods.Allows(policy.WithPasskey)
 	return buttons, only, nil
 }
 
@@ -308,7 +309,7 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 		kept.Linking = v.bearer.Token.ID
 		return v.hold(kept)
 	case back.Again && v.bearer != nil:
-		stepped, err := v.Sessions.ReproveThrough(ctx, v.bearer.Caller, who, v.from())
+		stepped, err := v.Federated.ReproveThrough(ctx, v.bearer.Caller, who, v.from())
 		if is(err, session.NotLinked) {
 			return v.hold(kept) // it is somebody else's there
 		}
@@ -320,7 +321,7 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 	v.stranger()
 	bound, ofApplication := v.pending.Place()
 	info := call.From(ctx)
-	in, err := v.Sessions.SignInThrough(ctx, who, session.Through{OrgID: bound, AppOrg: ofApplication, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, AppOrg: ofApplication, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
 	case err == nil:
 		return v.enter(in)
@@ -332,20 +333,31 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 	case !is(err, session.NotLinked):
 		return v.notIn(err)
 	}
-	registration := v.registration(who)
-	if kept.Register, err = v.Sessions.MayRegister(ctx, p, registration.OrgID); err != nil {
+	if kept.Register, err = v.mayRegister(p); err != nil {
 		return err
 	}
-	if kept.Register && registration.Complete() {
-		in, err := v.Sessions.RegisterThrough(ctx, who, registration)
+	if kept.Register {
+		in, err := v.Federated.RegisterThrough(ctx, who, v.registration(who))
 		if err == nil {
 			return v.enter(in)
 		}
+		// A form asks for what is missing, or cannot be taken as it is.
 		if e, ours := errors.AsType[*errs.Error](err); !ours || e.Kind != errs.InvalidArgument && e.Kind != errs.AlreadyExists {
 			return err
 		}
 	}
 	return v.hold(kept)
+}
+
+// mayRegister tells whether a provider makes new accounts here: in its own organization, or as one of the default organization in the one that the sign-in
+// is bound to, where that one wants it.
+func (v *visit) mayRegister(p *event.Object[idp.Provider]) (bool, error) {
+	bound, _ := v.pending.Place()
+	if !p.Data.General.AutoRegister || bound == "" || bound == p.Org {
+		return p.Data.General.AutoRegister, nil
+	}
+	asked, _, err := org.ReadPolicy(v.r.Context(), v.Store, bound)
+	return asked.RegistersFromDefault && p.Org == v.Sessions.DefaultOrg, err
 }
 
 // notIn says that somebody may not sign in, as for any other way.
@@ -368,16 +380,19 @@ func (v *visit) hold(a arrival) error {
 }
 
 // registration is what is known of somebody who has no account yet.
-func (v *visit) registration(who idp.Identity) session.Registration {
+func (v *visit) registration(who idp.Identity) federated.Registration {
 	info := call.From(v.r.Context())
-	bound, ofApplication := v.pending.Place()
-	r := session.Registration{OrgID: who.Org, UserName: who.UserName, FirstName: who.FirstName, LastName: who.LastName, NickName: who.NickName, Language: who.Language,
-		Email: who.Email, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
-	for _, in := range []string{bound, ofApplication} {
-		if in != "" {
-			r.OrgID = in
-			break
-		}
+	r := federated.Registration{OrgID: who.Org, UserName: who.UserName, FirstName: who.FirstName, LastName: who.LastName, NickName: who.NickName, Language: who.Language,
+		Email: who.Email, EmailFromProvider: true, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	if bound, _ := v.pending.Place(); bound != "" {
+		r.OrgID = bound
+	}
+	if r.UserName == "" {
+		r.UserName = who.Email
+	}
+	// A name like an address is only for whose it is. What comes before the @ will do for everybody.
+	if name, _, like := strings.Cut(r.UserName, "@"); like && (!who.EmailVerified || r.UserName != who.Email) {
+		r.UserName = name
 	}
 	return r
 }
@@ -398,15 +413,16 @@ func (register) show(v *visit, with pages.Frame) error {
 }
 
 // typed takes over what somebody has filled in.
-func (v *visit) typed(r *session.Registration) {
+func (v *visit) typed(r *federated.Registration) {
 	r.FirstName, r.LastName = v.r.PostFormValue(pages.FieldFirstName), v.r.PostFormValue(pages.FieldLastName)
 	r.UserName, r.Email = v.r.PostFormValue(pages.FieldUserName), strings.TrimSpace(v.r.PostFormValue(pages.FieldEmail))
+	r.EmailFromProvider = r.Email == v.arrival.Who.Email
 }
 
 func (p register) take(v *visit) error {
 	wanted := v.registration(v.arrival.Who)
 	v.typed(&wanted)
-	in, err := v.Sessions.RegisterThrough(v.r.Context(), v.arrival.Who, wanted)
+	in, err := v.Federated.RegisterThrough(v.r.Context(), v.arrival.Who, wanted)
 	if err != nil {
 		problems, err := registrationProblems(err)
 		if err != nil {
@@ -435,18 +451,18 @@ func registrationProblems(err error) ([]pages.Problem, error) {
 	}
 	var problems []pages.Problem
 	for _, wrong := range e.Fields {
-		switch wrong.Field {
-		case pages.FieldEmail:
-			problems = append(problems, pages.Problem{Field: pages.FieldEmail, Message: pages.NotAnEmail()})
-		case pages.FieldFirstName, pages.FieldLastName, pages.FieldUserName:
-			m := pages.NotValid()
-			switch wrong.Message {
-			case syntax.Empty:
-				m = pages.Required()
-			case session.UserNameIsAddress:
-				m = pages.UserNameIsAddress()
-			}
-			problems = append(problems, pages.Problem{Field: wrong.Field, Message: m})
+		field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
+		m := pages.NotValid()
+		switch {
+		case wrong.Message == syntax.Empty:
+			m = pages.Required()
+		case wrong.Message == federated.UserNameIsAddress:
+			m = pages.UserNameIsAddress()
+		case field == pages.FieldEmail:
+			m = pages.NotAnEmail()
+		}
+		if slices.Contains([]string{pages.FieldEmail, pages.FieldFirstName, pages.FieldLastName, pages.FieldUserName}, field) {
+			problems = append(problems, pages.Problem{Field: field, Message: m})
 		}
 	}
 	if problems == nil {
@@ -486,14 +502,16 @@ func (confirmLink) show(v *visit, with pages.Frame) error {
 func (c confirmLink) take(v *visit) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoAllow:
-		if err := v.Sessions.Link(v.r.Context(), v.bearer.Caller, v.arrival.Who); err != nil {
+		if _, err := v.Federated.Link(v.r.Context(), v.bearer.Caller, v.arrival.Who, v.from()); err != nil {
 			switch {
-			case is(err, session.LinkedElsewhere):
+			case is(err, user.LinkTaken):
 				return c.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.LinkedElsewhere()}}})
-			case is(err, session.TooManyLinks):
+			case is(err, user.TooManyLinks):
 				return c.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.TooManyLinks()}}})
+			case is(err, session.MethodNotAllowed):
+				return c.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.MethodNotAllowed()}}})
 			}
-			return err
+			return v.notIn(err)
 		}
 	case pages.DoDeny:
 	default:
@@ -501,6 +519,10 @@ func (c confirmLink) take(v *visit) error {
 	}
 	if err := v.done(v.r.Context(), v.arrival); err != nil {
 		return err
+	}
+	if v.arrival.Linking != "" && v.r.PostFormValue(pages.FieldDo) == pages.DoDeny {
+		redirect(v.w, pages.PathSecurity) // where they came from, with nothing to say
+		return nil
 	}
 	redirect(v.w, v.link(url.Values{paramAccount: {v.bearer.Token.ID}, paramArrival: {""}, paramLink: {""}, paramOther: {""}}).String())
 	return nil

@@ -40,6 +40,7 @@ import (
 	"github.com/signet-idm/signet/internal/rpc/fieldrules"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/federated"
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/signing"
@@ -231,10 +232,10 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, keySets *ou
 		site.Handle(path, handler)
 	}
 	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
-		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation}).Mount(site)
+		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
 	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now,
-		Master: master, Mail: s.sender() != nil, Deliver: s.deliver()}
+		Master: master, Mail: s.sender() != nil, Deliver: s.deliver(), Federated: federated.Sessions{Sessions: sessions}}
 	for path, handler := range own.Handlers() {
 		site.Handle(path, handler)
 	}

@@ -1,0 +1,67 @@
+package account
+
+import (
+	"net/url"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// paramLink is the parameter of the address that names the provider at which an account is to be linked.
+const paramLink = "link"
+
+// linked are the accounts at identity providers that the person signs in with.
+func (v *visit) linked() (shown []pages.LinkedAccount, err error) {
+	all, err := v.Federated.Links(v.r.Context(), v.me)
+	if err != nil {
+		return nil, err
+	}
+	proof, err := session.ProofOf(&v.bearer.Token)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range all {
+		shown = append(shown, pages.LinkedAccount{ID: l.ID, Provider: l.ProviderName, As: l.Name, Added: event.Time(l.Created), Suspended: l.Suspended && l.ProviderName != "",
+			Confirm: l.Suspended && l.ProviderName != "" && proof.Upstream.Of() != l.Provider})
+	}
+	return shown, nil
+}
+
+// linkable are the providers at which the person could link an account.
+func (v *visit) linkable() (offered []pages.Provider, err error) {
+	if len(v.me.Data.Human.Links) >= user.MaxLinks {
+		return nil, nil
+	}
+	places := []string{v.home.ID}
+	if v.home.ID != v.Sessions.DefaultOrg {
+		places = append(places, v.Sessions.DefaultOrg)
+	}
+	for _, place := range places {
+		found, err := idp.OfferedBy(v.r.Context(), v.Store, place)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			if v.home.Data.Policy.AllowsProvider(p.ID) && !slices.ContainsFunc(v.me.Data.Human.Links, func(l user.Link) bool { return l.Provider == p.ID }) {
+				offered = append(offered, pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google,
+					To: pages.To(pages.PathSecurity, url.Values{paramLink: {p.ID}})})
+			}
+		}
+	}
+	return offered, nil
+}
+
+// link sends somebody who has just proven who they are to a provider. Errors: session.ErrNotRecent.
+func (v *visit) link(id string) error {
+	if !session.Recent(v.bearer.Caller, v.Clock()) {
+		v.to = v.r.URL.RequestURI()
+		return session.ErrNotRecent
+	}
+	v.redirect(login.ToProvider(id, login.Linking(v.bearer.Token.ID, pages.To(pages.PathSecurity, url.Values{paramDone: {string(accountLinked)}}).String())))
+	return nil
+}
