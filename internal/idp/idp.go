@@ -36,7 +36,10 @@ type General struct {
 	NameKey      string  `json:"nameKey,omitempty"` // follows from Name; missing in the first events
 	Styling      Styling `json:"styling,omitempty"`
 	AutoRegister bool    `json:"autoRegister,omitempty"`
-	LinkByEmail  bool    `json:"linkByEmail,omitempty"` // people of the organization are linked by their address, see package session
+
+	// LinkByEmail links somebody who signs in for the first time to the user with the same address, without a sign-in of that user, where
+	// much else holds too. Whoever switches it decides about how people sign in, like a policy does.
+	LinkByEmail bool `json:"linkByEmail,omitempty"`
 }
 
 // JWT is the configuration of a provider that hands over signed tokens.
@@ -153,7 +156,7 @@ type Changer struct {
 var Kind = event.Define(event.Schema[Provider]{
 	Name: "idp", Table: "idps", Prefix: "idp", Shape: 4, Token: event.TokenProvider,
 	Facts: []event.Fact[Provider]{JWTAdded{}, OIDCAdded{}, Changed{}, JWTChanged{}, OIDCChanged{}, ClientSecretSet{}, ClientSecretRemoved{},
-		Deactivated{}, Reactivated{}, WasRemoved{}},
+		Vouched{}, Deactivated{}, Reactivated{}, WasRemoved{}},
 	Columns: []string{event.Standing, event.State, "type", "name"},
 	Lookup: func(o *event.Object[Provider]) []string {
 		g := &o.Data.General
