@@ -9,9 +9,6 @@ import (
 // maxOffered bounds how many providers of an organization are offered at a sign-in.
 const maxOffered = 20
 
-// Offered tells whether people can sign in through the provider: it is active, and somebody answers for its configuration.
-func (p *Provider) Offered() bool { return p.State == Active && p.Changer != nil }
-
 // OfferedBy reads the providers that an organization offers at sign-in, in the order of their names.
 func OfferedBy(ctx context.Context, r event.Reader, org string) ([]*event.Object[Provider], error) {
 	if org == "" {

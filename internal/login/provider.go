@@ -182,7 +182,7 @@ func (l *Login) mountProviders(site *web.Site) {
 		switch _, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, PathProvider), "/"); what {
 		case "":
 			start.ServeHTTP(w, r)
-		case callback: // also from elsewhere: a provider may have the browser post its answer, and what guards it is the state that only this browser can have
+		case callbackPart: // also from elsewhere: a provider may have the browser post its answer, and what guards it is the state that only this browser can have
 			back.ServeHTTP(w, r)
 		default:
 			lost.ServeHTTP(w, r)
@@ -190,8 +190,8 @@ func (l *Login) mountProviders(site *web.Site) {
 	}))
 }
 
-// callback is what follows the id of a provider in the address that it sends people back to, see federation.CallbackAddress.
-const callback = "callback"
+// callbackPart is what follows the id of a provider in the address that it sends people back to, see federation.CallbackAddress.
+const callbackPart = "callback"
 
 // providerIn is the id of the provider in an address.
 func providerIn(r *http.Request) string {

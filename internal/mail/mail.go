@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -40,6 +41,10 @@ const (
 	FactorAdded     Kind = "factor_added"
 	FactorRemoved   Kind = "factor_removed"
 	FactorGuessed   Kind = "factor_guessed"
+	LinkAdded       Kind = "link_added"
+	LinkedByEmail   Kind = "link_added_by_email" // LinkAdded that nobody but the address asked for
+	LinkConfirmed   Kind = "link_confirmed"
+	LinkRemoved     Kind = "link_removed"
 	TokenAdded      Kind = "token_added"
 	PhoneChanged    Kind = "phone_changed"
 	EmailChanged    Kind = "email_changed"          // to the address before, with a link that undoes it
@@ -101,7 +106,8 @@ var notices = map[event.Type]Kind{
 func (m *Mailer) Follower() notify.Follower {
 	types := []event.Type{user.HumanAdded{}.EventType(), user.EmailCodeRequested{}.EventType(),
 		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType(), session.TokenIssued{}.EventType(), session.SecondFactorGuessed{}.EventType(),
-		user.EmailChanged{}.EventType(), user.EmailRestored{}.EventType()}
+		user.EmailChanged{}.EventType(), user.EmailRestored{}.EventType(),
+		user.LinkAdded{}.EventType(), user.LinkConfirmed{}.EventType(), user.LinkRemoved{}.EventType()}
 	for t := range notices {
 		types = append(types, t)
 	}
@@ -135,6 +141,8 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		return m.guessed(ctx, e)
 	case session.TokenIssued{}.EventType():
 		return m.notice(ctx, e, session.UserOf(e.ObjectID), TokenAdded, content{})
+	case user.LinkAdded{}.EventType(), user.LinkConfirmed{}.EventType(), user.LinkRemoved{}.EventType():
+		return m.linked(ctx, e)
 	case user.PasswordSet{}.EventType():
 		if e.Sequence == 2 { // it came with the user, who knows
 			return nil
@@ -144,6 +152,45 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		}
 	}
 	return m.notice(ctx, e, e.ObjectID, notices[e.Type], content{})
+}
+
+// linked tells a person of a link to an identity provider. One that came with the user is no news.
+func (m *Mailer) linked(ctx context.Context, e *event.Event) error {
+	fact, err := user.Kind.Decode(e.Type, e.Payload, nil)
+	if err != nil {
+		return err
+	}
+	u, err := user.Kind.Read(ctx, m.Store, e.ObjectID)
+	if err != nil || u == nil {
+		return err
+	}
+	kind, provider := LinkAdded, ""
+	switch f := fact.(type) {
+	case user.LinkAdded:
+		if e.Sequence == 2 && e.Time == event.Micros(u.Created) {
+			return nil
+		}
+		if provider = f.Provider; f.ByEmail {
+			kind = LinkedByEmail
+		}
+	case user.LinkRemoved:
+		kind, provider = LinkRemoved, f.Provider
+	case user.LinkConfirmed:
+		kind = LinkConfirmed
+		l, there := u.Data.Human.Link(f.LinkID)
+		if !there {
+			return nil // it was removed since, and that is told, too
+		}
+		provider = l.Provider
+	}
+	p, err := idp.Kind.Read(ctx, m.Store, provider)
+	if err != nil {
+		return err
+	}
+	if p != nil && p.Data.General.Name != "" {
+		provider = p.Data.General.Name
+	}
+	return m.notice(ctx, e, e.ObjectID, kind, content{Provider: provider})
 }
 
 // verify sends a code for the user's e-mail address. What nobody asked for is counted here.

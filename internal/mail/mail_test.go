@@ -13,6 +13,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
@@ -77,7 +78,7 @@ type post struct {
 
 func newPost(t *testing.T) *post {
 	t.Helper()
-	p := &post{Store: eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind)}
+	p := &post{Store: eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, idp.Kind)}
 	eventtest.Given(t, p.Store, org.Kind, "org_a", "org_a", nil, org.Added{Name: "A"})
 	p.mailer = &Mailer{Store: p.Store, Master: p.Master, Clock: p.Now, Sender: &p.outbox, ExternalURL: "https://id.example.org"}
 	p.follow = p.mailer.Follower()

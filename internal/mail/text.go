@@ -58,6 +58,7 @@ type content struct {
 	When         string    // write sets it
 	Browser      string
 	Address      string
+	Provider     string // its name
 }
 
 // filled is a letter with its content, as the layouts see it. Nothing in it is markup.

@@ -12,7 +12,7 @@ import (
 	"github.com/signet-idm/signet/test/testkit"
 )
 
-var kinds = []Kind{VerifyEmail, AccountCreated, ResetPassword, PasswordChanged, PasswordSet, NewSignIn, FactorAdded, FactorRemoved, FactorGuessed, TokenAdded, PhoneChanged, EmailChanged, EmailReplaced, EmailRestored, ResetDelayed}
+var kinds = []Kind{VerifyEmail, AccountCreated, ResetPassword, PasswordChanged, PasswordSet, NewSignIn, FactorAdded, FactorRemoved, FactorGuessed, LinkAdded, LinkedByEmail, LinkConfirmed, LinkRemoved, TokenAdded, PhoneChanged, EmailChanged, EmailReplaced, EmailRestored, ResetDelayed}
 
 func TestEveryMailIsThereInEveryLanguageAndSaysTheSame(t *testing.T) {
 	placeholder := regexp.MustCompile(`\{\{[^}]*\}\}`)
@@ -21,7 +21,7 @@ func TestEveryMailIsThereInEveryLanguageAndSaysTheSame(t *testing.T) {
 		slices.Sort(all)
 		return all
 	}
-	c := content{Name: "Jo", Site: "id.example.org", Code: "ABCD2345", Link: "https://id.example.org/verify?code=ABCD2345", Browser: "Firefox", Address: "192.0.2.1"}
+	c := content{Name: "Jo", Site: "id.example.org", Code: "ABCD2345", Link: "https://id.example.org/verify?code=ABCD2345", Browser: "Firefox", Address: "192.0.2.1", Provider: "Corp"}
 	for _, tag := range languages {
 		b := texts[tag.String()]
 		if len(b.Mails) != len(kinds) {

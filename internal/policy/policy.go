@@ -35,6 +35,8 @@ type Policy struct {
 
 	SessionSeconds     int64 `json:"sessionSeconds,omitempty"`     // from sign-in to the end
 	SessionIdleSeconds int64 `json:"sessionIdleSeconds,omitempty"` // from the last use to the end
+
+	SignIn
 }
 
 // Whose passwords the rules about passwords are for.
@@ -80,6 +82,7 @@ func Effective(installation, org Policy) Settings {
 		AccountWaitSeconds:     max(cmp.Or(i.AccountWaitSeconds, d.AccountWaitSeconds), org.AccountWaitSeconds),
 		SessionSeconds:         least(cmp.Or(i.SessionSeconds, d.SessionSeconds), org.SessionSeconds),
 		SessionIdleSeconds:     least(i.SessionIdleSeconds, org.SessionIdleSeconds),
+		SignIn:                 org.SignIn,
 	}}
 	if i.BindsAdministrators() || org.BindsAdministrators() {
 		s.PasswordsOf = Everybody
@@ -173,10 +176,15 @@ type Diff struct {
 	AccountWaitSeconds     *int64 `json:"accountWaitSeconds,omitempty"`
 	SessionSeconds         *int64 `json:"sessionSeconds,omitempty"`
 	SessionIdleSeconds     *int64 `json:"sessionIdleSeconds,omitempty"`
+	SignInDiff
 }
 
-// Since implements event.Gated: a node that does not know whose passwords are meant would forget it with the next change of its object.
+// Since implements event.Gated: a node that does not know whose passwords are meant, or how people may sign in, would forget it with the next
+// change of its object, and let in who may not.
 func (c Diff) Since() int {
+	if c.SignInDiff != (SignInDiff{}) {
+		return 3
+	}
 	if c.PasswordsOf != nil {
 		return 2
 	}
@@ -196,6 +204,7 @@ func (p Policy) DiffTo(next Policy) Diff {
 		AccountWaitSeconds:     changed(p.AccountWaitSeconds, next.AccountWaitSeconds),
 		SessionSeconds:         changed(p.SessionSeconds, next.SessionSeconds),
 		SessionIdleSeconds:     changed(p.SessionIdleSeconds, next.SessionIdleSeconds),
+		SignInDiff:             p.diffTo(next.SignIn),
 	}
 }
 
@@ -211,6 +220,7 @@ func (c Diff) Apply(p *Policy) {
 	set(&p.AccountWaitSeconds, c.AccountWaitSeconds)
 	set(&p.SessionSeconds, c.SessionSeconds)
 	set(&p.SessionIdleSeconds, c.SessionIdleSeconds)
+	c.apply(&p.SignIn)
 }
 
 // changed and set do what event.Changed and event.Set do, which are out of reach from down here.

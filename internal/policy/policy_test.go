@@ -14,7 +14,7 @@ import (
 func TestWhereNothingIsSetTheDefaultsCount(t *testing.T) {
 	want := Policy{PasswordMinLength: 8, CommonPasswordsRefused: true, PasswordsOf: People, NetworkAttempts: 5, NetworkWaitSeconds: 900, AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 43200}
 	s := Effective(Policy{}, Policy{})
-	if s.Policy != want {
+	if !reflect.DeepEqual(s.Policy, want) {
 		t.Errorf("got %+v", s.Policy)
 	}
 	if s.SessionLife() != 12*time.Hour || s.SessionIdle() != 0 || s.NetworkWait() != 15*time.Minute || s.AccountWait() != 10*time.Second {
@@ -89,9 +89,18 @@ func TestAnOrganizationCanAskForMoreButNotForLess(t *testing.T) {
 func full(t *testing.T) Policy {
 	t.Helper()
 	var p Policy
-	v := reflect.ValueOf(&p).Elem()
+	fill(reflect.ValueOf(&p).Elem())
+	return p
+}
+
+func fill(v reflect.Value) {
 	for i := range v.NumField() {
 		switch f := v.Field(i); f.Kind() {
+		case reflect.Struct:
+			fill(f)
+		case reflect.Slice:
+			f.Set(reflect.MakeSlice(f.Type(), 1, 1))
+			f.Index(0).SetString("x")
 		case reflect.Bool:
 			f.SetBool(true)
 		case reflect.String:
@@ -100,7 +109,56 @@ func full(t *testing.T) Policy {
 			f.SetInt(int64(i + 1))
 		}
 	}
-	return p
+}
+
+// fieldsOf counts those of a policy.
+func fieldsOf(t reflect.Type) (n int) {
+	for i := range t.NumField() {
+		if f := t.Field(i); f.Type.Kind() == reflect.Struct {
+			n += fieldsOf(f.Type)
+		} else {
+			n++
+		}
+	}
+	return n
+}
+
+func TestHowPeopleMaySignIn(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		policy    SignIn
+		allowed   []Way
+		providers string // of a and b
+	}{
+		{"nothing is set", SignIn{}, Ways, "ab"},
+		{"passwords only", SignIn{SignInMethods: []Way{WithPassword}}, []Way{WithPassword}, ""},
+		{"providers only", SignIn{SignInMethods: []Way{WithProvider}}, []Way{WithProvider}, "ab"},
+		{"one provider only", SignIn{SignInMethods: []Way{WithProvider}, Providers: []string{"b"}}, []Way{WithProvider}, "b"},
+		{"one provider and everything else", SignIn{Providers: []string{"a"}}, Ways, "a"},
+		{"a provider that is of no use", SignIn{SignInMethods: []Way{WithPasskey}, Providers: []string{"a"}}, []Way{WithPasskey}, ""},
+	} {
+		for _, w := range Ways {
+			if c.policy.Allows(w) != slices.Contains(c.allowed, w) {
+				t.Errorf("%s: %s", c.name, w)
+			}
+		}
+		for _, id := range []string{"a", "b"} {
+			if c.policy.AllowsProvider(id) != strings.Contains(c.providers, id) {
+				t.Errorf("%s: provider %s", c.name, id)
+			}
+		}
+	}
+	if s := Effective(Policy{SignIn: SignIn{SignInMethods: []Way{WithPassword}}}, Policy{SignIn: SignIn{DefaultProvider: "a"}}); s.SignInMethods != nil || s.DefaultProvider != "a" {
+		t.Errorf("how people sign in is for their organization to say, but %+v", s.SignIn)
+	}
+	for _, next := range []SignIn{{SignInMethods: Ways[:1]}, {Providers: []string{"a"}}, {DefaultProvider: "a"}, {SecondFactorProviders: []string{"a"}}, {RegistersFromDefault: true}} {
+		if since := (Policy{}).DiffTo(Policy{SignIn: next}).Since(); since != 3 {
+			t.Errorf("%+v is known since %d", next, since)
+		}
+	}
+	if since := (Policy{}).DiffTo(Policy{SessionSeconds: 300}).Since(); since != 0 {
+		t.Errorf("the life of sessions is known since %d", since)
+	}
 }
 
 func TestAChangeHoldsWhatDiffersAndNothingElse(t *testing.T) {
@@ -111,8 +169,8 @@ func TestAChangeHoldsWhatDiffersAndNothingElse(t *testing.T) {
 		fields   int
 	}{
 		{"nothing", p, p, 0},
-		{"everything is set", Policy{}, p, reflect.TypeOf(p).NumField()},
-		{"everything is taken back", p, Policy{}, reflect.TypeOf(p).NumField()},
+		{"everything is set", Policy{}, p, fieldsOf(reflect.TypeOf(p))},
+		{"everything is taken back", p, Policy{}, fieldsOf(reflect.TypeOf(p))},
 		{"one value", Policy{}, Policy{PasswordMinLength: 8}, 1},
 		{"one value is taken back", Policy{SecondFactorRequired: true, SessionSeconds: 300}, Policy{SessionSeconds: 300}, 1},
 	} {
@@ -131,7 +189,7 @@ func TestAChangeHoldsWhatDiffersAndNothingElse(t *testing.T) {
 			}
 			got := c.from
 			change.Apply(&got)
-			if got != c.to || len(fields) != c.fields {
+			if !reflect.DeepEqual(got, c.to) || len(fields) != c.fields {
 				t.Errorf("%s leads to %+v", text, got)
 			}
 		})

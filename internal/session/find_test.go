@@ -12,6 +12,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/session/names"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -67,7 +68,7 @@ func TestWhoALoginNameFinds(t *testing.T) {
 		{"a verified e-mail in any width", "ｊo＠mail.test", "", "usr_jo"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u, _, err := sessions.find(t.Context(), c.login, where{org: c.org})
+			u, _, err := sessions.find(t.Context(), c.login, names.Where{Org: c.org})
 			must(t, err)
 			got := ""
 			if u != nil {
@@ -93,13 +94,13 @@ func TestATwinNeverTakesSomebodysWayInAway(t *testing.T) {
 	verified("usr_owner", &user.Verification{By: user.VerifiedByOwner, At: 1_000_000})
 	counting := &lookups{Store: s}
 	sessions.Store = counting
-	u, _, err := sessions.find(t.Context(), "JO@mail.test", where{})
+	u, _, err := sessions.find(t.Context(), "JO@mail.test", names.Where{})
 	must(t, err)
 	if u == nil || u.ID != "usr_owner" || counting.records.Load() != 2 || counting.most != 1 {
 		t.Errorf("found %v after %d queries for %d", u, counting.records.Load(), counting.most)
 	}
 	eventtest.Given(t, s, user.Kind, "usr_owner", "", nil, user.WasRemoved{})
-	if u, _, err = sessions.find(t.Context(), "jo@mail.test", where{}); err != nil || u == nil || u.ID != "usr_0000" {
+	if u, _, err = sessions.find(t.Context(), "jo@mail.test", names.Where{}); err != nil || u == nil || u.ID != "usr_0000" {
 		t.Errorf("found %v, %v", u, err)
 	}
 }
@@ -109,9 +110,9 @@ func TestATwinNeverTakesSomebodysWayInAway(t *testing.T) {
 func TestEverySpellingOfAnUnknownNameIsOneAccount(t *testing.T) {
 	_, sessions := world(t)
 	key := func(login, org string) string {
-		_, nobody, err := sessions.find(t.Context(), login, where{org: org})
+		_, nobody, err := sessions.find(t.Context(), login, names.Where{Org: org})
 		must(t, err)
-		return strings.Join(nobody.parts(), "|")
+		return strings.Join(nobody.Parts(), "|")
 	}
 	want := key("bob", "")
 	for _, c := range [][2]string{{"BOB", ""}, {"bob@def.test", ""}, {"Bob@DEF.test", ""}, {"bob", "org_def"}, {"bob@def.test", "org_def"}} {
@@ -134,7 +135,7 @@ func TestALongLoginNameIsNotReadAsADomain(t *testing.T) {
 		name.WriteRune(rune(0x4e00 + i%20000))
 	}
 	start := time.Now()
-	u, _, err := sessions.find(t.Context(), name.String(), where{})
+	u, _, err := sessions.find(t.Context(), name.String(), names.Where{})
 	if u != nil || err != nil {
 		t.Errorf("found %v, %v", u, err)
 	}
@@ -173,18 +174,18 @@ func TestALoginNameThatNobodyCanHaveIsNotFoldedAndNotLookedUp(t *testing.T) {
 	long := strings.Repeat("\ufdfa", 340_000)
 	counting := &lookups{Store: s}
 	sessions.Store = counting
-	u, nobody, err := sessions.find(t.Context(), long, where{})
+	u, nobody, err := sessions.find(t.Context(), long, names.Where{})
 	must(t, err)
 	if u != nil || counting.holders.Load()+counting.records.Load() != 0 {
 		t.Errorf("found %v after %d and %d lookups", u, counting.holders.Load(), counting.records.Load())
 	}
-	if size := len(strings.Join(nobody.parts(), "")); size > 200 || nobody.kind != "long name" {
-		t.Errorf("the throttle is given %q and more, %d bytes", nobody.kind, size)
+	if size := len(strings.Join(nobody.Parts(), "")); size > 200 || nobody.Kind != "long name" {
+		t.Errorf("the throttle is given %q and more, %d bytes", nobody.Kind, size)
 	}
-	if _, other, _ := sessions.find(t.Context(), long+"x", where{}); other == nobody {
+	if _, other, _ := sessions.find(t.Context(), long+"x", names.Where{}); other == nobody {
 		t.Error("two long names are counted as one")
 	}
-	if _, other, _ := sessions.find(t.Context(), long, where{org: "org_b"}); other == nobody {
+	if _, other, _ := sessions.find(t.Context(), long, names.Where{Org: "org_b"}); other == nobody {
 		t.Error("one name in two organizations is counted as one")
 	}
 }
@@ -202,7 +203,7 @@ func TestTheLongestNamesAreStillFound(t *testing.T) {
 		"the e-mail address":             email,
 		"the e-mail address in capitals": strings.ToUpper(email),
 	} {
-		if u, _, err := sessions.find(t.Context(), login, where{}); err != nil || u == nil || u.ID != "usr_long" {
+		if u, _, err := sessions.find(t.Context(), login, names.Where{}); err != nil || u == nil || u.ID != "usr_long" {
 			t.Errorf("%s: found %v, %v", what, u, err)
 		}
 	}

@@ -180,7 +180,7 @@ func (s *Sessions) factorThrottle(ctx context.Context, caller *access.Caller, me
 func trustedFactor(userID string) []string { return []string{"second factor", userID} }
 
 // Reauthenticate takes the password of the caller once more, so that the proof of the session is recent. Errors:
-// PermissionDenied without a session; InvalidArgument on password, which counts like a failed sign-in; ResourceExhausted when
+// PermissionDenied without a session; ErrMethodNotAllowed; InvalidArgument on password, which counts like a failed sign-in; ResourceExhausted when
 // slowed down; Unavailable when too many passwords are being checked; access.ErrUnauthenticated when the session has ended
 // meanwhile.
 func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, password string, from From) (Stepped, error) {
@@ -190,6 +190,9 @@ func (s *Sessions) Reauthenticate(ctx context.Context, caller *access.Caller, pa
 	}
 	if me.Data.Human == nil {
 		return Stepped{}, user.ErrNotHuman
+	}
+	if err := s.mayUsePassword(ctx, me); err != nil {
+		return Stepped{}, err
 	}
 	if _, err := s.step(ctx, caller, From{}, false, event.Command{}, func(*state) error { return nil }); err != nil {
 		return Stepped{}, err // hashing is only for those who are in a session
@@ -279,7 +282,7 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (Sig
 	// Whose policy slows down must not tell which users there are.
 	passkey := guessing.At("passkey", assertion.UserID())
 	passkey.Trusted = trustedFactor(assertion.UserID())
-	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), passkey, userID, a.Peer, placeOf(a.Peer, a.UserAgent))
+	t := s.throttle(policy.Effective(everywhere, policy.Policy{}), passkey, userID, a.Peer, PlaceOf(a.Peer, a.UserAgent))
 	if err := s.enter(ctx, t, origin); err != nil {
 		return SignedIn{}, err
 	}
@@ -297,6 +300,7 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (Sig
 	}
 	origin.Actor = userID
 	in, right, err := s.open(ctx, u, everywhere, t, origin, opening{
+		way:   policy.WithPasskey,
 		proof: Proof{Methods: []Method{ByPasskey}, SecondFactor: true},
 		rows:  []event.RowKey{assertion.Row, user.FactorsRow(userID)},
 		accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session/guessing"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -45,6 +46,8 @@ type Reset struct {
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
+
+	kept bool // see keepsPassword
 }
 
 // Reset replaces a password and ends all sessions and tokens of the user. A second factor is needed after it as before.
@@ -60,7 +63,7 @@ func (s *Sessions) Reset(ctx context.Context, r Reset) (event.Details, error) {
 		return event.Details{}, err
 	}
 	// Wrong codes are no failed sign-ins: they are only counted. The user is not named to the throttle, so that it records nothing.
-	t := s.throttle(rules, guessing.At("reset", r.UserID), "", r.Peer, placeOf(r.Peer, r.UserAgent))
+	t := s.throttle(rules, guessing.At("reset", r.UserID), "", r.Peer, PlaceOf(r.Peer, r.UserAgent))
 	origin := event.Origin{Actor: event.System, RequestID: r.RequestID}
 	orgID, held, err := s.tryReset(ctx, t, origin, &r)
 	if err != nil {
@@ -139,6 +142,9 @@ func (s *Sessions) tryReset(ctx context.Context, t *throttle, origin event.Origi
 	}
 	if known != nil {
 		orgID = known.Org
+		if r.kept, err = s.keepsPassword(ctx, known); err != nil {
+			return "", 0, err
+		}
 	}
 	var refusal error
 	command := event.Command{Origin: origin, Rows: append(t.Rows(), user.ResetRow(r.UserID), user.BeforeRow(r.UserID)), Read: []event.Ref{userRef(r.UserID)}}
@@ -176,7 +182,7 @@ func (s *Sessions) rightReset(tx *event.Tx, r *Reset, orgID string) (u *event.Ob
 		return nil, 0, err
 	}
 	u, err = user.CheckResetCode(tx, s.Master, r.UserID, r.Code)
-	if err != nil || u == nil || !maySignIn(&u.Data, o) {
+	if err != nil || u == nil || !MaySignIn(&u.Data, o) || !r.kept && !o.Data.Policy.Allows(policy.WithPassword) {
 		return nil, 0, err
 	}
 	held, err = user.ResetDelay(tx, u.ID)

@@ -13,6 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/session/names"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -43,7 +45,7 @@ type waiting struct {
 func (s *Sessions) await(ctx context.Context, r ResetRequest) error {
 	mac := s.Master.MAC("reset request", []byte(r.OrgID), []byte(r.AppOrg), []byte(r.LoginName))
 	row := event.RowKey{Table: event.Deliveries, Key: resetPrefix + hex.EncodeToString(mac)}
-	w := waiting{Place: placeOf(r.Peer, r.UserAgent), RequestID: r.RequestID}
+	w := waiting{Place: PlaceOf(r.Peer, r.UserAgent), RequestID: r.RequestID}
 	if len(r.LoginName)+len(r.OrgID) <= maxResetName {
 		w.LoginName, w.OrgID, w.AppOrg = r.LoginName, r.OrgID, r.AppOrg
 	}
@@ -132,14 +134,18 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 	}
 	var u *event.Object[user.User]
 	if w.LoginName != "" {
-		if u, _, err = s.find(ctx, w.LoginName, where{org: w.OrgID, app: w.AppOrg}); err != nil {
+		if u, _, err = s.find(ctx, w.LoginName, names.Where{Org: w.OrgID, App: w.AppOrg}); err != nil {
 			return err
 		}
 	}
 	command := event.Command{Origin: event.Origin{Actor: event.System, RequestID: w.RequestID}, Rows: []event.RowKey{row.RowKey}}
-	id := nobodyID
+	id := names.NobodyID
 	var count user.MailCount
+	hasNoOther := false
 	if u != nil {
+		if hasNoOther, err = s.keepsPassword(ctx, u); err != nil {
+			return err
+		}
 		id = u.ID
 		count = user.CountMails(s.Master, "password reset", "user", u.ID)
 		command.Rows = append(command.Rows, count.Row)
@@ -165,7 +171,7 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 			return err
 		}
 		o, err := org.Kind.Get(tx, u.Org)
-		if err != nil || now == nil || !now.Data.MayReset() || !maySignIn(&now.Data, o) {
+		if err != nil || now == nil || !now.Data.MayReset() || !MaySignIn(&now.Data, o) || !hasNoOther && !o.Data.Policy.Allows(policy.WithPassword) {
 			return err
 		}
 		return record(tx, u.ID, PasswordResetRequested{Personal: w.Place})

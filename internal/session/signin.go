@@ -19,6 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session/guessing"
+	"github.com/signet-idm/signet/internal/session/names"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -58,7 +59,7 @@ func userRef(id string) event.Ref { return user.Kind.Ref(id) }
 // SignIn opens a session. Errors: ErrSignInFailed after the same work whatever was wrong; ResourceExhausted when
 // slowed down, before any work; Unavailable when too many passwords are being checked.
 func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
-	u, typed, err := s.find(ctx, a.LoginName, where{org: a.OrgID, app: a.AppOrg})
+	u, typed, err := s.find(ctx, a.LoginName, names.Where{Org: a.OrgID, App: a.AppOrg})
 	if err != nil {
 		return SignedIn{}, err
 	}
@@ -68,11 +69,11 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	}
 	// How guessing is slowed down follows from the name as typed, or it would tell which names exist.
 	// Organizations that do not exist have one share of the hashing together: whoever makes them up would have as many as they like.
-	there, shareOf, err := org.ReadPolicy(ctx, s.Store, typed.orgID)
+	there, shareOf, err := org.ReadPolicy(ctx, s.Store, typed.OrgID)
 	if err != nil {
 		return SignedIn{}, err
 	}
-	place := placeOf(a.Peer, a.UserAgent)
+	place := PlaceOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
 	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, place)
 	right, upgraded, err := s.try(ctx, s.Hasher.Public(shareOf, network.Name(a.Peer), len(a.LoginName)+len(a.OrgID)), t, origin, u, a.Password)
@@ -82,8 +83,12 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	if !right {
 		return SignedIn{}, ErrSignInFailed
 	}
+	kept, err := s.keepsPassword(ctx, u)
+	if err != nil {
+		return SignedIn{}, s.withoutVerdict(ctx, t, origin, err)
+	}
 	origin.Actor = u.ID
-	in, right, err := s.open(ctx, u, everywhere, t, origin, opening{proof: Proof{Methods: []Method{ByPassword}}, accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
+	in, right, err := s.open(ctx, u, everywhere, t, origin, opening{way: policy.WithPassword, kept: kept, proof: Proof{Methods: []Method{ByPassword}}, accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
 		// A password set meanwhile wins: the session belongs to the password it verified.
 		if now.Data.Password.Version != u.Data.Password.Version {
 			return false, nil
@@ -101,6 +106,8 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 
 // opening is what a session is opened on.
 type opening struct {
+	way    policy.Way
+	kept   bool           // the way is open to the user whatever the policy says, see keepsPassword
 	proof  Proof          // At is filled in
 	rows   []event.RowKey // that accept reads
 	accept func(tx *event.Tx, u *event.Object[user.User]) (bool, error)
@@ -109,8 +116,7 @@ type opening struct {
 // open makes the session, unless the user changed while the credential was being checked. It lives as the policies say,
 // everywhere and in the user's organization.
 func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywhere policy.Policy, t *throttle, origin event.Origin, on opening) (in SignedIn, right bool, err error) {
-	token, hash := secret.NewToken(secret.Session)
-	in = SignedIn{SessionID: event.NewID("ses"), Token: token, UserID: u.ID}
+	made := PrepareSession(u.ID)
 	var refused bool
 	command := t.declare(event.Command{
 		Origin: origin,
@@ -126,11 +132,7 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 			if err != nil {
 				return err
 			}
-			i, err := installationStanding(tx)
-			if err != nil {
-				return err
-			}
-			if refused = now == nil || !maySignIn(&now.Data, o); !refused {
+			if refused = now == nil || !MaySignIn(&now.Data, o) || !on.kept && !o.Data.Policy.Allows(on.way); !refused {
 				accepted, err := on.accept(tx, now)
 				if err != nil {
 					return err
@@ -143,20 +145,7 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 			if err := t.Succeeded(tx); err != nil {
 				return err
 			}
-			proof := on.proof
-			proof.At = tx.Now()
-			expires := proof.Live(tx.Now(), policy.Effective(everywhere, o.Data.Policy))
-			opened := event.Token{ID: in.SessionID, Hash: hash, Kind: string(secret.Session), Name: nameOf(t.place), UserID: u.ID,
-				Epoch: now.Data.SessionEpoch, OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: expires, Data: proof.text()}
-			tx.PutToken(opened)
-			in.Expires, in.ChangeRequired = event.Time(expires), now.Data.Password.ChangeRequired
-			if in.SecondFactorRequired, err = unproven(&opened, &now.Data.Standing, &o.Data.Standing, i); err != nil {
-				return err
-			}
-			if in.Ways = nil; in.SecondFactorRequired {
-				in.Ways = waysOf(now.Data.Human)
-			}
-			return record(tx, u.ID, Succeeded{SessionID: in.SessionID, Personal: t.place})
+			return made.Open(tx, now, o, everywhere, on.proof, t.place)
 		},
 	})
 	if err := s.Store.Do(ctx, command); err != nil {
@@ -165,7 +154,41 @@ func (s *Sessions) open(ctx context.Context, u *event.Object[user.User], everywh
 	if refused {
 		return SignedIn{}, false, nil
 	}
-	return in, true, nil
+	return made.SignedIn, true, nil
+}
+
+// NewSession is a session that is about to be opened. It counts once its command has.
+type NewSession struct {
+	SignedIn
+	hash []byte
+}
+
+// PrepareSession makes one.
+func PrepareSession(userID string) *NewSession {
+	token, hash := secret.NewToken(secret.Session)
+	return &NewSession{SignedIn{SessionID: event.NewID("ses"), Token: token, UserID: userID}, hash}
+}
+
+// Open opens it for a user who may sign in, with a proof whose time is filled in. The command declared the user, the organization and the installation for
+// reading, and the user's Companion for writing.
+func (n *NewSession) Open(tx *event.Tx, u *event.Object[user.User], o *event.Object[org.Org], everywhere policy.Policy, proof Proof, place Place) error {
+	i, err := installationStanding(tx)
+	if err != nil {
+		return err
+	}
+	proof.At = tx.Now()
+	expires := proof.Live(tx.Now(), policy.Effective(everywhere, o.Data.Policy))
+	opened := event.Token{ID: n.SessionID, Hash: n.hash, Kind: string(secret.Session), Name: nameOf(place), UserID: u.ID,
+		Epoch: u.Data.SessionEpoch, OrgEpoch: o.Data.Epoch, Created: tx.Now(), Expires: expires, Data: proof.text(), Provider: proof.Upstream.Of()}
+	tx.PutToken(opened)
+	n.Expires, n.ChangeRequired = event.Time(expires), u.Data.Password.ChangeRequired
+	if n.SecondFactorRequired, err = unproven(&opened, &u.Data.Standing, &o.Data.Standing, i); err != nil {
+		return err
+	}
+	if n.Ways = nil; n.SecondFactorRequired {
+		n.Ways = waysOf(u.Data.Human)
+	}
+	return record(tx, u.ID, Succeeded{SessionID: n.SessionID, Provider: proof.Upstream.Of(), Personal: place})
 }
 
 // installationStanding reads the part of the installation that decides about credentials, in a command that declared it.
@@ -191,13 +214,14 @@ func waysOf(h *user.Human) (ways []Method) {
 	return ways
 }
 
-func maySignIn(u *user.User, o *event.Object[org.Org]) bool {
+// MaySignIn tells whether a person may sign in at all.
+func MaySignIn(u *user.User, o *event.Object[org.Org]) bool {
 	return u.State == user.Active && u.Human != nil && o != nil && o.Data.State == org.Active
 }
 
 // verify checks a password with the same work whether or not there is somebody to check it for.
 func (s *Sessions) verify(ctx context.Context, hasher *secret.Hasher, u *event.Object[user.User], password string) (right bool, upgraded []byte, err error) {
-	stored, err := s.Store.Row(ctx, user.PasswordRow(cmp.Or(idOf(u), nobodyID)))
+	stored, err := s.Store.Row(ctx, user.PasswordRow(cmp.Or(idOf(u), names.NobodyID)))
 	if err != nil {
 		return false, nil, err
 	}
@@ -257,13 +281,13 @@ func (s *Sessions) settle(ctx context.Context, t *throttle, origin event.Origin,
 }
 
 // atPassword is an attempt at a password under a name as typed, in the form that find gives. u is nil where nobody has it.
-func atPassword(u *event.Object[user.User], typed typedName) guessing.Aim {
-	account, version := typed.parts(), "0"
+func atPassword(u *event.Object[user.User], typed names.Typed) guessing.Aim {
+	account, version := typed.Parts(), "0"
 	if u != nil {
 		version = strconv.FormatInt(u.Data.Password.Version, 10)
 		account = []string{"user", u.ID, version}
 	}
-	return guessing.Aim{Typed: append(typed.parts(), version), Account: account, Trusted: account}
+	return guessing.Aim{Typed: append(typed.Parts(), version), Account: account, Trusted: account}
 }
 
 // idOf is the id of a user; empty where there is none.
@@ -276,10 +300,11 @@ func idOf(u *event.Object[user.User]) string {
 
 // atOwnPassword is an attempt by somebody who is signed in. It counts like one to sign in with the user name.
 func atOwnPassword(u *event.Object[user.User]) guessing.Aim {
-	return atPassword(u, nameIn(u.Org, u.Data.UserNameKey))
+	return atPassword(u, names.In(u.Org, u.Data.UserNameKey))
 }
 
-func placeOf(peer netip.Addr, userAgent string) Place {
+// PlaceOf is where a request came from.
+func PlaceOf(peer netip.Addr, userAgent string) Place {
 	const most = 200
 	if len(userAgent) > most {
 		userAgent = strings.ToValidUTF8(userAgent[:most], "")
@@ -318,7 +343,7 @@ func (s *Sessions) ChangePassword(ctx context.Context, caller *access.Caller, ma
 		return event.Details{}, errs.Invalid(wrong...)
 	}
 	version := u.Data.Password.Version
-	place := placeOf(p.Peer, p.UserAgent)
+	place := PlaceOf(p.Peer, p.UserAgent)
 	t := s.throttle(rules, atOwnPassword(u), u.ID, p.Peer, place)
 	after := *u
 	after.Data.Password.Version++

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session/names"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -101,7 +102,7 @@ func TestEveryFailedSignInLooksTheSame(t *testing.T) {
 			}
 			var want []eventtest.Fact
 			if c.recorded {
-				u, _, _ := sessions.find(t.Context(), c.attempt.LoginName, where{})
+				u, _, _ := sessions.find(t.Context(), c.attempt.LoginName, names.Where{})
 				want = []eventtest.Fact{{Object: IDFor(u.ID), Type: "sign_in.failed.v1", Payload: `{"count":1}`, Personal: place}}
 			}
 			s.Then(t, mark, want...)
@@ -243,11 +244,11 @@ func TestAPasswordThatMustBeChangedRestrictsTheSession(t *testing.T) {
 }
 
 func TestALongUserAgentIsCutToWholeCharacters(t *testing.T) {
-	p := placeOf(home, strings.Repeat("x", 199)+"ü")
+	p := PlaceOf(home, strings.Repeat("x", 199)+"ü")
 	if p.UserAgent != strings.Repeat("x", 199) {
 		t.Errorf("got %q", p.UserAgent)
 	}
-	if p := placeOf(Attempt{}.Peer, "x"); p.Address != "" {
+	if p := PlaceOf(Attempt{}.Peer, "x"); p.Address != "" {
 		t.Errorf("an unknown address became %q", p.Address)
 	}
 }

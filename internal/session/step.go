@@ -21,7 +21,10 @@ type From struct {
 	Rotate    bool
 }
 
-func (f From) place() Place { return placeOf(f.Peer, f.UserAgent) }
+// Place is where it comes from.
+func (f From) Place() Place { return f.place() }
+
+func (f From) place() Place { return PlaceOf(f.Peer, f.UserAgent) }
 
 // Stepped is a session after a step. Token is the new one, shown this once; empty where the token stays.
 type Stepped struct {
@@ -56,6 +59,53 @@ func (s *state) prove(by Method, place Place) error {
 	}
 	s.proof.SecondFactor = true
 	return record(s.tx, s.user.ID, SecondFactorProven{SessionID: s.session.ID, Method: by, Personal: place})
+}
+
+// InSession is what a step in a session sees.
+type InSession = state
+
+// User is the person of the session, for writing where the step declared that.
+func (s *state) User() *event.Object[user.User] { return s.user }
+
+// Tx is the command of the step.
+func (s *state) Tx() *event.Tx { return s.tx }
+
+// Upstream is the provider that the session came through; nil: none.
+func (s *state) Upstream() *Upstream { return s.proof.Upstream }
+
+// MayLink says who may change how they sign in: in a session that counts in full, with a recent proof. Errors: user.ErrNotHuman; access.ErrSecondFactor;
+// access.ErrPasswordChange; ErrNotRecent.
+func (s *state) MayLink() error {
+	if err := s.mayChange(); err != nil {
+		return err
+	}
+	if s.user.Data.Password.ChangeRequired {
+		return access.ErrPasswordChange
+	}
+	return nil
+}
+
+// ProveThrough notes that the person has just proven to a provider who they are. Like a password it is no second factor.
+func (s *state) ProveThrough(provider string, place Place) error {
+	if !slices.Contains(s.proof.Methods, ByProvider) {
+		s.proof.Methods = append(slices.Clip(s.proof.Methods), ByProvider)
+	}
+	if s.proof.SecondFactor {
+		s.proof.FactorAt = cmp.Or(s.proof.FactorAt, s.proof.At)
+	}
+	if s.proof.Upstream != nil {
+		fresh := *s.proof.Upstream
+		fresh.Fresh = true
+		s.proof.Upstream = &fresh
+	}
+	s.proof.At, s.proved = s.tx.Now(), true
+	return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Provider: provider, Personal: place})
+}
+
+// Step is for steps of other packages: it lets decide act in the caller's session while the session counts. Errors: PermissionDenied without a session;
+// access.ErrUnauthenticated when the session has ended meanwhile.
+func (s *Sessions) Step(ctx context.Context, caller *access.Caller, from From, writes bool, c event.Command, decide func(*InSession) error) (Stepped, error) {
+	return s.step(ctx, caller, from, writes, c, decide)
 }
 
 // step lets decide act in the caller's session while the session counts, in one command, and keeps what it makes of the

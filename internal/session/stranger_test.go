@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/session/names"
 )
 
 // longest notes the longest identifier that is asked for.
@@ -37,11 +38,11 @@ func TestAnOrganizationThatCannotBeIsNotKeptAnywhere(t *testing.T) {
 		if _, err := sessions.SignIn(t.Context(), a); !errors.Is(err, ErrSignInFailed) {
 			t.Errorf("signing in: %v", err)
 		}
-		u, typed, err := sessions.find(t.Context(), "jo@def.test", where{org: a.OrgID})
+		u, typed, err := sessions.find(t.Context(), "jo@def.test", names.Where{Org: a.OrgID})
 		if must(t, err); u != nil {
 			t.Errorf("found %v", u)
 		}
-		counted[strings.Join(typed.parts(), "|")] = true
+		counted[strings.Join(typed.Parts(), "|")] = true
 	}
 	if asked.bytes > event.MaxID {
 		t.Errorf("the store is asked for an identifier of %d bytes", asked.bytes)

@@ -19,6 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session/names"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -44,6 +45,11 @@ type Sessions struct {
 	Factors *factor.Factors
 	// NetworkLimiter bounds what those who have not signed in can begin from one network. Nil: it is not bounded.
 	NetworkLimiter *network.Limiter
+}
+
+// find looks for the user of a login name, see names.Finder.Find.
+func (s *Sessions) find(ctx context.Context, loginName string, at names.Where) (*event.Object[user.User], names.Typed, error) {
+	return names.Finder{Store: s.Store, DefaultOrg: s.DefaultOrg, EmailsPerOrganization: s.EmailsPerOrganization}.Find(ctx, loginName, at)
 }
 
 // Proof is what is known of how the person of a session was recognised. It is kept with the session's token.

@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/session/names"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/test/testdb"
@@ -55,7 +56,7 @@ var (
 )
 
 // found is who a name leads to.
-func (s *Sessions) found(t *testing.T, login string, at where) string {
+func (s *Sessions) found(t *testing.T, login string, at names.Where) string {
 	t.Helper()
 	u, _, err := s.find(t.Context(), login, at)
 	must(t, err)
@@ -82,32 +83,32 @@ func TestWhoIsFoundWhere(t *testing.T) {
 		} {
 			verified(t, s.Store, p.id, p.org, p.email, p.v)
 		}
-		app, x := where{app: "org_app"}, where{org: "org_x"}
+		app, x := names.Where{App: "org_app"}, names.Where{Org: "org_x"}
 		for _, c := range []struct {
 			name      string
-			at        where
+			at        names.Where
 			login     string
 			want, off string // off: where addresses are not looked for in other organizations
 		}{
-			{"a bare name: the default organization", where{}, "jo", "usr_jo_org_def", "usr_jo_org_def"},
-			{"a domain of another one", where{}, "jo@x.test", "usr_jo_org_x", "usr_jo_org_x"},
-			{"a domain that DNS has proven", where{}, "jo@p.test", "usr_jo_org_p", "usr_jo_org_p"},
-			{"an address there, on whatever word", where{}, "def@mail.test", "usr_def", "usr_def"},
-			{"elsewhere, by its owner", where{}, "owner@mail.test", "usr_owner", ""},
-			{"in any case and width", where{}, "OWNER＠Mail.test", "usr_owner", ""},
-			{"elsewhere, by the installation", where{}, "all@mail.test", "usr_all", ""},
-			{"elsewhere, by a provider of the default organization", where{}, "bydef@mail.test", "usr_bydef", ""},
-			{"elsewhere, by a provider of its own", where{}, "byx@mail.test", "", ""},
-			{"elsewhere, by a provider of one that has proven another domain", where{}, "mbyp@mail.test", "", ""},
-			{"elsewhere, by an administrator", where{}, "admin@mail.test", "", ""},
-			{"elsewhere, by an administrator of one that has proven another domain", where{}, "padmin@mail.test", "", ""},
-			{"elsewhere, at a domain that is only vouched for", where{}, "admin@vouched.test", "", ""},
-			{"at a domain that DNS has proven, there", where{}, "padmin@p.test", "usr_padmin", "usr_padmin"},
-			{"at a proven domain, not there, by its owner", where{}, "xowner@p.test", "usr_xowner", ""},
-			{"at a proven domain, not there, by a provider of the one that has proven it", where{}, "xbyp@p.test", "usr_xbyp", ""},
-			{"at a proven domain, not there, by an administrator", where{}, "xadmin@p.test", "", ""},
-			{"at a proven domain, not there, by another provider", where{}, "xbyx@p.test", "", ""},
-			{"at a proven domain, but in the default organization: the place is chosen once", where{}, "def@p.test", "", ""},
+			{"a bare name: the default organization", names.Where{}, "jo", "usr_jo_org_def", "usr_jo_org_def"},
+			{"a domain of another one", names.Where{}, "jo@x.test", "usr_jo_org_x", "usr_jo_org_x"},
+			{"a domain that DNS has proven", names.Where{}, "jo@p.test", "usr_jo_org_p", "usr_jo_org_p"},
+			{"an address there, on whatever word", names.Where{}, "def@mail.test", "usr_def", "usr_def"},
+			{"elsewhere, by its owner", names.Where{}, "owner@mail.test", "usr_owner", ""},
+			{"in any case and width", names.Where{}, "OWNER＠Mail.test", "usr_owner", ""},
+			{"elsewhere, by the installation", names.Where{}, "all@mail.test", "usr_all", ""},
+			{"elsewhere, by a provider of the default organization", names.Where{}, "bydef@mail.test", "usr_bydef", ""},
+			{"elsewhere, by a provider of its own", names.Where{}, "byx@mail.test", "", ""},
+			{"elsewhere, by a provider of one that has proven another domain", names.Where{}, "mbyp@mail.test", "", ""},
+			{"elsewhere, by an administrator", names.Where{}, "admin@mail.test", "", ""},
+			{"elsewhere, by an administrator of one that has proven another domain", names.Where{}, "padmin@mail.test", "", ""},
+			{"elsewhere, at a domain that is only vouched for", names.Where{}, "admin@vouched.test", "", ""},
+			{"at a domain that DNS has proven, there", names.Where{}, "padmin@p.test", "usr_padmin", "usr_padmin"},
+			{"at a proven domain, not there, by its owner", names.Where{}, "xowner@p.test", "usr_xowner", ""},
+			{"at a proven domain, not there, by a provider of the one that has proven it", names.Where{}, "xbyp@p.test", "usr_xbyp", ""},
+			{"at a proven domain, not there, by an administrator", names.Where{}, "xadmin@p.test", "", ""},
+			{"at a proven domain, not there, by another provider", names.Where{}, "xbyx@p.test", "", ""},
+			{"at a proven domain, but in the default organization: the place is chosen once", names.Where{}, "def@p.test", "", ""},
 
 			{"an application: a bare name of its organization", app, "jo", "usr_jo_org_app", "usr_jo_org_app"},
 			{"an application: no bare name of the default one", app, "usr_def", "", ""},
@@ -125,9 +126,9 @@ func TestWhoIsFoundWhere(t *testing.T) {
 			{"named: an address there, on whatever word", x, "admin@mail.test", "usr_admin", "usr_admin"},
 			{"named: an address of the default one", x, "def@mail.test", "", ""},
 			{"named: at a domain that another one has proven", x, "padmin@p.test", "", ""},
-			{"named: the one that has proven it", where{org: "org_p"}, "padmin@p.test", "usr_padmin", "usr_padmin"},
-			{"named: an owner's address elsewhere", where{org: "org_p"}, "owner@mail.test", "", ""},
-			{"named comes before an application", where{org: "org_x", app: "org_app"}, "app@mail.test", "", ""},
+			{"named: the one that has proven it", names.Where{Org: "org_p"}, "padmin@p.test", "usr_padmin", "usr_padmin"},
+			{"named: an owner's address elsewhere", names.Where{Org: "org_p"}, "owner@mail.test", "", ""},
+			{"named comes before an application", names.Where{Org: "org_x", App: "org_app"}, "app@mail.test", "", ""},
 		} {
 			for off, want := range map[bool]string{false: c.want, true: c.off} {
 				s.EmailsPerOrganization = off
@@ -149,9 +150,9 @@ func TestAnAdministratorElsewhereTakesNobodysAddress(t *testing.T) {
 			verified(t, s.Store, fmt.Sprint("usr_a", i), "org_x", email, byAdmin) // the oldest word of all
 			verified(t, s.Store, fmt.Sprint("usr_b", i), "org_x", email, byX)
 			verified(t, s.Store, fmt.Sprint("usr_c", i), "org_p", email, byP)
-			for _, at := range []where{{}, {app: "org_app"}, {org: "org_app"}, {app: "org_def"}} {
+			for _, at := range []names.Where{{}, {App: "org_app"}, {Org: "org_app"}, {App: "org_def"}} {
 				got := s.found(t, email, at)
-				anywhere := at.org == "" && at.app != "org_app"
+				anywhere := at.Org == "" && at.App != "org_app"
 				if got != victim && !(anywhere && v == byAdmin && got == "") {
 					t.Errorf("%s's word, at %+v: %s leads to %q", v.By, at, email, got)
 				}
@@ -160,7 +161,7 @@ func TestAnAdministratorElsewhereTakesNobodysAddress(t *testing.T) {
 		// Where nobody has proven anything, a domain that an administrator vouched for brings nobody's addresses.
 		verified(t, s.Store, "usr_v", "org_app", "v@vouched.test", byOwner)
 		verified(t, s.Store, "usr_twin", "org_p", "v@vouched.test", byAdmin)
-		for _, at := range []where{{}, {app: "org_app"}} {
+		for _, at := range []names.Where{{}, {App: "org_app"}} {
 			if got := s.found(t, "v@vouched.test", at); got != "usr_v" {
 				t.Errorf("at %+v the address leads to %q", at, got)
 			}
@@ -183,7 +184,7 @@ func TestTheFirstOfSeveralIsFoundAnywhere(t *testing.T) {
 			ids := []string{fmt.Sprint("usr_", i, "a"), fmt.Sprint("usr_", i, "b")}
 			verified(t, s.Store, ids[0], "org_x", email, c.first)
 			verified(t, s.Store, ids[1], "org_app", email, c.second)
-			if got := s.found(t, email, where{}); got != ids[c.want] {
+			if got := s.found(t, email, names.Where{}); got != ids[c.want] {
 				t.Errorf("%+v and %+v: found %s", c.first, c.second, got)
 			}
 		}

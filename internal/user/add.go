@@ -16,6 +16,7 @@ type NewHuman struct {
 	Email         string
 	EmailVerified bool
 	VerifiedBy    Verifier // on whose word; empty: an administrator's of the organization
+	VerifierOrg   string   // that owns the provider, where it is a provider's word
 	Phone         string   // empty: none
 	PhoneVerified bool
 }
@@ -161,7 +162,11 @@ func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], e
 	if err := nameFree(tx, org, facts.UserNameKey); err != nil {
 		return nil, err
 	}
-	return Kind.Create(tx, id, org, HumanAdded{EmailVerified: n.EmailVerified, Verification: said(tx, n.EmailVerified, n.verifier()), PhoneVerified: n.PhoneVerified && n.Phone != "", Personal: facts})
+	verification := said(tx, n.EmailVerified, n.verifier())
+	if verification != nil {
+		verification.Org = n.VerifierOrg
+	}
+	return Kind.Create(tx, id, org, HumanAdded{EmailVerified: n.EmailVerified, Verification: verification, PhoneVerified: n.PhoneVerified && n.Phone != "", Personal: facts})
 }
 
 // AddService creates a service user, likewise.

@@ -1,6 +1,7 @@
 package user
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -107,4 +108,22 @@ func saidOver(tx *event.Tx, old Email, key string, verified bool, by Verifier) *
 		return &Verification{By: by, At: old.Verification.At}
 	}
 	return nil
+}
+
+// WithEmail reads up to limit users of an organization who have an address in its comparison form, whether or not it is verified.
+func WithEmail(ctx context.Context, r event.Reader, org, key string, limit int) (found []*event.Object[User], err error) {
+	records, err := r.RecordsWhere(ctx, Kind.Name(), org, byEmail, event.LookupText(key), FirstByEmail, limit)
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range records {
+		u, err := Kind.Open(rec)
+		if err != nil {
+			return nil, err
+		}
+		if u.Data.State != Removed && u.Data.key(byEmail) == key { // the column holds the beginning of it
+			found = append(found, u)
+		}
+	}
+	return found, nil
 }

@@ -33,6 +33,9 @@ func (i *installation) provider(u *upstream, more map[string]any) (id string) {
 	}
 	id = i.api("POST", "/v1/idps/oidc", config)["idpId"].(string)
 	u.api("PATCH", "/v1/apps/"+u.app, map[string]any{"redirectUris": []string{i.url + "/login/idp/" + id + "/callback"}, "updateMask": "redirectUris"})
+	if found := i.api("POST", "/v1/idps/"+id+"/_check", map[string]any{}); found["ok"] != true {
+		i.t.Fatalf("%v", found)
+	}
 	return id
 }
 
@@ -45,7 +48,10 @@ func (v *visitor) through(name string) {
 
 func (v *visitor) upstreamSignIn(name string) {
 	v.t.Helper()
-	v.WaitFor("#loginName")
+	v.WaitFor("main")
+	if !strings.Contains(v.At(), "127.0.0.1") {
+		v.t.Fatalf("at %s: %s", v.At(), v.Text("main"))
+	}
 	v.name(name)
 	v.password(firstPassword)
 }
@@ -59,7 +65,7 @@ func (v *visitor) saysNothingBad(page string) {
 
 func TestSigningInThroughAProvider(t *testing.T) {
 	browser.NeedAxe(t)
-	u, i, b := another(t), installed(t), browser.Start(t)
+	u, i, b := another(t), installed(t, func(c *server.Config) { c.OutboundAllow = []string{"127.0.0.0/8"} }), browser.Start(t)
 	idp := i.provider(u, map[string]any{"autoRegister": true, "scopes": []string{"profile", "email"}})
 	u.person("ana")
 	u.person("bea")

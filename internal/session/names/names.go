@@ -1,4 +1,5 @@
-package session
+// Package names finds the user of a login name.
+package names
 
 import (
 	"cmp"
@@ -17,26 +18,36 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// nobodyID is looked up in the place of a user that a name does not lead to.
-const nobodyID = "usr_nobody"
+// NobodyID is looked up in the place of a user that a name does not lead to.
+const NobodyID = "usr_nobody"
 
-// where says where a name was typed.
-type where struct {
-	org string // that was named; empty: none
-	app string // the organization of the application that the person signs in to; empty: there is none, or it is for all organizations
+// Finder looks for users by their login names.
+type Finder struct {
+	Store event.Store
+	// DefaultOrg is where names are looked for that lead to no other organization.
+	DefaultOrg string
+	// EmailsPerOrganization keeps e-mail addresses from being looked for in organizations other than the one that a sign-in is at.
+	EmailsPerOrganization bool
 }
 
-// typedName is what the throttle counts a login name under.
-type typedName struct {
-	kind  string
-	orgID string // that the name leads to, or what stands for one that cannot be
-	key   string
+// Where says where a name was typed.
+type Where struct {
+	Org string // that was named; empty: none
+	App string // the organization of the application that the person signs in to; empty: there is none, or it is for all organizations
 }
 
-// nameIn is a name that is looked up in an organization.
-func nameIn(orgID, key string) typedName { return typedName{"name", orgID, key} }
+// Typed is what the throttle counts a login name under.
+type Typed struct {
+	Kind  string
+	OrgID string // that the name leads to, or what stands for one that cannot be
+	Key   string
+}
 
-func (n typedName) parts() []string { return []string{n.kind, n.orgID, n.key} }
+// In is a name that is looked up in an organization.
+func In(orgID, key string) Typed { return Typed{"name", orgID, key} }
+
+// Parts are what it is counted under.
+func (n Typed) Parts() []string { return []string{n.Kind, n.OrgID, n.Key} }
 
 // lookup is one way in which a name may lead to a user. It gives the user's id; empty where it leads to nobody.
 type lookup func(ctx context.Context) (userID string, err error)
@@ -61,13 +72,13 @@ func allOf(ctx context.Context, steps []lookup) (found []string, err error) {
 }
 
 // firstOf reads the user of the first lookup that finds somebody; nil where none does.
-func (s *Sessions) firstOf(ctx context.Context, steps []lookup) (*event.Object[user.User], error) {
+func (s Finder) firstOf(ctx context.Context, steps []lookup) (*event.Object[user.User], error) {
 	found, err := allOf(ctx, steps)
 	if err != nil {
 		return nil, err
 	}
 	id := cmp.Or(found...)
-	u, err := user.Kind.Read(ctx, s.Store, cmp.Or(id, nobodyID))
+	u, err := user.Kind.Read(ctx, s.Store, cmp.Or(id, NobodyID))
 	if err != nil || id == "" {
 		return nil, err
 	}
@@ -75,17 +86,17 @@ func (s *Sessions) firstOf(ctx context.Context, steps []lookup) (*event.Object[u
 }
 
 // holder finds who holds a claim.
-func (s *Sessions) holder(c event.Claim) lookup {
+func (s Finder) holder(c event.Claim) lookup {
 	return func(ctx context.Context) (string, error) { return s.Store.Holder(ctx, c) }
 }
 
 // named finds the user of a user name in an organization.
-func (s *Sessions) named(orgID, nameKey string) lookup {
+func (s Finder) named(orgID, nameKey string) lookup {
 	return s.holder(user.NameClaim(orgID, nameKey))
 }
 
 // withEmail finds the user of an organization who has a verified e-mail address: of several, whose was verified first, see user.Verification.
-func (s *Sessions) withEmail(orgID, email string) lookup {
+func (s Finder) withEmail(orgID, email string) lookup {
 	return func(ctx context.Context) (string, error) {
 		found, err := s.Store.RecordsWhere(ctx, user.Kind.Name(), orgID, user.VerifiedEmail, user.EmailDigest(email), user.FirstByEmail, 1)
 		if err != nil || len(found) == 0 {
@@ -96,7 +107,7 @@ func (s *Sessions) withEmail(orgID, email string) lookup {
 }
 
 // withEmailAnywhere finds the user of whatever organization who has an e-mail address that is verified on a word which counts in all of them.
-func (s *Sessions) withEmailAnywhere(email, prover string) lookup {
+func (s Finder) withEmailAnywhere(email, prover string) lookup {
 	return func(ctx context.Context) (string, error) {
 		found, err := s.Store.FirstWhere(ctx, user.Kind.Name(), user.EmailWord, user.FirstByEmail, user.TrustedWords(email, s.DefaultOrg, prover))
 		if err != nil || found == nil {
@@ -106,7 +117,7 @@ func (s *Sessions) withEmailAnywhere(email, prover string) lookup {
 	}
 }
 
-// find looks for the user of a login name; nil when there is none. The place is chosen first: the organization that was named, else that of the
+// Find looks for the user of a login name; nil when there is none. The place is chosen first: the organization that was named, else that of the
 // application, else the one that has proven the domain of an e-mail address by DNS, else the default one. There the first that finds somebody wins: a
 // user name with a verified domain (of any organization, where none was named); a bare user name; a verified e-mail address. Where nobody is found, and no
 // organization was named, a verified e-mail address of another organization counts, if the word that it is verified on does, see user.TrustedWords. Of
@@ -115,17 +126,17 @@ func (s *Sessions) withEmailAnywhere(email, prover string) lookup {
 // typed is what the throttle counts the name under, whether or not somebody has it: the same for every way to write it, and
 // nothing in it follows from which users there are. So everything is looked up by one folded form. What is looked up follows from the name and the
 // place alone, too (see allOf), in three round trips: the domain, the name, the user.
-func (s *Sessions) find(ctx context.Context, loginName string, at where) (u *event.Object[user.User], typed typedName, err error) {
-	if len(at.org) > event.MaxID { // nobody is there, and nothing keeps all of it
-		at.org = digest(at.org)
+func (s Finder) Find(ctx context.Context, loginName string, at Where) (u *event.Object[user.User], typed Typed, err error) {
+	if len(at.Org) > event.MaxID { // nobody is there, and nothing keeps all of it
+		at.Org = digest(at.Org)
 	}
 	if syntax.TooLong(loginName) {
-		return nil, typedName{"long name", cmp.Or(at.org, at.app, s.DefaultOrg), digest(loginName)}, nil
+		return nil, Typed{"long name", cmp.Or(at.Org, at.App, s.DefaultOrg), digest(loginName)}, nil
 	}
 	key := syntax.NameKey(loginName)
 	domain, err := s.domainOf(ctx, loginName, key)
 	if err != nil {
-		return nil, typedName{}, err
+		return nil, Typed{}, err
 	}
 	typed, steps := s.steps(key, domain, at)
 	u, err = s.firstOf(ctx, steps)
@@ -133,22 +144,22 @@ func (s *Sessions) find(ctx context.Context, loginName string, at where) (u *eve
 }
 
 // steps are the ways in which a folded name may lead to somebody, the first first.
-func (s *Sessions) steps(key string, domain typedDomain, at where) (typed typedName, steps []lookup) {
+func (s Finder) steps(key string, domain typedDomain, at Where) (typed Typed, steps []lookup) {
 	names := []string{key}
-	owned := domain.owner != "" && (at.org == "" || at.org == domain.owner)
+	owned := domain.owner != "" && (at.Org == "" || at.Org == domain.owner)
 	if plain := domain.user + "@" + domain.name; owned && plain != key {
 		// A domain has more spellings than a name: what is counted as one must be found as one.
 		names = append(names, plain)
 	}
 	email, problem := syntax.Email(names[len(names)-1])
-	in := cmp.Or(at.org, at.app)
+	in := cmp.Or(at.Org, at.App)
 	if in == "" && problem == "" {
 		in = domain.prover
 	}
 	in = cmp.Or(in, s.DefaultOrg)
-	typed = nameIn(in, key)
+	typed = In(in, key)
 	if owned {
-		typed = nameIn(domain.owner, domain.user)
+		typed = In(domain.owner, domain.user)
 		steps = append(steps, s.named(domain.owner, domain.user))
 	}
 	for _, name := range names {
@@ -158,7 +169,7 @@ func (s *Sessions) steps(key string, domain typedDomain, at where) (typed typedN
 		return typed, steps
 	}
 	steps = append(steps, s.withEmail(in, email))
-	if at.org == "" && !s.EmailsPerOrganization {
+	if at.Org == "" && !s.EmailsPerOrganization {
 		steps = append(steps, s.withEmailAnywhere(email, domain.prover))
 	}
 	return typed, steps
@@ -179,7 +190,7 @@ type typedDomain struct {
 
 // domainOf takes a login name apart. The domain counts as it was typed, then as it is folded, which
 // differs where IDNA tells apart what names do not: ß and ss.
-func (s *Sessions) domainOf(ctx context.Context, loginName, key string) (found typedDomain, err error) {
+func (s Finder) domainOf(ctx context.Context, loginName, key string) (found typedDomain, err error) {
 	at, keyAt := strings.LastIndexAny(loginName, "@\uFE6B\uFF20"), strings.LastIndexByte(key, '@')
 	if at < 0 || keyAt < 0 {
 		return found, nil

@@ -1,0 +1,147 @@
+package federated
+
+import (
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+func TestWhoIsRegistered(t *testing.T) {
+	invalid := errs.Invalid(errs.Violation{Field: "userName"})
+	for _, c := range []struct {
+		name     string
+		given    func(*world)
+		provider string
+		change   func(*idp.Identity, *Registration)
+		refusal  *errs.Error
+		org      string
+		userName string // what it begins with
+		verified bool
+	}{
+		{"in the organization of the provider", nil, "idp_b", nil, nil, "org_b", "new", true},
+		{"with an address that was edited", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.Email = "other@b.test" }, nil, "org_b", "new", false},
+		{"with an address that was typed in", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.EmailFromProvider = false }, nil, "org_b", "new", false},
+		{"with an address that the provider has not verified", nil, "idp_b", func(i *idp.Identity, _ *Registration) { i.EmailVerified = false }, nil, "org_b", "new", false},
+		{"with a name that is taken", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "ANN" }, nil, "org_b", "ANN-", true},
+		{"with the address as the name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "NEW@b.test" }, nil, "org_b", "NEW@b.test", true},
+		{"with another address as the name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "boss@b.test" }, invalid, "", "", false},
+		{"with another address in wide letters as the name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "boss＠b.test" }, invalid, "", "", false},
+		{"with an unverified address as the name", nil, "idp_b", func(i *idp.Identity, r *Registration) { r.UserName, i.EmailVerified = "new@b.test", false }, invalid, "", "", false},
+		{"without a name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.UserName = "" }, invalid, "", "", false},
+		{"without a last name", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.LastName = "" }, invalid, "", "", false},
+		{"where the provider registers nobody", func(w *world) { w.idp("idp_b", idp.Changed{AutoRegister: new(bool)}) }, "idp_b", nil, session.ErrNotLinked, "", "", false},
+		{"in another organization", nil, "idp_b", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_def" }, session.ErrNotLinked, "", "", false},
+		{"in another organization that lets others register people", func(w *world) { w.policy("org_def", policy.SignIn{RegistersFromDefault: true}) }, "idp_b",
+			func(_ *idp.Identity, r *Registration) { r.OrgID = "org_def" }, session.ErrNotLinked, "", "", false},
+		{"in another organization by the default one's provider", nil, "idp_def", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_b" }, session.ErrNotLinked, "", "", false},
+		{"in another organization that has opted in, by the default one's provider", func(w *world) { w.policy("org_b", policy.SignIn{RegistersFromDefault: true}) }, "idp_def",
+			func(_ *idp.Identity, r *Registration) { r.OrgID = "org_b" }, nil, "org_b", "new", true},
+		{"in an organization that has opted in and does not allow the provider", func(w *world) {
+			w.policy("org_b", policy.SignIn{RegistersFromDefault: true, Providers: []string{"idp_b"}})
+		}, "idp_def", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_b" }, session.ErrMethodNotAllowed, "", "", false},
+		{"in an organization that does not exist", nil, "idp_def", func(_ *idp.Identity, r *Registration) { r.OrgID = "org_x" }, session.ErrSignInFailed, "", "", false},
+		{"in an inactive organization", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, "idp_b", nil, session.ErrSignInFailed, "", "", false},
+		{"by a provider that is switched off", func(w *world) { w.idp("idp_b", idp.Deactivated{}) }, "idp_b", nil, session.ErrSignInFailed, "", "", false},
+		{"by a provider that was changed since", nil, "idp_b", func(i *idp.Identity, _ *Registration) { i.Version = 7 }, session.ErrSignInFailed, "", "", false},
+		{"by a provider that nobody answers for", func(w *world) { w.idp("idp_old") }, "idp_old", nil, session.ErrSignInFailed, "", "", false},
+		{"who is linked already", func(w *world) { w.user("usr_b", linked("idp_b", "new")) }, "idp_b", nil, user.ErrLinkTaken, "", "", false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			eventtest.Given(t, w.store, idp.Kind, "idp_old", "org_b", nil, idp.OIDCAdded{General: idp.General{Name: "old", AutoRegister: true}})
+			if c.given != nil {
+				c.given(w)
+			}
+			who := w.who(c.provider, "new")
+			who.Email, who.EmailVerified = "new@b.test", true
+			r := Registration{UserName: "new", FirstName: "New", LastName: "Person", NickName: "N", Language: "de", Email: "new@b.test", EmailFromProvider: true, Peer: home, UserAgent: "curl/8"}
+			if c.change != nil {
+				c.change(&who, &r)
+			}
+			before := w.store.Fingerprint()
+			in, err := w.RegisterThrough(t.Context(), who, r)
+			if c.refusal != nil {
+				if c.refusal == invalid {
+					if e, ok := err.(*errs.Error); !ok || e.Kind != errs.InvalidArgument {
+						t.Errorf("got %v", err)
+					}
+				} else {
+					eventtest.As(t, err, c.refusal)
+				}
+				if w.store.Fingerprint() != before {
+					t.Error("a refusal wrote something")
+				}
+				return
+			}
+			must(t, err)
+			u := eventtest.State(t, w.store, user.Kind, in.UserID)
+			h := u.Data.Human
+			if u.Org != c.org || !strings.HasPrefix(u.Data.UserName, c.userName) || h.Email.Verified != c.verified || len(h.Links) != 1 || h.Profile.FirstName != "New" || h.Profile.PreferredLanguage != "de" {
+				t.Errorf("%+v, %+v", u.Data, h)
+			}
+			if v := h.Email.Verification; c.verified && (v.By != user.VerifiedByProvider || v.Org != who.Org) {
+				t.Errorf("%+v", v)
+			}
+			caller, err := w.Authenticate(t.Context(), in.Token)
+			must(t, err)
+			if caller.UserID != in.UserID || len(caller.Memberships) != 0 {
+				t.Errorf("%+v", caller)
+			}
+			again, err := w.signIn(who)
+			must(t, err)
+			if again.UserID != in.UserID {
+				t.Error("the next sign-in is somebody else's")
+			}
+		})
+	}
+}
+
+// People whom a provider registers sign in whoever set it up; another one who changes it cannot take them over.
+func TestWhoeverChangesAProviderDoesNotBecomeThoseWhoWereRegistered(t *testing.T) {
+	w := newWorld(t)
+	w.idp("idp_b", idp.Vouched{By: "usr_s", Roles: bSettings})
+	in, err := w.RegisterThrough(t.Context(), w.who("idp_b", "new"), Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test"})
+	must(t, err)
+	if again, err := w.signIn(w.who("idp_b", "new")); err != nil || again.UserID != in.UserID {
+		t.Errorf("%+v, %v", again, err)
+	}
+	w.idp("idp_b", idp.Vouched{By: "usr_s", Roles: bSettings})
+	_, err = w.signIn(w.who("idp_b", "new"))
+	eventtest.As(t, err, session.ErrLinkSuspended)
+	w.idp("idp_b", idp.Vouched{By: "usr_o", Roles: access.Memberships{"org_b": {access.OrgOwner}}})
+	_, err = w.signIn(w.who("idp_b", "new"))
+	must(t, err)
+}
+
+func TestSomebodyIsRegisteredOnce(t *testing.T) {
+	w := newWorld(t)
+	who := w.who("idp_b", "new")
+	var all sync.WaitGroup
+	done := make([]error, 64)
+	for i := range done {
+		all.Go(func() {
+			_, done[i] = w.RegisterThrough(t.Context(), who, Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test"})
+		})
+	}
+	all.Wait()
+	n := 0
+	for _, err := range done {
+		if err == nil {
+			n++
+		} else {
+			eventtest.As(t, err, user.ErrLinkTaken)
+		}
+	}
+	if n != 1 {
+		t.Errorf("registered %d times", n)
+	}
+}
