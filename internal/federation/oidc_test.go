@@ -339,6 +339,7 @@ func TestWhoseEmailCountsAsVerified(t *testing.T) {
 		"by user info, of the same address": {m{"given_name": nil, "email_verified": nil}, `{"sub":"sub-1","email":"jo@example.org","email_verified":true}`, nil, "jo@example.org", true},
 		"of a token without an address":     {m{"email": nil}, `{"sub":"sub-1","email":"a@b"}`, nil, "a@b", false},
 		"of another claim":                  {m{"upn": "root@example.org"}, "", func(o *idp.OIDC) { o.Claims.Email = "upn" }, "root@example.org", false},
+		"of a claim with the same address":  {m{"upn": "jo@example.org"}, "", func(o *idp.OIDC) { o.Claims.Email = "upn" }, "jo@example.org", false},
 		"no address":                        {m{"email": "Jo <jo@example.org>"}, "", nil, "", false},
 		"by Microsoft":                      {nil, "", func(o *idp.OIDC) { o.Preset = idp.MicrosoftPreset }, "jo@example.org", false},
 		"by the owner of its domain":        {m{"xms_edov": true}, "", func(o *idp.OIDC) { o.Preset = idp.MicrosoftPreset }, "jo@example.org", true},
