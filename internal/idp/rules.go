@@ -182,7 +182,6 @@ func (o *OIDC) sharedIssuer() bool {
 
 func (o *OIDC) appleConflicts(before *Provider, secret *string, prefix string, wrong *errs.Violations) {
 	was := before != nil && before.OIDC != nil && before.OIDC.Preset == ApplePreset
-	kept := secret == nil && o.HasClientSecret
 	if o.Preset != ApplePreset {
 		const notApple = "goes with the preset of Apple only"
 		wrong.Add(prefix+"clientSecret", given(secret, optional)) // only a private key is longer
@@ -192,7 +191,7 @@ func (o *OIDC) appleConflicts(before *Provider, secret *string, prefix string, w
 		if o.KeyID != "" {
 			wrong.Add(prefix+"keyId", notApple)
 		}
-		if was && kept { // or the private key would be sent to somebody as a secret
+		if was && secret == nil { // or the private key would be sent to somebody as a secret
 			wrong.Add(prefix+"clientSecret", "must be set or removed together with the preset: the one that is stored is a private key for Apple")
 		}
 		return
@@ -206,12 +205,8 @@ func (o *OIDC) appleConflicts(before *Provider, secret *string, prefix string, w
 	if o.ClientAuth == PrivateKeyJWT {
 		wrong.Add(prefix+"clientAuth", "must not be private_key_jwt: Apple has a way of its own, with the private key in clientSecret")
 	}
-	if secret != nil || !kept || !was {
-		var text string
-		if secret != nil {
-			text = *secret
-		}
-		wrong.Add(prefix+"clientSecret", appleKeyProblem(text))
+	if secret != nil || !was { // what is stored for Apple was judged when it was set
+		wrong.Add(prefix+"clientSecret", appleKeyProblem(orEmpty(secret)))
 	}
 }
 

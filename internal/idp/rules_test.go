@@ -109,6 +109,7 @@ func TestWhichOIDCConfigurationsAreRefused(t *testing.T) {
 		{"Apple with a key of another curve", apple, ecKey(t, elliptic.P384()), []string{"clientSecret"}},
 		{"Apple with a key of another kind", apple, privateKey(t, ed), []string{"clientSecret"}},
 		{"Apple with two keys", apple, key + key, []string{"clientSecret"}},
+		{"Apple with half a key before the key", apple, "-----BEGIN PRIVATE KEY-----\nMIGH\n" + key, []string{"clientSecret"}},
 		{"Apple with something after the key", apple, key + "x", []string{"clientSecret"}},
 		{"Apple with a long key", apple, key + strings.Repeat("\n", 2000), []string{"clientSecret"}},
 		{"Apple without its identifiers", idp.OIDC{Preset: idp.ApplePreset, ClientID: "c"}, key, []string{"teamId", "keyId"}},
