@@ -42,6 +42,7 @@ type backend struct {
 	dir    string // holds tls.crt, tls.key and tls.pem; others may read it, for proxies give up the rights of root
 	roots  *x509.CertPool
 	direct *way
+	log    *testkit.Log
 }
 
 // way is a way to the server: straight, or through a proxy.
@@ -52,8 +53,9 @@ type way struct {
 
 func newBackend(t *testing.T) *backend {
 	t.Helper()
-	s := servertest.Start(t, server.Config{TrustedProxies: []string{"127.0.0.0/8"}, ZitadelV1: true}, io.Discard)
-	w := &backend{t: t, listen: s.Addr().String()}
+	log := &testkit.Log{}
+	s := servertest.Start(t, server.Config{TrustedProxies: []string{"127.0.0.1"}, ZitadelV1: true}, log)
+	w := &backend{t: t, listen: s.Addr().String(), log: log}
 	var err error
 	w.dir, err = os.MkdirTemp("/tmp", "signet-proxies-")
 	must(t, err)
