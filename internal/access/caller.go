@@ -154,3 +154,21 @@ func (p Permit) Covers(target Memberships) error {
 	}
 	return ErrTargetHoldsMore
 }
+
+// Roles are those of the caller, as they are recorded of somebody who answers for something. Where scopes bind the token, a role is among
+// them only if the scopes allow all that can be done with it.
+func (p Permit) Roles() Memberships {
+	out := Memberships{}
+	for scope, roles := range p.holds.memberships {
+		var whole []Role
+		for _, role := range roles {
+			if (Memberships{scope: {role}}).heldBy(p.holds.hold) {
+				whole = append(whole, role)
+			}
+		}
+		if whole != nil {
+			out[scope] = whole
+		}
+	}
+	return out
+}

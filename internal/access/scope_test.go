@@ -3,6 +3,7 @@ package access_test
 import (
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -166,5 +167,37 @@ func TestARefusalNamesTheScopesThatAreMissing(t *testing.T) {
 		if !ours || e.Reason != access.ScopeRequired || e.Kind != errs.PermissionDenied || !strings.HasPrefix(e.Message, want) {
 			t.Errorf("got %v", e)
 		}
+	}
+}
+
+func TestRolesOfAPermitAreThoseThatItsScopesAllowInFull(t *testing.T) {
+	both := access.Memberships{access.Installation: {access.IAMOwner}, "org_a": {access.OrgUserManager, access.OrgOwner}, "org_b": {access.OrgUserManager}}
+	for _, c := range []struct {
+		name   string
+		scopes []string
+		want   access.Memberships
+	}{
+		{"a person", nil, both},
+		{"no scope", []string{}, access.Memberships{}},
+		{"some of a role", []string{"signet.write", "signet.passwords"}, access.Memberships{}},
+		{"all of a role", []string{"signet.write", "signet.passwords", "signet.credentials"}, access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgUserManager}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			caller := asApplication(c.scopes...)
+			caller.Memberships = both
+			if c.scopes == nil {
+				caller.Scopes = nil
+			}
+			permit, err := caller.In("org_a", access.UserRead)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := permit.Roles(); !reflect.DeepEqual(got, c.want) {
+				t.Errorf("got %v", got)
+			}
+		})
+	}
+	if got := (access.Permit{}).Roles(); len(got) != 0 {
+		t.Errorf("no permit has %v", got)
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
@@ -38,8 +39,6 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		return in.Violations()
 	case *signetv1.AddDomainRequest:
 		return checkNewDomain(r)
-	case *signetv1.ModifyIdentityProviderRequest:
-		return modifiable.Check(r)
 	case *signetv1.AddApplicationRequest:
 		return settingsOf(r).Violations(appTypes.name(r.GetType()))
 	case *signetv1.ModifyApplicationRequest:
@@ -85,7 +84,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}
-	return nil
+	return provider.Check(req)
 }
 
 // changed are the details of a manipulation: no creation date.

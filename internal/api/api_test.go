@@ -89,16 +89,9 @@ func checkEnum[N interface {
 
 func TestEveryEnumOfTheAPIHasItsWords(t *testing.T) {
 	checkEnum(t, "gender", genders, signetv1.Gender(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.Gender { return signetv1.Gender(n) })
-	checkEnum(t, "styling", stylings, signetv1.StylingType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.StylingType { return signetv1.StylingType(n) })
 	checkEnum(t, "state of users", userStates, signetv1.User_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.User_State { return signetv1.User_State(n) })
 	checkEnum(t, "type of users", userTypes, signetv1.UserType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.UserType { return signetv1.UserType(n) })
 	checkEnum(t, "state of organizations", orgStates, signetv1.Organization_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.Organization_State { return signetv1.Organization_State(n) })
-	checkEnum(t, "state of identity providers", idpStates, signetv1.IdentityProvider_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.IdentityProvider_State {
-		return signetv1.IdentityProvider_State(n)
-	})
-	checkEnum(t, "type of identity providers", idpTypes, signetv1.IdentityProviderType(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.IdentityProviderType {
-		return signetv1.IdentityProviderType(n)
-	})
 	checkEnum(t, "state of applications", appStates, signetv1.Application_State(0).Descriptor().Values(), func(n protoreflect.EnumNumber) signetv1.Application_State {
 		return signetv1.Application_State(n)
 	})
@@ -327,7 +320,7 @@ func TestTheOperationsAnswer(t *testing.T) {
 	got, err := idps.GetIdentityProvider(permitted, &signetv1.GetIdentityProviderRequest{IdpId: added.GetIdpId()})
 	must(t, err)
 	provider := &signetv1.IdentityProvider{IdpId: added.GetIdpId(), Details: added.GetDetails(), State: signetv1.IdentityProvider_STATE_ACTIVE, Name: "N",
-		StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true,
+		StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true, VouchedBy: "usr_iam", Offered: true,
 		Config: &signetv1.IdentityProvider_Jwt{Jwt: &signetv1.IdentityProvider_JWT{JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k", HeaderName: "h"}}}
 	if !proto.Equal(got.GetIdp(), provider) {
 		t.Errorf("got %v, want %v", got.GetIdp(), provider)

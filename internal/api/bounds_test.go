@@ -94,6 +94,7 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 	eventtest.Given(t, s, user.Kind, "usr_robot", "org_a", []event.Claim{user.NameClaim("org_a", "robot")}, user.ServiceAdded{Personal: user.ServiceFacts{UserNameKey: "robot"}})
 	eventtest.Given(t, s, idp.Kind, "idp_jwt", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "P"}})
 	eventtest.Given(t, s, idp.Kind, "idp_oidc", "org_a", nil, idp.OIDCAdded{General: idp.General{Name: "P"}})
+	eventtest.Given(t, s, idp.Kind, "idp_oauth", "org_a", nil, idp.OAuthAdded{General: idp.General{Name: "P"}})
 	eventtest.Given(t, s, app.Kind, "app_1", "org_a", nil, app.Added{Name: "App", Type: app.Web, Settings: app.Settings{AuthMethod: app.SecretBasic,
 		GrantTypes: []app.GrantType{app.AuthorizationCode}, RedirectURIs: []string{"https://app.example/"}}})
 	eventtest.Given(t, s, webhook.Kind, "whk_1", "org_a", nil, webhook.Added{Name: "Hook"})
@@ -126,11 +127,15 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 		{providers, &signetv1.AddJWTIdentityProviderRequest{Name: "N", JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k"}},
 		{providers, &signetv1.UpdateJWTIdentityProviderRequest{IdpId: "idp_jwt", JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k"}},
 		{providers, &signetv1.UpdateIdentityProviderRequest{IdpId: "idp_jwt", Name: "N"}},
-		{providers, &signetv1.AddOIDCIdentityProviderRequest{Name: "N", Issuer: "i", ClientId: "c", Scopes: []string{"s"}}},
+		{providers, &signetv1.AddOIDCIdentityProviderRequest{Name: "N", Issuer: "i", ClientId: "c", Scopes: []string{"s"}, Preset: signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GOOGLE,
+			Tenants: []string{"t"}, Claims: &signetv1.IdentityProviderClaims{Email: "e"}}},
+		{providers, &signetv1.AddOAuthIdentityProviderRequest{Name: "N", AuthorizationEndpoint: "a", TokenEndpoint: "t", UserEndpoint: "u", ClientId: "c", Scopes: []string{"s"}, Claims: &signetv1.IdentityProviderClaims{Email: "e"}}},
 		{providers, &signetv1.ModifyIdentityProviderRequest{IdpId: "idp_jwt", Name: "N", Jwt: &signetv1.ModifyIdentityProviderRequest_JWT{JwtEndpoint: "e", Issuer: "i", KeysEndpoint: "k"},
 			UpdateMask: masked("name", "jwt")}},
 		{providers, &signetv1.ModifyIdentityProviderRequest{IdpId: "idp_oidc", Oidc: &signetv1.ModifyIdentityProviderRequest_OIDC{Issuer: "i", ClientId: "c", Scopes: []string{"s"}},
 			UpdateMask: masked("name", "oidc", "oidc.client_secret")}},
+		{providers, &signetv1.ModifyIdentityProviderRequest{IdpId: "idp_oauth", Oauth: &signetv1.ModifyIdentityProviderRequest_OAuth{AuthorizationEndpoint: "a", TokenEndpoint: "t", UserEndpoint: "u", ClientId: "c",
+			Scopes: []string{"s"}, Claims: &signetv1.IdentityProviderClaims{Email: "e"}}, UpdateMask: masked("name", "oauth", "oauth.client_secret")}},
 		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.AddApplicationRequest{Name: "N", Type: signetv1.ApplicationType_APPLICATION_TYPE_WEB,
 			RedirectUris: []string{"https://a.example/"}, PostLogoutUris: []string{"https://a.example/"}}},
 		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.ModifyApplicationRequest{AppId: "app_1", Name: "N", RedirectUris: []string{"https://a.example/"},

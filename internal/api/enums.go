@@ -2,8 +2,8 @@ package api
 
 import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/enums"
 	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -15,23 +15,14 @@ type enum[N comparable, W comparable] map[N]W
 func (e enum[N, W]) name(n N) W { return e[n] }
 
 // number gives the number of a word; the zero number where there is none.
-func (e enum[N, W]) number(w W) (n N) {
-	for number, word := range e {
-		if word == w {
-			return number
-		}
-	}
-	return n
+func (e enum[N, W]) number(w W) N {
+	return enums.Number(e, w)
 }
 
 var genders = enum[signetv1.Gender, user.Gender]{
 	signetv1.Gender_GENDER_FEMALE:  user.Female,
 	signetv1.Gender_GENDER_MALE:    user.Male,
 	signetv1.Gender_GENDER_DIVERSE: user.Diverse,
-}
-
-var stylings = enum[signetv1.StylingType, idp.Styling]{
-	signetv1.StylingType_STYLING_TYPE_GOOGLE: idp.Google,
 }
 
 var userStates = enum[signetv1.User_State, user.State]{
@@ -48,16 +39,6 @@ var userTypes = enum[signetv1.UserType, user.Type]{
 var orgStates = enum[signetv1.Organization_State, org.State]{
 	signetv1.Organization_STATE_ACTIVE:   org.Active,
 	signetv1.Organization_STATE_INACTIVE: org.Inactive,
-}
-
-var idpStates = enum[signetv1.IdentityProvider_State, idp.State]{
-	signetv1.IdentityProvider_STATE_ACTIVE:   idp.Active,
-	signetv1.IdentityProvider_STATE_INACTIVE: idp.Inactive,
-}
-
-var idpTypes = enum[signetv1.IdentityProviderType, idp.Type]{
-	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_JWT:  idp.IsJWT,
-	signetv1.IdentityProviderType_IDENTITY_PROVIDER_TYPE_OIDC: idp.IsOIDC,
 }
 
 var appStates = enum[signetv1.Application_State, app.State]{

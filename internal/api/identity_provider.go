@@ -6,6 +6,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
@@ -17,6 +18,9 @@ type IdentityProviders struct {
 	Store  event.Store
 	Master secret.MasterKey
 	Clock  func() time.Time
+
+	// Checker judges configurations; nil: this server cannot.
+	Checker idp.Checker
 }
 
 var _ signetv1connect.IdentityProviderServiceHandler = IdentityProviders{}
@@ -41,7 +45,7 @@ func (s IdentityProviders) UpdateIdentityProvider(ctx context.Context, r *signet
 		return nil, err
 	}
 	d, err := idp.Replace(ctx, s.Store, permit, r.GetIdpId(), info.IfMatch, idp.General{
-		Name: r.GetName(), Styling: stylings.name(r.GetStylingType()), AutoRegister: r.GetAutoRegister(),
+		Name: r.GetName(), Styling: provider.Styling(r.GetStylingType()), AutoRegister: r.GetAutoRegister(),
 	})
 	if err != nil {
 		return nil, err
@@ -56,8 +60,7 @@ func (s IdentityProviders) AddJWTIdentityProvider(ctx context.Context, r *signet
 		return nil, err
 	}
 	added, err := idp.AddJWT(ctx, s.Store, call.From(ctx).Permit, once,
-		idp.General{Name: r.GetName(), Styling: stylings.name(r.GetStylingType()), AutoRegister: r.GetAutoRegister()},
-		idp.JWT{Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(), HeaderName: r.GetHeaderName(), Audience: r.GetAudience()})
+		provider.General(r), idp.JWT{Endpoint: r.GetJwtEndpoint(), Issuer: r.GetIssuer(), KeysEndpoint: r.GetKeysEndpoint(), HeaderName: r.GetHeaderName(), Audience: r.GetAudience()})
 	if err != nil {
 		return nil, err
 	}
@@ -70,19 +73,15 @@ func (s IdentityProviders) GetIdentityProvider(ctx context.Context, r *signetv1.
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.GetIdentityProviderResponse{Idp: showProvider(p)}, nil
+	return &signetv1.GetIdentityProviderResponse{Idp: provider.Show(p, complete(p.Details()))}, nil
 }
 
-func showProvider(p *event.Object[idp.Provider]) *signetv1.IdentityProvider {
-	g := p.Data.General
-	out := &signetv1.IdentityProvider{IdpId: p.ID, Details: complete(p.Details()), State: idpStates.number(p.Data.State),
-		Name: g.Name, StylingType: stylings.number(g.Styling), AutoRegister: g.AutoRegister}
-	if j := p.Data.JWT; j != nil {
-		out.Config = &signetv1.IdentityProvider_Jwt{Jwt: &signetv1.IdentityProvider_JWT{
-			JwtEndpoint: j.Endpoint, Issuer: j.Issuer, KeysEndpoint: j.KeysEndpoint, HeaderName: j.HeaderName, Audience: j.Audience}}
-	} else if o := p.Data.OIDC; o != nil {
-		out.Config = &signetv1.IdentityProvider_Oidc{Oidc: &signetv1.IdentityProvider_OIDC{
-			Issuer: o.Issuer, ClientId: o.ClientID, HasClientSecret: o.HasClientSecret, Scopes: o.Scopes}}
+// ModifyIdentityProvider sets the named parts of a provider of the context organization.
+func (s IdentityProviders) ModifyIdentityProvider(ctx context.Context, r *signetv1.ModifyIdentityProviderRequest) (*signetv1.ModifyIdentityProviderResponse, error) {
+	info := call.From(ctx)
+	d, err := idp.Modify(ctx, s.Store, s.Master, info.Permit, r.GetIdpId(), info.IfMatch, provider.Modification(r))
+	if err != nil {
+		return nil, err
 	}
-	return out
+	return &signetv1.ModifyIdentityProviderResponse{Details: changed(d)}, nil
 }

@@ -5,6 +5,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api/paging"
+	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
@@ -17,26 +18,52 @@ func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signe
 		return nil, err
 	}
 	added, err := idp.AddOIDC(ctx, s.Store, s.Master, call.From(ctx).Permit, once,
-		idp.General{Name: r.GetName(), Styling: stylings.name(r.GetStylingType()), AutoRegister: r.GetAutoRegister()},
-		idp.OIDC{Issuer: r.GetIssuer(), ClientID: r.GetClientId(), Scopes: r.GetScopes()}, r.GetClientSecret())
+		provider.General(r), provider.OIDC(r), r.GetClientSecret())
 	if err != nil {
 		return nil, err
 	}
 	return &signetv1.AddOIDCIdentityProviderResponse{Details: complete(added.Details), IdpId: added.ID}, nil
 }
 
+// AddOAuthIdentityProvider creates a provider in the context organization.
+func (s IdentityProviders) AddOAuthIdentityProvider(ctx context.Context, r *signetv1.AddOAuthIdentityProviderRequest) (*signetv1.AddOAuthIdentityProviderResponse, error) {
+	once, err := once(ctx, s.Master, s.Clock(), r)
+	if err != nil {
+		return nil, err
+	}
+	added, err := idp.AddOAuth(ctx, s.Store, s.Master, call.From(ctx).Permit, once,
+		provider.General(r), provider.OAuth(r), r.GetClientSecret())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AddOAuthIdentityProviderResponse{Details: complete(added.Details), IdpId: added.ID}, nil
+}
+
+// CheckIdentityProvider judges the configuration of a provider of the context organization.
+func (s IdentityProviders) CheckIdentityProvider(ctx context.Context, r *signetv1.CheckIdentityProviderRequest) (*signetv1.CheckIdentityProviderResponse, error) {
+	info := call.From(ctx)
+	checked, err := idp.Check(ctx, s.Store, s.Checker, info.Permit, r.GetIdpId(), info.IfMatch, r.GetAdopt())
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.CheckIdentityProviderResponse{Details: changed(checked.Details), Ok: checked.Passed}
+	for _, p := range checked.Problems {
+		out.Problems = append(out.Problems, &signetv1.CheckIdentityProviderResponse_Problem{Check: p.Check, Message: p.Message, Hint: p.Hint, Warning: p.Warning})
+	}
+	return out, nil
+}
+
 // ListIdentityProviders reads a page of the providers of the context organization.
 func (s IdentityProviders) ListIdentityProviders(ctx context.Context, r *signetv1.ListIdentityProvidersRequest) (*signetv1.ListIdentityProvidersResponse, error) {
-	filter := idp.Filter{Name: r.GetName(), State: idpStates.name(r.GetState()), Type: idpTypes.name(r.GetType())}
 	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[idp.Provider], *event.Cursor, error) {
-		return idp.List(ctx, s.Store, call.From(ctx).Permit, filter, after, limit)
+		return idp.List(ctx, s.Store, call.From(ctx).Permit, provider.Filter(r), after, limit)
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.ListIdentityProvidersResponse{NextPageToken: next}
 	for _, p := range found {
-		out.Idps = append(out.Idps, showProvider(p))
+		out.Idps = append(out.Idps, provider.Show(p, complete(p.Details())))
 	}
 	return out, nil
 }

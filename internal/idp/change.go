@@ -17,7 +17,7 @@ type Added struct {
 	Details event.Details
 }
 
-// AddJWT creates a JWT provider in the permit's organization. Errors: InvalidArgument with violations; org.ErrNotFound; those of once.
+// AddJWT creates a JWT provider in the permit's organization. Errors: InvalidArgument with violations; ErrLinkByEmail; org.ErrNotFound; those of once.
 func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event.Once, general General, jwt JWT) (Added, error) {
 	var wrong errs.Violations
 	general.all().violations(&wrong)
@@ -26,29 +26,68 @@ func AddJWT(ctx context.Context, s event.Store, permit access.Permit, once event
 	if to.violations("", &wrong); wrong != nil {
 		return Added{}, wrong.Err()
 	}
-	general.NameKey = syntax.NameKey(general.Name)
-	return add(ctx, s, permit, once, Kind.NewID(), JWTAdded{General: general, JWT: jwt}, nil)
+	return add(ctx, s, permit, once, Kind.NewID(), general, func(g General) event.Fact[Provider] { return JWTAdded{General: g, JWT: jwt} }, nil)
 }
 
-// AddOIDC creates an OpenID Connect provider in the permit's organization; an empty secret is none. Errors:
-// InvalidArgument with violations; org.ErrNotFound; those of once.
-func AddOIDC(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once, general General, oidc OIDC, clientSecret string) (Added, error) {
-	var wrong errs.Violations
+// OIDCViolations lists what is wrong with a new OpenID Connect provider.
+func OIDCViolations(general General, oidc OIDC, clientSecret string) (wrong errs.Violations) {
+	oidc, general = oidc.filled(), general.styled(oidc.Preset)
 	general.all().violations(&wrong)
-	if (OIDCChanged{Issuer: &oidc.Issuer, ClientID: &oidc.ClientID, Scopes: &oidc.Scopes}).violations("", &clientSecret, &wrong); wrong != nil {
-		return Added{}, wrong.Err()
+	oidc.all().violations("", &clientSecret, &wrong)
+	oidc.HasClientSecret = clientSecret != ""
+	(&Provider{General: general, OIDC: &oidc}).conflicts(nil, &clientSecret, "", &wrong)
+	return wrong
+}
+
+// AddOIDC creates an OpenID Connect provider in the permit's organization; an empty secret is none. What a preset knows and the caller leaves out is
+// filled in. Errors: InvalidArgument with OIDCViolations; ErrLinkByEmail; org.ErrNotFound; those of once.
+func AddOIDC(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once, general General, oidc OIDC, clientSecret string) (Added, error) {
+	if err := OIDCViolations(general, oidc, clientSecret).Err(); err != nil {
+		return Added{}, err
 	}
 	id := Kind.NewID()
-	general.NameKey = syntax.NameKey(general.Name)
+	oidc, general = oidc.filled(), general.styled(oidc.Preset)
 	oidc.HasClientSecret = clientSecret != ""
-	var row *event.Row
-	if oidc.HasClientSecret {
-		row = secretRow(master, id, clientSecret)
-	}
-	return add(ctx, s, permit, once, id, OIDCAdded{General: general, OIDC: oidc}, row)
+	return add(ctx, s, permit, once, id, general, func(g General) event.Fact[Provider] { return OIDCAdded{General: g, OIDC: oidc} }, secretRow(master, id, clientSecret))
 }
 
-func add(ctx context.Context, s event.Store, permit access.Permit, once event.Once, id string, fact event.Fact[Provider], row *event.Row) (Added, error) {
+// OAuthViolations lists what is wrong with a new OAuth 2.0 provider.
+func OAuthViolations(general General, oauth OAuth, clientSecret string) (wrong errs.Violations) {
+	oauth = oauth.filled()
+	general.all().violations(&wrong)
+	oauth.all().violations("", &clientSecret, &wrong)
+	oauth.HasClientSecret = clientSecret != ""
+	(&Provider{General: general, OAuth: &oauth}).conflicts(nil, &clientSecret, "", &wrong)
+	return wrong
+}
+
+// AddOAuth creates an OAuth 2.0 provider in the permit's organization; an empty secret is none. What a preset knows and the caller leaves out is
+// filled in. Errors: InvalidArgument with OAuthViolations; ErrLinkByEmail; org.ErrNotFound; those of once.
+func AddOAuth(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, once event.Once, general General, oauth OAuth, clientSecret string) (Added, error) {
+	if err := OAuthViolations(general, oauth, clientSecret).Err(); err != nil {
+		return Added{}, err
+	}
+	id := Kind.NewID()
+	oauth = oauth.filled()
+	oauth.HasClientSecret = clientSecret != ""
+	return add(ctx, s, permit, once, id, general, func(g General) event.Fact[Provider] { return OAuthAdded{General: g, OAuth: oauth} }, secretRow(master, id, clientSecret))
+}
+
+// mayLinkByEmail refuses to switch it for whoever sets no policies in the permit's organization. Errors: ErrLinkByEmail.
+func mayLinkByEmail(permit access.Permit) error {
+	if !permit.Holds(access.PolicyWrite, permit.Org()) {
+		return ErrLinkByEmail
+	}
+	return nil
+}
+
+func add(ctx context.Context, s event.Store, permit access.Permit, once event.Once, id string, general General, fact func(General) event.Fact[Provider], row *event.Row) (Added, error) {
+	if general.LinkByEmail {
+		if err := mayLinkByEmail(permit); err != nil {
+			return Added{}, err
+		}
+	}
+	general.NameKey = syntax.NameKey(general.Name)
 	owner := permit.Org()
 	var added Added
 	err := s.Do(ctx, once.Wrap(event.Command{
@@ -59,7 +98,7 @@ func add(ctx context.Context, s event.Store, permit access.Permit, once event.On
 			if _, err := org.In(tx, owner); err != nil {
 				return err
 			}
-			p, err := Kind.Create(tx, id, owner, fact)
+			p, err := Kind.Create(tx, id, owner, fact(general), vouch(permit))
 			if err != nil {
 				return err
 			}
@@ -73,7 +112,7 @@ func add(ctx context.Context, s event.Store, permit access.Permit, once event.On
 	return added, err
 }
 
-// all names every field of the request that replaces the general configuration.
+// all names every field of the request that replaces the general configuration, which has none for linkByEmail.
 func (g *General) all() Changed {
 	return Changed{Name: &g.Name, Styling: &g.Styling, AutoRegister: &g.AutoRegister}
 }
@@ -83,13 +122,16 @@ func (j *JWT) all() JWTChanged {
 	return JWTChanged{Endpoint: &j.Endpoint, Issuer: &j.Issuer, KeysEndpoint: &j.KeysEndpoint, HeaderName: &j.HeaderName}
 }
 
-// SecretRow is where the secret of an OpenID Connect provider lives.
+// SecretRow is where the client secret of a provider lives, or the private key for Apple.
 func SecretRow(id string) event.RowKey {
 	return event.RowKey{Table: event.Secrets, Key: id + "/client_secret"}
 }
 
-// secretRow seals a secret: it has to be sent to the provider, so a hash would not do.
+// secretRow seals a secret: it has to be sent to the provider, so a hash would not do. Nil: there is none.
 func secretRow(master secret.MasterKey, id, clientSecret string) *event.Row {
+	if clientSecret == "" {
+		return nil
+	}
 	return &event.Row{RowKey: SecretRow(id), Value: master.Wrap("idp client secret", []byte(clientSecret), []byte(id))}
 }
 
@@ -119,35 +161,46 @@ func ReplaceJWT(ctx context.Context, s event.Store, permit access.Permit, id str
 		if p.Data.JWT == nil {
 			return ErrNotJWT
 		}
-		return p.Append(to.from(p.Data.JWT))
+		changed := to.from(p.Data.JWT)
+		if err := p.Append(changed); err != nil || changed == (JWTChanged{}) {
+			return err
+		}
+		return p.Append(vouch(permit))
 	})
 }
 
 // Modification is what to set of a provider. What is nil stays as it is.
 type Modification struct {
-	General      Changed // its NameKey follows from the name
-	JWT          *JWTChanged
-	OIDC         *OIDCChanged
-	ClientSecret *string // of an OpenID Connect provider; empty removes it
+	General     Changed // its NameKey follows from the name
+	JWT         *JWTChanged
+	OIDC        *OIDCChanged
+	OIDCSecret  *string // empty removes it
+	OAuth       *OAuthChanged
+	OAuthSecret *string // empty removes it
 }
 
-func (m *Modification) violations() (wrong errs.Violations) {
+// Violations lists what is wrong with single fields, whatever the provider is like.
+func (m *Modification) Violations() (wrong errs.Violations) {
 	m.General.violations(&wrong)
 	if m.JWT != nil {
 		m.JWT.violations("jwt.", &wrong)
 	}
-	oidc := m.OIDC
-	if oidc == nil {
-		oidc = &OIDCChanged{}
-	}
-	oidc.violations("oidc.", m.ClientSecret, &wrong)
+	orEmpty(m.OIDC).violations("oidc.", m.OIDCSecret, &wrong)
+	orEmpty(m.OAuth).violations("oauth.", m.OAuthSecret, &wrong)
 	return wrong
 }
 
-// Modify sets parts of a provider. Errors: InvalidArgument with violations; ErrNotFound; ErrNotJWT and ErrNotOIDC for parts that its type does not have;
-// Aborted when match does not hold.
+func orEmpty[T any](p *T) (value T) {
+	if p != nil {
+		value = *p
+	}
+	return value
+}
+
+// Modify sets parts of a provider. Errors: InvalidArgument with Violations; ErrNotFound; ErrNotJWT, ErrNotOIDC and ErrNotOAuth for parts that its type does
+// not have; InvalidArgument for what does not go together; ErrLinkByEmail; Aborted when match does not hold.
 func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, match event.IfMatch, m Modification) (event.Details, error) {
-	if err := m.violations().Err(); err != nil {
+	if err := m.Violations().Err(); err != nil {
 		return event.Details{}, err
 	}
 	m.General.NameKey = nil
@@ -155,49 +208,107 @@ func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit 
 		key := syntax.NameKey(*m.General.Name)
 		m.General.NameKey = &key
 	}
-	var sealed *event.Row
-	if m.ClientSecret != nil && *m.ClientSecret != "" {
-		sealed = secretRow(master, id, *m.ClientSecret)
-	}
-	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, p *event.Object[Provider]) error {
-		if m.JWT != nil && p.Data.JWT == nil {
-			return ErrNotJWT
+	return within(permit, id).And(m.fits).Change(ctx, s, match, func(tx *event.Tx, p *event.Object[Provider]) error {
+		found, vouched, err := m.facts(permit, &p.Data)
+		if err != nil {
+			return err
 		}
-		if (m.OIDC != nil || m.ClientSecret != nil) && p.Data.OIDC == nil {
-			return ErrNotOIDC
+		if clientSecret := m.secret(); clientSecret != nil {
+			if sealed := secretRow(master, id, *clientSecret); sealed != nil {
+				tx.PutRow(*sealed)
+			} else {
+				tx.DropRow(SecretRow(id))
+			}
 		}
-		found := m.facts(&p.Data)
-		switch {
-		case sealed != nil:
-			tx.PutRow(*sealed)
-			found = append(found, ClientSecretSet{})
-		case m.ClientSecret != nil && p.Data.OIDC.HasClientSecret:
-			tx.DropRow(SecretRow(id))
-			found = append(found, ClientSecretRemoved{})
-		}
-		if len(found) == 0 {
-			found = append(found, Changed{}) // nothing differs, and it is an event all the same
+		if vouched {
+			found = append(found, vouch(permit))
 		}
 		return p.Append(found...)
 	})
 }
 
-// facts are what the modification changes of a provider that has these parts, but for its secret.
-func (m *Modification) facts(p *Provider) (found []event.Fact[Provider]) {
-	if f := m.General.from(&p.General); f != (Changed{}) {
-		found = append(found, f)
+// fits refuses parts of another type. Errors: ErrNotJWT; ErrNotOIDC; ErrNotOAuth.
+func (m *Modification) fits(p *Provider) error {
+	switch {
+	case m.JWT != nil && p.JWT == nil:
+		return ErrNotJWT
+	case (m.OIDC != nil || m.OIDCSecret != nil) && p.OIDC == nil:
+		return ErrNotOIDC
+	case (m.OAuth != nil || m.OAuthSecret != nil) && p.OAuth == nil:
+		return ErrNotOAuth
 	}
+	return nil
+}
+
+// secret is the one to set; nil: it stays as it is.
+func (m *Modification) secret() *string {
+	if m.OIDCSecret != nil {
+		return m.OIDCSecret
+	}
+	return m.OAuthSecret
+}
+
+// facts are what the modification changes of a provider that it fits. vouched: whoever makes it answers for the provider from now on, since it
+// changes who can sign in as whom. Errors: InvalidArgument; ErrLinkByEmail.
+func (m *Modification) facts(permit access.Permit, p *Provider) (found []event.Fact[Provider], vouched bool, err error) {
+	if f := m.General.from(&p.General); f != (Changed{}) {
+		found, vouched = append(found, f), f.LinkByEmail != nil
+		if f.LinkByEmail != nil {
+			err = mayLinkByEmail(permit)
+		}
+	}
+	counts := func(f event.Fact[Provider]) { found, vouched = append(found, f), true }
 	if m.JWT != nil {
 		if f := m.JWT.from(p.JWT); f != (JWTChanged{}) {
-			found = append(found, f)
+			counts(f)
 		}
 	}
 	if m.OIDC != nil {
 		if f := m.OIDC.from(p.OIDC); f != (OIDCChanged{}) {
-			found = append(found, f)
+			counts(f)
 		}
 	}
-	return found
+	if m.OAuth != nil {
+		if f := m.OAuth.from(p.OAuth); f != (OAuthChanged{}) {
+			counts(f)
+		}
+	}
+	switch clientSecret := m.secret(); {
+	case clientSecret == nil:
+	case *clientSecret != "":
+		counts(ClientSecretSet{}) // also the same again: nobody can compare it
+	case *p.client().hasSecret:
+		counts(ClientSecretRemoved{})
+	}
+	var wrong errs.Violations
+	p.with(found).conflicts(p, m.secret(), map[Type]string{IsOIDC: "oidc.", IsOAuth: "oauth."}[p.Type()], &wrong)
+	if wrong != nil {
+		return nil, false, wrong.Err()
+	}
+	if found == nil {
+		found = append(found, Changed{}) // nothing differs, and it is an event all the same
+	}
+	return found, vouched, err
+}
+
+// with is what the provider becomes by these facts.
+func (p Provider) with(facts []event.Fact[Provider]) *Provider {
+	if p.OIDC != nil {
+		oidc := *p.OIDC
+		p.OIDC = &oidc
+	}
+	if p.OAuth != nil {
+		oauth := *p.OAuth
+		p.OAuth = &oauth
+	}
+	if p.JWT != nil {
+		jwt := *p.JWT
+		p.JWT = &jwt
+	}
+	for _, f := range facts {
+		f.Apply(&p)
+	}
+	return &p
 }
 
 // Deactivate switches a provider off. Errors: ErrNotFound; ErrNotActive; Aborted when match does not hold.

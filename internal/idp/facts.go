@@ -1,9 +1,7 @@
 package idp
 
 import (
-	"fmt"
-	"slices"
-
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/syntax"
@@ -37,12 +35,27 @@ func (e OIDCAdded) Apply(p *Provider) {
 	*p = Provider{Standing: Standing{State: Active}, General: e.General, OIDC: &e.OIDC}
 }
 
+// OAuthAdded records a new provider that speaks OAuth 2.0 only.
+type OAuthAdded struct {
+	General General `json:"general"`
+	OAuth   OAuth   `json:"oauth"`
+}
+
+// EventType implements event.Fact.
+func (OAuthAdded) EventType() event.Type { return "idp.oauth_added.v1" }
+
+// Apply implements event.Fact.
+func (e OAuthAdded) Apply(p *Provider) {
+	*p = Provider{Standing: Standing{State: Active}, General: e.General, OAuth: &e.OAuth}
+}
+
 // Changed records what is different in the general configuration.
 type Changed struct {
 	Name         *string  `json:"name,omitempty"`
 	NameKey      *string  `json:"nameKey,omitempty"`
 	Styling      *Styling `json:"styling,omitempty"`
 	AutoRegister *bool    `json:"autoRegister,omitempty"`
+	LinkByEmail  *bool    `json:"linkByEmail,omitempty"`
 }
 
 // EventType implements event.Fact.
@@ -54,6 +67,7 @@ func (e Changed) Apply(p *Provider) {
 	event.Set(&p.General.NameKey, e.NameKey)
 	event.Set(&p.General.Styling, e.Styling)
 	event.Set(&p.General.AutoRegister, e.AutoRegister)
+	event.Set(&p.General.LinkByEmail, e.LinkByEmail)
 }
 
 // from keeps what differs from a configuration.
@@ -63,6 +77,7 @@ func (e Changed) from(old *General) Changed {
 		NameKey:      differing(old.NameKey, e.NameKey),
 		Styling:      differing(old.Styling, e.Styling),
 		AutoRegister: differing(old.AutoRegister, e.AutoRegister),
+		LinkByEmail:  differing(old.LinkByEmail, e.LinkByEmail),
 	}
 }
 
@@ -136,56 +151,6 @@ func (e JWTChanged) violations(prefix string, wrong *errs.Violations) {
 	wrong.Add(prefix+"audience", given(e.Audience, optional))
 }
 
-// OIDCChanged records what is different in the OpenID Connect configuration, but for its secret.
-type OIDCChanged struct {
-	Issuer   *string   `json:"issuer,omitempty"`
-	ClientID *string   `json:"clientId,omitempty"`
-	Scopes   *[]string `json:"scopes,omitempty"`
-}
-
-// violations lists what is wrong with it and with a secret, in the names of the API, under a prefix.
-func (e OIDCChanged) violations(prefix string, secret *string, wrong *errs.Violations) {
-	wrong.Add(prefix+"issuer", given(e.Issuer, syntax.Name))
-	wrong.Add(prefix+"clientId", given(e.ClientID, syntax.Name))
-	wrong.Add(prefix+"clientSecret", given(secret, optional))
-	if e.Scopes == nil {
-		return
-	}
-	if len(*e.Scopes) > syntax.MaxScopes {
-		wrong.Add(prefix+"scopes", syntax.TooMany(syntax.MaxScopes, "elements"))
-	}
-	for i, scope := range *e.Scopes {
-		problem := syntax.Text(scope, syntax.MaxScope)
-		if scope == "" {
-			problem = syntax.Empty
-		}
-		wrong.Add(fmt.Sprintf("%sscopes[%d]", prefix, i), problem)
-	}
-}
-
-// EventType implements event.Fact.
-func (OIDCChanged) EventType() event.Type { return "idp.oidc_changed.v1" }
-
-// Apply implements event.Fact.
-func (e OIDCChanged) Apply(p *Provider) {
-	if p.OIDC == nil {
-		return
-	}
-	event.Set(&p.OIDC.Issuer, e.Issuer)
-	event.Set(&p.OIDC.ClientID, e.ClientID)
-	event.Set(&p.OIDC.Scopes, e.Scopes)
-}
-
-// from keeps what differs from a configuration.
-func (e OIDCChanged) from(old *OIDC) OIDCChanged {
-	changed := OIDCChanged{Issuer: differing(old.Issuer, e.Issuer), ClientID: differing(old.ClientID, e.ClientID)}
-	if e.Scopes != nil && !slices.Equal(old.Scopes, *e.Scopes) {
-		scopes := append([]string{}, *e.Scopes...) // none is an empty list: null would read as no change
-		changed.Scopes = &scopes
-	}
-	return changed
-}
-
 // ClientSecretSet records that there is a secret, another one than before. The secret itself is no fact.
 type ClientSecretSet struct{}
 
@@ -205,9 +170,30 @@ func (ClientSecretRemoved) EventType() event.Type { return "idp.client_secret_re
 func (ClientSecretRemoved) Apply(p *Provider) { p.hasClientSecret(false) }
 
 func (p *Provider) hasClientSecret(has bool) {
-	if p.OIDC != nil {
-		p.OIDC.HasClientSecret = has
+	if c := p.client(); c != nil {
+		*c.hasSecret = has
 	}
+}
+
+// Vouched records who answers for the configuration as it is now: by a change of what decides who signs in, or after a check.
+type Vouched struct {
+	By    string             `json:"by"`
+	Roles access.Memberships `json:"roles,omitempty"` // of that moment
+}
+
+// EventType implements event.Fact.
+func (Vouched) EventType() event.Type { return "idp.vouched.v1" }
+
+// Since implements event.Gated: a node that does not know who answers for a provider would not keep its links to it.
+func (Vouched) Since() int { return 3 }
+
+// Apply implements event.Fact.
+func (e Vouched) Apply(p *Provider) {
+	next := Changer{UserID: e.By, Roles: e.Roles, Version: 1}
+	if p.Changer != nil {
+		next.Version += p.Changer.Version
+	}
+	p.Changer = &next
 }
 
 // Deactivated records that nobody may sign in through the provider. Sessions that came through it have ended for good.

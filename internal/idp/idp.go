@@ -6,6 +6,7 @@ package idp
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
@@ -36,6 +37,10 @@ type General struct {
 	NameKey      string  `json:"nameKey,omitempty"` // follows from Name; missing in the first events
 	Styling      Styling `json:"styling,omitempty"`
 	AutoRegister bool    `json:"autoRegister,omitempty"`
+
+	// LinkByEmail links somebody who signs in for the first time to the user with the same address, without a sign-in of that user, where
+	// much else holds too. Whoever switches it decides about how people sign in, like a policy does.
+	LinkByEmail bool `json:"linkByEmail,omitempty"`
 }
 
 // JWT is the configuration of a provider that hands over signed tokens.
@@ -151,8 +156,8 @@ type Changer struct {
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Provider]{
 	Name: "idp", Table: "idps", Prefix: "idp", Shape: 3,
-	Facts: []event.Fact[Provider]{JWTAdded{}, OIDCAdded{}, Changed{}, JWTChanged{}, OIDCChanged{}, ClientSecretSet{}, ClientSecretRemoved{},
-		Deactivated{}, Reactivated{}, WasRemoved{}},
+	Facts: []event.Fact[Provider]{JWTAdded{}, OIDCAdded{}, OAuthAdded{}, Changed{}, JWTChanged{}, OIDCChanged{}, OAuthChanged{}, ClientSecretSet{},
+		ClientSecretRemoved{}, Vouched{}, Deactivated{}, Reactivated{}, WasRemoved{}},
 	Columns: []string{event.State, "type", "name"},
 	Lookup: func(o *event.Object[Provider]) []string {
 		g := &o.Data.General
@@ -183,12 +188,17 @@ func (p *Provider) Type() Type {
 	return ""
 }
 
+// Offered tells whether people can sign in through the provider: it is active, and somebody answers for its configuration.
+func (p *Provider) Offered() bool { return p.State == Active && p.Changer != nil }
+
 // Reasons of this package.
 const (
 	NotFound   errs.Reason = "IDENTITY_PROVIDER_NOT_FOUND"
 	NotJWT     errs.Reason = "NOT_A_JWT_IDENTITY_PROVIDER"
 	NotOIDC    errs.Reason = "NOT_AN_OIDC_IDENTITY_PROVIDER"
+	NotOAuth   errs.Reason = "NOT_AN_OAUTH_IDENTITY_PROVIDER"
 	WrongState errs.Reason = "IDENTITY_PROVIDER_WRONG_STATE"
+	NoChecker  errs.Reason = "IDENTITY_PROVIDER_CHECK_UNAVAILABLE"
 )
 
 // Errors that the rules of this package refuse with.
@@ -196,9 +206,15 @@ var (
 	ErrNotFound = errs.New(errs.NotFound, NotFound, "there is no identity provider with this identifier in that organization: if it belongs to another one, name that one in x-service-orgid")
 	ErrNotJWT   = errs.New(errs.FailedPrecondition, NotJWT, "this identity provider has another type and no JWT configuration")
 	ErrNotOIDC  = errs.New(errs.FailedPrecondition, NotOIDC, "this identity provider has another type and no OpenID Connect configuration")
+	ErrNotOAuth = errs.New(errs.FailedPrecondition, NotOAuth, "this identity provider has another type and no OAuth 2.0 configuration")
 
 	ErrNotActive   = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is already inactive")
 	ErrNotInactive = errs.New(errs.FailedPrecondition, WrongState, "the identity provider is already active")
+
+	ErrLinkByEmail = errs.New(errs.PermissionDenied, access.PermissionDenied,
+		"switching linkByEmail on or off needs the permission policy.write, too: ask an owner of the organization (ORG_OWNER)")
+	ErrNoChecker = &errs.Error{Kind: errs.Unavailable, Reason: NoChecker, RetryAfter: 10 * time.Second,
+		Message: "this server cannot check identity providers: update it, or try again on another node"}
 )
 
 // within is a provider the permit reaches. Errors: ErrNotFound.

@@ -14,21 +14,27 @@ import (
 )
 
 var (
-	general = idp.General{Name: "Corp", NameKey: "corp", Styling: idp.Google, AutoRegister: true}
-	jwt     = idp.JWT{Endpoint: "https://corp.example/jwt", Issuer: "corp", KeysEndpoint: "https://corp.example/keys", HeaderName: "x-corp", Audience: "us"}
-	oidc    = idp.OIDC{Issuer: "https://oidc.example", ClientID: "signet", HasClientSecret: true, Scopes: []string{"groups"}}
-	ownerA  = permit("org_a")
-	moved   = errs.New(errs.Aborted, event.SequenceMismatch, "")
+	general  = idp.General{Name: "Corp", NameKey: "corp", Styling: idp.Google, AutoRegister: true}
+	jwt      = idp.JWT{Endpoint: "https://corp.example/jwt", Issuer: "corp", KeysEndpoint: "https://corp.example/keys", HeaderName: "x-corp", Audience: "us"}
+	oidc     = idp.OIDC{Issuer: "https://oidc.example", ClientID: "signet", HasClientSecret: true, Scopes: []string{"groups"}}
+	ownerA   = permit("org_a")
+	iamOwner = access.Memberships{access.Installation: {access.IAMOwner}}
+	moved    = errs.New(errs.Aborted, event.SequenceMismatch, "")
 )
 
 // permit is that of an owner of the installation.
 func permit(org string) access.Permit {
-	caller := &access.Caller{UserID: "usr_iam", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	caller := &access.Caller{UserID: "usr_iam", Memberships: iamOwner}
 	p, err := caller.In(org, access.IDPWrite)
 	if err != nil {
 		panic(err)
 	}
 	return p
+}
+
+// vouchedFor is the fact that the owner of the installation answers for a provider.
+func vouchedFor(id string) eventtest.Fact {
+	return eventtest.Fact{Object: id, Type: "idp.vouched.v1", Payload: `{"by":"usr_iam","roles":{"installation":["IAM_OWNER"]}}`}
 }
 
 // world has an active, an inactive and a removed JWT provider of org_a, one of OpenID Connect with a secret, one of org_b,
@@ -43,6 +49,7 @@ func world(t *testing.T) *eventtest.Store {
 	for id, owner := range map[string]string{"idp_active": "org_a", "idp_inactive": "org_a", "idp_gone": "org_a", "idp_foreign": "org_b", "idp_orphan": "org_gone"} {
 		eventtest.Given(t, s, idp.Kind, id, owner, nil, idp.JWTAdded{General: general, JWT: jwt})
 	}
+	eventtest.Given(t, s, idp.Kind, "idp_foreign", "", nil, idp.Vouched{By: "usr_b"}) // the log takes such facts from here on
 	eventtest.Given(t, s, idp.Kind, "idp_inactive", "", nil, idp.Deactivated{})
 	eventtest.Given(t, s, idp.Kind, "idp_gone", "", nil, idp.WasRemoved{})
 	eventtest.Given(t, s, idp.Kind, "idp_oidc", "org_a", nil, idp.OIDCAdded{General: general, OIDC: oidc})
@@ -101,17 +108,21 @@ func TestTheJWTConfigurationIsReplacedAndOnlyWhatDiffersIsRecorded(t *testing.T)
 			mark := s.Mark()
 			d, err := idp.ReplaceJWT(t.Context(), s, ownerA, "idp_active", event.IfMatch{}, c.to)
 			must(t, err)
-			s.Then(t, mark, eventtest.Fact{Object: "idp_active", Type: "idp.jwt_changed.v1", Payload: c.payload})
+			want, sequence := []eventtest.Fact{{Object: "idp_active", Type: "idp.jwt_changed.v1", Payload: c.payload}}, uint64(2)
+			if c.payload != "{}" {
+				want, sequence = append(want, vouchedFor("idp_active")), 3
+			}
+			s.Then(t, mark, want...)
 			p := eventtest.State(t, s, idp.Kind, "idp_active")
-			want := c.to
-			want.Audience = "us" // the request has no field for it
-			if *p.Data.JWT != want {
+			to := c.to
+			to.Audience = "us" // the request has no field for it
+			if *p.Data.JWT != to {
 				t.Errorf("JWT %+v", p.Data.JWT)
 			}
 			if p.Data.General != general {
 				t.Errorf("the general configuration changed: %+v", p.Data.General)
 			}
-			if d.Sequence != 2 || d != p.Details() {
+			if d.Sequence != sequence || d != p.Details() {
 				t.Errorf("details %+v", d)
 			}
 		})
@@ -231,10 +242,10 @@ func TestANewProviderIsActiveAndBelongsToThePermitsOrganization(t *testing.T) {
 	must(t, err)
 	s.Then(t, mark, eventtest.Fact{Object: added.ID, Type: "idp.jwt_added.v1",
 		Payload: `{"general":{"name":"Corp","nameKey":"corp","styling":"google","autoRegister":true},"jwt":{"endpoint":"https://corp.example/jwt",` +
-			`"issuer":"corp","keysEndpoint":"https://corp.example/keys","headerName":"x-corp","audience":"us"}}`})
+			`"issuer":"corp","keysEndpoint":"https://corp.example/keys","headerName":"x-corp","audience":"us"}}`}, vouchedFor(added.ID))
 	p, err := idp.Get(t.Context(), s, ownerA, added.ID)
 	must(t, err)
-	if p.Data.State != idp.Active || p.Org != "org_a" || added.Details != p.Details() || added.Details.Sequence != 1 {
+	if p.Data.State != idp.Active || p.Org != "org_a" || added.Details != p.Details() || added.Details.Sequence != 2 {
 		t.Errorf("got %+v, details %+v", p, added.Details)
 	}
 	again, err := idp.AddJWT(t.Context(), s, ownerA, event.Once{}, general, jwt)

@@ -25,6 +25,7 @@ import (
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/lifecycle"
@@ -79,6 +80,8 @@ type Server struct {
 	calls    *share.Places    // of it and of DNS that are waited for at once
 	webhooks *webhook.Webhooks
 	keys     *signing.Keys
+
+	idpChecker idp.Checker // of identity providers' configurations; nil: this server has none
 
 	stopWork   []func() // ends what runs beside the requests
 	endStreams func()
@@ -157,7 +160,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		Services: []rpc.Service{
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: sharedResolver{config.Resolver, s.calls}, Cleaner: cleaner}},
-			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now}},
+			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now, Checker: s.idpChecker}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store}},

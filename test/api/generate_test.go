@@ -30,6 +30,10 @@ func (s *scene) sample(op *operation) proto.Message {
 
 // complete is a sample in which every field has a value.
 func (s *scene) complete(op *operation) proto.Message {
+	if op.name() == "AddOIDCIdentityProvider" { // what is of one preset excludes what is of another
+		return &signetv1.AddOIDCIdentityProviderRequest{Name: "Sample", Issuer: "https://sample.example", ClientId: "Sample",
+			Parameters: []*signetv1.IdentityProviderParameter{{Name: "sample", Value: "Sample"}}, Claims: &signetv1.IdentityProviderClaims{Email: "sample"}}
+	}
 	if op.name() == "ProveSecondFactor" || op.name() == "ResetPassword" {
 		return s.sample(op) // its fields exclude each other
 	}
@@ -83,6 +87,8 @@ func (g *generator) fill(m protoreflect.Message) {
 			}
 		case fd.Kind() == protoreflect.StringKind:
 			m.Set(fd, protoreflect.ValueOfString(g.text(fd)))
+		case fd.Kind() == protoreflect.EnumKind && fd.Name() == "preset" && strings.Contains(string(m.Descriptor().Name()), "OAuth"):
+			m.Set(fd, protoreflect.ValueOfEnum(signetv1.IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GITHUB.Number()))
 		case fd.Kind() == protoreflect.EnumKind:
 			m.Set(fd, protoreflect.ValueOfEnum(1))
 		}
@@ -180,7 +186,7 @@ func (g *generator) mask(m protoreflect.Message) []string {
 	if g.all {
 		var paths []string
 		for _, f := range fieldsOf(m.Descriptor(), "") {
-			if f.fd.Message() == nil && !isParameter(g.op, f.path) { // of messages, what is in them
+			if (f.fd.Message() == nil || f.fd.IsList()) && !isParameter(g.op, f.path) { // of messages, what is in them
 				paths = append(paths, capital.ReplaceAllStringFunc(f.path, func(c string) string { return "_" + strings.ToLower(c) }))
 			}
 		}

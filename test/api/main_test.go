@@ -71,6 +71,8 @@ var stories = []struct {
 	{"domains of an organization", orgDomainStory},
 	{"domain names that are long or odd", oddDomainStory},
 	{"OpenID Connect provider", oidcStory},
+	{"OAuth 2.0 provider", oauthStory},
+	{"presets of providers", presetStory},
 	{"parts of a provider", modifyStory},
 	{"providers are switched off, listed and removed", providerAdminStory},
 	{"provider of a removed organization", orphanProviderStory},

@@ -93,10 +93,12 @@ func operationNamed(t *testing.T, name string) *operation {
 
 // samples are valid requests for the operations for which scene.sample cannot make one.
 var samples = map[string]func(s *scene) proto.Message{
-	"UpdateMyProfile":  func(*scene) proto.Message { return profile() },
-	"ChangeMyPassword": func(s *scene) proto.Message { return changePassword(s.w.password, s.w.secret("sample")) },
-	"CreateSession":    func(s *scene) proto.Message { return signIn(s.user.LoginName, s.w.password) },
-	"AddApplication":   func(*scene) proto.Message { return addApp("Sample") },
+	"UpdateMyProfile":          func(*scene) proto.Message { return profile() },
+	"ChangeMyPassword":         func(s *scene) proto.Message { return changePassword(s.w.password, s.w.secret("sample")) },
+	"CreateSession":            func(s *scene) proto.Message { return signIn(s.user.LoginName, s.w.password) },
+	"AddOIDCIdentityProvider":  func(s *scene) proto.Message { return addOIDC("Sample", s.w.secret("sample")) },
+	"AddOAuthIdentityProvider": func(s *scene) proto.Message { return addOAuth("Sample", s.w.secret("sample")) },
+	"AddApplication":           func(*scene) proto.Message { return addApp("Sample") },
 	"CreateSessionWithPasskey": func(s *scene) proto.Message {
 		return &signetv1.CreateSessionWithPasskeyRequest{Assertion: s.assertion()}
 	},

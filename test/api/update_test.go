@@ -44,7 +44,7 @@ func providerStory(t *testing.T, c *Client) {
 	read := func() *signetv1.IdentityProvider { return c.idp(t, s.owner, s.idp) }
 	first := read()
 	sameMessage(t, "as added", first, &signetv1.IdentityProvider{IdpId: s.idp, Details: first.GetDetails(), State: signetv1.IdentityProvider_STATE_ACTIVE,
-		Name: "Partner", StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true, Config: &signetv1.IdentityProvider_Jwt{
+		Name: "Partner", StylingType: signetv1.StylingType_STYLING_TYPE_GOOGLE, AutoRegister: true, VouchedBy: s.owner.UserID, Offered: true, Config: &signetv1.IdentityProvider_Jwt{
 			Jwt: &signetv1.IdentityProvider_JWT{JwtEndpoint: "https://jwt.example/first", Issuer: "first", KeysEndpoint: "https://jwt.example/first/keys", HeaderName: "x-first"}}})
 	same(t, "owner", first.GetDetails().GetResourceOwner(), s.org)
 	same(t, "prefix", s.idp[:4], "idp_")
@@ -93,11 +93,12 @@ func detailsStory(t *testing.T, c *Client) {
 		as   *Actor
 		req  proto.Message
 		read func() *signetv1.Details
+		adds uint64 // events of a change
 	}{
-		{"profile", s.user, profile(), readUser},
-		{"general", s.owner, general(s.idp), readIDP},
-		{"JWT", s.owner, jwtConfig(s.idp), readIDP},
-		{"password", s.owner, setPassword(s.user.UserID, c.w.secret("details")), readUser},
+		{"profile", s.user, profile(), readUser, 1},
+		{"general", s.owner, general(s.idp), readIDP, 1},
+		{"JWT", s.owner, jwtConfig(s.idp), readIDP, 2}, // and who answers for it now
+		{"password", s.owner, setPassword(s.user.UserID, c.w.secret("details")), readUser, 1},
 	}
 	for _, u := range updates {
 		before := u.read()
@@ -109,7 +110,7 @@ func detailsStory(t *testing.T, c *Client) {
 		}
 		d := a.message.(interface{ GetDetails() *signetv1.Details }).GetDetails()
 		after := u.read()
-		same(t, u.name+": one event", d.GetSequence(), seen+1)
+		same(t, u.name+": what it adds", d.GetSequence(), seen+u.adds)
 		sameMessage(t, u.name+": the read agrees", after, &signetv1.Details{Sequence: d.GetSequence(), CreationDate: before.GetCreationDate(),
 			ChangeDate: d.GetChangeDate(), ResourceOwner: d.GetResourceOwner()})
 		same(t, u.name+": owner", d.GetResourceOwner(), s.org)
@@ -118,12 +119,12 @@ func detailsStory(t *testing.T, c *Client) {
 			t.Errorf("%s: time goes backwards", u.name)
 		}
 		c.refused(t, sequenceMismatch, u.as, u.req, header("if-match", quoted))
-		same(t, u.name+": nothing is written", u.read().GetSequence(), seen+1)
+		same(t, u.name+": nothing is written", u.read().GetSequence(), seen+u.adds)
 		if u.name == "password" {
 			break // it ended the user's token, and costs
 		}
 		// The same again differs in nothing, and is an event all the same.
-		for _, match := range []string{strconv.FormatUint(seen+1, 10), "*", ""} {
+		for _, match := range []string{strconv.FormatUint(seen+u.adds, 10), "*", ""} {
 			h := header("if-match", match)
 			if match == bare {
 				h = nil
@@ -131,7 +132,7 @@ func detailsStory(t *testing.T, c *Client) {
 			a := c.send(t, u.as, u.req, h)
 			a.mustBe(t, ok)
 		}
-		same(t, u.name+": three more", u.read().GetSequence(), seen+4)
+		same(t, u.name+": three more", u.read().GetSequence(), seen+u.adds+3)
 	}
 
 	// A sign-in, failed or not, and the end of a session do not move the user.
@@ -144,7 +145,7 @@ func detailsStory(t *testing.T, c *Client) {
 
 	// Creations.
 	added := done[*signetv1.AddJWTIdentityProviderResponse](t, c, s.owner, addJWT())
-	same(t, "first sequence of a provider", added.GetDetails().GetSequence(), 1)
+	same(t, "first sequence of a provider, and of who answers for it", added.GetDetails().GetSequence(), 2)
 	sameMessage(t, "details of a creation are those of a read", c.idp(t, s.owner, added.GetIdpId()).GetDetails(), added.GetDetails())
 	recent(t, "creation", added.GetDetails().GetCreationDate())
 }

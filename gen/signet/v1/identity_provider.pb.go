@@ -24,6 +24,126 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// IdentityProviderPreset names a provider that much is known of.
+type IdentityProviderPreset int32
+
+const (
+	// Any other provider.
+	IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_UNSPECIFIED IdentityProviderPreset = 0
+	// Google.
+	IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GOOGLE IdentityProviderPreset = 1
+	// Microsoft Entra ID.
+	IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_MICROSOFT IdentityProviderPreset = 2
+	// Sign in with Apple.
+	IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_APPLE IdentityProviderPreset = 3
+	// GitLab, at gitlab.com or on a server of one's own.
+	IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GITLAB IdentityProviderPreset = 4
+	// GitHub, which speaks OAuth 2.0.
+	IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_GITHUB IdentityProviderPreset = 5
+)
+
+// Enum value maps for IdentityProviderPreset.
+var (
+	IdentityProviderPreset_name = map[int32]string{
+		0: "IDENTITY_PROVIDER_PRESET_UNSPECIFIED",
+		1: "IDENTITY_PROVIDER_PRESET_GOOGLE",
+		2: "IDENTITY_PROVIDER_PRESET_MICROSOFT",
+		3: "IDENTITY_PROVIDER_PRESET_APPLE",
+		4: "IDENTITY_PROVIDER_PRESET_GITLAB",
+		5: "IDENTITY_PROVIDER_PRESET_GITHUB",
+	}
+	IdentityProviderPreset_value = map[string]int32{
+		"IDENTITY_PROVIDER_PRESET_UNSPECIFIED": 0,
+		"IDENTITY_PROVIDER_PRESET_GOOGLE":      1,
+		"IDENTITY_PROVIDER_PRESET_MICROSOFT":   2,
+		"IDENTITY_PROVIDER_PRESET_APPLE":       3,
+		"IDENTITY_PROVIDER_PRESET_GITLAB":      4,
+		"IDENTITY_PROVIDER_PRESET_GITHUB":      5,
+	}
+)
+
+func (x IdentityProviderPreset) Enum() *IdentityProviderPreset {
+	p := new(IdentityProviderPreset)
+	*p = x
+	return p
+}
+
+func (x IdentityProviderPreset) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (IdentityProviderPreset) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_identity_provider_proto_enumTypes[0].Descriptor()
+}
+
+func (IdentityProviderPreset) Type() protoreflect.EnumType {
+	return &file_signet_v1_identity_provider_proto_enumTypes[0]
+}
+
+func (x IdentityProviderPreset) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use IdentityProviderPreset.Descriptor instead.
+func (IdentityProviderPreset) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{0}
+}
+
+// IdentityProviderClientAuth is how Signet authenticates to a provider.
+type IdentityProviderClientAuth int32
+
+const (
+	// The secret in the header, if there is one. A preset may choose another way
+	// when the provider is created.
+	IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED IdentityProviderClientAuth = 0
+	// The secret in the body.
+	IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_CLIENT_SECRET_POST IdentityProviderClientAuth = 1
+	// A token signed with a key of this installation, which is in its key set. It
+	// needs no secret.
+	IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_PRIVATE_KEY_JWT IdentityProviderClientAuth = 2
+)
+
+// Enum value maps for IdentityProviderClientAuth.
+var (
+	IdentityProviderClientAuth_name = map[int32]string{
+		0: "IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED",
+		1: "IDENTITY_PROVIDER_CLIENT_AUTH_CLIENT_SECRET_POST",
+		2: "IDENTITY_PROVIDER_CLIENT_AUTH_PRIVATE_KEY_JWT",
+	}
+	IdentityProviderClientAuth_value = map[string]int32{
+		"IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED":        0,
+		"IDENTITY_PROVIDER_CLIENT_AUTH_CLIENT_SECRET_POST": 1,
+		"IDENTITY_PROVIDER_CLIENT_AUTH_PRIVATE_KEY_JWT":    2,
+	}
+)
+
+func (x IdentityProviderClientAuth) Enum() *IdentityProviderClientAuth {
+	p := new(IdentityProviderClientAuth)
+	*p = x
+	return p
+}
+
+func (x IdentityProviderClientAuth) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (IdentityProviderClientAuth) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_identity_provider_proto_enumTypes[1].Descriptor()
+}
+
+func (IdentityProviderClientAuth) Type() protoreflect.EnumType {
+	return &file_signet_v1_identity_provider_proto_enumTypes[1]
+}
+
+func (x IdentityProviderClientAuth) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use IdentityProviderClientAuth.Descriptor instead.
+func (IdentityProviderClientAuth) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{1}
+}
+
 // IdentityProviderType is the protocol of a provider.
 type IdentityProviderType int32
 
@@ -34,6 +154,8 @@ const (
 	IdentityProviderType_IDENTITY_PROVIDER_TYPE_JWT IdentityProviderType = 1
 	// OpenID Connect.
 	IdentityProviderType_IDENTITY_PROVIDER_TYPE_OIDC IdentityProviderType = 2
+	// OAuth 2.0 without OpenID Connect.
+	IdentityProviderType_IDENTITY_PROVIDER_TYPE_OAUTH IdentityProviderType = 3
 )
 
 // Enum value maps for IdentityProviderType.
@@ -42,11 +164,13 @@ var (
 		0: "IDENTITY_PROVIDER_TYPE_UNSPECIFIED",
 		1: "IDENTITY_PROVIDER_TYPE_JWT",
 		2: "IDENTITY_PROVIDER_TYPE_OIDC",
+		3: "IDENTITY_PROVIDER_TYPE_OAUTH",
 	}
 	IdentityProviderType_value = map[string]int32{
 		"IDENTITY_PROVIDER_TYPE_UNSPECIFIED": 0,
 		"IDENTITY_PROVIDER_TYPE_JWT":         1,
 		"IDENTITY_PROVIDER_TYPE_OIDC":        2,
+		"IDENTITY_PROVIDER_TYPE_OAUTH":       3,
 	}
 )
 
@@ -61,11 +185,11 @@ func (x IdentityProviderType) String() string {
 }
 
 func (IdentityProviderType) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_identity_provider_proto_enumTypes[0].Descriptor()
+	return file_signet_v1_identity_provider_proto_enumTypes[2].Descriptor()
 }
 
 func (IdentityProviderType) Type() protoreflect.EnumType {
-	return &file_signet_v1_identity_provider_proto_enumTypes[0]
+	return &file_signet_v1_identity_provider_proto_enumTypes[2]
 }
 
 func (x IdentityProviderType) Number() protoreflect.EnumNumber {
@@ -74,7 +198,7 @@ func (x IdentityProviderType) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use IdentityProviderType.Descriptor instead.
 func (IdentityProviderType) EnumDescriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{0}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{2}
 }
 
 // State of an identity provider.
@@ -114,11 +238,11 @@ func (x IdentityProvider_State) String() string {
 }
 
 func (IdentityProvider_State) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_identity_provider_proto_enumTypes[1].Descriptor()
+	return file_signet_v1_identity_provider_proto_enumTypes[3].Descriptor()
 }
 
 func (IdentityProvider_State) Type() protoreflect.EnumType {
-	return &file_signet_v1_identity_provider_proto_enumTypes[1]
+	return &file_signet_v1_identity_provider_proto_enumTypes[3]
 }
 
 func (x IdentityProvider_State) Number() protoreflect.EnumNumber {
@@ -151,7 +275,18 @@ type IdentityProvider struct {
 	//
 	//	*IdentityProvider_Jwt
 	//	*IdentityProvider_Oidc
-	Config        isIdentityProvider_Config `protobuf_oneof:"config"`
+	//	*IdentityProvider_Oauth
+	Config isIdentityProvider_Config `protobuf_oneof:"config"`
+	// Whether a first sign-in can be linked to the user who has confirmed the same
+	// e-mail address.
+	LinkByEmail bool `protobuf:"varint,9,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
+	// Identifier of the user who answers for the configuration: who last changed
+	// what decides about who signs in, or adopted it after a check. Empty: nobody
+	// yet, and nobody can sign in through the provider.
+	VouchedBy string `protobuf:"bytes,10,opt,name=vouched_by,json=vouchedBy,proto3" json:"vouched_by,omitempty"`
+	// Whether people can sign in through it: it is active, and somebody answers for
+	// its configuration.
+	Offered       bool `protobuf:"varint,11,opt,name=offered,proto3" json:"offered,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -253,6 +388,36 @@ func (x *IdentityProvider) GetOidc() *IdentityProvider_OIDC {
 	return nil
 }
 
+func (x *IdentityProvider) GetOauth() *IdentityProvider_OAuth {
+	if x != nil {
+		if x, ok := x.Config.(*IdentityProvider_Oauth); ok {
+			return x.Oauth
+		}
+	}
+	return nil
+}
+
+func (x *IdentityProvider) GetLinkByEmail() bool {
+	if x != nil {
+		return x.LinkByEmail
+	}
+	return false
+}
+
+func (x *IdentityProvider) GetVouchedBy() string {
+	if x != nil {
+		return x.VouchedBy
+	}
+	return ""
+}
+
+func (x *IdentityProvider) GetOffered() bool {
+	if x != nil {
+		return x.Offered
+	}
+	return false
+}
+
 type isIdentityProvider_Config interface {
 	isIdentityProvider_Config()
 }
@@ -267,9 +432,166 @@ type IdentityProvider_Oidc struct {
 	Oidc *IdentityProvider_OIDC `protobuf:"bytes,8,opt,name=oidc,proto3,oneof"`
 }
 
+type IdentityProvider_Oauth struct {
+	// Set for an OAuth 2.0 provider.
+	Oauth *IdentityProvider_OAuth `protobuf:"bytes,12,opt,name=oauth,proto3,oneof"`
+}
+
 func (*IdentityProvider_Jwt) isIdentityProvider_Config() {}
 
 func (*IdentityProvider_Oidc) isIdentityProvider_Config() {}
+
+func (*IdentityProvider_Oauth) isIdentityProvider_Config() {}
+
+// IdentityProviderParameter is added to the address that people are sent to.
+type IdentityProviderParameter struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the parameter, 1 to 100 letters, digits and the characters
+	// `_ . ~ : -`. It must not be one that the protocol needs, such as `state`.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Value of the parameter, at most 200 characters.
+	Value         string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentityProviderParameter) Reset() {
+	*x = IdentityProviderParameter{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentityProviderParameter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentityProviderParameter) ProtoMessage() {}
+
+func (x *IdentityProviderParameter) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentityProviderParameter.ProtoReflect.Descriptor instead.
+func (*IdentityProviderParameter) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *IdentityProviderParameter) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *IdentityProviderParameter) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+// IdentityProviderClaims says under which names a provider tells what a new
+// user is registered with. Each has at most 100 characters. Registered claims
+// such as `sub`, claims about roles, and those that say what is verified cannot be
+// named.
+type IdentityProviderClaims struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of the user name. Empty: `preferred_username`.
+	UserName string `protobuf:"bytes,1,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
+	// Name of the first name. Empty: `given_name`.
+	FirstName string `protobuf:"bytes,2,opt,name=first_name,json=firstName,proto3" json:"first_name,omitempty"`
+	// Name of the last name. Empty: `family_name`.
+	LastName string `protobuf:"bytes,3,opt,name=last_name,json=lastName,proto3" json:"last_name,omitempty"`
+	// Name of the nickname. Empty: `nickname`.
+	NickName string `protobuf:"bytes,4,opt,name=nick_name,json=nickName,proto3" json:"nick_name,omitempty"`
+	// Name of the e-mail address. Empty: `email`.
+	Email string `protobuf:"bytes,5,opt,name=email,proto3" json:"email,omitempty"`
+	// Name of the language. Empty: `locale`.
+	Language      string `protobuf:"bytes,6,opt,name=language,proto3" json:"language,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentityProviderClaims) Reset() {
+	*x = IdentityProviderClaims{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentityProviderClaims) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentityProviderClaims) ProtoMessage() {}
+
+func (x *IdentityProviderClaims) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentityProviderClaims.ProtoReflect.Descriptor instead.
+func (*IdentityProviderClaims) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *IdentityProviderClaims) GetUserName() string {
+	if x != nil {
+		return x.UserName
+	}
+	return ""
+}
+
+func (x *IdentityProviderClaims) GetFirstName() string {
+	if x != nil {
+		return x.FirstName
+	}
+	return ""
+}
+
+func (x *IdentityProviderClaims) GetLastName() string {
+	if x != nil {
+		return x.LastName
+	}
+	return ""
+}
+
+func (x *IdentityProviderClaims) GetNickName() string {
+	if x != nil {
+		return x.NickName
+	}
+	return ""
+}
+
+func (x *IdentityProviderClaims) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
+}
+
+func (x *IdentityProviderClaims) GetLanguage() string {
+	if x != nil {
+		return x.Language
+	}
+	return ""
+}
 
 // The JWT configuration to set, as a whole.
 type UpdateJWTIdentityProviderRequest struct {
@@ -292,7 +614,7 @@ type UpdateJWTIdentityProviderRequest struct {
 
 func (x *UpdateJWTIdentityProviderRequest) Reset() {
 	*x = UpdateJWTIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[1]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -304,7 +626,7 @@ func (x *UpdateJWTIdentityProviderRequest) String() string {
 func (*UpdateJWTIdentityProviderRequest) ProtoMessage() {}
 
 func (x *UpdateJWTIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[1]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -317,7 +639,7 @@ func (x *UpdateJWTIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateJWTIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*UpdateJWTIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{1}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *UpdateJWTIdentityProviderRequest) GetIdpId() string {
@@ -366,7 +688,7 @@ type UpdateJWTIdentityProviderResponse struct {
 
 func (x *UpdateJWTIdentityProviderResponse) Reset() {
 	*x = UpdateJWTIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[2]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -378,7 +700,7 @@ func (x *UpdateJWTIdentityProviderResponse) String() string {
 func (*UpdateJWTIdentityProviderResponse) ProtoMessage() {}
 
 func (x *UpdateJWTIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[2]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -391,7 +713,7 @@ func (x *UpdateJWTIdentityProviderResponse) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use UpdateJWTIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*UpdateJWTIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UpdateJWTIdentityProviderResponse) GetDetails() *Details {
@@ -418,7 +740,7 @@ type UpdateIdentityProviderRequest struct {
 
 func (x *UpdateIdentityProviderRequest) Reset() {
 	*x = UpdateIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[3]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -430,7 +752,7 @@ func (x *UpdateIdentityProviderRequest) String() string {
 func (*UpdateIdentityProviderRequest) ProtoMessage() {}
 
 func (x *UpdateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[3]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -443,7 +765,7 @@ func (x *UpdateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*UpdateIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UpdateIdentityProviderRequest) GetIdpId() string {
@@ -485,7 +807,7 @@ type UpdateIdentityProviderResponse struct {
 
 func (x *UpdateIdentityProviderResponse) Reset() {
 	*x = UpdateIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[4]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +819,7 @@ func (x *UpdateIdentityProviderResponse) String() string {
 func (*UpdateIdentityProviderResponse) ProtoMessage() {}
 
 func (x *UpdateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[4]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +832,7 @@ func (x *UpdateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*UpdateIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *UpdateIdentityProviderResponse) GetDetails() *Details {
@@ -541,14 +863,18 @@ type AddJWTIdentityProviderRequest struct {
 	HeaderName string `protobuf:"bytes,7,opt,name=header_name,json=headerName,proto3" json:"header_name,omitempty"`
 	// Audience that a token must carry, at most 200 characters. Empty: the
 	// identifier of the provider.
-	Audience      string `protobuf:"bytes,8,opt,name=audience,proto3" json:"audience,omitempty"`
+	Audience string `protobuf:"bytes,8,opt,name=audience,proto3" json:"audience,omitempty"`
+	// Whether a first sign-in can be linked to the user who has confirmed the same
+	// e-mail address, without a sign-in of that user. It needs the permission
+	// `policy.write`, too.
+	LinkByEmail   bool `protobuf:"varint,9,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AddJWTIdentityProviderRequest) Reset() {
 	*x = AddJWTIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[5]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -560,7 +886,7 @@ func (x *AddJWTIdentityProviderRequest) String() string {
 func (*AddJWTIdentityProviderRequest) ProtoMessage() {}
 
 func (x *AddJWTIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[5]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -573,7 +899,7 @@ func (x *AddJWTIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJWTIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*AddJWTIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *AddJWTIdentityProviderRequest) GetName() string {
@@ -632,6 +958,13 @@ func (x *AddJWTIdentityProviderRequest) GetAudience() string {
 	return ""
 }
 
+func (x *AddJWTIdentityProviderRequest) GetLinkByEmail() bool {
+	if x != nil {
+		return x.LinkByEmail
+	}
+	return false
+}
+
 // Answer to AddJWTIdentityProvider.
 type AddJWTIdentityProviderResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -645,7 +978,7 @@ type AddJWTIdentityProviderResponse struct {
 
 func (x *AddJWTIdentityProviderResponse) Reset() {
 	*x = AddJWTIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[6]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -657,7 +990,7 @@ func (x *AddJWTIdentityProviderResponse) String() string {
 func (*AddJWTIdentityProviderResponse) ProtoMessage() {}
 
 func (x *AddJWTIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[6]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -670,7 +1003,7 @@ func (x *AddJWTIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJWTIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*AddJWTIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AddJWTIdentityProviderResponse) GetDetails() *Details {
@@ -698,7 +1031,7 @@ type GetIdentityProviderRequest struct {
 
 func (x *GetIdentityProviderRequest) Reset() {
 	*x = GetIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[7]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -710,7 +1043,7 @@ func (x *GetIdentityProviderRequest) String() string {
 func (*GetIdentityProviderRequest) ProtoMessage() {}
 
 func (x *GetIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[7]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -723,7 +1056,7 @@ func (x *GetIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*GetIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GetIdentityProviderRequest) GetIdpId() string {
@@ -744,7 +1077,7 @@ type GetIdentityProviderResponse struct {
 
 func (x *GetIdentityProviderResponse) Reset() {
 	*x = GetIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[8]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -756,7 +1089,7 @@ func (x *GetIdentityProviderResponse) String() string {
 func (*GetIdentityProviderResponse) ProtoMessage() {}
 
 func (x *GetIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[8]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -769,7 +1102,7 @@ func (x *GetIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*GetIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetIdentityProviderResponse) GetIdp() *IdentityProvider {
@@ -788,24 +1121,50 @@ type AddOIDCIdentityProviderRequest struct {
 	StylingType StylingType `protobuf:"varint,2,opt,name=styling_type,json=stylingType,proto3,enum=signet.v1.StylingType" json:"styling_type,omitempty"`
 	// Whether a first sign-in through the provider creates a user.
 	AutoRegister bool `protobuf:"varint,3,opt,name=auto_register,json=autoRegister,proto3" json:"auto_register,omitempty"`
-	// Issuer, where discovery starts, 1 to 200 characters.
+	// Issuer, where discovery starts, 1 to 200 characters. Presets know their own.
 	Issuer string `protobuf:"bytes,4,opt,name=issuer,proto3" json:"issuer,omitempty"`
 	// Identifier that the provider knows this installation by, 1 to 200
 	// characters.
 	ClientId string `protobuf:"bytes,5,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
 	// Secret that belongs to it, at most 200 characters. It is never shown again.
-	// Empty: the provider needs none.
+	// Empty: the provider needs none. For Apple it is the private key in PEM format,
+	// at most 2,000 characters.
 	ClientSecret string `protobuf:"bytes,6,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
 	// Scopes to request besides `openid`, at most 20 of 1 to 100 characters.
 	// None: `profile` and `email`.
-	Scopes        []string `protobuf:"bytes,7,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	Scopes []string `protobuf:"bytes,7,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// What kind of provider it is. What is known of it is filled in if it is left
+	// out: issuer, scopes and style of the button.
+	Preset IdentityProviderPreset `protobuf:"varint,8,opt,name=preset,proto3,enum=signet.v1.IdentityProviderPreset" json:"preset,omitempty"`
+	// How Signet authenticates to the provider.
+	ClientAuth IdentityProviderClientAuth `protobuf:"varint,9,opt,name=client_auth,json=clientAuth,proto3,enum=signet.v1.IdentityProviderClientAuth" json:"client_auth,omitempty"`
+	// Whether the provider answers by a form that the browser posts
+	// (`response_mode=form_post`).
+	FormPost bool `protobuf:"varint,10,opt,name=form_post,json=formPost,proto3" json:"form_post,omitempty"`
+	// Parameters to add to the address that people are sent to, at most 20.
+	Parameters []*IdentityProviderParameter `protobuf:"bytes,11,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// Names of the claims that a new user is registered with.
+	Claims *IdentityProviderClaims `protobuf:"bytes,12,opt,name=claims,proto3" json:"claims,omitempty"`
+	// Tenants that may sign in, at most 20 of 1 to 200 characters: values of the
+	// claim `hd` of Google or `tid` of Microsoft, and for these presets only. An
+	// issuer of Microsoft that all companies share needs them. None: all that the
+	// issuer has.
+	Tenants []string `protobuf:"bytes,13,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	// Identifier of the team at Apple, at most 200 characters.
+	TeamId string `protobuf:"bytes,14,opt,name=team_id,json=teamId,proto3" json:"team_id,omitempty"`
+	// Identifier of the private key at Apple, at most 200 characters.
+	KeyId string `protobuf:"bytes,15,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
+	// Whether a first sign-in can be linked to the user who has confirmed the same
+	// e-mail address, without a sign-in of that user. It needs the permission
+	// `policy.write`, too.
+	LinkByEmail   bool `protobuf:"varint,16,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *AddOIDCIdentityProviderRequest) Reset() {
 	*x = AddOIDCIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +1176,7 @@ func (x *AddOIDCIdentityProviderRequest) String() string {
 func (*AddOIDCIdentityProviderRequest) ProtoMessage() {}
 
 func (x *AddOIDCIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +1189,7 @@ func (x *AddOIDCIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddOIDCIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*AddOIDCIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *AddOIDCIdentityProviderRequest) GetName() string {
@@ -882,6 +1241,69 @@ func (x *AddOIDCIdentityProviderRequest) GetScopes() []string {
 	return nil
 }
 
+func (x *AddOIDCIdentityProviderRequest) GetPreset() IdentityProviderPreset {
+	if x != nil {
+		return x.Preset
+	}
+	return IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_UNSPECIFIED
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetClientAuth() IdentityProviderClientAuth {
+	if x != nil {
+		return x.ClientAuth
+	}
+	return IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetFormPost() bool {
+	if x != nil {
+		return x.FormPost
+	}
+	return false
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetParameters() []*IdentityProviderParameter {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetClaims() *IdentityProviderClaims {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetTenants() []string {
+	if x != nil {
+		return x.Tenants
+	}
+	return nil
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetTeamId() string {
+	if x != nil {
+		return x.TeamId
+	}
+	return ""
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+func (x *AddOIDCIdentityProviderRequest) GetLinkByEmail() bool {
+	if x != nil {
+		return x.LinkByEmail
+	}
+	return false
+}
+
 // Answer to AddOIDCIdentityProvider.
 type AddOIDCIdentityProviderResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -895,7 +1317,7 @@ type AddOIDCIdentityProviderResponse struct {
 
 func (x *AddOIDCIdentityProviderResponse) Reset() {
 	*x = AddOIDCIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -907,7 +1329,7 @@ func (x *AddOIDCIdentityProviderResponse) String() string {
 func (*AddOIDCIdentityProviderResponse) ProtoMessage() {}
 
 func (x *AddOIDCIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -920,7 +1342,7 @@ func (x *AddOIDCIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddOIDCIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*AddOIDCIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AddOIDCIdentityProviderResponse) GetDetails() *Details {
@@ -931,6 +1353,253 @@ func (x *AddOIDCIdentityProviderResponse) GetDetails() *Details {
 }
 
 func (x *AddOIDCIdentityProviderResponse) GetIdpId() string {
+	if x != nil {
+		return x.IdpId
+	}
+	return ""
+}
+
+// The identity provider to create.
+type AddOAuthIdentityProviderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name shown at sign-in, 1 to 200 characters.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// Look of its sign-in button.
+	StylingType StylingType `protobuf:"varint,2,opt,name=styling_type,json=stylingType,proto3,enum=signet.v1.StylingType" json:"styling_type,omitempty"`
+	// Whether a first sign-in through the provider creates a user.
+	AutoRegister bool `protobuf:"varint,3,opt,name=auto_register,json=autoRegister,proto3" json:"auto_register,omitempty"`
+	// URL that people are sent to, 1 to 200 characters. The
+	// preset GitHub knows its own.
+	AuthorizationEndpoint string `protobuf:"bytes,4,opt,name=authorization_endpoint,json=authorizationEndpoint,proto3" json:"authorization_endpoint,omitempty"`
+	// URL at which a code is exchanged for a token, 1 to 200 characters. The
+	// preset GitHub knows its own.
+	TokenEndpoint string `protobuf:"bytes,5,opt,name=token_endpoint,json=tokenEndpoint,proto3" json:"token_endpoint,omitempty"`
+	// URL that tells who has signed in, 1 to 200 characters. The
+	// preset GitHub knows its own.
+	UserEndpoint string `protobuf:"bytes,6,opt,name=user_endpoint,json=userEndpoint,proto3" json:"user_endpoint,omitempty"`
+	// URL that lists the e-mail addresses of the person and tells which one is the
+	// primary one and which ones are verified, at most 200 characters. Empty: no
+	// address is verified.
+	EmailsEndpoint string `protobuf:"bytes,7,opt,name=emails_endpoint,json=emailsEndpoint,proto3" json:"emails_endpoint,omitempty"`
+	// Identifier that the provider knows this installation by, 1 to 200
+	// characters.
+	ClientId string `protobuf:"bytes,8,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Secret that belongs to it, at most 200 characters. It is never shown again.
+	// Empty: the provider needs none.
+	ClientSecret string `protobuf:"bytes,9,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
+	// Scopes to request, at most 20 of 1 to 100 characters.
+	Scopes []string `protobuf:"bytes,10,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// What kind of provider it is. What is known of it is filled in if it is left
+	// out: all endpoints together, scopes, subject and claims.
+	Preset IdentityProviderPreset `protobuf:"varint,11,opt,name=preset,proto3,enum=signet.v1.IdentityProviderPreset" json:"preset,omitempty"`
+	// How Signet authenticates to the provider.
+	ClientAuth IdentityProviderClientAuth `protobuf:"varint,12,opt,name=client_auth,json=clientAuth,proto3,enum=signet.v1.IdentityProviderClientAuth" json:"client_auth,omitempty"`
+	// Parameters to add to the address that people are sent to, at most 20.
+	Parameters []*IdentityProviderParameter `protobuf:"bytes,13,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// Field that identifies a person and never changes, at most 100 characters.
+	// Empty means `id`.
+	Subject string `protobuf:"bytes,14,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Names of the fields that a new user is registered with.
+	Claims *IdentityProviderClaims `protobuf:"bytes,15,opt,name=claims,proto3" json:"claims,omitempty"`
+	// Whether a first sign-in can be linked to the user who has confirmed the same
+	// e-mail address, without a sign-in of that user. It needs the permission
+	// `policy.write`, too.
+	LinkByEmail   bool `protobuf:"varint,16,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddOAuthIdentityProviderRequest) Reset() {
+	*x = AddOAuthIdentityProviderRequest{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddOAuthIdentityProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddOAuthIdentityProviderRequest) ProtoMessage() {}
+
+func (x *AddOAuthIdentityProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddOAuthIdentityProviderRequest.ProtoReflect.Descriptor instead.
+func (*AddOAuthIdentityProviderRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetStylingType() StylingType {
+	if x != nil {
+		return x.StylingType
+	}
+	return StylingType_STYLING_TYPE_UNSPECIFIED
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetAutoRegister() bool {
+	if x != nil {
+		return x.AutoRegister
+	}
+	return false
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetAuthorizationEndpoint() string {
+	if x != nil {
+		return x.AuthorizationEndpoint
+	}
+	return ""
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetTokenEndpoint() string {
+	if x != nil {
+		return x.TokenEndpoint
+	}
+	return ""
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetUserEndpoint() string {
+	if x != nil {
+		return x.UserEndpoint
+	}
+	return ""
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetEmailsEndpoint() string {
+	if x != nil {
+		return x.EmailsEndpoint
+	}
+	return ""
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetClientSecret() string {
+	if x != nil {
+		return x.ClientSecret
+	}
+	return ""
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetPreset() IdentityProviderPreset {
+	if x != nil {
+		return x.Preset
+	}
+	return IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_UNSPECIFIED
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetClientAuth() IdentityProviderClientAuth {
+	if x != nil {
+		return x.ClientAuth
+	}
+	return IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetParameters() []*IdentityProviderParameter {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetClaims() *IdentityProviderClaims {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *AddOAuthIdentityProviderRequest) GetLinkByEmail() bool {
+	if x != nil {
+		return x.LinkByEmail
+	}
+	return false
+}
+
+// Answer to AddOAuthIdentityProvider.
+type AddOAuthIdentityProviderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the new identity provider.
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifier of the new identity provider.
+	IdpId         string `protobuf:"bytes,2,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AddOAuthIdentityProviderResponse) Reset() {
+	*x = AddOAuthIdentityProviderResponse{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AddOAuthIdentityProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AddOAuthIdentityProviderResponse) ProtoMessage() {}
+
+func (x *AddOAuthIdentityProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AddOAuthIdentityProviderResponse.ProtoReflect.Descriptor instead.
+func (*AddOAuthIdentityProviderResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *AddOAuthIdentityProviderResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *AddOAuthIdentityProviderResponse) GetIdpId() string {
 	if x != nil {
 		return x.IdpId
 	}
@@ -957,7 +1626,7 @@ type ListIdentityProvidersRequest struct {
 
 func (x *ListIdentityProvidersRequest) Reset() {
 	*x = ListIdentityProvidersRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -969,7 +1638,7 @@ func (x *ListIdentityProvidersRequest) String() string {
 func (*ListIdentityProvidersRequest) ProtoMessage() {}
 
 func (x *ListIdentityProvidersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -982,7 +1651,7 @@ func (x *ListIdentityProvidersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentityProvidersRequest.ProtoReflect.Descriptor instead.
 func (*ListIdentityProvidersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ListIdentityProvidersRequest) GetPageSize() int32 {
@@ -1034,7 +1703,7 @@ type ListIdentityProvidersResponse struct {
 
 func (x *ListIdentityProvidersResponse) Reset() {
 	*x = ListIdentityProvidersResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1046,7 +1715,7 @@ func (x *ListIdentityProvidersResponse) String() string {
 func (*ListIdentityProvidersResponse) ProtoMessage() {}
 
 func (x *ListIdentityProvidersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1059,7 +1728,7 @@ func (x *ListIdentityProvidersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentityProvidersResponse.ProtoReflect.Descriptor instead.
 func (*ListIdentityProvidersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListIdentityProvidersResponse) GetIdps() []*IdentityProvider {
@@ -1076,6 +1745,126 @@ func (x *ListIdentityProvidersResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Which identity provider to check.
+type CheckIdentityProviderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the identity provider.
+	IdpId string `protobuf:"bytes,1,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
+	// Whether the caller answers for the configuration from now on, in place of
+	// whoever did before, if the check passes.
+	Adopt         bool `protobuf:"varint,2,opt,name=adopt,proto3" json:"adopt,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckIdentityProviderRequest) Reset() {
+	*x = CheckIdentityProviderRequest{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckIdentityProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckIdentityProviderRequest) ProtoMessage() {}
+
+func (x *CheckIdentityProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckIdentityProviderRequest.ProtoReflect.Descriptor instead.
+func (*CheckIdentityProviderRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *CheckIdentityProviderRequest) GetIdpId() string {
+	if x != nil {
+		return x.IdpId
+	}
+	return ""
+}
+
+func (x *CheckIdentityProviderRequest) GetAdopt() bool {
+	if x != nil {
+		return x.Adopt
+	}
+	return false
+}
+
+// Answer to CheckIdentityProvider.
+type CheckIdentityProviderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Everything that was found.
+	Problems []*CheckIdentityProviderResponse_Problem `protobuf:"bytes,1,rep,name=problems,proto3" json:"problems,omitempty"`
+	// Details of the identity provider after the check.
+	Details *Details `protobuf:"bytes,2,opt,name=details,proto3" json:"details,omitempty"`
+	// Whether there are no problems but warnings.
+	Ok            bool `protobuf:"varint,3,opt,name=ok,proto3" json:"ok,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckIdentityProviderResponse) Reset() {
+	*x = CheckIdentityProviderResponse{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckIdentityProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckIdentityProviderResponse) ProtoMessage() {}
+
+func (x *CheckIdentityProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckIdentityProviderResponse.ProtoReflect.Descriptor instead.
+func (*CheckIdentityProviderResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *CheckIdentityProviderResponse) GetProblems() []*CheckIdentityProviderResponse_Problem {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *CheckIdentityProviderResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *CheckIdentityProviderResponse) GetOk() bool {
+	if x != nil {
+		return x.Ok
+	}
+	return false
+}
+
 // Which identity provider to deactivate.
 type DeactivateIdentityProviderRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1087,7 +1876,7 @@ type DeactivateIdentityProviderRequest struct {
 
 func (x *DeactivateIdentityProviderRequest) Reset() {
 	*x = DeactivateIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1099,7 +1888,7 @@ func (x *DeactivateIdentityProviderRequest) String() string {
 func (*DeactivateIdentityProviderRequest) ProtoMessage() {}
 
 func (x *DeactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1112,7 +1901,7 @@ func (x *DeactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use DeactivateIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *DeactivateIdentityProviderRequest) GetIdpId() string {
@@ -1133,7 +1922,7 @@ type DeactivateIdentityProviderResponse struct {
 
 func (x *DeactivateIdentityProviderResponse) Reset() {
 	*x = DeactivateIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1145,7 +1934,7 @@ func (x *DeactivateIdentityProviderResponse) String() string {
 func (*DeactivateIdentityProviderResponse) ProtoMessage() {}
 
 func (x *DeactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1158,7 +1947,7 @@ func (x *DeactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use DeactivateIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeactivateIdentityProviderResponse) GetDetails() *Details {
@@ -1179,7 +1968,7 @@ type ReactivateIdentityProviderRequest struct {
 
 func (x *ReactivateIdentityProviderRequest) Reset() {
 	*x = ReactivateIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1980,7 @@ func (x *ReactivateIdentityProviderRequest) String() string {
 func (*ReactivateIdentityProviderRequest) ProtoMessage() {}
 
 func (x *ReactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1993,7 @@ func (x *ReactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use ReactivateIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ReactivateIdentityProviderRequest) GetIdpId() string {
@@ -1225,7 +2014,7 @@ type ReactivateIdentityProviderResponse struct {
 
 func (x *ReactivateIdentityProviderResponse) Reset() {
 	*x = ReactivateIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1237,7 +2026,7 @@ func (x *ReactivateIdentityProviderResponse) String() string {
 func (*ReactivateIdentityProviderResponse) ProtoMessage() {}
 
 func (x *ReactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1250,7 +2039,7 @@ func (x *ReactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use ReactivateIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReactivateIdentityProviderResponse) GetDetails() *Details {
@@ -1271,7 +2060,7 @@ type RemoveIdentityProviderRequest struct {
 
 func (x *RemoveIdentityProviderRequest) Reset() {
 	*x = RemoveIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +2072,7 @@ func (x *RemoveIdentityProviderRequest) String() string {
 func (*RemoveIdentityProviderRequest) ProtoMessage() {}
 
 func (x *RemoveIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +2085,7 @@ func (x *RemoveIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*RemoveIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RemoveIdentityProviderRequest) GetIdpId() string {
@@ -1317,7 +2106,7 @@ type RemoveIdentityProviderResponse struct {
 
 func (x *RemoveIdentityProviderResponse) Reset() {
 	*x = RemoveIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +2118,7 @@ func (x *RemoveIdentityProviderResponse) String() string {
 func (*RemoveIdentityProviderResponse) ProtoMessage() {}
 
 func (x *RemoveIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +2131,7 @@ func (x *RemoveIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*RemoveIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RemoveIdentityProviderResponse) GetDetails() *Details {
@@ -1367,18 +2156,25 @@ type ModifyIdentityProviderRequest struct {
 	Jwt *ModifyIdentityProviderRequest_JWT `protobuf:"bytes,5,opt,name=jwt,proto3" json:"jwt,omitempty"`
 	// For an OpenID Connect provider.
 	Oidc *ModifyIdentityProviderRequest_OIDC `protobuf:"bytes,6,opt,name=oidc,proto3" json:"oidc,omitempty"`
-	// Which fields to set: `name`, `stylingType`, `autoRegister`, `jwt` or
-	// `jwt.issuer` and so on, `oidc` or `oidc.clientId` and so on. `jwt` and
-	// `oidc` stand for all their fields, but `oidc` leaves the secret alone. It
-	// must name at least one.
-	UpdateMask    *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// Which fields to set: `name`, `stylingType`, `autoRegister`, `linkByEmail`,
+	// `jwt` or `jwt.issuer` and so on, `oidc` or `oidc.clientId` and so on, `oauth`
+	// or `oauth.clientId` and so on. `jwt`, `oidc` and `oauth` stand for all their
+	// fields, but `oidc` and `oauth` leave the secret alone. It must name at least
+	// one.
+	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,7,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
+	// For an OAuth 2.0 provider.
+	Oauth *ModifyIdentityProviderRequest_OAuth `protobuf:"bytes,8,opt,name=oauth,proto3" json:"oauth,omitempty"`
+	// Whether a first sign-in can be linked to the user who has confirmed the same
+	// e-mail address, without a sign-in of that user. It needs the permission
+	// `policy.write`, too.
+	LinkByEmail   bool `protobuf:"varint,9,opt,name=link_by_email,json=linkByEmail,proto3" json:"link_by_email,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModifyIdentityProviderRequest) Reset() {
 	*x = ModifyIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +2186,7 @@ func (x *ModifyIdentityProviderRequest) String() string {
 func (*ModifyIdentityProviderRequest) ProtoMessage() {}
 
 func (x *ModifyIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +2199,7 @@ func (x *ModifyIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*ModifyIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ModifyIdentityProviderRequest) GetIdpId() string {
@@ -1455,6 +2251,20 @@ func (x *ModifyIdentityProviderRequest) GetUpdateMask() *fieldmaskpb.FieldMask {
 	return nil
 }
 
+func (x *ModifyIdentityProviderRequest) GetOauth() *ModifyIdentityProviderRequest_OAuth {
+	if x != nil {
+		return x.Oauth
+	}
+	return nil
+}
+
+func (x *ModifyIdentityProviderRequest) GetLinkByEmail() bool {
+	if x != nil {
+		return x.LinkByEmail
+	}
+	return false
+}
+
 // Answer to ModifyIdentityProvider.
 type ModifyIdentityProviderResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1466,7 +2276,7 @@ type ModifyIdentityProviderResponse struct {
 
 func (x *ModifyIdentityProviderResponse) Reset() {
 	*x = ModifyIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1478,7 +2288,7 @@ func (x *ModifyIdentityProviderResponse) String() string {
 func (*ModifyIdentityProviderResponse) ProtoMessage() {}
 
 func (x *ModifyIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1491,7 +2301,7 @@ func (x *ModifyIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*ModifyIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ModifyIdentityProviderResponse) GetDetails() *Details {
@@ -1520,7 +2330,7 @@ type IdentityProvider_JWT struct {
 
 func (x *IdentityProvider_JWT) Reset() {
 	*x = IdentityProvider_JWT{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1532,7 +2342,7 @@ func (x *IdentityProvider_JWT) String() string {
 func (*IdentityProvider_JWT) ProtoMessage() {}
 
 func (x *IdentityProvider_JWT) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1594,14 +2404,33 @@ type IdentityProvider_OIDC struct {
 	// Whether there is a secret.
 	HasClientSecret bool `protobuf:"varint,3,opt,name=has_client_secret,json=hasClientSecret,proto3" json:"has_client_secret,omitempty"`
 	// Scopes requested besides `openid`.
-	Scopes        []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	Scopes []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// What kind of provider it is.
+	Preset IdentityProviderPreset `protobuf:"varint,5,opt,name=preset,proto3,enum=signet.v1.IdentityProviderPreset" json:"preset,omitempty"`
+	// How Signet authenticates to the provider.
+	ClientAuth IdentityProviderClientAuth `protobuf:"varint,6,opt,name=client_auth,json=clientAuth,proto3,enum=signet.v1.IdentityProviderClientAuth" json:"client_auth,omitempty"`
+	// Whether the provider answers by a form that the browser posts
+	// (`response_mode=form_post`).
+	FormPost bool `protobuf:"varint,7,opt,name=form_post,json=formPost,proto3" json:"form_post,omitempty"`
+	// Parameters that are added to the address that people are sent to, sorted
+	// by name.
+	Parameters []*IdentityProviderParameter `protobuf:"bytes,8,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// Names of the claims that a new user is registered with.
+	Claims *IdentityProviderClaims `protobuf:"bytes,9,opt,name=claims,proto3" json:"claims,omitempty"`
+	// Tenants that may sign in: values of the claim `hd` of Google or `tid` of
+	// Microsoft. None: all that the issuer has.
+	Tenants []string `protobuf:"bytes,10,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	// Identifier of the team at Apple.
+	TeamId string `protobuf:"bytes,11,opt,name=team_id,json=teamId,proto3" json:"team_id,omitempty"`
+	// Identifier of the private key at Apple.
+	KeyId         string `protobuf:"bytes,12,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *IdentityProvider_OIDC) Reset() {
 	*x = IdentityProvider_OIDC{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +2442,7 @@ func (x *IdentityProvider_OIDC) String() string {
 func (*IdentityProvider_OIDC) ProtoMessage() {}
 
 func (x *IdentityProvider_OIDC) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,6 +2486,283 @@ func (x *IdentityProvider_OIDC) GetScopes() []string {
 	return nil
 }
 
+func (x *IdentityProvider_OIDC) GetPreset() IdentityProviderPreset {
+	if x != nil {
+		return x.Preset
+	}
+	return IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_UNSPECIFIED
+}
+
+func (x *IdentityProvider_OIDC) GetClientAuth() IdentityProviderClientAuth {
+	if x != nil {
+		return x.ClientAuth
+	}
+	return IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED
+}
+
+func (x *IdentityProvider_OIDC) GetFormPost() bool {
+	if x != nil {
+		return x.FormPost
+	}
+	return false
+}
+
+func (x *IdentityProvider_OIDC) GetParameters() []*IdentityProviderParameter {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *IdentityProvider_OIDC) GetClaims() *IdentityProviderClaims {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *IdentityProvider_OIDC) GetTenants() []string {
+	if x != nil {
+		return x.Tenants
+	}
+	return nil
+}
+
+func (x *IdentityProvider_OIDC) GetTeamId() string {
+	if x != nil {
+		return x.TeamId
+	}
+	return ""
+}
+
+func (x *IdentityProvider_OIDC) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+// OAuth is the configuration of an OAuth 2.0 provider. Its secret is never
+// shown.
+type IdentityProvider_OAuth struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// URL that people are sent to.
+	AuthorizationEndpoint string `protobuf:"bytes,1,opt,name=authorization_endpoint,json=authorizationEndpoint,proto3" json:"authorization_endpoint,omitempty"`
+	// URL at which a code is exchanged for a token.
+	TokenEndpoint string `protobuf:"bytes,2,opt,name=token_endpoint,json=tokenEndpoint,proto3" json:"token_endpoint,omitempty"`
+	// URL that tells who has signed in.
+	UserEndpoint string `protobuf:"bytes,3,opt,name=user_endpoint,json=userEndpoint,proto3" json:"user_endpoint,omitempty"`
+	// URL that lists the e-mail addresses of the person and tells which one is
+	// the primary one and which ones are verified. Empty: no address is verified.
+	EmailsEndpoint string `protobuf:"bytes,4,opt,name=emails_endpoint,json=emailsEndpoint,proto3" json:"emails_endpoint,omitempty"`
+	// Identifier that the provider knows this installation by.
+	ClientId string `protobuf:"bytes,5,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Whether there is a secret.
+	HasClientSecret bool `protobuf:"varint,6,opt,name=has_client_secret,json=hasClientSecret,proto3" json:"has_client_secret,omitempty"`
+	// Scopes to request.
+	Scopes []string `protobuf:"bytes,7,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// What kind of provider it is.
+	Preset IdentityProviderPreset `protobuf:"varint,8,opt,name=preset,proto3,enum=signet.v1.IdentityProviderPreset" json:"preset,omitempty"`
+	// How Signet authenticates to the provider.
+	ClientAuth IdentityProviderClientAuth `protobuf:"varint,9,opt,name=client_auth,json=clientAuth,proto3,enum=signet.v1.IdentityProviderClientAuth" json:"client_auth,omitempty"`
+	// Parameters that are added to the address that people are sent to, sorted
+	// by name.
+	Parameters []*IdentityProviderParameter `protobuf:"bytes,10,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// Field that identifies a person and never changes. Empty means `id`.
+	Subject string `protobuf:"bytes,11,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Names of the fields that a new user is registered with.
+	Claims        *IdentityProviderClaims `protobuf:"bytes,12,opt,name=claims,proto3" json:"claims,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *IdentityProvider_OAuth) Reset() {
+	*x = IdentityProvider_OAuth{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *IdentityProvider_OAuth) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*IdentityProvider_OAuth) ProtoMessage() {}
+
+func (x *IdentityProvider_OAuth) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use IdentityProvider_OAuth.ProtoReflect.Descriptor instead.
+func (*IdentityProvider_OAuth) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{0, 2}
+}
+
+func (x *IdentityProvider_OAuth) GetAuthorizationEndpoint() string {
+	if x != nil {
+		return x.AuthorizationEndpoint
+	}
+	return ""
+}
+
+func (x *IdentityProvider_OAuth) GetTokenEndpoint() string {
+	if x != nil {
+		return x.TokenEndpoint
+	}
+	return ""
+}
+
+func (x *IdentityProvider_OAuth) GetUserEndpoint() string {
+	if x != nil {
+		return x.UserEndpoint
+	}
+	return ""
+}
+
+func (x *IdentityProvider_OAuth) GetEmailsEndpoint() string {
+	if x != nil {
+		return x.EmailsEndpoint
+	}
+	return ""
+}
+
+func (x *IdentityProvider_OAuth) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *IdentityProvider_OAuth) GetHasClientSecret() bool {
+	if x != nil {
+		return x.HasClientSecret
+	}
+	return false
+}
+
+func (x *IdentityProvider_OAuth) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *IdentityProvider_OAuth) GetPreset() IdentityProviderPreset {
+	if x != nil {
+		return x.Preset
+	}
+	return IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_UNSPECIFIED
+}
+
+func (x *IdentityProvider_OAuth) GetClientAuth() IdentityProviderClientAuth {
+	if x != nil {
+		return x.ClientAuth
+	}
+	return IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED
+}
+
+func (x *IdentityProvider_OAuth) GetParameters() []*IdentityProviderParameter {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *IdentityProvider_OAuth) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *IdentityProvider_OAuth) GetClaims() *IdentityProviderClaims {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+// Problem is something that keeps people from signing in, or may do so.
+type CheckIdentityProviderResponse_Problem struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Stable name of the check that failed, such as `issuer`.
+	Check string `protobuf:"bytes,1,opt,name=check,proto3" json:"check,omitempty"`
+	// What is wrong.
+	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
+	// What to do.
+	Hint string `protobuf:"bytes,3,opt,name=hint,proto3" json:"hint,omitempty"`
+	// Whether people can sign in all the same.
+	Warning       bool `protobuf:"varint,4,opt,name=warning,proto3" json:"warning,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CheckIdentityProviderResponse_Problem) Reset() {
+	*x = CheckIdentityProviderResponse_Problem{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CheckIdentityProviderResponse_Problem) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CheckIdentityProviderResponse_Problem) ProtoMessage() {}
+
+func (x *CheckIdentityProviderResponse_Problem) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CheckIdentityProviderResponse_Problem.ProtoReflect.Descriptor instead.
+func (*CheckIdentityProviderResponse_Problem) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{18, 0}
+}
+
+func (x *CheckIdentityProviderResponse_Problem) GetCheck() string {
+	if x != nil {
+		return x.Check
+	}
+	return ""
+}
+
+func (x *CheckIdentityProviderResponse_Problem) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *CheckIdentityProviderResponse_Problem) GetHint() string {
+	if x != nil {
+		return x.Hint
+	}
+	return ""
+}
+
+func (x *CheckIdentityProviderResponse_Problem) GetWarning() bool {
+	if x != nil {
+		return x.Warning
+	}
+	return false
+}
+
 // JWT is what can be changed of a provider that sends JSON Web Tokens.
 type ModifyIdentityProviderRequest_JWT struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1679,7 +2785,7 @@ type ModifyIdentityProviderRequest_JWT struct {
 
 func (x *ModifyIdentityProviderRequest_JWT) Reset() {
 	*x = ModifyIdentityProviderRequest_JWT{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1691,7 +2797,7 @@ func (x *ModifyIdentityProviderRequest_JWT) String() string {
 func (*ModifyIdentityProviderRequest_JWT) ProtoMessage() {}
 
 func (x *ModifyIdentityProviderRequest_JWT) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1704,7 +2810,7 @@ func (x *ModifyIdentityProviderRequest_JWT) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use ModifyIdentityProviderRequest_JWT.ProtoReflect.Descriptor instead.
 func (*ModifyIdentityProviderRequest_JWT) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19, 0}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{25, 0}
 }
 
 func (x *ModifyIdentityProviderRequest_JWT) GetJwtEndpoint() string {
@@ -1750,17 +2856,38 @@ type ModifyIdentityProviderRequest_OIDC struct {
 	// Identifier that the provider knows this installation by, 1 to 200
 	// characters.
 	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
-	// Secret that belongs to it, at most 200 characters; empty removes it.
+	// Secret that belongs to it, at most 200 characters; empty removes it. For
+	// Apple it is the private key in PEM format, at most 2,000 characters.
 	ClientSecret string `protobuf:"bytes,3,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
 	// Scopes to request besides `openid`; none: `profile` and `email`.
-	Scopes        []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	Scopes []string `protobuf:"bytes,4,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// What kind of provider it is. Nothing else changes with it.
+	Preset IdentityProviderPreset `protobuf:"varint,5,opt,name=preset,proto3,enum=signet.v1.IdentityProviderPreset" json:"preset,omitempty"`
+	// How Signet authenticates to the provider.
+	ClientAuth IdentityProviderClientAuth `protobuf:"varint,6,opt,name=client_auth,json=clientAuth,proto3,enum=signet.v1.IdentityProviderClientAuth" json:"client_auth,omitempty"`
+	// Whether the provider answers by a form that the browser posts
+	// (`response_mode=form_post`).
+	FormPost bool `protobuf:"varint,7,opt,name=form_post,json=formPost,proto3" json:"form_post,omitempty"`
+	// Parameters to add to the address that people are sent to, at most 20.
+	Parameters []*IdentityProviderParameter `protobuf:"bytes,8,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// Names of the claims that a new user is registered with.
+	Claims *IdentityProviderClaims `protobuf:"bytes,9,opt,name=claims,proto3" json:"claims,omitempty"`
+	// Tenants that may sign in, at most 20 of 1 to 200 characters: values of the
+	// claim `hd` of Google or `tid` of Microsoft, and for these presets only. An
+	// issuer of Microsoft that all companies share needs them. None: all that the
+	// issuer has.
+	Tenants []string `protobuf:"bytes,10,rep,name=tenants,proto3" json:"tenants,omitempty"`
+	// Identifier of the team at Apple, at most 200 characters.
+	TeamId string `protobuf:"bytes,11,opt,name=team_id,json=teamId,proto3" json:"team_id,omitempty"`
+	// Identifier of the private key at Apple, at most 200 characters.
+	KeyId         string `protobuf:"bytes,12,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ModifyIdentityProviderRequest_OIDC) Reset() {
 	*x = ModifyIdentityProviderRequest_OIDC{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1772,7 +2899,7 @@ func (x *ModifyIdentityProviderRequest_OIDC) String() string {
 func (*ModifyIdentityProviderRequest_OIDC) ProtoMessage() {}
 
 func (x *ModifyIdentityProviderRequest_OIDC) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1785,7 +2912,7 @@ func (x *ModifyIdentityProviderRequest_OIDC) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use ModifyIdentityProviderRequest_OIDC.ProtoReflect.Descriptor instead.
 func (*ModifyIdentityProviderRequest_OIDC) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19, 1}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{25, 1}
 }
 
 func (x *ModifyIdentityProviderRequest_OIDC) GetIssuer() string {
@@ -1816,11 +2943,216 @@ func (x *ModifyIdentityProviderRequest_OIDC) GetScopes() []string {
 	return nil
 }
 
+func (x *ModifyIdentityProviderRequest_OIDC) GetPreset() IdentityProviderPreset {
+	if x != nil {
+		return x.Preset
+	}
+	return IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_UNSPECIFIED
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetClientAuth() IdentityProviderClientAuth {
+	if x != nil {
+		return x.ClientAuth
+	}
+	return IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetFormPost() bool {
+	if x != nil {
+		return x.FormPost
+	}
+	return false
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetParameters() []*IdentityProviderParameter {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetClaims() *IdentityProviderClaims {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetTenants() []string {
+	if x != nil {
+		return x.Tenants
+	}
+	return nil
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetTeamId() string {
+	if x != nil {
+		return x.TeamId
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OIDC) GetKeyId() string {
+	if x != nil {
+		return x.KeyId
+	}
+	return ""
+}
+
+// OAuth is what can be changed of an OAuth 2.0 provider.
+type ModifyIdentityProviderRequest_OAuth struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// URL that people are sent to, 1 to 200 characters.
+	AuthorizationEndpoint string `protobuf:"bytes,1,opt,name=authorization_endpoint,json=authorizationEndpoint,proto3" json:"authorization_endpoint,omitempty"`
+	// URL at which a code is exchanged for a token, 1 to 200 characters.
+	TokenEndpoint string `protobuf:"bytes,2,opt,name=token_endpoint,json=tokenEndpoint,proto3" json:"token_endpoint,omitempty"`
+	// URL that tells who has signed in, 1 to 200 characters.
+	UserEndpoint string `protobuf:"bytes,3,opt,name=user_endpoint,json=userEndpoint,proto3" json:"user_endpoint,omitempty"`
+	// URL that lists the e-mail addresses of the person and tells which one is the
+	// primary one and which ones are verified, at most 200 characters. Empty: no
+	// address is verified.
+	EmailsEndpoint string `protobuf:"bytes,4,opt,name=emails_endpoint,json=emailsEndpoint,proto3" json:"emails_endpoint,omitempty"`
+	// Identifier that the provider knows this installation by, 1 to 200
+	// characters.
+	ClientId string `protobuf:"bytes,5,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Secret that belongs to it, at most 200 characters; empty removes it.
+	ClientSecret string `protobuf:"bytes,6,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
+	// Scopes to request.
+	Scopes []string `protobuf:"bytes,7,rep,name=scopes,proto3" json:"scopes,omitempty"`
+	// What kind of provider it is. Nothing else changes with it.
+	Preset IdentityProviderPreset `protobuf:"varint,8,opt,name=preset,proto3,enum=signet.v1.IdentityProviderPreset" json:"preset,omitempty"`
+	// How Signet authenticates to the provider.
+	ClientAuth IdentityProviderClientAuth `protobuf:"varint,9,opt,name=client_auth,json=clientAuth,proto3,enum=signet.v1.IdentityProviderClientAuth" json:"client_auth,omitempty"`
+	// Parameters to add to the address that people are sent to, at most 20.
+	Parameters []*IdentityProviderParameter `protobuf:"bytes,10,rep,name=parameters,proto3" json:"parameters,omitempty"`
+	// Field that identifies a person and never changes, at most 100 characters.
+	// Empty means `id`.
+	Subject string `protobuf:"bytes,11,opt,name=subject,proto3" json:"subject,omitempty"`
+	// Names of the fields that a new user is registered with.
+	Claims        *IdentityProviderClaims `protobuf:"bytes,12,opt,name=claims,proto3" json:"claims,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) Reset() {
+	*x = ModifyIdentityProviderRequest_OAuth{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModifyIdentityProviderRequest_OAuth) ProtoMessage() {}
+
+func (x *ModifyIdentityProviderRequest_OAuth) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModifyIdentityProviderRequest_OAuth.ProtoReflect.Descriptor instead.
+func (*ModifyIdentityProviderRequest_OAuth) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{25, 2}
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetAuthorizationEndpoint() string {
+	if x != nil {
+		return x.AuthorizationEndpoint
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetTokenEndpoint() string {
+	if x != nil {
+		return x.TokenEndpoint
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetUserEndpoint() string {
+	if x != nil {
+		return x.UserEndpoint
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetEmailsEndpoint() string {
+	if x != nil {
+		return x.EmailsEndpoint
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetClientSecret() string {
+	if x != nil {
+		return x.ClientSecret
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetScopes() []string {
+	if x != nil {
+		return x.Scopes
+	}
+	return nil
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetPreset() IdentityProviderPreset {
+	if x != nil {
+		return x.Preset
+	}
+	return IdentityProviderPreset_IDENTITY_PROVIDER_PRESET_UNSPECIFIED
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetClientAuth() IdentityProviderClientAuth {
+	if x != nil {
+		return x.ClientAuth
+	}
+	return IdentityProviderClientAuth_IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetParameters() []*IdentityProviderParameter {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *ModifyIdentityProviderRequest_OAuth) GetClaims() *IdentityProviderClaims {
+	if x != nil {
+		return x.Claims
+	}
+	return nil
+}
+
 var File_signet_v1_identity_provider_proto protoreflect.FileDescriptor
 
 const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\n" +
-	"!signet/v1/identity_provider.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xe7\x05\n" +
+	"!signet/v1/identity_provider.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xa0\x0e\n" +
 	"\x10IdentityProvider\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x127\n" +
@@ -1829,24 +3161,70 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\fstyling_type\x18\x05 \x01(\x0e2\x16.signet.v1.StylingTypeR\vstylingType\x12#\n" +
 	"\rauto_register\x18\x06 \x01(\bR\fautoRegister\x123\n" +
 	"\x03jwt\x18\a \x01(\v2\x1f.signet.v1.IdentityProvider.JWTH\x00R\x03jwt\x126\n" +
-	"\x04oidc\x18\b \x01(\v2 .signet.v1.IdentityProvider.OIDCH\x00R\x04oidc\x1a\xa2\x01\n" +
+	"\x04oidc\x18\b \x01(\v2 .signet.v1.IdentityProvider.OIDCH\x00R\x04oidc\x129\n" +
+	"\x05oauth\x18\f \x01(\v2!.signet.v1.IdentityProvider.OAuthH\x00R\x05oauth\x12\"\n" +
+	"\rlink_by_email\x18\t \x01(\bR\vlinkByEmail\x12\x1d\n" +
+	"\n" +
+	"vouched_by\x18\n" +
+	" \x01(\tR\tvouchedBy\x12\x18\n" +
+	"\aoffered\x18\v \x01(\bR\aoffered\x1a\xa2\x01\n" +
 	"\x03JWT\x12!\n" +
 	"\fjwt_endpoint\x18\x01 \x01(\tR\vjwtEndpoint\x12\x16\n" +
 	"\x06issuer\x18\x02 \x01(\tR\x06issuer\x12#\n" +
 	"\rkeys_endpoint\x18\x03 \x01(\tR\fkeysEndpoint\x12\x1f\n" +
 	"\vheader_name\x18\x04 \x01(\tR\n" +
 	"headerName\x12\x1a\n" +
-	"\baudience\x18\x05 \x01(\tR\baudience\x1a\x7f\n" +
+	"\baudience\x18\x05 \x01(\tR\baudience\x1a\xea\x03\n" +
 	"\x04OIDC\x12\x16\n" +
 	"\x06issuer\x18\x01 \x01(\tR\x06issuer\x12\x1b\n" +
 	"\tclient_id\x18\x02 \x01(\tR\bclientId\x12*\n" +
 	"\x11has_client_secret\x18\x03 \x01(\bR\x0fhasClientSecret\x12\x16\n" +
-	"\x06scopes\x18\x04 \x03(\tR\x06scopes\"D\n" +
+	"\x06scopes\x18\x04 \x03(\tR\x06scopes\x129\n" +
+	"\x06preset\x18\x05 \x01(\x0e2!.signet.v1.IdentityProviderPresetR\x06preset\x12F\n" +
+	"\vclient_auth\x18\x06 \x01(\x0e2%.signet.v1.IdentityProviderClientAuthR\n" +
+	"clientAuth\x12\x1b\n" +
+	"\tform_post\x18\a \x01(\bR\bformPost\x12D\n" +
+	"\n" +
+	"parameters\x18\b \x03(\v2$.signet.v1.IdentityProviderParameterR\n" +
+	"parameters\x129\n" +
+	"\x06claims\x18\t \x01(\v2!.signet.v1.IdentityProviderClaimsR\x06claims\x12\x18\n" +
+	"\atenants\x18\n" +
+	" \x03(\tR\atenants\x12\x17\n" +
+	"\ateam_id\x18\v \x01(\tR\x06teamId\x12\x15\n" +
+	"\x06key_id\x18\f \x01(\tR\x05keyId\x1a\xb2\x04\n" +
+	"\x05OAuth\x125\n" +
+	"\x16authorization_endpoint\x18\x01 \x01(\tR\x15authorizationEndpoint\x12%\n" +
+	"\x0etoken_endpoint\x18\x02 \x01(\tR\rtokenEndpoint\x12#\n" +
+	"\ruser_endpoint\x18\x03 \x01(\tR\fuserEndpoint\x12'\n" +
+	"\x0femails_endpoint\x18\x04 \x01(\tR\x0eemailsEndpoint\x12\x1b\n" +
+	"\tclient_id\x18\x05 \x01(\tR\bclientId\x12*\n" +
+	"\x11has_client_secret\x18\x06 \x01(\bR\x0fhasClientSecret\x12\x16\n" +
+	"\x06scopes\x18\a \x03(\tR\x06scopes\x129\n" +
+	"\x06preset\x18\b \x01(\x0e2!.signet.v1.IdentityProviderPresetR\x06preset\x12F\n" +
+	"\vclient_auth\x18\t \x01(\x0e2%.signet.v1.IdentityProviderClientAuthR\n" +
+	"clientAuth\x12D\n" +
+	"\n" +
+	"parameters\x18\n" +
+	" \x03(\v2$.signet.v1.IdentityProviderParameterR\n" +
+	"parameters\x12\x18\n" +
+	"\asubject\x18\v \x01(\tR\asubject\x129\n" +
+	"\x06claims\x18\f \x01(\v2!.signet.v1.IdentityProviderClaimsR\x06claims\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
 	"\x0eSTATE_INACTIVE\x10\x02B\b\n" +
-	"\x06config\"\xe8\x01\n" +
+	"\x06config\"Z\n" +
+	"\x19IdentityProviderParameter\x12\x1d\n" +
+	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dR\x04name\x12\x1e\n" +
+	"\x05value\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05value\"\xf6\x01\n" +
+	"\x16IdentityProviderClaims\x12$\n" +
+	"\tuser_name\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18dR\buserName\x12&\n" +
+	"\n" +
+	"first_name\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18dR\tfirstName\x12$\n" +
+	"\tlast_name\x18\x03 \x01(\tB\a\xbaH\x04r\x02\x18dR\blastName\x12$\n" +
+	"\tnick_name\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x18dR\bnickName\x12\x1d\n" +
+	"\x05email\x18\x05 \x01(\tB\a\xbaH\x04r\x02\x18dR\x05email\x12#\n" +
+	"\blanguage\x18\x06 \x01(\tB\a\xbaH\x04r\x02\x18dR\blanguage\"\xe8\x01\n" +
 	" UpdateJWTIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12-\n" +
 	"\fjwt_endpoint\x18\x02 \x01(\tB\n" +
@@ -1866,7 +3244,7 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\fstyling_type\x18\x03 \x01(\x0e2\x16.signet.v1.StylingTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\vstylingType\x12#\n" +
 	"\rauto_register\x18\x04 \x01(\bR\fautoRegister\"N\n" +
 	"\x1eUpdateIdentityProviderResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xfe\x02\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xb7\x03\n" +
 	"\x1dAddJWTIdentityProviderRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12C\n" +
@@ -1880,27 +3258,67 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\fkeysEndpoint\x12)\n" +
 	"\vheader_name\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\n" +
 	"headerName\x12$\n" +
-	"\baudience\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\"e\n" +
+	"\baudience\x18\b \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\x127\n" +
+	"\rlink_by_email\x18\t \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\"e\n" +
 	"\x1eAddJWTIdentityProviderResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06idp_id\x18\x02 \x01(\tR\x05idpId\"3\n" +
 	"\x1aGetIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"L\n" +
 	"\x1bGetIdentityProviderResponse\x12-\n" +
-	"\x03idp\x18\x01 \x01(\v2\x1b.signet.v1.IdentityProviderR\x03idp\"\xd4\x02\n" +
+	"\x03idp\x18\x01 \x01(\v2\x1b.signet.v1.IdentityProviderR\x03idp\"\xbb\x06\n" +
 	"\x1eAddOIDCIdentityProviderRequest\x12\x1e\n" +
 	"\x04name\x18\x01 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12C\n" +
 	"\fstyling_type\x18\x02 \x01(\x0e2\x16.signet.v1.StylingTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\vstylingType\x12#\n" +
-	"\rauto_register\x18\x03 \x01(\bR\fautoRegister\x12\"\n" +
-	"\x06issuer\x18\x04 \x01(\tB\n" +
-	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x06issuer\x12'\n" +
+	"\rauto_register\x18\x03 \x01(\bR\fautoRegister\x12 \n" +
+	"\x06issuer\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06issuer\x12'\n" +
 	"\tclient_id\x18\x05 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\bclientId\x121\n" +
-	"\rclient_secret\x18\x06 \x01(\tB\f\xbaH\x05r\x03\x18\xc8\x01\xb8\xbb\x18\x01R\fclientSecret\x12(\n" +
+	"\rclient_secret\x18\x06 \x01(\tB\f\xbaH\x05r\x03\x18\xd0\x0f\xb8\xbb\x18\x01R\fclientSecret\x12(\n" +
 	"\x06scopes\x18\a \x03(\tB\x10\xbaH\r\x92\x01\n" +
-	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\"f\n" +
+	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\x12C\n" +
+	"\x06preset\x18\b \x01(\x0e2!.signet.v1.IdentityProviderPresetB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06preset\x12P\n" +
+	"\vclient_auth\x18\t \x01(\x0e2%.signet.v1.IdentityProviderClientAuthB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
+	"clientAuth\x12\x1b\n" +
+	"\tform_post\x18\n" +
+	" \x01(\bR\bformPost\x12N\n" +
+	"\n" +
+	"parameters\x18\v \x03(\v2$.signet.v1.IdentityProviderParameterB\b\xbaH\x05\x92\x01\x02\x10\x14R\n" +
+	"parameters\x129\n" +
+	"\x06claims\x18\f \x01(\v2!.signet.v1.IdentityProviderClaimsR\x06claims\x12+\n" +
+	"\atenants\x18\r \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xc8\x01R\atenants\x12!\n" +
+	"\ateam_id\x18\x0e \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06teamId\x12\x1f\n" +
+	"\x06key_id\x18\x0f \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05keyId\x127\n" +
+	"\rlink_by_email\x18\x10 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\"f\n" +
 	"\x1fAddOIDCIdentityProviderResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
+	"\x06idp_id\x18\x02 \x01(\tR\x05idpId\"\x83\a\n" +
+	"\x1fAddOAuthIdentityProviderRequest\x12\x1e\n" +
+	"\x04name\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\x12C\n" +
+	"\fstyling_type\x18\x02 \x01(\x0e2\x16.signet.v1.StylingTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\vstylingType\x12#\n" +
+	"\rauto_register\x18\x03 \x01(\bR\fautoRegister\x12?\n" +
+	"\x16authorization_endpoint\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x15authorizationEndpoint\x12/\n" +
+	"\x0etoken_endpoint\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\rtokenEndpoint\x12-\n" +
+	"\ruser_endpoint\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fuserEndpoint\x121\n" +
+	"\x0femails_endpoint\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x0eemailsEndpoint\x12'\n" +
+	"\tclient_id\x18\b \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\bclientId\x121\n" +
+	"\rclient_secret\x18\t \x01(\tB\f\xbaH\x05r\x03\x18\xc8\x01\xb8\xbb\x18\x01R\fclientSecret\x12(\n" +
+	"\x06scopes\x18\n" +
+	" \x03(\tB\x10\xbaH\r\x92\x01\n" +
+	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\x12C\n" +
+	"\x06preset\x18\v \x01(\x0e2!.signet.v1.IdentityProviderPresetB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06preset\x12P\n" +
+	"\vclient_auth\x18\f \x01(\x0e2%.signet.v1.IdentityProviderClientAuthB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
+	"clientAuth\x12N\n" +
+	"\n" +
+	"parameters\x18\r \x03(\v2$.signet.v1.IdentityProviderParameterB\b\xbaH\x05\x92\x01\x02\x10\x14R\n" +
+	"parameters\x12!\n" +
+	"\asubject\x18\x0e \x01(\tB\a\xbaH\x04r\x02\x18dR\asubject\x129\n" +
+	"\x06claims\x18\x0f \x01(\v2!.signet.v1.IdentityProviderClaimsR\x06claims\x127\n" +
+	"\rlink_by_email\x18\x10 \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\"g\n" +
+	" AddOAuthIdentityProviderResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x15\n" +
 	"\x06idp_id\x18\x02 \x01(\tR\x05idpId\"\x86\x02\n" +
 	"\x1cListIdentityProvidersRequest\x12'\n" +
@@ -1913,7 +3331,19 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\x04type\x18\x05 \x01(\x0e2\x1f.signet.v1.IdentityProviderTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04type\"x\n" +
 	"\x1dListIdentityProvidersResponse\x12/\n" +
 	"\x04idps\x18\x01 \x03(\v2\x1b.signet.v1.IdentityProviderR\x04idps\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\":\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"K\n" +
+	"\x1cCheckIdentityProviderRequest\x12\x15\n" +
+	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12\x14\n" +
+	"\x05adopt\x18\x02 \x01(\bR\x05adopt\"\x94\x02\n" +
+	"\x1dCheckIdentityProviderResponse\x12L\n" +
+	"\bproblems\x18\x01 \x03(\v20.signet.v1.CheckIdentityProviderResponse.ProblemR\bproblems\x12,\n" +
+	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x0e\n" +
+	"\x02ok\x18\x03 \x01(\bR\x02ok\x1ag\n" +
+	"\aProblem\x12\x14\n" +
+	"\x05check\x18\x01 \x01(\tR\x05check\x12\x18\n" +
+	"\amessage\x18\x02 \x01(\tR\amessage\x12\x12\n" +
+	"\x04hint\x18\x03 \x01(\tR\x04hint\x12\x18\n" +
+	"\awarning\x18\x04 \x01(\bR\awarning\":\n" +
 	"!DeactivateIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"R\n" +
 	"\"DeactivateIdentityProviderResponse\x12,\n" +
@@ -1925,7 +3355,7 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\x1dRemoveIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\"N\n" +
 	"\x1eRemoveIdentityProviderResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x8c\x06\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\xe2\x0f\n" +
 	"\x1dModifyIdentityProviderRequest\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12\x1c\n" +
 	"\x04name\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x04name\x12C\n" +
@@ -1934,26 +3364,70 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\x03jwt\x18\x05 \x01(\v2,.signet.v1.ModifyIdentityProviderRequest.JWTR\x03jwt\x12A\n" +
 	"\x04oidc\x18\x06 \x01(\v2-.signet.v1.ModifyIdentityProviderRequest.OIDCR\x04oidc\x12C\n" +
 	"\vupdate_mask\x18\a \x01(\v2\x1a.google.protobuf.FieldMaskB\x06\xbaH\x03\xc8\x01\x01R\n" +
-	"updateMask\x1a\xd4\x01\n" +
+	"updateMask\x12D\n" +
+	"\x05oauth\x18\b \x01(\v2..signet.v1.ModifyIdentityProviderRequest.OAuthR\x05oauth\x127\n" +
+	"\rlink_by_email\x18\t \x01(\bB\x13\xb2\xbb\x18\x0fsignet.policiesR\vlinkByEmail\x1a\xd4\x01\n" +
 	"\x03JWT\x12+\n" +
 	"\fjwt_endpoint\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\vjwtEndpoint\x12 \n" +
 	"\x06issuer\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06issuer\x12-\n" +
 	"\rkeys_endpoint\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fkeysEndpoint\x12)\n" +
 	"\vheader_name\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\n" +
 	"headerName\x12$\n" +
-	"\baudience\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\x1a\xac\x01\n" +
+	"\baudience\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\baudience\x1a\xdc\x04\n" +
 	"\x04OIDC\x12 \n" +
 	"\x06issuer\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06issuer\x12%\n" +
 	"\tclient_id\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\bclientId\x121\n" +
-	"\rclient_secret\x18\x03 \x01(\tB\f\xbaH\x05r\x03\x18\xc8\x01\xb8\xbb\x18\x01R\fclientSecret\x12(\n" +
+	"\rclient_secret\x18\x03 \x01(\tB\f\xbaH\x05r\x03\x18\xd0\x0f\xb8\xbb\x18\x01R\fclientSecret\x12(\n" +
 	"\x06scopes\x18\x04 \x03(\tB\x10\xbaH\r\x92\x01\n" +
-	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\"N\n" +
+	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\x12C\n" +
+	"\x06preset\x18\x05 \x01(\x0e2!.signet.v1.IdentityProviderPresetB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06preset\x12P\n" +
+	"\vclient_auth\x18\x06 \x01(\x0e2%.signet.v1.IdentityProviderClientAuthB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
+	"clientAuth\x12\x1b\n" +
+	"\tform_post\x18\a \x01(\bR\bformPost\x12N\n" +
+	"\n" +
+	"parameters\x18\b \x03(\v2$.signet.v1.IdentityProviderParameterB\b\xbaH\x05\x92\x01\x02\x10\x14R\n" +
+	"parameters\x129\n" +
+	"\x06claims\x18\t \x01(\v2!.signet.v1.IdentityProviderClaimsR\x06claims\x12+\n" +
+	"\atenants\x18\n" +
+	" \x03(\tB\x11\xbaH\x0e\x92\x01\v\x10\x14\"\ar\x05\x10\x01\x18\xc8\x01R\atenants\x12!\n" +
+	"\ateam_id\x18\v \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x06teamId\x12\x1f\n" +
+	"\x06key_id\x18\f \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05keyId\x1a\xa4\x05\n" +
+	"\x05OAuth\x12?\n" +
+	"\x16authorization_endpoint\x18\x01 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x15authorizationEndpoint\x12/\n" +
+	"\x0etoken_endpoint\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\rtokenEndpoint\x12-\n" +
+	"\ruser_endpoint\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fuserEndpoint\x121\n" +
+	"\x0femails_endpoint\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x0eemailsEndpoint\x12%\n" +
+	"\tclient_id\x18\x05 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\bclientId\x121\n" +
+	"\rclient_secret\x18\x06 \x01(\tB\f\xbaH\x05r\x03\x18\xc8\x01\xb8\xbb\x18\x01R\fclientSecret\x12(\n" +
+	"\x06scopes\x18\a \x03(\tB\x10\xbaH\r\x92\x01\n" +
+	"\x10\x14\"\x06r\x04\x10\x01\x18dR\x06scopes\x12C\n" +
+	"\x06preset\x18\b \x01(\x0e2!.signet.v1.IdentityProviderPresetB\b\xbaH\x05\x82\x01\x02\x10\x01R\x06preset\x12P\n" +
+	"\vclient_auth\x18\t \x01(\x0e2%.signet.v1.IdentityProviderClientAuthB\b\xbaH\x05\x82\x01\x02\x10\x01R\n" +
+	"clientAuth\x12N\n" +
+	"\n" +
+	"parameters\x18\n" +
+	" \x03(\v2$.signet.v1.IdentityProviderParameterB\b\xbaH\x05\x92\x01\x02\x10\x14R\n" +
+	"parameters\x12!\n" +
+	"\asubject\x18\v \x01(\tB\a\xbaH\x04r\x02\x18dR\asubject\x129\n" +
+	"\x06claims\x18\f \x01(\v2!.signet.v1.IdentityProviderClaimsR\x06claims\"N\n" +
 	"\x1eModifyIdentityProviderResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*\x7f\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails*\xfd\x01\n" +
+	"\x16IdentityProviderPreset\x12(\n" +
+	"$IDENTITY_PROVIDER_PRESET_UNSPECIFIED\x10\x00\x12#\n" +
+	"\x1fIDENTITY_PROVIDER_PRESET_GOOGLE\x10\x01\x12&\n" +
+	"\"IDENTITY_PROVIDER_PRESET_MICROSOFT\x10\x02\x12\"\n" +
+	"\x1eIDENTITY_PROVIDER_PRESET_APPLE\x10\x03\x12#\n" +
+	"\x1fIDENTITY_PROVIDER_PRESET_GITLAB\x10\x04\x12#\n" +
+	"\x1fIDENTITY_PROVIDER_PRESET_GITHUB\x10\x05*\xb4\x01\n" +
+	"\x1aIdentityProviderClientAuth\x12-\n" +
+	")IDENTITY_PROVIDER_CLIENT_AUTH_UNSPECIFIED\x10\x00\x124\n" +
+	"0IDENTITY_PROVIDER_CLIENT_AUTH_CLIENT_SECRET_POST\x10\x01\x121\n" +
+	"-IDENTITY_PROVIDER_CLIENT_AUTH_PRIVATE_KEY_JWT\x10\x02*\xa1\x01\n" +
 	"\x14IdentityProviderType\x12&\n" +
 	"\"IDENTITY_PROVIDER_TYPE_UNSPECIFIED\x10\x00\x12\x1e\n" +
 	"\x1aIDENTITY_PROVIDER_TYPE_JWT\x10\x01\x12\x1f\n" +
-	"\x1bIDENTITY_PROVIDER_TYPE_OIDC\x10\x022\xdd\x0e\n" +
+	"\x1bIDENTITY_PROVIDER_TYPE_OIDC\x10\x02\x12 \n" +
+	"\x1cIDENTITY_PROVIDER_TYPE_OAUTH\x10\x032\xca\x11\n" +
 	"\x17IdentityProviderService\x12\xdf\x01\n" +
 	"\x19UpdateJWTIdentityProvider\x12+.signet.v1.UpdateJWTIdentityProviderRequest\x1a,.signet.v1.UpdateJWTIdentityProviderResponse\"g\xaa\xbb\x189 \x020\x01@\x80ư\xd6\x06J\x10/v1/idps/{idpId}b\x10signet.providers\n" +
 	"\tidp.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/idps/{idp_id}/jwt_config\x88\x02\x01\x12\xcb\x01\n" +
@@ -1967,7 +3441,11 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\tidp.write\x82\xd3\xe4\x93\x02\x12:\x01*\"\r/v1/idps/oidc\x12\x99\x01\n" +
 	"\x15ListIdentityProviders\x12'.signet.v1.ListIdentityProvidersRequest\x1a(.signet.v1.ListIdentityProvidersResponse\"-\xaa\xbb\x18\x19 \x02b\vsignet.read\n" +
 	"\bidp.read\x82\xd3\xe4\x93\x02\n" +
-	"\x12\b/v1/idps\x12\xc8\x01\n" +
+	"\x12\b/v1/idps\x12\xb3\x01\n" +
+	"\x18AddOAuthIdentityProvider\x12*.signet.v1.AddOAuthIdentityProviderRequest\x1a+.signet.v1.AddOAuthIdentityProviderResponse\">\xaa\xbb\x18! \x028\x01b\x10signet.providers\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\x13:\x01*\"\x0e/v1/idps/oauth\x12\xb4\x01\n" +
+	"\x15CheckIdentityProvider\x12'.signet.v1.CheckIdentityProviderRequest\x1a(.signet.v1.CheckIdentityProviderResponse\"H\xaa\xbb\x18! \x020\x01b\x10signet.providers\n" +
+	"\tidp.write\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/idps/{idp_id}/_check\x12\xc8\x01\n" +
 	"\x1aDeactivateIdentityProvider\x12,.signet.v1.DeactivateIdentityProviderRequest\x1a-.signet.v1.DeactivateIdentityProviderResponse\"M\xaa\xbb\x18! \x020\x01b\x10signet.providers\n" +
 	"\tidp.write\x82\xd3\xe4\x93\x02\":\x01*\"\x1d/v1/idps/{idp_id}/_deactivate\x12\xc8\x01\n" +
 	"\x1aReactivateIdentityProvider\x12,.signet.v1.ReactivateIdentityProviderRequest\x1a-.signet.v1.ReactivateIdentityProviderResponse\"M\xaa\xbb\x18! \x020\x01b\x10signet.providers\n" +
@@ -1989,90 +3467,135 @@ func file_signet_v1_identity_provider_proto_rawDescGZIP() []byte {
 	return file_signet_v1_identity_provider_proto_rawDescData
 }
 
-var file_signet_v1_identity_provider_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_signet_v1_identity_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_signet_v1_identity_provider_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_signet_v1_identity_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_signet_v1_identity_provider_proto_goTypes = []any{
-	(IdentityProviderType)(0),                  // 0: signet.v1.IdentityProviderType
-	(IdentityProvider_State)(0),                // 1: signet.v1.IdentityProvider.State
-	(*IdentityProvider)(nil),                   // 2: signet.v1.IdentityProvider
-	(*UpdateJWTIdentityProviderRequest)(nil),   // 3: signet.v1.UpdateJWTIdentityProviderRequest
-	(*UpdateJWTIdentityProviderResponse)(nil),  // 4: signet.v1.UpdateJWTIdentityProviderResponse
-	(*UpdateIdentityProviderRequest)(nil),      // 5: signet.v1.UpdateIdentityProviderRequest
-	(*UpdateIdentityProviderResponse)(nil),     // 6: signet.v1.UpdateIdentityProviderResponse
-	(*AddJWTIdentityProviderRequest)(nil),      // 7: signet.v1.AddJWTIdentityProviderRequest
-	(*AddJWTIdentityProviderResponse)(nil),     // 8: signet.v1.AddJWTIdentityProviderResponse
-	(*GetIdentityProviderRequest)(nil),         // 9: signet.v1.GetIdentityProviderRequest
-	(*GetIdentityProviderResponse)(nil),        // 10: signet.v1.GetIdentityProviderResponse
-	(*AddOIDCIdentityProviderRequest)(nil),     // 11: signet.v1.AddOIDCIdentityProviderRequest
-	(*AddOIDCIdentityProviderResponse)(nil),    // 12: signet.v1.AddOIDCIdentityProviderResponse
-	(*ListIdentityProvidersRequest)(nil),       // 13: signet.v1.ListIdentityProvidersRequest
-	(*ListIdentityProvidersResponse)(nil),      // 14: signet.v1.ListIdentityProvidersResponse
-	(*DeactivateIdentityProviderRequest)(nil),  // 15: signet.v1.DeactivateIdentityProviderRequest
-	(*DeactivateIdentityProviderResponse)(nil), // 16: signet.v1.DeactivateIdentityProviderResponse
-	(*ReactivateIdentityProviderRequest)(nil),  // 17: signet.v1.ReactivateIdentityProviderRequest
-	(*ReactivateIdentityProviderResponse)(nil), // 18: signet.v1.ReactivateIdentityProviderResponse
-	(*RemoveIdentityProviderRequest)(nil),      // 19: signet.v1.RemoveIdentityProviderRequest
-	(*RemoveIdentityProviderResponse)(nil),     // 20: signet.v1.RemoveIdentityProviderResponse
-	(*ModifyIdentityProviderRequest)(nil),      // 21: signet.v1.ModifyIdentityProviderRequest
-	(*ModifyIdentityProviderResponse)(nil),     // 22: signet.v1.ModifyIdentityProviderResponse
-	(*IdentityProvider_JWT)(nil),               // 23: signet.v1.IdentityProvider.JWT
-	(*IdentityProvider_OIDC)(nil),              // 24: signet.v1.IdentityProvider.OIDC
-	(*ModifyIdentityProviderRequest_JWT)(nil),  // 25: signet.v1.ModifyIdentityProviderRequest.JWT
-	(*ModifyIdentityProviderRequest_OIDC)(nil), // 26: signet.v1.ModifyIdentityProviderRequest.OIDC
-	(*Details)(nil),                            // 27: signet.v1.Details
-	(StylingType)(0),                           // 28: signet.v1.StylingType
-	(*fieldmaskpb.FieldMask)(nil),              // 29: google.protobuf.FieldMask
+	(IdentityProviderPreset)(0),                   // 0: signet.v1.IdentityProviderPreset
+	(IdentityProviderClientAuth)(0),               // 1: signet.v1.IdentityProviderClientAuth
+	(IdentityProviderType)(0),                     // 2: signet.v1.IdentityProviderType
+	(IdentityProvider_State)(0),                   // 3: signet.v1.IdentityProvider.State
+	(*IdentityProvider)(nil),                      // 4: signet.v1.IdentityProvider
+	(*IdentityProviderParameter)(nil),             // 5: signet.v1.IdentityProviderParameter
+	(*IdentityProviderClaims)(nil),                // 6: signet.v1.IdentityProviderClaims
+	(*UpdateJWTIdentityProviderRequest)(nil),      // 7: signet.v1.UpdateJWTIdentityProviderRequest
+	(*UpdateJWTIdentityProviderResponse)(nil),     // 8: signet.v1.UpdateJWTIdentityProviderResponse
+	(*UpdateIdentityProviderRequest)(nil),         // 9: signet.v1.UpdateIdentityProviderRequest
+	(*UpdateIdentityProviderResponse)(nil),        // 10: signet.v1.UpdateIdentityProviderResponse
+	(*AddJWTIdentityProviderRequest)(nil),         // 11: signet.v1.AddJWTIdentityProviderRequest
+	(*AddJWTIdentityProviderResponse)(nil),        // 12: signet.v1.AddJWTIdentityProviderResponse
+	(*GetIdentityProviderRequest)(nil),            // 13: signet.v1.GetIdentityProviderRequest
+	(*GetIdentityProviderResponse)(nil),           // 14: signet.v1.GetIdentityProviderResponse
+	(*AddOIDCIdentityProviderRequest)(nil),        // 15: signet.v1.AddOIDCIdentityProviderRequest
+	(*AddOIDCIdentityProviderResponse)(nil),       // 16: signet.v1.AddOIDCIdentityProviderResponse
+	(*AddOAuthIdentityProviderRequest)(nil),       // 17: signet.v1.AddOAuthIdentityProviderRequest
+	(*AddOAuthIdentityProviderResponse)(nil),      // 18: signet.v1.AddOAuthIdentityProviderResponse
+	(*ListIdentityProvidersRequest)(nil),          // 19: signet.v1.ListIdentityProvidersRequest
+	(*ListIdentityProvidersResponse)(nil),         // 20: signet.v1.ListIdentityProvidersResponse
+	(*CheckIdentityProviderRequest)(nil),          // 21: signet.v1.CheckIdentityProviderRequest
+	(*CheckIdentityProviderResponse)(nil),         // 22: signet.v1.CheckIdentityProviderResponse
+	(*DeactivateIdentityProviderRequest)(nil),     // 23: signet.v1.DeactivateIdentityProviderRequest
+	(*DeactivateIdentityProviderResponse)(nil),    // 24: signet.v1.DeactivateIdentityProviderResponse
+	(*ReactivateIdentityProviderRequest)(nil),     // 25: signet.v1.ReactivateIdentityProviderRequest
+	(*ReactivateIdentityProviderResponse)(nil),    // 26: signet.v1.ReactivateIdentityProviderResponse
+	(*RemoveIdentityProviderRequest)(nil),         // 27: signet.v1.RemoveIdentityProviderRequest
+	(*RemoveIdentityProviderResponse)(nil),        // 28: signet.v1.RemoveIdentityProviderResponse
+	(*ModifyIdentityProviderRequest)(nil),         // 29: signet.v1.ModifyIdentityProviderRequest
+	(*ModifyIdentityProviderResponse)(nil),        // 30: signet.v1.ModifyIdentityProviderResponse
+	(*IdentityProvider_JWT)(nil),                  // 31: signet.v1.IdentityProvider.JWT
+	(*IdentityProvider_OIDC)(nil),                 // 32: signet.v1.IdentityProvider.OIDC
+	(*IdentityProvider_OAuth)(nil),                // 33: signet.v1.IdentityProvider.OAuth
+	(*CheckIdentityProviderResponse_Problem)(nil), // 34: signet.v1.CheckIdentityProviderResponse.Problem
+	(*ModifyIdentityProviderRequest_JWT)(nil),     // 35: signet.v1.ModifyIdentityProviderRequest.JWT
+	(*ModifyIdentityProviderRequest_OIDC)(nil),    // 36: signet.v1.ModifyIdentityProviderRequest.OIDC
+	(*ModifyIdentityProviderRequest_OAuth)(nil),   // 37: signet.v1.ModifyIdentityProviderRequest.OAuth
+	(*Details)(nil),                               // 38: signet.v1.Details
+	(StylingType)(0),                              // 39: signet.v1.StylingType
+	(*fieldmaskpb.FieldMask)(nil),                 // 40: google.protobuf.FieldMask
 }
 var file_signet_v1_identity_provider_proto_depIdxs = []int32{
-	27, // 0: signet.v1.IdentityProvider.details:type_name -> signet.v1.Details
-	1,  // 1: signet.v1.IdentityProvider.state:type_name -> signet.v1.IdentityProvider.State
-	28, // 2: signet.v1.IdentityProvider.styling_type:type_name -> signet.v1.StylingType
-	23, // 3: signet.v1.IdentityProvider.jwt:type_name -> signet.v1.IdentityProvider.JWT
-	24, // 4: signet.v1.IdentityProvider.oidc:type_name -> signet.v1.IdentityProvider.OIDC
-	27, // 5: signet.v1.UpdateJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
-	28, // 6: signet.v1.UpdateIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	27, // 7: signet.v1.UpdateIdentityProviderResponse.details:type_name -> signet.v1.Details
-	28, // 8: signet.v1.AddJWTIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	27, // 9: signet.v1.AddJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
-	2,  // 10: signet.v1.GetIdentityProviderResponse.idp:type_name -> signet.v1.IdentityProvider
-	28, // 11: signet.v1.AddOIDCIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	27, // 12: signet.v1.AddOIDCIdentityProviderResponse.details:type_name -> signet.v1.Details
-	1,  // 13: signet.v1.ListIdentityProvidersRequest.state:type_name -> signet.v1.IdentityProvider.State
-	0,  // 14: signet.v1.ListIdentityProvidersRequest.type:type_name -> signet.v1.IdentityProviderType
-	2,  // 15: signet.v1.ListIdentityProvidersResponse.idps:type_name -> signet.v1.IdentityProvider
-	27, // 16: signet.v1.DeactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
-	27, // 17: signet.v1.ReactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
-	27, // 18: signet.v1.RemoveIdentityProviderResponse.details:type_name -> signet.v1.Details
-	28, // 19: signet.v1.ModifyIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	25, // 20: signet.v1.ModifyIdentityProviderRequest.jwt:type_name -> signet.v1.ModifyIdentityProviderRequest.JWT
-	26, // 21: signet.v1.ModifyIdentityProviderRequest.oidc:type_name -> signet.v1.ModifyIdentityProviderRequest.OIDC
-	29, // 22: signet.v1.ModifyIdentityProviderRequest.update_mask:type_name -> google.protobuf.FieldMask
-	27, // 23: signet.v1.ModifyIdentityProviderResponse.details:type_name -> signet.v1.Details
-	3,  // 24: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:input_type -> signet.v1.UpdateJWTIdentityProviderRequest
-	5,  // 25: signet.v1.IdentityProviderService.UpdateIdentityProvider:input_type -> signet.v1.UpdateIdentityProviderRequest
-	7,  // 26: signet.v1.IdentityProviderService.AddJWTIdentityProvider:input_type -> signet.v1.AddJWTIdentityProviderRequest
-	9,  // 27: signet.v1.IdentityProviderService.GetIdentityProvider:input_type -> signet.v1.GetIdentityProviderRequest
-	11, // 28: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:input_type -> signet.v1.AddOIDCIdentityProviderRequest
-	13, // 29: signet.v1.IdentityProviderService.ListIdentityProviders:input_type -> signet.v1.ListIdentityProvidersRequest
-	15, // 30: signet.v1.IdentityProviderService.DeactivateIdentityProvider:input_type -> signet.v1.DeactivateIdentityProviderRequest
-	17, // 31: signet.v1.IdentityProviderService.ReactivateIdentityProvider:input_type -> signet.v1.ReactivateIdentityProviderRequest
-	19, // 32: signet.v1.IdentityProviderService.RemoveIdentityProvider:input_type -> signet.v1.RemoveIdentityProviderRequest
-	21, // 33: signet.v1.IdentityProviderService.ModifyIdentityProvider:input_type -> signet.v1.ModifyIdentityProviderRequest
-	4,  // 34: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:output_type -> signet.v1.UpdateJWTIdentityProviderResponse
-	6,  // 35: signet.v1.IdentityProviderService.UpdateIdentityProvider:output_type -> signet.v1.UpdateIdentityProviderResponse
-	8,  // 36: signet.v1.IdentityProviderService.AddJWTIdentityProvider:output_type -> signet.v1.AddJWTIdentityProviderResponse
-	10, // 37: signet.v1.IdentityProviderService.GetIdentityProvider:output_type -> signet.v1.GetIdentityProviderResponse
-	12, // 38: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:output_type -> signet.v1.AddOIDCIdentityProviderResponse
-	14, // 39: signet.v1.IdentityProviderService.ListIdentityProviders:output_type -> signet.v1.ListIdentityProvidersResponse
-	16, // 40: signet.v1.IdentityProviderService.DeactivateIdentityProvider:output_type -> signet.v1.DeactivateIdentityProviderResponse
-	18, // 41: signet.v1.IdentityProviderService.ReactivateIdentityProvider:output_type -> signet.v1.ReactivateIdentityProviderResponse
-	20, // 42: signet.v1.IdentityProviderService.RemoveIdentityProvider:output_type -> signet.v1.RemoveIdentityProviderResponse
-	22, // 43: signet.v1.IdentityProviderService.ModifyIdentityProvider:output_type -> signet.v1.ModifyIdentityProviderResponse
-	34, // [34:44] is the sub-list for method output_type
-	24, // [24:34] is the sub-list for method input_type
-	24, // [24:24] is the sub-list for extension type_name
-	24, // [24:24] is the sub-list for extension extendee
-	0,  // [0:24] is the sub-list for field type_name
+	38, // 0: signet.v1.IdentityProvider.details:type_name -> signet.v1.Details
+	3,  // 1: signet.v1.IdentityProvider.state:type_name -> signet.v1.IdentityProvider.State
+	39, // 2: signet.v1.IdentityProvider.styling_type:type_name -> signet.v1.StylingType
+	31, // 3: signet.v1.IdentityProvider.jwt:type_name -> signet.v1.IdentityProvider.JWT
+	32, // 4: signet.v1.IdentityProvider.oidc:type_name -> signet.v1.IdentityProvider.OIDC
+	33, // 5: signet.v1.IdentityProvider.oauth:type_name -> signet.v1.IdentityProvider.OAuth
+	38, // 6: signet.v1.UpdateJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
+	39, // 7: signet.v1.UpdateIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	38, // 8: signet.v1.UpdateIdentityProviderResponse.details:type_name -> signet.v1.Details
+	39, // 9: signet.v1.AddJWTIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	38, // 10: signet.v1.AddJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
+	4,  // 11: signet.v1.GetIdentityProviderResponse.idp:type_name -> signet.v1.IdentityProvider
+	39, // 12: signet.v1.AddOIDCIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	0,  // 13: signet.v1.AddOIDCIdentityProviderRequest.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 14: signet.v1.AddOIDCIdentityProviderRequest.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	5,  // 15: signet.v1.AddOIDCIdentityProviderRequest.parameters:type_name -> signet.v1.IdentityProviderParameter
+	6,  // 16: signet.v1.AddOIDCIdentityProviderRequest.claims:type_name -> signet.v1.IdentityProviderClaims
+	38, // 17: signet.v1.AddOIDCIdentityProviderResponse.details:type_name -> signet.v1.Details
+	39, // 18: signet.v1.AddOAuthIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	0,  // 19: signet.v1.AddOAuthIdentityProviderRequest.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 20: signet.v1.AddOAuthIdentityProviderRequest.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	5,  // 21: signet.v1.AddOAuthIdentityProviderRequest.parameters:type_name -> signet.v1.IdentityProviderParameter
+	6,  // 22: signet.v1.AddOAuthIdentityProviderRequest.claims:type_name -> signet.v1.IdentityProviderClaims
+	38, // 23: signet.v1.AddOAuthIdentityProviderResponse.details:type_name -> signet.v1.Details
+	3,  // 24: signet.v1.ListIdentityProvidersRequest.state:type_name -> signet.v1.IdentityProvider.State
+	2,  // 25: signet.v1.ListIdentityProvidersRequest.type:type_name -> signet.v1.IdentityProviderType
+	4,  // 26: signet.v1.ListIdentityProvidersResponse.idps:type_name -> signet.v1.IdentityProvider
+	34, // 27: signet.v1.CheckIdentityProviderResponse.problems:type_name -> signet.v1.CheckIdentityProviderResponse.Problem
+	38, // 28: signet.v1.CheckIdentityProviderResponse.details:type_name -> signet.v1.Details
+	38, // 29: signet.v1.DeactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
+	38, // 30: signet.v1.ReactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
+	38, // 31: signet.v1.RemoveIdentityProviderResponse.details:type_name -> signet.v1.Details
+	39, // 32: signet.v1.ModifyIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	35, // 33: signet.v1.ModifyIdentityProviderRequest.jwt:type_name -> signet.v1.ModifyIdentityProviderRequest.JWT
+	36, // 34: signet.v1.ModifyIdentityProviderRequest.oidc:type_name -> signet.v1.ModifyIdentityProviderRequest.OIDC
+	40, // 35: signet.v1.ModifyIdentityProviderRequest.update_mask:type_name -> google.protobuf.FieldMask
+	37, // 36: signet.v1.ModifyIdentityProviderRequest.oauth:type_name -> signet.v1.ModifyIdentityProviderRequest.OAuth
+	38, // 37: signet.v1.ModifyIdentityProviderResponse.details:type_name -> signet.v1.Details
+	0,  // 38: signet.v1.IdentityProvider.OIDC.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 39: signet.v1.IdentityProvider.OIDC.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	5,  // 40: signet.v1.IdentityProvider.OIDC.parameters:type_name -> signet.v1.IdentityProviderParameter
+	6,  // 41: signet.v1.IdentityProvider.OIDC.claims:type_name -> signet.v1.IdentityProviderClaims
+	0,  // 42: signet.v1.IdentityProvider.OAuth.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 43: signet.v1.IdentityProvider.OAuth.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	5,  // 44: signet.v1.IdentityProvider.OAuth.parameters:type_name -> signet.v1.IdentityProviderParameter
+	6,  // 45: signet.v1.IdentityProvider.OAuth.claims:type_name -> signet.v1.IdentityProviderClaims
+	0,  // 46: signet.v1.ModifyIdentityProviderRequest.OIDC.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 47: signet.v1.ModifyIdentityProviderRequest.OIDC.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	5,  // 48: signet.v1.ModifyIdentityProviderRequest.OIDC.parameters:type_name -> signet.v1.IdentityProviderParameter
+	6,  // 49: signet.v1.ModifyIdentityProviderRequest.OIDC.claims:type_name -> signet.v1.IdentityProviderClaims
+	0,  // 50: signet.v1.ModifyIdentityProviderRequest.OAuth.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 51: signet.v1.ModifyIdentityProviderRequest.OAuth.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	5,  // 52: signet.v1.ModifyIdentityProviderRequest.OAuth.parameters:type_name -> signet.v1.IdentityProviderParameter
+	6,  // 53: signet.v1.ModifyIdentityProviderRequest.OAuth.claims:type_name -> signet.v1.IdentityProviderClaims
+	7,  // 54: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:input_type -> signet.v1.UpdateJWTIdentityProviderRequest
+	9,  // 55: signet.v1.IdentityProviderService.UpdateIdentityProvider:input_type -> signet.v1.UpdateIdentityProviderRequest
+	11, // 56: signet.v1.IdentityProviderService.AddJWTIdentityProvider:input_type -> signet.v1.AddJWTIdentityProviderRequest
+	13, // 57: signet.v1.IdentityProviderService.GetIdentityProvider:input_type -> signet.v1.GetIdentityProviderRequest
+	15, // 58: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:input_type -> signet.v1.AddOIDCIdentityProviderRequest
+	19, // 59: signet.v1.IdentityProviderService.ListIdentityProviders:input_type -> signet.v1.ListIdentityProvidersRequest
+	17, // 60: signet.v1.IdentityProviderService.AddOAuthIdentityProvider:input_type -> signet.v1.AddOAuthIdentityProviderRequest
+	21, // 61: signet.v1.IdentityProviderService.CheckIdentityProvider:input_type -> signet.v1.CheckIdentityProviderRequest
+	23, // 62: signet.v1.IdentityProviderService.DeactivateIdentityProvider:input_type -> signet.v1.DeactivateIdentityProviderRequest
+	25, // 63: signet.v1.IdentityProviderService.ReactivateIdentityProvider:input_type -> signet.v1.ReactivateIdentityProviderRequest
+	27, // 64: signet.v1.IdentityProviderService.RemoveIdentityProvider:input_type -> signet.v1.RemoveIdentityProviderRequest
+	29, // 65: signet.v1.IdentityProviderService.ModifyIdentityProvider:input_type -> signet.v1.ModifyIdentityProviderRequest
+	8,  // 66: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:output_type -> signet.v1.UpdateJWTIdentityProviderResponse
+	10, // 67: signet.v1.IdentityProviderService.UpdateIdentityProvider:output_type -> signet.v1.UpdateIdentityProviderResponse
+	12, // 68: signet.v1.IdentityProviderService.AddJWTIdentityProvider:output_type -> signet.v1.AddJWTIdentityProviderResponse
+	14, // 69: signet.v1.IdentityProviderService.GetIdentityProvider:output_type -> signet.v1.GetIdentityProviderResponse
+	16, // 70: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:output_type -> signet.v1.AddOIDCIdentityProviderResponse
+	20, // 71: signet.v1.IdentityProviderService.ListIdentityProviders:output_type -> signet.v1.ListIdentityProvidersResponse
+	18, // 72: signet.v1.IdentityProviderService.AddOAuthIdentityProvider:output_type -> signet.v1.AddOAuthIdentityProviderResponse
+	22, // 73: signet.v1.IdentityProviderService.CheckIdentityProvider:output_type -> signet.v1.CheckIdentityProviderResponse
+	24, // 74: signet.v1.IdentityProviderService.DeactivateIdentityProvider:output_type -> signet.v1.DeactivateIdentityProviderResponse
+	26, // 75: signet.v1.IdentityProviderService.ReactivateIdentityProvider:output_type -> signet.v1.ReactivateIdentityProviderResponse
+	28, // 76: signet.v1.IdentityProviderService.RemoveIdentityProvider:output_type -> signet.v1.RemoveIdentityProviderResponse
+	30, // 77: signet.v1.IdentityProviderService.ModifyIdentityProvider:output_type -> signet.v1.ModifyIdentityProviderResponse
+	66, // [66:78] is the sub-list for method output_type
+	54, // [54:66] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_identity_provider_proto_init() }
@@ -2085,14 +3608,15 @@ func file_signet_v1_identity_provider_proto_init() {
 	file_signet_v1_identity_provider_proto_msgTypes[0].OneofWrappers = []any{
 		(*IdentityProvider_Jwt)(nil),
 		(*IdentityProvider_Oidc)(nil),
+		(*IdentityProvider_Oauth)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_identity_provider_proto_rawDesc), len(file_signet_v1_identity_provider_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   25,
+			NumEnums:      4,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

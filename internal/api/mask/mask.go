@@ -25,7 +25,7 @@ type Mask struct {
 	ByNameOnly []string // paths that the name of their message does not mean
 }
 
-// Leaf is a field that holds no message.
+// Leaf is a field that holds no message, or a list, which is set as a whole.
 type Leaf struct {
 	Path  string // in the names of the definition, as masks have them
 	json  string
@@ -45,7 +45,7 @@ func leavesOf(md protoreflect.MessageDescriptor, above []protoreflect.FieldDescr
 			continue
 		}
 		steps := append(slices.Clone(above), fd)
-		if fd.Message() != nil {
+		if fd.Message() != nil && !fd.IsList() {
 			leaves = append(leaves, leavesOf(fd.Message(), steps)...)
 			continue
 		}
@@ -66,7 +66,7 @@ func (l Leaf) sent(m protoreflect.Message) bool {
 		if !m.Has(step) {
 			return false
 		}
-		if step.Message() != nil {
+		if step.Message() != nil && !step.IsList() {
 			m = m.Get(step).Message()
 		}
 	}

@@ -51,6 +51,12 @@ const (
 	// IdentityProviderServiceListIdentityProvidersProcedure is the fully-qualified name of the
 	// IdentityProviderService's ListIdentityProviders RPC.
 	IdentityProviderServiceListIdentityProvidersProcedure = "/signet.v1.IdentityProviderService/ListIdentityProviders"
+	// IdentityProviderServiceAddOAuthIdentityProviderProcedure is the fully-qualified name of the
+	// IdentityProviderService's AddOAuthIdentityProvider RPC.
+	IdentityProviderServiceAddOAuthIdentityProviderProcedure = "/signet.v1.IdentityProviderService/AddOAuthIdentityProvider"
+	// IdentityProviderServiceCheckIdentityProviderProcedure is the fully-qualified name of the
+	// IdentityProviderService's CheckIdentityProvider RPC.
+	IdentityProviderServiceCheckIdentityProviderProcedure = "/signet.v1.IdentityProviderService/CheckIdentityProvider"
 	// IdentityProviderServiceDeactivateIdentityProviderProcedure is the fully-qualified name of the
 	// IdentityProviderService's DeactivateIdentityProvider RPC.
 	IdentityProviderServiceDeactivateIdentityProviderProcedure = "/signet.v1.IdentityProviderService/DeactivateIdentityProvider"
@@ -105,6 +111,18 @@ type IdentityProviderServiceClient interface {
 	// first; with `name` those whose name begins with the text, ignoring case,
 	// ordered by name.
 	ListIdentityProviders(context.Context, *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error)
+	// Add an OAuth 2.0 provider
+	//
+	// Creates an identity provider that speaks OAuth 2.0 but not OpenID Connect,
+	// such as GitHub, in the context organization.
+	AddOAuthIdentityProvider(context.Context, *v1.AddOAuthIdentityProviderRequest) (*v1.AddOAuthIdentityProviderResponse, error)
+	// Check an identity provider
+	//
+	// Fetches everything that the configuration names, such as the metadata and the
+	// keys of the provider, and reports every problem with a hint. If there are none
+	// but warnings and nobody answers for the configuration yet, the caller does
+	// from now on, and the provider is offered at sign-in.
+	CheckIdentityProvider(context.Context, *v1.CheckIdentityProviderRequest) (*v1.CheckIdentityProviderResponse, error)
 	// Deactivate an identity provider
 	//
 	// Nobody can sign in through it any more. Its configuration can still be
@@ -175,6 +193,18 @@ func NewIdentityProviderServiceClient(httpClient connect.HTTPClient, baseURL str
 			connect.WithSchema(identityProviderServiceMethods.ByName("ListIdentityProviders")),
 			connect.WithClientOptions(opts...),
 		),
+		addOAuthIdentityProvider: connect.NewClient[v1.AddOAuthIdentityProviderRequest, v1.AddOAuthIdentityProviderResponse](
+			httpClient,
+			baseURL+IdentityProviderServiceAddOAuthIdentityProviderProcedure,
+			connect.WithSchema(identityProviderServiceMethods.ByName("AddOAuthIdentityProvider")),
+			connect.WithClientOptions(opts...),
+		),
+		checkIdentityProvider: connect.NewClient[v1.CheckIdentityProviderRequest, v1.CheckIdentityProviderResponse](
+			httpClient,
+			baseURL+IdentityProviderServiceCheckIdentityProviderProcedure,
+			connect.WithSchema(identityProviderServiceMethods.ByName("CheckIdentityProvider")),
+			connect.WithClientOptions(opts...),
+		),
 		deactivateIdentityProvider: connect.NewClient[v1.DeactivateIdentityProviderRequest, v1.DeactivateIdentityProviderResponse](
 			httpClient,
 			baseURL+IdentityProviderServiceDeactivateIdentityProviderProcedure,
@@ -210,6 +240,8 @@ type identityProviderServiceClient struct {
 	getIdentityProvider        *connect.Client[v1.GetIdentityProviderRequest, v1.GetIdentityProviderResponse]
 	addOIDCIdentityProvider    *connect.Client[v1.AddOIDCIdentityProviderRequest, v1.AddOIDCIdentityProviderResponse]
 	listIdentityProviders      *connect.Client[v1.ListIdentityProvidersRequest, v1.ListIdentityProvidersResponse]
+	addOAuthIdentityProvider   *connect.Client[v1.AddOAuthIdentityProviderRequest, v1.AddOAuthIdentityProviderResponse]
+	checkIdentityProvider      *connect.Client[v1.CheckIdentityProviderRequest, v1.CheckIdentityProviderResponse]
 	deactivateIdentityProvider *connect.Client[v1.DeactivateIdentityProviderRequest, v1.DeactivateIdentityProviderResponse]
 	reactivateIdentityProvider *connect.Client[v1.ReactivateIdentityProviderRequest, v1.ReactivateIdentityProviderResponse]
 	removeIdentityProvider     *connect.Client[v1.RemoveIdentityProviderRequest, v1.RemoveIdentityProviderResponse]
@@ -268,6 +300,24 @@ func (c *identityProviderServiceClient) AddOIDCIdentityProvider(ctx context.Cont
 // ListIdentityProviders calls signet.v1.IdentityProviderService.ListIdentityProviders.
 func (c *identityProviderServiceClient) ListIdentityProviders(ctx context.Context, req *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error) {
 	response, err := c.listIdentityProviders.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// AddOAuthIdentityProvider calls signet.v1.IdentityProviderService.AddOAuthIdentityProvider.
+func (c *identityProviderServiceClient) AddOAuthIdentityProvider(ctx context.Context, req *v1.AddOAuthIdentityProviderRequest) (*v1.AddOAuthIdentityProviderResponse, error) {
+	response, err := c.addOAuthIdentityProvider.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// CheckIdentityProvider calls signet.v1.IdentityProviderService.CheckIdentityProvider.
+func (c *identityProviderServiceClient) CheckIdentityProvider(ctx context.Context, req *v1.CheckIdentityProviderRequest) (*v1.CheckIdentityProviderResponse, error) {
+	response, err := c.checkIdentityProvider.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -351,6 +401,18 @@ type IdentityProviderServiceHandler interface {
 	// first; with `name` those whose name begins with the text, ignoring case,
 	// ordered by name.
 	ListIdentityProviders(context.Context, *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error)
+	// Add an OAuth 2.0 provider
+	//
+	// Creates an identity provider that speaks OAuth 2.0 but not OpenID Connect,
+	// such as GitHub, in the context organization.
+	AddOAuthIdentityProvider(context.Context, *v1.AddOAuthIdentityProviderRequest) (*v1.AddOAuthIdentityProviderResponse, error)
+	// Check an identity provider
+	//
+	// Fetches everything that the configuration names, such as the metadata and the
+	// keys of the provider, and reports every problem with a hint. If there are none
+	// but warnings and nobody answers for the configuration yet, the caller does
+	// from now on, and the provider is offered at sign-in.
+	CheckIdentityProvider(context.Context, *v1.CheckIdentityProviderRequest) (*v1.CheckIdentityProviderResponse, error)
 	// Deactivate an identity provider
 	//
 	// Nobody can sign in through it any more. Its configuration can still be
@@ -417,6 +479,18 @@ func NewIdentityProviderServiceHandler(svc IdentityProviderServiceHandler, opts 
 		connect.WithSchema(identityProviderServiceMethods.ByName("ListIdentityProviders")),
 		connect.WithHandlerOptions(opts...),
 	)
+	identityProviderServiceAddOAuthIdentityProviderHandler := connect.NewUnaryHandlerSimple(
+		IdentityProviderServiceAddOAuthIdentityProviderProcedure,
+		svc.AddOAuthIdentityProvider,
+		connect.WithSchema(identityProviderServiceMethods.ByName("AddOAuthIdentityProvider")),
+		connect.WithHandlerOptions(opts...),
+	)
+	identityProviderServiceCheckIdentityProviderHandler := connect.NewUnaryHandlerSimple(
+		IdentityProviderServiceCheckIdentityProviderProcedure,
+		svc.CheckIdentityProvider,
+		connect.WithSchema(identityProviderServiceMethods.ByName("CheckIdentityProvider")),
+		connect.WithHandlerOptions(opts...),
+	)
 	identityProviderServiceDeactivateIdentityProviderHandler := connect.NewUnaryHandlerSimple(
 		IdentityProviderServiceDeactivateIdentityProviderProcedure,
 		svc.DeactivateIdentityProvider,
@@ -455,6 +529,10 @@ func NewIdentityProviderServiceHandler(svc IdentityProviderServiceHandler, opts 
 			identityProviderServiceAddOIDCIdentityProviderHandler.ServeHTTP(w, r)
 		case IdentityProviderServiceListIdentityProvidersProcedure:
 			identityProviderServiceListIdentityProvidersHandler.ServeHTTP(w, r)
+		case IdentityProviderServiceAddOAuthIdentityProviderProcedure:
+			identityProviderServiceAddOAuthIdentityProviderHandler.ServeHTTP(w, r)
+		case IdentityProviderServiceCheckIdentityProviderProcedure:
+			identityProviderServiceCheckIdentityProviderHandler.ServeHTTP(w, r)
 		case IdentityProviderServiceDeactivateIdentityProviderProcedure:
 			identityProviderServiceDeactivateIdentityProviderHandler.ServeHTTP(w, r)
 		case IdentityProviderServiceReactivateIdentityProviderProcedure:
@@ -494,6 +572,14 @@ func (UnimplementedIdentityProviderServiceHandler) AddOIDCIdentityProvider(conte
 
 func (UnimplementedIdentityProviderServiceHandler) ListIdentityProviders(context.Context, *v1.ListIdentityProvidersRequest) (*v1.ListIdentityProvidersResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.ListIdentityProviders is not implemented"))
+}
+
+func (UnimplementedIdentityProviderServiceHandler) AddOAuthIdentityProvider(context.Context, *v1.AddOAuthIdentityProviderRequest) (*v1.AddOAuthIdentityProviderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.AddOAuthIdentityProvider is not implemented"))
+}
+
+func (UnimplementedIdentityProviderServiceHandler) CheckIdentityProvider(context.Context, *v1.CheckIdentityProviderRequest) (*v1.CheckIdentityProviderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.IdentityProviderService.CheckIdentityProvider is not implemented"))
 }
 
 func (UnimplementedIdentityProviderServiceHandler) DeactivateIdentityProvider(context.Context, *v1.DeactivateIdentityProviderRequest) (*v1.DeactivateIdentityProviderResponse, error) {
