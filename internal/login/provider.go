@@ -177,21 +177,10 @@ func (l *Login) mountProviders(site *web.Site) {
 	if l.Federation == nil {
 		return
 	}
-	start, back, lost := l.Pages.SameOrigin(l.page(l.startAtProvider)), l.page(l.backFromProvider), Lost(l.Pages)
-	site.Handle(PathProvider, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch _, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, PathProvider), "/"); what {
-		case "":
-			start.ServeHTTP(w, r)
-		case callbackPart: // also from elsewhere: a provider may have the browser post its answer, and what guards it is the state that only this browser can have
-			back.ServeHTTP(w, r)
-		default:
-			lost.ServeHTTP(w, r)
-		}
-	}))
+	site.Handle(PathProvider, l.Pages.SameOrigin(l.page(l.startAtProvider)))
+	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this browser can have.
+	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
 }
-
-// callbackPart is what follows the id of a provider in the address that it sends people back to, see federation.CallbackAddress.
-const callbackPart = "callback"
 
 // providerIn is the id of the provider in an address.
 func providerIn(r *http.Request) string {
