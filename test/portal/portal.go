@@ -113,7 +113,7 @@ func (p *Portal) Token(audience, subject string, more map[string]any) string {
 	p.mu.Lock()
 	key := jose.JSONWebKey{Key: p.key, KeyID: p.keyID}
 	p.mu.Unlock()
-	claims := map[string]any{"iss": Issuer, "aud": audience, "sub": subject, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(), "jti": rand.Text(),
+	claims := map[string]any{"iss": Issuer, "aud": audience, "sub": subject, "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix(), "auth_time": time.Now().Unix(), "jti": rand.Text(),
 		"preferred_username": subject, "given_name": "Jo", "family_name": "Doe", "email": subject + "@portal.test", "email_verified": true}
 	maps.Copy(claims, more)
 	maps.DeleteFunc(claims, func(_ string, v any) bool { return v == nil })
