@@ -245,6 +245,11 @@ func TestThePagesOfProviders(t *testing.T) {
 		v.atPortal("nora")
 		v.says("The other service does not answer") // it went on, to the provider that was to be linked
 		i.failed("discovery")
+		v.Submit(`main a[href="/account/security"]`)
+		v.says("Security")
+		if v.Has(".notice.done") {
+			t.Errorf("it says %s", v.Text(".notice.done"))
+		}
 	})
 
 	t.Run("an account is linked on the account page, suspended, confirmed and unlinked", func(t *testing.T) {
