@@ -103,16 +103,10 @@ func nginx(t *testing.T, port string, replace ...string) {
 			t.Logf("nginx said:\n%s", said)
 		}
 	})
-	for end := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+	testkit.Await(t, "nginx listens", func() bool {
 		conn, err := net.Dial("tcp", "127.0.0.1:"+port)
-		if err == nil {
-			must(t, conn.Close())
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("nginx does not listen: %v %s", err, said)
-		}
-	}
+		return err == nil && conn.Close() == nil
+	})
 }
 
 // certify makes a certificate for localhost.

@@ -131,19 +131,26 @@ func TestProvidersThatFail(t *testing.T) {
 		i.api("PATCH", "/v1/idps/"+f.idp, values{"oidc": values{"clientSecret": "a secret of the client"}, "updateMask": "oidc.clientSecret"})
 	})
 	t.Run("its keys are rotated", func(t *testing.T) {
-		in := func() {
+		in := func() (arrived bool) {
 			v := i.visitor(t, b)
 			v.Open(i.ask())
 			v.button(f.idp)
 			f.at(v, "ana")
-			v.arrives()
+			v.WaitFor("h1, #arrived")
+			return v.Has("#arrived")
 		}
-		in()
+		if !in() {
+			t.Fatal("nobody is signed in")
+		}
 		resp, err := http.Get(f.address + "/test/rotate")
 		must(t, err)
 		must(t, resp.Body.Close())
-		time.Sleep(31 * time.Second) // for which unknown keys are not looked for
-		in()
+		for end := time.Now().Add(time.Minute); !in(); { // unknown keys are looked for every 30 seconds
+			if time.Now().After(end) {
+				t.Fatal("the new key is not found")
+			}
+		}
+		i.failed("key")
 	})
 	t.Run("a broken callback", func(t *testing.T) {
 		v := i.visitor(t, b)

@@ -15,11 +15,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/test/portal"
 	"github.com/signet-idm/signet/test/servertest"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // federated is a world whose people can come through a portal.
@@ -311,9 +314,7 @@ func TestASlowProviderCostsNobodyElseASignIn(t *testing.T) {
 		w.atOnce(b.jar, many, func(i int) string { return callbackOf(w.idp, states[i]) }, func(int) string { return w.portal.Token(w.idp, "ana", nil) })
 		done <- time.Since(began)
 	}()
-	for w.portal.Fetched() == 0 {
-		time.Sleep(10 * time.Millisecond)
-	}
+	testkit.Await(t, "the provider is asked", func() bool { return w.portal.Fetched() > 0 })
 	beside := measure()
 	took := <-done
 	t.Logf("password sign-ins: median %s, worst %s; beside %d sign-ins that wait for a provider (%s): median %s, worst %s", alone[10], alone[19], many, took.Round(time.Millisecond), beside[10], beside[19])
@@ -329,4 +330,29 @@ func TestASlowProviderCostsNobodyElseASignIn(t *testing.T) {
 func (w *federated) session(p person) {
 	w.t.Helper()
 	w.api("POST", "/v1/sessions", map[string]any{"loginName": p.name, "password": password})
+}
+
+// A name with a proven domain leads to the provider of the organization, but nobody who has come back from there in vain is sent there again: the
+// password of a last owner counts.
+func TestNobodyIsSentToAProviderAgainAndAgain(t *testing.T) {
+	w := federatedOn(t, testdb.New(t, testdb.SQLite))
+	corp, domain := w.organization()
+	w.do(event.Command{Write: []event.Ref{org.Kind.Ref(corp)}, Claims: []event.Claim{org.ProvenClaim(domain)}, Decide: func(tx *event.Tx) error {
+		o, err := org.Kind.Get(tx, corp)
+		if err != nil {
+			return err
+		}
+		return o.Append(org.DomainVerified{Domain: domain, Proven: true})
+	}})
+	w.api("PUT", "/v1/orgs/"+corp+"/policy", map[string]any{"policy": map[string]any{"defaultIdpId": w.idp}})
+	b := w.browser()
+	onward := b.get("/login?to=/account").post("loginName", "whoever@"+domain).shows(200).next()
+	if !strings.HasPrefix(onward, "/login/idp/"+w.idp) {
+		t.Fatalf("sent to %s", onward)
+	}
+	state := w.sent(b.send(http.MethodGet, onward, nil))
+	failed := b.get("/login/idp/"+w.idp+"/callback?"+url.Values{"state": {state}, "error": {"access_denied"}}.Encode()).shows(400, "cancelled")
+	b.get(html.UnescapeString(regexp.MustCompile(`href="(/login\?[^"]*)"`).FindStringSubmatch(failed.body)[1])).shows(200, `name="loginName"`).
+		post("loginName", "whoever@"+domain).shows(200, `name="password"`)
+	w.browser().get("/login?other=1&to=/account").post("loginName", "whoever@"+domain).shows(200, "/login/idp/"+w.idp) // whoever only wants another account is
 }
