@@ -354,7 +354,7 @@ var refusedSamples = map[string]string{
 	"ReactivateIdentityProvider": "IDENTITY_PROVIDER_WRONG_STATE", "ReactivateApplication": "APPLICATION_WRONG_STATE", "ReactivateWebhook": "WEBHOOK_WRONG_STATE",
 	"RemoveDomain": "DOMAIN_IS_PRIMARY", "RemoveOrganizationMember": "MEMBER_NOT_FOUND", "RemoveInstallationMember": "MEMBER_NOT_FOUND",
 	"RemoveApplicationKey": "APPLICATION_KEY_NOT_FOUND", "ApproveAudience": "CLIENT_NOT_FOUND", "WithdrawAudience": "AUDIENCE_APPROVAL_NOT_FOUND",
-	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND", "RemoveUserFactor": "FACTOR_NOT_FOUND", "SkipWebhookEvent": "WEBHOOK_EVENT_NOT_FAILED",
+	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND", "RemoveUserFactor": "FACTOR_NOT_FOUND", "ConfirmUserLink": "LINK_NOT_FOUND", "RemoveUserLink": "LINK_NOT_FOUND", "SkipWebhookEvent": "WEBHOOK_EVENT_NOT_FAILED",
 }
 
 // mustHavePassed looks at the answer to somebody who may. Updates are sent with a sequence that no object has, so that none
