@@ -166,7 +166,8 @@ func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
 	if err != nil {
 		return nil, err
 	}
-	if chosen := o.find(o.methods.DefaultProvider); chosen != nil {
+	// Who has come back from there and wants another way finds it, if there is one.
+	if chosen := o.find(o.methods.DefaultProvider); chosen != nil && v.r.URL.Query().Get(paramOther) == "" {
 		return chosen, nil
 	}
 	return o.only(), nil
@@ -299,13 +300,14 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 		return v.hold(kept)
 	case back.Again && v.bearer != nil:
 		stepped, err := v.Federated.ReproveThrough(ctx, v.bearer.Caller, who, v.from())
-		if is(err, session.NotLinked) {
-			return v.hold(kept) // it is somebody else's there
+		switch {
+		case err == nil:
+			return v.stepped(stepped)
+		case is(err, session.NotLinked), is(err, session.LinkSuspended), is(err, session.RecentProofRequired), is(err, session.MethodNotAllowed):
+			// It is another account there, or the provider does not say that the person has just proven who they are.
+			return proveThrough{}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotProvenThere(kept.Provider)}}})
 		}
-		if err != nil {
-			return err
-		}
-		return v.stepped(stepped)
+		return err
 	}
 	v.stranger()
 	bound, ofApplication := v.pending.Place()
