@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -145,9 +146,41 @@ func (p *Provider) conflicts(before *Provider, secret *string, prefix string, wr
 		o.tenantConflicts(prefix, wrong)
 		o.appleConflicts(before, secret, prefix, wrong)
 	}
+	if before != nil && secret == nil && before.hasSecret() && origin(before.secretGoesTo()) != origin(p.secretGoesTo()) {
+		wrong.Add(prefix+"clientSecret", "must be sent again: the address that it goes to is at another host now, and whoever changes that must know the secret. To store none, send an empty one")
+	}
 	if p.General.LinkByEmail && p.forEverybody() {
 		wrong.Add("linkByEmail", "is not possible at a provider where everybody can have an account: Google and Microsoft need tenants for it, and others do not have them")
 	}
+}
+
+func (p *Provider) hasSecret() bool {
+	c := p.client()
+	return c != nil && *c.hasSecret
+}
+
+// secretGoesTo is the address that decides where the client secret is sent.
+func (p *Provider) secretGoesTo() string {
+	switch {
+	case p.OIDC != nil:
+		return p.OIDC.Issuer
+	case p.OAuth != nil:
+		return p.OAuth.TokenEndpoint
+	}
+	return ""
+}
+
+// origin is the scheme, host and port of an address: who listens there. What is no such address is only like itself.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return address
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // tenantID is what Microsoft's claim tid holds.

@@ -148,7 +148,7 @@ func (v *visit) straight() (*event.Object[idp.Provider], error) {
 // Whether there is somebody of that name does not matter.
 func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
 	_, domain, ok := strings.Cut(syntax.NameKey(name), "@")
-	if v.Federation == nil || v.arrival != nil || !ok {
+	if v.Federation == nil || v.arrival != nil || !ok || v.r.URL.Query().Get(paramOther) == otherWay { // or nobody would get past a provider that does not work
 		return nil, nil
 	}
 	domain, problem := syntax.Domain(domain)
@@ -286,7 +286,11 @@ func (v *visit) failedThere(err error) error {
 	case failure.State, failure.StateExpired, failure.StateUsed, failure.Browser, failure.Provider, failure.Changed:
 		page.What = pages.Expired
 	}
-	v.Pages.Render(v.w, v.r, page.Status, pages.Failed{Frame: v.frame(pages.Frame{}), What: page.What, Next: v.other(), RequestID: call.From(v.r.Context()).RequestID})
+	next := v.leaving()
+	if v.linking() {
+		next = pages.To(pages.PathSecurity, nil) // nothing was linked, and they are signed in
+	}
+	v.Pages.Render(v.w, v.r, page.Status, pages.Failed{Frame: v.frame(pages.Frame{}), What: page.What, Next: next, RequestID: call.From(v.r.Context()).RequestID})
 	return nil
 }
 
@@ -356,7 +360,7 @@ func (v *visit) notIn(err error) error {
 	if !is(err, session.SignInFailed) {
 		return err
 	}
-	v.Pages.Render(v.w, v.r, http.StatusForbidden, pages.Failed{Frame: v.frame(pages.Frame{}), What: pages.NotPermitted, Next: v.other()})
+	v.Pages.Render(v.w, v.r, http.StatusForbidden, pages.Failed{Frame: v.frame(pages.Frame{}), What: pages.NotPermitted, Next: v.leaving()})
 	return nil
 }
 
@@ -462,9 +466,12 @@ func registrationProblems(err error) ([]pages.Problem, error) {
 	return problems, nil
 }
 
-// leaving leads away from what a provider has brought.
+// otherWay is what paramOther says where somebody has come back from a provider: nobody is sent there again without asking.
+const otherWay = "way"
+
+// leaving leads away from a provider, and from what it has brought.
 func (v *visit) leaving() pages.Link {
-	return v.link(url.Values{paramArrival: {""}, paramLink: {""}, paramAccount: {""}, paramOther: {"1"}})
+	return v.link(url.Values{paramArrival: {""}, paramLink: {""}, paramAccount: {""}, paramOther: {otherWay}})
 }
 
 // unlinked says that nobody is linked, and how to change that.

@@ -70,7 +70,7 @@ function make () {
     try {
       if (req.method === 'GET') {
         res.setHeader('content-type', 'text/html')
-        res.end('<!doctype html><title>Provider</title><form method="post"><label>Name <input name="login"></label><button>Sign in</button></form>')
+        res.end('<!doctype html><title>Provider</title><link rel="icon" href="data:,"><form method="post"><label>Name <input name="login"></label><button>Sign in</button></form>')
         return
       }
       let body = ''
