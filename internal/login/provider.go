@@ -184,6 +184,8 @@ func (l *Login) mountProviders(site *web.Site) {
 			start.ServeHTTP(w, r)
 		case callbackPart: // also from elsewhere: a provider may have the browser post its answer, and what guards it is the state that only this browser can have
 			back.ServeHTTP(w, r)
+		case logoutPart:
+			l.signedOutAtProvider(w, r)
 		default:
 			lost.ServeHTTP(w, r)
 		}
