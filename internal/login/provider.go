@@ -166,8 +166,7 @@ func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
 	if err != nil {
 		return nil, err
 	}
-	// Who has come back from there and wants another way finds it, if there is one.
-	if chosen := o.find(o.methods.DefaultProvider); chosen != nil && v.r.URL.Query().Get(paramOther) == "" {
+	if chosen := o.find(o.methods.DefaultProvider); chosen != nil {
 		return chosen, nil
 	}
 	return o.only(), nil
@@ -181,6 +180,7 @@ func (l *Login) mountProviders(site *web.Site) {
 	site.Handle(PathProvider, l.Pages.SameOrigin(l.page(l.startAtProvider)))
 	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this browser can have.
 	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
+	site.Handle(PathProvider+"*/"+logoutPart, http.HandlerFunc(l.signedOutAtProvider)) // from providers themselves
 }
 
 // providerIn is the id of the provider in an address.
