@@ -117,18 +117,20 @@ func TestEveryCheckOfAnAnswerRefusesAlone(t *testing.T) {
 		"tokens of another type":                 {tokens(http.StatusOK, `{"token_type":"DPoP","access_token":"x"}`), failure.TokenAnswer},
 		"garbage":                                {tokens(http.StatusOK, "<html>leaked"), failure.TokenAnswer},
 		"garbage with an error":                  {tokens(http.StatusBadRequest, "leaked"), failure.TokenAnswer},
-		"a redirect":                             {answers("/token", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/keys", 307) }), failure.TokenAnswer},
-		"a huge answer":                          {tokens(http.StatusOK, strings.Repeat(" ", maxAnswer+1)), failure.Unreachable},
-		"a broken server":                        {tokens(http.StatusBadGateway, "leaked"), failure.Unreachable},
-		"user info of the same person":           {info(`{"sub":"sub-1","email":"jo@example.org"}`), ""},
-		"user info of somebody else":             {info(`{"sub":"sub-2","email":"jo@example.org"}`), failure.UserInfoSubject},
-		"user info of nobody":                    {info(`{"email":"jo@example.org"}`), failure.UserInfoSubject},
-		"user info of a number":                  {info(`{"sub":1}`), failure.UserInfoSubject},
-		"user info that is garbage":              {info(`leaked`), failure.UserInfo},
-		"user info that is not needed":           {func(w *world, _ *Provider, _ *Callback) { w.up.set(func(u *upstream) { u.user = "garbage" }) }, ""},
-		"a provider that changed its name":       {func(w *world, p *Provider, _ *Callback) { p.Data.OIDC.Issuer += "/" }, failure.Issuer},
-		"a client secret that is gone":           {func(w *world, p *Provider, _ *Callback) { p.ID = "idp_1"; w.dropSecret() }, failure.Configuration},
-		"a tenant although there are none":       {func(_ *world, p *Provider, _ *Callback) { p.Data.OIDC.Tenants = []string{""} }, failure.Tenant},
+		"a redirect": {answers("/token", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "/keys", http.StatusTemporaryRedirect)
+		}), failure.TokenAnswer},
+		"a huge answer":                    {tokens(http.StatusOK, strings.Repeat(" ", maxAnswer+1)), failure.Unreachable},
+		"a broken server":                  {tokens(http.StatusBadGateway, "leaked"), failure.Unreachable},
+		"user info of the same person":     {info(`{"sub":"sub-1","email":"jo@example.org"}`), ""},
+		"user info of somebody else":       {info(`{"sub":"sub-2","email":"jo@example.org"}`), failure.UserInfoSubject},
+		"user info of nobody":              {info(`{"email":"jo@example.org"}`), failure.UserInfoSubject},
+		"user info of a number":            {info(`{"sub":1}`), failure.UserInfoSubject},
+		"user info that is garbage":        {info(`leaked`), failure.UserInfo},
+		"user info that is not needed":     {func(w *world, _ *Provider, _ *Callback) { w.up.set(func(u *upstream) { u.user = "garbage" }) }, ""},
+		"a provider that changed its name": {func(w *world, p *Provider, _ *Callback) { p.Data.OIDC.Issuer += "/" }, failure.Issuer},
+		"a client secret that is gone":     {func(w *world, p *Provider, _ *Callback) { p.ID = "idp_1"; w.dropSecret() }, failure.Configuration},
+		"a tenant although there are none": {func(_ *world, p *Provider, _ *Callback) { p.Data.OIDC.Tenants = []string{""} }, failure.Tenant},
 		"a redirect of the user info to loopback": {func(w *world, p *Provider, cb *Callback) {
 			info("")(w, p, cb)
 			answers("/userinfo", toLoopback)(w, p, cb)

@@ -180,6 +180,7 @@ func (l *Login) mountProviders(site *web.Site) {
 	site.Handle(PathProvider, l.Pages.SameOrigin(l.page(l.startAtProvider)))
 	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this browser can have.
 	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
+	site.Handle(PathProvider+"*/"+logoutPart, http.HandlerFunc(l.signedOutAtProvider)) // from providers themselves
 }
 
 // providerIn is the id of the provider in an address.
@@ -303,13 +304,14 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 		return v.hold(kept)
 	case back.Again && v.bearer != nil:
 		stepped, err := v.Federated.ReproveThrough(ctx, v.bearer.Caller, who, v.from())
-		if is(err, session.NotLinked) {
-			return v.hold(kept) // it is somebody else's there
+		switch {
+		case err == nil:
+			return v.stepped(stepped)
+		case is(err, session.NotLinked), is(err, session.LinkSuspended), is(err, session.RecentProofRequired), is(err, session.MethodNotAllowed):
+			// It is another account there, or the provider does not say that the person has just proven who they are.
+			return proveThrough{}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotProvenThere(kept.Provider)}}})
 		}
-		if err != nil {
-			return err
-		}
-		return v.stepped(stepped)
+		return err
 	}
 	v.stranger()
 	bound, ofApplication := v.pending.Place()

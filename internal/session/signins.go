@@ -45,5 +45,6 @@ var (
 	Companion   = signins.Companion
 	Erase       = signins.Erase
 	RecordReuse = signins.RecordReuse
+	RecordEnd   = signins.RecordEnd
 	record      = signins.Record
 )

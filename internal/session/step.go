@@ -85,8 +85,12 @@ func (s *state) MayLink() error {
 	return nil
 }
 
-// ProveThrough notes that the person has just proven to a provider who they are. Like a password it is no second factor.
-func (s *state) ProveThrough(provider string, place Place) error {
+// Ends is when the session ends at the latest.
+func (s *state) Ends() int64 { return max(s.session.Expires, s.proof.Until) }
+
+// ProveThrough notes that the person has just proven to a provider who they are. Like a password it is no second factor. sid is the digest of the
+// provider's own session where that is the one that ends ours now; empty: it stays as it is.
+func (s *state) ProveThrough(provider, sid string, place Place) error {
 	if !slices.Contains(s.proof.Methods, ByProvider) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), ByProvider)
 	}
@@ -95,7 +99,7 @@ func (s *state) ProveThrough(provider string, place Place) error {
 	}
 	if s.proof.Upstream != nil {
 		fresh := *s.proof.Upstream
-		fresh.Fresh = true
+		fresh.Fresh, fresh.Session = true, cmp.Or(sid, fresh.Session)
 		s.proof.Upstream = &fresh
 	}
 	s.proof.At, s.proved = s.tx.Now(), true

@@ -60,6 +60,10 @@ const (
 	AccessTokenHash = "at_hash"
 	Tenant          = "tenant"
 
+	TokenID = "jti"    // of a logout token
+	Event   = "events" // the token is no logout token
+	Session = "sid"
+
 	UserInfo        = "userinfo"
 	UserInfoSubject = "userinfo_subject"
 

@@ -65,6 +65,7 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Throug
 		Write:  []event.Ref{session.Companion(u.ID)},
 		Read:   append([]event.Ref{user.Kind.Ref(u.ID), idp.Kind.Ref(who.Provider), installation.Ref}, orgs(u.Org, who.Org)...),
 		Claims: []event.Claim{claim},
+		Rows:   sessionRows(who),
 		Decide: func(tx *event.Tx) error {
 			p, err := s.provider(tx, who)
 			if err != nil {
@@ -90,6 +91,9 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Throug
 			// Whoever was linked by an address proves the factors that they have all the same.
 			proof, err := s.proof(tx, p, o, l, who, byEmail && now.Data.SecondFactor)
 			if err != nil {
+				return err
+			}
+			if err := remember(tx, who, now.ID, l.ID, tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
 				return err
 			}
 			return made.Open(tx, now, o, everywhere, proof, session.PlaceOf(at.Peer, at.UserAgent))

@@ -55,7 +55,7 @@ func (s Sessions) inSession(ctx context.Context, caller *access.Caller, from ses
 }
 
 func (s Sessions) stepThrough(ctx context.Context, caller *access.Caller, from session.From, writes bool, who idp.Identity, decide func(*session.InSession, *event.Object[idp.Provider]) error) (session.Stepped, error) {
-	c := event.Command{Read: []event.Ref{idp.Kind.Ref(who.Provider)}, Claims: []event.Claim{user.LinkClaim(who.Provider, who.Issuer, who.Subject)}}
+	c := event.Command{Read: []event.Ref{idp.Kind.Ref(who.Provider)}, Claims: []event.Claim{user.LinkClaim(who.Provider, who.Issuer, who.Subject)}, Rows: sessionRows(who)}
 	if who.Org != caller.OrgID {
 		c.Read = append(c.Read, org.Kind.Ref(who.Org))
 	}
@@ -91,7 +91,15 @@ func (s Sessions) ReproveThrough(ctx context.Context, caller *access.Caller, who
 		case !who.Fresh:
 			return session.ErrNotRecent
 		}
-		return in.ProveThrough(p.ID, from.Place())
+		sid := ""
+		if up := in.Upstream(); who.Session != "" && up.Of() == p.ID && up.Link == l.ID {
+			// The provider may have opened another session for it, which ends ours from now on.
+			sid = SessionDigest(who.Session)
+			if err := remember(in.Tx(), who, in.User().ID, l.ID, in.Ends()); err != nil {
+				return err
+			}
+		}
+		return in.ProveThrough(p.ID, sid, from.Place())
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/links"
 	"github.com/signet-idm/signet/internal/syntax"
@@ -79,6 +80,7 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 		Write:  []event.Ref{session.Companion(id)},
 		Read:   append([]event.Ref{idp.Kind.Ref(who.Provider), installation.Ref}, orgs(in, who.Org)...),
 		Claims: []event.Claim{claim},
+		Rows:   sessionRows(who),
 		Decide: func(tx *event.Tx) error {
 			p, err := s.provider(tx, who)
 			if err != nil {
@@ -99,6 +101,9 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 			}
 			proof, err := s.proof(tx, p, o, l, who, false)
 			if err != nil {
+				return err
+			}
+			if err := remember(tx, who, u.ID, l.ID, tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
 				return err
 			}
 			return made.Open(tx, u, o, everywhere, proof, session.PlaceOf(r.Peer, r.UserAgent))

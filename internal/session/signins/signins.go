@@ -94,7 +94,7 @@ func (Throttled) EventType() event.Type { return "sign_in.throttled.v1" }
 // Apply implements event.Fact.
 func (e Throttled) Apply(s *SignIns) { s.Throttled += e.Count }
 
-// Ended records that a session was ended before its time, by its user or by an administrator.
+// Ended records that a session was ended before its time: by its user, by an administrator, or by the identity provider that the person came through.
 type Ended struct {
 	SessionID string `json:"sessionId"`
 }
@@ -214,6 +214,9 @@ func Erase(tx *event.Tx, userID string) error { return Kind.Erase(tx, IDFor(user
 func RecordReuse(tx *event.Tx, userID string, fact GrantReused) error {
 	return Record(tx, userID, fact)
 }
+
+// RecordEnd records that a session was ended, as RecordReuse does.
+func RecordEnd(tx *event.Tx, userID string, fact Ended) error { return Record(tx, userID, fact) }
 
 // Record appends facts to the companion of a user, making it where it does not exist yet. The command declared the
 // companion for writing and the user for reading or writing. Of somebody who was removed nothing is recorded.
