@@ -104,6 +104,12 @@ func TestTheBareAddressLeadsToTheAccount(t *testing.T) {
 	}
 }
 
+// What other sites are meant to send to.
+const (
+	answersArePosted = "/login/idp/*/callback" // by browsers, from identity providers
+	providersSignOut = "/login/idp/*/logout"   // by the providers themselves; what counts there is the token
+)
+
 func TestEveryFormOfAnotherSiteIsRefused(t *testing.T) {
 	w := open(t, server.Config{})
 	jo := w.person(w.org, true)
@@ -117,6 +123,19 @@ func TestEveryFormOfAnotherSiteIsRefused(t *testing.T) {
 		} {
 			form := values("loginName", jo.name, "password", password, "do", "end", "id", in.session(), "account", in.session(), "code", "AAAAAAAA")
 			got := in.send(http.MethodPost, path, form, headers...)
+			switch path {
+			case answersArePosted:
+				// It does nothing but have the browser bring the same to the same address once more, from a page of ours.
+				if got.status != http.StatusOK || got.header.Get("Set-Cookie") != "" || !strings.HasPrefix(strings.Replace(got.next(), "%2A", "*", 1), path+"?") {
+					t.Errorf("%s with %q: %d %v leads to %s", path, headers, got.status, got.header, got.next())
+				}
+				continue
+			case providersSignOut:
+				if got.status != http.StatusBadRequest || got.header.Get("Set-Cookie") != "" {
+					t.Errorf("%s with %q: %d %v", path, headers, got.status, got.header)
+				}
+				continue
+			}
 			if got.status != http.StatusForbidden || got.header.Get("Set-Cookie") != "" {
 				t.Errorf("%s with %q: %d %v", path, headers, got.status, got.header)
 			}
