@@ -102,6 +102,14 @@ var samples = map[string]func(s *scene) proto.Message{
 	"CreateSessionWithPasskey": func(s *scene) proto.Message {
 		return &signetv1.CreateSessionWithPasskeyRequest{Assertion: s.assertion()}
 	},
+	"StartProviderSignIn": func(s *scene) proto.Message {
+		id, secret := s.ownPage()
+		return &signetv1.StartProviderSignInRequest{IdpId: s.idp, ClientId: id, ClientSecret: secret, ReturnAddress: addApp("").GetRedirectUris()[0]}
+	},
+	"CreateSessionThroughProvider": func(s *scene) proto.Message {
+		id, secret := s.ownPage()
+		return &signetv1.CreateSessionThroughProviderRequest{ClientId: id, ClientSecret: secret, AttemptToken: "sample", Code: "sample"}
+	},
 	// It can look into other organizations or not; who may is told in webhook_test.go.
 	"AddWebhook":        func(*scene) proto.Message { return addWebhook("Sample", "signing.*") },
 	"ProveSecondFactor": func(*scene) proto.Message { return &signetv1.ProveSecondFactorRequest{TotpCode: "000000"} },
