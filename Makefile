@@ -48,6 +48,10 @@ pictures: ## take a picture of every page, into .cache/pictures
 clients: ## run other people's clients that are too heavy for make test, unmodified
 	scripts/clients.sh
 
+.PHONY: providers
+providers: ## sign in through other people's identity providers in a browser: what is too slow for make test
+	CI=$${CI-true} scripts/with-browser.sh scripts/with-proxies.sh go test -count=1 -timeout 20m -tags providers -run 'Provider' -v ./test/browser
+
 .PHONY: fixtures
 fixtures: ## make the data in test/upgrade/testdata with the version before
 	SIGNET_UPDATE_FIXTURES=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -run TestFixtures ./test/upgrade

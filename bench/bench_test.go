@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"io"
@@ -99,8 +100,22 @@ func TestACallThatIsAForm(t *testing.T) {
 
 func TestWhatHasNoGRPC(t *testing.T) {
 	for _, op := range operations {
-		if !op.speaks("rest") || op.speaks("grpc") == strings.Contains("ClientCredentials Introspect UserInfo", op.name) {
+		if !op.speaks("rest") || op.speaks("grpc") == strings.Contains("ClientCredentials Introspect UserInfo ThroughJWT", op.name) {
 			t.Errorf("%s: REST %v, gRPC %v", op.name, op.speaks("rest"), op.speaks("grpc"))
+		}
+	}
+}
+
+func TestWhereABrowserIsSent(t *testing.T) {
+	for _, c := range []struct{ answer, location, cookie, refusal string }{
+		{"HTTP/1.1 303 See Other\r\nLocation: https://there\r\nSet-Cookie: a=b; Path=/\r\nContent-Length: 2\r\n\r\nok", "https://there", "b", ""},
+		{"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\n\r\ngone", "", "", "status 404: gone"},
+		{"HTTP/1.1 303", "", "", "EOF"},
+	} {
+		cookies := map[string]string{}
+		location, err := answered(bufio.NewReader(strings.NewReader(c.answer)), cookies)
+		if location != c.location || cookies["a"] != c.cookie || (err == nil) != (c.refusal == "") || err != nil && !strings.Contains(err.Error(), c.refusal) {
+			t.Errorf("%q: sent to %q with %v: %v", c.answer, location, cookies, err)
 		}
 	}
 }

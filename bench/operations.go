@@ -27,6 +27,9 @@ type operation struct {
 	floor    floorKind
 	call     func(w *world, i int) call // of the i-th caller
 	httpOnly bool                       // it has no gRPC
+
+	// steps make an operation of several requests, each of which needs the answer to the one before; nil: it is one call.
+	steps func(w *world, i int) func(conn *restConn) error
 }
 
 // speaks tells whether an operation can be called over a protocol.
@@ -70,6 +73,7 @@ var operations = []*operation{
 	{name: "UserInfo", floor: readFloor, call: func(w *world, i int) call {
 		return call{token: w.people[i].access, verb: "GET", path: "/oauth/userinfo"}
 	}, httpOnly: true},
+	{name: "ThroughJWT", floor: writeFloor, steps: throughPortal, httpOnly: true},
 	{name: listFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "") }},
 	{name: listMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "") }},
 	{name: searchFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "johanna beispiel 0005") }},
@@ -140,6 +144,7 @@ type person struct {
 	org, user, login string
 	token            string // of a session; empty for targets
 	idp              string // empty for targets
+	portal           string // provider that the person can sign in through; empty for targets
 
 	robot  client // a service user of the organization
 	api    client // an application of the organization that checks access tokens
@@ -224,6 +229,9 @@ func (p *person) enter(conn *restConn, admin, domain string, signIn bool) error 
 	p.idp = idp.GetIdpId()
 	var updated signetv1.UpdateMyProfileResponse // so that the state is what it will be from now on
 	if err := conn.ask(updateMyProfile(p), &updated); err != nil {
+		return err
+	}
+	if err := p.enterPortal(conn); err != nil {
 		return err
 	}
 	return p.enterApplication(conn)

@@ -151,6 +151,16 @@ func (s *subject) drive(ctx context.Context, op *operation, protocol string, cal
 	var calls []func() error
 	var shared *grpcConn
 	for i := range callers {
+		if op.steps != nil {
+			conn, err := dialREST(s.server.address, deadline)
+			if err != nil {
+				return sample{}, err
+			}
+			defer conn.close()
+			step := op.steps(s.world, i)
+			calls = append(calls, func() error { return step(conn) })
+			continue
+		}
 		what := op.call(s.world, i)
 		if protocol == "rest" {
 			again, end, err := restCaller(s.server.address, what, deadline)
@@ -196,7 +206,7 @@ func start(ctx context.Context, binary, dir, database string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"start", "--listen", address, "--data-dir", dir, "--log-level", "warn"}
+	args := []string{"start", "--listen", address, "--data-dir", dir, "--log-level", "warn", "--outbound-allow", "127.0.0.1/32"}
 	if database != "" {
 		args = append(args, "--database", database)
 	}

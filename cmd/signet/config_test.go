@@ -72,7 +72,7 @@ func flagsOf(t *testing.T, command string) []*kong.Flag {
 func TestEverySettingComesFromFlagEnvironmentAndFile(t *testing.T) {
 	fromFile, fromEnv, fromFlag := source{"file", 1}, source{"environment", 2}, source{"flag", 3}
 	for command, required := range map[string][]string{"start": nil, "rebuild": nil, "verify": nil, "admin recover": nil, "keys list": nil, "keys rotate": nil,
-		"backup": {"backup.db"}, "restore": {"backup.db"}, "master-key rotate": nil, "import users": {"users.csv"}, "move": nil} {
+		"backup": {"backup.db"}, "restore": {"backup.db"}, "master-key rotate": nil, "import users": {"users.csv"}, "idp check": {"idp_1"}, "move": nil} {
 		for _, flag := range flagsOf(t, command) {
 			for _, sources := range [][]source{{fromFile}, {fromEnv}, {fromFlag}, {fromFile, fromEnv}, {fromFile, fromFlag}, {fromEnv, fromFlag}, {fromFile, fromEnv, fromFlag}} {
 				t.Run(fmt.Sprint(command, " ", flag.Name, " ", sources), func(t *testing.T) {

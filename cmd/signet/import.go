@@ -3,10 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,24 +13,20 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"github.com/signet-idm/signet/cmd/signet/importer"
-	"github.com/signet-idm/signet/internal/datadir"
 )
 
 type importUsersCmd struct {
-	File      string        `arg:"" help:"File with one user per line, or - for the standard input."`
-	Format    string        `help:"ndjson or csv. Default: by the extension of FILE (.ndjson, .jsonl, .csv)." enum:",ndjson,csv" default:"" placeholder:"FORMAT"`
-	Server    string        `help:"URL of the server. Default: the one in first-admin.json." placeholder:"URL"`
-	TokenFile string        `help:"File with a token that may import users. Default: the token in first-admin.json." placeholder:"FILE"`
-	DataDir   string        `help:"Directory of first-admin.json. Default: ${default}." default:"./signet-data" placeholder:"DIR"`
-	Org       string        `help:"Organization to import into. Default: the organization of the token's user." placeholder:"ID"`
-	State     string        `help:"File that records the progress of the import. Default: FILE.import." placeholder:"FILE"`
-	Rejected  string        `help:"File for rejected lines. Default: FILE.rejected, or FILE.dry-run.rejected." placeholder:"FILE"`
-	DryRun    bool          `help:"Import nothing: say what would be imported and rejected."`
-	GiveUp    time.Duration `help:"How long to wait for a server that does not answer. Default: ${default}." default:"5m" placeholder:"TIME"`
+	File   string `arg:"" help:"File with one user per line, or - for the standard input."`
+	Format string `help:"ndjson or csv. Default: by the extension of FILE (.ndjson, .jsonl, .csv)." enum:",ndjson,csv" default:"" placeholder:"FORMAT"`
+	remoteFlags
+	State    string        `help:"File that records the progress of the import. Default: FILE.import." placeholder:"FILE"`
+	Rejected string        `help:"File for rejected lines. Default: FILE.rejected, or FILE.dry-run.rejected." placeholder:"FILE"`
+	DryRun   bool          `help:"Import nothing: say what would be imported and rejected."`
+	GiveUp   time.Duration `help:"How long to wait for a server that does not answer. Default: ${default}." default:"5m" placeholder:"TIME"`
 }
 
 func (c *importUsersCmd) Run(ctx context.Context) error {
-	i := importer.Import{Path: c.File, Org: c.Org, DryRun: c.DryRun, GiveUp: c.GiveUp, Progress: os.Stderr, Terminal: isatty.IsTerminal(os.Stderr.Fd()),
+	i := importer.Import{Path: c.File, DryRun: c.DryRun, GiveUp: c.GiveUp, Progress: os.Stderr, Terminal: isatty.IsTerminal(os.Stderr.Fd()),
 		State: cmp.Or(c.State, c.File+".import"), Rejected: cmp.Or(c.Rejected, c.File+".rejected")}
 	switch {
 	case c.File == "-":
@@ -44,7 +38,7 @@ func (c *importUsersCmd) Run(ctx context.Context) error {
 	if i.Format, err = c.format(); err != nil {
 		return err
 	}
-	if i.Server, i.Token, err = c.target(); err != nil {
+	if i.Server, err = c.target(); err != nil {
 		return err
 	}
 	summary, err := i.Run(ctx)
@@ -86,35 +80,4 @@ func (c *importUsersCmd) format() (importer.Format, error) {
 		return importer.NDJSON, nil
 	}
 	return "", errors.New("the format of the file is unknown: give --format ndjson or --format csv")
-}
-
-// target is where to import to, and with which token. A token is sent only to the server that it is of.
-func (c *importUsersCmd) target() (server, token string, err error) {
-	if (c.Server == "") != (c.TokenFile == "") {
-		return "", "", errors.New("--server and --token-file belong together: give both, or none to use first-admin.json")
-	}
-	if c.Server != "" {
-		if u, err := url.Parse(c.Server); err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil {
-			return "", "", errors.New("--server must be a URL such as https://id.example.org")
-		}
-		text, err := os.ReadFile(c.TokenFile)
-		if err != nil {
-			return "", "", fmt.Errorf("reading the token: %w", err)
-		}
-		token = strings.TrimSpace(string(text))
-		if token == "" || strings.ContainsAny(token, " \t\r\n") {
-			return "", "", fmt.Errorf("%s must contain a token and nothing else", c.TokenFile)
-		}
-		return strings.TrimSuffix(c.Server, "/"), token, nil
-	}
-	path := filepath.Join(c.DataDir, datadir.FirstAdminFile)
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return "", "", fmt.Errorf("cannot read server and token from first-admin.json: give --server and --token-file, or --data-dir: %w", err)
-	}
-	var first datadir.FirstAdmin
-	if err := json.Unmarshal(text, &first); err != nil || first.URL == "" || first.Token == "" {
-		return "", "", fmt.Errorf("%s does not contain server and token: give --server and --token-file", path)
-	}
-	return first.URL, first.Token, nil
 }

@@ -52,6 +52,9 @@ type cli struct {
 	Import struct {
 		Users importUsersCmd `cmd:"" help:"Import users with their password hashes from a file into a running server. Resumes after an interruption."`
 	} `cmd:"" help:"Import data of another system into a running server."`
+	IDP struct {
+		Check checkIDPCmd `cmd:"" help:"Check an identity provider through a running server: fetch everything that its configuration names, and report every problem with a hint."`
+	} `cmd:"" name:"idp" help:"Identity providers that people sign in through."`
 	Version versionCmd `cmd:"" help:"Print the version."`
 }
 

@@ -37,6 +37,8 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.SetupOrganizationRequest:
 		in := organizationOf(r)
 		return in.Violations()
+	case *signetv1.SetInstallationPolicyRequest:
+		return policyOf(r.GetPolicy()).InstallationViolations("policy.")
 	case *signetv1.AddDomainRequest:
 		return checkNewDomain(r)
 	case *signetv1.AddApplicationRequest:

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/netip"
 	"testing"
@@ -395,5 +396,37 @@ func TestARefusalIsAnsweredAsItIs(t *testing.T) {
 		}, access.ErrDenied},
 	} {
 		t.Run(name, func(t *testing.T) { eventtest.As(t, c.err(), c.want) })
+	}
+}
+
+// problems are what a check finds.
+type problems []idp.Problem
+
+func (p problems) Check(context.Context, *event.Object[idp.Provider]) []idp.Problem { return p }
+
+func TestACheckAnswersEveryProblem(t *testing.T) {
+	s := eventtest.New(t, org.Kind, idp.Kind)
+	eventtest.Given(t, s, org.Kind, "org_a", "org_a", nil, org.Added{Name: "A"})
+	eventtest.Given(t, s, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "P"}})
+	caller := &access.Caller{UserID: "usr_iam", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
+	permit, err := caller.In("org_a", access.IDPWrite)
+	must(t, err)
+	ctx := call.With(t.Context(), &call.Info{Caller: caller, Permit: permit})
+	ask := func(found idp.Checker) (*signetv1.CheckIdentityProviderResponse, error) {
+		return IdentityProviders{Store: s, Master: s.Master, Clock: s.Now, Checker: found}.CheckIdentityProvider(ctx, &signetv1.CheckIdentityProviderRequest{IdpId: "idp_a"})
+	}
+	_, err = ask(nil)
+	eventtest.As(t, err, idp.ErrNoChecker)
+	got, err := ask(problems{{Check: "issuer", Message: "m", Hint: "h"}, {Check: "clock", Message: "n", Hint: "i", Warning: true}})
+	must(t, err)
+	want := &signetv1.CheckIdentityProviderResponse{Details: got.GetDetails(), Problems: []*signetv1.CheckIdentityProviderResponse_Problem{
+		{Check: "issuer", Message: "m", Hint: "h"}, {Check: "clock", Message: "n", Hint: "i", Warning: true}}}
+	if !proto.Equal(got, want) || got.GetDetails().GetSequence() != 1 {
+		t.Errorf("got %v", got)
+	}
+	got, err = ask(problems{{Check: "clock", Warning: true}})
+	must(t, err)
+	if !got.GetOk() || got.GetDetails().GetSequence() != 2 || eventtest.State(t, s, idp.Kind, "idp_a").Data.Changer == nil {
+		t.Errorf("got %v", got)
 	}
 }

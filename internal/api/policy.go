@@ -10,10 +10,14 @@ import (
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/session/federated"
 )
 
 // Policies implements PolicyService.
-type Policies struct{ Store event.Store }
+type Policies struct {
+	Store    event.Store
+	Sessions federated.Sessions
+}
 
 var _ signetv1connect.PolicyServiceHandler = Policies{}
 
@@ -54,11 +58,16 @@ func (s Policies) GetOrganizationPolicy(ctx context.Context, _ *signetv1.GetOrga
 // SetOrganizationPolicy replaces it.
 func (s Policies) SetOrganizationPolicy(ctx context.Context, r *signetv1.SetOrganizationPolicyRequest) (*signetv1.SetOrganizationPolicyResponse, error) {
 	info := call.From(ctx)
-	d, err := org.SetPolicy(ctx, s.Store, info.Permit, info.IfMatch, policyOf(r.GetPolicy()))
+	d, out, err := s.Sessions.SetPolicy(ctx, info.Permit, info.IfMatch, policyOf(r.GetPolicy()))
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.SetOrganizationPolicyResponse{Details: changed(d)}, nil
+	answer := &signetv1.SetOrganizationPolicyResponse{Details: changed(d)}
+	if out.Users > 0 {
+		answer.Warnings = append(answer.Warnings, &signetv1.PolicyWarning{Users: int32(out.Users), UserNames: out.UserNames, Incomplete: out.Incomplete,
+			Message: "these people cannot sign in in an allowed way: let them link their accounts or add passkeys first, or allow another way"})
+	}
+	return answer, nil
 }
 
 func policyOf(p *signetv1.Policy) policy.Policy {
@@ -71,6 +80,8 @@ func policyOf(p *signetv1.Policy) policy.Policy {
 		NetworkAttempts: int64(p.GetNetworkAttempts()), NetworkWaitSeconds: int64(p.GetNetworkWaitSeconds()),
 		AccountAttempts: int64(p.GetAccountAttempts()), AccountWaitSeconds: int64(p.GetAccountWaitSeconds()),
 		SessionSeconds: int64(p.GetSessionSeconds()), SessionIdleSeconds: int64(p.GetSessionIdleSeconds()),
+		SignIn: policy.SignIn{SignInMethods: waysOf(p.GetSignInMethods()), Providers: p.GetIdpIds(), DefaultProvider: p.GetDefaultIdpId(),
+			SecondFactorProviders: p.GetSecondFactorIdpIds(), RegistersFromDefault: p.GetRegistersFromDefault()},
 	}
 }
 
@@ -80,5 +91,31 @@ func showPolicy(p policy.Policy) *signetv1.Policy {
 		NetworkAttempts: int32(p.NetworkAttempts), NetworkWaitSeconds: int32(p.NetworkWaitSeconds),
 		AccountAttempts: int32(p.AccountAttempts), AccountWaitSeconds: int32(p.AccountWaitSeconds),
 		SessionSeconds: int32(p.SessionSeconds), SessionIdleSeconds: int32(p.SessionIdleSeconds),
+		SignInMethods: showWays(p.SignInMethods), IdpIds: p.Providers, DefaultIdpId: p.DefaultProvider, SecondFactorIdpIds: p.SecondFactorProviders,
+		RegistersFromDefault: p.RegistersFromDefault,
 	}
+}
+
+var ways = map[signetv1.SignInMethod]policy.Way{
+	signetv1.SignInMethod_SIGN_IN_METHOD_PASSWORD:          policy.WithPassword,
+	signetv1.SignInMethod_SIGN_IN_METHOD_PASSKEY:           policy.WithPasskey,
+	signetv1.SignInMethod_SIGN_IN_METHOD_IDENTITY_PROVIDER: policy.WithProvider,
+}
+
+func waysOf(methods []signetv1.SignInMethod) (allowed []policy.Way) {
+	for _, m := range methods {
+		allowed = append(allowed, ways[m])
+	}
+	return allowed
+}
+
+func showWays(allowed []policy.Way) (methods []signetv1.SignInMethod) {
+	for _, w := range allowed {
+		for m, way := range ways {
+			if way == w {
+				methods = append(methods, m)
+			}
+		}
+	}
+	return methods
 }

@@ -60,7 +60,7 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"a slash more":               {func(w *world) *Provider { w.up.metadata = m{"issuer": w.up.URL + "/"}; return w.oidc(nil) }, []string{failure.Issuer}, "slash"},
 		"an issuer that is none":     {oidc(func(o *idp.OIDC) { o.Issuer = "corp" }), []string{failure.Issuer}, ""},
 		"no metadata":                {answers(wellKnown, http.NotFound), []string{failure.Discovery}, wellKnown},
-		"metadata that is moved":     {answers(wellKnown, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/moved", 302) }), []string{"redirect?", failure.Discovery}, ""},
+		"metadata that is moved":     {answers(wellKnown, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/moved", http.StatusFound) }), []string{"redirect?", failure.Discovery}, ""},
 		"metadata that leads inside": {answers(wellKnown, toLoopback), []string{"redirect?", failure.Discovery}, "--outbound-allow"},
 		"huge metadata":              {answers(wellKnown, func(w http.ResponseWriter, _ *http.Request) { w.Write(make([]byte, maxAnswer+1)) }), []string{failure.Discovery}, ""},
 		"no authorization endpoint":  {says(m{"authorization_endpoint": nil}), []string{failure.Configuration}, ""},

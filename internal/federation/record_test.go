@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/federation/failure"
 	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/secret"
 )
 
 func TestAFailedSignInTellsAdministratorsWhichCheckFailed(t *testing.T) {
@@ -66,9 +67,8 @@ func TestNothingOfATokenIsKept(t *testing.T) {
 }
 
 func FuzzState(f *testing.F) {
-	w := newWorld(f)
-	p := w.jwt()
-	made, text, err := w.newState(p, Attempt{Browser: browser})
+	w := &Federation{Config: Config{Master: secret.NewMasterKey(), Clock: time.Now}}
+	made, text, err := w.newState(provider(idp.Provider{JWT: &idp.JWT{}}), Attempt{Browser: browser})
 	must(f, err)
 	f.Add(text)
 	f.Add("")

@@ -7,6 +7,7 @@ import (
 	"encoding/pem"
 	"fmt"
 	"maps"
+	"net"
 	"net/url"
 	"regexp"
 	"slices"
@@ -145,9 +146,41 @@ func (p *Provider) conflicts(before *Provider, secret *string, prefix string, wr
 		o.tenantConflicts(prefix, wrong)
 		o.appleConflicts(before, secret, prefix, wrong)
 	}
+	if before != nil && secret == nil && before.hasSecret() && origin(before.secretGoesTo()) != origin(p.secretGoesTo()) {
+		wrong.Add(prefix+"clientSecret", "must be sent again: the address that it goes to is at another host now, and whoever changes that must know the secret. To store none, send an empty one")
+	}
 	if p.General.LinkByEmail && p.forEverybody() {
 		wrong.Add("linkByEmail", "is not possible at a provider where everybody can have an account: Google and Microsoft need tenants for it, and others do not have them")
 	}
+}
+
+func (p *Provider) hasSecret() bool {
+	c := p.client()
+	return c != nil && *c.hasSecret
+}
+
+// secretGoesTo is the address that decides where the client secret is sent.
+func (p *Provider) secretGoesTo() string {
+	switch {
+	case p.OIDC != nil:
+		return p.OIDC.Issuer
+	case p.OAuth != nil:
+		return p.OAuth.TokenEndpoint
+	}
+	return ""
+}
+
+// origin is the scheme, host and port of an address: who listens there. What is no such address is only like itself.
+func origin(address string) string {
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" {
+		return address
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"https": "443", "http": "80"}[u.Scheme]
+	}
+	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
 // tenantID is what Microsoft's claim tid holds.
@@ -182,7 +215,6 @@ func (o *OIDC) sharedIssuer() bool {
 
 func (o *OIDC) appleConflicts(before *Provider, secret *string, prefix string, wrong *errs.Violations) {
 	was := before != nil && before.OIDC != nil && before.OIDC.Preset == ApplePreset
-	kept := secret == nil && o.HasClientSecret
 	if o.Preset != ApplePreset {
 		const notApple = "goes with the preset of Apple only"
 		wrong.Add(prefix+"clientSecret", given(secret, optional)) // only a private key is longer
@@ -192,7 +224,7 @@ func (o *OIDC) appleConflicts(before *Provider, secret *string, prefix string, w
 		if o.KeyID != "" {
 			wrong.Add(prefix+"keyId", notApple)
 		}
-		if was && kept { // or the private key would be sent to somebody as a secret
+		if was && secret == nil { // or the private key would be sent to somebody as a secret
 			wrong.Add(prefix+"clientSecret", "must be set or removed together with the preset: the one that is stored is a private key for Apple")
 		}
 		return
@@ -206,12 +238,8 @@ func (o *OIDC) appleConflicts(before *Provider, secret *string, prefix string, w
 	if o.ClientAuth == PrivateKeyJWT {
 		wrong.Add(prefix+"clientAuth", "must not be private_key_jwt: Apple has a way of its own, with the private key in clientSecret")
 	}
-	if secret != nil || !kept || !was {
-		var text string
-		if secret != nil {
-			text = *secret
-		}
-		wrong.Add(prefix+"clientSecret", appleKeyProblem(text))
+	if secret != nil || !was { // what is stored for Apple was judged when it was set
+		wrong.Add(prefix+"clientSecret", appleKeyProblem(orEmpty(secret)))
 	}
 }
 

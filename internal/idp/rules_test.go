@@ -109,6 +109,7 @@ func TestWhichOIDCConfigurationsAreRefused(t *testing.T) {
 		{"Apple with a key of another curve", apple, ecKey(t, elliptic.P384()), []string{"clientSecret"}},
 		{"Apple with a key of another kind", apple, privateKey(t, ed), []string{"clientSecret"}},
 		{"Apple with two keys", apple, key + key, []string{"clientSecret"}},
+		{"Apple with half a key before the key", apple, "-----BEGIN PRIVATE KEY-----\nMIGH\n" + key, []string{"clientSecret"}},
 		{"Apple with something after the key", apple, key + "x", []string{"clientSecret"}},
 		{"Apple with a long key", apple, key + strings.Repeat("\n", 2000), []string{"clientSecret"}},
 		{"Apple without its identifiers", idp.OIDC{Preset: idp.ApplePreset, ClientID: "c"}, key, []string{"teamId", "keyId"}},
@@ -272,7 +273,7 @@ func TestWhatDoesNotGoTogetherIsRefusedInChangesToo(t *testing.T) {
 		{"linking by e-mail at Apple", "idp_apple", idp.Modification{General: idp.Changed{LinkByEmail: new(true)}}, "linkByEmail"},
 		{"linking by e-mail at Microsoft with tenants", "idp_ms", idp.Modification{General: idp.Changed{LinkByEmail: new(true)}}, ""},
 		{"tenants taken while linking by e-mail", "idp_linked", idp.Modification{OIDC: &idp.OIDCChanged{Tenants: &[]string{}}}, "linkByEmail"},
-		{"an issuer for everybody while linking by e-mail", "idp_corp", idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://gitlab.com")}}, "linkByEmail"},
+		{"an issuer for everybody while linking by e-mail", "idp_corp", idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://gitlab.com")}, OIDCSecret: new("hush")}, "linkByEmail"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
@@ -307,5 +308,56 @@ func TestWhatDoesNotGoTogetherIsRefusedInChangesToo(t *testing.T) {
 				t.Errorf("%s: %v", id, err)
 			}
 		}
+	}
+}
+
+// Somebody who may change providers and does not know a secret must not have it sent to a server of theirs.
+func TestAStoredSecretIsNotSentToAnotherHost(t *testing.T) {
+	issuer := func(to string) *idp.OIDCChanged { return &idp.OIDCChanged{Issuer: &to} }
+	tokens := func(to string) *idp.OAuthChanged { return &idp.OAuthChanged{TokenEndpoint: &to} }
+	for _, c := range []struct {
+		name string
+		id   string
+		m    idp.Modification
+		want string
+	}{
+		{"another host", "idp_oidc", idp.Modification{OIDC: issuer("https://evil.example")}, "oidc.clientSecret"},
+		{"a host below", "idp_oidc", idp.Modification{OIDC: issuer("https://a.oidc.example")}, "oidc.clientSecret"},
+		{"a host that only begins the same", "idp_oidc", idp.Modification{OIDC: issuer("https://oidc.example.evil.example")}, "oidc.clientSecret"},
+		{"the host as a name before another one", "idp_oidc", idp.Modification{OIDC: issuer("https://oidc.example@evil.example")}, "oidc.clientSecret"},
+		{"another port", "idp_oidc", idp.Modification{OIDC: issuer("https://oidc.example:8443")}, "oidc.clientSecret"},
+		{"in the clear", "idp_oidc", idp.Modification{OIDC: issuer("http://oidc.example")}, "oidc.clientSecret"},
+		{"in the clear, on the same port", "idp_oidc", idp.Modification{OIDC: issuer("http://oidc.example:443")}, "oidc.clientSecret"},
+		{"no address", "idp_oidc", idp.Modification{OIDC: issuer("i")}, "oidc.clientSecret"},
+		{"another client authentication at once", "idp_oidc", idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://evil.example"), ClientChanged: idp.ClientChanged{ClientAuth: new(idp.PrivateKeyJWT)}}}, "oidc.clientSecret"},
+		{"another path", "idp_oidc", idp.Modification{OIDC: issuer("https://oidc.example/realm")}, ""},
+		{"the same host, written in another way", "idp_oidc", idp.Modification{OIDC: issuer("https://OIDC.example:443")}, ""},
+		{"the same", "idp_oidc", idp.Modification{OIDC: issuer("https://oidc.example")}, ""},
+		{"with the secret", "idp_oidc", idp.Modification{OIDC: issuer("https://new.example"), OIDCSecret: new("hush")}, ""},
+		{"without one from now on", "idp_oidc", idp.Modification{OIDC: issuer("https://new.example"), OIDCSecret: new("")}, ""},
+		{"where none is stored", "idp_public", idp.Modification{OIDC: issuer("https://new.example")}, ""},
+		{"another token endpoint", "idp_gh", idp.Modification{OAuth: tokens("https://evil.example/token")}, "oauth.clientSecret"},
+		{"another token endpoint at the same host", "idp_gh", idp.Modification{OAuth: tokens("https://github.com/token")}, ""},
+		{"another token endpoint with the secret", "idp_gh", idp.Modification{OAuth: tokens("https://git.example/token"), OAuthSecret: new("hush")}, ""},
+		{"another endpoint that never sees it", "idp_gh", idp.Modification{OAuth: &idp.OAuthChanged{UserEndpoint: new("https://git.example/user")}}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := world(t)
+			eventtest.Given(t, s, idp.Kind, "idp_public", "org_a", nil, idp.OIDCAdded{General: general, OIDC: idp.OIDC{Issuer: "https://oidc.example", ClientID: "c"}})
+			eventtest.Given(t, s, idp.Kind, "idp_gh", "org_a", nil, idp.OAuthAdded{General: general, OAuth: idp.OAuth{Preset: idp.GitHubPreset, ClientID: "c", HasClientSecret: true,
+				TokenEndpoint: "https://github.com/login/oauth/access_token", UserEndpoint: "https://api.github.com/user"}})
+			before := s.Fingerprint()
+			_, err := idp.Modify(t.Context(), s, s.Master, ownerA, c.id, event.IfMatch{}, c.m)
+			if c.want == "" {
+				must(t, err)
+				return
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "must be sent again") {
+				t.Errorf("got %v", err)
+			}
+			if s.Fingerprint() != before {
+				t.Error("a refusal wrote something")
+			}
+		})
 	}
 }

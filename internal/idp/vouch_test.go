@@ -48,7 +48,7 @@ func TestWhatMakesSomebodyAnswerForAProvider(t *testing.T) {
 		{"JWT: header", "idp_jwt", idp.Modification{JWT: &idp.JWTChanged{HeaderName: new("x")}}, true},
 		{"JWT: audience", "idp_jwt", idp.Modification{JWT: &idp.JWTChanged{Audience: new("x")}}, true},
 		{"JWT: all as it is", "idp_jwt", idp.Modification{JWT: &idp.JWTChanged{Endpoint: &jwt.Endpoint, Issuer: &jwt.Issuer, KeysEndpoint: &jwt.KeysEndpoint, HeaderName: &jwt.HeaderName, Audience: &jwt.Audience}}, false},
-		{"OIDC: issuer", "idp_o", idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("x")}}, true},
+		{"OIDC: issuer", "idp_o", idp.Modification{OIDC: &idp.OIDCChanged{Issuer: new("https://oidc.example/other")}}, true},
 		{"OIDC: client", "idp_o", idp.Modification{OIDC: client(idp.ClientChanged{ClientID: new("x")})}, true},
 		{"OIDC: scopes", "idp_o", idp.Modification{OIDC: client(idp.ClientChanged{Scopes: &[]string{"x"}})}, true},
 		{"OIDC: preset", "idp_o", idp.Modification{OIDC: client(idp.ClientChanged{Preset: new(idp.GooglePreset)})}, true},

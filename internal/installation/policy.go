@@ -39,9 +39,12 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit) (*event.Obje
 	return of(permit).Read(ctx, r)
 }
 
-// SetPolicy replaces the policy of the installation, which the permit must be for. Errors: access.ErrDenied; Aborted when match
+// SetPolicy replaces the policy of the installation, which the permit must be for. Errors: InvalidArgument; access.ErrDenied; Aborted when match
 // does not hold.
 func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, error) {
+	if err := p.InstallationViolations("policy.").Err(); err != nil {
+		return event.Details{}, err
+	}
 	return of(permit).Change(ctx, s, match, func(_ *event.Tx, i *event.Object[Installation]) error {
 		return i.Append(PolicySet{i.Data.Policy.DiffTo(p)})
 	})

@@ -1,6 +1,7 @@
 package installation_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -40,13 +41,13 @@ func TestThePolicyOfTheInstallationIsReplaced(t *testing.T) {
 		}
 		s.Then(t, mark, eventtest.Fact{Object: installation.ID, Type: "installation.policy_set.v1", Payload: step.payload})
 		i, err := installation.Get(t.Context(), s, permit(t, access.Installation))
-		if err != nil || i.Data.Policy != step.policy || d != i.Details() {
+		if err != nil || !reflect.DeepEqual(i.Data.Policy, step.policy) || d != i.Details() {
 			t.Errorf("set %+v, %v", i, err)
 		}
 		if i.Data.Standing.SecondFactorRequired != step.policy.SecondFactorRequired {
 			t.Error("requests are not told about the second factor")
 		}
-		if read, err := installation.ReadPolicy(t.Context(), s); err != nil || read != step.policy {
+		if read, err := installation.ReadPolicy(t.Context(), s); err != nil || !reflect.DeepEqual(read, step.policy) {
 			t.Errorf("read %+v, %v", read, err)
 		}
 	}
@@ -74,7 +75,7 @@ func TestThePolicyOfTheInstallationIsSetByItsOwners(t *testing.T) {
 
 func TestBeforeTheFirstStartThereIsNoPolicy(t *testing.T) {
 	s := eventtest.New(t, installation.Kind)
-	if p, err := installation.ReadPolicy(t.Context(), s); p != (policy.Policy{}) || err != nil {
+	if p, err := installation.ReadPolicy(t.Context(), s); !reflect.DeepEqual(p, policy.Policy{}) || err != nil {
 		t.Errorf("got %+v, %v", p, err)
 	}
 	if _, err := installation.Get(t.Context(), s, permit(t, access.Installation)); err == nil {

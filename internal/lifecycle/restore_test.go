@@ -387,3 +387,31 @@ func TestNoNumberOfChangesDropsTheOwnersAddress(t *testing.T) {
 	must(t, err)
 	a.has("owner@mail.test", true)
 }
+
+func TestLinksThatAThiefCouldHaveAddedOrConfirmedAreTakenBack(t *testing.T) {
+	a := take(t)
+	link := func(id string, confirmed int64) {
+		eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", []event.Claim{user.LinkClaim("idp_a", "i", id)},
+			user.LinkAdded{LinkID: id, Provider: "idp_a", Created: event.Micros(a.Now()), Confirmed: user.Confirmation{By: "usr_jo", At: confirmed}, Personal: user.LinkFacts{Issuer: "i", Subject: id}})
+	}
+	link("lnk_old", 1)
+	link("lnk_confirmed", 1)
+	a.Advance(time.Microsecond)
+	link("lnk_just", 1) // a day before the change
+	a.Advance(24 * time.Hour)
+	code := a.changes("thief@mail.test")
+	a.verifies()
+	a.Advance(time.Hour)
+	link("lnk_new", 1)
+	eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.LinkConfirmed{LinkID: "lnk_confirmed", Confirmed: user.Confirmation{By: "usr_jo", At: event.Micros(a.Now())}})
+	_, err := a.restore(code)
+	must(t, err)
+	if h := a.jo().Data; len(h.Human.Links) != 1 || h.Human.Links[0].ID != "lnk_old" || len(h.Links) != 1 {
+		t.Errorf("left are %+v", h.Human.Links)
+	}
+	for id, held := range map[string]bool{"lnk_old": true, "lnk_new": false} {
+		if holder, err := a.Holder(t.Context(), user.LinkClaim("idp_a", "i", id)); err != nil || (holder != "") != held {
+			t.Errorf("%s is held by %q: %v", id, holder, err)
+		}
+	}
+}

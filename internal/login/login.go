@@ -238,7 +238,7 @@ const (
 	paramTo      = "to"      // the page of ours to go to, where there is no application
 	paramAccount = "account" // the session that was chosen
 	paramWith    = "with"    // the kind of factor to prove or to add
-	paramOther   = "other"   // another account than those in the browser
+	paramOther   = "other"   // another account than those in the browser, or another way than a provider
 	paramAgain   = "again"   // the page to go to needs a proof that is recent
 	paramArrival = "arrival" // somebody whom a provider has brought
 	paramLink    = "link"    // an account at a provider is to be linked

@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login/arrivals"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
@@ -62,6 +63,24 @@ func TestThePageThatComesNext(t *testing.T) {
 		{"a proof is too old for a page that does not care", facts{chosen: true}, arrived{}, nil},
 		{"an application has its own rules for that", facts{chosen: true, again: true, application: true}, arrived{}, nil},
 		{"a factor is missing, and has to be added first", facts{chosen: true, mustProve: true, recent: true, again: true}, enrol{}, grant.ErrInteractionRequired},
+
+		// Somebody whom a provider has brought, and who is linked to nobody yet.
+		{"somebody new", facts{arrived: true, register: true}, register{}, grant.ErrLoginRequired},
+		{"somebody new, where others are signed in", facts{arrived: true, register: true, able: true}, register{}, grant.ErrLoginRequired},
+		{"somebody whom nobody registers", facts{arrived: true}, unlinked{}, grant.ErrLoginRequired},
+		{"somebody who wants to link", facts{arrived: true, register: true, linking: true}, loginName{}, grant.ErrLoginRequired},
+		{"somebody who has signed in to link", facts{arrived: true, linking: true, chosen: true, recent: true}, confirmLink{}, grant.ErrInteractionRequired},
+		{"somebody who has signed in to link, for an application", facts{arrived: true, linking: true, chosen: true, recent: true, application: true, need: grant.NeedsConsent},
+			confirmLink{}, grant.ErrInteractionRequired},
+		{"a link needs a recent proof", facts{arrived: true, linking: true, chosen: true}, password{}, grant.ErrLoginRequired},
+		{"a link needs the second factor first", facts{arrived: true, linking: true, chosen: true, recent: true, mustProve: true, enrolled: true}, secondFactor{}, grant.ErrInteractionRequired},
+		{"a link needs the new password first", facts{arrived: true, linking: true, chosen: true, recent: true, mustChangePassword: true}, newPassword{}, grant.ErrInteractionRequired},
+
+		// Somebody without a password, who came through a provider.
+		{"a proof is too old, and there is no password", facts{chosen: true, again: true, passwordless: true}, proveThrough{}, grant.ErrLoginRequired},
+		{"a proof is too old, and there is no password but a factor", facts{chosen: true, again: true, passwordless: true, enrolled: true}, secondFactor{}, grant.ErrInteractionRequired},
+		{"an application wants a proof, and there is no password", facts{chosen: true, application: true, need: grant.NeedsSignIn, passwordless: true}, proveThrough{}, grant.ErrLoginRequired},
+		{"a factor has to be added, and there is no password", facts{chosen: true, mustProve: true, passwordless: true}, proveThrough{}, grant.ErrLoginRequired},
 
 		// An application.
 		{"nothing is missing", facts{chosen: true, application: true}, arrived{}, nil},
@@ -146,6 +165,30 @@ func TestTheAccountThatASignInIsAbout(t *testing.T) {
 			}
 			if got != tt.want || strings.Join(able, " ") != tt.able {
 				t.Errorf("got %q of %q", got, able)
+			}
+		})
+	}
+}
+
+func TestWhoMayLinkWhatAProviderHasBrought(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		arrival *arrivals.Arrival
+		created int64
+		want    bool
+	}{
+		{"nobody was brought", nil, 1, true},
+		{"a session from before", &arrivals.Arrival{At: 5}, 4, false},
+		{"a session from since", &arrivals.Arrival{At: 5}, 5, true},
+		{"the session that wanted to link", &arrivals.Arrival{At: 5, Linking: "ses_a"}, 4, true},
+		{"another session than that", &arrivals.Arrival{At: 5, Linking: "ses_b"}, 9, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			accounts := signedIn("a", "x")
+			accounts.all[0].bearer.Token.Created = tt.created
+			v := &visit{r: httptest.NewRequestWithContext(t.Context(), http.MethodGet, Path+"?account=ses_a", nil), accounts: accounts, arrival: tt.arrival}
+			if got := v.choose() != nil; got != tt.want || len(v.able()) > 0 != tt.want {
+				t.Errorf("got %t, able: %d", got, len(v.able()))
 			}
 		})
 	}

@@ -151,7 +151,7 @@ func (v *visit) straight() (*event.Object[idp.Provider], error) {
 // Whether there is somebody of that name does not matter.
 func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
 	_, domain, ok := strings.Cut(syntax.NameKey(name), "@")
-	if v.Federation == nil || v.arrival != nil || !ok {
+	if v.Federation == nil || v.arrival != nil || !ok || v.r.URL.Query().Get(paramOther) == otherWay { // or nobody would get past a provider that does not work
 		return nil, nil
 	}
 	domain, problem := syntax.Domain(domain)
@@ -180,30 +180,13 @@ func (l *Login) mountProviders(site *web.Site) {
 	if l.Federation == nil {
 		return
 	}
-	start, back, lost := l.Pages.SameOrigin(l.page(l.startAtProvider)), l.page(l.backFromProvider), Lost(l.Pages)
+	site.Handle(PathProvider, l.Pages.SameOrigin(l.page(l.startAtProvider)))
+	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this browser can have.
+	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
+	site.Handle(PathProvider+"*/"+continuePart, l.Pages.SameOrigin(l.page(l.continueToApplication)))
 	told := backchannel.Ear{Store: l.Store, Federation: l.Federation, Sessions: l.Federated}
-	onward := l.Pages.SameOrigin(l.page(l.continueToApplication))
-	site.Handle(PathProvider, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch _, what, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, PathProvider), "/"); what {
-		case "":
-			start.ServeHTTP(w, r)
-		case callbackPart: // also from elsewhere: a provider may have the browser post its answer, and what guards it is the state that only this browser can have
-			back.ServeHTTP(w, r)
-		case continuePart:
-			onward.ServeHTTP(w, r)
-		case logoutPart:
-			told.Serve(w, r, providerIn(r))
-		default:
-			lost.ServeHTTP(w, r)
-		}
-	}))
+	site.Handle(PathProvider+"*/logout", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { told.Serve(w, r, providerIn(r)) })) // from providers themselves
 }
-
-// callbackPart is what follows the id of a provider in the address that it sends people back to, see federation.CallbackAddress.
-const callbackPart = "callback"
-
-// logoutPart is what follows it in the address that the provider's server calls when somebody signs out there.
-const logoutPart = "logout"
 
 // providerIn is the id of the provider in an address.
 func providerIn(r *http.Request) string {
@@ -314,7 +297,11 @@ func (v *visit) failedThere(err error) error {
 	case failure.State, failure.StateExpired, failure.StateUsed, failure.Browser, failure.Provider, failure.Changed:
 		page.What = pages.Expired
 	}
-	v.Pages.Render(v.w, v.r, page.Status, pages.Failed{Frame: v.frame(pages.Frame{}), What: page.What, Next: v.other(), RequestID: call.From(v.r.Context()).RequestID})
+	next := v.leaving()
+	if v.linking() {
+		next = pages.To(pages.PathSecurity, nil) // nothing was linked, and they are signed in
+	}
+	v.Pages.Render(v.w, v.r, page.Status, pages.Failed{Frame: v.frame(pages.Frame{}), What: page.What, Next: next, RequestID: call.From(v.r.Context()).RequestID})
 	return nil
 }
 
@@ -328,13 +315,14 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 		return v.hold(kept)
 	case back.Again && v.bearer != nil:
 		stepped, err := v.Federated.ReproveThrough(ctx, v.bearer.Caller, who, v.from())
-		if is(err, session.NotLinked) {
-			return v.hold(kept) // it is somebody else's there
+		switch {
+		case err == nil:
+			return v.stepped(stepped)
+		case is(err, session.NotLinked), is(err, session.LinkSuspended), is(err, session.RecentProofRequired), is(err, session.MethodNotAllowed):
+			// It is another account there, or the provider does not say that the person has just proven who they are.
+			return proveThrough{}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotProvenThere(kept.Provider)}}})
 		}
-		if err != nil {
-			return err
-		}
-		return v.stepped(stepped)
+		return err
 	}
 	v.stranger()
 	bound, ofApplication := v.pending.Place()
@@ -383,7 +371,7 @@ func (v *visit) notIn(err error) error {
 	if !is(err, session.SignInFailed) {
 		return err
 	}
-	v.Pages.Render(v.w, v.r, http.StatusForbidden, pages.Failed{Frame: v.frame(pages.Frame{}), What: pages.NotPermitted, Next: v.other()})
+	v.Pages.Render(v.w, v.r, http.StatusForbidden, pages.Failed{Frame: v.frame(pages.Frame{}), What: pages.NotPermitted, Next: v.leaving()})
 	return nil
 }
 
@@ -489,9 +477,12 @@ func registrationProblems(err error) ([]pages.Problem, error) {
 	return problems, nil
 }
 
-// leaving leads away from what a provider has brought.
+// otherWay is what paramOther says where somebody has come back from a provider: nobody is sent there again without asking.
+const otherWay = "way"
+
+// leaving leads away from a provider, and from what it has brought.
 func (v *visit) leaving() pages.Link {
-	return v.link(url.Values{paramArrival: {""}, paramLink: {""}, paramAccount: {""}, paramOther: {"1"}})
+	return v.link(url.Values{paramArrival: {""}, paramLink: {""}, paramAccount: {""}, paramOther: {otherWay}})
 }
 
 // unlinked says that nobody is linked, and how to change that.

@@ -1,6 +1,7 @@
 package org_test
 
 import (
+	"reflect"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -33,7 +34,7 @@ func TestThePolicyOfAnOrganizationIsReplaced(t *testing.T) {
 		eventtest.As(t, err, nil)
 		s.Then(t, mark, eventtest.Fact{Object: "org_a", Type: "org.policy_set.v1", Payload: step.payload})
 		o := eventtest.State(t, s, org.Kind, "org_a")
-		if o.Data.Policy != step.policy || o.Data.Standing.SecondFactorRequired != step.policy.SecondFactorRequired || d != o.Details() {
+		if !reflect.DeepEqual(o.Data.Policy, step.policy) || o.Data.Standing.SecondFactorRequired != step.policy.SecondFactorRequired || d != o.Details() {
 			t.Errorf("set %+v", o)
 		}
 	}
@@ -58,7 +59,7 @@ func TestWhatCountsInAnOrganization(t *testing.T) {
 		return settings.Policy
 	}
 	byDefault := policy.Effective(policy.Policy{}, policy.Policy{}).Policy
-	if got := read("org_a"); got != byDefault {
+	if got := read("org_a"); !reflect.DeepEqual(got, byDefault) {
 		t.Errorf("before the first start: %+v", got)
 	}
 	eventtest.As(t, add(t, s, "org_a", "acme.test"), nil)

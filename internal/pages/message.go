@@ -89,6 +89,11 @@ func LastWayIn() Message { return Message{key: "problem.lastWayIn"} }
 // MethodNotAllowed says that the organization does not allow this way to sign in.
 func MethodNotAllowed() Message { return Message{key: "problem.methodNotAllowed"} }
 
+// NotProvenThere says that somebody who is signed in did not prove at a provider to be the same person.
+func NotProvenThere(provider string) Message {
+	return Message{key: "problem.notProvenThere", args: []any{"provider", provider}}
+}
+
 // UserNameTaken says that somebody else has the user name.
 func UserNameTaken() Message { return Message{key: "problem.userNameTaken"} }
 

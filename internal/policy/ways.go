@@ -1,6 +1,10 @@
 package policy
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
 
 // Way is a way to sign in.
 type Way string
@@ -87,4 +91,21 @@ func setList[T any](field *[]T, value *[]T) {
 	if *field = nil; len(*value) > 0 {
 		*field = *value
 	}
+}
+
+// InstallationViolations lists what a policy of the installation must not say: how people sign in is for their organizations.
+func (s SignIn) InstallationViolations(prefix string) (wrong errs.Violations) {
+	const message = "is for organizations only: set it with SetOrganizationPolicy"
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"signInMethods", len(s.SignInMethods) > 0}, {"idpIds", len(s.Providers) > 0}, {"defaultIdpId", s.DefaultProvider != ""},
+		{"secondFactorIdpIds", len(s.SecondFactorProviders) > 0}, {"registersFromDefault", s.RegistersFromDefault},
+	} {
+		if f.set {
+			wrong.Add(prefix+f.name, message)
+		}
+	}
+	return wrong
 }

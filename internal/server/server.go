@@ -22,6 +22,7 @@ import (
 	"github.com/signet-idm/signet/gen/openapi"
 	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/api"
+	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
@@ -167,12 +168,13 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now, Checker: s.federation}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master, OwnPages: s.ownPages(sessions)}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
-			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store}},
+			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
+			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: sessions.Authenticate,

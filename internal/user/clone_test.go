@@ -23,14 +23,15 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 		EmailCodeRequested{}, EmailRestored{Personal: EmailFacts{Email: &text, EmailKey: &text}}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{KeyID: "pky_2"}, KeyRemoved{KeyID: "pky_1"},
 		TOTPAdded{FactorID: "fac_2"}, PasskeyAdded{FactorID: "fac_2"}, FactorRemoved{FactorID: "fac_1"}, RecoveryCodesMade{Count: 10}, RecoveryCodeUsed{},
+		LinkAdded{LinkID: "lnk_2"}, LinkConfirmed{LinkID: "lnk_1", Confirmed: Confirmation{Version: 2}}, LinkRemoved{LinkID: "lnk_1"},
 	}
 	if len(facts) != len(Kind.Types()) {
 		t.Fatalf("%d of %d facts are tried: add the others", len(facts), len(Kind.Types()))
 	}
 	for _, original := range []*User{
-		{Standing: Standing{State: Active, Memberships: access.Memberships{"org_1": {access.OrgOwner}}},
+		{Standing: Standing{State: Active, Memberships: access.Memberships{"org_1": {access.OrgOwner}}, Links: append(make([]string, 0, 4), "lnk_1", "lnk_3")},
 			Human: &Human{Profile: Profile{FirstName: "a"}, Phone: &Phone{Number: "+2"},
-				Factors: append(make([]Factor, 0, 4), Factor{ID: "fac_1"}, Factor{ID: "fac_3"}), RecoveryCodes: 3}},
+				Factors: append(make([]Factor, 0, 4), Factor{ID: "fac_1"}, Factor{ID: "fac_3"}), RecoveryCodes: 3, Links: append(make([]Link, 0, 4), Link{ID: "lnk_1"}, Link{ID: "lnk_3"})}},
 		{Standing: Standing{State: Active}, Service: &Service{Name: "s", HasSecret: true, Keys: append(make([]Key, 0, 4), Key{ID: "pky_1"}, Key{ID: "pky_3"})}},
 	} {
 		before, _ := json.Marshal(original)

@@ -67,7 +67,7 @@ func New(config Config) (*Site, error) {
 }
 
 // Handle serves a page. A path that ends with a slash stands for everything below it, down to the next slash; but / is
-// the way in and nothing else.
+// the way in and nothing else. A * stands for an identifier, with one part behind it.
 func (s *Site) Handle(path string, handler http.Handler) {
 	s.pages[path] = page{path, s.config.TimeLimit, handler}
 }
@@ -106,8 +106,11 @@ func (s *Site) handler(r *http.Request) Handler {
 	if p, known := s.pages[path]; known {
 		return p
 	}
-	for end := strings.LastIndexByte(path, '/'); end > 0; end = strings.LastIndexByte(path[:end], '/') {
+	if end := strings.LastIndexByte(path, '/'); end > 0 {
 		if p, known := s.pages[path[:end+1]]; known {
+			return p
+		}
+		if p, known := s.pages[path[:strings.LastIndexByte(path[:end], '/')+1]+"*"+path[end:]]; known {
 			return p
 		}
 	}

@@ -34,8 +34,11 @@ func (s *scene) complete(op *operation) proto.Message {
 		return &signetv1.AddOIDCIdentityProviderRequest{Name: "Sample", Issuer: "https://sample.example", ClientId: "Sample",
 			Parameters: []*signetv1.IdentityProviderParameter{{Name: "sample", Value: "Sample"}}, Claims: &signetv1.IdentityProviderClaims{Email: "sample"}}
 	}
-	if op.name() == "ProveSecondFactor" || op.name() == "ResetPassword" {
-		return s.sample(op) // its fields exclude each other
+	switch op.name() {
+	case "ProveSecondFactor", "ResetPassword": // its fields exclude each other
+		return s.sample(op)
+	case "SetInstallationPolicy": // some fields of a policy are for organizations only
+		return s.sample(op)
 	}
 	made := s.generate(op, true)
 	if special := samples[op.name()]; special != nil {

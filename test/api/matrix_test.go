@@ -351,10 +351,10 @@ func passed(op *operation) Want { return Want{passed: op} }
 // refusedSamples are the updates whose samples the state of their target refuses, which comes before the sequence.
 var refusedSamples = map[string]string{
 	"ReactivateUser": "USER_WRONG_STATE", "UnlockUser": "USER_WRONG_STATE", "ReactivateOrganization": "ORGANIZATION_WRONG_STATE",
-	"ReactivateIdentityProvider": "IDENTITY_PROVIDER_WRONG_STATE", "CheckIdentityProvider": "IDENTITY_PROVIDER_CHECK_UNAVAILABLE", "ReactivateApplication": "APPLICATION_WRONG_STATE", "ReactivateWebhook": "WEBHOOK_WRONG_STATE",
+	"ReactivateIdentityProvider": "IDENTITY_PROVIDER_WRONG_STATE", "ReactivateApplication": "APPLICATION_WRONG_STATE", "ReactivateWebhook": "WEBHOOK_WRONG_STATE",
 	"RemoveDomain": "DOMAIN_IS_PRIMARY", "RemoveOrganizationMember": "MEMBER_NOT_FOUND", "RemoveInstallationMember": "MEMBER_NOT_FOUND",
 	"RemoveApplicationKey": "APPLICATION_KEY_NOT_FOUND", "ApproveAudience": "CLIENT_NOT_FOUND", "WithdrawAudience": "AUDIENCE_APPROVAL_NOT_FOUND",
-	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND", "RemoveUserFactor": "FACTOR_NOT_FOUND", "SkipWebhookEvent": "WEBHOOK_EVENT_NOT_FAILED",
+	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND", "RemoveUserFactor": "FACTOR_NOT_FOUND", "ConfirmUserLink": "LINK_NOT_FOUND", "RemoveUserLink": "LINK_NOT_FOUND", "SkipWebhookEvent": "WEBHOOK_EVENT_NOT_FAILED",
 }
 
 // mustHavePassed looks at the answer to somebody who may. Updates are sent with a sequence that no object has, so that none

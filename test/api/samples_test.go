@@ -110,6 +110,11 @@ var samples = map[string]func(s *scene) proto.Message{
 		id, secret := s.ownPage()
 		return &signetv1.CreateSessionThroughProviderRequest{ClientId: id, ClientSecret: secret, AttemptToken: "sample", Code: "sample"}
 	},
+	// How people sign in is for organizations to say; federated/policy_test.go tells which providers they can name.
+	"SetInstallationPolicy": func(*scene) proto.Message {
+		return &signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{SecondFactorRequired: true, PasswordMinLength: 10, CommonPasswordsRefused: true, NetworkAttempts: 5, NetworkWaitSeconds: 60,
+			AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 300, SessionIdleSeconds: 60, PasswordRulesForAdministrators: true}}
+	},
 	// It can look into other organizations or not; who may is told in webhook_test.go.
 	"AddWebhook":        func(*scene) proto.Message { return addWebhook("Sample", "signing.*") },
 	"ProveSecondFactor": func(*scene) proto.Message { return &signetv1.ProveSecondFactorRequest{TotpCode: "000000"} },

@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/security"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/cdproto/webauthn"
 	"github.com/chromedp/chromedp"
@@ -385,6 +386,12 @@ func (tab *Tab) Header(name, value string) {
 		headers[name] = value
 	}
 	tab.Do(network.Enable(), network.SetExtraHTTPHeaders(headers))
+}
+
+// TrustAnybody makes this window take certificates that nobody vouches for.
+func (tab *Tab) TrustAnybody() {
+	tab.t.Helper()
+	tab.Do(security.SetIgnoreCertificateErrors(true))
 }
 
 // Forget drops the cookies of this window.

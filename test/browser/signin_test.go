@@ -24,6 +24,8 @@ import (
 type installation struct {
 	t        *testing.T
 	url      string
+	direct   string // where it listens, whatever stands in front of it
+	org      string // the default organization
 	token    string // of an owner
 	clientID string
 	callback string // the application's page
@@ -47,7 +49,7 @@ func installed(t *testing.T, change ...func(*server.Config)) *installation {
 		fmt.Fprint(w, `<!DOCTYPE html><html lang="en"><title>Shop</title><link rel="icon" href="data:,"><p id="arrived">Welcome to the shop</p></html>`)
 	}))
 	t.Cleanup(app.Close)
-	i := &installation{t: t, url: s.URL(), token: s.FirstAdmin.Token, callback: strings.Replace(app.URL, "127.0.0.1", "localhost", 1) + "/callback"}
+	i := &installation{t: t, url: s.URL(), direct: "http://" + s.Addr().String(), org: s.FirstAdmin.OrgID, token: s.FirstAdmin.Token, callback: strings.Replace(app.URL, "127.0.0.1", "localhost", 1) + "/callback"}
 	made := i.api("POST", "/v1/apps", map[string]any{"name": "Shop", "type": "APPLICATION_TYPE_SINGLE_PAGE", "redirectUris": []string{i.callback}})
 	i.clientID = made["appId"].(string)
 	return i
@@ -56,15 +58,30 @@ func installed(t *testing.T, change ...func(*server.Config)) *installation {
 // api calls the API as an owner.
 func (i *installation) api(method, path string, body any) map[string]any {
 	i.t.Helper()
-	text, err := json.Marshal(body)
+	status, read := i.call(i.token, method, path, body)
+	if status != http.StatusOK {
+		i.t.Fatalf("%s %s: %d %v", method, path, status, read)
+	}
+	return read
+}
+
+// call calls the API with a token; empty: without.
+func (i *installation) call(token, method, path string, body any) (status int, read map[string]any) {
+	i.t.Helper()
+	var text []byte
+	if body != nil {
+		var err error
+		if text, err = json.Marshal(body); err != nil {
+			i.t.Fatal(err)
+		}
+	}
+	r, err := http.NewRequestWithContext(i.t.Context(), method, i.direct+path, bytes.NewReader(text))
 	if err != nil {
 		i.t.Fatal(err)
 	}
-	r, err := http.NewRequestWithContext(i.t.Context(), method, i.url+path, bytes.NewReader(text))
-	if err != nil {
-		i.t.Fatal(err)
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
 	}
-	r.Header.Set("Authorization", "Bearer "+i.token)
 	r.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(r)
 	if err != nil {
@@ -72,14 +89,13 @@ func (i *installation) api(method, path string, body any) map[string]any {
 	}
 	defer resp.Body.Close()
 	answer, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK {
-		i.t.Fatalf("%s %s: %d %s %v", method, path, resp.StatusCode, answer, err)
-	}
-	var read map[string]any
-	if err := json.Unmarshal(answer, &read); err != nil {
+	if err != nil {
 		i.t.Fatal(err)
 	}
-	return read
+	if err := json.Unmarshal(answer, &read); err != nil {
+		i.t.Fatalf("%s %s: %d %s", method, path, resp.StatusCode, answer)
+	}
+	return resp.StatusCode, read
 }
 
 // person adds somebody whose password is firstPassword.

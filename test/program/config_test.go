@@ -51,7 +51,7 @@ func TestHelpListsEverySetting(t *testing.T) {
 		}
 	}
 	help = run(t, nil, "--help").fine(t).stdout
-	for _, command := range []string{"start", "rebuild", "verify", "admin recover", "keys list", "keys rotate", "import users", "move", "backup", "restore", "master-key rotate", "version"} {
+	for _, command := range []string{"start", "rebuild", "verify", "admin recover", "keys list", "keys rotate", "import users", "idp check", "move", "backup", "restore", "master-key rotate", "version"} {
 		if !strings.Contains(help, "\n  "+command) {
 			t.Errorf("the help does not speak of %s:\n%s", command, help)
 		}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -42,6 +43,7 @@ type backend struct {
 	dir    string // holds tls.crt, tls.key and tls.pem; others may read it, for proxies give up the rights of root
 	roots  *x509.CertPool
 	direct *way
+	log    *testkit.Log
 }
 
 // way is a way to the server: straight, or through a proxy.
@@ -52,8 +54,9 @@ type way struct {
 
 func newBackend(t *testing.T) *backend {
 	t.Helper()
-	s := servertest.Start(t, server.Config{TrustedProxies: []string{"127.0.0.0/8"}, ZitadelV1: true}, io.Discard)
-	w := &backend{t: t, listen: s.Addr().String()}
+	log := &testkit.Log{}
+	s := servertest.Start(t, server.Config{TrustedProxies: []string{"127.0.0.1"}, ZitadelV1: true}, log)
+	w := &backend{t: t, listen: s.Addr().String(), log: log}
 	var err error
 	w.dir, err = os.MkdirTemp("/tmp", "signet-proxies-")
 	must(t, err)
@@ -119,32 +122,25 @@ func (w *backend) change(method, path string, body any) map[string]any {
 type proxy struct {
 	name    string
 	program string
-	config  string // below docs/operations/proxies
+	config  string   // below docs/operations/proxies
+	replace []string // what else of the sample is different here: pairs of old and new
 	// run tells how to run it in the foreground in a directory of its own, with the sample in the file config, and puts what belongs
 	// around the sample there.
 	run func(t *testing.T, dir, config string) []string
 }
 
 var all = []proxy{
-	{"nginx", "nginx", "nginx.conf", func(t *testing.T, dir, config string) []string {
-		around := "daemon off;\nworker_processes 1;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n"
-		for _, temp := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
-			around += "\t" + temp + "_temp_path " + dir + "/" + temp + ";\n"
-		}
-		main := filepath.Join(dir, "main.conf")
-		must(t, os.WriteFile(main, []byte(around+"\tinclude "+config+";\n}\n"), 0o644))
-		return []string{"-p", dir, "-e", "stderr", "-c", main}
-	}},
-	{"HAProxy with HTTP/1 to the server", "haproxy", "haproxy.cfg", runHAProxy},
-	{"HAProxy with HTTP/2 to the server", "haproxy", "haproxy-h2.cfg", runHAProxy},
-	{"Caddy", "caddy", "Caddyfile", func(t *testing.T, dir, config string) []string {
+	{name: "nginx", program: "nginx", config: "nginx.conf", run: runNginx},
+	{name: "HAProxy with HTTP/1 to the server", program: "haproxy", config: "haproxy.cfg", run: runHAProxy},
+	{name: "HAProxy with HTTP/2 to the server", program: "haproxy", config: "haproxy-h2.cfg", run: runHAProxy},
+	{name: "Caddy", program: "caddy", config: "Caddyfile", run: func(t *testing.T, dir, config string) []string {
 		sample, err := os.ReadFile(config)
 		must(t, err)
 		main := filepath.Join(dir, "main")
 		must(t, os.WriteFile(main, append([]byte("{\n\tadmin off\n\tauto_https disable_redirects\n\tskip_install_trust\n}\n"), sample...), 0o644))
 		return []string{"run", "--adapter", "caddyfile", "--config", main}
 	}},
-	{"Apache", "apache2", "apache.conf", func(t *testing.T, dir, config string) []string {
+	{name: "Apache", program: "apache2", config: "apache.conf", run: func(t *testing.T, dir, config string) []string {
 		around := "ServerRoot " + dir + "\nDefaultRuntimeDir " + dir + "\nPidFile " + dir + "/pid\nErrorLog /dev/stderr\nLogLevel warn\nServerName localhost\nUser www-data\nGroup www-data\n"
 		for _, module := range []string{"mpm_event", "authz_core", "socache_shmcb", "ssl", "http2", "proxy", "proxy_http", "proxy_http2"} {
 			around += "LoadModule " + module + "_module /usr/lib/apache2/modules/mod_" + module + ".so\n"
@@ -153,6 +149,16 @@ var all = []proxy{
 		must(t, os.WriteFile(main, []byte(around+"Include "+config+"\n"), 0o644))
 		return []string{"-DFOREGROUND", "-f", main}
 	}},
+}
+
+func runNginx(t *testing.T, dir, config string) []string {
+	around := "daemon off;\nworker_processes 1;\npid " + dir + "/pid;\nerror_log stderr;\nevents {}\nhttp {\n\taccess_log off;\n"
+	for _, temp := range []string{"client_body", "proxy", "fastcgi", "uwsgi", "scgi"} {
+		around += "\t" + temp + "_temp_path " + dir + "/" + temp + ";\n"
+	}
+	main := filepath.Join(dir, "main.conf")
+	must(t, os.WriteFile(main, []byte(around+"\tinclude "+config+";\n}\n"), 0o644))
+	return []string{"-p", dir, "-e", "stderr", "-c", main}
 }
 
 func runHAProxy(_ *testing.T, _, config string) []string { return []string{"-db", "-f", config} }
@@ -176,7 +182,7 @@ func (w *backend) through(t *testing.T, p proxy) *way {
 		}
 		t.Skipf("%s is not installed: run this through scripts/with-proxies.sh", p.program)
 	}
-	dir := filepath.Join(w.dir, strings.ReplaceAll(p.config, ".", "-"))
+	dir := filepath.Join(w.dir, strings.ReplaceAll(filepath.Base(p.config), ".", "-"))
 	must(t, os.Mkdir(dir, 0o755))
 	sample, err := os.ReadFile(filepath.Join("../../docs/operations/proxies", p.config))
 	must(t, err)
@@ -184,9 +190,9 @@ func (w *backend) through(t *testing.T, p proxy) *way {
 	must(t, err)
 	_, port, err := net.SplitHostPort(free.Addr().String())
 	must(t, err)
-	config := filepath.Join(dir, p.config)
-	must(t, os.WriteFile(config, []byte(strings.NewReplacer("127.0.0.1:8080", w.listen, "/etc/signet/", w.dir+"/", "id.example.com", "localhost",
-		"listen 443", "listen "+port, "bind :443", "bind :"+port, ":443", ":"+port, "Listen 443", "Listen "+port).Replace(string(sample))), 0o644))
+	config := filepath.Join(dir, filepath.Base(p.config))
+	must(t, os.WriteFile(config, []byte(strings.NewReplacer(append(slices.Clone(p.replace), "127.0.0.1:8080", w.listen, "/etc/signet/", w.dir+"/", "id.example.com", "localhost",
+		"listen 443", "listen "+port, "bind :443", "bind :"+port, ":443", ":"+port, "Listen 443", "Listen "+port)...).Replace(string(sample))), 0o644))
 	cmd := exec.Command(program, p.run(t, dir, config)...)
 	cmd.Dir = dir
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"strings"
 	"sync"
@@ -21,6 +22,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func TestBehindProxies(t *testing.T) {
@@ -33,6 +35,7 @@ func TestBehindProxies(t *testing.T) {
 			t.Run("refusals arrive as they were sent", func(t *testing.T) { refusals.arrive(t, way) })
 			t.Run("gRPC's own library sees the same", func(t *testing.T) { w.library(t, way) })
 			t.Run("the text mode of gRPC-Web arrives", func(t *testing.T) { w.text(t, way) })
+			t.Run("only the proxy says where a request comes from", func(t *testing.T) { w.origin(t, way, fmt.Sprint(i)) })
 			t.Run("events arrive as they happen", func(t *testing.T) { w.follow(t, way, fmt.Sprint(i)) })
 		})
 	}
@@ -267,6 +270,29 @@ func (w *backend) text(t *testing.T, v *way) {
 		}
 		if got, err := base64.StdEncoding.DecodeString(string(text)); err != nil || got[0] != 0 || !strings.Contains(string(got), want) {
 			t.Errorf("%s: %q, %v", method, got, err)
+		}
+	}
+}
+
+// origin sends the address of somebody else along. The client has another address than the proxy, which is trusted.
+func (w *backend) origin(t *testing.T, v *way, unique string) {
+	transport := v.http.Transport.(*http.Transport).Clone()
+	t.Cleanup(transport.CloseIdleConnections)
+	transport.DialContext = (&net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}).DialContext
+	from := &http.Client{Transport: transport, Timeout: patience}
+	for _, path := range []string{"/v1/users/me", "/login", "/signet.v1.UserService/GetMyUser"} {
+		req, err := http.NewRequestWithContext(t.Context(), "POST", v.url+path, nil)
+		must(t, err)
+		id := "origin-" + unique + strings.ReplaceAll(path, "/", "-")
+		req.Header = http.Header{"X-Forwarded-For": {"192.0.2.66"}, "X-Request-Id": {id}, "Content-Type": {webType}}
+		resp, err := from.Do(req)
+		must(t, err)
+		resp.Body.Close()
+		testkit.Await(t, "the line of the request", func() bool { return w.log.Has(id) })
+		for line := range strings.Lines(w.log.String()) {
+			if strings.Contains(line, id) && !strings.Contains(line, "peer=127.0.0.2") {
+				t.Errorf("%s: %s", path, line)
+			}
 		}
 	}
 }

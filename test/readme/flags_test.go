@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	command = regexp.MustCompile("\\bsignet ((?:start|rebuild|verify|admin recover|keys list|keys rotate|backup|restore|master-key rotate|move|import users|version)\\b)([^`|\n]*)")
+	command = regexp.MustCompile("\\bsignet ((?:start|rebuild|verify|admin recover|keys list|keys rotate|backup|restore|master-key rotate|move|import users|idp check|version)\\b)([^`|\n]*)")
 	flag    = regexp.MustCompile(`--[a-z][a-z0-9-]+`)
 	setting = regexp.MustCompile("`(--[a-z][a-z0-9-]+)[` ]")
 )
@@ -60,7 +60,7 @@ func TestCommandsInTheDocsHaveTheirFlags(t *testing.T) {
 func eachPage(t *testing.T, visit func(path, text string)) {
 	t.Helper()
 	pages := []string{"../../README.md"}
-	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md"} {
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md", "../../docs/*/*/*.md"} {
 		more, err := filepath.Glob(pattern)
 		must(t, err)
 		pages = append(pages, more...)

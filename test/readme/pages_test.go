@@ -165,6 +165,7 @@ var guides = map[string]struct {
 	"native.md":             {visit: func(p *person) func(string) { return p.toTheProgram }, shown: `"given_name":`},
 	"service-to-service.md": {shown: `"active":true`},
 	"webhooks.md":           {shown: `"delivered":true`},
+	"identity-providers.md": {shown: `"ok":true`},
 	"nginx.md":              {shown: `"status":"ok"`},
 	"caddy.md":              {shown: `"status":"ok"`},
 	"apache.md":             {shown: `"status":"ok"`},

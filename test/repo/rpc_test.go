@@ -15,6 +15,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api"
+	"github.com/signet-idm/signet/internal/api/links"
 )
 
 // handlers implement the services of the API.
@@ -31,6 +32,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.SigningKeyService":       api.SigningKeys{},
 	"signet.v1.FactorService":           api.Factors{},
 	"signet.v1.EventService":            api.Events{},
+	"signet.v1.LinkService":             links.Service{},
 }
 
 // methods calls check for every RPC of the API.

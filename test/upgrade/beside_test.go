@@ -34,6 +34,7 @@ func TestTheVersionBeforeWorksBesideThisOne(t *testing.T) {
 	for i, way := range [][2]*node{{before, now}, {now, before}, {before, now}} {
 		n.wantWritesToCross(t, way[0], way[1], i)
 		n.wantOrganizationsToCross(t, before, now, i)
+		n.wantProvidersToCross(t, before, now, i)
 	}
 	n.wantSessionsToCross(t, before, now)
 	n.wantSessionsToCross(t, now, before)
@@ -54,7 +55,6 @@ func TestTheVersionBeforeWorksBesideThisOne(t *testing.T) {
 func (n *notes) wantWritesToCross(t *testing.T, writer, reader *node, round int) {
 	t.Helper()
 	name := fmt.Sprint("Round ", round)
-	writer.want(t, n.admin(), "PUT", "/v1/idps/"+n.JWT, object{"name": name})
 	if policy := (object{"policy": object{"passwordMinLength": 11 + round}}); round%2 == 0 {
 		writer.want(t, caller{token: n.Admin}, "PUT", "/v1/policy", policy)
 	} else { // this version records whose passwords are meant, which the version before would forget
@@ -64,7 +64,7 @@ func (n *notes) wantWritesToCross(t *testing.T, writer, reader *node, round int)
 	added := at[string](t, writer.want(t, n.admin(), "POST", "/v1/apps", object{"name": name, "type": "APPLICATION_TYPE_API"}), "appId")
 	human := n.addHuman(t, writer, fmt.Sprint("round", round))
 	for path, want := range map[string]string{
-		"/v1/idps/" + n.JWT: name, "/v1/apps/" + added: name, "/v1/users/" + human.ID: fmt.Sprint("round", round, "@mail.example"),
+		"/v1/apps/" + added: name, "/v1/users/" + human.ID: fmt.Sprint("round", round, "@mail.example"),
 	} {
 		if got := fmt.Sprint(reader.want(t, n.admin(), "GET", path, nil)); !strings.Contains(got, want) {
 			t.Errorf("round %d: %s does not tell of %s: %s", round, path, want, got)
@@ -72,6 +72,18 @@ func (n *notes) wantWritesToCross(t *testing.T, writer, reader *node, round int)
 	}
 	reader.signIn(t, human.LoginName, password)
 	reader.signInTo(t, n.Org, fmt.Sprint("round", round, "@mail.example"), password)
+}
+
+// wantProvidersToCross: identity providers have grown, too. What decides who signs in through one is changed once no node of the version before runs.
+func (n *notes) wantProvidersToCross(t *testing.T, before, now *node, round int) {
+	t.Helper()
+	name, path := fmt.Sprint("Round ", round), "/v1/idps/"+n.JWT
+	now.want(t, n.admin(), "PUT", path, object{"name": name})
+	if got := fmt.Sprint(before.want(t, n.admin(), "GET", path, nil)); !strings.Contains(got, name) {
+		t.Errorf("round %d: %s does not tell of %s: %s", round, path, name, got)
+	}
+	n.wantUpgrade(t, before, "PUT", path, object{"name": "Undone"})
+	wantOlderNodes(t, now, n.admin(), path+"/jwt_config", object{"jwtEndpoint": "https://other.example", "issuer": "other", "keysEndpoint": "https://other.example/keys"})
 }
 
 // wantOrganizationsToCross: organizations have grown. The version before reads what this one writes, and leaves them as they are.
@@ -90,10 +102,10 @@ func (n *notes) wantOrganizationsToCross(t *testing.T, before, now *node, round 
 	n.wantUpgrade(t, before, "POST", org+"/domains", object{"domain": "undone.example"})
 }
 
-// wantOlderNodes: a policy is set once no node of the version before runs.
-func wantOlderNodes(t *testing.T, now *node, as caller, path string, policy object) {
+// wantOlderNodes: what decides about ways in is changed once no node of the version before runs.
+func wantOlderNodes(t *testing.T, now *node, as caller, path string, body object) {
 	t.Helper()
-	if status, answer := now.call(t, as, "PUT", path, policy); status != 400 || !strings.Contains(fmt.Sprint(answer), "OLDER_NODES_RUNNING") {
+	if status, answer := now.call(t, as, "PUT", path, body); status != 400 || !strings.Contains(fmt.Sprint(answer), "OLDER_NODES_RUNNING") {
 		t.Errorf("beside the version before: %d %v", status, answer)
 	}
 }
@@ -205,7 +217,7 @@ func TestNoEventIsLostWhileVersionsWorkBesideEachOther(t *testing.T) {
 	now.want(t, n.admin(), "PATCH", "/v1/webhooks/"+webhook, object{"name": "Renamed", "updateMask": "name"})
 	const events = 6
 	for i := range events {
-		[]*node{before, now}[i%2].want(t, n.admin(), "PUT", "/v1/idps/"+n.JWT, object{"name": fmt.Sprint("Event ", i)})
+		now.want(t, n.admin(), "PUT", "/v1/idps/"+n.JWT, object{"name": fmt.Sprint("Event ", i)})
 	}
 	before.stop(t)
 	got := map[string]bool{}

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,6 +18,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"github.com/signet-idm/signet/cmd/signet/remote"
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/progress"
@@ -32,9 +32,7 @@ type Import struct {
 	State    string // file that says how far it has come
 	Rejected string // file for the rejected lines
 
-	Server string // https://id.example.org
-	Token  string
-	Org    string        // empty: that of the caller
+	Server remote.Server
 	GiveUp time.Duration // how long to wait for a server that does not answer
 	DryRun bool          // nothing is imported, and nothing is noted
 
@@ -48,9 +46,6 @@ type Summary struct {
 	Before             bool // there was nothing left to do
 }
 
-// inFlight is how many requests are on their way at the same time: enough for the server never to wait.
-const inFlight = 4
-
 // Run imports what is not imported yet. When it fails or ctx ends, the next run goes on.
 func (i Import) Run(ctx context.Context) (Summary, error) {
 	if i.Path == "-" || i.DryRun {
@@ -60,7 +55,7 @@ func (i Import) Run(ctx context.Context) (Summary, error) {
 		return Summary{}, err
 	}
 	var in io.Reader
-	begin := state{Org: i.Org, Format: i.Format}
+	begin := state{Org: i.Server.Org, Format: i.Format}
 	var lines int64 // 0: nobody knows
 	if i.Path == "-" {
 		in = stoppable(ctx, os.Stdin)
@@ -101,7 +96,7 @@ func (i Import) Run(ctx context.Context) (Summary, error) {
 	}
 	defer rejected.close()
 	run := &run{Import: i, read: read, notes: notes, rejected: rejected, bar: progress.New(i.Progress, i.Terminal, "lines", lines)}
-	run.client = signetv1connect.NewUserServiceClient(newHTTPClient(), i.Server, connect.WithGRPCWeb(), connect.WithReadMaxBytes(16<<20))
+	run.client = signetv1connect.NewUserServiceClient(remote.NewHTTPClient(), i.Server.URL, connect.WithGRPCWeb(), connect.WithReadMaxBytes(16<<20))
 	run.bar.Before(read.line)
 	err = run.all(ctx)
 	run.bar.End()
@@ -183,14 +178,6 @@ func (r *run) end(err error) error {
 	return err
 }
 
-// newHTTPClient makes one that goes where it was sent and nowhere else: the token is for that server.
-func newHTTPClient() *http.Client {
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = inFlight
-	return &http.Client{Transport: transport, Timeout: time.Minute,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-}
-
 // count counts lines and bytes, and goes back to the beginning.
 func count(file *os.File) (lines, size int64, err error) {
 	buffer := make([]byte, 64<<10)
@@ -239,7 +226,7 @@ type answer struct {
 func (r *run) all(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	sent := make(chan *chunk, inFlight-1)
+	sent := make(chan *chunk, remote.InFlight-1)
 	var unreadable error
 	go func() {
 		defer close(sent)

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 
+	"github.com/signet-idm/signet/cmd/signet/remote"
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 )
 
@@ -47,15 +47,15 @@ func (r *run) send(ctx context.Context, c *chunk) answer {
 		wait, again := judge(err, attempt)
 		switch {
 		case !again && attempt == 0:
-			return answer{err: &refusal{inWords(err)}}
+			return answer{err: &refusal{remote.InWords(err)}}
 		case !again:
-			return answer{err: inWords(err)} // an attempt before may have got through
+			return answer{err: remote.InWords(err)} // an attempt before may have got through
 		}
 		if failing.IsZero() {
 			failing = time.Now()
 		}
 		if time.Since(failing)+wait > r.GiveUp {
-			return answer{err: fmt.Errorf("the server has accepted nothing for %s: %w", time.Since(failing).Round(time.Second), inWords(err))}
+			return answer{err: fmt.Errorf("the server has accepted nothing for %s: %w", time.Since(failing).Round(time.Second), remote.InWords(err))}
 		}
 		if time.Since(failing) > patience {
 			r.tell(err)
@@ -74,7 +74,7 @@ func (r *run) tell(why error) {
 	defer r.mu.Unlock()
 	if !r.away {
 		r.away = true
-		r.bar.Say(fmt.Sprintf("the server does not accept requests (%v): retrying for up to %s", inWords(why), r.GiveUp))
+		r.bar.Say(fmt.Sprintf("the server does not accept requests (%v): retrying for up to %s", remote.InWords(why), r.GiveUp))
 	}
 }
 
@@ -90,13 +90,8 @@ type refusal struct{ error }
 func (r *refusal) Unwrap() error { return r.error }
 
 func (r *run) call(ctx context.Context, req *signetv1.ImportUsersRequest, key string) (*signetv1.ImportUsersResponse, error) {
-	ctx, info := connect.NewClientContext(ctx)
-	h := info.RequestHeader()
-	h.Set("Authorization", "Bearer "+r.Token)
+	ctx, h := r.Server.Call(ctx)
 	h.Set("Idempotency-Key", key)
-	if r.Org != "" {
-		h.Set("X-Service-Orgid", r.Org)
-	}
 	return r.client.ImportUsers(ctx, req)
 }
 
@@ -107,7 +102,7 @@ func judge(err error, attempt int) (wait time.Duration, again bool) {
 	if _, forged := errors.AsType[*tls.CertificateVerificationError](err); forged {
 		return 0, false
 	}
-	reason, said := details(err)
+	reason, said := remote.Details(err)
 	switch code := connect.CodeOf(err); code {
 	case connect.CodeUnavailable, connect.CodeResourceExhausted, connect.CodeAborted, connect.CodeDeadlineExceeded:
 		if said == 0 && code == connect.CodeResourceExhausted && reason != "" {
@@ -118,41 +113,4 @@ func judge(err error, attempt int) (wait time.Duration, again bool) {
 		return wait, reason == "" // the connection broke; what the server itself cannot do it will not do later
 	}
 	return 0, false
-}
-
-// details gives the reason of a refusal of Signet, empty where somebody else speaks, and how long it asks to wait.
-func details(err error) (reason string, wait time.Duration) {
-	said, ok := errors.AsType[*connect.Error](err)
-	if !ok {
-		return "", 0
-	}
-	for _, d := range said.Details() {
-		value, err := d.Value()
-		if err != nil {
-			continue
-		}
-		switch v := value.(type) {
-		case *errdetails.ErrorInfo:
-			reason = v.GetReason()
-		case *errdetails.RetryInfo:
-			wait = v.GetRetryDelay().AsDuration()
-		}
-	}
-	return reason, wait
-}
-
-// inWords says what the server refuses, and that it is no Signet where it does not speak like one.
-func inWords(err error) error {
-	said, ok := errors.AsType[*connect.Error](err)
-	if !ok {
-		return err
-	}
-	if reason, _ := details(err); reason != "" {
-		return fmt.Errorf("%s (%s)", said.Message(), reason)
-	}
-	switch said.Code() {
-	case connect.CodeUnavailable, connect.CodeUnknown, connect.CodeInternal, connect.CodeDeadlineExceeded, connect.CodeCanceled:
-		return errors.New(said.Message())
-	}
-	return fmt.Errorf("%s: check that --server is the address of a Signet server", said.Message())
 }

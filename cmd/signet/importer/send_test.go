@@ -14,6 +14,7 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/signet-idm/signet/cmd/signet/remote"
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/progress"
@@ -126,7 +127,7 @@ func TestAServerThatIsAwayIsTalkedAboutOnce(t *testing.T) {
 				for _, outage := range c.outage {
 					until = time.Now().Add(outage)
 					var all sync.WaitGroup
-					for range inFlight {
+					for range remote.InFlight {
 						all.Go(func() {
 							if a := r.send(t.Context(), &chunk{people: []*person{ada()}}); a.err != nil || len(a.results) != 1 {
 								t.Errorf("%+v", a)

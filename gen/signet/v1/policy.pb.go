@@ -23,6 +23,63 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Way to sign in.
+type SignInMethod int32
+
+const (
+	// Not a way.
+	SignInMethod_SIGN_IN_METHOD_UNSPECIFIED SignInMethod = 0
+	// With a password.
+	SignInMethod_SIGN_IN_METHOD_PASSWORD SignInMethod = 1
+	// With a passkey alone.
+	SignInMethod_SIGN_IN_METHOD_PASSKEY SignInMethod = 2
+	// Through an identity provider.
+	SignInMethod_SIGN_IN_METHOD_IDENTITY_PROVIDER SignInMethod = 3
+)
+
+// Enum value maps for SignInMethod.
+var (
+	SignInMethod_name = map[int32]string{
+		0: "SIGN_IN_METHOD_UNSPECIFIED",
+		1: "SIGN_IN_METHOD_PASSWORD",
+		2: "SIGN_IN_METHOD_PASSKEY",
+		3: "SIGN_IN_METHOD_IDENTITY_PROVIDER",
+	}
+	SignInMethod_value = map[string]int32{
+		"SIGN_IN_METHOD_UNSPECIFIED":       0,
+		"SIGN_IN_METHOD_PASSWORD":          1,
+		"SIGN_IN_METHOD_PASSKEY":           2,
+		"SIGN_IN_METHOD_IDENTITY_PROVIDER": 3,
+	}
+)
+
+func (x SignInMethod) Enum() *SignInMethod {
+	p := new(SignInMethod)
+	*p = x
+	return p
+}
+
+func (x SignInMethod) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (SignInMethod) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_policy_proto_enumTypes[0].Descriptor()
+}
+
+func (SignInMethod) Type() protoreflect.EnumType {
+	return &file_signet_v1_policy_proto_enumTypes[0]
+}
+
+func (x SignInMethod) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use SignInMethod.Descriptor instead.
+func (SignInMethod) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{0}
+}
+
 // Policy is the requirements of an installation or an organization. A value
 // that is left out, empty or zero requires nothing.
 type Policy struct {
@@ -64,8 +121,27 @@ type Policy struct {
 	// before this field existed keeps applying to administrators what it sets,
 	// and reads true.
 	PasswordRulesForAdministrators bool `protobuf:"varint,10,opt,name=password_rules_for_administrators,json=passwordRulesForAdministrators,proto3" json:"password_rules_for_administrators,omitempty"`
-	unknownFields                  protoimpl.UnknownFields
-	sizeCache                      protoimpl.SizeCache
+	// How the people of the organization can sign in, wherever they do. Empty:
+	// in every way. Only for organizations. Owners of the organization keep their
+	// passwords while none of them can sign in in an allowed way.
+	SignInMethods []SignInMethod `protobuf:"varint,11,rep,packed,name=sign_in_methods,json=signInMethods,proto3,enum=signet.v1.SignInMethod" json:"sign_in_methods,omitempty"`
+	// Identifiers of the identity providers that people can sign in through.
+	// Empty: all that the organization may use, which are its own and those of
+	// the default organization. Only for organizations.
+	IdpIds []string `protobuf:"bytes,12,rep,name=idp_ids,json=idpIds,proto3" json:"idp_ids,omitempty"`
+	// Identifier of the identity provider to which people are sent directly if
+	// they enter a login name with a domain that the organization has proven by
+	// DNS. Only for organizations.
+	DefaultIdpId string `protobuf:"bytes,13,opt,name=default_idp_id,json=defaultIdpId,proto3" json:"default_idp_id,omitempty"`
+	// Identifiers of the identity providers whose second factor counts as one
+	// here, if they say that they have checked it (`amr`). Only for
+	// organizations.
+	SecondFactorIdpIds []string `protobuf:"bytes,14,rep,name=second_factor_idp_ids,json=secondFactorIdpIds,proto3" json:"second_factor_idp_ids,omitempty"`
+	// Identity providers of the default organization can register people in this
+	// organization. Only for organizations.
+	RegistersFromDefault bool `protobuf:"varint,15,opt,name=registers_from_default,json=registersFromDefault,proto3" json:"registers_from_default,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -168,6 +244,114 @@ func (x *Policy) GetPasswordRulesForAdministrators() bool {
 	return false
 }
 
+func (x *Policy) GetSignInMethods() []SignInMethod {
+	if x != nil {
+		return x.SignInMethods
+	}
+	return nil
+}
+
+func (x *Policy) GetIdpIds() []string {
+	if x != nil {
+		return x.IdpIds
+	}
+	return nil
+}
+
+func (x *Policy) GetDefaultIdpId() string {
+	if x != nil {
+		return x.DefaultIdpId
+	}
+	return ""
+}
+
+func (x *Policy) GetSecondFactorIdpIds() []string {
+	if x != nil {
+		return x.SecondFactorIdpIds
+	}
+	return nil
+}
+
+func (x *Policy) GetRegistersFromDefault() bool {
+	if x != nil {
+		return x.RegistersFromDefault
+	}
+	return false
+}
+
+// People who could not sign in with a policy.
+type PolicyWarning struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// What is wrong, and what to do.
+	Message string `protobuf:"bytes,1,opt,name=message,proto3" json:"message,omitempty"`
+	// How many active people have no way in that works, of the first 500.
+	Users int32 `protobuf:"varint,2,opt,name=users,proto3" json:"users,omitempty"`
+	// User names of up to ten of them.
+	UserNames []string `protobuf:"bytes,3,rep,name=user_names,json=userNames,proto3" json:"user_names,omitempty"`
+	// The organization has more than 500 users, and the others were not checked.
+	Incomplete    bool `protobuf:"varint,4,opt,name=incomplete,proto3" json:"incomplete,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PolicyWarning) Reset() {
+	*x = PolicyWarning{}
+	mi := &file_signet_v1_policy_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PolicyWarning) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PolicyWarning) ProtoMessage() {}
+
+func (x *PolicyWarning) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_policy_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PolicyWarning.ProtoReflect.Descriptor instead.
+func (*PolicyWarning) Descriptor() ([]byte, []int) {
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *PolicyWarning) GetMessage() string {
+	if x != nil {
+		return x.Message
+	}
+	return ""
+}
+
+func (x *PolicyWarning) GetUsers() int32 {
+	if x != nil {
+		return x.Users
+	}
+	return 0
+}
+
+func (x *PolicyWarning) GetUserNames() []string {
+	if x != nil {
+		return x.UserNames
+	}
+	return nil
+}
+
+func (x *PolicyWarning) GetIncomplete() bool {
+	if x != nil {
+		return x.Incomplete
+	}
+	return false
+}
+
 // GetInstallationPolicy has no parameters.
 type GetInstallationPolicyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -177,7 +361,7 @@ type GetInstallationPolicyRequest struct {
 
 func (x *GetInstallationPolicyRequest) Reset() {
 	*x = GetInstallationPolicyRequest{}
-	mi := &file_signet_v1_policy_proto_msgTypes[1]
+	mi := &file_signet_v1_policy_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -189,7 +373,7 @@ func (x *GetInstallationPolicyRequest) String() string {
 func (*GetInstallationPolicyRequest) ProtoMessage() {}
 
 func (x *GetInstallationPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_policy_proto_msgTypes[1]
+	mi := &file_signet_v1_policy_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -202,7 +386,7 @@ func (x *GetInstallationPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInstallationPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetInstallationPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_policy_proto_rawDescGZIP(), []int{1}
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{2}
 }
 
 // Answer to GetInstallationPolicy.
@@ -220,7 +404,7 @@ type GetInstallationPolicyResponse struct {
 
 func (x *GetInstallationPolicyResponse) Reset() {
 	*x = GetInstallationPolicyResponse{}
-	mi := &file_signet_v1_policy_proto_msgTypes[2]
+	mi := &file_signet_v1_policy_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -232,7 +416,7 @@ func (x *GetInstallationPolicyResponse) String() string {
 func (*GetInstallationPolicyResponse) ProtoMessage() {}
 
 func (x *GetInstallationPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_policy_proto_msgTypes[2]
+	mi := &file_signet_v1_policy_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -245,7 +429,7 @@ func (x *GetInstallationPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInstallationPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetInstallationPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_policy_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *GetInstallationPolicyResponse) GetDetails() *Details {
@@ -280,7 +464,7 @@ type SetInstallationPolicyRequest struct {
 
 func (x *SetInstallationPolicyRequest) Reset() {
 	*x = SetInstallationPolicyRequest{}
-	mi := &file_signet_v1_policy_proto_msgTypes[3]
+	mi := &file_signet_v1_policy_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -292,7 +476,7 @@ func (x *SetInstallationPolicyRequest) String() string {
 func (*SetInstallationPolicyRequest) ProtoMessage() {}
 
 func (x *SetInstallationPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_policy_proto_msgTypes[3]
+	mi := &file_signet_v1_policy_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -305,7 +489,7 @@ func (x *SetInstallationPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetInstallationPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetInstallationPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_policy_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SetInstallationPolicyRequest) GetPolicy() *Policy {
@@ -326,7 +510,7 @@ type SetInstallationPolicyResponse struct {
 
 func (x *SetInstallationPolicyResponse) Reset() {
 	*x = SetInstallationPolicyResponse{}
-	mi := &file_signet_v1_policy_proto_msgTypes[4]
+	mi := &file_signet_v1_policy_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -338,7 +522,7 @@ func (x *SetInstallationPolicyResponse) String() string {
 func (*SetInstallationPolicyResponse) ProtoMessage() {}
 
 func (x *SetInstallationPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_policy_proto_msgTypes[4]
+	mi := &file_signet_v1_policy_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -351,7 +535,7 @@ func (x *SetInstallationPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetInstallationPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetInstallationPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_policy_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SetInstallationPolicyResponse) GetDetails() *Details {
@@ -372,7 +556,7 @@ type GetOrganizationPolicyRequest struct {
 
 func (x *GetOrganizationPolicyRequest) Reset() {
 	*x = GetOrganizationPolicyRequest{}
-	mi := &file_signet_v1_policy_proto_msgTypes[5]
+	mi := &file_signet_v1_policy_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -384,7 +568,7 @@ func (x *GetOrganizationPolicyRequest) String() string {
 func (*GetOrganizationPolicyRequest) ProtoMessage() {}
 
 func (x *GetOrganizationPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_policy_proto_msgTypes[5]
+	mi := &file_signet_v1_policy_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -397,7 +581,7 @@ func (x *GetOrganizationPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOrganizationPolicyRequest.ProtoReflect.Descriptor instead.
 func (*GetOrganizationPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_policy_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetOrganizationPolicyRequest) GetOrgId() string {
@@ -422,7 +606,7 @@ type GetOrganizationPolicyResponse struct {
 
 func (x *GetOrganizationPolicyResponse) Reset() {
 	*x = GetOrganizationPolicyResponse{}
-	mi := &file_signet_v1_policy_proto_msgTypes[6]
+	mi := &file_signet_v1_policy_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -434,7 +618,7 @@ func (x *GetOrganizationPolicyResponse) String() string {
 func (*GetOrganizationPolicyResponse) ProtoMessage() {}
 
 func (x *GetOrganizationPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_policy_proto_msgTypes[6]
+	mi := &file_signet_v1_policy_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -447,7 +631,7 @@ func (x *GetOrganizationPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetOrganizationPolicyResponse.ProtoReflect.Descriptor instead.
 func (*GetOrganizationPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_policy_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetOrganizationPolicyResponse) GetDetails() *Details {
@@ -484,7 +668,7 @@ type SetOrganizationPolicyRequest struct {
 
 func (x *SetOrganizationPolicyRequest) Reset() {
 	*x = SetOrganizationPolicyRequest{}
-	mi := &file_signet_v1_policy_proto_msgTypes[7]
+	mi := &file_signet_v1_policy_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +680,7 @@ func (x *SetOrganizationPolicyRequest) String() string {
 func (*SetOrganizationPolicyRequest) ProtoMessage() {}
 
 func (x *SetOrganizationPolicyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_policy_proto_msgTypes[7]
+	mi := &file_signet_v1_policy_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +693,7 @@ func (x *SetOrganizationPolicyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOrganizationPolicyRequest.ProtoReflect.Descriptor instead.
 func (*SetOrganizationPolicyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_policy_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SetOrganizationPolicyRequest) GetOrgId() string {
@@ -530,14 +714,16 @@ func (x *SetOrganizationPolicyRequest) GetPolicy() *Policy {
 type SetOrganizationPolicyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Details of the organization after the change.
-	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// What to look at: the policy was set all the same.
+	Warnings      []*PolicyWarning `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetOrganizationPolicyResponse) Reset() {
 	*x = SetOrganizationPolicyResponse{}
-	mi := &file_signet_v1_policy_proto_msgTypes[8]
+	mi := &file_signet_v1_policy_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -549,7 +735,7 @@ func (x *SetOrganizationPolicyResponse) String() string {
 func (*SetOrganizationPolicyResponse) ProtoMessage() {}
 
 func (x *SetOrganizationPolicyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_policy_proto_msgTypes[8]
+	mi := &file_signet_v1_policy_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -562,7 +748,7 @@ func (x *SetOrganizationPolicyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOrganizationPolicyResponse.ProtoReflect.Descriptor instead.
 func (*SetOrganizationPolicyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_policy_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SetOrganizationPolicyResponse) GetDetails() *Details {
@@ -572,11 +758,18 @@ func (x *SetOrganizationPolicyResponse) GetDetails() *Details {
 	return nil
 }
 
+func (x *SetOrganizationPolicyResponse) GetWarnings() []*PolicyWarning {
+	if x != nil {
+		return x.Warnings
+	}
+	return nil
+}
+
 var File_signet_v1_policy_proto protoreflect.FileDescriptor
 
 const file_signet_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xea\x04\n" +
+	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x9c\a\n" +
 	"\x06Policy\x124\n" +
 	"\x16second_factor_required\x18\x01 \x01(\bR\x14secondFactorRequired\x129\n" +
 	"\x13password_min_length\x18\x02 \x01(\x05B\t\xbaH\x06\x1a\x04\x18H(\x00R\x11passwordMinLength\x128\n" +
@@ -591,7 +784,20 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\x0fsession_seconds\x18\b \x01(\x05B\x10\xbaH\r\xd8\x01\x01\x1a\b\x18\x80\x9a\x9e\x01(\xac\x02R\x0esessionSeconds\x12A\n" +
 	"\x14session_idle_seconds\x18\t \x01(\x05B\x0f\xbaH\f\xd8\x01\x01\x1a\a\x18\x80\x9a\x9e\x01(<R\x12sessionIdleSeconds\x12I\n" +
 	"!password_rules_for_administrators\x18\n" +
-	" \x01(\bR\x1epasswordRulesForAdministrators\"\x1e\n" +
+	" \x01(\bR\x1epasswordRulesForAdministrators\x12T\n" +
+	"\x0fsign_in_methods\x18\v \x03(\x0e2\x17.signet.v1.SignInMethodB\x13\xbaH\x10\x92\x01\r\x10\x03\x18\x01\"\a\x82\x01\x04\x10\x01 \x00R\rsignInMethods\x12,\n" +
+	"\aidp_ids\x18\f \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xc8\x01R\x06idpIds\x12.\n" +
+	"\x0edefault_idp_id\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fdefaultIdpId\x12F\n" +
+	"\x15second_factor_idp_ids\x18\x0e \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xc8\x01R\x12secondFactorIdpIds\x124\n" +
+	"\x16registers_from_default\x18\x0f \x01(\bR\x14registersFromDefault\"~\n" +
+	"\rPolicyWarning\x12\x18\n" +
+	"\amessage\x18\x01 \x01(\tR\amessage\x12\x14\n" +
+	"\x05users\x18\x02 \x01(\x05R\x05users\x12\x1d\n" +
+	"\n" +
+	"user_names\x18\x03 \x03(\tR\tuserNames\x12\x1e\n" +
+	"\n" +
+	"incomplete\x18\x04 \x01(\bR\n" +
+	"incomplete\"\x1e\n" +
 	"\x1cGetInstallationPolicyRequest\"\xa9\x01\n" +
 	"\x1dGetInstallationPolicyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12)\n" +
@@ -609,9 +815,15 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\teffective\x18\x03 \x01(\v2\x11.signet.v1.PolicyR\teffective\"h\n" +
 	"\x1cSetOrganizationPolicyRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x121\n" +
-	"\x06policy\x18\x02 \x01(\v2\x11.signet.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\"M\n" +
+	"\x06policy\x18\x02 \x01(\v2\x11.signet.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\"\x83\x01\n" +
 	"\x1dSetOrganizationPolicyResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xc3\x05\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x124\n" +
+	"\bwarnings\x18\x02 \x03(\v2\x18.signet.v1.PolicyWarningR\bwarnings*\x8d\x01\n" +
+	"\fSignInMethod\x12\x1e\n" +
+	"\x1aSIGN_IN_METHOD_UNSPECIFIED\x10\x00\x12\x1b\n" +
+	"\x17SIGN_IN_METHOD_PASSWORD\x10\x01\x12\x1a\n" +
+	"\x16SIGN_IN_METHOD_PASSKEY\x10\x02\x12$\n" +
+	" SIGN_IN_METHOD_IDENTITY_PROVIDER\x10\x032\xc3\x05\n" +
 	"\rPolicyService\x12\x9e\x01\n" +
 	"\x15GetInstallationPolicy\x12'.signet.v1.GetInstallationPolicyRequest\x1a(.signet.v1.GetInstallationPolicyResponse\"2\xaa\xbb\x18\x1c \x01b\vsignet.read\n" +
 	"\vpolicy.read\x82\xd3\xe4\x93\x02\f\x12\n" +
@@ -636,43 +848,48 @@ func file_signet_v1_policy_proto_rawDescGZIP() []byte {
 	return file_signet_v1_policy_proto_rawDescData
 }
 
-var file_signet_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_signet_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_signet_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_signet_v1_policy_proto_goTypes = []any{
-	(*Policy)(nil),                        // 0: signet.v1.Policy
-	(*GetInstallationPolicyRequest)(nil),  // 1: signet.v1.GetInstallationPolicyRequest
-	(*GetInstallationPolicyResponse)(nil), // 2: signet.v1.GetInstallationPolicyResponse
-	(*SetInstallationPolicyRequest)(nil),  // 3: signet.v1.SetInstallationPolicyRequest
-	(*SetInstallationPolicyResponse)(nil), // 4: signet.v1.SetInstallationPolicyResponse
-	(*GetOrganizationPolicyRequest)(nil),  // 5: signet.v1.GetOrganizationPolicyRequest
-	(*GetOrganizationPolicyResponse)(nil), // 6: signet.v1.GetOrganizationPolicyResponse
-	(*SetOrganizationPolicyRequest)(nil),  // 7: signet.v1.SetOrganizationPolicyRequest
-	(*SetOrganizationPolicyResponse)(nil), // 8: signet.v1.SetOrganizationPolicyResponse
-	(*Details)(nil),                       // 9: signet.v1.Details
+	(SignInMethod)(0),                     // 0: signet.v1.SignInMethod
+	(*Policy)(nil),                        // 1: signet.v1.Policy
+	(*PolicyWarning)(nil),                 // 2: signet.v1.PolicyWarning
+	(*GetInstallationPolicyRequest)(nil),  // 3: signet.v1.GetInstallationPolicyRequest
+	(*GetInstallationPolicyResponse)(nil), // 4: signet.v1.GetInstallationPolicyResponse
+	(*SetInstallationPolicyRequest)(nil),  // 5: signet.v1.SetInstallationPolicyRequest
+	(*SetInstallationPolicyResponse)(nil), // 6: signet.v1.SetInstallationPolicyResponse
+	(*GetOrganizationPolicyRequest)(nil),  // 7: signet.v1.GetOrganizationPolicyRequest
+	(*GetOrganizationPolicyResponse)(nil), // 8: signet.v1.GetOrganizationPolicyResponse
+	(*SetOrganizationPolicyRequest)(nil),  // 9: signet.v1.SetOrganizationPolicyRequest
+	(*SetOrganizationPolicyResponse)(nil), // 10: signet.v1.SetOrganizationPolicyResponse
+	(*Details)(nil),                       // 11: signet.v1.Details
 }
 var file_signet_v1_policy_proto_depIdxs = []int32{
-	9,  // 0: signet.v1.GetInstallationPolicyResponse.details:type_name -> signet.v1.Details
-	0,  // 1: signet.v1.GetInstallationPolicyResponse.policy:type_name -> signet.v1.Policy
-	0,  // 2: signet.v1.GetInstallationPolicyResponse.effective:type_name -> signet.v1.Policy
-	0,  // 3: signet.v1.SetInstallationPolicyRequest.policy:type_name -> signet.v1.Policy
-	9,  // 4: signet.v1.SetInstallationPolicyResponse.details:type_name -> signet.v1.Details
-	9,  // 5: signet.v1.GetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
-	0,  // 6: signet.v1.GetOrganizationPolicyResponse.policy:type_name -> signet.v1.Policy
-	0,  // 7: signet.v1.GetOrganizationPolicyResponse.effective:type_name -> signet.v1.Policy
-	0,  // 8: signet.v1.SetOrganizationPolicyRequest.policy:type_name -> signet.v1.Policy
-	9,  // 9: signet.v1.SetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
-	1,  // 10: signet.v1.PolicyService.GetInstallationPolicy:input_type -> signet.v1.GetInstallationPolicyRequest
-	3,  // 11: signet.v1.PolicyService.SetInstallationPolicy:input_type -> signet.v1.SetInstallationPolicyRequest
-	5,  // 12: signet.v1.PolicyService.GetOrganizationPolicy:input_type -> signet.v1.GetOrganizationPolicyRequest
-	7,  // 13: signet.v1.PolicyService.SetOrganizationPolicy:input_type -> signet.v1.SetOrganizationPolicyRequest
-	2,  // 14: signet.v1.PolicyService.GetInstallationPolicy:output_type -> signet.v1.GetInstallationPolicyResponse
-	4,  // 15: signet.v1.PolicyService.SetInstallationPolicy:output_type -> signet.v1.SetInstallationPolicyResponse
-	6,  // 16: signet.v1.PolicyService.GetOrganizationPolicy:output_type -> signet.v1.GetOrganizationPolicyResponse
-	8,  // 17: signet.v1.PolicyService.SetOrganizationPolicy:output_type -> signet.v1.SetOrganizationPolicyResponse
-	14, // [14:18] is the sub-list for method output_type
-	10, // [10:14] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	0,  // 0: signet.v1.Policy.sign_in_methods:type_name -> signet.v1.SignInMethod
+	11, // 1: signet.v1.GetInstallationPolicyResponse.details:type_name -> signet.v1.Details
+	1,  // 2: signet.v1.GetInstallationPolicyResponse.policy:type_name -> signet.v1.Policy
+	1,  // 3: signet.v1.GetInstallationPolicyResponse.effective:type_name -> signet.v1.Policy
+	1,  // 4: signet.v1.SetInstallationPolicyRequest.policy:type_name -> signet.v1.Policy
+	11, // 5: signet.v1.SetInstallationPolicyResponse.details:type_name -> signet.v1.Details
+	11, // 6: signet.v1.GetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
+	1,  // 7: signet.v1.GetOrganizationPolicyResponse.policy:type_name -> signet.v1.Policy
+	1,  // 8: signet.v1.GetOrganizationPolicyResponse.effective:type_name -> signet.v1.Policy
+	1,  // 9: signet.v1.SetOrganizationPolicyRequest.policy:type_name -> signet.v1.Policy
+	11, // 10: signet.v1.SetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
+	2,  // 11: signet.v1.SetOrganizationPolicyResponse.warnings:type_name -> signet.v1.PolicyWarning
+	3,  // 12: signet.v1.PolicyService.GetInstallationPolicy:input_type -> signet.v1.GetInstallationPolicyRequest
+	5,  // 13: signet.v1.PolicyService.SetInstallationPolicy:input_type -> signet.v1.SetInstallationPolicyRequest
+	7,  // 14: signet.v1.PolicyService.GetOrganizationPolicy:input_type -> signet.v1.GetOrganizationPolicyRequest
+	9,  // 15: signet.v1.PolicyService.SetOrganizationPolicy:input_type -> signet.v1.SetOrganizationPolicyRequest
+	4,  // 16: signet.v1.PolicyService.GetInstallationPolicy:output_type -> signet.v1.GetInstallationPolicyResponse
+	6,  // 17: signet.v1.PolicyService.SetInstallationPolicy:output_type -> signet.v1.SetInstallationPolicyResponse
+	8,  // 18: signet.v1.PolicyService.GetOrganizationPolicy:output_type -> signet.v1.GetOrganizationPolicyResponse
+	10, // 19: signet.v1.PolicyService.SetOrganizationPolicy:output_type -> signet.v1.SetOrganizationPolicyResponse
+	16, // [16:20] is the sub-list for method output_type
+	12, // [12:16] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_policy_proto_init() }
@@ -687,13 +904,14 @@ func file_signet_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_policy_proto_rawDesc), len(file_signet_v1_policy_proto_rawDesc)),
-			NumEnums:      0,
-			NumMessages:   9,
+			NumEnums:      1,
+			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
 		GoTypes:           file_signet_v1_policy_proto_goTypes,
 		DependencyIndexes: file_signet_v1_policy_proto_depIdxs,
+		EnumInfos:         file_signet_v1_policy_proto_enumTypes,
 		MessageInfos:      file_signet_v1_policy_proto_msgTypes,
 	}.Build()
 	File_signet_v1_policy_proto = out.File

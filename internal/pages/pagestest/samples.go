@@ -83,6 +83,8 @@ func signIn() []Sample {
 		{Name: "password", Status: 200, View: pages.Password{Frame: frame, LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-providers", Status: 200, View: pages.Password{Frame: frame, LoginName: loginName, Forgot: to("/forgot"), Other: to("/login"), Providers: providers[1:]}},
 		{Name: "prove-through", Status: 200, View: pages.ProveThrough{Frame: pages.Frame{Organization: organization}, LoginName: loginName, Providers: providers[:1]}},
+		{Name: "prove-through-wrong", Status: 422, View: pages.ProveThrough{Frame: pages.Frame{Organization: organization, Problems: []pages.Problem{{Message: pages.NotProvenThere("Google")}}},
+			LoginName: loginName, Providers: providers[:1]}},
 		{Name: "register", Status: 200, View: pages.Register{Frame: frame, Provider: "Aldermoor Workplace", As: loginName, FirstName: "Mara", UserName: "mara", Email: loginName, Existing: to("/login"), Other: to("/login")}},
 		{Name: "register-wrong", Status: 422, View: pages.Register{Frame: framed(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldLastName, Message: pages.Required()},
 			{Field: pages.FieldUserName, Message: pages.UserNameTaken()}}}), Provider: "Aldermoor Workplace", As: loginName, FirstName: "Mara", UserName: "mara", Email: loginName}},

@@ -1,0 +1,70 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/signet-idm/signet/cmd/signet/remote"
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+)
+
+type checkIDPCmd struct {
+	ID    string `arg:"" name:"idp-id" help:"Identifier of the identity provider."`
+	Adopt bool   `help:"If the check passes, answer for the configuration from now on, in place of whoever did before."`
+	JSON  bool   `name:"json" help:"Print the answer of the server as JSON."`
+	remoteFlags
+}
+
+// errProblems makes a check exit with 1 after it has said why.
+var errProblems = errors.New("people cannot sign in through this identity provider: solve the problems above, then check it again")
+
+func (c *checkIDPCmd) Run(ctx context.Context) error {
+	server, err := c.target()
+	if err != nil {
+		return err
+	}
+	client := signetv1connect.NewIdentityProviderServiceClient(remote.NewHTTPClient(), server.URL, connect.WithGRPCWeb(), connect.WithReadMaxBytes(1<<20))
+	call, _ := server.Call(ctx)
+	found, err := client.CheckIdentityProvider(call, &signetv1.CheckIdentityProviderRequest{IdpId: c.ID, Adopt: c.Adopt})
+	if err != nil {
+		return remote.InWords(err)
+	}
+	if c.JSON {
+		text, err := protojson.MarshalOptions{EmitUnpopulated: true}.Marshal(found)
+		if err != nil {
+			return err
+		}
+		var line bytes.Buffer // the library adds blanks at random
+		if err := json.Compact(&line, text); err != nil {
+			return err
+		}
+		fmt.Println(line.String())
+	} else {
+		showProblems(found)
+	}
+	if !found.GetOk() {
+		return errProblems
+	}
+	return nil
+}
+
+// showProblems prints each problem with what to do about it.
+func showProblems(found *signetv1.CheckIdentityProviderResponse) {
+	for _, p := range found.GetProblems() {
+		kind := "problem"
+		if p.GetWarning() {
+			kind = "warning"
+		}
+		fmt.Printf("%s %s: %s\n  %s\n", kind, p.GetCheck(), p.GetMessage(), p.GetHint())
+	}
+	if found.GetOk() {
+		fmt.Println("ok: no problem was found that keeps people from signing in")
+	}
+}

@@ -1,0 +1,332 @@
+package hosted
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/test/portal"
+	"github.com/signet-idm/signet/test/servertest"
+	"github.com/signet-idm/signet/test/testdb"
+)
+
+// federated is a world whose people can come through a portal.
+type federated struct {
+	*world
+	portal *portal.Portal
+	idp    string
+	shop   string
+	nodes  []string // where they listen
+	token  string   // of an owner
+}
+
+// federatedOn starts a server on a database, on PostgreSQL two of them.
+func federatedOn(t *testing.T, db testdb.Database) *federated {
+	t.Helper()
+	config := server.Config{MasterKey: string(secret.NewMasterKey().Text()), OutboundAllow: []string{"127.0.0.0/8", "::1/128"}, StartsPerMinute: 1_000_000}
+	if db.Engine == testdb.Postgres {
+		config.Database = db.URL
+	}
+	w := &federated{world: open(t, config), portal: portal.Start(t)}
+	w.nodes = append(w.nodes, w.url)
+	if db.Engine == testdb.Postgres {
+		config.ExternalURL = w.url
+		w.nodes = append(w.nodes, "http://"+servertest.Start(t, config, w.log).Addr().String())
+	}
+	w.token = w.server.FirstAdmin.Token
+	w.idp = w.provider("Portal")
+	w.shop = w.application("Shop")
+	return w
+}
+
+func (w *federated) provider(name string) string {
+	w.t.Helper()
+	config := w.portal.Config(name, "")
+	config["autoRegister"] = true
+	return w.api("POST", "/v1/idps/jwt", config)["idpId"].(string)
+}
+
+// api calls the API as an owner.
+func (w *federated) api(method, path string, body any) map[string]any {
+	w.t.Helper()
+	var text []byte
+	if body != nil {
+		var err error
+		text, err = json.Marshal(body)
+		must(w.t, err)
+	}
+	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, bytes.NewReader(text))
+	must(w.t, err)
+	r.Header.Set("Authorization", "Bearer "+w.token)
+	r.Header.Set("Content-Type", "application/json")
+	resp, err := client.Do(r)
+	must(w.t, err)
+	defer resp.Body.Close()
+	answer, err := io.ReadAll(resp.Body)
+	must(w.t, err)
+	var read map[string]any
+	if err := json.Unmarshal(answer, &read); err != nil || resp.StatusCode != http.StatusOK {
+		w.t.Fatalf("%s %s: %d %s", method, path, resp.StatusCode, answer)
+	}
+	return read
+}
+
+// failures are the checks that refused a sign-in, as administrators see them.
+func (w *federated) failures() (checks []string) {
+	w.t.Helper()
+	events, _ := w.api("GET", "/v1/events?types=idp_sign_in.*&pageSize=100", nil)["events"].([]any)
+	for _, e := range events {
+		payload, _ := e.(map[string]any)["payload"].(map[string]any)
+		checks = append(checks, fmt.Sprint(payload["check"]))
+	}
+	return checks
+}
+
+var toProvider = regexp.MustCompile(`href="(/login/idp/[^"]*)"`)
+
+// leaves begins a sign-in in a browser, presses the button, and gives the state that the provider gets.
+func (w *federated) leaves(b *browser) (state string) {
+	w.t.Helper()
+	page := b.authorize(w.shop).shows(200, "<bdi>Portal</bdi>")
+	return w.sent(b.send(http.MethodGet, html.UnescapeString(toProvider.FindStringSubmatch(page.body)[1]), nil))
+}
+
+func (w *federated) sent(p *page) (state string) {
+	w.t.Helper()
+	to, err := url.Parse(p.header.Get("Location"))
+	must(w.t, err)
+	if !strings.HasPrefix(to.String(), w.portal.Address("/login")) {
+		w.t.Fatalf("sent to %s: %d %s", to, p.status, p.body)
+	}
+	return to.Query().Get("state")
+}
+
+// returns comes back from the provider with a new token.
+func (w *federated) returns(b *browser, idp, state, subject string) *page {
+	w.t.Helper()
+	return b.send(http.MethodGet, callbackOf(idp, state), nil, "Authorization", "Bearer "+w.portal.Token(idp, subject, nil))
+}
+
+func callbackOf(idp, state string) string {
+	return "/login/idp/" + idp + "/callback?" + url.Values{"state": {state}}.Encode()
+}
+
+// register makes an account for somebody, by signing in.
+func (w *federated) register(subject string) {
+	w.t.Helper()
+	b := w.browser()
+	if code := w.returns(b, w.idp, w.leaves(b), subject).follow().arrival(callback).Get("code"); code == "" {
+		w.t.Fatal("nobody is signed in")
+	}
+}
+
+// atOnce brings something back many times at the same moment, to all nodes, and counts the sessions that come of it.
+func (w *federated) atOnce(jar map[string]string, times int, path func(i int) string, token func(i int) string) (sessions int) {
+	w.t.Helper()
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	begin := make(chan struct{})
+	for i := range times {
+		r, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.nodes[i%len(w.nodes)]+path(i), nil)
+		must(w.t, err)
+		r.Header.Set("Authorization", "Bearer "+token(i))
+		for name, value := range jar {
+			r.AddCookie(&http.Cookie{Name: name, Value: value})
+		}
+		all.Go(func() {
+			<-begin
+			resp, err := client.Do(r)
+			if err != nil {
+				w.t.Error(err)
+				return
+			}
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body)
+			mu.Lock()
+			defer mu.Unlock()
+			if slices.ContainsFunc(resp.Cookies(), func(c *http.Cookie) bool { return c.Name == "__Host-signet" && c.Value != "" && c.MaxAge >= 0 }) {
+				sessions++
+			}
+		})
+	}
+	close(begin)
+	all.Wait()
+	return sessions
+}
+
+func TestWhatAProviderAnswersCountsOnceOnAllNodes(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := federatedOn(t, db)
+		w.register("ana")
+		const times = 64
+		t.Run("one state, with a token each", func(t *testing.T) {
+			b := w.browser()
+			state := w.leaves(b)
+			if n := w.atOnce(b.jar, times, func(int) string { return callbackOf(w.idp, state) }, func(int) string { return w.portal.Token(w.idp, "ana", nil) }); n != 1 {
+				t.Errorf("it let %d in", n)
+			}
+		})
+		t.Run("one token, with a state each", func(t *testing.T) {
+			b := w.browser()
+			states := make([]string, times)
+			for i := range states {
+				states[i] = w.leaves(b)
+			}
+			token := w.portal.Token(w.idp, "ana", nil)
+			if n := w.atOnce(b.jar, times, func(i int) string { return callbackOf(w.idp, states[i]) }, func(int) string { return token }); n != 1 {
+				t.Errorf("it let %d in", n)
+			}
+		})
+		if found := w.failures(); !slices.Contains(found, "state_used") || !slices.Contains(found, "replayed") {
+			t.Errorf("administrators see %q", found)
+		}
+	})
+}
+
+func TestASignInThroughAProviderThatSomethingHappensTo(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := federatedOn(t, db)
+		w.register("ana")
+		second := w.provider("Second")
+		t.Run("it is finished at the address of another provider", func(t *testing.T) {
+			b := w.browser()
+			w.returns(b, second, w.leaves(b), "ana").shows(400, "too long")
+		})
+		t.Run("it is finished in another browser", func(t *testing.T) {
+			state := w.leaves(w.browser())
+			other := w.browser()
+			w.leaves(other)
+			w.returns(other, w.idp, state, "mallory").shows(400, "too long")
+		})
+		t.Run("it is finished in a browser that was never here", func(t *testing.T) {
+			w.returns(w.browser(), w.idp, w.leaves(w.browser()), "mallory").shows(400)
+		})
+		t.Run("the provider is changed between start and callback", func(t *testing.T) {
+			b := w.browser()
+			state := w.leaves(b)
+			w.api("PATCH", "/v1/idps/"+w.idp, map[string]any{"jwt": map[string]any{"audience": "elsewhere"}, "updateMask": "jwt.audience"})
+			w.api("PATCH", "/v1/idps/"+w.idp, map[string]any{"jwt": map[string]any{"audience": ""}, "updateMask": "jwt.audience"})
+			w.returns(b, w.idp, state, "ana").shows(400, "too long")
+		})
+		t.Run("the provider is switched off between start and callback", func(t *testing.T) {
+			b := w.browser()
+			state := w.leaves(b)
+			w.api("POST", "/v1/idps/"+w.idp+"/_deactivate", map[string]any{})
+			if p := w.returns(b, w.idp, state, "ana"); p.status != 404 || p.jar["__Host-signet"] != "" {
+				t.Errorf("%d %s", p.status, p.body)
+			}
+			w.api("POST", "/v1/idps/"+w.idp+"/_reactivate", map[string]any{})
+		})
+		t.Run("the provider is switched off between code and token", func(t *testing.T) {
+			b := w.browser()
+			code := w.returns(b, w.idp, w.leaves(b), "ana").follow().arrival(callback).Get("code")
+			exchange := func() *page {
+				return w.world.browser().send(http.MethodPost, "/oauth/token", values("grant_type", "authorization_code", "client_id", w.shop, "code", code,
+					"redirect_uri", callback, "code_verifier", verifier))
+			}
+			w.api("POST", "/v1/idps/"+w.idp+"/_deactivate", map[string]any{})
+			w.api("POST", "/v1/idps/"+w.idp+"/_reactivate", map[string]any{})
+			if got := exchange(); got.status != 400 || got.json["error"] != "invalid_grant" {
+				t.Errorf("%d %s", got.status, got.body)
+			}
+		})
+		t.Run("the provider is switched off after the token", func(t *testing.T) {
+			b := w.browser()
+			access := w.returns(b, w.idp, w.leaves(b), "ana").follow().tokens(w.shop)["access_token"]
+			if !w.counts(access) {
+				t.Fatal("the token does not count")
+			}
+			w.api("POST", "/v1/idps/"+w.idp+"/_deactivate", map[string]any{})
+			w.api("POST", "/v1/idps/"+w.idp+"/_reactivate", map[string]any{})
+			if w.counts(access) {
+				t.Error("the token goes on")
+			}
+		})
+		for _, check := range []string{"provider", "browser", "changed"} {
+			if found := w.failures(); !slices.Contains(found, check) {
+				t.Errorf("administrators do not see %s: %q", check, found)
+			}
+		}
+	})
+}
+
+func TestAThousandSignInsThroughAProviderFetchItsKeysOnce(t *testing.T) {
+	testdb.On(t, []string{testdb.SQLite}, func(t *testing.T, db testdb.Database) {
+		w := federatedOn(t, db)
+		w.register("ana")
+		began := time.Now()
+		for range 1000 {
+			b := w.browser()
+			start := b.send(http.MethodGet, "/login/idp/"+w.idp+"?to=%2Faccount", nil)
+			if p := w.returns(b, w.idp, w.sent(start), "ana"); p.jar["__Host-signet"] == "" {
+				t.Fatalf("%d %s", p.status, p.body)
+			}
+		}
+		t.Logf("1000 sign-ins, one after another: %s", time.Since(began).Round(time.Millisecond))
+		if n := w.portal.Fetched(); n != 1 {
+			t.Errorf("its keys were fetched %d times", n)
+		}
+	})
+}
+
+func TestASlowProviderCostsNobodyElseASignIn(t *testing.T) {
+	w := federatedOn(t, testdb.New(t, testdb.SQLite))
+	jo := w.person(w.org, true)
+	password := func() time.Duration {
+		began := time.Now()
+		w.session(jo)
+		return time.Since(began)
+	}
+	measure := func() (took []time.Duration) {
+		for range 20 {
+			took = append(took, password())
+		}
+		slices.Sort(took)
+		return took
+	}
+	alone := measure()
+	const slow = 3 * time.Second
+	w.portal.Delay(slow)
+	const many = 64
+	b := w.browser()
+	states := make([]string, many)
+	for i := range states {
+		states[i] = w.leaves(b)
+	}
+	done := make(chan time.Duration, 1)
+	began := time.Now()
+	go func() {
+		w.atOnce(b.jar, many, func(i int) string { return callbackOf(w.idp, states[i]) }, func(int) string { return w.portal.Token(w.idp, "ana", nil) })
+		done <- time.Since(began)
+	}()
+	for w.portal.Fetched() == 0 {
+		time.Sleep(10 * time.Millisecond)
+	}
+	beside := measure()
+	took := <-done
+	t.Logf("password sign-ins: median %s, worst %s; beside %d sign-ins that wait for a provider (%s): median %s, worst %s", alone[10], alone[19], many, took.Round(time.Millisecond), beside[10], beside[19])
+	if took < slow {
+		t.Errorf("the provider was not slow: %s", took)
+	}
+	if beside[19] > slow/2 {
+		t.Errorf("a password sign-in took %s", beside[19])
+	}
+}
+
+// session signs somebody in over the API.
+func (w *federated) session(p person) {
+	w.t.Helper()
+	w.api("POST", "/v1/sessions", map[string]any{"loginName": p.name, "password": password})
+}
