@@ -140,6 +140,16 @@ func (s Applications) SetApplicationAPIAccess(ctx context.Context, r *signetv1.S
 	return &signetv1.SetApplicationAPIAccessResponse{Details: changed(d)}, nil
 }
 
+// SetApplicationOwnSignIn says whether an application of the context organization may have a sign-in page of its own.
+func (s Applications) SetApplicationOwnSignIn(ctx context.Context, r *signetv1.SetApplicationOwnSignInRequest) (*signetv1.SetApplicationOwnSignInResponse, error) {
+	info := call.From(ctx)
+	d, err := app.SetOwnSignIn(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, r.GetAllowed())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetApplicationOwnSignInResponse{Details: changed(d)}, nil
+}
+
 // ListAllOrganizationsApplications reads a page of the applications for all organizations.
 func (s Applications) ListAllOrganizationsApplications(ctx context.Context, r *signetv1.ListAllOrganizationsApplicationsRequest) (*signetv1.ListAllOrganizationsApplicationsResponse, error) {
 	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
@@ -162,7 +172,7 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 		BackChannelLogoutUri: st.BackChannelLogoutURI, KeySetUri: st.KeySetURI, TokenFormat: tokenFormats.number(st.TokenFormat),
 		SigningAlgorithm: signingAlgorithms.number(st.SigningAlgorithm), AccessTokenSeconds: int32(st.AccessTokenSeconds),
 		RefreshTokenSeconds: int32(st.RefreshTokenSeconds), ConsentRequired: st.ConsentRequired, AllOrganizations: st.AllOrganizations,
-		HasSecret: st.HasSecret, ApiScopes: st.APIScopes, ExactAuthMethod: st.ExactAuthMethod,
+		HasSecret: st.HasSecret, OwnSignIn: st.OwnSignIn, ApiScopes: st.APIScopes, ExactAuthMethod: st.ExactAuthMethod,
 		IdTokenClaims: idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims))}
 	for _, g := range st.GrantTypes {
 		out.GrantTypes = append(out.GrantTypes, grantTypes.number(g))

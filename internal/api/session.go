@@ -2,7 +2,9 @@ package api
 
 import (
 	"context"
+	"errors"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -12,12 +14,14 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/ownpage"
 )
 
 // Sessions implements SessionService.
 type Sessions struct {
 	Sessions *session.Sessions
 	Master   secret.MasterKey
+	OwnPages ownpage.Pages
 }
 
 var _ signetv1connect.SessionServiceHandler = Sessions{}
@@ -57,6 +61,75 @@ func (s Sessions) CreateSessionWithPasskey(ctx context.Context, r *signetv1.Crea
 	}
 	return &signetv1.CreateSessionWithPasskeyResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires),
 		UserId: in.UserID, PasswordChangeRequired: in.ChangeRequired}, nil
+}
+
+// StartProviderSignIn starts a sign-in for an application with a page of its own.
+func (s Sessions) StartProviderSignIn(ctx context.Context, r *signetv1.StartProviderSignInRequest) (*signetv1.StartProviderSignInResponse, error) {
+	started, err := s.OwnPages.Start(ctx, ownpage.Start{Client: client(ctx, r), Provider: r.GetIdpId(), ReturnAddress: r.GetReturnAddress(), Again: r.GetAgain(), Hint: r.GetLoginHint()})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.StartProviderSignInResponse{Address: started.Address, AttemptToken: started.Token, ExpirationDate: timestamppb.New(started.Expires)}, nil
+}
+
+// CreateSessionThroughProvider opens a session for who has come back from a provider.
+func (s Sessions) CreateSessionThroughProvider(ctx context.Context, r *signetv1.CreateSessionThroughProviderRequest) (*signetv1.CreateSessionThroughProviderResponse, error) {
+	var register *ownpage.Registration
+	if n := r.GetRegistration(); n != nil {
+		register = &ownpage.Registration{UserName: n.GetUserName(), FirstName: n.GetFirstName(), LastName: n.GetLastName(), NickName: n.GetNickName(), Language: n.GetPreferredLanguage(), Email: n.GetEmail()}
+	}
+	in, err := s.OwnPages.SignIn(ctx, redeem(ctx, r), register)
+	if err != nil {
+		return nil, registrationError(err)
+	}
+	out := &signetv1.CreateSessionThroughProviderResponse{SessionId: in.SessionID, Token: in.Token, ExpirationDate: timestamppb.New(in.Expires),
+		UserId: in.UserID, PasswordChangeRequired: in.ChangeRequired, SecondFactorRequired: in.SecondFactorRequired}
+	for _, way := range in.Ways {
+		out.SecondFactors = append(out.SecondFactors, factorTypes[way])
+	}
+	return out, nil
+}
+
+// registrationError names the fields as the request has them.
+func registrationError(err error) error {
+	e, ours := errors.AsType[*errs.Error](err)
+	if !ours || len(e.Fields) == 0 {
+		return err
+	}
+	named := *e
+	named.Fields = slices.Clone(e.Fields)
+	for i, f := range named.Fields {
+		named.Fields[i].Field = "registration." + f.Field[strings.LastIndexByte(f.Field, '.')+1:]
+	}
+	return &named
+}
+
+// LinkMyAccountThroughProvider links the caller's account.
+func (s Sessions) LinkMyAccountThroughProvider(ctx context.Context, r *signetv1.LinkMyAccountThroughProviderRequest) (*signetv1.LinkMyAccountThroughProviderResponse, error) {
+	linked, err := s.OwnPages.Link(ctx, call.From(ctx).Caller, redeem(ctx, r), from(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.LinkMyAccountThroughProviderResponse{Details: changed(linked.Details), LinkId: linked.LinkID}, nil
+}
+
+// byClient is a request with the credential of an application.
+type byClient interface {
+	GetClientId() string
+	GetClientSecret() string
+}
+
+func client(ctx context.Context, r byClient) ownpage.Client {
+	info := call.From(ctx)
+	return ownpage.Client{ID: r.GetClientId(), Secret: r.GetClientSecret(), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+}
+
+func redeem(ctx context.Context, r interface {
+	byClient
+	GetAttemptToken() string
+	GetCode() string
+}) ownpage.Redeem {
+	return ownpage.Redeem{Client: client(ctx, r), Token: r.GetAttemptToken(), Code: r.GetCode()}
 }
 
 // StartPasskeyProof makes a challenge for the caller's passkeys.

@@ -86,6 +86,17 @@ type App struct {
 	APIScopes      []string `json:"apiScopes,omitempty"`      // of Signet's own API, allowed by an owner of the installation
 	// Approvals are the clients of other organizations that may have tokens for this application, the oldest first.
 	Approvals []Approval `json:"approvals,omitempty"`
+	// OwnSignIn: it has pages of its own through which people of its organization sign in at identity providers. An owner of the installation allows that.
+	OwnSignIn bool `json:"ownSignIn,omitempty"`
+	// Changer is who last changed OwnSignIn, or the secret or the redirect URIs while it is set; nil: it is not set.
+	Changer *Changer `json:"changer,omitempty"`
+}
+
+// Changer is somebody who changed an application, with the roles of that moment: whoever has its secret, or gets what is sent to it, could sign in as
+// people who use its pages.
+type Changer struct {
+	UserID string             `json:"userId"`
+	Roles  access.Memberships `json:"roles,omitempty"`
 }
 
 // Standing is the part of an application's state that decides about its tokens. Every request with such a token reads it.
@@ -123,9 +134,9 @@ type Key struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[App]{
-	Name: "app", Table: "apps", Prefix: "app", Shape: 3,
+	Name: "app", Table: "apps", Prefix: "app", Shape: 4,
 	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{}, APIAccessSet{},
-		AudienceApproved{}, AudienceWithdrawn{},
+		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Token:   event.TokenApp,
 	Columns: []string{event.Standing, event.State, "type", "name"},
@@ -138,6 +149,14 @@ var Kind = event.Define(event.Schema[App]{
 		c := *a
 		c.GrantTypes, c.RedirectURIs, c.PostLogoutURIs = copied(a.GrantTypes), copied(a.RedirectURIs), copied(a.PostLogoutURIs)
 		c.Keys, c.APIScopes, c.Approvals = copied(a.Keys), copied(a.APIScopes), copied(a.Approvals)
+		if a.Changer != nil {
+			by := *a.Changer
+			by.Roles = access.Memberships{}
+			for scope, roles := range a.Changer.Roles {
+				by.Roles[scope] = copied(roles)
+			}
+			c.Changer = &by
+		}
 		return c
 	},
 })
@@ -150,6 +169,7 @@ const (
 	NotFound       errs.Reason = "APPLICATION_NOT_FOUND"
 	WrongState     errs.Reason = "APPLICATION_WRONG_STATE"
 	KeepsNoSecret  errs.Reason = "APPLICATION_KEEPS_NO_SECRET"
+	NeedsSecret    errs.Reason = "APPLICATION_NEEDS_SECRET"
 	SecretNotFound errs.Reason = "APPLICATION_SECRET_NOT_FOUND"
 	KeyNotFound    errs.Reason = "APPLICATION_KEY_NOT_FOUND"
 	KeyExists      errs.Reason = "APPLICATION_KEY_EXISTS"
@@ -170,6 +190,8 @@ var (
 
 	ErrKeepsNoSecret = errs.New(errs.FailedPrecondition, KeepsNoSecret,
 		"an application in a browser or on a device cannot have a secret or a key: anybody could read it")
+	ErrNeedsSecret = errs.New(errs.FailedPrecondition, NeedsSecret,
+		"only an application that authenticates with a secret can have a sign-in page of its own: choose CLIENT_SECRET_BASIC or CLIENT_SECRET_POST and generate a secret first")
 	ErrSecretNotFound = errs.New(errs.NotFound, SecretNotFound, "this application has no secret")
 	ErrKeyNotFound    = errs.New(errs.NotFound, KeyNotFound, "this application has no key with this identifier")
 	ErrKeyExists      = errs.New(errs.AlreadyExists, KeyExists, "this application already has this key: to change its expiry, remove it first")

@@ -125,7 +125,11 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 		if err := changed.allowed(permit, &a.Data); err != nil {
 			return err
 		}
-		return a.Append(changed)
+		facts := []event.Fact[App]{changed}
+		if changed.RedirectURIs != nil || changed.AuthMethod != nil {
+			facts = append(facts, vouch(permit, &a.Data)...)
+		}
+		return a.Append(facts...)
 	})
 }
 
@@ -213,4 +217,42 @@ func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id s
 		}
 		return a.Append(fact)
 	})
+}
+
+// SetOwnSignIn says whether an application may have pages of its own through which people sign in at identity providers. Whoever allows it answers for
+// it, also where it is allowed already. Errors: ErrNotFound; ErrNeedsSecret; access.ErrMoreScopes where another application does it to one that may do more;
+// Aborted when match does not hold.
+func SetOwnSignIn(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, allowed bool) (event.Details, error) {
+	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
+			return err
+		}
+		if !allowed {
+			if !a.Data.OwnSignIn {
+				return nil
+			}
+			return a.Append(OwnSignInSet{})
+		}
+		if !a.Data.HasSecret || !a.Data.AuthMethod.BySecret() {
+			return ErrNeedsSecret
+		}
+		var facts []event.Fact[App]
+		if !a.Data.OwnSignIn {
+			facts = append(facts, OwnSignInSet{Allowed: true})
+		}
+		return a.Append(append(facts, Vouched{By: permit.Origin().Actor, Roles: permit.Roles()})...)
+	})
+}
+
+// vouch is what a change of an application records about who answers for it from then on; nothing where it has no sign-in page of its own.
+func vouch(permit access.Permit, a *App) []event.Fact[App] {
+	if !a.OwnSignIn {
+		return nil
+	}
+	return []event.Fact[App]{Vouched{By: permit.Origin().Actor, Roles: permit.Roles()}}
+}
+
+// SignsInItself tells whether an application may let people in through pages of its own now.
+func (a *App) SignsInItself() bool {
+	return a.State == Active && a.OwnSignIn && a.HasSecret && a.AuthMethod.BySecret() && a.Changer != nil
 }

@@ -76,7 +76,7 @@ func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id
 			next.old, next.oldUntil = keptIn(stored).current, fact.OldUntil
 		}
 		tx.PutRow(next.row(id))
-		return a.Append(fact)
+		return a.Append(append([]event.Fact[App]{fact}, vouch(permit, &a.Data)...)...)
 	})
 	if err != nil {
 		return event.Details{}, "", err

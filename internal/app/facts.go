@@ -3,6 +3,7 @@ package app
 import (
 	"slices"
 
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
 )
 
@@ -214,3 +215,36 @@ func (WasRemoved) EventType() event.Type { return "app.removed.v1" }
 
 // Apply implements event.Fact.
 func (WasRemoved) Apply(a *App) { *a = App{Standing: Standing{State: Removed, Epoch: a.Epoch + 1}} }
+
+// OwnSignInSet records whether the application may have pages of its own through which people sign in at identity providers.
+type OwnSignInSet struct {
+	Allowed bool `json:"allowed"`
+}
+
+// EventType implements event.Fact.
+func (OwnSignInSet) EventType() event.Type { return "app.own_sign_in_set.v1" }
+
+// Since implements event.Gated: a node that does not know it would not record who changes the application from then on.
+func (OwnSignInSet) Since() int { return 3 }
+
+// Apply implements event.Fact.
+func (e OwnSignInSet) Apply(a *App) {
+	if a.OwnSignIn = e.Allowed; !e.Allowed {
+		a.Changer = nil
+	}
+}
+
+// Vouched records who answers for an application with a sign-in page of its own: whoever changed that, its secret or its redirect URIs.
+type Vouched struct {
+	By    string             `json:"by"`
+	Roles access.Memberships `json:"roles,omitempty"` // of that moment
+}
+
+// EventType implements event.Fact.
+func (Vouched) EventType() event.Type { return "app.vouched.v1" }
+
+// Since implements event.Gated.
+func (Vouched) Since() int { return 3 }
+
+// Apply implements event.Fact.
+func (e Vouched) Apply(a *App) { a.Changer = &Changer{UserID: e.By, Roles: e.Roles} }

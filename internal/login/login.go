@@ -30,11 +30,13 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/federation"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login/arrivals"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/federated"
+	"github.com/signet-idm/signet/internal/session/ownpage"
 	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/web"
 )
@@ -59,7 +61,10 @@ type Login struct {
 	// Federation lets people in through identity providers. Nil: nobody comes in that way.
 	Federation *federation.Federation
 	Federated  federated.Sessions
+	OwnPages   ownpage.Pages // for applications with sign-in pages of their own
 }
+
+func (l *Login) arrivals() arrivals.Keeper { return arrivals.Keeper{Store: l.Store, Master: l.Master} }
 
 // Mount registers the pages.
 func (l *Login) Mount(site *web.Site) {

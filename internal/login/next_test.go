@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login/arrivals"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
@@ -172,15 +173,15 @@ func TestTheAccountThatASignInIsAbout(t *testing.T) {
 func TestWhoMayLinkWhatAProviderHasBrought(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		arrival *arrival
+		arrival *arrivals.Arrival
 		created int64
 		want    bool
 	}{
 		{"nobody was brought", nil, 1, true},
-		{"a session from before", &arrival{At: 5}, 4, false},
-		{"a session from since", &arrival{At: 5}, 5, true},
-		{"the session that wanted to link", &arrival{At: 5, Linking: "ses_a"}, 4, true},
-		{"another session than that", &arrival{At: 5, Linking: "ses_b"}, 9, false},
+		{"a session from before", &arrivals.Arrival{At: 5}, 4, false},
+		{"a session from since", &arrivals.Arrival{At: 5}, 5, true},
+		{"the session that wanted to link", &arrivals.Arrival{At: 5, Linking: "ses_a"}, 4, true},
+		{"another session than that", &arrivals.Arrival{At: 5, Linking: "ses_b"}, 9, false},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			accounts := signedIn("a", "x")

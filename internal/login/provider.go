@@ -15,11 +15,14 @@ import (
 	"github.com/signet-idm/signet/internal/federation/failure"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/login/arrivals"
+	"github.com/signet-idm/signet/internal/login/backchannel"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/federated"
+	"github.com/signet-idm/signet/internal/session/ownpage"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/web"
@@ -180,7 +183,9 @@ func (l *Login) mountProviders(site *web.Site) {
 	site.Handle(PathProvider, l.Pages.SameOrigin(l.page(l.startAtProvider)))
 	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this browser can have.
 	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
-	site.Handle(PathProvider+"*/"+logoutPart, http.HandlerFunc(l.signedOutAtProvider)) // from providers themselves
+	site.Handle(PathProvider+"*/"+continuePart, l.Pages.SameOrigin(l.page(l.continueToApplication)))
+	told := backchannel.Ear{Store: l.Store, Federation: l.Federation, Sessions: l.Federated}
+	site.Handle(PathProvider+"*/logout", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { told.Serve(w, r, providerIn(r)) })) // from providers themselves
 }
 
 // providerIn is the id of the provider in an address.
@@ -195,6 +200,9 @@ var errProviderGone = errs.New(errs.NotFound, idp.NotFound, "this identity provi
 // startAtProvider sends the browser to a provider.
 func (l *Login) startAtProvider(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
+	if query.Has(ownpage.Param) {
+		return l.startForApplication(w, r)
+	}
 	if l.noCookie(w, r, query.Has(paramRequest), query) {
 		return nil
 	}
@@ -257,6 +265,9 @@ func (l *Login) backFromProvider(w http.ResponseWriter, r *http.Request) error {
 	}
 	info := call.From(r.Context())
 	arrived, err := l.Federation.Finish(r.Context(), p, federation.Callback{Provider: id, Browser: browser, Query: r.URL.Query(), Header: r.Header, Peer: info.Peer, RequestID: info.RequestID})
+	if attemptIn(arrived) != "" {
+		return l.backForApplication(w, r, p, arrived, err)
+	}
 	// From here on it is the sign-in that the browser left for the provider.
 	from := *r
 	from.URL = &url.URL{Path: Path, RawQuery: arrived.Return}
@@ -297,7 +308,7 @@ func (v *visit) failedThere(err error) error {
 // arrive goes on with somebody whom a provider has brought.
 func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) error {
 	ctx, who := v.r.Context(), back.Identity
-	kept := arrival{Who: who, Provider: p.Data.General.Name}
+	kept := arrivals.Arrival{Who: who, Provider: p.Data.General.Name}
 	switch {
 	case v.linking():
 		kept.Linking = v.bearer.Token.ID
@@ -365,8 +376,8 @@ func (v *visit) notIn(err error) error {
 }
 
 // hold keeps an arrival and shows the page that it needs.
-func (v *visit) hold(a arrival) error {
-	id, err := v.keep(v.r.Context(), v.browser, a)
+func (v *visit) hold(a arrivals.Arrival) error {
+	id, err := v.arrivals().Keep(v.r.Context(), v.browser, a)
 	if err != nil {
 		return err
 	}
@@ -402,7 +413,7 @@ func (register) show(v *visit, with pages.Frame) error {
 	if v.r.Method == http.MethodPost {
 		v.typed(&known)
 	}
-	v.render(pages.Register{Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.as(), FirstName: known.FirstName, LastName: known.LastName,
+	v.render(pages.Register{Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.As(), FirstName: known.FirstName, LastName: known.LastName,
 		UserName: known.UserName, Email: known.Email, Existing: v.link(url.Values{paramLink: {"1"}}), Other: v.leaving()}, with.Problems)
 	return nil
 }
@@ -425,7 +436,7 @@ func (p register) take(v *visit) error {
 		}
 		return p.show(v, pages.Frame{Problems: problems})
 	}
-	if err := v.done(v.r.Context(), v.arrival); err != nil {
+	if err := v.arrivals().Drop(v.r.Context(), v.arrival); err != nil {
 		return err
 	}
 	v.arrival = nil
@@ -480,7 +491,7 @@ type unlinked struct{}
 func (unlinked) silently() *errs.Error { return grant.ErrLoginRequired }
 
 func (unlinked) show(v *visit, with pages.Frame) error {
-	v.render(pages.Unlinked{Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.as(), Suspended: v.arrival.Suspended,
+	v.render(pages.Unlinked{Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.As(), Suspended: v.arrival.Suspended,
 		SignIn: v.link(url.Values{paramLink: {"1"}}), Other: v.leaving()}, with.Problems)
 	return nil
 }
@@ -493,7 +504,7 @@ type confirmLink struct{}
 func (confirmLink) silently() *errs.Error { return grant.ErrInteractionRequired }
 
 func (confirmLink) show(v *visit, with pages.Frame) error {
-	v.render(pages.ConfirmLink{Frame: v.frame(with), LoginName: v.loginName(), Provider: v.arrival.Provider, As: v.arrival.as()}, with.Problems)
+	v.render(pages.ConfirmLink{Frame: v.frame(with), LoginName: v.loginName(), Provider: v.arrival.Provider, As: v.arrival.As()}, with.Problems)
 	return nil
 }
 
@@ -515,7 +526,7 @@ func (c confirmLink) take(v *visit) error {
 	default:
 		return c.show(v, pages.Frame{})
 	}
-	if err := v.done(v.r.Context(), v.arrival); err != nil {
+	if err := v.arrivals().Drop(v.r.Context(), v.arrival); err != nil {
 		return err
 	}
 	if v.arrival.Linking != "" && v.r.PostFormValue(pages.FieldDo) == pages.DoDeny {

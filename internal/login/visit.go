@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login/arrivals"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
@@ -28,7 +29,7 @@ type visit struct {
 	pending  *grant.Pending // nil: to a page of ours
 	to       string
 	accounts *Accounts
-	arrival  *arrival // whom a provider has brought; nil: nobody
+	arrival  *arrivals.Arrival // whom a provider has brought; nil: nobody
 
 	// Of the account that was chosen; nil where none is.
 	bearer *session.Bearer
@@ -52,8 +53,11 @@ func (l *Login) visit(w http.ResponseWriter, r *http.Request) (*visit, error) {
 		return nil, err
 	}
 	if id := query.Get(paramArrival); id != "" {
-		if v.arrival, err = l.arrived(r.Context(), v.browser, id); err != nil {
+		if v.arrival, err = l.arrivals().Read(r.Context(), v.browser, id); err != nil {
 			return nil, err
+		}
+		if v.arrival.Attempt != "" { // for an application, and for nothing here
+			return nil, grant.ErrRequestNotFound
 		}
 	}
 	return v, v.as(v.choose())

@@ -81,3 +81,16 @@ type LinkedAccount struct {
 	Suspended bool // it has to be confirmed: DoConfirm with FieldID
 	Confirm   bool // and can be, here and now
 }
+
+// ToApplication asks somebody whom a provider has brought whether they want to go on to an application that has a sign-in page of its own: DoAllow or DoDeny.
+type ToApplication struct {
+	Frame
+	Name      string // of the application
+	Provider  string
+	As        string
+	LoginName string // of the account here that is linked; empty: there is none
+}
+
+func (ToApplication) about() about {
+	return about{template: "to_application", title: "toApplication.title", end: true}
+}

@@ -42,6 +42,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/federated"
+	"github.com/signet-idm/signet/internal/session/ownpage"
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/signing"
@@ -165,7 +166,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
 			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: sharedResolver{config.Resolver, s.calls}, Cleaner: cleaner}},
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now, Checker: s.federation}},
-			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master}},
+			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master, OwnPages: s.ownPages(sessions)}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
@@ -208,6 +209,11 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	return s, nil
 }
 
+// ownPages signs people in for applications with pages of their own.
+func (s *Server) ownPages(sessions *session.Sessions) ownpage.Pages {
+	return ownpage.Pages{Sessions: federated.Sessions{Sessions: sessions}, ExternalURL: s.config.ExternalURL}
+}
+
 // mount puts the OpenID Connect provider and the hosted pages beside the API.
 func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, keySets *outbound.KeySets, master secret.MasterKey) error {
 	metrics, err := web.NewMetrics(s.metrics)
@@ -234,7 +240,7 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, keySets *ou
 		site.Handle(path, handler)
 	}
 	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
-		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}}).Mount(site)
+		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions)}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
 	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now,
 		Master: master, Mail: s.sender() != nil, Deliver: s.deliver(), Federated: federated.Sessions{Sessions: sessions}}

@@ -384,6 +384,9 @@ func (a *Answer) mustHavePassed(t *testing.T, op *operation) {
 		if a.reason() == "INVALID_REQUEST" || a.reason() == "CODE_DELIVERY_NOT_CONFIGURED" {
 			return // for want of a code, as seen above, or of a mail server
 		}
+		if op.name() == "CreateSessionThroughProvider" && a.reason() == "SIGN_IN_FAILED" {
+			return // nobody has come back from a provider: see package hosted
+		}
 		if a.status != nil {
 			fail("must succeed")
 		}

@@ -102,6 +102,14 @@ var samples = map[string]func(s *scene) proto.Message{
 	"CreateSessionWithPasskey": func(s *scene) proto.Message {
 		return &signetv1.CreateSessionWithPasskeyRequest{Assertion: s.assertion()}
 	},
+	"StartProviderSignIn": func(s *scene) proto.Message {
+		id, secret := s.ownPage()
+		return &signetv1.StartProviderSignInRequest{IdpId: s.idp, ClientId: id, ClientSecret: secret, ReturnAddress: addApp("").GetRedirectUris()[0]}
+	},
+	"CreateSessionThroughProvider": func(s *scene) proto.Message {
+		id, secret := s.ownPage()
+		return &signetv1.CreateSessionThroughProviderRequest{ClientId: id, ClientSecret: secret, AttemptToken: "sample", Code: "sample"}
+	},
 	// How people sign in is for organizations to say; federated/policy_test.go tells which providers they can name.
 	"SetInstallationPolicy": func(*scene) proto.Message {
 		return &signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{SecondFactorRequired: true, PasswordMinLength: 10, CommonPasswordsRefused: true, NetworkAttempts: 5, NetworkWaitSeconds: 60,

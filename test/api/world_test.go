@@ -210,6 +210,8 @@ type scene struct {
 
 	webhook func() string // one that never gets anything, made when somebody asks for it
 
+	ownPage func() (id, secret string) // an application with a sign-in page of its own, made when somebody asks for it
+
 	assertion func() string // a passkey's answer that signs somebody in, once
 }
 
@@ -245,6 +247,11 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 	s.assertion = func() string { return w.passkeySignIn(t, w.rest, device()) }
 	s.idp = done[*signetv1.AddJWTIdentityProviderResponse](t, &Client{w, w.rest}, s.owner, addJWT()).GetIdpId()
 	s.app = done[*signetv1.AddApplicationResponse](t, &Client{w, w.rest}, s.owner, addApp("Shop")).GetAppId()
+	s.ownPage = sync.OnceValues(func() (string, string) {
+		made := done[*signetv1.AddApplicationResponse](t, &Client{w, w.rest}, s.owner, addApp("Own page"))
+		done[*signetv1.SetApplicationOwnSignInResponse](t, &Client{w, w.rest}, w.root, &signetv1.SetApplicationOwnSignInRequest{AppId: made.GetAppId(), Allowed: true}, header(orgID, s.org))
+		return made.GetAppId(), made.GetClientSecret()
+	})
 	s.webhook = sync.OnceValue(func() string {
 		return done[*signetv1.AddWebhookResponse](t, &Client{w, w.rest}, s.owner, addWebhook("Audit", "signing.*")).GetWebhookId()
 	})

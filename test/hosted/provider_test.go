@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"html"
+	"io"
 	"net/http"
 	"regexp"
 	"strings"
@@ -14,24 +15,31 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// api calls an operation as the first administrator's service user.
-func (w *world) api(method, path string, in map[string]any) map[string]any {
+// json calls an operation with JSON, as somebody or as nobody.
+func (w *world) json(method, path string, in map[string]any, token ...string) *page {
 	w.t.Helper()
 	body, err := json.Marshal(in)
 	must(w.t, err)
 	r, err := http.NewRequestWithContext(w.t.Context(), method, w.url+path, bytes.NewReader(body))
 	must(w.t, err)
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("Authorization", "Bearer "+w.server.FirstAdmin.Token)
+	if len(token) > 0 {
+		r.Header.Set("Authorization", "Bearer "+token[0])
+	}
 	resp, err := client.Do(r)
 	must(w.t, err)
 	defer resp.Body.Close()
-	var out map[string]any
-	must(w.t, json.NewDecoder(resp.Body).Decode(&out))
-	if resp.StatusCode != http.StatusOK {
-		w.t.Fatalf("%s %s: %d %v", method, path, resp.StatusCode, out)
-	}
-	return out
+	answer, err := io.ReadAll(resp.Body)
+	must(w.t, err)
+	p := &page{browser: w.browser(), status: resp.StatusCode, header: resp.Header, body: string(answer), path: path}
+	must(w.t, json.Unmarshal(answer, &p.json))
+	return p
+}
+
+// api calls an operation as the first administrator's service user.
+func (w *world) api(method, path string, in map[string]any) map[string]any {
+	w.t.Helper()
+	return w.json(method, path, in, w.server.FirstAdmin.Token).shows(200).json
 }
 
 // federatedWorlds are two installations, the second of which is a provider of the first.

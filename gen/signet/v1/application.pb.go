@@ -476,6 +476,8 @@ type Application struct {
 	ExactAuthMethod bool `protobuf:"varint,22,opt,name=exact_auth_method,json=exactAuthMethod,proto3" json:"exact_auth_method,omitempty"`
 	// Which claims about the person are in its ID tokens.
 	IdTokenClaims IDTokenClaims `protobuf:"varint,23,opt,name=id_token_claims,json=idTokenClaims,proto3,enum=signet.v1.IDTokenClaims" json:"id_token_claims,omitempty"`
+	// Whether it may have its own sign-in page (SetApplicationOwnSignIn).
+	OwnSignIn     bool `protobuf:"varint,24,opt,name=own_sign_in,json=ownSignIn,proto3" json:"own_sign_in,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -669,6 +671,13 @@ func (x *Application) GetIdTokenClaims() IDTokenClaims {
 		return x.IdTokenClaims
 	}
 	return IDTokenClaims_ID_TOKEN_CLAIMS_UNSPECIFIED
+}
+
+func (x *Application) GetOwnSignIn() bool {
+	if x != nil {
+		return x.OwnSignIn
+	}
+	return false
 }
 
 // Public key of an application.
@@ -2288,6 +2297,107 @@ func (x *SetApplicationAPIAccessResponse) GetDetails() *Details {
 	return nil
 }
 
+// Whether the application may have its own sign-in page.
+type SetApplicationOwnSignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application.
+	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// Whether it may. False or left out: it may not.
+	Allowed       bool `protobuf:"varint,2,opt,name=allowed,proto3" json:"allowed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetApplicationOwnSignInRequest) Reset() {
+	*x = SetApplicationOwnSignInRequest{}
+	mi := &file_signet_v1_application_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetApplicationOwnSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetApplicationOwnSignInRequest) ProtoMessage() {}
+
+func (x *SetApplicationOwnSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetApplicationOwnSignInRequest.ProtoReflect.Descriptor instead.
+func (*SetApplicationOwnSignInRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *SetApplicationOwnSignInRequest) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *SetApplicationOwnSignInRequest) GetAllowed() bool {
+	if x != nil {
+		return x.Allowed
+	}
+	return false
+}
+
+// Answer to SetApplicationOwnSignIn.
+type SetApplicationOwnSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the application after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetApplicationOwnSignInResponse) Reset() {
+	*x = SetApplicationOwnSignInResponse{}
+	mi := &file_signet_v1_application_proto_msgTypes[27]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetApplicationOwnSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetApplicationOwnSignInResponse) ProtoMessage() {}
+
+func (x *SetApplicationOwnSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[27]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetApplicationOwnSignInResponse.ProtoReflect.Descriptor instead.
+func (*SetApplicationOwnSignInResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
+}
+
+func (x *SetApplicationOwnSignInResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 // Which applications for all organizations to list.
 type ListAllOrganizationsApplicationsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2302,7 +2412,7 @@ type ListAllOrganizationsApplicationsRequest struct {
 
 func (x *ListAllOrganizationsApplicationsRequest) Reset() {
 	*x = ListAllOrganizationsApplicationsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2314,7 +2424,7 @@ func (x *ListAllOrganizationsApplicationsRequest) String() string {
 func (*ListAllOrganizationsApplicationsRequest) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2327,7 +2437,7 @@ func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Me
 
 // Deprecated: Use ListAllOrganizationsApplicationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ListAllOrganizationsApplicationsRequest) GetPageSize() int32 {
@@ -2358,7 +2468,7 @@ type ListAllOrganizationsApplicationsResponse struct {
 
 func (x *ListAllOrganizationsApplicationsResponse) Reset() {
 	*x = ListAllOrganizationsApplicationsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2480,7 @@ func (x *ListAllOrganizationsApplicationsResponse) String() string {
 func (*ListAllOrganizationsApplicationsResponse) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2383,7 +2493,7 @@ func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.M
 
 // Deprecated: Use ListAllOrganizationsApplicationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ListAllOrganizationsApplicationsResponse) GetApps() []*Application {
@@ -2414,7 +2524,7 @@ type ApproveAudienceRequest struct {
 
 func (x *ApproveAudienceRequest) Reset() {
 	*x = ApproveAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2536,7 @@ func (x *ApproveAudienceRequest) String() string {
 func (*ApproveAudienceRequest) ProtoMessage() {}
 
 func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2549,7 @@ func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceRequest.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ApproveAudienceRequest) GetAppId() string {
@@ -2467,7 +2577,7 @@ type ApproveAudienceResponse struct {
 
 func (x *ApproveAudienceResponse) Reset() {
 	*x = ApproveAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2479,7 +2589,7 @@ func (x *ApproveAudienceResponse) String() string {
 func (*ApproveAudienceResponse) ProtoMessage() {}
 
 func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2492,7 +2602,7 @@ func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceResponse.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ApproveAudienceResponse) GetDetails() *Details {
@@ -2515,7 +2625,7 @@ type WithdrawAudienceRequest struct {
 
 func (x *WithdrawAudienceRequest) Reset() {
 	*x = WithdrawAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2527,7 +2637,7 @@ func (x *WithdrawAudienceRequest) String() string {
 func (*WithdrawAudienceRequest) ProtoMessage() {}
 
 func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2540,7 +2650,7 @@ func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *WithdrawAudienceRequest) GetAppId() string {
@@ -2568,7 +2678,7 @@ type WithdrawAudienceResponse struct {
 
 func (x *WithdrawAudienceResponse) Reset() {
 	*x = WithdrawAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2580,7 +2690,7 @@ func (x *WithdrawAudienceResponse) String() string {
 func (*WithdrawAudienceResponse) ProtoMessage() {}
 
 func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2593,7 +2703,7 @@ func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *WithdrawAudienceResponse) GetDetails() *Details {
@@ -2620,7 +2730,7 @@ type ListAudienceApprovalsRequest struct {
 
 func (x *ListAudienceApprovalsRequest) Reset() {
 	*x = ListAudienceApprovalsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2632,7 +2742,7 @@ func (x *ListAudienceApprovalsRequest) String() string {
 func (*ListAudienceApprovalsRequest) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2645,7 +2755,7 @@ func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ListAudienceApprovalsRequest) GetPageSize() int32 {
@@ -2683,7 +2793,7 @@ type ListAudienceApprovalsResponse struct {
 
 func (x *ListAudienceApprovalsResponse) Reset() {
 	*x = ListAudienceApprovalsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2695,7 +2805,7 @@ func (x *ListAudienceApprovalsResponse) String() string {
 func (*ListAudienceApprovalsResponse) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2708,7 +2818,7 @@ func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ListAudienceApprovalsResponse) GetApprovals() []*AudienceApproval {
@@ -2743,7 +2853,7 @@ type AudienceApproval struct {
 
 func (x *AudienceApproval) Reset() {
 	*x = AudienceApproval{}
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2755,7 +2865,7 @@ func (x *AudienceApproval) String() string {
 func (*AudienceApproval) ProtoMessage() {}
 
 func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2768,7 +2878,7 @@ func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AudienceApproval.ProtoReflect.Descriptor instead.
 func (*AudienceApproval) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *AudienceApproval) GetAppId() string {
@@ -2814,7 +2924,7 @@ type ApprovedClient struct {
 
 func (x *ApprovedClient) Reset() {
 	*x = ApprovedClient{}
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2826,7 +2936,7 @@ func (x *ApprovedClient) String() string {
 func (*ApprovedClient) ProtoMessage() {}
 
 func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2839,7 +2949,7 @@ func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovedClient.ProtoReflect.Descriptor instead.
 func (*ApprovedClient) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ApprovedClient) GetClientId() string {
@@ -2867,7 +2977,7 @@ var File_signet_v1_application_proto protoreflect.FileDescriptor
 
 const file_signet_v1_application_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x9c\t\n" +
+	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xbc\t\n" +
 	"\vApplication\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x122\n" +
@@ -2896,7 +3006,8 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\n" +
 	"api_scopes\x18\x15 \x03(\tR\tapiScopes\x12*\n" +
 	"\x11exact_auth_method\x18\x16 \x01(\bR\x0fexactAuthMethod\x12@\n" +
-	"\x0fid_token_claims\x18\x17 \x01(\x0e2\x18.signet.v1.IDTokenClaimsR\ridTokenClaims\"D\n" +
+	"\x0fid_token_claims\x18\x17 \x01(\x0e2\x18.signet.v1.IDTokenClaimsR\ridTokenClaims\x12\x1e\n" +
+	"\vown_sign_in\x18\x18 \x01(\bR\townSignIn\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
@@ -3012,6 +3123,11 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12 \n" +
 	"\x06scopes\x18\x02 \x03(\tB\b\xbaH\x05\x92\x01\x02\x102R\x06scopes\"O\n" +
 	"\x1fSetApplicationAPIAccessResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"Q\n" +
+	"\x1eSetApplicationOwnSignInRequest\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x18\n" +
+	"\aallowed\x18\x02 \x01(\bR\aallowed\"O\n" +
+	"\x1fSetApplicationOwnSignInResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"q\n" +
 	"'ListAllOrganizationsApplicationsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
@@ -3078,7 +3194,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rIDTokenClaims\x12\x1f\n" +
 	"\x1bID_TOKEN_CLAIMS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ID_TOKEN_CLAIMS_MINIMAL\x10\x01\x12\x1a\n" +
-	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xb6\x16\n" +
+	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\x84\x18\n" +
 	"\x12ApplicationService\x12\xa1\x01\n" +
 	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"J\xaa\xbb\x183 \x02b\fsignet.writeb\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x8d\x01\n" +
@@ -3104,7 +3220,9 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x14RemoveApplicationKey\x12&.signet.v1.RemoveApplicationKeyRequest\x1a'.signet.v1.RemoveApplicationKeyResponse\"R\xaa\xbb\x18' \x020\x01b\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02!*\x1f/v1/apps/{app_id}/keys/{key_id}\x12\xca\x01\n" +
 	"\x17SetApplicationAPIAccess\x12).signet.v1.SetApplicationAPIAccessRequest\x1a*.signet.v1.SetApplicationAPIAccessResponse\"X\xaa\xbb\x18- \x020\x01b\x11signet.api_access\n" +
-	"\x14app.api_access.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/apps/{app_id}/api_access\x12\xd6\x01\n" +
+	"\x14app.api_access.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/apps/{app_id}/api_access\x12\xcb\x01\n" +
+	"\x17SetApplicationOwnSignIn\x12).signet.v1.SetApplicationOwnSignInRequest\x1a*.signet.v1.SetApplicationOwnSignInResponse\"Y\xaa\xbb\x18- \x020\x01b\x11signet.api_access\n" +
+	"\x14app.api_access.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/apps/{app_id}/own_sign_in\x12\xd6\x01\n" +
 	" ListAllOrganizationsApplications\x122.signet.v1.ListAllOrganizationsApplicationsRequest\x1a3.signet.v1.ListAllOrganizationsApplicationsResponse\"I\xaa\xbb\x18\" \x01b\vsignet.read\n" +
 	"\x11installation.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/apps/_all_organizations\x12\xae\x01\n" +
 	"\x0fApproveAudience\x12!.signet.v1.ApproveAudienceRequest\x1a\".signet.v1.ApproveAudienceResponse\"T\xaa\xbb\x18! \x020\x01b\x10signet.approvals\n" +
@@ -3127,7 +3245,7 @@ func file_signet_v1_application_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_application_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_signet_v1_application_proto_goTypes = []any{
 	(ApplicationType)(0),                             // 0: signet.v1.ApplicationType
 	(AuthMethod)(0),                                  // 1: signet.v1.AuthMethod
@@ -3162,40 +3280,42 @@ var file_signet_v1_application_proto_goTypes = []any{
 	(*RemoveApplicationKeyResponse)(nil),             // 30: signet.v1.RemoveApplicationKeyResponse
 	(*SetApplicationAPIAccessRequest)(nil),           // 31: signet.v1.SetApplicationAPIAccessRequest
 	(*SetApplicationAPIAccessResponse)(nil),          // 32: signet.v1.SetApplicationAPIAccessResponse
-	(*ListAllOrganizationsApplicationsRequest)(nil),  // 33: signet.v1.ListAllOrganizationsApplicationsRequest
-	(*ListAllOrganizationsApplicationsResponse)(nil), // 34: signet.v1.ListAllOrganizationsApplicationsResponse
-	(*ApproveAudienceRequest)(nil),                   // 35: signet.v1.ApproveAudienceRequest
-	(*ApproveAudienceResponse)(nil),                  // 36: signet.v1.ApproveAudienceResponse
-	(*WithdrawAudienceRequest)(nil),                  // 37: signet.v1.WithdrawAudienceRequest
-	(*WithdrawAudienceResponse)(nil),                 // 38: signet.v1.WithdrawAudienceResponse
-	(*ListAudienceApprovalsRequest)(nil),             // 39: signet.v1.ListAudienceApprovalsRequest
-	(*ListAudienceApprovalsResponse)(nil),            // 40: signet.v1.ListAudienceApprovalsResponse
-	(*AudienceApproval)(nil),                         // 41: signet.v1.AudienceApproval
-	(*ApprovedClient)(nil),                           // 42: signet.v1.ApprovedClient
-	(*Details)(nil),                                  // 43: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),                    // 44: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),                    // 45: google.protobuf.FieldMask
+	(*SetApplicationOwnSignInRequest)(nil),           // 33: signet.v1.SetApplicationOwnSignInRequest
+	(*SetApplicationOwnSignInResponse)(nil),          // 34: signet.v1.SetApplicationOwnSignInResponse
+	(*ListAllOrganizationsApplicationsRequest)(nil),  // 35: signet.v1.ListAllOrganizationsApplicationsRequest
+	(*ListAllOrganizationsApplicationsResponse)(nil), // 36: signet.v1.ListAllOrganizationsApplicationsResponse
+	(*ApproveAudienceRequest)(nil),                   // 37: signet.v1.ApproveAudienceRequest
+	(*ApproveAudienceResponse)(nil),                  // 38: signet.v1.ApproveAudienceResponse
+	(*WithdrawAudienceRequest)(nil),                  // 39: signet.v1.WithdrawAudienceRequest
+	(*WithdrawAudienceResponse)(nil),                 // 40: signet.v1.WithdrawAudienceResponse
+	(*ListAudienceApprovalsRequest)(nil),             // 41: signet.v1.ListAudienceApprovalsRequest
+	(*ListAudienceApprovalsResponse)(nil),            // 42: signet.v1.ListAudienceApprovalsResponse
+	(*AudienceApproval)(nil),                         // 43: signet.v1.AudienceApproval
+	(*ApprovedClient)(nil),                           // 44: signet.v1.ApprovedClient
+	(*Details)(nil),                                  // 45: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                    // 46: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),                    // 47: google.protobuf.FieldMask
 }
 var file_signet_v1_application_proto_depIdxs = []int32{
-	43, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
+	45, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
 	6,  // 1: signet.v1.Application.state:type_name -> signet.v1.Application.State
 	0,  // 2: signet.v1.Application.type:type_name -> signet.v1.ApplicationType
 	1,  // 3: signet.v1.Application.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 4: signet.v1.Application.grant_types:type_name -> signet.v1.GrantType
 	3,  // 5: signet.v1.Application.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 6: signet.v1.Application.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	44, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
+	46, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
 	8,  // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
 	5,  // 9: signet.v1.Application.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	44, // 10: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
-	44, // 11: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
+	46, // 10: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
+	46, // 11: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
 	0,  // 12: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
 	1,  // 13: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 14: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
 	3,  // 15: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 16: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
 	5,  // 17: signet.v1.AddApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	43, // 18: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
+	45, // 18: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
 	7,  // 19: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
 	6,  // 20: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
 	0,  // 21: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
@@ -3205,60 +3325,63 @@ var file_signet_v1_application_proto_depIdxs = []int32{
 	3,  // 25: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 26: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
 	5,  // 27: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	45, // 28: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
-	43, // 29: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
-	43, // 30: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
-	43, // 31: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
-	43, // 32: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
-	43, // 33: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
-	43, // 34: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
-	44, // 35: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	43, // 36: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
-	43, // 37: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
-	43, // 38: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
-	7,  // 39: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
-	43, // 40: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
-	43, // 41: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
-	41, // 42: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
-	42, // 43: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
-	44, // 44: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
-	9,  // 45: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
-	11, // 46: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
-	13, // 47: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
-	15, // 48: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
-	17, // 49: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
-	19, // 50: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
-	21, // 51: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
-	23, // 52: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
-	25, // 53: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
-	27, // 54: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
-	29, // 55: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
-	31, // 56: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
-	33, // 57: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
-	35, // 58: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
-	37, // 59: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
-	39, // 60: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
-	10, // 61: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
-	12, // 62: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
-	14, // 63: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
-	16, // 64: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
-	18, // 65: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
-	20, // 66: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
-	22, // 67: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
-	24, // 68: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
-	26, // 69: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
-	28, // 70: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
-	30, // 71: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
-	32, // 72: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
-	34, // 73: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
-	36, // 74: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
-	38, // 75: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
-	40, // 76: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
-	61, // [61:77] is the sub-list for method output_type
-	45, // [45:61] is the sub-list for method input_type
-	45, // [45:45] is the sub-list for extension type_name
-	45, // [45:45] is the sub-list for extension extendee
-	0,  // [0:45] is the sub-list for field type_name
+	47, // 28: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
+	45, // 29: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
+	45, // 30: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
+	45, // 31: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
+	45, // 32: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
+	45, // 33: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
+	45, // 34: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
+	46, // 35: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	45, // 36: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
+	45, // 37: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
+	45, // 38: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
+	45, // 39: signet.v1.SetApplicationOwnSignInResponse.details:type_name -> signet.v1.Details
+	7,  // 40: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
+	45, // 41: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
+	45, // 42: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
+	43, // 43: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
+	44, // 44: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
+	46, // 45: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
+	9,  // 46: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
+	11, // 47: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
+	13, // 48: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
+	15, // 49: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
+	17, // 50: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
+	19, // 51: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
+	21, // 52: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
+	23, // 53: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
+	25, // 54: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
+	27, // 55: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
+	29, // 56: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
+	31, // 57: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
+	33, // 58: signet.v1.ApplicationService.SetApplicationOwnSignIn:input_type -> signet.v1.SetApplicationOwnSignInRequest
+	35, // 59: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
+	37, // 60: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
+	39, // 61: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
+	41, // 62: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
+	10, // 63: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
+	12, // 64: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
+	14, // 65: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
+	16, // 66: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
+	18, // 67: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
+	20, // 68: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
+	22, // 69: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
+	24, // 70: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
+	26, // 71: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
+	28, // 72: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
+	30, // 73: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
+	32, // 74: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
+	34, // 75: signet.v1.ApplicationService.SetApplicationOwnSignIn:output_type -> signet.v1.SetApplicationOwnSignInResponse
+	36, // 76: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
+	38, // 77: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
+	40, // 78: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
+	42, // 79: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
+	63, // [63:80] is the sub-list for method output_type
+	46, // [46:63] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_application_proto_init() }
@@ -3274,7 +3397,7 @@ func file_signet_v1_application_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_application_proto_rawDesc), len(file_signet_v1_application_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

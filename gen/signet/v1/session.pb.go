@@ -476,6 +476,476 @@ func (x *CreateSessionWithPasskeyResponse) GetPasswordChangeRequired() bool {
 	return false
 }
 
+// Which sign-in to start.
+type StartProviderSignInRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the provider. It must be offered to people of the
+	// application's organization.
+	IdpId string `protobuf:"bytes,1,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
+	// Client id of the application.
+	ClientId string `protobuf:"bytes,2,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Secret of the application.
+	ClientSecret string `protobuf:"bytes,3,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
+	// Where the browser comes back: one of the application's `redirectUris`,
+	// exactly as registered.
+	ReturnAddress string `protobuf:"bytes,4,opt,name=return_address,json=returnAddress,proto3" json:"return_address,omitempty"`
+	// Whether the person must sign in at the provider again, even if it knows
+	// them.
+	Again bool `protobuf:"varint,5,opt,name=again,proto3" json:"again,omitempty"`
+	// Name that the person has typed, for the provider. Empty: none.
+	LoginHint     string `protobuf:"bytes,6,opt,name=login_hint,json=loginHint,proto3" json:"login_hint,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StartProviderSignInRequest) Reset() {
+	*x = StartProviderSignInRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartProviderSignInRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartProviderSignInRequest) ProtoMessage() {}
+
+func (x *StartProviderSignInRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartProviderSignInRequest.ProtoReflect.Descriptor instead.
+func (*StartProviderSignInRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *StartProviderSignInRequest) GetIdpId() string {
+	if x != nil {
+		return x.IdpId
+	}
+	return ""
+}
+
+func (x *StartProviderSignInRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *StartProviderSignInRequest) GetClientSecret() string {
+	if x != nil {
+		return x.ClientSecret
+	}
+	return ""
+}
+
+func (x *StartProviderSignInRequest) GetReturnAddress() string {
+	if x != nil {
+		return x.ReturnAddress
+	}
+	return ""
+}
+
+func (x *StartProviderSignInRequest) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
+func (x *StartProviderSignInRequest) GetLoginHint() string {
+	if x != nil {
+		return x.LoginHint
+	}
+	return ""
+}
+
+// The sign-in that was started.
+type StartProviderSignInResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Where to send the browser. Usable for 20 minutes.
+	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
+	// Secret for the application's server: it must not reach the browser.
+	AttemptToken string `protobuf:"bytes,2,opt,name=attempt_token,json=attemptToken,proto3" json:"attempt_token,omitempty"`
+	// When the attempt expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *StartProviderSignInResponse) Reset() {
+	*x = StartProviderSignInResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StartProviderSignInResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StartProviderSignInResponse) ProtoMessage() {}
+
+func (x *StartProviderSignInResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StartProviderSignInResponse.ProtoReflect.Descriptor instead.
+func (*StartProviderSignInResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *StartProviderSignInResponse) GetAddress() string {
+	if x != nil {
+		return x.Address
+	}
+	return ""
+}
+
+func (x *StartProviderSignInResponse) GetAttemptToken() string {
+	if x != nil {
+		return x.AttemptToken
+	}
+	return ""
+}
+
+func (x *StartProviderSignInResponse) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+// Who has come back from a provider.
+type CreateSessionThroughProviderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Client id of the application.
+	ClientId string `protobuf:"bytes,1,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Secret of the application.
+	ClientSecret string `protobuf:"bytes,2,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
+	// `attemptToken` of StartProviderSignIn.
+	AttemptToken string `protobuf:"bytes,3,opt,name=attempt_token,json=attemptToken,proto3" json:"attempt_token,omitempty"`
+	// `code` that came to the return address.
+	Code string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	// If present and nobody is linked, a new user is registered.
+	Registration  *CreateSessionThroughProviderRequest_Registration `protobuf:"bytes,5,opt,name=registration,proto3" json:"registration,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSessionThroughProviderRequest) Reset() {
+	*x = CreateSessionThroughProviderRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSessionThroughProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSessionThroughProviderRequest) ProtoMessage() {}
+
+func (x *CreateSessionThroughProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSessionThroughProviderRequest.ProtoReflect.Descriptor instead.
+func (*CreateSessionThroughProviderRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *CreateSessionThroughProviderRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderRequest) GetClientSecret() string {
+	if x != nil {
+		return x.ClientSecret
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderRequest) GetAttemptToken() string {
+	if x != nil {
+		return x.AttemptToken
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderRequest) GetRegistration() *CreateSessionThroughProviderRequest_Registration {
+	if x != nil {
+		return x.Registration
+	}
+	return nil
+}
+
+// The new session.
+type CreateSessionThroughProviderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the session, needed to end it.
+	SessionId string `protobuf:"bytes,1,opt,name=session_id,json=sessionId,proto3" json:"session_id,omitempty"`
+	// Secret to send as `authorization: Bearer <token>`. It is shown only here.
+	Token string `protobuf:"bytes,2,opt,name=token,proto3" json:"token,omitempty"`
+	// When the token expires.
+	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
+	// Identifier of the user who signed in.
+	UserId string `protobuf:"bytes,4,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// If set, the session can only change the password or be ended until the
+	// password has been changed.
+	PasswordChangeRequired bool `protobuf:"varint,5,opt,name=password_change_required,json=passwordChangeRequired,proto3" json:"password_change_required,omitempty"`
+	// If set, the session can only prove a second factor or be ended. If none is
+	// enrolled, it can enroll the first one.
+	SecondFactorRequired bool `protobuf:"varint,6,opt,name=second_factor_required,json=secondFactorRequired,proto3" json:"second_factor_required,omitempty"`
+	// The factors that the user can prove; empty if none is enrolled.
+	SecondFactors []FactorType `protobuf:"varint,7,rep,packed,name=second_factors,json=secondFactors,proto3,enum=signet.v1.FactorType" json:"second_factors,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSessionThroughProviderResponse) Reset() {
+	*x = CreateSessionThroughProviderResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSessionThroughProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSessionThroughProviderResponse) ProtoMessage() {}
+
+func (x *CreateSessionThroughProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSessionThroughProviderResponse.ProtoReflect.Descriptor instead.
+func (*CreateSessionThroughProviderResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *CreateSessionThroughProviderResponse) GetSessionId() string {
+	if x != nil {
+		return x.SessionId
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderResponse) GetToken() string {
+	if x != nil {
+		return x.Token
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderResponse) GetExpirationDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpirationDate
+	}
+	return nil
+}
+
+func (x *CreateSessionThroughProviderResponse) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderResponse) GetPasswordChangeRequired() bool {
+	if x != nil {
+		return x.PasswordChangeRequired
+	}
+	return false
+}
+
+func (x *CreateSessionThroughProviderResponse) GetSecondFactorRequired() bool {
+	if x != nil {
+		return x.SecondFactorRequired
+	}
+	return false
+}
+
+func (x *CreateSessionThroughProviderResponse) GetSecondFactors() []FactorType {
+	if x != nil {
+		return x.SecondFactors
+	}
+	return nil
+}
+
+// The account at a provider to link.
+type LinkMyAccountThroughProviderRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Client id of the application.
+	ClientId string `protobuf:"bytes,1,opt,name=client_id,json=clientId,proto3" json:"client_id,omitempty"`
+	// Secret of the application.
+	ClientSecret string `protobuf:"bytes,2,opt,name=client_secret,json=clientSecret,proto3" json:"client_secret,omitempty"`
+	// `attemptToken` of StartProviderSignIn.
+	AttemptToken string `protobuf:"bytes,3,opt,name=attempt_token,json=attemptToken,proto3" json:"attempt_token,omitempty"`
+	// `code` that came to the return address.
+	Code          string `protobuf:"bytes,4,opt,name=code,proto3" json:"code,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkMyAccountThroughProviderRequest) Reset() {
+	*x = LinkMyAccountThroughProviderRequest{}
+	mi := &file_signet_v1_session_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkMyAccountThroughProviderRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkMyAccountThroughProviderRequest) ProtoMessage() {}
+
+func (x *LinkMyAccountThroughProviderRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkMyAccountThroughProviderRequest.ProtoReflect.Descriptor instead.
+func (*LinkMyAccountThroughProviderRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *LinkMyAccountThroughProviderRequest) GetClientId() string {
+	if x != nil {
+		return x.ClientId
+	}
+	return ""
+}
+
+func (x *LinkMyAccountThroughProviderRequest) GetClientSecret() string {
+	if x != nil {
+		return x.ClientSecret
+	}
+	return ""
+}
+
+func (x *LinkMyAccountThroughProviderRequest) GetAttemptToken() string {
+	if x != nil {
+		return x.AttemptToken
+	}
+	return ""
+}
+
+func (x *LinkMyAccountThroughProviderRequest) GetCode() string {
+	if x != nil {
+		return x.Code
+	}
+	return ""
+}
+
+// The new link.
+type LinkMyAccountThroughProviderResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	// Identifier of the link.
+	LinkId        string `protobuf:"bytes,2,opt,name=link_id,json=linkId,proto3" json:"link_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LinkMyAccountThroughProviderResponse) Reset() {
+	*x = LinkMyAccountThroughProviderResponse{}
+	mi := &file_signet_v1_session_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LinkMyAccountThroughProviderResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LinkMyAccountThroughProviderResponse) ProtoMessage() {}
+
+func (x *LinkMyAccountThroughProviderResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LinkMyAccountThroughProviderResponse.ProtoReflect.Descriptor instead.
+func (*LinkMyAccountThroughProviderResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LinkMyAccountThroughProviderResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+func (x *LinkMyAccountThroughProviderResponse) GetLinkId() string {
+	if x != nil {
+		return x.LinkId
+	}
+	return ""
+}
+
 // StartPasskeyProof has no parameters.
 type StartPasskeyProofRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -485,7 +955,7 @@ type StartPasskeyProofRequest struct {
 
 func (x *StartPasskeyProofRequest) Reset() {
 	*x = StartPasskeyProofRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[6]
+	mi := &file_signet_v1_session_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -497,7 +967,7 @@ func (x *StartPasskeyProofRequest) String() string {
 func (*StartPasskeyProofRequest) ProtoMessage() {}
 
 func (x *StartPasskeyProofRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[6]
+	mi := &file_signet_v1_session_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -510,7 +980,7 @@ func (x *StartPasskeyProofRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartPasskeyProofRequest.ProtoReflect.Descriptor instead.
 func (*StartPasskeyProofRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{12}
 }
 
 // Answer to StartPasskeyProof.
@@ -525,7 +995,7 @@ type StartPasskeyProofResponse struct {
 
 func (x *StartPasskeyProofResponse) Reset() {
 	*x = StartPasskeyProofResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[7]
+	mi := &file_signet_v1_session_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +1007,7 @@ func (x *StartPasskeyProofResponse) String() string {
 func (*StartPasskeyProofResponse) ProtoMessage() {}
 
 func (x *StartPasskeyProofResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[7]
+	mi := &file_signet_v1_session_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +1020,7 @@ func (x *StartPasskeyProofResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StartPasskeyProofResponse.ProtoReflect.Descriptor instead.
 func (*StartPasskeyProofResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *StartPasskeyProofResponse) GetRequestOptions() string {
@@ -576,7 +1046,7 @@ type ProveSecondFactorRequest struct {
 
 func (x *ProveSecondFactorRequest) Reset() {
 	*x = ProveSecondFactorRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[8]
+	mi := &file_signet_v1_session_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -588,7 +1058,7 @@ func (x *ProveSecondFactorRequest) String() string {
 func (*ProveSecondFactorRequest) ProtoMessage() {}
 
 func (x *ProveSecondFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[8]
+	mi := &file_signet_v1_session_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -601,7 +1071,7 @@ func (x *ProveSecondFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveSecondFactorRequest.ProtoReflect.Descriptor instead.
 func (*ProveSecondFactorRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ProveSecondFactorRequest) GetTotpCode() string {
@@ -634,7 +1104,7 @@ type ProveSecondFactorResponse struct {
 
 func (x *ProveSecondFactorResponse) Reset() {
 	*x = ProveSecondFactorResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[9]
+	mi := &file_signet_v1_session_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -646,7 +1116,7 @@ func (x *ProveSecondFactorResponse) String() string {
 func (*ProveSecondFactorResponse) ProtoMessage() {}
 
 func (x *ProveSecondFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[9]
+	mi := &file_signet_v1_session_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -659,7 +1129,7 @@ func (x *ProveSecondFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ProveSecondFactorResponse.ProtoReflect.Descriptor instead.
 func (*ProveSecondFactorResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{15}
 }
 
 // The password.
@@ -673,7 +1143,7 @@ type ReauthenticateRequest struct {
 
 func (x *ReauthenticateRequest) Reset() {
 	*x = ReauthenticateRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[10]
+	mi := &file_signet_v1_session_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -685,7 +1155,7 @@ func (x *ReauthenticateRequest) String() string {
 func (*ReauthenticateRequest) ProtoMessage() {}
 
 func (x *ReauthenticateRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[10]
+	mi := &file_signet_v1_session_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -698,7 +1168,7 @@ func (x *ReauthenticateRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReauthenticateRequest.ProtoReflect.Descriptor instead.
 func (*ReauthenticateRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ReauthenticateRequest) GetPassword() string {
@@ -717,7 +1187,7 @@ type ReauthenticateResponse struct {
 
 func (x *ReauthenticateResponse) Reset() {
 	*x = ReauthenticateResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[11]
+	mi := &file_signet_v1_session_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -729,7 +1199,7 @@ func (x *ReauthenticateResponse) String() string {
 func (*ReauthenticateResponse) ProtoMessage() {}
 
 func (x *ReauthenticateResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[11]
+	mi := &file_signet_v1_session_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -742,7 +1212,7 @@ func (x *ReauthenticateResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReauthenticateResponse.ProtoReflect.Descriptor instead.
 func (*ReauthenticateResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{17}
 }
 
 // Which session to end.
@@ -756,7 +1226,7 @@ type EndSessionRequest struct {
 
 func (x *EndSessionRequest) Reset() {
 	*x = EndSessionRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[12]
+	mi := &file_signet_v1_session_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -768,7 +1238,7 @@ func (x *EndSessionRequest) String() string {
 func (*EndSessionRequest) ProtoMessage() {}
 
 func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[12]
+	mi := &file_signet_v1_session_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -781,7 +1251,7 @@ func (x *EndSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndSessionRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *EndSessionRequest) GetSessionId() string {
@@ -800,7 +1270,7 @@ type EndSessionResponse struct {
 
 func (x *EndSessionResponse) Reset() {
 	*x = EndSessionResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[13]
+	mi := &file_signet_v1_session_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -812,7 +1282,7 @@ func (x *EndSessionResponse) String() string {
 func (*EndSessionResponse) ProtoMessage() {}
 
 func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[13]
+	mi := &file_signet_v1_session_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -825,7 +1295,7 @@ func (x *EndSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndSessionResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{19}
 }
 
 // Session of a person. Its token is never shown again.
@@ -845,7 +1315,7 @@ type Session struct {
 
 func (x *Session) Reset() {
 	*x = Session{}
-	mi := &file_signet_v1_session_proto_msgTypes[14]
+	mi := &file_signet_v1_session_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +1327,7 @@ func (x *Session) String() string {
 func (*Session) ProtoMessage() {}
 
 func (x *Session) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[14]
+	mi := &file_signet_v1_session_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +1340,7 @@ func (x *Session) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Session.ProtoReflect.Descriptor instead.
 func (*Session) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Session) GetSessionId() string {
@@ -915,7 +1385,7 @@ type ListMySessionsRequest struct {
 
 func (x *ListMySessionsRequest) Reset() {
 	*x = ListMySessionsRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[15]
+	mi := &file_signet_v1_session_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -927,7 +1397,7 @@ func (x *ListMySessionsRequest) String() string {
 func (*ListMySessionsRequest) ProtoMessage() {}
 
 func (x *ListMySessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[15]
+	mi := &file_signet_v1_session_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -940,7 +1410,7 @@ func (x *ListMySessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMySessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListMySessionsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListMySessionsRequest) GetPageSize() int32 {
@@ -971,7 +1441,7 @@ type ListMySessionsResponse struct {
 
 func (x *ListMySessionsResponse) Reset() {
 	*x = ListMySessionsResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[16]
+	mi := &file_signet_v1_session_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -983,7 +1453,7 @@ func (x *ListMySessionsResponse) String() string {
 func (*ListMySessionsResponse) ProtoMessage() {}
 
 func (x *ListMySessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[16]
+	mi := &file_signet_v1_session_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -996,7 +1466,7 @@ func (x *ListMySessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMySessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListMySessionsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListMySessionsResponse) GetSessions() []*Session {
@@ -1022,7 +1492,7 @@ type EndMySessionsRequest struct {
 
 func (x *EndMySessionsRequest) Reset() {
 	*x = EndMySessionsRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[17]
+	mi := &file_signet_v1_session_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1034,7 +1504,7 @@ func (x *EndMySessionsRequest) String() string {
 func (*EndMySessionsRequest) ProtoMessage() {}
 
 func (x *EndMySessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[17]
+	mi := &file_signet_v1_session_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1047,7 +1517,7 @@ func (x *EndMySessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMySessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndMySessionsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{23}
 }
 
 // Answer to EndMySessions.
@@ -1061,7 +1531,7 @@ type EndMySessionsResponse struct {
 
 func (x *EndMySessionsResponse) Reset() {
 	*x = EndMySessionsResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[18]
+	mi := &file_signet_v1_session_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1073,7 +1543,7 @@ func (x *EndMySessionsResponse) String() string {
 func (*EndMySessionsResponse) ProtoMessage() {}
 
 func (x *EndMySessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[18]
+	mi := &file_signet_v1_session_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1086,7 +1556,7 @@ func (x *EndMySessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndMySessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndMySessionsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *EndMySessionsResponse) GetDetails() *Details {
@@ -1112,7 +1582,7 @@ type ListUserSessionsRequest struct {
 
 func (x *ListUserSessionsRequest) Reset() {
 	*x = ListUserSessionsRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[19]
+	mi := &file_signet_v1_session_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1124,7 +1594,7 @@ func (x *ListUserSessionsRequest) String() string {
 func (*ListUserSessionsRequest) ProtoMessage() {}
 
 func (x *ListUserSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[19]
+	mi := &file_signet_v1_session_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1137,7 +1607,7 @@ func (x *ListUserSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserSessionsRequest.ProtoReflect.Descriptor instead.
 func (*ListUserSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListUserSessionsRequest) GetUserId() string {
@@ -1175,7 +1645,7 @@ type ListUserSessionsResponse struct {
 
 func (x *ListUserSessionsResponse) Reset() {
 	*x = ListUserSessionsResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[20]
+	mi := &file_signet_v1_session_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1187,7 +1657,7 @@ func (x *ListUserSessionsResponse) String() string {
 func (*ListUserSessionsResponse) ProtoMessage() {}
 
 func (x *ListUserSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[20]
+	mi := &file_signet_v1_session_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1200,7 +1670,7 @@ func (x *ListUserSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserSessionsResponse.ProtoReflect.Descriptor instead.
 func (*ListUserSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListUserSessionsResponse) GetSessions() []*Session {
@@ -1230,7 +1700,7 @@ type EndUserSessionRequest struct {
 
 func (x *EndUserSessionRequest) Reset() {
 	*x = EndUserSessionRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[21]
+	mi := &file_signet_v1_session_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1242,7 +1712,7 @@ func (x *EndUserSessionRequest) String() string {
 func (*EndUserSessionRequest) ProtoMessage() {}
 
 func (x *EndUserSessionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[21]
+	mi := &file_signet_v1_session_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1255,7 +1725,7 @@ func (x *EndUserSessionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionRequest.ProtoReflect.Descriptor instead.
 func (*EndUserSessionRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *EndUserSessionRequest) GetUserId() string {
@@ -1281,7 +1751,7 @@ type EndUserSessionResponse struct {
 
 func (x *EndUserSessionResponse) Reset() {
 	*x = EndUserSessionResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[22]
+	mi := &file_signet_v1_session_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1293,7 +1763,7 @@ func (x *EndUserSessionResponse) String() string {
 func (*EndUserSessionResponse) ProtoMessage() {}
 
 func (x *EndUserSessionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[22]
+	mi := &file_signet_v1_session_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1306,7 +1776,7 @@ func (x *EndUserSessionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionResponse.ProtoReflect.Descriptor instead.
 func (*EndUserSessionResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{28}
 }
 
 // Whose sessions to end.
@@ -1320,7 +1790,7 @@ type EndUserSessionsRequest struct {
 
 func (x *EndUserSessionsRequest) Reset() {
 	*x = EndUserSessionsRequest{}
-	mi := &file_signet_v1_session_proto_msgTypes[23]
+	mi := &file_signet_v1_session_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1332,7 +1802,7 @@ func (x *EndUserSessionsRequest) String() string {
 func (*EndUserSessionsRequest) ProtoMessage() {}
 
 func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[23]
+	mi := &file_signet_v1_session_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1345,7 +1815,7 @@ func (x *EndUserSessionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionsRequest.ProtoReflect.Descriptor instead.
 func (*EndUserSessionsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EndUserSessionsRequest) GetUserId() string {
@@ -1366,7 +1836,7 @@ type EndUserSessionsResponse struct {
 
 func (x *EndUserSessionsResponse) Reset() {
 	*x = EndUserSessionsResponse{}
-	mi := &file_signet_v1_session_proto_msgTypes[24]
+	mi := &file_signet_v1_session_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1378,7 +1848,7 @@ func (x *EndUserSessionsResponse) String() string {
 func (*EndUserSessionsResponse) ProtoMessage() {}
 
 func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_session_proto_msgTypes[24]
+	mi := &file_signet_v1_session_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1391,7 +1861,7 @@ func (x *EndUserSessionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndUserSessionsResponse.ProtoReflect.Descriptor instead.
 func (*EndUserSessionsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_session_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndUserSessionsResponse) GetDetails() *Details {
@@ -1399,6 +1869,99 @@ func (x *EndUserSessionsResponse) GetDetails() *Details {
 		return x.Details
 	}
 	return nil
+}
+
+// What a new user is registered with. Empty fields are filled in with what the
+// provider says.
+type CreateSessionThroughProviderRequest_Registration struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// User name.
+	UserName string `protobuf:"bytes,1,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
+	// First name.
+	FirstName string `protobuf:"bytes,2,opt,name=first_name,json=firstName,proto3" json:"first_name,omitempty"`
+	// Last name.
+	LastName string `protobuf:"bytes,3,opt,name=last_name,json=lastName,proto3" json:"last_name,omitempty"`
+	// Nickname.
+	NickName string `protobuf:"bytes,4,opt,name=nick_name,json=nickName,proto3" json:"nick_name,omitempty"`
+	// Preferred language.
+	PreferredLanguage string `protobuf:"bytes,5,opt,name=preferred_language,json=preferredLanguage,proto3" json:"preferred_language,omitempty"`
+	// E-mail address. It counts as verified only if the provider has verified
+	// this address.
+	Email         string `protobuf:"bytes,6,opt,name=email,proto3" json:"email,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CreateSessionThroughProviderRequest_Registration) Reset() {
+	*x = CreateSessionThroughProviderRequest_Registration{}
+	mi := &file_signet_v1_session_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CreateSessionThroughProviderRequest_Registration) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CreateSessionThroughProviderRequest_Registration) ProtoMessage() {}
+
+func (x *CreateSessionThroughProviderRequest_Registration) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_session_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CreateSessionThroughProviderRequest_Registration.ProtoReflect.Descriptor instead.
+func (*CreateSessionThroughProviderRequest_Registration) Descriptor() ([]byte, []int) {
+	return file_signet_v1_session_proto_rawDescGZIP(), []int{8, 0}
+}
+
+func (x *CreateSessionThroughProviderRequest_Registration) GetUserName() string {
+	if x != nil {
+		return x.UserName
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderRequest_Registration) GetFirstName() string {
+	if x != nil {
+		return x.FirstName
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderRequest_Registration) GetLastName() string {
+	if x != nil {
+		return x.LastName
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderRequest_Registration) GetNickName() string {
+	if x != nil {
+		return x.NickName
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderRequest_Registration) GetPreferredLanguage() string {
+	if x != nil {
+		return x.PreferredLanguage
+	}
+	return ""
+}
+
+func (x *CreateSessionThroughProviderRequest_Registration) GetEmail() string {
+	if x != nil {
+		return x.Email
+	}
+	return ""
 }
 
 var File_signet_v1_session_proto protoreflect.FileDescriptor
@@ -1432,7 +1995,50 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\x05token\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\x05token\x12C\n" +
 	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x17\n" +
 	"\auser_id\x18\x04 \x01(\tR\x06userId\x128\n" +
-	"\x18password_change_required\x18\x05 \x01(\bR\x16passwordChangeRequired\"\x1a\n" +
+	"\x18password_change_required\x18\x05 \x01(\bR\x16passwordChangeRequired\"\xfa\x01\n" +
+	"\x1aStartProviderSignInRequest\x12\x15\n" +
+	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12$\n" +
+	"\tclient_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bclientId\x120\n" +
+	"\rclient_secret\x18\x03 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\fclientSecret\x12.\n" +
+	"\x0ereturn_address\x18\x04 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\rreturnAddress\x12\x14\n" +
+	"\x05again\x18\x05 \x01(\bR\x05again\x12'\n" +
+	"\n" +
+	"login_hint\x18\x06 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\tloginHint\"\xa7\x01\n" +
+	"\x1bStartProviderSignInResponse\x12\x18\n" +
+	"\aaddress\x18\x01 \x01(\tR\aaddress\x12)\n" +
+	"\rattempt_token\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\fattemptToken\x12C\n" +
+	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\xfd\x03\n" +
+	"#CreateSessionThroughProviderRequest\x12$\n" +
+	"\tclient_id\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bclientId\x120\n" +
+	"\rclient_secret\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\fclientSecret\x120\n" +
+	"\rattempt_token\x18\x03 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\fattemptToken\x12\x1f\n" +
+	"\x04code\x18\x04 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\x04code\x12_\n" +
+	"\fregistration\x18\x05 \x01(\v2;.signet.v1.CreateSessionThroughProviderRequest.RegistrationR\fregistration\x1a\xc9\x01\n" +
+	"\fRegistration\x12\x1b\n" +
+	"\tuser_name\x18\x01 \x01(\tR\buserName\x12\x1d\n" +
+	"\n" +
+	"first_name\x18\x02 \x01(\tR\tfirstName\x12\x1b\n" +
+	"\tlast_name\x18\x03 \x01(\tR\blastName\x12\x1b\n" +
+	"\tnick_name\x18\x04 \x01(\tR\bnickName\x12-\n" +
+	"\x12preferred_language\x18\x05 \x01(\tR\x11preferredLanguage\x12\x14\n" +
+	"\x05email\x18\x06 \x01(\tR\x05email\"\xed\x02\n" +
+	"$CreateSessionThroughProviderResponse\x12\x1d\n" +
+	"\n" +
+	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +
+	"\x05token\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\x05token\x12C\n" +
+	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\x12\x17\n" +
+	"\auser_id\x18\x04 \x01(\tR\x06userId\x128\n" +
+	"\x18password_change_required\x18\x05 \x01(\bR\x16passwordChangeRequired\x124\n" +
+	"\x16second_factor_required\x18\x06 \x01(\bR\x14secondFactorRequired\x12<\n" +
+	"\x0esecond_factors\x18\a \x03(\x0e2\x15.signet.v1.FactorTypeR\rsecondFactors\"\xd0\x01\n" +
+	"#LinkMyAccountThroughProviderRequest\x12$\n" +
+	"\tclient_id\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bclientId\x120\n" +
+	"\rclient_secret\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\fclientSecret\x120\n" +
+	"\rattempt_token\x18\x03 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\fattemptToken\x12\x1f\n" +
+	"\x04code\x18\x04 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\x04code\"m\n" +
+	"$LinkMyAccountThroughProviderResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x17\n" +
+	"\alink_id\x18\x02 \x01(\tR\x06linkId\"\x1a\n" +
 	"\x18StartPasskeyProofRequest\"D\n" +
 	"\x19StartPasskeyProofResponse\x12'\n" +
 	"\x0frequest_options\x18\x01 \x01(\tR\x0erequestOptions\"\xa3\x01\n" +
@@ -1489,11 +2095,14 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\x17FACTOR_TYPE_UNSPECIFIED\x10\x00\x12\x14\n" +
 	"\x10FACTOR_TYPE_TOTP\x10\x01\x12\x17\n" +
 	"\x13FACTOR_TYPE_PASSKEY\x10\x02\x12\x1d\n" +
-	"\x19FACTOR_TYPE_RECOVERY_CODE\x10\x032\x95\x0e\n" +
+	"\x19FACTOR_TYPE_RECOVERY_CODE\x10\x032\x81\x12\n" +
 	"\x0eSessionService\x12s\n" +
 	"\rCreateSession\x12\x1f.signet.v1.CreateSessionRequest\x1a .signet.v1.CreateSessionResponse\"\x1f\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x11:\x01*\"\f/v1/sessions\x12\x91\x01\n" +
 	"\x12StartPasskeySignIn\x12$.signet.v1.StartPasskeySignInRequest\x1a%.signet.v1.StartPasskeySignInResponse\".\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/sessions/_start_passkey\x12\x9d\x01\n" +
-	"\x18CreateSessionWithPasskey\x12*.signet.v1.CreateSessionWithPasskeyRequest\x1a+.signet.v1.CreateSessionWithPasskeyResponse\"(\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions/_passkey\x12\x9a\x01\n" +
+	"\x18CreateSessionWithPasskey\x12*.signet.v1.CreateSessionWithPasskeyRequest\x1a+.signet.v1.CreateSessionWithPasskeyResponse\"(\xaa\xbb\x18\x04 \x05\x18\x01\x82\xd3\xe4\x93\x02\x1a:\x01*\"\x15/v1/sessions/_passkey\x12\x91\x01\n" +
+	"\x13StartProviderSignIn\x12%.signet.v1.StartProviderSignInRequest\x1a&.signet.v1.StartProviderSignInResponse\"+\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02\x1d:\x01*\"\x18/v1/idps/{idp_id}/_start\x12\xaa\x01\n" +
+	"\x1cCreateSessionThroughProvider\x12..signet.v1.CreateSessionThroughProviderRequest\x1a/.signet.v1.CreateSessionThroughProviderResponse\")\xaa\xbb\x18\x04 \x01\x18\x01\x82\xd3\xe4\x93\x02\x1b:\x01*\"\x16/v1/sessions/_provider\x12\xa8\x01\n" +
+	"\x1cLinkMyAccountThroughProvider\x12..signet.v1.LinkMyAccountThroughProviderRequest\x1a/.signet.v1.LinkMyAccountThroughProviderResponse\"'\xaa\xbb\x18\x06 \x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\x17:\x01*\"\x12/v1/users/me/links\x12\x9a\x01\n" +
 	"\x11StartPasskeyProof\x12#.signet.v1.StartPasskeyProofRequest\x1a$.signet.v1.StartPasskeyProofResponse\":\xaa\xbb\x18\n" +
 	" \x01(\x01P\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/sessions/_start_passkey_proof\x12\x8c\x01\n" +
 	"\x11ProveSecondFactor\x12#.signet.v1.ProveSecondFactorRequest\x1a$.signet.v1.ProveSecondFactorResponse\",\xaa\xbb\x18\n" +
@@ -1523,76 +2132,94 @@ func file_signet_v1_session_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_session_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_signet_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_signet_v1_session_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_signet_v1_session_proto_goTypes = []any{
-	(FactorType)(0),                          // 0: signet.v1.FactorType
-	(*CreateSessionRequest)(nil),             // 1: signet.v1.CreateSessionRequest
-	(*CreateSessionResponse)(nil),            // 2: signet.v1.CreateSessionResponse
-	(*StartPasskeySignInRequest)(nil),        // 3: signet.v1.StartPasskeySignInRequest
-	(*StartPasskeySignInResponse)(nil),       // 4: signet.v1.StartPasskeySignInResponse
-	(*CreateSessionWithPasskeyRequest)(nil),  // 5: signet.v1.CreateSessionWithPasskeyRequest
-	(*CreateSessionWithPasskeyResponse)(nil), // 6: signet.v1.CreateSessionWithPasskeyResponse
-	(*StartPasskeyProofRequest)(nil),         // 7: signet.v1.StartPasskeyProofRequest
-	(*StartPasskeyProofResponse)(nil),        // 8: signet.v1.StartPasskeyProofResponse
-	(*ProveSecondFactorRequest)(nil),         // 9: signet.v1.ProveSecondFactorRequest
-	(*ProveSecondFactorResponse)(nil),        // 10: signet.v1.ProveSecondFactorResponse
-	(*ReauthenticateRequest)(nil),            // 11: signet.v1.ReauthenticateRequest
-	(*ReauthenticateResponse)(nil),           // 12: signet.v1.ReauthenticateResponse
-	(*EndSessionRequest)(nil),                // 13: signet.v1.EndSessionRequest
-	(*EndSessionResponse)(nil),               // 14: signet.v1.EndSessionResponse
-	(*Session)(nil),                          // 15: signet.v1.Session
-	(*ListMySessionsRequest)(nil),            // 16: signet.v1.ListMySessionsRequest
-	(*ListMySessionsResponse)(nil),           // 17: signet.v1.ListMySessionsResponse
-	(*EndMySessionsRequest)(nil),             // 18: signet.v1.EndMySessionsRequest
-	(*EndMySessionsResponse)(nil),            // 19: signet.v1.EndMySessionsResponse
-	(*ListUserSessionsRequest)(nil),          // 20: signet.v1.ListUserSessionsRequest
-	(*ListUserSessionsResponse)(nil),         // 21: signet.v1.ListUserSessionsResponse
-	(*EndUserSessionRequest)(nil),            // 22: signet.v1.EndUserSessionRequest
-	(*EndUserSessionResponse)(nil),           // 23: signet.v1.EndUserSessionResponse
-	(*EndUserSessionsRequest)(nil),           // 24: signet.v1.EndUserSessionsRequest
-	(*EndUserSessionsResponse)(nil),          // 25: signet.v1.EndUserSessionsResponse
-	(*timestamppb.Timestamp)(nil),            // 26: google.protobuf.Timestamp
-	(*Details)(nil),                          // 27: signet.v1.Details
+	(FactorType)(0),                                          // 0: signet.v1.FactorType
+	(*CreateSessionRequest)(nil),                             // 1: signet.v1.CreateSessionRequest
+	(*CreateSessionResponse)(nil),                            // 2: signet.v1.CreateSessionResponse
+	(*StartPasskeySignInRequest)(nil),                        // 3: signet.v1.StartPasskeySignInRequest
+	(*StartPasskeySignInResponse)(nil),                       // 4: signet.v1.StartPasskeySignInResponse
+	(*CreateSessionWithPasskeyRequest)(nil),                  // 5: signet.v1.CreateSessionWithPasskeyRequest
+	(*CreateSessionWithPasskeyResponse)(nil),                 // 6: signet.v1.CreateSessionWithPasskeyResponse
+	(*StartProviderSignInRequest)(nil),                       // 7: signet.v1.StartProviderSignInRequest
+	(*StartProviderSignInResponse)(nil),                      // 8: signet.v1.StartProviderSignInResponse
+	(*CreateSessionThroughProviderRequest)(nil),              // 9: signet.v1.CreateSessionThroughProviderRequest
+	(*CreateSessionThroughProviderResponse)(nil),             // 10: signet.v1.CreateSessionThroughProviderResponse
+	(*LinkMyAccountThroughProviderRequest)(nil),              // 11: signet.v1.LinkMyAccountThroughProviderRequest
+	(*LinkMyAccountThroughProviderResponse)(nil),             // 12: signet.v1.LinkMyAccountThroughProviderResponse
+	(*StartPasskeyProofRequest)(nil),                         // 13: signet.v1.StartPasskeyProofRequest
+	(*StartPasskeyProofResponse)(nil),                        // 14: signet.v1.StartPasskeyProofResponse
+	(*ProveSecondFactorRequest)(nil),                         // 15: signet.v1.ProveSecondFactorRequest
+	(*ProveSecondFactorResponse)(nil),                        // 16: signet.v1.ProveSecondFactorResponse
+	(*ReauthenticateRequest)(nil),                            // 17: signet.v1.ReauthenticateRequest
+	(*ReauthenticateResponse)(nil),                           // 18: signet.v1.ReauthenticateResponse
+	(*EndSessionRequest)(nil),                                // 19: signet.v1.EndSessionRequest
+	(*EndSessionResponse)(nil),                               // 20: signet.v1.EndSessionResponse
+	(*Session)(nil),                                          // 21: signet.v1.Session
+	(*ListMySessionsRequest)(nil),                            // 22: signet.v1.ListMySessionsRequest
+	(*ListMySessionsResponse)(nil),                           // 23: signet.v1.ListMySessionsResponse
+	(*EndMySessionsRequest)(nil),                             // 24: signet.v1.EndMySessionsRequest
+	(*EndMySessionsResponse)(nil),                            // 25: signet.v1.EndMySessionsResponse
+	(*ListUserSessionsRequest)(nil),                          // 26: signet.v1.ListUserSessionsRequest
+	(*ListUserSessionsResponse)(nil),                         // 27: signet.v1.ListUserSessionsResponse
+	(*EndUserSessionRequest)(nil),                            // 28: signet.v1.EndUserSessionRequest
+	(*EndUserSessionResponse)(nil),                           // 29: signet.v1.EndUserSessionResponse
+	(*EndUserSessionsRequest)(nil),                           // 30: signet.v1.EndUserSessionsRequest
+	(*EndUserSessionsResponse)(nil),                          // 31: signet.v1.EndUserSessionsResponse
+	(*CreateSessionThroughProviderRequest_Registration)(nil), // 32: signet.v1.CreateSessionThroughProviderRequest.Registration
+	(*timestamppb.Timestamp)(nil),                            // 33: google.protobuf.Timestamp
+	(*Details)(nil),                                          // 34: signet.v1.Details
 }
 var file_signet_v1_session_proto_depIdxs = []int32{
-	26, // 0: signet.v1.CreateSessionResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	33, // 0: signet.v1.CreateSessionResponse.expiration_date:type_name -> google.protobuf.Timestamp
 	0,  // 1: signet.v1.CreateSessionResponse.second_factors:type_name -> signet.v1.FactorType
-	26, // 2: signet.v1.CreateSessionWithPasskeyResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	26, // 3: signet.v1.Session.creation_date:type_name -> google.protobuf.Timestamp
-	26, // 4: signet.v1.Session.expiration_date:type_name -> google.protobuf.Timestamp
-	15, // 5: signet.v1.ListMySessionsResponse.sessions:type_name -> signet.v1.Session
-	27, // 6: signet.v1.EndMySessionsResponse.details:type_name -> signet.v1.Details
-	15, // 7: signet.v1.ListUserSessionsResponse.sessions:type_name -> signet.v1.Session
-	27, // 8: signet.v1.EndUserSessionsResponse.details:type_name -> signet.v1.Details
-	1,  // 9: signet.v1.SessionService.CreateSession:input_type -> signet.v1.CreateSessionRequest
-	3,  // 10: signet.v1.SessionService.StartPasskeySignIn:input_type -> signet.v1.StartPasskeySignInRequest
-	5,  // 11: signet.v1.SessionService.CreateSessionWithPasskey:input_type -> signet.v1.CreateSessionWithPasskeyRequest
-	7,  // 12: signet.v1.SessionService.StartPasskeyProof:input_type -> signet.v1.StartPasskeyProofRequest
-	9,  // 13: signet.v1.SessionService.ProveSecondFactor:input_type -> signet.v1.ProveSecondFactorRequest
-	11, // 14: signet.v1.SessionService.Reauthenticate:input_type -> signet.v1.ReauthenticateRequest
-	13, // 15: signet.v1.SessionService.EndSession:input_type -> signet.v1.EndSessionRequest
-	16, // 16: signet.v1.SessionService.ListMySessions:input_type -> signet.v1.ListMySessionsRequest
-	18, // 17: signet.v1.SessionService.EndMySessions:input_type -> signet.v1.EndMySessionsRequest
-	20, // 18: signet.v1.SessionService.ListUserSessions:input_type -> signet.v1.ListUserSessionsRequest
-	22, // 19: signet.v1.SessionService.EndUserSession:input_type -> signet.v1.EndUserSessionRequest
-	24, // 20: signet.v1.SessionService.EndUserSessions:input_type -> signet.v1.EndUserSessionsRequest
-	2,  // 21: signet.v1.SessionService.CreateSession:output_type -> signet.v1.CreateSessionResponse
-	4,  // 22: signet.v1.SessionService.StartPasskeySignIn:output_type -> signet.v1.StartPasskeySignInResponse
-	6,  // 23: signet.v1.SessionService.CreateSessionWithPasskey:output_type -> signet.v1.CreateSessionWithPasskeyResponse
-	8,  // 24: signet.v1.SessionService.StartPasskeyProof:output_type -> signet.v1.StartPasskeyProofResponse
-	10, // 25: signet.v1.SessionService.ProveSecondFactor:output_type -> signet.v1.ProveSecondFactorResponse
-	12, // 26: signet.v1.SessionService.Reauthenticate:output_type -> signet.v1.ReauthenticateResponse
-	14, // 27: signet.v1.SessionService.EndSession:output_type -> signet.v1.EndSessionResponse
-	17, // 28: signet.v1.SessionService.ListMySessions:output_type -> signet.v1.ListMySessionsResponse
-	19, // 29: signet.v1.SessionService.EndMySessions:output_type -> signet.v1.EndMySessionsResponse
-	21, // 30: signet.v1.SessionService.ListUserSessions:output_type -> signet.v1.ListUserSessionsResponse
-	23, // 31: signet.v1.SessionService.EndUserSession:output_type -> signet.v1.EndUserSessionResponse
-	25, // 32: signet.v1.SessionService.EndUserSessions:output_type -> signet.v1.EndUserSessionsResponse
-	21, // [21:33] is the sub-list for method output_type
-	9,  // [9:21] is the sub-list for method input_type
-	9,  // [9:9] is the sub-list for extension type_name
-	9,  // [9:9] is the sub-list for extension extendee
-	0,  // [0:9] is the sub-list for field type_name
+	33, // 2: signet.v1.CreateSessionWithPasskeyResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	33, // 3: signet.v1.StartProviderSignInResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	32, // 4: signet.v1.CreateSessionThroughProviderRequest.registration:type_name -> signet.v1.CreateSessionThroughProviderRequest.Registration
+	33, // 5: signet.v1.CreateSessionThroughProviderResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	0,  // 6: signet.v1.CreateSessionThroughProviderResponse.second_factors:type_name -> signet.v1.FactorType
+	34, // 7: signet.v1.LinkMyAccountThroughProviderResponse.details:type_name -> signet.v1.Details
+	33, // 8: signet.v1.Session.creation_date:type_name -> google.protobuf.Timestamp
+	33, // 9: signet.v1.Session.expiration_date:type_name -> google.protobuf.Timestamp
+	21, // 10: signet.v1.ListMySessionsResponse.sessions:type_name -> signet.v1.Session
+	34, // 11: signet.v1.EndMySessionsResponse.details:type_name -> signet.v1.Details
+	21, // 12: signet.v1.ListUserSessionsResponse.sessions:type_name -> signet.v1.Session
+	34, // 13: signet.v1.EndUserSessionsResponse.details:type_name -> signet.v1.Details
+	1,  // 14: signet.v1.SessionService.CreateSession:input_type -> signet.v1.CreateSessionRequest
+	3,  // 15: signet.v1.SessionService.StartPasskeySignIn:input_type -> signet.v1.StartPasskeySignInRequest
+	5,  // 16: signet.v1.SessionService.CreateSessionWithPasskey:input_type -> signet.v1.CreateSessionWithPasskeyRequest
+	7,  // 17: signet.v1.SessionService.StartProviderSignIn:input_type -> signet.v1.StartProviderSignInRequest
+	9,  // 18: signet.v1.SessionService.CreateSessionThroughProvider:input_type -> signet.v1.CreateSessionThroughProviderRequest
+	11, // 19: signet.v1.SessionService.LinkMyAccountThroughProvider:input_type -> signet.v1.LinkMyAccountThroughProviderRequest
+	13, // 20: signet.v1.SessionService.StartPasskeyProof:input_type -> signet.v1.StartPasskeyProofRequest
+	15, // 21: signet.v1.SessionService.ProveSecondFactor:input_type -> signet.v1.ProveSecondFactorRequest
+	17, // 22: signet.v1.SessionService.Reauthenticate:input_type -> signet.v1.ReauthenticateRequest
+	19, // 23: signet.v1.SessionService.EndSession:input_type -> signet.v1.EndSessionRequest
+	22, // 24: signet.v1.SessionService.ListMySessions:input_type -> signet.v1.ListMySessionsRequest
+	24, // 25: signet.v1.SessionService.EndMySessions:input_type -> signet.v1.EndMySessionsRequest
+	26, // 26: signet.v1.SessionService.ListUserSessions:input_type -> signet.v1.ListUserSessionsRequest
+	28, // 27: signet.v1.SessionService.EndUserSession:input_type -> signet.v1.EndUserSessionRequest
+	30, // 28: signet.v1.SessionService.EndUserSessions:input_type -> signet.v1.EndUserSessionsRequest
+	2,  // 29: signet.v1.SessionService.CreateSession:output_type -> signet.v1.CreateSessionResponse
+	4,  // 30: signet.v1.SessionService.StartPasskeySignIn:output_type -> signet.v1.StartPasskeySignInResponse
+	6,  // 31: signet.v1.SessionService.CreateSessionWithPasskey:output_type -> signet.v1.CreateSessionWithPasskeyResponse
+	8,  // 32: signet.v1.SessionService.StartProviderSignIn:output_type -> signet.v1.StartProviderSignInResponse
+	10, // 33: signet.v1.SessionService.CreateSessionThroughProvider:output_type -> signet.v1.CreateSessionThroughProviderResponse
+	12, // 34: signet.v1.SessionService.LinkMyAccountThroughProvider:output_type -> signet.v1.LinkMyAccountThroughProviderResponse
+	14, // 35: signet.v1.SessionService.StartPasskeyProof:output_type -> signet.v1.StartPasskeyProofResponse
+	16, // 36: signet.v1.SessionService.ProveSecondFactor:output_type -> signet.v1.ProveSecondFactorResponse
+	18, // 37: signet.v1.SessionService.Reauthenticate:output_type -> signet.v1.ReauthenticateResponse
+	20, // 38: signet.v1.SessionService.EndSession:output_type -> signet.v1.EndSessionResponse
+	23, // 39: signet.v1.SessionService.ListMySessions:output_type -> signet.v1.ListMySessionsResponse
+	25, // 40: signet.v1.SessionService.EndMySessions:output_type -> signet.v1.EndMySessionsResponse
+	27, // 41: signet.v1.SessionService.ListUserSessions:output_type -> signet.v1.ListUserSessionsResponse
+	29, // 42: signet.v1.SessionService.EndUserSession:output_type -> signet.v1.EndUserSessionResponse
+	31, // 43: signet.v1.SessionService.EndUserSessions:output_type -> signet.v1.EndUserSessionsResponse
+	29, // [29:44] is the sub-list for method output_type
+	14, // [14:29] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_session_proto_init() }
@@ -1608,7 +2235,7 @@ func file_signet_v1_session_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_session_proto_rawDesc), len(file_signet_v1_session_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -92,6 +92,8 @@ func signIn() []Sample {
 		{Name: "unlinked-none", Status: 200, View: pages.Unlinked{Frame: frame, Provider: "Google", As: "mara.lindqvist@gmail.example", Other: to("/login")}},
 		{Name: "unlinked-suspended", Status: 200, View: pages.Unlinked{Frame: frame, Provider: "Google", As: "mara.lindqvist@gmail.example", Suspended: true, SignIn: to("/login"), Other: to("/login")}},
 		{Name: "confirm-link", Status: 200, View: pages.ConfirmLink{Frame: frame, LoginName: loginName, Provider: "Google", As: "mara.lindqvist@gmail.example"}},
+		{Name: "to-application", Status: 200, View: pages.ToApplication{Frame: frame, Name: "Aldermoor Shop", Provider: "Google", As: "mara.lindqvist@gmail.example", LoginName: loginName}},
+		{Name: "to-application-new", Status: 200, View: pages.ToApplication{Frame: frame, Name: "Aldermoor Shop", Provider: "Google", As: "mara.lindqvist@gmail.example"}},
 		{Name: "password-wrong", Status: 400, View: pages.Password{Frame: wrong(pages.FieldPassword, pages.WrongPassword()), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-throttled", Status: 429, View: pages.Password{Frame: wrong("", pages.Throttled(30*time.Second)), LoginName: loginName, Forgot: to("/forgot"), Other: to("/login")}},
 		{Name: "password-locked", Status: 403, View: pages.Password{Frame: wrong("", pages.Locked()), LoginName: loginName, Other: to("/login")}},

@@ -25,6 +25,7 @@ type Sessions struct{ *session.Sessions }
 type Through struct {
 	OrgID     string // that the sign-in is bound to: only its users are let in; empty: any
 	AppOrg    string // the organization of the application that it is for; it decides nothing here
+	By        *ByCode
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
@@ -93,6 +94,9 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Throug
 			if err != nil {
 				return err
 			}
+			if err := at.By.redeem(tx, now); err != nil {
+				return err
+			}
 			if err := remember(tx, who, now.ID, l.ID, tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
 				return err
 			}
@@ -102,6 +106,7 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Throug
 	if byEmail {
 		command.Write = append(command.Write, user.Kind.Ref(u.ID))
 	}
+	at.By.declare(&command)
 	if err := s.Store.Do(ctx, command); err != nil {
 		return session.SignedIn{}, err
 	}

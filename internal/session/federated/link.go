@@ -28,8 +28,13 @@ type Linked struct {
 // session.ErrNotRecent; access.ErrSecondFactor; access.ErrPasswordChange; user.ErrNotHuman; session.ErrSignInFailed where the provider was changed or
 // switched off since the identity was checked, or is not for the caller's organization; session.ErrMethodNotAllowed; user.ErrLinkTaken; user.ErrTooManyLinks.
 func (s Sessions) Link(ctx context.Context, caller *access.Caller, who idp.Identity, from session.From) (Linked, error) {
+	return s.LinkBy(ctx, caller, who, nil, from)
+}
+
+// LinkBy is Link for somebody who comes by an application's own page, or by none. Errors: also session.ErrSignInFailed where the code does not count.
+func (s Sessions) LinkBy(ctx context.Context, caller *access.Caller, who idp.Identity, by *ByCode, from session.From) (Linked, error) {
 	var out Linked
-	err := s.inSession(ctx, caller, from, true, who, func(in *session.InSession, p *event.Object[idp.Provider]) error {
+	err := s.inSession(ctx, caller, from, true, who, by, func(in *session.InSession, p *event.Object[idp.Provider]) error {
 		if err := in.MayLink(); err != nil {
 			return err
 		}
@@ -43,22 +48,26 @@ func (s Sessions) Link(ctx context.Context, caller *access.Caller, who idp.Ident
 			err = u.Append(user.LinkConfirmed{LinkID: l.ID, Confirmed: added.Confirmed})
 		}
 		out = Linked{LinkID: l.ID, Details: u.Details()}
-		return err
+		if err != nil {
+			return err
+		}
+		return by.redeem(in.Tx(), u)
 	})
 	return out, err
 }
 
 // inSession lets decide act in the caller's session on the word of a provider that is for the caller.
-func (s Sessions) inSession(ctx context.Context, caller *access.Caller, from session.From, writes bool, who idp.Identity, decide func(*session.InSession, *event.Object[idp.Provider]) error) error {
-	_, err := s.stepThrough(ctx, caller, from, writes, who, decide)
+func (s Sessions) inSession(ctx context.Context, caller *access.Caller, from session.From, writes bool, who idp.Identity, by *ByCode, decide func(*session.InSession, *event.Object[idp.Provider]) error) error {
+	_, err := s.stepThrough(ctx, caller, from, writes, who, by, decide)
 	return err
 }
 
-func (s Sessions) stepThrough(ctx context.Context, caller *access.Caller, from session.From, writes bool, who idp.Identity, decide func(*session.InSession, *event.Object[idp.Provider]) error) (session.Stepped, error) {
+func (s Sessions) stepThrough(ctx context.Context, caller *access.Caller, from session.From, writes bool, who idp.Identity, by *ByCode, decide func(*session.InSession, *event.Object[idp.Provider]) error) (session.Stepped, error) {
 	c := event.Command{Read: []event.Ref{idp.Kind.Ref(who.Provider)}, Claims: []event.Claim{user.LinkClaim(who.Provider, who.Issuer, who.Subject)}, Rows: sessionRows(who)}
 	if who.Org != caller.OrgID {
 		c.Read = append(c.Read, org.Kind.Ref(who.Org))
 	}
+	by.declare(&c)
 	return s.Step(ctx, caller, from, writes, c, func(in *session.InSession) error {
 		p, err := s.provider(in.Tx(), who)
 		if err != nil {
@@ -81,7 +90,7 @@ func (s Sessions) stepThrough(ctx context.Context, caller *access.Caller, from s
 // ReproveThrough renews the proof of the caller's session: the person has just proven to a linked provider who they are. Errors: PermissionDenied without a
 // session; session.ErrNotRecent where the provider did not ask again; session.ErrNotLinked; session.ErrLinkSuspended; those of Link about the provider.
 func (s Sessions) ReproveThrough(ctx context.Context, caller *access.Caller, who idp.Identity, from session.From) (session.Stepped, error) {
-	return s.stepThrough(ctx, caller, from, false, who, func(in *session.InSession, p *event.Object[idp.Provider]) error {
+	return s.stepThrough(ctx, caller, from, false, who, nil, func(in *session.InSession, p *event.Object[idp.Provider]) error {
 		l, there := in.User().Data.Human.LinkTo(who.Provider, who.Issuer, who.Subject)
 		switch {
 		case !there:

@@ -32,6 +32,7 @@ type Registration struct {
 	Email     string
 	// EmailFromProvider says that nobody has edited the address. It counts as verified if the provider says so of this very address.
 	EmailFromProvider bool
+	By                *ByCode
 
 	Peer      netip.Addr
 	UserAgent string
@@ -49,8 +50,10 @@ const suffixes = 3
 // session.ErrSignInFailed where the provider was changed or switched off since the identity was checked; user.ErrLinkTaken; user.ErrUserNameTaken where no
 // name is free; ResourceExhausted where too much was begun from the network.
 func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Registration) (session.SignedIn, error) {
-	if err := s.NetworkLimiter.Take(r.Peer, 1); err != nil {
-		return session.SignedIn{}, err
+	if r.By == nil { // who comes by an application has been counted
+		if err := s.NetworkLimiter.Take(r.Peer, 1); err != nil {
+			return session.SignedIn{}, err
+		}
 	}
 	verified := r.EmailFromProvider && who.EmailVerified && r.Email == who.Email
 	human := user.NewHuman{UserName: r.UserName, Email: r.Email, EmailVerified: verified, VerifiedBy: user.VerifiedByProvider, VerifierOrg: who.Org,
@@ -103,6 +106,9 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 			if err != nil {
 				return err
 			}
+			if err := r.By.redeem(tx, u); err != nil {
+				return err
+			}
 			if err := remember(tx, who, u.ID, l.ID, tx.Now()+policy.Effective(everywhere, o.Data.Policy).SessionLife().Microseconds()); err != nil {
 				return err
 			}
@@ -112,6 +118,7 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 	for _, name := range names {
 		command.Claims = append(command.Claims, user.NameClaim(in, syntax.NameKey(name)))
 	}
+	r.By.declare(&command)
 	if err := s.Store.Do(ctx, command); err != nil {
 		return session.SignedIn{}, err
 	}

@@ -42,7 +42,11 @@ func Counts(p *event.Object[idp.Provider], u *event.Object[user.User], l user.Li
 // answered: whoever last changed the provider could have signed in as the user by setting a password. The roles are those of that time, and what
 // they hold is what roles of that name hold today.
 func answered(p *event.Object[idp.Provider], u *event.Object[user.User]) bool {
-	roles := p.Data.Changer.Roles
+	return CouldBe(p.Data.Changer.Roles, u)
+}
+
+// CouldBe tells whether somebody with these roles could sign in as a user anyway, by setting a password.
+func CouldBe(roles access.Memberships, u *event.Object[user.User]) bool {
 	return roles.Hold(access.CredentialWrite, u.Org) && roles.Cover(u.Data.Memberships)
 }
 

@@ -69,6 +69,9 @@ const (
 	// ApplicationServiceSetApplicationAPIAccessProcedure is the fully-qualified name of the
 	// ApplicationService's SetApplicationAPIAccess RPC.
 	ApplicationServiceSetApplicationAPIAccessProcedure = "/signet.v1.ApplicationService/SetApplicationAPIAccess"
+	// ApplicationServiceSetApplicationOwnSignInProcedure is the fully-qualified name of the
+	// ApplicationService's SetApplicationOwnSignIn RPC.
+	ApplicationServiceSetApplicationOwnSignInProcedure = "/signet.v1.ApplicationService/SetApplicationOwnSignIn"
 	// ApplicationServiceListAllOrganizationsApplicationsProcedure is the fully-qualified name of the
 	// ApplicationService's ListAllOrganizationsApplications RPC.
 	ApplicationServiceListAllOrganizationsApplicationsProcedure = "/signet.v1.ApplicationService/ListAllOrganizationsApplications"
@@ -151,6 +154,18 @@ type ApplicationServiceClient interface {
 	// for an owner cannot add a scope that it does not have itself. Changing the
 	// scopes ends all tokens of the application.
 	SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error)
+	// Allow an application to have its own sign-in page
+	//
+	// The application can then send people of its organization to identity
+	// providers and open sessions for them (StartProviderSignIn). Anybody who has
+	// its secret, or receives what is sent to its redirect URIs, could sign in as
+	// these people, so only an owner of the installation can allow it. It counts
+	// only for users whom whoever last changed this setting, the secret, the
+	// method of authentication or the redirect URIs could sign in as anyway: that
+	// person must have had every permission that the user has, and the one to set
+	// the user's password. The application must authenticate with a secret:
+	// FAILED_PRECONDITION.
+	SetApplicationOwnSignIn(context.Context, *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error)
 	// List the applications for all organizations
 	//
 	// Returns the applications of all organizations to which people of all
@@ -262,6 +277,12 @@ func NewApplicationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 			connect.WithSchema(applicationServiceMethods.ByName("SetApplicationAPIAccess")),
 			connect.WithClientOptions(opts...),
 		),
+		setApplicationOwnSignIn: connect.NewClient[v1.SetApplicationOwnSignInRequest, v1.SetApplicationOwnSignInResponse](
+			httpClient,
+			baseURL+ApplicationServiceSetApplicationOwnSignInProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("SetApplicationOwnSignIn")),
+			connect.WithClientOptions(opts...),
+		),
 		listAllOrganizationsApplications: connect.NewClient[v1.ListAllOrganizationsApplicationsRequest, v1.ListAllOrganizationsApplicationsResponse](
 			httpClient,
 			baseURL+ApplicationServiceListAllOrganizationsApplicationsProcedure,
@@ -303,6 +324,7 @@ type applicationServiceClient struct {
 	addApplicationKey                *connect.Client[v1.AddApplicationKeyRequest, v1.AddApplicationKeyResponse]
 	removeApplicationKey             *connect.Client[v1.RemoveApplicationKeyRequest, v1.RemoveApplicationKeyResponse]
 	setApplicationAPIAccess          *connect.Client[v1.SetApplicationAPIAccessRequest, v1.SetApplicationAPIAccessResponse]
+	setApplicationOwnSignIn          *connect.Client[v1.SetApplicationOwnSignInRequest, v1.SetApplicationOwnSignInResponse]
 	listAllOrganizationsApplications *connect.Client[v1.ListAllOrganizationsApplicationsRequest, v1.ListAllOrganizationsApplicationsResponse]
 	approveAudience                  *connect.Client[v1.ApproveAudienceRequest, v1.ApproveAudienceResponse]
 	withdrawAudience                 *connect.Client[v1.WithdrawAudienceRequest, v1.WithdrawAudienceResponse]
@@ -417,6 +439,15 @@ func (c *applicationServiceClient) SetApplicationAPIAccess(ctx context.Context, 
 	return nil, err
 }
 
+// SetApplicationOwnSignIn calls signet.v1.ApplicationService.SetApplicationOwnSignIn.
+func (c *applicationServiceClient) SetApplicationOwnSignIn(ctx context.Context, req *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error) {
+	response, err := c.setApplicationOwnSignIn.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListAllOrganizationsApplications calls
 // signet.v1.ApplicationService.ListAllOrganizationsApplications.
 func (c *applicationServiceClient) ListAllOrganizationsApplications(ctx context.Context, req *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error) {
@@ -522,6 +553,18 @@ type ApplicationServiceHandler interface {
 	// for an owner cannot add a scope that it does not have itself. Changing the
 	// scopes ends all tokens of the application.
 	SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error)
+	// Allow an application to have its own sign-in page
+	//
+	// The application can then send people of its organization to identity
+	// providers and open sessions for them (StartProviderSignIn). Anybody who has
+	// its secret, or receives what is sent to its redirect URIs, could sign in as
+	// these people, so only an owner of the installation can allow it. It counts
+	// only for users whom whoever last changed this setting, the secret, the
+	// method of authentication or the redirect URIs could sign in as anyway: that
+	// person must have had every permission that the user has, and the one to set
+	// the user's password. The application must authenticate with a secret:
+	// FAILED_PRECONDITION.
+	SetApplicationOwnSignIn(context.Context, *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error)
 	// List the applications for all organizations
 	//
 	// Returns the applications of all organizations to which people of all
@@ -629,6 +672,12 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 		connect.WithSchema(applicationServiceMethods.ByName("SetApplicationAPIAccess")),
 		connect.WithHandlerOptions(opts...),
 	)
+	applicationServiceSetApplicationOwnSignInHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceSetApplicationOwnSignInProcedure,
+		svc.SetApplicationOwnSignIn,
+		connect.WithSchema(applicationServiceMethods.ByName("SetApplicationOwnSignIn")),
+		connect.WithHandlerOptions(opts...),
+	)
 	applicationServiceListAllOrganizationsApplicationsHandler := connect.NewUnaryHandlerSimple(
 		ApplicationServiceListAllOrganizationsApplicationsProcedure,
 		svc.ListAllOrganizationsApplications,
@@ -679,6 +728,8 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 			applicationServiceRemoveApplicationKeyHandler.ServeHTTP(w, r)
 		case ApplicationServiceSetApplicationAPIAccessProcedure:
 			applicationServiceSetApplicationAPIAccessHandler.ServeHTTP(w, r)
+		case ApplicationServiceSetApplicationOwnSignInProcedure:
+			applicationServiceSetApplicationOwnSignInHandler.ServeHTTP(w, r)
 		case ApplicationServiceListAllOrganizationsApplicationsProcedure:
 			applicationServiceListAllOrganizationsApplicationsHandler.ServeHTTP(w, r)
 		case ApplicationServiceApproveAudienceProcedure:
@@ -742,6 +793,10 @@ func (UnimplementedApplicationServiceHandler) RemoveApplicationKey(context.Conte
 
 func (UnimplementedApplicationServiceHandler) SetApplicationAPIAccess(context.Context, *v1.SetApplicationAPIAccessRequest) (*v1.SetApplicationAPIAccessResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.SetApplicationAPIAccess is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) SetApplicationOwnSignIn(context.Context, *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.SetApplicationOwnSignIn is not implemented"))
 }
 
 func (UnimplementedApplicationServiceHandler) ListAllOrganizationsApplications(context.Context, *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error) {

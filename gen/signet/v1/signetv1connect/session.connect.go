@@ -42,6 +42,15 @@ const (
 	// SessionServiceCreateSessionWithPasskeyProcedure is the fully-qualified name of the
 	// SessionService's CreateSessionWithPasskey RPC.
 	SessionServiceCreateSessionWithPasskeyProcedure = "/signet.v1.SessionService/CreateSessionWithPasskey"
+	// SessionServiceStartProviderSignInProcedure is the fully-qualified name of the SessionService's
+	// StartProviderSignIn RPC.
+	SessionServiceStartProviderSignInProcedure = "/signet.v1.SessionService/StartProviderSignIn"
+	// SessionServiceCreateSessionThroughProviderProcedure is the fully-qualified name of the
+	// SessionService's CreateSessionThroughProvider RPC.
+	SessionServiceCreateSessionThroughProviderProcedure = "/signet.v1.SessionService/CreateSessionThroughProvider"
+	// SessionServiceLinkMyAccountThroughProviderProcedure is the fully-qualified name of the
+	// SessionService's LinkMyAccountThroughProvider RPC.
+	SessionServiceLinkMyAccountThroughProviderProcedure = "/signet.v1.SessionService/LinkMyAccountThroughProvider"
 	// SessionServiceStartPasskeyProofProcedure is the fully-qualified name of the SessionService's
 	// StartPasskeyProof RPC.
 	SessionServiceStartPasskeyProofProcedure = "/signet.v1.SessionService/StartPasskeyProof"
@@ -90,6 +99,29 @@ type SessionServiceClient interface {
 	// factor is needed. Whatever is wrong with the passkey or its owner, the answer
 	// is the same UNAUTHENTICATED.
 	CreateSessionWithPasskey(context.Context, *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error)
+	// Start signing in through an identity provider
+	//
+	// For an application with its own sign-in page (SetApplicationOwnSignIn), called
+	// by its server. Send the browser to `address` and keep `attemptToken`. After
+	// the person has signed in at the provider and confirmed it on a page of this
+	// service, the browser comes to `returnAddress` with a parameter `code`, or
+	// with `error`.
+	StartProviderSignIn(context.Context, *v1.StartProviderSignInRequest) (*v1.StartProviderSignInResponse, error)
+	// Sign in through an identity provider
+	//
+	// For an application with its own sign-in page: opens a session for the user of
+	// its organization who is linked to the account at the provider. If nobody is
+	// linked, the answer is FAILED_PRECONDITION, or with `registration` a new user
+	// is registered, if the provider registers users. The code can be used until
+	// this succeeds, within five minutes. Whatever is wrong with code, attempt or
+	// user, the answer is the same UNAUTHENTICATED.
+	CreateSessionThroughProvider(context.Context, *v1.CreateSessionThroughProviderRequest) (*v1.CreateSessionThroughProviderResponse, error)
+	// Link my account through an identity provider
+	//
+	// For an application with its own sign-in page: links the account of the caller
+	// with the account at the provider that the code stands for. The caller must
+	// belong to the organization of the application.
+	LinkMyAccountThroughProvider(context.Context, *v1.LinkMyAccountThroughProviderRequest) (*v1.LinkMyAccountThroughProviderResponse, error)
 	// Start proving a passkey
 	//
 	// Creates a challenge for the passkeys of the caller, to prove one of them in
@@ -165,6 +197,24 @@ func NewSessionServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 			connect.WithSchema(sessionServiceMethods.ByName("CreateSessionWithPasskey")),
 			connect.WithClientOptions(opts...),
 		),
+		startProviderSignIn: connect.NewClient[v1.StartProviderSignInRequest, v1.StartProviderSignInResponse](
+			httpClient,
+			baseURL+SessionServiceStartProviderSignInProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("StartProviderSignIn")),
+			connect.WithClientOptions(opts...),
+		),
+		createSessionThroughProvider: connect.NewClient[v1.CreateSessionThroughProviderRequest, v1.CreateSessionThroughProviderResponse](
+			httpClient,
+			baseURL+SessionServiceCreateSessionThroughProviderProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("CreateSessionThroughProvider")),
+			connect.WithClientOptions(opts...),
+		),
+		linkMyAccountThroughProvider: connect.NewClient[v1.LinkMyAccountThroughProviderRequest, v1.LinkMyAccountThroughProviderResponse](
+			httpClient,
+			baseURL+SessionServiceLinkMyAccountThroughProviderProcedure,
+			connect.WithSchema(sessionServiceMethods.ByName("LinkMyAccountThroughProvider")),
+			connect.WithClientOptions(opts...),
+		),
 		startPasskeyProof: connect.NewClient[v1.StartPasskeyProofRequest, v1.StartPasskeyProofResponse](
 			httpClient,
 			baseURL+SessionServiceStartPasskeyProofProcedure,
@@ -224,18 +274,21 @@ func NewSessionServiceClient(httpClient connect.HTTPClient, baseURL string, opts
 
 // sessionServiceClient implements SessionServiceClient.
 type sessionServiceClient struct {
-	createSession            *connect.Client[v1.CreateSessionRequest, v1.CreateSessionResponse]
-	startPasskeySignIn       *connect.Client[v1.StartPasskeySignInRequest, v1.StartPasskeySignInResponse]
-	createSessionWithPasskey *connect.Client[v1.CreateSessionWithPasskeyRequest, v1.CreateSessionWithPasskeyResponse]
-	startPasskeyProof        *connect.Client[v1.StartPasskeyProofRequest, v1.StartPasskeyProofResponse]
-	proveSecondFactor        *connect.Client[v1.ProveSecondFactorRequest, v1.ProveSecondFactorResponse]
-	reauthenticate           *connect.Client[v1.ReauthenticateRequest, v1.ReauthenticateResponse]
-	endSession               *connect.Client[v1.EndSessionRequest, v1.EndSessionResponse]
-	listMySessions           *connect.Client[v1.ListMySessionsRequest, v1.ListMySessionsResponse]
-	endMySessions            *connect.Client[v1.EndMySessionsRequest, v1.EndMySessionsResponse]
-	listUserSessions         *connect.Client[v1.ListUserSessionsRequest, v1.ListUserSessionsResponse]
-	endUserSession           *connect.Client[v1.EndUserSessionRequest, v1.EndUserSessionResponse]
-	endUserSessions          *connect.Client[v1.EndUserSessionsRequest, v1.EndUserSessionsResponse]
+	createSession                *connect.Client[v1.CreateSessionRequest, v1.CreateSessionResponse]
+	startPasskeySignIn           *connect.Client[v1.StartPasskeySignInRequest, v1.StartPasskeySignInResponse]
+	createSessionWithPasskey     *connect.Client[v1.CreateSessionWithPasskeyRequest, v1.CreateSessionWithPasskeyResponse]
+	startProviderSignIn          *connect.Client[v1.StartProviderSignInRequest, v1.StartProviderSignInResponse]
+	createSessionThroughProvider *connect.Client[v1.CreateSessionThroughProviderRequest, v1.CreateSessionThroughProviderResponse]
+	linkMyAccountThroughProvider *connect.Client[v1.LinkMyAccountThroughProviderRequest, v1.LinkMyAccountThroughProviderResponse]
+	startPasskeyProof            *connect.Client[v1.StartPasskeyProofRequest, v1.StartPasskeyProofResponse]
+	proveSecondFactor            *connect.Client[v1.ProveSecondFactorRequest, v1.ProveSecondFactorResponse]
+	reauthenticate               *connect.Client[v1.ReauthenticateRequest, v1.ReauthenticateResponse]
+	endSession                   *connect.Client[v1.EndSessionRequest, v1.EndSessionResponse]
+	listMySessions               *connect.Client[v1.ListMySessionsRequest, v1.ListMySessionsResponse]
+	endMySessions                *connect.Client[v1.EndMySessionsRequest, v1.EndMySessionsResponse]
+	listUserSessions             *connect.Client[v1.ListUserSessionsRequest, v1.ListUserSessionsResponse]
+	endUserSession               *connect.Client[v1.EndUserSessionRequest, v1.EndUserSessionResponse]
+	endUserSessions              *connect.Client[v1.EndUserSessionsRequest, v1.EndUserSessionsResponse]
 }
 
 // CreateSession calls signet.v1.SessionService.CreateSession.
@@ -259,6 +312,33 @@ func (c *sessionServiceClient) StartPasskeySignIn(ctx context.Context, req *v1.S
 // CreateSessionWithPasskey calls signet.v1.SessionService.CreateSessionWithPasskey.
 func (c *sessionServiceClient) CreateSessionWithPasskey(ctx context.Context, req *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error) {
 	response, err := c.createSessionWithPasskey.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// StartProviderSignIn calls signet.v1.SessionService.StartProviderSignIn.
+func (c *sessionServiceClient) StartProviderSignIn(ctx context.Context, req *v1.StartProviderSignInRequest) (*v1.StartProviderSignInResponse, error) {
+	response, err := c.startProviderSignIn.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// CreateSessionThroughProvider calls signet.v1.SessionService.CreateSessionThroughProvider.
+func (c *sessionServiceClient) CreateSessionThroughProvider(ctx context.Context, req *v1.CreateSessionThroughProviderRequest) (*v1.CreateSessionThroughProviderResponse, error) {
+	response, err := c.createSessionThroughProvider.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// LinkMyAccountThroughProvider calls signet.v1.SessionService.LinkMyAccountThroughProvider.
+func (c *sessionServiceClient) LinkMyAccountThroughProvider(ctx context.Context, req *v1.LinkMyAccountThroughProviderRequest) (*v1.LinkMyAccountThroughProviderResponse, error) {
+	response, err := c.linkMyAccountThroughProvider.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -365,6 +445,29 @@ type SessionServiceHandler interface {
 	// factor is needed. Whatever is wrong with the passkey or its owner, the answer
 	// is the same UNAUTHENTICATED.
 	CreateSessionWithPasskey(context.Context, *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error)
+	// Start signing in through an identity provider
+	//
+	// For an application with its own sign-in page (SetApplicationOwnSignIn), called
+	// by its server. Send the browser to `address` and keep `attemptToken`. After
+	// the person has signed in at the provider and confirmed it on a page of this
+	// service, the browser comes to `returnAddress` with a parameter `code`, or
+	// with `error`.
+	StartProviderSignIn(context.Context, *v1.StartProviderSignInRequest) (*v1.StartProviderSignInResponse, error)
+	// Sign in through an identity provider
+	//
+	// For an application with its own sign-in page: opens a session for the user of
+	// its organization who is linked to the account at the provider. If nobody is
+	// linked, the answer is FAILED_PRECONDITION, or with `registration` a new user
+	// is registered, if the provider registers users. The code can be used until
+	// this succeeds, within five minutes. Whatever is wrong with code, attempt or
+	// user, the answer is the same UNAUTHENTICATED.
+	CreateSessionThroughProvider(context.Context, *v1.CreateSessionThroughProviderRequest) (*v1.CreateSessionThroughProviderResponse, error)
+	// Link my account through an identity provider
+	//
+	// For an application with its own sign-in page: links the account of the caller
+	// with the account at the provider that the code stands for. The caller must
+	// belong to the organization of the application.
+	LinkMyAccountThroughProvider(context.Context, *v1.LinkMyAccountThroughProviderRequest) (*v1.LinkMyAccountThroughProviderResponse, error)
 	// Start proving a passkey
 	//
 	// Creates a challenge for the passkeys of the caller, to prove one of them in
@@ -436,6 +539,24 @@ func NewSessionServiceHandler(svc SessionServiceHandler, opts ...connect.Handler
 		connect.WithSchema(sessionServiceMethods.ByName("CreateSessionWithPasskey")),
 		connect.WithHandlerOptions(opts...),
 	)
+	sessionServiceStartProviderSignInHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceStartProviderSignInProcedure,
+		svc.StartProviderSignIn,
+		connect.WithSchema(sessionServiceMethods.ByName("StartProviderSignIn")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceCreateSessionThroughProviderHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceCreateSessionThroughProviderProcedure,
+		svc.CreateSessionThroughProvider,
+		connect.WithSchema(sessionServiceMethods.ByName("CreateSessionThroughProvider")),
+		connect.WithHandlerOptions(opts...),
+	)
+	sessionServiceLinkMyAccountThroughProviderHandler := connect.NewUnaryHandlerSimple(
+		SessionServiceLinkMyAccountThroughProviderProcedure,
+		svc.LinkMyAccountThroughProvider,
+		connect.WithSchema(sessionServiceMethods.ByName("LinkMyAccountThroughProvider")),
+		connect.WithHandlerOptions(opts...),
+	)
 	sessionServiceStartPasskeyProofHandler := connect.NewUnaryHandlerSimple(
 		SessionServiceStartPasskeyProofProcedure,
 		svc.StartPasskeyProof,
@@ -498,6 +619,12 @@ func NewSessionServiceHandler(svc SessionServiceHandler, opts ...connect.Handler
 			sessionServiceStartPasskeySignInHandler.ServeHTTP(w, r)
 		case SessionServiceCreateSessionWithPasskeyProcedure:
 			sessionServiceCreateSessionWithPasskeyHandler.ServeHTTP(w, r)
+		case SessionServiceStartProviderSignInProcedure:
+			sessionServiceStartProviderSignInHandler.ServeHTTP(w, r)
+		case SessionServiceCreateSessionThroughProviderProcedure:
+			sessionServiceCreateSessionThroughProviderHandler.ServeHTTP(w, r)
+		case SessionServiceLinkMyAccountThroughProviderProcedure:
+			sessionServiceLinkMyAccountThroughProviderHandler.ServeHTTP(w, r)
 		case SessionServiceStartPasskeyProofProcedure:
 			sessionServiceStartPasskeyProofHandler.ServeHTTP(w, r)
 		case SessionServiceProveSecondFactorProcedure:
@@ -535,6 +662,18 @@ func (UnimplementedSessionServiceHandler) StartPasskeySignIn(context.Context, *v
 
 func (UnimplementedSessionServiceHandler) CreateSessionWithPasskey(context.Context, *v1.CreateSessionWithPasskeyRequest) (*v1.CreateSessionWithPasskeyResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.CreateSessionWithPasskey is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) StartProviderSignIn(context.Context, *v1.StartProviderSignInRequest) (*v1.StartProviderSignInResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.StartProviderSignIn is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) CreateSessionThroughProvider(context.Context, *v1.CreateSessionThroughProviderRequest) (*v1.CreateSessionThroughProviderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.CreateSessionThroughProvider is not implemented"))
+}
+
+func (UnimplementedSessionServiceHandler) LinkMyAccountThroughProvider(context.Context, *v1.LinkMyAccountThroughProviderRequest) (*v1.LinkMyAccountThroughProviderResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.SessionService.LinkMyAccountThroughProvider is not implemented"))
 }
 
 func (UnimplementedSessionServiceHandler) StartPasskeyProof(context.Context, *v1.StartPasskeyProofRequest) (*v1.StartPasskeyProofResponse, error) {

@@ -1,4 +1,5 @@
-package login
+// Package arrivals keeps who has come from an identity provider and is not signed in by that.
+package arrivals
 
 import (
 	"context"
@@ -10,48 +11,57 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/secret"
 )
 
-// arrival is somebody whom a provider has brought and who is not signed in by that: nobody is linked yet, or the link has to be confirmed. It
+// Arrival is somebody whom a provider has brought and who is not signed in by that: nobody is linked yet, or the link has to be confirmed. It
 // is kept for a while, for the browser that they came by.
-type arrival struct {
+type Arrival struct {
 	ID        string       `json:"-"`
 	Who       idp.Identity `json:"who"`
 	Provider  string       `json:"provider"` // its name
 	At        int64        `json:"at"`
 	Register  bool         `json:"register,omitempty"`  // a new account can be made
 	Suspended bool         `json:"suspended,omitempty"` // somebody is linked, and has to confirm it
+	Attempt   string       `json:"attempt,omitempty"`   // of an application with a sign-in page of its own; empty: they came by our pages
 	Linking   string       `json:"linking,omitempty"`   // the session that wants to link; empty: nobody was signed in
 }
 
-const arrivalLife = 15 * time.Minute
+const life = 15 * time.Minute
 
-func arrivalRow(id string) event.RowKey {
+// Row is where an arrival is.
+func Row(id string) event.RowKey {
 	return event.RowKey{Table: event.Flows, Key: "arrival/" + id}
 }
 
-const purposeArrival = "arrival from a provider"
+const purpose = "arrival from a provider"
 
-// keep stores an arrival and gives its id. It is sealed with what the browser alone holds: it has names of people, whom nobody would find to erase.
-func (l *Login) keep(ctx context.Context, browser string, a arrival) (string, error) {
+// Keeper keeps arrivals.
+type Keeper struct {
+	Store  event.Store
+	Master secret.MasterKey
+}
+
+// Keep stores an arrival and gives its id. It is sealed with what the browser alone holds: it has names of people, whom nobody would find to erase.
+func (l Keeper) Keep(ctx context.Context, browser string, a Arrival) (string, error) {
 	id := rand.Text()
-	key := arrivalRow(id)
+	key := Row(id)
 	err := l.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
 		a.At = tx.Now()
 		text, err := json.Marshal(a)
 		if err != nil {
 			return err
 		}
-		tx.PutRow(event.Row{RowKey: key, Value: l.Master.DataKeyOf(purposeArrival, []byte(browser)).Seal(text, []byte(key.Key)),
-			Expires: tx.Now() + arrivalLife.Microseconds()})
+		tx.PutRow(event.Row{RowKey: key, Value: l.Master.DataKeyOf(purpose, []byte(browser)).Seal(text, []byte(key.Key)),
+			Expires: tx.Now() + life.Microseconds()})
 		return nil
 	}})
 	return id, err
 }
 
-// arrived reads an arrival of this browser. Errors: grant.ErrRequestNotFound where there is none: it took too long, or was finished in another window.
-func (l *Login) arrived(ctx context.Context, browser, id string) (*arrival, error) {
-	key := arrivalRow(id)
+// Read reads an arrival of this browser. Errors: grant.ErrRequestNotFound where there is none: it took too long, or was finished in another window.
+func (l Keeper) Read(ctx context.Context, browser, id string) (*Arrival, error) {
+	key := Row(id)
 	if len(key.Key) > event.MaxID || browser == "" {
 		return nil, grant.ErrRequestNotFound
 	}
@@ -62,27 +72,27 @@ func (l *Login) arrived(ctx context.Context, browser, id string) (*arrival, erro
 	if row == nil {
 		return nil, grant.ErrRequestNotFound
 	}
-	text, err := l.Master.DataKeyOf(purposeArrival, []byte(browser)).Open(row.Value, []byte(key.Key))
+	text, err := l.Master.DataKeyOf(purpose, []byte(browser)).Open(row.Value, []byte(key.Key))
 	if err != nil {
 		return nil, grant.ErrRequestNotFound
 	}
-	a := &arrival{ID: id}
+	a := &Arrival{ID: id}
 	if err := json.Unmarshal(text, a); err != nil {
 		return nil, errs.Recovered(err)
 	}
 	return a, nil
 }
 
-// done forgets an arrival.
-func (l *Login) done(ctx context.Context, a *arrival) error {
+// Drop forgets an arrival.
+func (l Keeper) Drop(ctx context.Context, a *Arrival) error {
 	return l.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
-		tx.DropRow(arrivalRow(a.ID))
+		tx.DropRow(Row(a.ID))
 		return nil
 	}})
 }
 
-// as is what the person is called where they come from.
-func (a *arrival) as() string {
+// As is what the person is called where they come from.
+func (a *Arrival) As() string {
 	for _, name := range []string{a.Who.Email, a.Who.UserName, a.Who.Subject} {
 		if name != "" {
 			return name

@@ -1,4 +1,5 @@
-package login
+// Package backchannel is called by the servers of identity providers when somebody has signed out there (OpenID Connect Back-Channel Logout 1.0).
+package backchannel
 
 import (
 	"context"
@@ -17,24 +18,29 @@ import (
 )
 
 const (
-	// logoutPart is what follows the id of a provider in the address that it calls when somebody signs out there.
-	logoutPart  = "logout"
 	logoutToken = "logout_token"
+	prefix      = "logout_" // of checks, see federation.SignOut
 )
+
+// Ear is what is called.
+type Ear struct {
+	Store      event.Store
+	Federation *federation.Federation
+	Sessions   federated.Sessions
+}
 
 // errLogoutToken is what a request gets that is none of a provider.
 var errLogoutToken = errs.Invalid(errs.Violation{Field: logoutToken, Message: "must be sent once, in a form"})
 
-// signedOutAtProvider is called by the server of a provider, not by a browser: somebody has signed out there (OpenID Connect Back-Channel Logout 1.0). What
-// comes back is a status alone, and that tells strangers no more than whether a token was good.
-func (l *Login) signedOutAtProvider(w http.ResponseWriter, r *http.Request) {
+// Serve takes the request of a provider's server. What comes back is a status alone, and that tells strangers no more than whether a token was good.
+func (l Ear) Serve(w http.ResponseWriter, r *http.Request, provider string) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
 	}
-	err := l.endSignedOut(r)
+	err := l.end(r, provider)
 	if err == nil {
 		w.WriteHeader(http.StatusOK)
 		return
@@ -46,7 +52,7 @@ func (l *Login) signedOutAtProvider(w http.ResponseWriter, r *http.Request) {
 func logoutStatus(w http.ResponseWriter, err error) int {
 	if failed, ok := errors.AsType[*federation.Failure](err); ok {
 		switch failed.Check {
-		case logoutPart + "_" + failure.Unreachable, logoutPart + "_" + failure.Discovery, logoutPart + "_" + failure.Keys, logoutPart + "_" + failure.Busy:
+		case prefix + failure.Unreachable, prefix + failure.Discovery, prefix + failure.Keys, prefix + failure.Busy:
 			return http.StatusServiceUnavailable // it could not be judged, and may be sent again
 		}
 		return http.StatusBadRequest
@@ -57,7 +63,7 @@ func logoutStatus(w http.ResponseWriter, err error) int {
 	return web.AnswerTo(err).REST
 }
 
-func (l *Login) endSignedOut(r *http.Request) error {
+func (l Ear) end(r *http.Request, id string) error {
 	info := call.From(r.Context())
 	if err := l.Sessions.NetworkLimiter.Take(info.Peer, 1); err != nil { // whoever sends it has proven nothing yet
 		return err
@@ -69,7 +75,6 @@ func (l *Login) endSignedOut(r *http.Request) error {
 		return errLogoutToken
 	}
 	text := r.PostForm[logoutToken]
-	id := providerIn(r)
 	if len(text) != 1 || text[0] == "" || len(id) > event.MaxID {
 		return errLogoutToken
 	}
@@ -81,6 +86,6 @@ func (l *Login) endSignedOut(r *http.Request) error {
 		return errLogoutToken
 	}
 	return l.Federation.SignOut(r.Context(), p, text[0], info.RequestID, func(ctx context.Context, out federation.SignedOut) error {
-		return l.Federated.EndThrough(ctx, federated.SignedOut{Provider: out.Provider, Issuer: out.Issuer, Subject: out.Subject, Session: out.Session, RequestID: info.RequestID})
+		return l.Sessions.EndThrough(ctx, federated.SignedOut{Provider: out.Provider, Issuer: out.Issuer, Subject: out.Subject, Session: out.Session, RequestID: info.RequestID})
 	})
 }

@@ -1,0 +1,52 @@
+package federated
+
+import (
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/links"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// ByCode says that somebody comes by the sign-in page of an application, with a code that was sent there through the browser. Nil: by our own pages.
+type ByCode struct {
+	App, Org string
+	Code     event.RowKey // that the code led to: it is used up
+	Attempt  event.RowKey // remembers that the attempt was used, until Until
+	Until    int64
+}
+
+// declare adds what redeem needs to a command.
+func (c *ByCode) declare(command *event.Command) {
+	if c == nil {
+		return
+	}
+	command.Read = append(command.Read, app.Kind.Ref(c.App))
+	command.Rows = append(command.Rows, c.Code, c.Attempt)
+}
+
+// redeem uses the code up for a user. The application has what its owner gave it, so it counts only for users of its own organization whom
+// whoever last changed its access could be anyway. Errors: session.ErrSignInFailed.
+func (c *ByCode) redeem(tx *event.Tx, u *event.Object[user.User]) error {
+	if c == nil {
+		return nil
+	}
+	a, err := app.Kind.Get(tx, c.App)
+	if err != nil {
+		return err
+	}
+	code, err := tx.Row(c.Code)
+	if err != nil {
+		return err
+	}
+	used, err := tx.Row(c.Attempt)
+	if err != nil {
+		return err
+	}
+	if a == nil || !a.Data.SignsInItself() || a.Org != c.Org || u.Org != a.Org || code == nil || used != nil || !links.CouldBe(a.Data.Changer.Roles, u) {
+		return session.ErrSignInFailed
+	}
+	tx.DropRow(c.Code)
+	tx.PutRow(event.Row{RowKey: c.Attempt, Value: []byte{1}, Expires: c.Until})
+	return nil
+}
