@@ -179,7 +179,7 @@ func (l *Login) mountProviders(site *web.Site) {
 	}
 	site.Handle(PathProvider, l.Pages.SameOrigin(l.page(l.startAtProvider)))
 	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this browser can have.
-	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
+	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider))                 // see federation.CallbackAddress
 	site.Handle(PathProvider+"*/"+logoutPart, http.HandlerFunc(l.signedOutAtProvider)) // from providers themselves
 }
 
