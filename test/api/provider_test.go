@@ -78,9 +78,11 @@ func oidcStory(t *testing.T, c *Client) {
 	done[*signetv1.ModifyIdentityProviderResponse](t, c, s.owner, change)
 	same(t, "another secret", c.w.kept(t, id), secret)
 	change = modify(id, "oidc")
-	change.Oidc = &signetv1.ModifyIdentityProviderRequest_OIDC{Issuer: "i", ClientId: "c"}
+	change.Oidc = &signetv1.ModifyIdentityProviderRequest_OIDC{Issuer: "https://other.example", ClientId: "c"}
+	c.refused(t, invalid("oidc.clientSecret"), s.owner, change) // it would be sent there
+	change.Oidc.Issuer = "https://oidc.example/realm"
 	done[*signetv1.ModifyIdentityProviderResponse](t, c, s.owner, change)
-	sameMessage(t, "all but the secret", c.idp(t, s.owner, id).GetOidc(), &signetv1.IdentityProvider_OIDC{Issuer: "i", ClientId: "c", HasClientSecret: true})
+	sameMessage(t, "all but the secret", c.idp(t, s.owner, id).GetOidc(), &signetv1.IdentityProvider_OIDC{Issuer: "https://oidc.example/realm", ClientId: "c", HasClientSecret: true})
 	same(t, "the secret stays", c.w.kept(t, id), secret)
 	done[*signetv1.ModifyIdentityProviderResponse](t, c, s.owner, modify(id, "oidc.client_secret"))
 	same(t, "has a secret", c.idp(t, s.owner, id).GetOidc().GetHasClientSecret(), false)
