@@ -31,7 +31,7 @@ func (l *Login) startForApplication(w http.ResponseWriter, r *http.Request) erro
 	if err != nil {
 		return err
 	}
-	p, err := l.offeredProvider(r)
+	p, err := l.provider(r.Context(), providerIn(r))
 	if err != nil {
 		return err
 	}
@@ -42,18 +42,6 @@ func (l *Login) startForApplication(w http.ResponseWriter, r *http.Request) erro
 	}
 	redirect(w, address)
 	return nil
-}
-
-// offeredProvider reads the provider in an address. Errors: errProviderGone.
-func (l *Login) offeredProvider(r *http.Request) (*event.Object[idp.Provider], error) {
-	p, err := idp.Kind.Read(r.Context(), l.Store, providerIn(r))
-	if err != nil {
-		return nil, err
-	}
-	if p == nil || !p.Data.Offered() {
-		return nil, errProviderGone
-	}
-	return p, nil
 }
 
 // failedFor tells the application that somebody does not come, without details: those are for administrators.
@@ -127,7 +115,7 @@ func (l *Login) continueToApplication(w http.ResponseWriter, r *http.Request) er
 	if err != nil {
 		return err
 	}
-	if _, err := l.offeredProvider(r); err != nil {
+	if _, err := l.provider(r.Context(), a.Who.Provider); err != nil {
 		return err
 	}
 	if r.Method == http.MethodPost {

@@ -215,7 +215,7 @@ func (l *Login) startAtProvider(w http.ResponseWriter, r *http.Request) error {
 
 // start sends the browser to a provider. Somebody who is signed in is asked there to prove again who they are, or links an account.
 func (v *visit) start(id, hint string) error {
-	p, err := v.usable(id)
+	p, err := v.provider(v.r.Context(), id)
 	if err != nil {
 		return err
 	}
@@ -228,9 +228,9 @@ func (v *visit) start(id, hint string) error {
 	return nil
 }
 
-// usable reads a provider that this visit may use. Errors: errProviderGone.
-func (v *visit) usable(id string) (*event.Object[idp.Provider], error) {
-	p, err := idp.Kind.Read(v.r.Context(), v.Store, id)
+// provider reads a provider that people can sign in through. Errors: errProviderGone.
+func (l *Login) provider(ctx context.Context, id string) (*event.Object[idp.Provider], error) {
+	p, err := idp.Kind.Read(ctx, l.Store, id)
 	if err != nil {
 		return nil, err
 	}
@@ -256,12 +256,9 @@ func (l *Login) backFromProvider(w http.ResponseWriter, r *http.Request) error {
 		fail(l.Pages, w, r, web.Page{Status: http.StatusBadRequest, What: pages.NoCookie})
 		return nil
 	}
-	p, err := idp.Kind.Read(r.Context(), l.Store, id)
+	p, err := l.provider(r.Context(), id)
 	if err != nil {
 		return err
-	}
-	if p == nil || !p.Data.Offered() {
-		return errProviderGone
 	}
 	info := call.From(r.Context())
 	arrived, err := l.Federation.Finish(r.Context(), p, federation.Callback{Provider: id, Browser: browser, Query: r.URL.Query(), Header: r.Header, Peer: info.Peer, RequestID: info.RequestID})
