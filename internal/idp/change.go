@@ -162,10 +162,10 @@ func ReplaceJWT(ctx context.Context, s event.Store, permit access.Permit, id str
 			return ErrNotJWT
 		}
 		changed := to.from(p.Data.JWT)
-		if err := p.Append(changed); err != nil || changed == (JWTChanged{}) {
+		if err := p.Append(changed); err != nil || changed == (JWTChanged{}) && p.Data.Changer != nil {
 			return err
 		}
-		return p.Append(vouch(permit))
+		return p.Append(vouch(permit)) // also for the same values, where nobody answers for them yet
 	})
 }
 
@@ -220,7 +220,7 @@ func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit 
 				tx.DropRow(SecretRow(id))
 			}
 		}
-		if vouched {
+		if vouched || p.Data.Changer == nil && (m.JWT != nil || m.OIDC != nil || m.OAuth != nil) {
 			found = append(found, vouch(permit))
 		}
 		return p.Append(found...)

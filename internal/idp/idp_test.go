@@ -108,11 +108,8 @@ func TestTheJWTConfigurationIsReplacedAndOnlyWhatDiffersIsRecorded(t *testing.T)
 			mark := s.Mark()
 			d, err := idp.ReplaceJWT(t.Context(), s, ownerA, "idp_active", event.IfMatch{}, c.to)
 			must(t, err)
-			want, sequence := []eventtest.Fact{{Object: "idp_active", Type: "idp.jwt_changed.v1", Payload: c.payload}}, uint64(2)
-			if c.payload != "{}" {
-				want, sequence = append(want, vouchedFor("idp_active")), 3
-			}
-			s.Then(t, mark, want...)
+			// Nobody has answered for it before, so that whoever sends the same values does.
+			s.Then(t, mark, eventtest.Fact{Object: "idp_active", Type: "idp.jwt_changed.v1", Payload: c.payload}, vouchedFor("idp_active"))
 			p := eventtest.State(t, s, idp.Kind, "idp_active")
 			to := c.to
 			to.Audience = "us" // the request has no field for it
@@ -122,7 +119,7 @@ func TestTheJWTConfigurationIsReplacedAndOnlyWhatDiffersIsRecorded(t *testing.T)
 			if p.Data.General != general {
 				t.Errorf("the general configuration changed: %+v", p.Data.General)
 			}
-			if d.Sequence != sequence || d != p.Details() {
+			if d.Sequence != 3 || d != p.Details() {
 				t.Errorf("details %+v", d)
 			}
 		})

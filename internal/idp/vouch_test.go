@@ -100,16 +100,21 @@ func TestTheOldUpdatesMakeSomebodyAnswerForAProviderToo(t *testing.T) {
 	who := func() *idp.Changer { return eventtest.State(t, s, idp.Kind, "idp_active").Data.Changer }
 	_, err := idp.Replace(t.Context(), s, ownerA, "idp_active", event.IfMatch{}, idp.General{Name: "Other"})
 	must(t, err)
-	_, err = idp.ReplaceJWT(t.Context(), s, ownerA, "idp_active", event.IfMatch{}, jwt)
-	must(t, err)
 	if got := who(); got != nil {
-		t.Errorf("another name, and the same values again: %+v", got)
+		t.Errorf("another name: %+v", got)
+	}
+	for _, again := range []string{"where nobody does", "where somebody does"} {
+		_, err = idp.ReplaceJWT(t.Context(), s, ownerA, "idp_active", event.IfMatch{}, jwt)
+		must(t, err)
+		if got := who(); got == nil || got.Version != 1 {
+			t.Errorf("the same values again, %s: %+v", again, got)
+		}
 	}
 	to := jwt
 	to.KeysEndpoint = "https://evil.example/keys"
 	_, err = idp.ReplaceJWT(t.Context(), s, by(t, "usr_s", settings), "idp_active", event.IfMatch{}, to)
 	must(t, err)
-	if got := who(); got == nil || !reflect.DeepEqual(*got, idp.Changer{UserID: "usr_s", Roles: settings, Version: 1}) {
+	if got := who(); got == nil || !reflect.DeepEqual(*got, idp.Changer{UserID: "usr_s", Roles: settings, Version: 2}) {
 		t.Errorf("other keys: %+v", got)
 	}
 }
