@@ -113,7 +113,7 @@ func (v *visit) buttons() (buttons []pages.Provider, only bool, err error) {
 		buttons = append(buttons, pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google, To: v.toProvider(p.ID)})
 	}
 	bound, _ := v.pending.Place()
-	only = bound != "" && len(buttons) > 0 && !o.methods.Allows(policy.WithPassword) && !o.methods.Allows(policy.WithPasskey)
+	only = bound != "" && len(buttons) > 0 && v.r.URL.Query().Get(paramOther) != otherName && !o.methods.Allows(policy.WithPassword) && !o.methods.Allows(policy.WithPasskey)
 	return buttons, only, nil
 }
 
@@ -151,7 +151,7 @@ func (v *visit) straight() (*event.Object[idp.Provider], error) {
 // Whether there is somebody of that name does not matter.
 func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
 	_, domain, ok := strings.Cut(syntax.NameKey(name), "@")
-	if v.Federation == nil || v.arrival != nil || !ok || v.r.URL.Query().Get(paramOther) == otherWay { // or nobody would get past a provider that does not work
+	if v.Federation == nil || v.arrival != nil || !ok || slices.Contains([]string{otherWay, otherName}, v.r.URL.Query().Get(paramOther)) { // or nobody would get past a provider that does not work
 		return nil, nil
 	}
 	domain, problem := syntax.Domain(domain)
@@ -474,8 +474,12 @@ func registrationProblems(err error) ([]pages.Problem, error) {
 	return problems, nil
 }
 
-// otherWay is what paramOther says where somebody has come back from a provider: nobody is sent there again without asking.
-const otherWay = "way"
+// Values of paramOther. Where somebody has come back from a provider, nobody is sent there again without asking; and who wants to type a name can do so, also
+// where providers are the only way in: an owner may have kept the password.
+const (
+	otherWay  = "way"
+	otherName = "name"
+)
 
 // leaving leads away from a provider, and from what it has brought.
 func (v *visit) leaving() pages.Link {

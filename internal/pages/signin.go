@@ -29,6 +29,7 @@ type LoginName struct {
 	Passkey   []byte
 	Providers []Provider
 	Only      bool // the providers are the only way in
+	Other     Link // to the name all the same: owners may have kept their passwords
 }
 
 func (v LoginName) about() about {

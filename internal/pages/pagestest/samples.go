@@ -75,7 +75,7 @@ func signIn() []Sample {
 			{ID: "2", Name: "Service desk", LoginName: "desk@aldermoor.example", Organization: organization, SignedOut: true}}}},
 		{Name: "login-name", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options)}},
 		{Name: "login-name-providers", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Providers: providers}},
-		{Name: "login-name-only", Status: 200, View: pages.LoginName{Frame: frame, Providers: providers, Only: true}},
+		{Name: "login-name-only", Status: 200, View: pages.LoginName{Frame: frame, Providers: providers, Only: true, Other: to("/login")}},
 		{Name: "login-name-plain", Status: 200, View: pages.LoginName{}},
 		{Name: "login-name-odd", Status: 200, View: pages.ChooseAccount{Frame: pages.Frame{Organization: organization}, Accounts: []pages.KnownAccount{
 			{ID: "1", Name: "\u202enimdA", LoginName: " bob @aldermoor.example", Organization: organization}}}},
