@@ -20,7 +20,10 @@ const require = createRequire(new URL('../clients/package.json', import.meta.url
 const { default: Provider } = await import(pathToFileURL(require.resolve('oidc-provider')))
 const options = JSON.parse(process.argv[2] ?? '{}')
 
-const newKey = (kid) => ({ ...generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey.export({ format: 'jwk' }), kid, use: 'sig', alg: 'RS256' })
+// Exported as it is made: node can hang for good when a new key is exported afterwards.
+const newKey = (kid) => ({
+  ...generateKeyPairSync('rsa', { modulusLength: 2048, publicKeyEncoding: { format: 'jwk' }, privateKeyEncoding: { format: 'jwk' } }).privateKey, kid, use: 'sig', alg: 'RS256'
+})
 
 let handle
 const listener = (req, res) => {

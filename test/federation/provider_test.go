@@ -52,8 +52,23 @@ func start(t *testing.T, o options) string {
 	}
 	text, err := json.Marshal(o)
 	must(t, err)
+	for range 3 { // it is not ours, and has hung before it said anything
+		if address := try(t, node, string(text)); address != "" {
+			return address
+		}
+	}
+	t.Fatal("oidc-provider did not start")
+	return ""
+}
+
+// startLimit is how long the provider may take to say where it is. Machines that run tests are slow at times.
+const startLimit = 30 * time.Second
+
+// try starts the provider; empty: it did not say where it is.
+func try(t *testing.T, node, options string) string {
+	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
-	run := exec.CommandContext(ctx, node, "provider.mjs", string(text))
+	run := exec.CommandContext(ctx, node, "provider.mjs", options)
 	run.Stderr = io.Discard // it warns of what is fine in tests
 	out, err := run.StdoutPipe()
 	must(t, err)
@@ -62,9 +77,18 @@ func start(t *testing.T, o options) string {
 		stop()
 		_ = run.Wait()
 	})
-	address, err := bufio.NewReader(out).ReadString('\n')
-	must(t, err)
-	return strings.TrimSpace(address)
+	said := make(chan string, 1)
+	go func() {
+		line, _ := bufio.NewReader(out).ReadString('\n')
+		said <- strings.TrimSpace(line)
+	}()
+	select {
+	case address := <-said:
+		return address
+	case <-time.After(startLimit):
+		stop()
+		return ""
+	}
 }
 
 // world is a Federation that can reach a provider on this machine, by a clock that begins with the real time.
