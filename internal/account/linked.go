@@ -37,20 +37,13 @@ func (v *visit) linkable() (offered []pages.Provider, err error) {
 	if len(v.me.Data.Human.Links) >= user.MaxLinks {
 		return nil, nil
 	}
-	places := []string{v.home.ID}
-	if v.home.ID != v.Sessions.DefaultOrg {
-		places = append(places, v.Sessions.DefaultOrg)
+	found, err := idp.OfferedTo(v.r.Context(), v.Store, v.home.ID, v.Sessions.DefaultOrg)
+	if err != nil {
+		return nil, err
 	}
-	for _, place := range places {
-		found, err := idp.OfferedBy(v.r.Context(), v.Store, place)
-		if err != nil {
-			return nil, err
-		}
-		for _, p := range found {
-			if v.home.Data.Policy.AllowsProvider(p.ID) && !slices.ContainsFunc(v.me.Data.Human.Links, func(l user.Link) bool { return l.Provider == p.ID }) {
-				offered = append(offered, pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google,
-					To: pages.To(pages.PathSecurity, url.Values{paramLink: {p.ID}})})
-			}
+	for _, p := range found {
+		if v.home.Data.Policy.AllowsProvider(p.ID) && !slices.ContainsFunc(v.me.Data.Human.Links, func(l user.Link) bool { return l.Provider == p.ID }) {
+			offered = append(offered, login.Button(p, pages.To(pages.PathSecurity, url.Values{paramLink: {p.ID}})))
 		}
 	}
 	return offered, nil

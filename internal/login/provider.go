@@ -34,6 +34,11 @@ const PathProvider = "/login/idp/"
 // ToProvider leads to a provider, and back to where the sign-in leads. with are parameters of the sign-in.
 func ToProvider(id string, with url.Values) pages.Link { return pages.To(PathProvider+id, with) }
 
+// Button shows a provider.
+func Button(p *event.Object[idp.Provider], to pages.Link) pages.Provider {
+	return pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google, To: to}
+}
+
 // Linking are the parameters of a sign-in at a provider in order to link it with the account of a session, and then to go to a page of ours.
 func Linking(session, to string) url.Values {
 	return url.Values{paramTo: {to}, paramAccount: {session}, paramLink: {"1"}}
@@ -55,19 +60,13 @@ func (l *Login) offered(ctx context.Context, place string) (offer, error) {
 	if !asked.Allows(policy.WithProvider) {
 		return o, nil
 	}
-	places := []string{place}
-	if place != l.Sessions.DefaultOrg {
-		places = append(places, l.Sessions.DefaultOrg)
+	found, err := idp.OfferedTo(ctx, l.Store, place, l.Sessions.DefaultOrg)
+	if err != nil {
+		return offer{}, err
 	}
-	for _, in := range places {
-		found, err := idp.OfferedBy(ctx, l.Store, in)
-		if err != nil {
-			return offer{}, err
-		}
-		for _, p := range found {
-			if asked.AllowsProvider(p.ID) {
-				o.providers = append(o.providers, p)
-			}
+	for _, p := range found {
+		if asked.AllowsProvider(p.ID) {
+			o.providers = append(o.providers, p)
 		}
 	}
 	return o, nil
@@ -110,7 +109,7 @@ func (v *visit) buttons() (buttons []pages.Provider, only bool, err error) {
 		return nil, false, err
 	}
 	for _, p := range o.providers {
-		buttons = append(buttons, pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google, To: v.toProvider(p.ID)})
+		buttons = append(buttons, Button(p, v.toProvider(p.ID)))
 	}
 	bound, _ := v.pending.Place()
 	only = bound != "" && len(buttons) > 0 && v.r.URL.Query().Get(paramOther) != otherName && !o.methods.Allows(policy.WithPassword) && !o.methods.Allows(policy.WithPasskey)
@@ -184,7 +183,7 @@ func (l *Login) mountProviders(site *web.Site) {
 	// Also from elsewhere: a provider may have the browser post its answer. What guards it is the state that only this browser can have.
 	site.Handle(PathProvider+"*/callback", l.page(l.backFromProvider)) // see federation.CallbackAddress
 	site.Handle(PathProvider+"*/"+continuePart, l.Pages.SameOrigin(l.page(l.continueToApplication)))
-	told := backchannel.Ear{Store: l.Store, Federation: l.Federation, Sessions: l.Federated}
+	told := backchannel.Receiver{Store: l.Store, Federation: l.Federation, Sessions: l.Federated}
 	site.Handle(PathProvider+"*/logout", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { told.Serve(w, r, providerIn(r)) })) // from providers themselves
 }
 
@@ -551,8 +550,7 @@ func (proveThrough) show(v *visit, with pages.Frame) error {
 			return err
 		}
 		if p != nil && p.Data.Offered() {
-			view.Providers = append(view.Providers, pages.Provider{Name: p.Data.General.Name, Google: p.Data.General.Styling == idp.Google,
-				To: ToProvider(p.ID, v.parameters(url.Values{paramAccount: {v.bearer.Token.ID}}))})
+			view.Providers = append(view.Providers, Button(p, ToProvider(p.ID, v.parameters(url.Values{paramAccount: {v.bearer.Token.ID}}))))
 		}
 	}
 	v.render(view, with.Problems)

@@ -22,8 +22,8 @@ const (
 	prefix      = "logout_" // of checks, see federation.SignOut
 )
 
-// Ear is what is called.
-type Ear struct {
+// Receiver takes what providers send.
+type Receiver struct {
 	Store      event.Store
 	Federation *federation.Federation
 	Sessions   federated.Sessions
@@ -33,7 +33,7 @@ type Ear struct {
 var errLogoutToken = errs.Invalid(errs.Violation{Field: logoutToken, Message: "must be sent once, in a form"})
 
 // Serve takes the request of a provider's server. What comes back is a status alone, and that tells strangers no more than whether a token was good.
-func (l Ear) Serve(w http.ResponseWriter, r *http.Request, provider string) {
+func (l Receiver) Serve(w http.ResponseWriter, r *http.Request, provider string) {
 	w.Header().Set("Cache-Control", "no-store")
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -63,7 +63,7 @@ func logoutStatus(w http.ResponseWriter, err error) int {
 	return web.AnswerTo(err).REST
 }
 
-func (l Ear) end(r *http.Request, id string) error {
+func (l Receiver) end(r *http.Request, id string) error {
 	info := call.From(r.Context())
 	if err := l.Sessions.NetworkLimiter.Take(info.Peer, 1); err != nil { // whoever sends it has proven nothing yet
 		return err

@@ -20,7 +20,7 @@ import (
 
 // Usable tells whether a provider signs anybody in: it is active, and somebody answers for it.
 func Usable(p *event.Object[idp.Provider]) bool {
-	return p != nil && p.Data.State == idp.Active && p.Data.Changer != nil
+	return p != nil && p.Data.Offered()
 }
 
 // Reaches tells whether a provider is for users of an organization: its own, and those of all organizations where it is the default one's.
