@@ -47,6 +47,15 @@ const (
 	SigningRead     Permission = "signing.read"
 	SigningWrite    Permission = "signing.write"
 	EventRead       Permission = "event.read"
+	GroupRead       Permission = "group.read"
+	GroupWrite      Permission = "group.write" // groups and who is in them; the roles that a group gives take the permission for those roles
+	ProjectRead     Permission = "project.read"
+	ProjectWrite    Permission = "project.write"
+	AppRoleWrite    Permission = "project.role.write" // giving the roles of applications to users and groups, and projects to organizations
+	InvitationRead  Permission = "invitation.read"
+	InvitationWrite Permission = "invitation.write"
+	MetadataRead    Permission = "metadata.read"
+	MetadataWrite   Permission = "metadata.write"
 )
 
 // Role is a set of permissions with a name.
@@ -64,8 +73,10 @@ const (
 )
 
 var (
-	orgReads  = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, WebhookRead, PolicyRead, EventRead}
-	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, DomainRelease, UserWrite, CredentialWrite, IDPWrite, AppWrite, WebhookWrite, PolicyWrite}
+	orgReads = []Permission{OrgRead, MemberRead, DomainRead, UserRead, IDPRead, AppRead, WebhookRead, PolicyRead, EventRead,
+		GroupRead, ProjectRead, InvitationRead, MetadataRead}
+	orgWrites = []Permission{OrgWrite, MemberWrite, DomainWrite, DomainRelease, UserWrite, CredentialWrite, IDPWrite, AppWrite, WebhookWrite, PolicyWrite,
+		GroupWrite, ProjectWrite, AppRoleWrite, InvitationWrite, MetadataWrite}
 )
 
 var installationRoles = map[Role][]Permission{
@@ -77,8 +88,8 @@ var installationRoles = map[Role][]Permission{
 var orgRoles = map[Role][]Permission{
 	OrgOwner:           slices.Concat(orgReads, orgWrites),
 	OrgOwnerViewer:     orgReads,
-	OrgUserManager:     {UserRead, UserWrite, CredentialWrite},
-	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, DomainRelease, AppRead, AppWrite},
+	OrgUserManager:     {UserRead, UserWrite, CredentialWrite, GroupRead, GroupWrite, InvitationRead, InvitationWrite},
+	OrgSettingsManager: {IDPRead, IDPWrite, DomainRead, DomainWrite, DomainRelease, AppRead, AppWrite, ProjectRead, ProjectWrite},
 }
 
 // RoleViolations lists the names that are no roles in a scope, an organization (also one without a name) or Installation, as what is wrong with a

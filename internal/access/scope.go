@@ -28,6 +28,10 @@ const (
 	ProvidersScope                              // identity providers
 	PoliciesScope                               //
 	SigningKeysScope                            //
+	GroupsScope                                 // groups, and who is in them
+	AppRolesScope                               // projects: which roles applications know, and who has them
+	InvitationsScope                            // who is invited
+	MetadataScope                               // what programs keep about objects
 
 	GeneralScopes = SelfScope | ReadScope | WriteScope
 )
@@ -35,7 +39,7 @@ const (
 // APIScopeNames are the scopes as tokens carry them, in the order of the constants.
 var APIScopeNames = []string{"signet.self", "signet.read", "signet.write", "signet.passwords", "signet.contacts", "signet.roles", "signet.credentials",
 	"signet.app_credentials", "signet.redirects", "signet.api_access", "signet.all_organizations", "signet.approvals", "signet.domains", "signet.webhooks",
-	"signet.providers", "signet.policies", "signet.signing_keys"}
+	"signet.providers", "signet.policies", "signet.signing_keys", "signet.groups", "signet.app_roles", "signet.invitations", "signet.metadata"}
 
 // IsAPIScope tells whether a name is one of a scope of Signet's own API.
 func IsAPIScope(name string) bool { return slices.Contains(APIScopeNames, name) }

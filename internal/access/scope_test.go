@@ -22,6 +22,7 @@ func TestEveryScopeHasItsName(t *testing.T) {
 		{access.AppCredentialsScope, "signet.app_credentials"}, {access.RedirectsScope, "signet.redirects"}, {access.APIAccessScope, "signet.api_access"},
 		{access.AllOrganizationsScope, "signet.all_organizations"}, {access.ApprovalsScope, "signet.approvals"}, {access.DomainsScope, "signet.domains"},
 		{access.WebhooksScope, "signet.webhooks"}, {access.ProvidersScope, "signet.providers"}, {access.PoliciesScope, "signet.policies"}, {access.SigningKeysScope, "signet.signing_keys"},
+		{access.GroupsScope, "signet.groups"}, {access.AppRolesScope, "signet.app_roles"}, {access.InvitationsScope, "signet.invitations"}, {access.MetadataScope, "signet.metadata"},
 	} {
 		if got := access.ScopesNamed(c.name); got != c.scope || !access.IsAPIScope(c.name) {
 			t.Errorf("%s is %b, not %b", c.name, got, c.scope)
@@ -30,7 +31,7 @@ func TestEveryScopeHasItsName(t *testing.T) {
 			t.Errorf("%s is called %v", c.name, got)
 		}
 	}
-	if all := access.ScopesNamed(access.APIScopeNames...); all != access.SigningKeysScope<<1-1 {
+	if all := access.ScopesNamed(access.APIScopeNames...); all != access.MetadataScope<<1-1 {
 		t.Errorf("names and constants differ: %b", all)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/user/credential"
 )
 
 // Credentials implements CredentialService.
@@ -97,7 +98,7 @@ func listed(ctx context.Context, sessions *session.Sessions, master secret.Maste
 // SetServiceSecret makes a secret for a service user of the context organization.
 func (s Credentials) SetServiceSecret(ctx context.Context, r *signetv1.SetServiceSecretRequest) (*signetv1.SetServiceSecretResponse, error) {
 	info := call.From(ctx)
-	d, text, err := user.SetSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	d, text, err := credential.SetSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +108,7 @@ func (s Credentials) SetServiceSecret(ctx context.Context, r *signetv1.SetServic
 // RemoveServiceSecret removes the secret of a service user of the context organization.
 func (s Credentials) RemoveServiceSecret(ctx context.Context, r *signetv1.RemoveServiceSecretRequest) (*signetv1.RemoveServiceSecretResponse, error) {
 	info := call.From(ctx)
-	d, err := user.RemoveSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
+	d, err := credential.RemoveSecret(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func (s Credentials) RemoveServiceSecret(ctx context.Context, r *signetv1.Remove
 // AddServiceKey adds a public key to a service user of the context organization.
 func (s Credentials) AddServiceKey(ctx context.Context, r *signetv1.AddServiceKeyRequest) (*signetv1.AddServiceKeyResponse, error) {
 	info := call.From(ctx)
-	d, id, err := user.AddKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, newKey(r))
+	d, id, err := credential.AddKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, newKey(r))
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +145,7 @@ func (s Credentials) ListServiceKeys(ctx context.Context, r *signetv1.ListServic
 // RemoveServiceKey removes a key of a service user of the context organization.
 func (s Credentials) RemoveServiceKey(ctx context.Context, r *signetv1.RemoveServiceKeyRequest) (*signetv1.RemoveServiceKeyResponse, error) {
 	info := call.From(ctx)
-	d, err := user.RemoveKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetKeyId())
+	d, err := credential.RemoveKey(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetKeyId())
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/user/credential"
 )
 
 // expiring is a request for something that expires.
@@ -44,6 +44,6 @@ func newToken(r interface {
 func newKey(r interface {
 	expiring
 	GetPublicKey() string
-}) user.NewKey {
-	return user.NewKey{PublicKey: r.GetPublicKey(), Expires: expiry(r)}
+}) credential.NewKey {
+	return credential.NewKey{PublicKey: r.GetPublicKey(), Expires: expiry(r)}
 }

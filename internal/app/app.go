@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
@@ -90,6 +91,22 @@ type App struct {
 	OwnSignIn bool `json:"ownSignIn,omitempty"`
 	// Changer is who last changed OwnSignIn, or the secret or the redirect URIs while it is set; nil: it is not set.
 	Changer *Changer `json:"changer,omitempty"`
+
+	RoleSettings RoleSettings `json:"roleSettings,omitzero"`
+}
+
+// RoleSettings say which project an application belongs to, and what it is told about what people have there.
+type RoleSettings struct {
+	Project  string   `json:"project,omitempty"`  // empty: none
+	Roles    bool     `json:"roles,omitempty"`    // tokens, user info and introspection carry the roles of the project
+	Groups   bool     `json:"groups,omitempty"`   // and the groups
+	Required bool     `json:"required,omitempty"` // only people with a role of the project may use it
+	Metadata []string `json:"metadata,omitempty"` // keys of users' metadata that they carry, sorted
+}
+
+// Equal tells whether two are the same.
+func (s RoleSettings) Equal(o RoleSettings) bool {
+	return s.Project == o.Project && s.Roles == o.Roles && s.Groups == o.Groups && s.Required == o.Required && slices.Equal(s.Metadata, o.Metadata)
 }
 
 // Changer is somebody who changed an application, with the roles of that moment: whoever has its secret, or gets what is sent to it, could sign in as
@@ -136,7 +153,7 @@ type Key struct {
 var Kind = event.Define(event.Schema[App]{
 	Name: "app", Table: "apps", Prefix: "app", Shape: 4,
 	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{}, APIAccessSet{},
-		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{},
+		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{}, RoleSettingsSet{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Token:   event.TokenApp,
 	Columns: []string{event.Standing, event.State, "type", "name"},
@@ -148,6 +165,7 @@ var Kind = event.Define(event.Schema[App]{
 	Copy: func(a *App) App {
 		c := *a
 		c.GrantTypes, c.RedirectURIs, c.PostLogoutURIs = copied(a.GrantTypes), copied(a.RedirectURIs), copied(a.PostLogoutURIs)
+		c.RoleSettings.Metadata = copied(a.RoleSettings.Metadata)
 		c.Keys, c.APIScopes, c.Approvals = copied(a.Keys), copied(a.APIScopes), copied(a.Approvals)
 		if a.Changer != nil {
 			by := *a.Changer

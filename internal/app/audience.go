@@ -34,6 +34,9 @@ func groups(a *event.Object[App]) []string {
 	if len(a.Data.Approvals) > 0 {
 		in = append(in, groupApproving(a.Org))
 	}
+	if project := a.Data.RoleSettings.Project; project != "" {
+		in = append(in, OfProject(project))
+	}
 	for _, given := range a.Data.Approvals {
 		if group := groupApproved(given.Org); !slices.Contains(in, group) {
 			in = append(in, group)
@@ -128,3 +131,6 @@ func ListOpen(ctx context.Context, r event.Reader, permit access.Permit, after e
 func listGroup(ctx context.Context, r event.Reader, group string, after event.Cursor, limit int) ([]*event.Object[App], *event.Cursor, error) {
 	return Kind.List(ctx, r, event.Query{Group: group, After: after, Limit: limit})
 }
+
+// OfProject is the group of the applications of a project.
+func OfProject(project string) string { return "apps_of/" + project }

@@ -248,3 +248,17 @@ func (Vouched) Since() int { return 3 }
 
 // Apply implements event.Fact.
 func (e Vouched) Apply(a *App) { a.Changer = &Changer{UserID: e.By, Roles: e.Roles} }
+
+// RoleSettingsSet records which project the application belongs to from now on, and what it is told about people there.
+type RoleSettingsSet struct {
+	RoleSettings
+}
+
+// EventType implements event.Fact.
+func (RoleSettingsSet) EventType() event.Type { return "app.role_settings_set.v1" }
+
+// Since implements event.Gated: a node that does not know it would let people in who have no role.
+func (RoleSettingsSet) Since() int { return 4 }
+
+// Apply implements event.Fact.
+func (e RoleSettingsSet) Apply(a *App) { a.RoleSettings = e.RoleSettings }

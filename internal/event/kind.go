@@ -41,7 +41,7 @@ func apply[S any](f Fact[S], state *S, at *Event) {
 }
 
 // FactVersion counts the sets of facts that programs know. Raise it with the first Gated fact of a release.
-const FactVersion = 3
+const FactVersion = 4
 
 // Gated is a fact that changes who may do what, so that a node which does not know it would let the wrong people in. It is refused with
 // FailedPrecondition until every node knows the facts of the version Since, and from then on nodes that know less cannot start.

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/user/credential"
 )
 
 // Client is who asks for tokens: an application, or a service user for itself. Exactly one is set.
@@ -145,7 +146,7 @@ func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *a
 	if u != nil {
 		state = &u.Data
 	}
-	if c.Method == app.NoAuth || !user.SecretMatches(state, stored, c.Secret) {
+	if c.Method == app.NoAuth || !credential.SecretMatches(state, stored, c.Secret) {
 		return nil, refusedClient("no active service user has this client_id and secret")
 	}
 	return &Client{Service: u}, nil

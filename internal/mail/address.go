@@ -6,6 +6,7 @@ import (
 	"net/url"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/mailcount"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -18,7 +19,7 @@ func (m *Mailer) left(ctx context.Context, e *event.Event) error {
 	}
 	// A mail with a link is not counted: whoever changes the address again and again must not keep it back.
 	if d.Text == "" {
-		if allowed, err := m.allowed(ctx, user.CountMails(m.Master, "address left", d.UserID, d.Address).For(e.Time)); err != nil || !allowed {
+		if allowed, err := m.allowed(ctx, mailcount.Of(m.Master, "address left", d.UserID, d.Address).For(e.Time)); err != nil || !allowed {
 			return err
 		}
 	}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/mailcount"
 	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -195,7 +196,7 @@ func (m *Mailer) linked(ctx context.Context, e *event.Event) error {
 
 // verify sends a code for the user's e-mail address. What nobody asked for is counted here.
 func (m *Mailer) verify(ctx context.Context, e *event.Event, unasked bool) error {
-	var count *user.MailCount
+	var count *mailcount.Count
 	kind := VerifyEmail
 	if unasked {
 		kind = AccountCreated
@@ -204,7 +205,7 @@ func (m *Mailer) verify(ctx context.Context, e *event.Event, unasked bool) error
 	}
 	d, err := user.MailedCode(ctx, m.Store, m.Master, e.ObjectID, count)
 	if err != nil {
-		return unless(err, user.ErrNotFound, user.ErrNotHuman, user.ErrAlreadyVerified, user.ErrTooManyMails)
+		return unless(err, user.ErrNotFound, user.ErrNotHuman, user.ErrAlreadyVerified, mailcount.ErrTooMany)
 	}
 	return m.sendCode(ctx, kind, VerifyPath, d)
 }
@@ -250,7 +251,7 @@ func (m *Mailer) notice(ctx context.Context, e *event.Event, userID string, kind
 	if len(to) == 0 {
 		return nil
 	}
-	count := user.CountMails(m.Master, string(kind), userID).For(e.Time)
+	count := mailcount.Of(m.Master, string(kind), userID).For(e.Time)
 	if allowed, err := m.allowed(ctx, count); err != nil || !allowed {
 		return err
 	}
@@ -308,7 +309,7 @@ func (m *Mailer) markSent(ctx context.Context, row event.RowKey) error {
 }
 
 // allowed counts a mail, unless there were too many like it.
-func (m *Mailer) allowed(ctx context.Context, count user.MailCount) (bool, error) {
+func (m *Mailer) allowed(ctx context.Context, count mailcount.Count) (bool, error) {
 	var wait time.Duration
 	err := m.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{count.Row}, Decide: func(tx *event.Tx) (err error) {
 		wait, err = count.Take(tx)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/mailcount"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session/names"
@@ -122,7 +123,7 @@ func (s *Sessions) dropReset(ctx context.Context, row *event.Row) error {
 }
 
 // answerReset notes that a mail shall go to the user of a request's login name: to a verified address of an active person only, and not more
-// often than user.MailCount allows.
+// often than mailcount.Count allows.
 func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 	var w waiting
 	plain, err := s.Master.Unwrap("reset request", row.Value, []byte(row.Key))
@@ -140,14 +141,14 @@ func (s *Sessions) answerReset(ctx context.Context, row *event.Row) error {
 	}
 	command := event.Command{Origin: event.Origin{Actor: event.System, RequestID: w.RequestID}, Rows: []event.RowKey{row.RowKey}}
 	id := names.NobodyID
-	var count user.MailCount
+	var count mailcount.Count
 	hasNoOther := false
 	if u != nil {
 		if hasNoOther, err = s.keepsPassword(ctx, u); err != nil {
 			return err
 		}
 		id = u.ID
-		count = user.CountMails(s.Master, "password reset", "user", u.ID)
+		count = mailcount.Of(s.Master, "password reset", "user", u.ID)
 		command.Rows = append(command.Rows, count.Row)
 		command.Read = append(command.Read, org.Kind.Ref(u.Org))
 	}

@@ -114,17 +114,32 @@ func (e ServiceAdded) Apply(u *User) {
 	*u = User{Standing: Standing{State: Active}, UserName: p.UserName, UserNameKey: p.UserNameKey, Service: &Service{Name: p.Name, NameKey: p.NameKey, Description: p.Description}}
 }
 
-// MembershipSet records which roles a user holds in a scope from now on; none ends the membership.
+// MembershipSet records which roles a user holds in a scope from now on, without those that groups give; none ends the membership, unless the user stays.
 type MembershipSet struct {
 	Scope string        `json:"scope"`
 	Roles []access.Role `json:"roles,omitempty"`
+	Stays bool          `json:"stays,omitempty"` // also without roles
 }
 
 // EventType implements event.Fact.
 func (MembershipSet) EventType() event.Type { return "user.membership_set.v1" }
 
+// Since implements event.Gated: a node of before would end the membership of somebody who stays without roles.
+func (e MembershipSet) Since() int {
+	if e.Stays {
+		return groupVersion
+	}
+	return 0
+}
+
 // Apply implements event.Fact.
-func (e MembershipSet) Apply(u *User) { u.Memberships = u.Memberships.With(e.Scope, e.Roles) }
+func (e MembershipSet) Apply(u *User) {
+	direct := u.Direct().With(e.Scope, e.Roles)
+	if e.Stays && len(e.Roles) == 0 {
+		direct[e.Scope] = []access.Role{}
+	}
+	u.settle(direct)
+}
 
 // ApplyAt implements event.Placed. Who got roles in the command that added them was added by Setup Organization, which is for
 // administrators of the installation: events have the same time then, and only then.

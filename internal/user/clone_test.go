@@ -24,6 +24,9 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		EmailCodeRequested{}, EmailRestored{Personal: EmailFacts{Email: &text, EmailKey: &text}}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{KeyID: "pky_2"}, KeyRemoved{KeyID: "pky_1"},
 		TOTPAdded{FactorID: "fac_2"}, PasskeyAdded{FactorID: "fac_2"}, FactorRemoved{FactorID: "fac_1"}, RecoveryCodesMade{Count: 10}, RecoveryCodeUsed{},
 		LinkAdded{LinkID: "lnk_2"}, LinkConfirmed{LinkID: "lnk_1", Confirmed: Confirmation{Version: 2}}, LinkRemoved{LinkID: "lnk_1"},
+		GroupJoined{Org: "org_1", Group: "grp_2", Roles: []access.Role{access.OrgUserManager}}, GroupLeft{Org: "org_1", Group: "grp_1"},
+		GroupRolesSet{Org: "org_1", Group: "grp_1", Roles: []access.Role{access.OrgUserManager}}, OrgLeft{Org: "org_1"},
+		AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_1", Roles: []AppRole{{Key: "b", Epoch: 2}}},
 	}
 	if len(facts) != len(Kind.Types()) {
 		t.Fatalf("%d of %d facts are tried: add the others", len(facts), len(Kind.Types()))
@@ -31,7 +34,9 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 	for _, original := range []*User{
 		{Standing: Standing{State: Active, Memberships: access.Memberships{"org_1": {access.OrgOwner}}, Links: append(make([]string, 0, 4), "lnk_1", "lnk_3")},
 			Human: &Human{Profile: Profile{FirstName: "a"}, Phone: &Phone{Number: "+2"},
-				Factors: append(make([]Factor, 0, 4), Factor{ID: "fac_1"}, Factor{ID: "fac_3"}), RecoveryCodes: 3, Links: append(make([]Link, 0, 4), Link{ID: "lnk_1"}, Link{ID: "lnk_3"})}},
+				Factors: append(make([]Factor, 0, 4), Factor{ID: "fac_1"}, Factor{ID: "fac_3"}), RecoveryCodes: 3, Links: append(make([]Link, 0, 4), Link{ID: "lnk_1"}, Link{ID: "lnk_3"})},
+			Groups:   map[string][]InGroup{"org_1": append(make([]InGroup, 0, 4), InGroup{ID: "grp_1"}, InGroup{ID: "grp_3"})},
+			AppRoles: append(make([]AppRoles, 0, 4), AppRoles{Place: "prj_1", Org: "org_1", Roles: []AppRole{{Key: "a", Epoch: 1}}})},
 		{Standing: Standing{State: Active}, Service: &Service{Name: "s", HasSecret: true, Keys: append(make([]Key, 0, 4), Key{ID: "pky_1"}, Key{ID: "pky_3"})}},
 	} {
 		before, _ := json.Marshal(original)

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/mailcount"
 	"github.com/signet-idm/signet/internal/secret"
 )
 
@@ -141,8 +142,8 @@ func (EmailCodeRequested) EventType() event.Type { return "user.email_code_reque
 func (EmailCodeRequested) Apply(*User) {}
 
 // EmailCodes counts the mails with a code for the e-mail address of a user.
-func EmailCodes(master secret.MasterKey, id string) MailCount {
-	return CountMails(master, "email code", id)
+func EmailCodes(master secret.MasterKey, id string) mailcount.Count {
+	return mailcount.Of(master, "email code", id)
 }
 
 // RequestMyEmailCode records that the caller wants a mail with a code; whoever sends it makes the code, see MailedCode. It
@@ -159,7 +160,7 @@ func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.Master
 			return err
 		}
 		if wait > 0 {
-			return errTooManyMails(wait)
+			return mailcount.TooMany(wait)
 		}
 		expires = event.Time(tx.Now() + codeLife.Microseconds())
 		return u.Append(EmailCodeRequested{})
@@ -169,14 +170,14 @@ func RequestMyEmailCode(ctx context.Context, s event.Store, master secret.Master
 
 // MailedCode makes a code for a mail to a person's e-mail address. count is nil where the mail was counted when it was asked
 // for. Errors: ErrNotFound; ErrNotHuman; ErrAlreadyVerified; ResourceExhausted when there were too many mails.
-func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string, count *MailCount) (Delivery, error) {
+func MailedCode(ctx context.Context, s event.Store, master secret.MasterKey, id string, count *mailcount.Count) (Delivery, error) {
 	who := event.Target[User]{Kind: Kind, ID: id, Origin: event.Origin{Actor: event.System}, Reach: present}
 	return makeCode(ctx, s, master, who, ByEmail, "", count)
 }
 
 // makeCode makes a code. shown is who gets to see it; empty: whoever reads what is sent to the address. count is nil where nothing is
 // counted.
-func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact, shown Verifier, count *MailCount) (Delivery, error) {
+func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who event.Target[User], by Contact, shown Verifier, count *mailcount.Count) (Delivery, error) {
 	d := Delivery{UserID: who.ID, By: by, Code: Code{Text: secret.NewCode()}}
 	var rows []event.RowKey
 	if count != nil {
@@ -197,7 +198,7 @@ func makeCode(ctx context.Context, s event.Store, master secret.MasterKey, who e
 				return err
 			}
 			if wait > 0 {
-				return errTooManyMails(wait)
+				return mailcount.TooMany(wait)
 			}
 		}
 		value, err := json.Marshal(pendingCode{MAC: codeMAC(master, u.ID, by, address, d.Text), Shown: shown})

@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/mailcount"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -20,11 +21,11 @@ func asked(t *testing.T, s *eventtest.Store) error {
 
 func waits(t *testing.T, err error, want time.Duration) {
 	t.Helper()
-	eventtest.Refused(t, err, errs.ResourceExhausted, user.MailThrottled)
+	eventtest.Refused(t, err, errs.ResourceExhausted, mailcount.Throttled)
 	if e, _ := errors.AsType[*errs.Error](err); e == nil || e.RetryAfter != want {
 		t.Errorf("%v: want to wait for %v", err, want)
 	}
-	if !errors.Is(err, user.ErrTooManyMails) {
+	if !errors.Is(err, mailcount.ErrTooMany) {
 		t.Error("nobody could tell")
 	}
 }
@@ -79,7 +80,7 @@ func TestAMailAboutAnEventCountsOnceHoweverOftenItIsTried(t *testing.T) {
 	at := event.Micros(s.Now())
 	take := func(kind string, at int64) (wait time.Duration) {
 		t.Helper()
-		c := user.CountMails(s.Master, kind, "usr_a").For(at)
+		c := mailcount.Of(s.Master, kind, "usr_a").For(at)
 		must(t, s.Do(t.Context(), event.Command{Rows: []event.RowKey{c.Row}, Decide: func(tx *event.Tx) (err error) {
 			wait, err = c.Take(tx)
 			return err

@@ -37,12 +37,17 @@ type User struct {
 	UserNameKey string   `json:"userNameKey,omitempty"`
 	Human       *Human   `json:"human,omitempty"`
 	Service     *Service `json:"service,omitempty"`
+
+	// Given are the roles that the user has without groups; nil where no group gives any: Memberships are the same then.
+	Given    access.Memberships   `json:"given,omitzero"`
+	Groups   map[string][]InGroup `json:"groups,omitempty"`   // the groups the user is in, by organization
+	AppRoles []AppRoles           `json:"appRoles,omitempty"` // roles in applications that the user has without groups, the oldest first
 }
 
 // Standing is the part of a user's state that decides about credentials. Every request reads it, and nothing else.
 type Standing struct {
 	State        State              `json:"state"`
-	Memberships  access.Memberships `json:"memberships,omitempty"`
+	Memberships  access.Memberships `json:"memberships,omitempty"` // with the roles that groups give; no roles: a guest
 	Password     Password           `json:"password,omitzero"`
 	SessionEpoch int64              `json:"sessionEpoch,omitempty"`
 	TokenEpoch   int64              `json:"tokenEpoch,omitempty"`
@@ -124,6 +129,7 @@ var Kind = event.Define(event.Schema[User]{
 		EmailCodeRequested{}, EmailRestored{}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		TOTPAdded{}, PasskeyAdded{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 		LinkAdded{}, LinkConfirmed{}, LinkRemoved{},
+		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{},
 	},
 	Token:   event.TokenUser,
 	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail, FirstByEmail, EmailWord},
@@ -145,6 +151,14 @@ var Kind = event.Define(event.Schema[User]{
 			if groups = append(groups, MembersOf(scope)); slices.Contains(roles, access.OrgOwner) {
 				groups = append(groups, OwnersOf(scope))
 			}
+		}
+		for _, in := range o.Data.Groups {
+			for _, g := range in {
+				groups = append(groups, InGroupOf(g.ID))
+			}
+		}
+		for _, r := range o.Data.AppRoles {
+			groups = append(groups, AppRolesIn(r.Place))
 		}
 		return groups
 	},
@@ -186,7 +200,7 @@ func (u *User) key(column string) string {
 	return ""
 }
 
-// clone copies what facts alter in place. Memberships, keys, factors and links are replaced, never altered.
+// clone copies what facts alter in place. Memberships, groups, roles, keys, factors and links are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {
@@ -209,6 +223,13 @@ func MembersOf(scope string) string { return "members/" + scope }
 
 // OwnersOf is the group of the users who own an organization.
 func OwnersOf(org string) string { return "owners/" + org }
+
+// InGroupOf is the group of the users who are in a group of an organization.
+func InGroupOf(group string) string { return "group/" + group }
+
+// AppRolesIn is the group of the users who have roles of a project without groups: of the project in its own organization, or of the access that
+// another organization has to it.
+func AppRolesIn(place string) string { return "app_roles/" + place }
 
 // NameClaim is the claim of the user with this name (in its comparison form) in an organization.
 func NameClaim(org, nameKey string) event.Claim {

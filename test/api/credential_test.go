@@ -23,6 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/user/credential"
 )
 
 var (
@@ -327,10 +328,10 @@ func serviceSecretStory(t *testing.T, c *Client) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if sum := sha256.Sum256([]byte(text)); row != nil && user.SecretMatches(&u.Data, row, text) && string(row.Value) != string(sum[:]) {
+		if sum := sha256.Sum256([]byte(text)); row != nil && credential.SecretMatches(&u.Data, row, text) && string(row.Value) != string(sum[:]) {
 			t.Error("something else than its SHA-256 is stored")
 		}
-		return user.SecretMatches(&u.Data, row, text)
+		return credential.SecretMatches(&u.Data, row, text)
 	}
 	c.refused(t, noSecret, s.owner, remove)
 	c.refused(t, sequenceMismatch, s.owner, set, stale)

@@ -15,10 +15,12 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/federation/failure"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/user"
@@ -74,6 +76,10 @@ func TestEveryEventEverWrittenCanBeReadAndFolded(t *testing.T) {
 	checkSamples(t, all, grant.Kind)
 	checkSamples(t, all, webhook.Kind)
 	checkSamples(t, all, failure.Kind)
+	checkSamples(t, all, group.Kind)
+	checkSamples(t, all, project.Kind)
+	checkSamples(t, all, project.GrantKind)
+	checkSamples(t, all, project.AccessKind)
 	for typ := range all {
 		t.Errorf("%s is in no schema any more: logs that hold it cannot be read. Bring its fact back", typ)
 	}
@@ -215,7 +221,8 @@ func TestEveryKindOfObjectIsKnownToTheStoreAndToThisTest(t *testing.T) {
 	if defined != len(model.Kinds) {
 		t.Errorf("%d kinds are defined, but model.Kinds lists %d", defined, len(model.Kinds))
 	}
-	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind, failure.Kind}
+	tested := []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind, failure.Kind,
+		group.Kind, project.Kind, project.GrantKind, project.AccessKind}
 	for _, k := range model.Kinds {
 		found := false
 		for _, have := range tested {

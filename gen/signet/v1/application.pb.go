@@ -2200,8 +2200,9 @@ type SetApplicationAPIAccessRequest struct {
 	// has its own scope: `signet.passwords`, `signet.contacts`, `signet.roles`,
 	// `signet.credentials`, `signet.app_credentials`, `signet.redirects`,
 	// `signet.api_access`, `signet.all_organizations`, `signet.approvals`,
-	// `signet.domains`, `signet.webhooks`, `signet.providers`, `signet.policies`
-	// and `signet.signing_keys`.
+	// `signet.domains`, `signet.webhooks`, `signet.providers`, `signet.policies`,
+	// `signet.signing_keys`, `signet.groups`, `signet.app_roles`,
+	// `signet.invitations` and `signet.metadata`.
 	Scopes        []string `protobuf:"bytes,2,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

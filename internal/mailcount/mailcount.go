@@ -1,4 +1,5 @@
-package user
+// Package mailcount bounds how many mails of one kind go to one person, whoever asks for them: nobody may flood somebody's mailbox.
+package mailcount
 
 import (
 	"cmp"
@@ -13,43 +14,43 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 )
 
-// How many mails of one kind go to one person, whoever asks for them: nobody may flood somebody's mailbox.
 const (
-	mailPause = time.Minute
-	mailsADay = 10
+	pause = time.Minute
+	aDay  = 10
 )
 
-// MailThrottled is the reason of a refusal to send one more mail.
-const MailThrottled errs.Reason = "MAIL_THROTTLED"
+// Throttled is the reason of a refusal to send one more mail.
+const Throttled errs.Reason = "MAIL_THROTTLED"
 
-func errTooManyMails(wait time.Duration) error {
-	return &errs.Error{Kind: errs.ResourceExhausted, Reason: MailThrottled, RetryAfter: wait,
+// TooMany is the refusal to send one more mail before a while has passed.
+func TooMany(wait time.Duration) error {
+	return &errs.Error{Kind: errs.ResourceExhausted, Reason: Throttled, RetryAfter: wait,
 		Message: "such a mail was already sent: look for it, or wait " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s before you request another one"}
 }
 
-// ErrTooManyMails is what errors.Is finds such a refusal by.
-var ErrTooManyMails = errs.New(errs.ResourceExhausted, MailThrottled, "a mail like this was sent already")
+// ErrTooMany is what errors.Is finds such a refusal by.
+var ErrTooMany = errs.New(errs.ResourceExhausted, Throttled, "a mail like this was sent already")
 
-// MailCount counts the mails of one kind to one account, in a row that a command declares.
-type MailCount struct {
+// Count counts the mails of one kind to one account, in a row that a command declares.
+type Count struct {
 	Row event.RowKey
 	at  int64 // when the mail was caused; 0: by the command itself
 }
 
 // For counts a mail about something that happened at a moment. However often it is tried to be sent, it counts once.
-func (c MailCount) For(at int64) MailCount { return MailCount{Row: c.Row, at: at} }
+func (c Count) For(at int64) Count { return Count{Row: c.Row, at: at} }
 
-// CountMails makes one. The account is a user, or a name that nobody has; only a MAC of it is stored.
-func CountMails(master secret.MasterKey, kind string, account ...string) MailCount {
+// Of makes one. The account is a user, or a name that nobody has; only a MAC of it is stored.
+func Of(master secret.MasterKey, kind string, account ...string) Count {
 	parts := [][]byte{[]byte(kind)}
 	for _, p := range account {
 		parts = append(parts, []byte(p))
 	}
-	return MailCount{Row: event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(master.MAC("mails", parts...))}}
+	return Count{Row: event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(master.MAC("mails", parts...))}}
 }
 
 // Take counts one more mail, or says how long to wait for it.
-func (c MailCount) Take(tx *event.Tx) (wait time.Duration, err error) {
+func (c Count) Take(tx *event.Tx) (wait time.Duration, err error) {
 	row, err := tx.Row(c.Row)
 	if err != nil {
 		return 0, err
@@ -66,9 +67,9 @@ func (c MailCount) Take(tx *event.Tx) (wait time.Duration, err error) {
 	}
 	sent = slices.DeleteFunc(sent, func(at int64) bool { return now-at >= day })
 	if n := len(sent); n > 0 {
-		next := sent[n-1] + mailPause.Microseconds()
-		if n >= mailsADay {
-			next = max(next, sent[n-mailsADay]+day)
+		next := sent[n-1] + pause.Microseconds()
+		if n >= aDay {
+			next = max(next, sent[n-aDay]+day)
 		}
 		if now < next {
 			return time.Duration(next-now) * time.Microsecond, nil
