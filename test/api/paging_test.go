@@ -22,6 +22,7 @@ type library struct {
 	*scene
 	reader, other *Actor
 	second        string // another webhook
+	team          string // another group
 }
 
 func (w *World) library(t *testing.T) *library {
@@ -43,6 +44,12 @@ func (w *World) library(t *testing.T) *library {
 	}
 	w.addUser(t, person{Org: l.org, Roles: []access.Role{access.OrgOwnerViewer}})
 	l.failures(t)
+	l.team = l.newGroup(t)
+	for _, id := range []string{l.group(), l.team} {
+		for _, a := range []*Actor{l.reader, l.user, l.owner} {
+			done[*signetv1.AddGroupMemberResponse](t, rest, l.owner, &signetv1.AddGroupMemberRequest{GroupId: id, UserId: a.UserID})
+		}
+	}
 	return l
 }
 
@@ -147,6 +154,9 @@ func pageTokens(t *testing.T, w *World) {
 			if op.has("webhookId") {
 				refuse("of another webhook", here.reader, with(req, "webhookId", here.second), nil)
 			}
+			if op.has("groupId") {
+				refuse("of another group", here.reader, with(req, "groupId", here.team), nil)
+			}
 			if op.has("userId") {
 				refuse("of another user", here.reader, with(req, "userId", here.owner.UserID), nil)
 			}
@@ -165,6 +175,9 @@ func listsStayInside(t *testing.T, w *World) {
 		"ListApplications":        {here.app},
 		"ListAudienceApprovals":   {here.app},
 		"ListWebhooks":            {here.webhook(), here.second},
+		"ListGroups":              {here.group(), here.team},
+		"ListGroupMembers":        {here.reader.UserID, here.user.UserID, here.owner.UserID},
+		"ListUserGroups":          {here.group(), here.team},
 		"ListWebhookFailures":     {here.app + ".1"},
 		"ListWebhookHeldEvents":   {here.app + ".2"},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},
@@ -211,7 +224,7 @@ func listsStayInside(t *testing.T, w *World) {
 					t.Errorf("%s is missing", id)
 				}
 			}
-			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot().UserID, there.idp, there.app, there.org} {
+			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot().UserID, there.idp, there.app, there.org, there.group(), there.team} {
 				if seen[id] && op.rule.GetScope() != signetv1.Scope_SCOPE_SELF {
 					t.Errorf("%s of another organization is listed", id)
 				}

@@ -34,6 +34,8 @@ var withoutProof = map[string]string{
 	"RemoveUser":               "ends access",
 	"SetOrganizationMember":    "roles sign nobody in",
 	"RemoveOrganizationMember": "ends access",
+	"AddGroupMember":           "roles sign nobody in",
+	"RemoveGroupMember":        "ends access",
 	"SetInstallationMember":    "roles sign nobody in",
 	"RemoveInstallationMember": "ends access",
 }
