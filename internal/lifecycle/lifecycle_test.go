@@ -19,6 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/member/membertest"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -31,7 +32,7 @@ var must = testkit.Must
 // newInstallation is that of membertest.
 func newInstallation(t *testing.T) *eventtest.Store {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, grant.Kind, webhook.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, grant.Kind, webhook.Kind, project.Kind, project.GrantKind, project.AccessKind)
 	membertest.Given(t, s)
 	return s
 }

@@ -34,6 +34,7 @@ var withoutProof = map[string]string{
 	"RemoveUser":               "ends access",
 	"SetOrganizationMember":    "roles sign nobody in",
 	"RemoveOrganizationMember": "ends access",
+	"SetUserAppRoles":          "roles sign nobody in",
 	"SetInstallationMember":    "roles sign nobody in",
 	"RemoveInstallationMember": "ends access",
 }
