@@ -11,6 +11,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
@@ -85,7 +86,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}
-	return provider.Check(req)
+	return append(provider.Check(req), projects.Check(req)...)
 }
 
 // changed are the details of a manipulation: no creation date.

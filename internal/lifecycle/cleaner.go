@@ -24,8 +24,8 @@ const (
 	cleanStep     = 100         // objects in one transaction: others wait for it
 )
 
-// Cleaner clears away what belonged to removed organizations: users, applications, identity providers, webhooks, groups, and what guests
-// had in them. It goes on where it was stopped, and several nodes may run one each: what is gone already is skipped.
+// Cleaner clears away what belonged to removed organizations: users, applications, identity providers, webhooks, groups, projects, what was granted to them, and
+// what guests had in them; and the grants of removed projects. It goes on where it was stopped, and several nodes may run one each: what is gone already is skipped.
 type Cleaner struct {
 	store event.Store
 	log   *slog.Logger
@@ -81,13 +81,13 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 		}
 		after = next
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, c.cleanProjects(ctx))...)
 }
 
 // empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an organization
 // reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
-	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.applications, c.providers, c.webhooks, c.groups, c.members} {
+	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.applications, c.providers, c.webhooks, c.groups, c.members, c.projects, c.granted} {
 		for left := true; left; {
 			var err error
 			if left, err = step(ctx, id); err != nil {

@@ -25,6 +25,7 @@ import (
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/api/groups"
 	"github.com/signet-idm/signet/internal/api/links"
+	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
@@ -178,6 +179,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
+			{Name: "signet.v1.ProjectService", Impl: projects.Service{Store: s.store, Master: master, Clock: time.Now, Cleaner: cleaner}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: sessions.Authenticate,

@@ -36,6 +36,7 @@ var withoutProof = map[string]string{
 	"RemoveOrganizationMember": "ends access",
 	"AddGroupMember":           "roles sign nobody in",
 	"RemoveGroupMember":        "ends access",
+	"SetUserAppRoles":          "roles sign nobody in",
 	"SetInstallationMember":    "roles sign nobody in",
 	"RemoveInstallationMember": "ends access",
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/api/groups"
 	"github.com/signet-idm/signet/internal/api/links"
+	"github.com/signet-idm/signet/internal/api/projects"
 )
 
 // handlers implement the services of the API.
@@ -35,6 +36,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.EventService":            api.Events{},
 	"signet.v1.LinkService":             links.Service{},
 	"signet.v1.GroupService":            groups.Service{},
+	"signet.v1.ProjectService":          projects.Service{},
 }
 
 // methods calls check for every RPC of the API.
