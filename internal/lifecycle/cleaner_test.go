@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
@@ -41,6 +42,10 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	membertest.User(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
 	membertest.Owner(t, s, "usr_o", "org_a")
 	membertest.User(t, s, "usr_guest", "org_b", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
+	membertest.User(t, s, "usr_visitor", "org_b", nil, user.MembershipSet{Scope: "org_a", Stays: true}, user.GroupJoined{Org: "org_a", Group: "grp_a", Roles: []access.Role{access.OrgOwnerViewer}},
+		user.AppRolesSet{Place: "prj_a", Project: "prj_a", Org: "org_a", Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}, user.GroupJoined{Org: "org_b", Group: "grp_b"})
+	eventtest.Given(t, s, group.Kind, "grp_a", "org_a", []event.Claim{group.NameClaim("org_a", "a")}, group.Added{Name: "a", NameKey: "a"})
+	eventtest.Given(t, s, group.Kind, "grp_b", "org_b", []event.Claim{group.NameClaim("org_b", "b")}, group.Added{Name: "b", NameKey: "b"})
 	eventtest.Given(t, s, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
 	eventtest.Given(t, s, idp.Kind, "idp_b", "org_b", nil, idp.JWTAdded{General: idp.General{Name: "b"}})
 	eventtest.Given(t, s, app.Kind, "app_a", "org_a", nil, app.Added{Name: "a", Type: app.Web}, app.SecretSet{})
@@ -72,7 +77,9 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 		eventtest.Fact{Object: "app_a", Type: "app.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "idp_a", Type: "idp.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "whk_a", Type: "webhook.removed.v1", Payload: `{}`},
+		eventtest.Fact{Object: "grp_a", Type: "group.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "usr_guest", Type: "user.membership_set.v1", Payload: `{"scope":"org_a"}`},
+		eventtest.Fact{Object: "usr_visitor", Type: "user.org_left.v1", Payload: `{"org":"org_a"}`},
 		eventtest.Fact{Object: "org_a", Type: "org.emptied.v1", Payload: `{}`})
 	gone(t, s, "usr_a")
 	if row, err := s.Row(t.Context(), idp.SecretRow("idp_a")); err != nil || row != nil {
@@ -91,6 +98,9 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	}
 	if u := eventtest.State(t, s, user.Kind, "usr_guest"); len(u.Data.Memberships) != 1 || len(u.Data.Memberships["org_b"]) != 1 {
 		t.Errorf("the guest holds %v", u.Data.Memberships)
+	}
+	if u := eventtest.State(t, s, user.Kind, "usr_visitor"); len(u.Data.Memberships) != 0 || u.Data.AppRoles != nil || len(u.Data.Groups) != 1 || !u.Data.In("org_b", "grp_b") {
+		t.Errorf("the visitor has %+v", u.Data)
 	}
 	mark = s.Mark()
 	must(t, cleaner.Clean(t.Context()))

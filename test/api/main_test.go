@@ -43,6 +43,7 @@ var tables = []struct {
 	{"applications refused", refusedAppCases},
 	{"events", eventCases},
 	{"webhooks refused", refusedWebhookCases},
+	{"powers of groups", groupPowerCases},
 }
 
 // stories are told once per content type.
@@ -78,6 +79,9 @@ var stories = []struct {
 	{"provider of a removed organization", orphanProviderStory},
 	{"members of an organization", memberStory},
 	{"members of the installation", installationMemberStory},
+	{"group", groupStory},
+	{"guest", guestStory},
+	{"what organizations ask of guests", guestPolicyStory},
 	{"new person", newPersonStory},
 	{"people imported together", importTogetherStory},
 	{"people imported each alone", importEachStory},
@@ -160,6 +164,7 @@ var checks = []struct {
 	{"passkeys of nobody", strangePasskeys},
 	{"throttle counts second factors", throttleFactors},
 	{"events of the installation", installationEvents},
+	{"groups on every node", groupsOnEveryNode},
 	{"a stream of a session that is restricted", restrictedStream},
 }
 
