@@ -22,6 +22,7 @@ type library struct {
 	*scene
 	reader, other *Actor
 	second        string // another webhook
+	project2      string // another project
 }
 
 func (w *World) library(t *testing.T) *library {
@@ -43,6 +44,7 @@ func (w *World) library(t *testing.T) *library {
 	}
 	w.addUser(t, person{Org: l.org, Roles: []access.Role{access.OrgOwnerViewer}})
 	l.failures(t)
+	l.projects(t)
 	return l
 }
 
@@ -147,6 +149,9 @@ func pageTokens(t *testing.T, w *World) {
 			if op.has("webhookId") {
 				refuse("of another webhook", here.reader, with(req, "webhookId", here.second), nil)
 			}
+			if op.has("projectId") {
+				refuse("of another project", here.reader, with(req, "projectId", here.project2), nil)
+			}
 			if op.has("userId") {
 				refuse("of another user", here.reader, with(req, "userId", here.owner.UserID), nil)
 			}
@@ -168,6 +173,10 @@ func listsStayInside(t *testing.T, w *World) {
 		"ListWebhookFailures":     {here.app + ".1"},
 		"ListWebhookHeldEvents":   {here.app + ".2"},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},
+		"ListProjects":            {here.project(), here.project2},
+		"ListProjectGrants":       {here.grant()},
+		"ListGrantedProjects":     {here.granted()},
+		"ListProjectUsers":        {here.owner.UserID, here.user.UserID},
 	}
 	for _, op := range operations {
 		if !op.lists() {
@@ -198,6 +207,9 @@ func listsStayInside(t *testing.T, w *World) {
 					}
 					seen[id] = true
 					_, isMember := e.(*signetv1.Member)
+					if _, isGranted := e.(*signetv1.GrantedProject); isGranted {
+						continue // it belongs to the organization that grants it
+					}
 					if d, has := e.(interface{ GetDetails() *signetv1.Details }); has && op.rule.GetScope() != signetv1.Scope_SCOPE_SELF && !isMember {
 						same(t, "owner of "+id, d.GetDetails().GetResourceOwner(), here.org)
 					}

@@ -210,6 +210,12 @@ type scene struct {
 
 	webhook func() string // one that never gets anything, made when somebody asks for it
 
+	project func() string // with a role "sample"
+	grant   func() string // of the project to another organization; it waits
+	granted func() string // of a project of another organization to this one; it waits
+	group   func() string // nobody is in it
+	another func() string // an organization that nobody has heard of, each time another one
+
 	ownPage func() (id, secret string) // an application with a sign-in page of its own, made when somebody asks for it
 
 	assertion func() string // a passkey's answer that signs somebody in, once
@@ -252,6 +258,7 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 		done[*signetv1.SetApplicationOwnSignInResponse](t, &Client{w, w.rest}, w.root, &signetv1.SetApplicationOwnSignInRequest{AppId: made.GetAppId(), Allowed: true}, header(orgID, s.org))
 		return made.GetAppId(), made.GetClientSecret()
 	})
+	w.furnishProjects(t, s)
 	s.webhook = sync.OnceValue(func() string {
 		return done[*signetv1.AddWebhookResponse](t, &Client{w, w.rest}, s.owner, addWebhook("Audit", "signing.*")).GetWebhookId()
 	})
