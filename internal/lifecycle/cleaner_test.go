@@ -23,6 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/member/membertest"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/user"
@@ -105,6 +106,69 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	mark = s.Mark()
 	must(t, cleaner.Clean(t.Context()))
 	s.Then(t, mark)
+}
+
+// Security list 13: what was granted ends with either organization, and with the project.
+func TestGrantsEndWithEitherOrganizationAndWithTheProject(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends func(t *testing.T, s event.Store)
+		left []string
+	}{
+		"the one that granted": {func(t *testing.T, s event.Store) {
+			_, err := lifecycle.RemoveOrganization(t.Context(), s, in(t, "org_a", iam), event.IfMatch{})
+			must(t, err)
+		}, []string{"pgr_other", "pac_other"}},
+		"the one that it was granted to": {func(t *testing.T, s event.Store) {
+			_, err := lifecycle.RemoveOrganization(t.Context(), s, in(t, "org_b", iam), event.IfMatch{})
+			must(t, err)
+		}, []string{"pgr_c", "pgr_other", "pac_other"}},
+		"the project": {func(t *testing.T, s event.Store) {
+			eventtest.Given(t, s, project.Kind, "prj_a", "", nil, project.WasRemoved{})
+		}, []string{"pgr_other", "pac_other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newInstallation(t)
+			eventtest.Given(t, s, org.Kind, "org_c", "org_c", nil, org.Added{Name: "C"})
+			eventtest.Given(t, s, org.Kind, "org_d", "org_d", nil, org.Added{Name: "D"})
+			granted := func(grant, access, of, from, to string) {
+				eventtest.Given(t, s, project.GrantKind, grant, from, []event.Claim{project.GrantClaim(of, to)}, project.GrantAdded{Project: of, To: to})
+				if access != "" {
+					eventtest.Given(t, s, project.AccessKind, access, to, []event.Claim{project.AccessClaim(of, to)}, project.AccessAdded{Project: of, Owner: from, Grant: grant})
+					eventtest.Given(t, s, project.GrantKind, grant, "", nil, project.GrantAccepted{Access: access})
+				}
+			}
+			eventtest.Given(t, s, project.Kind, "prj_a", "org_a", nil, project.Added{Name: "A"})
+			eventtest.Given(t, s, project.Kind, "prj_d", "org_d", nil, project.Added{Name: "D"})
+			granted("pgr_b", "pac_b", "prj_a", "org_a", "org_b")
+			granted("pgr_c", "", "prj_a", "org_a", "org_c")
+			granted("pgr_other", "pac_other", "prj_d", "org_d", "org_c")
+			cleaner := lifecycle.NewCleaner(s, quiet)
+			must(t, cleaner.Clean(t.Context()))
+			c.ends(t, s)
+			must(t, cleaner.Clean(t.Context()))
+			var left []string
+			for _, id := range []string{"pgr_b", "pgr_c", "pgr_other"} {
+				if g := eventtest.State(t, s, project.GrantKind, id); g.Data.State != project.Removed {
+					left = append(left, id)
+				}
+			}
+			for _, id := range []string{"pac_b", "pac_other"} {
+				if a := eventtest.State(t, s, project.AccessKind, id); a.Data.State != project.Removed {
+					left = append(left, id)
+				}
+			}
+			if !slices.Equal(left, c.left) {
+				t.Errorf("%q are left, not %q", left, c.left)
+			}
+			if d := eventtest.State(t, s, project.Kind, "prj_d"); d.Data.State != project.Active {
+				t.Error("another project is gone")
+			}
+			// Nothing is left to do.
+			mark := s.Mark()
+			must(t, cleaner.Clean(t.Context()))
+			s.Then(t, mark)
+		})
+	}
 }
 
 func TestAnOrganizationThatCannotBeEmptiedDoesNotHoldUpOthers(t *testing.T) {

@@ -129,7 +129,10 @@ func newMatrix(t *testing.T, w *World) *matrix {
 	guest := w.addUser(t, person{Org: mine.org, Elsewhere: map[string][]access.Role{m.theirs.org: {access.OrgOwner}, m.gone.org: {access.OrgOwner}}})
 	m.parties = append(m.parties, &party{Actor: guest, name: "a guest", home: mine, roles: map[string]string{m.theirs.org: orgOwner, m.gone.org: orgOwner}})
 	m.gone.webhook()
-	m.gone.group() // nothing can be made in it afterwards
+	m.gone.group()
+	m.gone.project()
+	m.gone.grant()
+	m.gone.granted() // nothing can be made in it afterwards
 	w.removeOrg(t, m.gone)
 	return m
 }
@@ -181,9 +184,9 @@ func (m *matrix) situations(op *operation, p *party) (all []situation) {
 // has tells whether the path of the operation has a parameter.
 func (op *operation) has(name string) bool { return isParameter(op, name) }
 
-// target is the parameter that names an object: a user, an identity provider, an application, or else an organization.
+// target is the parameter that names an object: a user, an identity provider, an application, a project or what is in it, or else an organization.
 func (op *operation) target() string {
-	for _, name := range []string{"userId", "idpId", "appId", "webhookId", "groupId", "orgId"} {
+	for _, name := range []string{"userId", "idpId", "appId", "webhookId", "groupId", "grantId", "projectId", "orgId"} {
 		if op.has(name) {
 			return name
 		}
@@ -206,6 +209,10 @@ func (op *operation) missing() Want {
 		return noWebhook
 	case target == "groupId":
 		return noGroup
+	case target == "grantId":
+		return noGrant
+	case target == "projectId":
+		return noProject
 	}
 	return noOrg
 }
@@ -365,7 +372,7 @@ var refusedSamples = map[string]string{
 	"RemoveDomain": "DOMAIN_IS_PRIMARY", "RemoveOrganizationMember": "MEMBER_NOT_FOUND", "RemoveInstallationMember": "MEMBER_NOT_FOUND",
 	"RemoveApplicationKey": "APPLICATION_KEY_NOT_FOUND", "ApproveAudience": "CLIENT_NOT_FOUND", "WithdrawAudience": "AUDIENCE_APPROVAL_NOT_FOUND",
 	"RemoveServiceKey": "KEY_NOT_FOUND", "RemoveServiceSecret": "SECRET_NOT_FOUND", "RemoveUserFactor": "FACTOR_NOT_FOUND", "ConfirmUserLink": "LINK_NOT_FOUND", "RemoveUserLink": "LINK_NOT_FOUND", "SkipWebhookEvent": "WEBHOOK_EVENT_NOT_FAILED",
-	"RemoveGroupMember": "GROUP_MEMBER_NOT_FOUND",
+	"RemoveGroupMember": "GROUP_MEMBER_NOT_FOUND", "RemoveProjectRole": "PROJECT_ROLE_NOT_FOUND",
 }
 
 // mustHavePassed looks at the answer to somebody who may. Updates are sent with a sequence that no object has, so that none
@@ -378,7 +385,8 @@ func (a *Answer) mustHavePassed(t *testing.T, op *operation) {
 	}
 	switch a.reason() {
 	case "UNAUTHENTICATED", "PERMISSION_DENIED", "TARGET_HOLDS_MORE", "PASSWORD_CHANGE_REQUIRED",
-		"USER_NOT_FOUND", "ORGANIZATION_NOT_FOUND", "IDENTITY_PROVIDER_NOT_FOUND", "APPLICATION_NOT_FOUND", "WEBHOOK_NOT_FOUND", "GROUP_NOT_FOUND":
+		"USER_NOT_FOUND", "ORGANIZATION_NOT_FOUND", "IDENTITY_PROVIDER_NOT_FOUND", "APPLICATION_NOT_FOUND", "WEBHOOK_NOT_FOUND",
+		"GROUP_NOT_FOUND", "PROJECT_NOT_FOUND", "PROJECT_GRANT_NOT_FOUND":
 		fail("is allowed")
 	case "INVALID_REQUEST":
 		if !slices.Equal(a.fields(), []string{"code"}) { // no sample knows a code that is right

@@ -23,6 +23,7 @@ type library struct {
 	reader, other *Actor
 	second        string // another webhook
 	team          string // another group
+	project2      string // another project
 }
 
 func (w *World) library(t *testing.T) *library {
@@ -50,6 +51,7 @@ func (w *World) library(t *testing.T) *library {
 			done[*signetv1.AddGroupMemberResponse](t, rest, l.owner, &signetv1.AddGroupMemberRequest{GroupId: id, UserId: a.UserID})
 		}
 	}
+	l.projects(t)
 	return l
 }
 
@@ -157,6 +159,9 @@ func pageTokens(t *testing.T, w *World) {
 			if op.has("groupId") {
 				refuse("of another group", here.reader, with(req, "groupId", here.team), nil)
 			}
+			if op.has("projectId") {
+				refuse("of another project", here.reader, with(req, "projectId", here.project2), nil)
+			}
 			if op.has("userId") {
 				refuse("of another user", here.reader, with(req, "userId", here.owner.UserID), nil)
 			}
@@ -181,6 +186,10 @@ func listsStayInside(t *testing.T, w *World) {
 		"ListWebhookFailures":     {here.app + ".1"},
 		"ListWebhookHeldEvents":   {here.app + ".2"},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},
+		"ListProjects":            {here.project(), here.project2},
+		"ListProjectGrants":       {here.grant()},
+		"ListGrantedProjects":     {here.granted()},
+		"ListProjectUsers":        {here.owner.UserID, here.user.UserID},
 	}
 	for _, op := range operations {
 		if !op.lists() {
@@ -211,6 +220,9 @@ func listsStayInside(t *testing.T, w *World) {
 					}
 					seen[id] = true
 					_, isMember := e.(*signetv1.Member)
+					if _, isGranted := e.(*signetv1.GrantedProject); isGranted {
+						continue // it belongs to the organization that grants it
+					}
 					if d, has := e.(interface{ GetDetails() *signetv1.Details }); has && op.rule.GetScope() != signetv1.Scope_SCOPE_SELF && !isMember {
 						same(t, "owner of "+id, d.GetDetails().GetResourceOwner(), here.org)
 					}

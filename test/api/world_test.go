@@ -212,6 +212,11 @@ type scene struct {
 
 	group func() string // one with nobody in it that gives nothing, made when somebody asks for it
 
+	project func() string // with a role "sample"
+	grant   func() string // of the project to another organization; it waits
+	granted func() string // of a project of another organization to this one; it waits
+	another func() string // an organization that nobody has heard of, each time another one
+
 	ownPage func() (id, secret string) // an application with a sign-in page of its own, made when somebody asks for it
 
 	assertion func() string // a passkey's answer that signs somebody in, once
@@ -255,6 +260,7 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 		return made.GetAppId(), made.GetClientSecret()
 	})
 	s.group = sync.OnceValue(func() string { return s.newGroup(t) })
+	w.furnishProjects(t, s)
 	s.webhook = sync.OnceValue(func() string {
 		return done[*signetv1.AddWebhookResponse](t, &Client{w, w.rest}, s.owner, addWebhook("Audit", "signing.*")).GetWebhookId()
 	})
