@@ -13,6 +13,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
@@ -86,7 +87,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}
-	return provider.Check(req)
+	return append(invitations.Check(req), provider.Check(req)...)
 }
 
 // changed are the details of a manipulation: no creation date.

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
@@ -23,7 +24,7 @@ const (
 	cleanStep     = 100         // objects in one transaction: others wait for it
 )
 
-// Cleaner clears away what belonged to removed organizations: users, applications, identity providers, webhooks, and roles that others
+// Cleaner clears away what belonged to removed organizations: invitations, users, applications, identity providers, webhooks, and roles that others
 // held in them. It goes on where it was stopped, and several nodes may run one each: what is gone already is skipped.
 type Cleaner struct {
 	store event.Store
@@ -86,7 +87,7 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 // empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an organization
 // reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
-	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.applications, c.providers, c.webhooks, c.members} {
+	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.invitations, c.users, c.applications, c.providers, c.webhooks, c.members} {
 		for left := true; left; {
 			var err error
 			if left, err = step(ctx, id); err != nil {
@@ -110,7 +111,12 @@ func (c *Cleaner) users(ctx context.Context, id string) (left bool, err error) {
 		return false, err
 	}
 	var also []event.Ref
+	accepted := map[string][]event.Ref{}
 	for _, u := range users {
+		if accepted[u.ID], err = invitation.OfUser(ctx, c.store, u.ID); err != nil {
+			return false, err
+		}
+		also = append(also, accepted[u.ID]...)
 		also = append(also, companions(u.ID)...)
 		if member.IsOwner(&u.Data) && !slices.Contains(also, installation.Ref) {
 			also = append(also, installation.Ref)
@@ -120,8 +126,17 @@ func (c *Cleaner) users(ctx context.Context, id string) (left bool, err error) {
 		if u.Data.State == user.Removed {
 			return nil
 		}
-		return end(tx, u)
+		return end(tx, u, accepted[u.ID])
 	})
+}
+
+// invitations removes some of the organization's invitations.
+func (c *Cleaner) invitations(ctx context.Context, id string) (left bool, err error) {
+	found, _, err := invitation.Kind.List(ctx, c.store, event.Query{Org: id, Limit: cleanStep})
+	if err != nil {
+		return false, err
+	}
+	return discard(ctx, c, id, invitation.Kind, found, nil, invitation.EndWithOrganization)
 }
 
 // applications removes some of the organization's applications.

@@ -15,6 +15,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api"
+	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 )
 
@@ -33,6 +34,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.FactorService":           api.Factors{},
 	"signet.v1.EventService":            api.Events{},
 	"signet.v1.LinkService":             links.Service{},
+	"signet.v1.InvitationService":       invitations.Service{},
 }
 
 // methods calls check for every RPC of the API.
