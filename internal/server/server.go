@@ -33,6 +33,7 @@ import (
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/login/invited"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/oidc"
@@ -250,10 +251,15 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, keySets *ou
 	for path, handler := range provider.Handlers() {
 		site.Handle(path, handler)
 	}
-	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
+	browsers := login.Browsers{Sessions: sessions, Clock: time.Now}
+	joining := invited.Pages{Store: s.store, Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Pages: shown, Browsers: browsers, Providers: s.federation != nil}
+	for path, handler := range joining.Handlers() {
+		site.Handle(path, handler)
+	}
+	(&login.Login{Invited: joining.Through, Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers,
 		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions)}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
-	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now,
+	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: time.Now,
 		Master: master, Mail: s.sender() != nil, Deliver: s.deliver(), Federated: federated.Sessions{Sessions: sessions}}
 	for path, handler := range own.Handlers() {
 		site.Handle(path, handler)
