@@ -4,6 +4,7 @@
 package api
 
 import (
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -11,6 +12,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/app"
@@ -86,7 +88,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}
-	return append(provider.Check(req), projects.Check(req)...)
+	return slices.Concat(invitations.Check(req), provider.Check(req), projects.Check(req))
 }
 
 // changed are the details of a manipulation: no creation date.

@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
@@ -24,8 +25,9 @@ const (
 	cleanStep     = 100         // objects in one transaction: others wait for it
 )
 
-// Cleaner clears away what belonged to removed organizations: users, applications, identity providers, webhooks, groups, projects, what was granted to them, and
-// what guests had in them; and the grants of removed projects. It goes on where it was stopped, and several nodes may run one each: what is gone already is skipped.
+// Cleaner clears away what belonged to removed organizations: invitations, users, applications, identity providers, webhooks, groups, projects, what was granted to
+// them, and what guests had in them; and the grants of removed projects. It goes on where it was stopped, and several nodes may run one each: what is gone already is
+// skipped.
 type Cleaner struct {
 	store event.Store
 	log   *slog.Logger
@@ -87,7 +89,8 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 // empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an organization
 // reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
-	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.applications, c.providers, c.webhooks, c.groups, c.members, c.projects, c.granted} {
+	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.invitations, c.users, c.applications, c.providers, c.webhooks, c.groups, c.members,
+		c.projects, c.granted} {
 		for left := true; left; {
 			var err error
 			if left, err = step(ctx, id); err != nil {
@@ -111,7 +114,12 @@ func (c *Cleaner) users(ctx context.Context, id string) (left bool, err error) {
 		return false, err
 	}
 	var also []event.Ref
+	accepted := map[string][]event.Ref{}
 	for _, u := range users {
+		if accepted[u.ID], err = invitation.OfUser(ctx, c.store, u.ID); err != nil {
+			return false, err
+		}
+		also = append(also, accepted[u.ID]...)
 		also = append(also, companions(u.ID)...)
 		if member.IsOwner(&u.Data) && !slices.Contains(also, installation.Ref) {
 			also = append(also, installation.Ref)
@@ -121,8 +129,17 @@ func (c *Cleaner) users(ctx context.Context, id string) (left bool, err error) {
 		if u.Data.State == user.Removed {
 			return nil
 		}
-		return end(tx, u)
+		return end(tx, u, accepted[u.ID])
 	})
+}
+
+// invitations removes some of the organization's invitations.
+func (c *Cleaner) invitations(ctx context.Context, id string) (left bool, err error) {
+	found, _, err := invitation.Kind.List(ctx, c.store, event.Query{Org: id, Limit: cleanStep})
+	if err != nil {
+		return false, err
+	}
+	return discard(ctx, c, id, invitation.Kind, found, nil, invitation.EndWithOrganization)
 }
 
 // applications removes some of the organization's applications.

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/member/membertest"
@@ -33,7 +34,8 @@ var must = testkit.Must
 // newInstallation is that of membertest.
 func newInstallation(t *testing.T) *eventtest.Store {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, grant.Kind, webhook.Kind, project.Kind, project.GrantKind, project.AccessKind, group.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, grant.Kind, webhook.Kind, project.Kind, project.GrantKind, project.AccessKind, group.Kind,
+		invitation.Kind)
 	membertest.Given(t, s)
 	return s
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -86,18 +87,22 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 			}
 			needs.Read = append(needs.Read, orgOwners.Reads()...)
 		}
+		var invitations []event.Ref
 		if step.removes() {
-			needs.Write = append(needs.Write, companions(id)...)
+			if invitations, err = invitation.OfUser(ctx, s, id); err != nil {
+				return err
+			}
+			needs.Write = append(append(needs.Write, companions(id)...), invitations...)
 		}
 		details, err = user.Covered(permit, id).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-			return step.decide(tx, u, owners, orgOwners)
+			return step.decide(tx, u, owners, orgOwners, invitations)
 		})
 		return err
 	})
 	return details, err
 }
 
-func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *member.Owners, orgOwners member.OrgOwners) error {
+func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *member.Owners, orgOwners member.OrgOwners, invitations []event.Ref) error {
 	if err := step.starts(u.Data.State); err != nil {
 		return err
 	}
@@ -112,7 +117,7 @@ func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *me
 		}
 	}
 	if step.removes() {
-		return end(tx, u)
+		return end(tx, u, invitations)
 	}
 	return u.Append(step.fact)
 }
@@ -135,9 +140,14 @@ func companions(id string) []event.Ref {
 }
 
 // end removes a user inside a command that declared it and its companions for writing and, where the user owns the
-// installation, that too. Whatever records something personal of a user declares one of them as well, so it comes before and is
+// installation, that too, and the invitations that the user has accepted. Whatever records something personal of a user declares one of them as well, so it comes before and is
 // erased, or comes after and finds that the user is gone.
-func end(tx *event.Tx, u *event.Object[user.User]) error {
+func end(tx *event.Tx, u *event.Object[user.User], invitations []event.Ref) error {
+	for _, i := range invitations {
+		if err := invitation.Erase(tx, i.ID); err != nil {
+			return err
+		}
+	}
 	if member.IsOwner(&u.Data) {
 		i, err := installation.Kind.Get(tx, installation.ID)
 		if err != nil {

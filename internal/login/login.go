@@ -62,6 +62,8 @@ type Login struct {
 	Federation *federation.Federation
 	Federated  federated.Sessions
 	OwnPages   ownpage.Pages // for applications with sign-in pages of their own
+	// Invited adds what an invitation brings to a registration through a provider, if the browser has the link of one and the sign-in leads to its page.
+	Invited func(r *http.Request, to string, n *federated.Registration) (bool, error)
 }
 
 func (l *Login) arrivals() arrivals.Keeper { return arrivals.Keeper{Store: l.Store, Master: l.Master} }

@@ -338,8 +338,14 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 	if kept.Register, err = v.mayRegister(p); err != nil {
 		return err
 	}
+	wanted := v.registration(who)
+	if invited, err := v.invited(&wanted); err != nil {
+		return err
+	} else if invited {
+		kept.Register = true
+	}
 	if kept.Register {
-		in, err := v.Federated.RegisterThrough(ctx, who, v.registration(who))
+		in, err := v.Federated.RegisterThrough(ctx, who, wanted)
 		if err == nil {
 			return v.enter(in)
 		}
@@ -399,6 +405,14 @@ func (v *visit) registration(who idp.Identity) federated.Registration {
 	return r
 }
 
+// invited adds what an invitation brings to the registration of somebody who is on the way from its page.
+func (v *visit) invited(n *federated.Registration) (bool, error) {
+	if v.Invited == nil || v.pending != nil {
+		return false, nil
+	}
+	return v.Invited(v.r, v.to, n)
+}
+
 // register asks for what a new account lacks.
 type register struct{}
 
@@ -409,7 +423,11 @@ func (register) show(v *visit, with pages.Frame) error {
 	if v.r.Method == http.MethodPost {
 		v.typed(&known)
 	}
-	v.render(pages.Register{Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.As(), FirstName: known.FirstName, LastName: known.LastName,
+	invited, err := v.invited(&known)
+	if err != nil {
+		return err
+	}
+	v.render(pages.Register{Invited: invited, Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.As(), FirstName: known.FirstName, LastName: known.LastName,
 		UserName: known.UserName, Email: known.Email, Existing: v.link(url.Values{paramLink: {"1"}}), Other: v.leaving()}, with.Problems)
 	return nil
 }
@@ -424,9 +442,12 @@ func (v *visit) typed(r *federated.Registration) {
 func (p register) take(v *visit) error {
 	wanted := v.registration(v.arrival.Who)
 	v.typed(&wanted)
+	if _, err := v.invited(&wanted); err != nil {
+		return err
+	}
 	in, err := v.Federated.RegisterThrough(v.r.Context(), v.arrival.Who, wanted)
 	if err != nil {
-		problems, err := registrationProblems(err)
+		problems, err := RegistrationProblems(err)
 		if err != nil {
 			return err
 		}
@@ -439,8 +460,8 @@ func (p register) take(v *visit) error {
 	return v.enter(in)
 }
 
-// registrationProblems says what kept an account from being made. Errors that no form can show are given back.
-func registrationProblems(err error) ([]pages.Problem, error) {
+// RegistrationProblems says what kept an account from being made. Errors that no form can show are given back.
+func RegistrationProblems(err error) ([]pages.Problem, error) {
 	e, ours := errors.AsType[*errs.Error](err)
 	if !ours {
 		return nil, err
@@ -458,7 +479,7 @@ func registrationProblems(err error) ([]pages.Problem, error) {
 		switch {
 		case wrong.Message == syntax.Empty:
 			m = pages.Required()
-		case wrong.Message == federated.UserNameIsAddress:
+		case wrong.Message == user.NameIsAddress:
 			m = pages.UserNameIsAddress()
 		case field == pages.FieldEmail:
 			m = pages.NotAnEmail()

@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/login/arrivals"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/org"
@@ -71,7 +72,7 @@ func ownPage(to string) string {
 		path.Clean(u.Path) != u.Path || strings.Contains(to, "\\") {
 		return ""
 	}
-	for _, known := range []string{pages.PathAccount, PathDevice, mail.VerifyPath} {
+	for _, known := range []string{pages.PathAccount, PathDevice, mail.VerifyPath, invitation.Path} {
 		if u.Path == known || strings.HasPrefix(u.Path, known+"/") {
 			return u.RequestURI()
 		}

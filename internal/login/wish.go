@@ -15,7 +15,10 @@ type Wish struct {
 }
 
 // Link leads to the sign-in.
-func (w Wish) Link() pages.Link {
+func (w Wish) Link() pages.Link { return pages.To(Path, w.Parameters()) }
+
+// Parameters are those of the sign-in.
+func (w Wish) Parameters() url.Values {
 	query := url.Values{paramTo: {w.To}}
 	if w.Account != "" {
 		query.Set(paramAccount, w.Account)
@@ -26,7 +29,7 @@ func (w Wish) Link() pages.Link {
 	if w.Other {
 		query.Set(paramOther, "1")
 	}
-	return pages.To(Path, query)
+	return query
 }
 
 // Several tells whether the browser has more accounts than the current one.

@@ -20,6 +20,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/mailcount"
 	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
@@ -52,6 +53,8 @@ const (
 	EmailReplaced   Kind = "email_replaced"         // to the address before, about what an administrator did
 	EmailRestored   Kind = "email_restored"         // to both addresses
 	ResetDelayed    Kind = "reset_password_not_yet" // instead of ResetPassword
+	Invitation      Kind = "invitation"
+	PasswordSetup   Kind = "password_setup" // an administrator wants the person to set a password
 )
 
 // Mail is a finished mail.
@@ -108,7 +111,8 @@ func (m *Mailer) Follower() notify.Follower {
 	types := []event.Type{user.HumanAdded{}.EventType(), user.EmailCodeRequested{}.EventType(),
 		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType(), session.TokenIssued{}.EventType(), session.SecondFactorGuessed{}.EventType(),
 		user.EmailChanged{}.EventType(), user.EmailRestored{}.EventType(),
-		user.LinkAdded{}.EventType(), user.LinkConfirmed{}.EventType(), user.LinkRemoved{}.EventType()}
+		user.LinkAdded{}.EventType(), user.LinkConfirmed{}.EventType(), user.LinkRemoved{}.EventType(),
+		invitation.Sent{}.EventType(), user.PasswordSetupSent{}.EventType()}
 	for t := range notices {
 		types = append(types, t)
 	}
@@ -144,6 +148,14 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		return m.notice(ctx, e, session.UserOf(e.ObjectID), TokenAdded, content{})
 	case user.LinkAdded{}.EventType(), user.LinkConfirmed{}.EventType(), user.LinkRemoved{}.EventType():
 		return m.linked(ctx, e)
+	case invitation.Sent{}.EventType():
+		return m.invite(ctx, e)
+	case user.PasswordSetupSent{}.EventType():
+		return m.setUp(ctx, e)
+	case user.PasswordChanged{}.EventType(), user.PasskeyAdded{}.EventType():
+		if came, err := m.cameWithUser(ctx, e); err != nil || came {
+			return err
+		}
 	case user.PasswordSet{}.EventType():
 		if e.Sequence == 2 { // it came with the user, who knows
 			return nil
@@ -153,6 +165,12 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		}
 	}
 	return m.notice(ctx, e, e.ObjectID, notices[e.Type], content{})
+}
+
+// cameWithUser tells whether a fact was recorded when its user was created: that is no news.
+func (m *Mailer) cameWithUser(ctx context.Context, e *event.Event) (bool, error) {
+	u, err := user.Kind.Read(ctx, m.Store, e.ObjectID)
+	return u != nil && e.Time == event.Micros(u.Created), err
 }
 
 // linked tells a person of a link to an identity provider. One that came with the user is no news.
@@ -168,7 +186,7 @@ func (m *Mailer) linked(ctx context.Context, e *event.Event) error {
 	kind, provider := LinkAdded, ""
 	switch f := fact.(type) {
 	case user.LinkAdded:
-		if e.Sequence == 2 && e.Time == event.Micros(u.Created) {
+		if e.Time == event.Micros(u.Created) {
 			return nil
 		}
 		if provider = f.Provider; f.ByEmail {

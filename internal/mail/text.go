@@ -65,6 +65,8 @@ type content struct {
 	Browser      string
 	Address      string
 	Provider     string // its name
+	Inviter      string // who invites
+	Place        string // the organization that somebody is invited to, or else the site
 }
 
 // filled is a letter with its content, as the layouts see it. Nothing in it is markup.

@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/session"
@@ -19,4 +20,4 @@ import (
 
 // Kinds of objects.
 var Kinds = []event.Definition{installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind, app.Kind, signing.Kind, grant.Kind, webhook.Kind, failure.Kind,
-	group.Kind, project.Kind, project.GrantKind, project.AccessKind}
+	group.Kind, project.Kind, project.GrantKind, project.AccessKind, invitation.Kind}

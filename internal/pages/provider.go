@@ -19,6 +19,7 @@ type Register struct {
 	LastName  string
 	UserName  string
 	Email     string
+	Invited   bool // the address is that of an invitation, and not to be changed
 	Existing  Link // to link an account that there is already, instead
 	Other     Link // to sign in in another way
 }

@@ -322,9 +322,16 @@ const (
 	ProviderDenied Failure = "providerDenied" // the person, or the provider, said no
 	Unavailable    Failure = "unavailable"
 	Broken         Failure = "broken" // a bug
+
+	InvitationUsed      Failure = "invitationUsed"
+	InvitationWithdrawn Failure = "invitationWithdrawn"
+	InvitationExpired   Failure = "invitationExpired"
+	InvitationReplaced  Failure = "invitationReplaced" // it was sent again
+	InvitationInvalid   Failure = "invitationInvalid"  // whoever sent it may not any more
 )
 
-var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotActive, NotPermitted, NotFound, TooMany, ProviderFailed, ProviderAway, ProviderDenied, Unavailable, Broken}
+var failures = []Failure{Expired, FromElsewhere, NoCookie, BadRequest, BadLink, NotActive, NotPermitted, NotFound, TooMany, ProviderFailed, ProviderAway, ProviderDenied, Unavailable, Broken,
+	InvitationUsed, InvitationWithdrawn, InvitationExpired, InvitationReplaced, InvitationInvalid}
 
 // Failed says that something went wrong, and what to do. Detail is for those who look after the application.
 type Failed struct {

@@ -24,6 +24,7 @@ import (
 	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/api/groups"
+	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/datadir"
@@ -31,9 +32,11 @@ import (
 	"github.com/signet-idm/signet/internal/federation"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/login/invited"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/oidc"
@@ -45,6 +48,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/federated"
+	"github.com/signet-idm/signet/internal/session/newcomer"
 	"github.com/signet-idm/signet/internal/session/ownpage"
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/share"
@@ -97,6 +101,7 @@ type Server struct {
 	// FirstAdmin is set when this was the first start.
 	FirstAdmin     *datadir.FirstAdmin
 	FirstAdminPath string
+	invitations    invitation.Invitations
 }
 
 // Open opens the data, does the first start where there is nothing yet, and builds the API. Close it in the end.
@@ -150,6 +155,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	}
 	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, EmailsPerOrganization: config.EmailsPerOrganization,
 		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, NetworkLimiter: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: time.Now}}
+	s.invitations = invitation.Invitations{Store: s.store, Master: master, DefaultOrg: defaultOrg, ExternalURL: config.ExternalURL, Mail: s.sender() != nil}
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "signet_build_info", Help: "Always 1; the label has the version of the program.", ConstLabels: prometheus.Labels{"version": config.Version},
@@ -180,6 +186,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
 			{Name: "signet.v1.ProjectService", Impl: projects.Service{Store: s.store, Master: master, Clock: time.Now, Cleaner: cleaner}},
+			{Name: "signet.v1.InvitationService", Impl: invitations.Service{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: time.Now}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: sessions.Authenticate,
@@ -212,7 +219,12 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	}
 	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Metrics: counts, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
 	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop,
-		background(func(ctx context.Context) { s.keys.Run(ctx, log) }), background(func(ctx context.Context) { sessions.AnswerResets(ctx, log) }))
+		background(func(ctx context.Context) { s.keys.Run(ctx, log) }), background(func(ctx context.Context) { sessions.AnswerResets(ctx, log) }),
+		background(func(ctx context.Context) {
+			s.invitations.Run(ctx, time.Now, func(err error) {
+				log.Warn("ending expired invitations failed: the server retries in a minute", "error", err)
+			})
+		}))
 	return s, nil
 }
 
@@ -246,10 +258,15 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, keySets *ou
 	for path, handler := range provider.Handlers() {
 		site.Handle(path, handler)
 	}
-	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
+	browsers := login.Browsers{Sessions: sessions, Clock: time.Now}
+	joining := invited.Pages{Store: s.store, Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Pages: shown, Browsers: browsers, Providers: s.federation != nil}
+	for path, handler := range joining.Handlers() {
+		site.Handle(path, handler)
+	}
+	(&login.Login{Invited: joining.Through, Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers,
 		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions)}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
-	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now,
+	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: time.Now,
 		Master: master, Mail: s.sender() != nil, Deliver: s.deliver(), Federated: federated.Sessions{Sessions: sessions}}
 	for path, handler := range own.Handlers() {
 		site.Handle(path, handler)

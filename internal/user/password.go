@@ -41,6 +41,23 @@ func (e PasswordChanged) Apply(u *User) {
 	}
 }
 
+// PasswordSetupSent records that an administrator wants the person to set a password, by a link that is a secret and no fact. It ends the one before.
+type PasswordSetupSent struct {
+	Shown   bool  `json:"shown,omitempty"` // to the administrator; else it goes to the address by mail
+	Expires int64 `json:"expires"`
+}
+
+// EventType implements event.Fact.
+func (PasswordSetupSent) EventType() event.Type { return "user.password_setup_sent.v1" }
+
+// Apply implements event.Fact.
+func (PasswordSetupSent) Apply(*User) {}
+
+// SetupRow is where the pending link lives by which a user sets a password.
+func SetupRow(id string) event.RowKey {
+	return event.RowKey{Table: event.Secrets, Key: id + "/password_setup"}
+}
+
 // PasswordRow is where the hash of a user's password lives.
 func PasswordRow(id string) event.RowKey {
 	return event.RowKey{Table: event.Secrets, Key: id + "/password"}

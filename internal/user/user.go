@@ -137,7 +137,7 @@ var Kind = event.Define(event.Schema[User]{
 		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
-		EmailCodeRequested{}, EmailRestored{}, PasswordReset{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
+		EmailCodeRequested{}, EmailRestored{}, PasswordReset{}, PasswordSetupSent{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{},
 		TOTPAdded{}, PasskeyAdded{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 		LinkAdded{}, LinkConfirmed{}, LinkRemoved{},
 		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{},

@@ -3,6 +3,7 @@ package user
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
@@ -88,6 +89,15 @@ func wordOf(by Verifier, org, key string) string {
 // installation; and that of an administrator of the organization that has proven the domain. prover is empty where none has.
 func TrustedWords(key, defaultOrg, prover string) []string {
 	return []string{EmailDigest(key), wordOf(VerifiedByProvider, defaultOrg, key), wordOf(VerifiedByProvider, prover, key), wordOf(VerifiedByAdministrator, prover, key)}
+}
+
+// Trusted tells whether the address of a person is verified on a word that counts in all organizations.
+func Trusted(u *event.Object[User], defaultOrg, prover string) bool {
+	if u.Data.Human == nil || !u.Data.Human.Email.Verified {
+		return false
+	}
+	email := &u.Data.Human.Email
+	return slices.Contains(TrustedWords(email.Key, defaultOrg, prover), email.word(u.Org))
 }
 
 // said is the verification of an address that somebody says is verified, from now on; nil where nobody does.

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/api/groups"
+	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/projects"
 )
@@ -37,6 +38,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.LinkService":             links.Service{},
 	"signet.v1.GroupService":            groups.Service{},
 	"signet.v1.ProjectService":          projects.Service{},
+	"signet.v1.InvitationService":       invitations.Service{},
 }
 
 // methods calls check for every RPC of the API.
