@@ -151,7 +151,7 @@ func makeRoom(ctx context.Context, r event.Reader, all []user.AppRoles) (made ro
 	return made, err
 }
 
-// give says what has to go for next. Errors: ErrTooManyPlaces; errMoved where the bound was reached only since.
+// give says what has to go for next. Errors: ErrTooManyPlaces; errStale where the bound was reached only since.
 func (r room) give(all []user.AppRoles, next user.AppRoles) (gone []user.AppRoles, err error) {
 	in := func(place string) bool {
 		return slices.ContainsFunc(all, func(r user.AppRoles) bool { return r.Place == place })
@@ -160,7 +160,7 @@ func (r room) give(all []user.AppRoles, next user.AppRoles) (gone []user.AppRole
 		return nil, nil
 	}
 	if !r.full {
-		return nil, errMoved
+		return nil, errStale
 	}
 	for _, g := range r.gone {
 		if in(g.Place) {

@@ -176,7 +176,7 @@ func changeGrant(ctx context.Context, s event.Store, t event.Target[Grant], matc
 		}
 		details, err = t.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, g *event.Object[Grant]) error {
 			if g.Data.Access != seen.Data.Access {
-				return errMoved // it was accepted meanwhile
+				return errStale // it was accepted meanwhile
 			}
 			p, err := Kind.Get(tx, g.Data.Project)
 			if err != nil {
@@ -387,7 +387,7 @@ func EndGrants(ctx context.Context, s event.Store, group string, limit int) (lef
 					continue // another node was here
 				}
 				if g.Data.Access != seen.Data.Access {
-					return errMoved
+					return errStale
 				}
 				var a *event.Object[Access]
 				if g.Data.Access != "" {

@@ -90,7 +90,7 @@ func (s spot) open(ctx context.Context, r event.Reader) (p place, err error) {
 	return p, err
 }
 
-// in gives the place inside a command that declared refs. Errors: ErrNotFound; org.ErrNotFound; errMoved where the access has ended since it was located.
+// in gives the place inside a command that declared refs. Errors: ErrNotFound; org.ErrNotFound; errStale where the access has ended since it was located.
 func (s spot) in(tx *event.Tx) (p place, err error) {
 	p.spot = s
 	if s == (spot{}) {
@@ -103,7 +103,7 @@ func (s spot) in(tx *event.Tx) (p place, err error) {
 		p.given, err = AccessKind.Get(tx, s.access)
 	}
 	if err == nil && !p.counts() {
-		err = errMoved
+		err = errStale
 	}
 	return p, err
 }

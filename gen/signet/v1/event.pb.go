@@ -96,7 +96,8 @@ type Event struct {
 	OrgId string `protobuf:"bytes,5,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	// What happened, such as `user.profile_changed.v1`.
 	Type string `protobuf:"bytes,6,opt,name=type,proto3" json:"type,omitempty"`
-	// Identifier of the user who did it, or `system`.
+	// Identifier of the user who did it, or `system`, or the identifier of the
+	// organization if it is not the one of the object.
 	Actor string `protobuf:"bytes,7,opt,name=actor,proto3" json:"actor,omitempty"`
 	// Identifier of the request it was done in.
 	RequestId string `protobuf:"bytes,8,opt,name=request_id,json=requestId,proto3" json:"request_id,omitempty"`
