@@ -213,7 +213,7 @@ func TestReport(t *testing.T) {
 	if len(lines) != 16 {
 		t.Fatalf("the table has %d lines:\n%s", len(lines), text)
 	}
-	for i, want := range []string{"of floor", "---:|", "event + row", "rest", "grpc", signIn, "GetMyUser", "Introspect", "UserInfo", listFew, listMany, "0 groups", "200 groups", "20 with roles", addToSmall, addToLarge} {
+	for i, want := range []string{"of floor", "---:|", "event + row", "rest", "grpc", signIn, "GetMyUser", "Introspect", "UserInfo", listFew, listMany, "0 groups", "200 groups", "20 that give roles", addToSmall, addToLarge} {
 		if !strings.Contains(lines[i], want) {
 			t.Errorf("line %d lacks %q: %s", i, want, lines[i])
 		}

@@ -27,7 +27,7 @@ type crowd struct {
 }
 
 // The crowds: the first is what the others are compared with.
-var crowds = []crowd{{"0 groups", 0, nil}, {"200 groups", 200, nil}, {"20 with roles", 20, []access.Role{access.OrgUserManager, access.OrgSettingsManager}}}
+var crowds = []crowd{{"0 groups", 0, nil}, {"200 groups", 200, nil}, {"20 that give roles", 20, []access.Role{access.OrgUserManager, access.OrgSettingsManager}}}
 
 // grouped are the operations whose cost must not depend on the groups of the caller: a read of the own user, the introspection of an own access token, and
 // little more than the check of the own credential.
@@ -41,7 +41,7 @@ var grouped = []struct {
 }
 
 // inCrowd is the name of one of them, called by somebody of a crowd.
-func inCrowd(op string, c crowd) string { return op + ", " + c.name }
+func inCrowd(op string, c crowd) string { return op + " in " + c.name }
 
 const (
 	addToSmall = "AddGroupMember 10"

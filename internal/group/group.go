@@ -21,6 +21,9 @@ const (
 	Removed State = "removed"
 )
 
+// groupVersion is the version of facts from which on nodes know groups.
+const groupVersion = 4
+
 // MaxRoleMembers is how many members a group can have that gives roles of Signet's own API: a change of these roles changes all of them in one command.
 const MaxRoleMembers = 1000
 
@@ -71,6 +74,9 @@ type Added struct {
 
 // EventType implements event.Fact.
 func (Added) EventType() event.Type { return "group.added.v1" }
+
+// Since implements event.Gated: a node of before would leave the groups of a removed organization behind.
+func (Added) Since() int { return groupVersion }
 
 // Apply implements event.Fact.
 func (e Added) Apply(g *Group) {

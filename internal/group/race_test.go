@@ -51,6 +51,44 @@ func TestWhoJoinsWhileRolesAreGivenGetsThem(t *testing.T) {
 	}
 }
 
+// Between the look at a group that gives nothing and the command that joins it, the group gets roles, and loses them again.
+func TestWhoJoinsAGroupThatGetsRolesMeanwhileIsCounted(t *testing.T) {
+	s := newInstallation(t)
+	set := func(roles ...string) {
+		_, err := group.SetRoles(t.Context(), s, in(t, owner), "grp_g", event.IfMatch{}, roles)
+		must(t, err)
+	}
+	change := func(do func(event.Store) error, roles ...string) {
+		t.Helper()
+		once := sync.OnceFunc(func() { set(roles...) })
+		must(t, do(&before{Store: s, happens: once}))
+	}
+	members := func(want int64) {
+		t.Helper()
+		if g := eventtest.State(t, s, group.Kind, "grp_g"); g.Data.Members != want {
+			t.Errorf("the group counts %d members, not %d", g.Data.Members, want)
+		}
+	}
+	add := func(s event.Store) error {
+		_, err := group.AddMember(t.Context(), s, in(t, owner), "grp_g", "usr_a", event.IfMatch{})
+		return err
+	}
+	remove := func(s event.Store) error {
+		_, err := group.RemoveMember(t.Context(), s, in(t, owner), "grp_g", "usr_a", event.IfMatch{})
+		return err
+	}
+	change(add, "ORG_USER_MANAGER")
+	holds(t, s, "usr_a", access.OrgUserManager)
+	members(1)
+	change(remove)
+	holds(t, s, "usr_a")
+	members(0)
+	must(t, add(s))
+	change(remove, "ORG_USER_MANAGER")
+	holds(t, s, "usr_a")
+	members(0)
+}
+
 // Many join and leave a group on all nodes while its roles are given and taken. In the end all who are in it hold exactly what it gives, and nobody else does.
 func TestRolesOfAGroupWhileManyJoinAndLeave(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {

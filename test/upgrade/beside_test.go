@@ -35,6 +35,7 @@ func TestTheVersionBeforeWorksBesideThisOne(t *testing.T) {
 		n.wantWritesToCross(t, way[0], way[1], i)
 		n.wantOrganizationsToCross(t, before, now, i)
 		n.wantProvidersToCross(t, before, now, i)
+		n.wantGroupsToWait(t, now, i)
 	}
 	n.wantSessionsToCross(t, before, now)
 	n.wantSessionsToCross(t, now, before)
@@ -100,6 +101,17 @@ func (n *notes) wantOrganizationsToCross(t *testing.T, before, now *node, round 
 	}
 	n.wantUpgrade(t, before, "PUT", org, object{"name": "Undone"})
 	n.wantUpgrade(t, before, "POST", org+"/domains", object{"domain": "undone.example"})
+}
+
+// wantGroupsToWait: groups and guests are for nodes that know them.
+func (n *notes) wantGroupsToWait(t *testing.T, now *node, round int) {
+	t.Helper()
+	if status, answer := now.call(t, n.admin(), "POST", "/v1/groups", object{"name": fmt.Sprint("Round ", round)}); status != 400 || !strings.Contains(fmt.Sprint(answer), "OLDER_NODES_RUNNING") {
+		t.Errorf("a group beside the version before: %d %v", status, answer)
+	}
+	guest := at[string](t, now.want(t, caller{token: n.Admin}, "GET", "/v1/users/me", nil), "user", "userId")
+	wantOlderNodes(t, now, n.admin(), "/v1/orgs/"+n.Org+"/members/"+guest, object{})
+	wantOlderNodes(t, now, n.admin(), "/v1/orgs/"+n.Org+"/policy", object{"policy": object{"guestProofSeconds": 60}})
 }
 
 // wantOlderNodes: what decides about ways in is changed once no node of the version before runs.
