@@ -34,6 +34,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/usercode"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 )
@@ -71,7 +72,7 @@ const (
 	WrongOrg          errs.Reason = "WRONG_ORGANIZATION"
 	ConsentNotFound   errs.Reason = "CONSENT_NOT_FOUND"
 	UserCodeNotFound  errs.Reason = "USER_CODE_NOT_FOUND"
-	UserCodeThrottled errs.Reason = "USER_CODE_THROTTLED"
+	UserCodeThrottled             = usercode.Throttled
 )
 
 // Errors that the rules of this package refuse with.
