@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/grant/usercode"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
@@ -24,6 +25,7 @@ var errUserCode = errs.New(errs.NotFound, UserCodeNotFound, "there is no device 
 type device struct {
 	Client   string   `json:"client"`
 	Scopes   []string `json:"scopes,omitempty"`
+	Told     []string `json:"told,omitempty"` // as in Request
 	Org      string   `json:"org,omitempty"`
 	Expires  int64    `json:"expires"`
 	Interval int64    `json:"interval"`        // seconds between questions
@@ -65,7 +67,7 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 		return nil, err
 	}
 	text, hash := secret.NewToken(secret.Code)
-	d := &device{Client: client.ID(), Scopes: scopes, Org: bound, Interval: int64(deviceInterval / time.Second)}
+	d := &device{Client: client.ID(), Scopes: scopes, Told: told.Names(client.App.Data.RoleSettings), Org: bound, Interval: int64(deviceInterval / time.Second)}
 	const tries = 5
 	for range tries {
 		code := usercode.New()
@@ -94,12 +96,16 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 type PendingDevice struct {
 	UserCode string // as the device shows it
 	Scopes   []string
+	Told     []string // the claims about roles and groups that the application is told
 	App      *event.Object[app.App]
 	Org      *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
 
 	row    event.RowKey
 	device *device
 }
+
+// Asks are the scopes and claims that people are asked about; not nil where there are none.
+func (p *PendingDevice) Asks() []string { return slices.Concat([]string{}, p.Scopes, p.Told) }
 
 // DeviceByUserCode finds the device that shows a code. Whoever guesses is slowed down. Errors: NotFound
 // (USER_CODE_NOT_FOUND); ResourceExhausted (USER_CODE_THROTTLED).
@@ -130,7 +136,7 @@ func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, err
 	if p.device, err = decode[device](g.Store.Row(ctx, p.row)); err != nil || p.device == nil || p.device.answered() {
 		return nil, err
 	}
-	p.Scopes = p.device.Scopes
+	p.Scopes, p.Told = p.device.Scopes, p.device.Told
 	if p.App, err = g.active(ctx, p.device.Client); err != nil || p.App == nil {
 		return nil, err
 	}
@@ -148,7 +154,7 @@ func (g *Grants) ApproveDevice(ctx context.Context, p *PendingDevice, bearer *se
 	if consented == nil {
 		return ErrConsentRequired
 	}
-	a := agreement{client: p.device.Client, scopes: p.device.Scopes, org: p.device.Org, asked: true, consented: consented}
+	a := agreement{client: p.device.Client, scopes: p.device.Scopes, told: p.device.Told, org: p.device.Org, asked: true, consented: consented}
 	return g.agree(ctx, bearer, a, []event.RowKey{p.row}, func(tx *event.Tx, t terms) error {
 		return p.answer(tx, func(d *device) { d.Approved = &t })
 	})

@@ -82,6 +82,7 @@ var (
 	ErrInvalidScope         = errs.New(errs.InvalidArgument, InvalidScope, "a requested scope was not granted at first")
 	ErrUnauthorizedClient   = errs.New(errs.PermissionDenied, UnauthorizedClient, "this application does not have this grant type")
 	ErrAccessDenied         = errs.New(errs.PermissionDenied, AccessDenied, "the person or a rule denied this application access")
+	ErrNoRole               = errs.New(errs.PermissionDenied, AccessDenied, "only people with a role in this application can use it: ask an administrator for one")
 	ErrLoginRequired        = errs.New(errs.FailedPrecondition, LoginRequired, "the person must sign in again first")
 	ErrConsentRequired      = errs.New(errs.FailedPrecondition, ConsentRequired, "the person must consent first")
 	ErrInteractionRequired  = errs.New(errs.FailedPrecondition, InteractionRequired, "the person must complete a step on a page first")

@@ -388,12 +388,12 @@ type Held struct {
 	Groups map[string][]string // their identifiers
 }
 
-// Held is what the application is told.
-func (p *Places) Held(ctx context.Context, r event.Reader, w Person) (h Held, err error) {
-	if p.client.Roles {
+// Held is what the application is told, at most what it was when the places were looked for.
+func (p *Places) Held(ctx context.Context, r event.Reader, c Client, w Person) (h Held, err error) {
+	if p.client.Roles && c.Roles {
 		h.Roles = p.Roles(w)
 	}
-	if p.client.Groups {
+	if p.client.Groups && c.Groups {
 		h.Groups, err = p.Groups(ctx, r, w)
 	}
 	return h, err

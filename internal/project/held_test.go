@@ -90,10 +90,10 @@ func guest(in string) user.MembershipSet { return user.MembershipSet{Scope: in, 
 func (m *market) look(who, bound string) (p *project.Places, w project.Person, held project.Held, records, holders int64) {
 	m.t.Helper()
 	w = project.PersonOf(eventtest.State(m.t, m.Store, user.Kind, who))
-	counted := &reads{Store: m.Store}
-	p, err := project.Look(m.t.Context(), counted, project.ClientOf(eventtest.State(m.t, m.Store, app.Kind, "app_p")), w, bound)
+	counted, c := &reads{Store: m.Store}, project.ClientOf(eventtest.State(m.t, m.Store, app.Kind, "app_p"))
+	p, err := project.Look(m.t.Context(), counted, c, w, bound)
 	testkit.Must(m.t, err)
-	held, err = p.Held(m.t.Context(), counted, w)
+	held, err = p.Held(m.t.Context(), counted, c, w)
 	testkit.Must(m.t, err)
 	return p, w, held, counted.records.Load(), counted.holders.Load()
 }
