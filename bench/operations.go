@@ -35,7 +35,7 @@ type operation struct {
 // speaks tells whether an operation can be called over a protocol.
 func (op *operation) speaks(protocol string) bool { return protocol == "rest" || !op.httpOnly }
 
-var operations = []*operation{
+var operations = append([]*operation{
 	{name: "UpdateMyProfile", floor: writeFloor, call: func(w *world, i int) call { return updateMyProfile(&w.people[i]) }},
 	{name: "UpdateJWTIDP", floor: writeFloor, call: func(w *world, i int) call {
 		p := &w.people[i]
@@ -78,7 +78,7 @@ var operations = []*operation{
 	{name: listMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "") }},
 	{name: searchFew, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.few, "johanna beispiel 0005") }},
 	{name: searchMany, floor: noFloor, call: func(w *world, _ int) call { return listUsers(&w.many, "johanna beispiel 0005") }},
-}
+}, groupOperations()...)
 
 // The names of lists: of 50 users in organizations of very different size.
 const (
@@ -159,11 +159,15 @@ type world struct {
 	old     person   // who gets a long history
 	few     person   // who is in an organization of some users
 	many    person   // who is in an organization of very many
+	crowd   []person // who is in groups, as crowds says
+
+	small, large string   // groups of the organization of very many
+	joiners      []string // users of it who are in neither
 }
 
 // fill sets up organizations through the API, several at a time.
 func fill(ctx context.Context, address, admin string, callers int) (*world, error) {
-	w := &world{admin: admin, people: make([]person, callers), targets: make([]person, callers)}
+	w := &world{admin: admin, people: make([]person, callers), targets: make([]person, callers), crowd: make([]person, len(crowds))}
 	type job struct {
 		who    *person
 		domain string
@@ -175,6 +179,9 @@ func fill(ctx context.Context, address, admin string, callers int) (*world, erro
 			job{&w.targets[i], fmt.Sprintf("target%d.example.org", i), false})
 	}
 	jobs = append(jobs, job{&w.old, "old.example.org", true}, job{&w.few, "few.example.org", true}, job{&w.many, "many.example.org", true})
+	for i := range w.crowd {
+		jobs = append(jobs, job{&w.crowd[i], fmt.Sprintf("crowd%d.example.org", i), true})
+	}
 	queue := make(chan job, len(jobs))
 	for _, j := range jobs {
 		queue <- j

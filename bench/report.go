@@ -151,6 +151,8 @@ const (
 	grpcCost      = 2.0
 	historyCost   = 1.2
 	listCost      = 1.5
+	groupCost     = 1.2
+	roleCost      = 1.5
 	tokenShare    = 0.5
 	readBeside    = 100 * time.Millisecond
 	readyWithin   = 100 * time.Millisecond
@@ -204,6 +206,19 @@ func (r *report) checks() (all []check) {
 			add(list[1]+" costs at most 1.5 times "+list[0], haveFew && haveMany, few.perSecond <= listCost*many.perSecond,
 				"%.2f times (%.0f/s and %.0f/s)", few.perSecond/many.perSecond, few.perSecond, many.perSecond)
 		}
+		for _, op := range grouped {
+			none, haveNone := r.settle(cell{engine, inCrowd(op.name, crowds[0]), "rest", manyCallers})
+			for i, most := range []float64{groupCost, roleCost} {
+				c := crowds[i+1]
+				in, have := r.settle(cell{engine, inCrowd(op.name, c), "rest", manyCallers})
+				add(fmt.Sprintf("%s of a user in %s costs at most %.1f times one in none", op.name, c.name, most), haveNone && have, none.perSecond <= most*in.perSecond,
+					"%.2f times (%.0f/s and %.0f/s)", none.perSecond/in.perSecond, none.perSecond, in.perSecond)
+			}
+		}
+		small, haveSmall := r.settle(cell{engine, addToSmall, "rest", manyCallers})
+		large, haveLarge := r.settle(cell{engine, addToLarge, "rest", manyCallers})
+		add("adding a member costs the same in a group of 10 and of 100,000", haveSmall && haveLarge, small.perSecond <= groupCost*large.perSecond,
+			"%.2f times (%.0f/s and %.0f/s)", small.perSecond/large.perSecond, small.perSecond, large.perSecond)
 		h, haveHistory := r.history[engine]
 		latency, throughput := float64(h.old)/float64(h.young), h.youngPerSec/h.oldPerSec
 		add(fmt.Sprintf("changing an object with %d events costs at most 1.2 times one with ten to thirty", h.events), haveHistory,
@@ -268,7 +283,9 @@ ClientCredentials makes an access token for a service user; Introspect and UserI
 an application have. All three are forms over HTTP and have no gRPC. ThroughJWT signs somebody in on the pages through a JWT
 provider whose keys are known already: two requests, there and back, with a token and a state of their own each time. It is
 compared with one event, and is one event and three commands: the state, the token and the session. Lists have no floor: 50 users out of 1,000 and out of
-200,000 are compared with each other. Callers wait for each answer before they call again. Compare ratios between machines,
+200,000 are compared with each other, and so are callers in 0 and in 200 groups, and in 20 groups that give roles of the API
+("Credential" reads the own organization, which comes with the credential). AddGroupMember adds a user to a group of 10 or of
+100,000 members, and takes it out again. Callers wait for each answer before they call again. Compare ratios between machines,
 and absolute figures only within one run.
 
 The CPU columns are microseconds per operation: of the server, of all PostgreSQL processes, and of the load generator,

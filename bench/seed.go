@@ -43,11 +43,36 @@ func (s *subject) seed(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }()
-	return errors.Join(addUsers(ctx, st, s.world.few.org, fewUsers), addUsers(ctx, st, s.world.many.org, manyUsers))
+	w := s.world
+	if err := w.seedGroups(ctx, st); err != nil {
+		return err
+	}
+	groups := func(at int) (in []string) {
+		switch {
+		case at < joining:
+			return nil
+		case at < joining+smallGroup:
+			return []string{w.small, w.large}
+		case at < joining+largeGroup:
+			return []string{w.large}
+		}
+		return nil
+	}
+	if err := addUsers(ctx, st, w.few.org, fewUsers, func(int) []string { return nil }); err != nil {
+		return err
+	}
+	if err := addUsers(ctx, st, w.many.org, manyUsers, groups); err != nil {
+		return err
+	}
+	joiners, _, err := user.Kind.List(ctx, st, event.Query{Org: w.many.org, By: "user_name", Prefix: "user000", Limit: joining})
+	for _, u := range joiners {
+		w.joiners = append(w.joiners, u.ID)
+	}
+	return err
 }
 
-// addUsers adds users, many in each transaction.
-func addUsers(ctx context.Context, st event.Store, org string, total int) error {
+// addUsers adds users, many in each transaction, with the groups that the one at a place is in.
+func addUsers(ctx context.Context, st event.Store, org string, total int, groups func(at int) []string) error {
 	const (
 		perCommand = 100
 		hands      = 4
@@ -62,7 +87,7 @@ func addUsers(ctx context.Context, st event.Store, org string, total int) error 
 	for range hands {
 		group.Go(func() {
 			for at := range starts {
-				if err := addSome(ctx, st, org, at, perCommand); err != nil {
+				if err := addSome(ctx, st, org, at, perCommand, groups); err != nil {
 					failed <- err
 					return
 				}
@@ -74,7 +99,7 @@ func addUsers(ctx context.Context, st event.Store, org string, total int) error 
 	return <-failed
 }
 
-func addSome(ctx context.Context, st event.Store, org string, at, count int) error {
+func addSome(ctx context.Context, st event.Store, org string, at, count int, groups func(at int) []string) error {
 	people := make([]user.NewHuman, count)
 	ids := make([]string, count)
 	c := event.Command{Origin: event.Origin{Actor: event.System}}
@@ -88,8 +113,14 @@ func addSome(ctx context.Context, st event.Store, org string, at, count int) err
 	}
 	c.Decide = func(tx *event.Tx) error {
 		for i := range people {
-			if _, err := user.AddHuman(tx, ids[i], org, &people[i]); err != nil {
+			u, err := user.AddHuman(tx, ids[i], org, &people[i])
+			if err != nil {
 				return err
+			}
+			for _, id := range groups(at + i) {
+				if err := u.Append(user.GroupJoined{Org: org, Group: id}); err != nil {
+					return err
+				}
 			}
 		}
 		return nil

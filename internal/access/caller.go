@@ -34,6 +34,10 @@ type Caller struct {
 	Session      *event.Token
 	SecondFactor bool
 
+	// Shown tells what the person has shown in the sign-in that the credential comes from. Nil where nobody signed in for it: a personal access token,
+	// or a service user.
+	Shown func() (Shown, error)
+
 	// Client is the application that acts for the user, with the scopes it was given; empty where the user acts. Scopes that
 	// are not nil bind a service user's own access token, too.
 	Client string
@@ -46,6 +50,12 @@ type Caller struct {
 	// Used is to be called once the request has been carried out: the credential lives on by being used. A request that was
 	// refused is no use of it. Nil where nothing is to be done.
 	Used func()
+}
+
+// Shown is what a person has shown in a sign-in.
+type Shown struct {
+	SecondFactor bool
+	At           int64 // when the person proved last to be there, in microseconds; 0: nobody knows
 }
 
 // Origin is what the log records about who did it.

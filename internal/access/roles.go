@@ -219,6 +219,8 @@ const (
 	PasswordChangeRequired errs.Reason = "PASSWORD_CHANGE_REQUIRED"
 	SecondFactorRequired   errs.Reason = "SECOND_FACTOR_REQUIRED"
 
+	RecentProofRequired errs.Reason = "RECENT_PROOF_REQUIRED"
+
 	ScopeRequired errs.Reason = "SCOPE_REQUIRED"
 )
 

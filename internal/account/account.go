@@ -1,5 +1,5 @@
 // Package account is what people do with their own account in a browser: their profile, e-mail address and phone number, password, second
-// factors, sessions, tokens and applications.
+// factors, sessions, tokens, applications and organizations.
 //
 // Every page is an address that shows what there is and takes the forms that it shows. What may be done is decided by the
 // rules of the objects, as for the API; who is not signed in, or not in full, or not recently where a rule asks for that, is
@@ -24,6 +24,7 @@ import (
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/member"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/secret"
@@ -74,6 +75,7 @@ func (a *Account) Handlers() map[string]http.Handler {
 		pages.PathSessions:     sessions{},
 		pages.PathTokens:       tokens{},
 		pages.PathApplications: applications{},
+		pages.PathOrgs:         organizations{},
 		pages.PathContact:      contact{},
 	} {
 		handlers[path] = a.Pages.SameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, p) }))
@@ -189,6 +191,8 @@ const (
 	phoneProven     done = "phone"
 	accountLinked   done = "linked"
 	accountUnlinked done = "unlinked"
+
+	organizationLeft done = "organization"
 )
 
 var said = map[string]pages.Message{
@@ -203,6 +207,8 @@ var said = map[string]pages.Message{
 	string(phoneProven):     pages.PhoneProven(),
 	string(accountLinked):   pages.AccountLinked(),
 	string(accountUnlinked): pages.AccountUnlinked(),
+
+	string(organizationLeft): pages.OrganizationLeft(),
 }
 
 // paramFull is the parameter of the address that says that there is no room for another second factor.
@@ -255,7 +261,9 @@ func (v *visit) back(p page, err error) error {
 		return err
 	case e.Is(session.ErrLastFactor):
 		m = pages.FactorNeeded()
-	case e.Kind == errs.Aborted || e.Kind == errs.NotFound || e.Is(factor.ErrNoSecondFactor): // somebody was faster, perhaps in another window
+	case e.Is(member.ErrLastOrgOwner):
+		m = pages.LastOwner()
+	case e.Kind == errs.Aborted || e.Kind == errs.NotFound || e.Is(factor.ErrNoSecondFactor) || e.Is(member.ErrOwnOrganization): // somebody was faster, perhaps in another window
 		m = pages.Changed()
 	default:
 		return err

@@ -11,7 +11,9 @@ import (
 
 	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/user"
@@ -38,7 +40,7 @@ func wish(path string, more ...string) string {
 
 func TestEveryPageIsForThoseWhoAreSignedIn(t *testing.T) {
 	w := newSite(t)
-	if len(w.paths()) != 9 {
+	if len(w.paths()) != 10 {
 		t.Errorf("these pages are tested: %q", w.paths())
 	}
 	for _, path := range w.paths() {
@@ -71,7 +73,7 @@ func TestASessionThatIsNotAFullOneGetsNowhere(t *testing.T) {
 			before := w.user(mara).Sequence
 			for _, path := range w.paths() {
 				b.get(path).leads(wish(path, "account", id)).follow().says(200, "<h1>"+c.asks+"</h1>")
-				for _, do := range []string{"", pages.DoCodes, pages.DoCreate, pages.DoEndOthers, pages.DoRemove} {
+				for _, do := range []string{"", pages.DoCodes, pages.DoCreate, pages.DoEndOthers, pages.DoRemove, pages.DoLeave} {
 					b.post(path, url.Values{pages.FieldDo: {do}, pages.FieldAccount: {id}, pages.FieldTokenDays: {"30"}}).leads(wish(path, "account", id))
 				}
 			}
@@ -106,6 +108,8 @@ func TestEveryFormSaysWhoseItIs(t *testing.T) {
 	w.in("mara")
 	w.consents(mara, "app_1", "Shop")
 	b.open(pages.PathTokens).press(pages.DoCreate, "").says(200)
+	eventtest.Given(t, w.store, org.Kind, "org_guest", "org_guest", nil, org.Added{Name: "Guests"})
+	eventtest.Given(t, w.store, user.Kind, mara, "", nil, user.MembershipSet{Scope: "org_guest", Stays: true})
 	for _, path := range w.paths() {
 		forms := b.open(path).forms()
 		if len(forms) == 0 && path != pages.PathSecurity {

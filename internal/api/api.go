@@ -4,8 +4,6 @@
 package api
 
 import (
-	"context"
-	"encoding/hex"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -13,12 +11,12 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/secret"
 )
 
 // Checker knows the rules of requests that the definition cannot express.
@@ -55,6 +53,8 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		return append(modifiableWebhook.Check(r), checkWebhook(r)...)
 	case *signetv1.SetOrganizationMemberRequest:
 		return access.RoleViolations("", r.GetRoles())
+	case *signetv1.SetGroupRolesRequest:
+		return access.RoleViolations("", r.GetRoles())
 	case *signetv1.SetInstallationMemberRequest:
 		return access.RoleViolations(access.Installation, r.GetRoles())
 	case *signetv1.AddHumanUserRequest:
@@ -86,7 +86,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}
-	return provider.Check(req)
+	return append(provider.Check(req), projects.Check(req)...)
 }
 
 // changed are the details of a manipulation: no creation date.
@@ -99,27 +99,4 @@ func complete(d event.Details) *signetv1.Details {
 	out := changed(d)
 	out.CreationDate = timestamppb.New(d.Created)
 	return out
-}
-
-// keepAnswers is how long an idempotency key is remembered.
-const keepAnswers = 24 * time.Hour
-
-// once reads the idempotency key of a request. Caller, method and key find the kept answer; the request itself, together
-// with the organization it is about, is remembered as a MAC only, since it may hold a password.
-func once(ctx context.Context, master secret.MasterKey, now time.Time, req proto.Message) (event.Once, error) {
-	info := call.From(ctx)
-	if info.IdempotencyKey == "" {
-		return event.Once{}, nil
-	}
-	body, err := proto.MarshalOptions{Deterministic: true}.Marshal(req)
-	if err != nil {
-		return event.Once{}, err
-	}
-	caller := []byte(info.Caller.UserID)
-	procedure := []byte(info.Procedure)
-	return event.Once{
-		Key:     hex.EncodeToString(master.MAC("idempotency key", caller, procedure, []byte(info.IdempotencyKey))),
-		Request: master.MAC("idempotency request", caller, procedure, []byte(info.Permit.Org()), body),
-		Expires: event.Micros(now.Add(keepAnswers)),
-	}, nil
 }

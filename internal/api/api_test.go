@@ -12,6 +12,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -185,7 +186,7 @@ func TestTheIdempotencyKeyBelongsToCallerMethodAndRequest(t *testing.T) {
 	base := call.Info{Caller: &access.Caller{UserID: "usr_a"}, Procedure: "signet.v1.OrganizationService/SetupOrganization", IdempotencyKey: "k1", OrgHeader: ""}
 	make := func(t *testing.T, info call.Info, req proto.Message) event.Once {
 		t.Helper()
-		o, err := once(call.With(t.Context(), &info), master, now, req)
+		o, err := idempotency.Once(call.With(t.Context(), &info), master, now, req)
 		must(t, err)
 		return o
 	}

@@ -10,9 +10,11 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/api/paging"
+	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 )
 
@@ -150,6 +152,16 @@ func (s Applications) SetApplicationOwnSignIn(ctx context.Context, r *signetv1.S
 	return &signetv1.SetApplicationOwnSignInResponse{Details: changed(d)}, nil
 }
 
+// SetApplicationRoleSettings says which project an application of the context organization belongs to, and what it is told about people there.
+func (s Applications) SetApplicationRoleSettings(ctx context.Context, r *signetv1.SetApplicationRoleSettingsRequest) (*signetv1.SetApplicationRoleSettingsResponse, error) {
+	info := call.From(ctx)
+	d, err := project.SetRoleSettings(ctx, s.Store, info.Permit, r.GetAppId(), info.IfMatch, projects.RoleSettings(r))
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetApplicationRoleSettingsResponse{Details: changed(d)}, nil
+}
+
 // ListAllOrganizationsApplications reads a page of the applications for all organizations.
 func (s Applications) ListAllOrganizationsApplications(ctx context.Context, r *signetv1.ListAllOrganizationsApplicationsRequest) (*signetv1.ListAllOrganizationsApplicationsResponse, error) {
 	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[app.App], *event.Cursor, error) {
@@ -173,7 +185,7 @@ func (s Applications) show(a *event.Object[app.App]) *signetv1.Application {
 		SigningAlgorithm: signingAlgorithms.number(st.SigningAlgorithm), AccessTokenSeconds: int32(st.AccessTokenSeconds),
 		RefreshTokenSeconds: int32(st.RefreshTokenSeconds), ConsentRequired: st.ConsentRequired, AllOrganizations: st.AllOrganizations,
 		HasSecret: st.HasSecret, OwnSignIn: st.OwnSignIn, ApiScopes: st.APIScopes, ExactAuthMethod: st.ExactAuthMethod,
-		IdTokenClaims: idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims))}
+		IdTokenClaims: idTokenClaims.number(cmp.Or(st.IDTokenClaims, app.MinimalClaims)), RoleSettings: projects.ShowRoleSettings(st.RoleSettings)}
 	for _, g := range st.GrantTypes {
 		out.GrantTypes = append(out.GrantTypes, grantTypes.number(g))
 	}

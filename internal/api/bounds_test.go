@@ -15,6 +15,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
@@ -104,6 +105,7 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 	providers := IdentityProviders{Store: s, Master: s.Master, Clock: s.Now}
 	organizations := Organizations{Setup: setup.Setup{Store: s, Hasher: hasher}, Master: s.Master, Clock: s.Now}
 	hooks := Webhooks{&webhook.Webhooks{Store: s, Root: s.Master, Clock: s.Now}}
+	shared := projects.Service{Store: s, Master: s.Master, Clock: s.Now}
 	everything := &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "F", LastName: "L", NickName: "N", DisplayName: "D", PreferredLanguage: "de"}
 	email, phone := &signetv1.SetupOrganizationRequest_Human_Email{Email: "a@b"}, &signetv1.SetupOrganizationRequest_Human_Phone{Phone: "+1"}
 	masked := func(paths ...string) *fieldmaskpb.FieldMask { return &fieldmaskpb.FieldMask{Paths: paths} }
@@ -140,6 +142,14 @@ func TestTheRulesRefuseWhatTheDefinitionRefuses(t *testing.T) {
 			RedirectUris: []string{"https://a.example/"}, PostLogoutUris: []string{"https://a.example/"}}},
 		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.ModifyApplicationRequest{AppId: "app_1", Name: "N", RedirectUris: []string{"https://a.example/"},
 			PostLogoutUris: []string{"https://a.example/"}, UpdateMask: masked("name", "redirect_uris", "post_logout_uris", "back_channel_logout_uri", "key_set_uri")}},
+		{Applications{Store: s, Master: s.Master, Clock: s.Now}, &signetv1.SetApplicationRoleSettingsRequest{AppId: "app_1", MetadataKeys: []string{"k"}}},
+		{shared, &signetv1.AddProjectRequest{Name: "N"}},
+		{shared, &signetv1.RenameProjectRequest{ProjectId: "prj_1", Name: "N"}},
+		{shared, &signetv1.SetProjectRoleRequest{ProjectId: "prj_1", Key: "k"}},
+		{shared, &signetv1.AddProjectGrantRequest{ProjectId: "prj_1", GrantedOrgId: "org_b", RoleKeys: []string{"k"}}},
+		{shared, &signetv1.SetProjectGrantRolesRequest{ProjectId: "prj_1", GrantId: "pgr_1", RoleKeys: []string{"k"}}},
+		{shared, &signetv1.SetUserAppRolesRequest{UserId: "usr_me", ProjectId: "prj_1", RoleKeys: []string{"k"}}},
+		{shared, &signetv1.SetGroupAppRolesRequest{GroupId: "grp_1", ProjectId: "prj_1", RoleKeys: []string{"k"}}},
 		{hooks, &signetv1.AddWebhookRequest{Name: "N", Url: "https://a.example/", Types: []string{"user.*"}, OrganizationIds: []string{"org_a"}}},
 		{hooks, &signetv1.ModifyWebhookRequest{WebhookId: "whk_1", Name: "N", Types: []string{"user.*"}, UpdateMask: masked("name", "url", "types")}},
 	} {

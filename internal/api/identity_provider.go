@@ -6,6 +6,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
@@ -40,7 +41,7 @@ func (s IdentityProviders) UpdateJWTIdentityProvider(ctx context.Context, r *sig
 // UpdateIdentityProvider replaces the general configuration of a provider, wherever it belongs.
 func (s IdentityProviders) UpdateIdentityProvider(ctx context.Context, r *signetv1.UpdateIdentityProviderRequest) (*signetv1.UpdateIdentityProviderResponse, error) {
 	info := call.From(ctx)
-	permit, err := idp.PermitByOwner(ctx, s.Store, info.Caller, r.GetIdpId(), info.OrgHeader)
+	permit, err := idp.PermitByOwner(ctx, s.Store, info.Caller, r.GetIdpId(), info.OrgHeader, s.Clock())
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +56,7 @@ func (s IdentityProviders) UpdateIdentityProvider(ctx context.Context, r *signet
 
 // AddJWTIdentityProvider creates a provider in the context organization.
 func (s IdentityProviders) AddJWTIdentityProvider(ctx context.Context, r *signetv1.AddJWTIdentityProviderRequest) (*signetv1.AddJWTIdentityProviderResponse, error) {
-	once, err := once(ctx, s.Master, s.Clock(), r)
+	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/call"
@@ -13,7 +14,7 @@ import (
 
 // AddOIDCIdentityProvider creates a provider in the context organization.
 func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signetv1.AddOIDCIdentityProviderRequest) (*signetv1.AddOIDCIdentityProviderResponse, error) {
-	once, err := once(ctx, s.Master, s.Clock(), r)
+	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +28,7 @@ func (s IdentityProviders) AddOIDCIdentityProvider(ctx context.Context, r *signe
 
 // AddOAuthIdentityProvider creates a provider in the context organization.
 func (s IdentityProviders) AddOAuthIdentityProvider(ctx context.Context, r *signetv1.AddOAuthIdentityProviderRequest) (*signetv1.AddOAuthIdentityProviderResponse, error) {
-	once, err := once(ctx, s.Master, s.Clock(), r)
+	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package api
 
 import (
 	"context"
-	"maps"
 	"slices"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
@@ -110,17 +109,34 @@ func (s Members) RemoveInstallationMember(ctx context.Context, r *signetv1.Remov
 
 // ListMyMemberships tells what the caller holds.
 func (s Members) ListMyMemberships(ctx context.Context, _ *signetv1.ListMyMembershipsRequest) (*signetv1.ListMyMembershipsResponse, error) {
-	held := call.From(ctx).Caller.Memberships
-	out := &signetv1.ListMyMembershipsResponse{}
-	if roles := held[access.Installation]; len(roles) > 0 {
-		out.Memberships = append(out.Memberships, &signetv1.Membership{Roles: roleNames(roles)})
+	u, err := user.Self(ctx, s.Store, call.From(ctx).Caller)
+	if err != nil {
+		return nil, err
 	}
-	for _, scope := range slices.Sorted(maps.Keys(held)) {
-		if scope != access.Installation {
-			out.Memberships = append(out.Memberships, &signetv1.Membership{OrgId: scope, Roles: roleNames(held[scope])})
+	all, err := member.Of(ctx, s.Store, u)
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListMyMembershipsResponse{}
+	for _, m := range all {
+		shown := &signetv1.Membership{OrgId: m.Org, OrgName: m.Name, Guest: m.Guest, GroupIds: m.Groups}
+		for _, r := range m.Roles {
+			shown.Roles = append(shown.Roles, string(r.Role))
+			shown.Sources = append(shown.Sources, &signetv1.RoleSource{Role: string(r.Role), Direct: r.Direct, GroupIds: r.Groups})
 		}
+		out.Memberships = append(out.Memberships, shown)
 	}
 	return out, nil
+}
+
+// LeaveOrganization takes the caller out of an organization.
+func (s Members) LeaveOrganization(ctx context.Context, r *signetv1.LeaveOrganizationRequest) (*signetv1.LeaveOrganizationResponse, error) {
+	info := call.From(ctx)
+	d, err := member.Leave(ctx, s.Store, info.Caller, r.GetOrgId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.LeaveOrganizationResponse{Details: changed(d)}, nil
 }
 
 // list reads a page of the members that the permit is for.
@@ -140,14 +156,8 @@ func (s Members) list(ctx context.Context, r paging.Request, of func(access.Perm
 }
 
 func renderMember(u *event.Object[user.User], scope string) *signetv1.Member {
-	out := &signetv1.Member{UserId: u.ID, Details: complete(u.Details()), UserName: u.Data.UserName, Roles: roleNames(u.Data.Memberships[scope])}
-	switch {
-	case u.Data.Human != nil:
-		out.DisplayName = u.Data.Human.Profile.DisplayName
-	case u.Data.Service != nil:
-		out.DisplayName = u.Data.Service.Name
-	}
-	return out
+	return &signetv1.Member{UserId: u.ID, Details: complete(u.Details()), UserName: u.Data.UserName, DisplayName: u.Data.ShownName(),
+		Roles: roleNames(u.Data.Memberships[scope]), DirectRoles: roleNames(u.Data.Direct()[scope]), Guest: user.IsGuest(u, scope)}
 }
 
 func roleNames(roles []access.Role) []string {

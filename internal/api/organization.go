@@ -6,6 +6,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/org"
@@ -27,7 +28,7 @@ var _ signetv1connect.OrganizationServiceHandler = Organizations{}
 
 // SetupOrganization creates an organization with its administrator.
 func (s Organizations) SetupOrganization(ctx context.Context, r *signetv1.SetupOrganizationRequest) (*signetv1.SetupOrganizationResponse, error) {
-	once, err := once(ctx, s.Master, s.Clock(), r)
+	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}

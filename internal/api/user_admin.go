@@ -4,6 +4,7 @@ import (
 	"context"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/api/paging"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
@@ -13,7 +14,7 @@ import (
 
 // AddHumanUser creates a person in the context organization.
 func (s Users) AddHumanUser(ctx context.Context, r *signetv1.AddHumanUserRequest) (*signetv1.AddHumanUserResponse, error) {
-	once, err := once(ctx, s.Master, s.Clock(), r)
+	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func humanOf(r *signetv1.AddHumanUserRequest) user.NewHuman {
 
 // AddServiceUser creates a service user in the context organization.
 func (s Users) AddServiceUser(ctx context.Context, r *signetv1.AddServiceUserRequest) (*signetv1.AddServiceUserResponse, error) {
-	once, err := once(ctx, s.Master, s.Clock(), r)
+	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}

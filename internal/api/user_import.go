@@ -8,6 +8,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/idempotency"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -16,7 +17,7 @@ import (
 
 // ImportUsers creates people in the context organization, all of them or each alone.
 func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) (*signetv1.ImportUsersResponse, error) {
-	once, err := once(ctx, s.Master, s.Clock(), r)
+	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
 	if err != nil {
 		return nil, err
 	}

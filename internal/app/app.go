@@ -234,8 +234,8 @@ var (
 	ErrTooManyApprovals  = errs.New(errs.FailedPrecondition, TooManyApprovals, "this application already has 100 approved clients: withdraw one that is no longer needed")
 )
 
-// within is an application the permit reaches. Errors: ErrNotFound.
-func within(permit access.Permit, id string) event.Target[App] {
+// Within is an application the permit reaches. Errors: ErrNotFound.
+func Within(permit access.Permit, id string) event.Target[App] {
 	return event.Target[App]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(a *event.Object[App]) error {
 		if a == nil || a.Data.State == Removed || !permit.Reaches(a.Org) {
 			return ErrNotFound
@@ -246,7 +246,7 @@ func within(permit access.Permit, id string) event.Target[App] {
 
 // Get reads an application of the permit's organization. Errors: ErrNotFound.
 func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (*event.Object[App], error) {
-	return within(permit, id).Read(ctx, r)
+	return Within(permit, id).Read(ctx, r)
 }
 
 // InUse reads an application that people can sign in to now: an active one of an active organization. Errors:

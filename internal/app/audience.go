@@ -62,7 +62,7 @@ func ApproveAudience(ctx context.Context, s event.Store, permit access.Permit, i
 	if err != nil {
 		return event.Details{}, err
 	}
-	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		switch {
 		case clientOrg == "":
 			return ErrClientNotFound
@@ -96,7 +96,7 @@ func orgOfClient(ctx context.Context, r event.Reader, id string) (string, error)
 // WithdrawAudience ends the approval of a client: it gets no more tokens for the application, and those that it has do not count there any
 // more. Errors: ErrNotFound; ErrApprovalNotFound; Aborted when match does not hold.
 func WithdrawAudience(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, client string) (event.Details, error) {
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if !a.Data.approves(client) {
 			return ErrApprovalNotFound
 		}

@@ -108,7 +108,7 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 		key := syntax.NameKey(*m.Name)
 		m.NameKey = &key
 	}
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		to := a.Data
 		m.Apply(&to)
 		wrong := m.asked(to.Violations(to.Type))
@@ -161,7 +161,7 @@ func (e SettingsChanged) asked(wrong errs.Violations) errs.Violations {
 // Deactivate switches an application off and ends its tokens. Errors: ErrNotFound; ErrNotActive; Aborted when match does
 // not hold.
 func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if a.Data.State != Active {
 			return ErrNotActive
 		}
@@ -172,7 +172,7 @@ func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 // Reactivate switches an application on again. Errors: ErrNotFound; access.ErrMoreScopes where another application does it to one that may do more;
 // ErrNotInactive; Aborted when match does not hold.
 func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
 			return err
 		}
@@ -186,7 +186,7 @@ func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 // Remove ends an application for good, and its secret and its tokens with it. Errors: ErrNotFound; Aborted when match
 // does not hold.
 func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		tx.DropRow(SecretRow(id))
 		return a.Append(WasRemoved{})
 	})
@@ -211,7 +211,7 @@ func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id s
 		return event.Details{}, errs.Invalid(wrong...)
 	}
 	fact := APIAccessSet{Scopes: append([]string{}, slices.Compact(slices.Sorted(slices.Values(scopes)))...)}
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if err := permit.CoversScopes(access.ScopesNamed(scopes...).Without(access.ScopesNamed(a.Data.APIScopes...))); err != nil {
 			return err
 		}
@@ -223,7 +223,7 @@ func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id s
 // it, also where it is allowed already. Errors: ErrNotFound; ErrNeedsSecret; access.ErrMoreScopes where another application does it to one that may do more;
 // Aborted when match does not hold.
 func SetOwnSignIn(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, allowed bool) (event.Details, error) {
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if err := permit.CoversScopes(access.ScopesNamed(a.Data.APIScopes...)); err != nil {
 			return err
 		}

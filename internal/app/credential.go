@@ -62,7 +62,7 @@ func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id
 	text, hash := secret.NewToken(secret.Client)
 	key := SecretRow(id)
 	row := event.Command{Rows: []event.RowKey{key}}
-	details, err := within(permit, id).And(mayActAs(permit)).Needs(row).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
+	details, err := Within(permit, id).And(mayActAs(permit)).Needs(row).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		if !a.Data.Type.KeepsSecret() {
 			return ErrKeepsNoSecret
 		}
@@ -87,7 +87,7 @@ func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id
 // RemoveSecret takes an application's secret away, with one that is kept beside it. Errors: ErrNotFound;
 // ErrSecretNotFound; Aborted when match does not hold.
 func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		if !a.Data.HasSecret {
 			return ErrSecretNotFound
 		}
@@ -128,7 +128,7 @@ func (a *App) KeysAt(now time.Time) []Key {
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n credential.NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
-	details, err = within(permit, id).And(mayActAs(permit)).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
+	details, err = Within(permit, id).And(mayActAs(permit)).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		now := event.Time(tx.Now())
 		if wrong := n.Violations(now); len(wrong) > 0 {
 			return errs.Invalid(wrong...)
@@ -162,7 +162,7 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 
 // RemoveKey takes a key away from an application. Errors: ErrNotFound; ErrKeyNotFound; Aborted when match does not hold.
 func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keyID string) (event.Details, error) {
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, a *event.Object[App]) error {
 		if !slices.ContainsFunc(a.Data.Keys, func(k Key) bool { return k.ID == keyID }) {
 			return ErrKeyNotFound
 		}

@@ -383,6 +383,7 @@ type draft struct {
 	finish   func() error
 	newer    bool // its state was written by a newer program, which knows more of it than would be written back
 	match    IfMatch
+	actor    string // who its new events say did it; empty: as the command says
 	events   []Event
 	size     int
 	before   []Claim // held before the first new event
@@ -434,10 +435,11 @@ func (d *draft) append(t Type, payload, personal []byte) error {
 	if d.newer {
 		return errNewer
 	}
-	rec := &d.record
+	rec, origin := &d.record, d.tx.command.Origin
+	origin.Actor = cmp.Or(d.actor, origin.Actor)
 	e := Event{
 		ObjectID: rec.ID, Sequence: rec.Sequence + 1, Org: rec.Org, Type: t, Payload: payload, KeyID: rec.KeyID,
-		PrevHash: rec.Hash, Origin: d.tx.command.Origin,
+		PrevHash: rec.Hash, Origin: origin,
 		// A clock that was set back must not let an object's history run backwards.
 		Time: max(d.tx.batch.now, rec.Changed),
 	}

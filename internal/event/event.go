@@ -31,7 +31,7 @@ const System = "system"
 
 // Origin says who caused a change and in which request.
 type Origin struct {
-	Actor     string // a user's id, or System
+	Actor     string // a user's id; System; or the id of an organization, see Object.ActedBy
 	RequestID string
 }
 

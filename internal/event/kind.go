@@ -290,6 +290,10 @@ func (k *Objects[S]) create(tx *Tx, id, org string, beside *draft, facts []Fact[
 // command has decided, wherever in it this is called: a refusal by a rule says more.
 func (o *Object[S]) Expect(m IfMatch) { o.draft.match = m }
 
+// ActedBy has the events that follow about this object name another actor than the command's: where a command is about objects of two organizations, neither
+// learns who in the other one did it.
+func (o *Object[S]) ActedBy(actor string) { o.draft.actor = actor }
+
 // Append records facts about the object and folds them into its state at once.
 func (o *Object[S]) Append(facts ...Fact[S]) error {
 	if o.draft == nil {

@@ -33,6 +33,7 @@ type Group struct {
 
 	Roles   []access.Role `json:"roles,omitempty"`   // of Signet's own API, in the group's organization
 	Members int64         `json:"members,omitempty"` // counted while it gives such roles; those removed meanwhile count until somebody counts again
+	Counted bool          `json:"counted,omitempty"` // also counted without roles: they are about to be given
 
 	AppRoles []user.AppRoles `json:"appRoles,omitempty"` // roles in applications, the oldest first
 }
@@ -103,7 +104,7 @@ type RolesSet struct {
 func (RolesSet) EventType() event.Type { return "group.roles_set.v1" }
 
 // Apply implements event.Fact.
-func (e RolesSet) Apply(g *Group) { g.Roles, g.Members = e.Roles, e.Members }
+func (e RolesSet) Apply(g *Group) { g.Roles, g.Members, g.Counted = e.Roles, e.Members, false }
 
 // MemberAdded records who joined a group that gives roles of Signet's own API.
 type MemberAdded struct {
@@ -127,7 +128,8 @@ func (MemberRemoved) EventType() event.Type { return "group.member_removed.v1" }
 // Apply implements event.Fact.
 func (MemberRemoved) Apply(g *Group) { g.Members = max(g.Members-1, 0) }
 
-// MembersCounted records how many members the group really has.
+// MembersCounted records how many members the group really has. From then on everybody who joins or leaves moves the group, so that whoever gives it roles
+// knows all of its members.
 type MembersCounted struct {
 	Members int64 `json:"members"`
 }
@@ -136,7 +138,7 @@ type MembersCounted struct {
 func (MembersCounted) EventType() event.Type { return "group.members_counted.v1" }
 
 // Apply implements event.Fact.
-func (e MembersCounted) Apply(g *Group) { g.Members = e.Members }
+func (e MembersCounted) Apply(g *Group) { g.Members, g.Counted = e.Members, len(g.Roles) == 0 }
 
 // AppRolesSet records which roles of a project the group's members have through it from now on; none ends them. The place knows it, too.
 type AppRolesSet struct {
@@ -160,6 +162,9 @@ func (WasRemoved) EventType() event.Type { return "group.removed.v1" }
 
 // Apply implements event.Fact.
 func (WasRemoved) Apply(g *Group) { *g = Group{State: Removed} }
+
+// counts tells whether the group knows who joins and leaves.
+func (g *Group) counts() bool { return len(g.Roles) > 0 || g.Counted }
 
 // HasAppRoles tells whether the group gives roles in applications.
 func (g *Group) HasAppRoles() bool {

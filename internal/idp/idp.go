@@ -234,9 +234,9 @@ func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (
 
 // PermitByOwner finds the provider first and checks the permission at its owner: the contract gives this update no
 // organization. named is the organization the caller named all the same; empty: none. Errors: access.ErrDenied;
-// ErrNotFound for those who may change providers somewhere.
-func PermitByOwner(ctx context.Context, r event.Reader, caller *access.Caller, id, named string) (access.Permit, error) {
-	p, err := existing(ctx, r, caller, id)
+// ErrNotFound for those who may change providers somewhere; those of org.Admits.
+func PermitByOwner(ctx context.Context, r event.Reader, caller *access.Caller, id, named string, now time.Time) (access.Permit, error) {
+	p, owner, err := existing(ctx, r, caller, id)
 	if err != nil {
 		return access.Permit{}, err
 	}
@@ -250,20 +250,26 @@ func PermitByOwner(ctx context.Context, r event.Reader, caller *access.Caller, i
 	if err == nil && named != "" && named != p.Org {
 		return access.Permit{}, ErrNotFound
 	}
-	return permit, err
+	if err == nil {
+		err = org.Admits(owner, caller, access.IDPWrite, now)
+	}
+	if err != nil {
+		return access.Permit{}, err
+	}
+	return permit, nil
 }
 
-// existing reads a provider; nil where there is none, also when its organization took it along.
-func existing(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Provider], error) {
+// existing reads a provider and its organization; nil where there is none, also when its organization took it along.
+func existing(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Provider], *event.Object[org.Org], error) {
 	p, err := Kind.Read(ctx, r, id)
 	if err != nil || p == nil || p.Data.State == Removed {
-		return nil, err
+		return nil, nil, err
 	}
 	o, err := org.Owning(ctx, r, caller, p.Org)
 	if err != nil || o == nil || o.Data.State == org.Removed {
-		return nil, err
+		return nil, nil, err
 	}
-	return p, nil
+	return p, o, nil
 }
 
 // Filter says which providers to list; empty fields do not restrict.

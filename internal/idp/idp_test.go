@@ -223,7 +223,7 @@ func TestThePermissionForAnUpdateByIdIsThatOfTheOwner(t *testing.T) {
 		{"somebody without any rights", "' --", "", access.ErrDenied},
 	} {
 		t.Run(c.caller+" and "+c.id+" named "+c.named, func(t *testing.T) {
-			permit, err := idp.PermitByOwner(t.Context(), world(t), callers[c.caller], c.id, c.named)
+			permit, err := idp.PermitByOwner(t.Context(), world(t), callers[c.caller], c.id, c.named, time.Now())
 			eventtest.As(t, err, c.refusal)
 			if reaches := permit.Reaches("org_a") || permit.Reaches("org_b"); reaches != (c.refusal == nil) {
 				t.Errorf("the permit reaches something: %t", reaches)

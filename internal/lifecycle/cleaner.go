@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/member"
@@ -23,8 +24,8 @@ const (
 	cleanStep     = 100         // objects in one transaction: others wait for it
 )
 
-// Cleaner clears away what belonged to removed organizations: users, applications, identity providers, webhooks, and roles that others
-// held in them. It goes on where it was stopped, and several nodes may run one each: what is gone already is skipped.
+// Cleaner clears away what belonged to removed organizations: users, applications, identity providers, webhooks, groups, projects, what was granted to them, and
+// what guests had in them; and the grants of removed projects. It goes on where it was stopped, and several nodes may run one each: what is gone already is skipped.
 type Cleaner struct {
 	store event.Store
 	log   *slog.Logger
@@ -80,13 +81,13 @@ func (c *Cleaner) Clean(ctx context.Context) error {
 		}
 		after = next
 	}
-	return errors.Join(problems...)
+	return errors.Join(append(problems, c.cleanProjects(ctx))...)
 }
 
 // empty takes everything out of one removed organization. Nothing new can get into it: whatever is created in an organization
 // reads it in the same transaction.
 func (c *Cleaner) empty(ctx context.Context, id string) error {
-	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.applications, c.providers, c.webhooks, c.members} {
+	for _, step := range []func(ctx context.Context, id string) (left bool, err error){c.users, c.applications, c.providers, c.webhooks, c.groups, c.members, c.projects, c.granted} {
 		for left := true; left; {
 			var err error
 			if left, err = step(ctx, id); err != nil {
@@ -171,17 +172,31 @@ func (c *Cleaner) webhooks(ctx context.Context, id string) (left bool, err error
 	return left, nil
 }
 
-// members takes away some of the roles that users of other organizations hold in the organization.
+// groups removes some of the organization's groups. Those who are in them are removed or leave the organization.
+func (c *Cleaner) groups(ctx context.Context, id string) (left bool, err error) {
+	groups, _, err := group.Kind.List(ctx, c.store, event.Query{Org: id, Limit: cleanStep})
+	if err != nil {
+		return false, err
+	}
+	return discard(ctx, c, id, group.Kind, groups, nil, func(_ *event.Tx, g *event.Object[group.Group]) error {
+		if g.Data.State == group.Removed {
+			return nil
+		}
+		return g.Append(group.WasRemoved{})
+	})
+}
+
+// members takes some of the guests out of the organization, with the roles, groups and roles of applications that they have there.
 func (c *Cleaner) members(ctx context.Context, id string) (left bool, err error) {
 	users, _, err := user.Kind.List(ctx, c.store, event.Query{Group: user.MembersOf(id), Limit: cleanStep})
 	if err != nil {
 		return false, err
 	}
 	return discard(ctx, c, id, user.Kind, users, nil, func(_ *event.Tx, u *event.Object[user.User]) error {
-		if len(u.Data.Memberships[id]) == 0 {
+		if _, in := u.Data.Memberships[id]; !in {
 			return nil
 		}
-		return u.Append(user.MembershipSet{Scope: id})
+		return member.End(u, id)
 	})
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/lifecycle"
@@ -22,6 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/member/membertest"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/user"
@@ -41,6 +43,10 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	membertest.User(t, s, "usr_a", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
 	membertest.Owner(t, s, "usr_o", "org_a")
 	membertest.User(t, s, "usr_guest", "org_b", access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}})
+	membertest.User(t, s, "usr_visitor", "org_b", nil, user.MembershipSet{Scope: "org_a", Stays: true}, user.GroupJoined{Org: "org_a", Group: "grp_a", Roles: []access.Role{access.OrgOwnerViewer}},
+		user.AppRolesSet{Place: "prj_a", Project: "prj_a", Org: "org_a", Roles: []user.AppRole{{Key: "admin", Epoch: 1}}}, user.GroupJoined{Org: "org_b", Group: "grp_b"})
+	eventtest.Given(t, s, group.Kind, "grp_a", "org_a", []event.Claim{group.NameClaim("org_a", "a")}, group.Added{Name: "a", NameKey: "a"})
+	eventtest.Given(t, s, group.Kind, "grp_b", "org_b", []event.Claim{group.NameClaim("org_b", "b")}, group.Added{Name: "b", NameKey: "b"})
 	eventtest.Given(t, s, idp.Kind, "idp_a", "org_a", nil, idp.JWTAdded{General: idp.General{Name: "a"}})
 	eventtest.Given(t, s, idp.Kind, "idp_b", "org_b", nil, idp.JWTAdded{General: idp.General{Name: "b"}})
 	eventtest.Given(t, s, app.Kind, "app_a", "org_a", nil, app.Added{Name: "a", Type: app.Web}, app.SecretSet{})
@@ -72,7 +78,9 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 		eventtest.Fact{Object: "app_a", Type: "app.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "idp_a", Type: "idp.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "whk_a", Type: "webhook.removed.v1", Payload: `{}`},
+		eventtest.Fact{Object: "grp_a", Type: "group.removed.v1", Payload: `{}`},
 		eventtest.Fact{Object: "usr_guest", Type: "user.membership_set.v1", Payload: `{"scope":"org_a"}`},
+		eventtest.Fact{Object: "usr_visitor", Type: "user.org_left.v1", Payload: `{"org":"org_a"}`},
 		eventtest.Fact{Object: "org_a", Type: "org.emptied.v1", Payload: `{}`})
 	gone(t, s, "usr_a")
 	if row, err := s.Row(t.Context(), idp.SecretRow("idp_a")); err != nil || row != nil {
@@ -92,9 +100,75 @@ func TestARemovedOrganizationIsEmptied(t *testing.T) {
 	if u := eventtest.State(t, s, user.Kind, "usr_guest"); len(u.Data.Memberships) != 1 || len(u.Data.Memberships["org_b"]) != 1 {
 		t.Errorf("the guest holds %v", u.Data.Memberships)
 	}
+	if u := eventtest.State(t, s, user.Kind, "usr_visitor"); len(u.Data.Memberships) != 0 || u.Data.AppRoles != nil || len(u.Data.Groups) != 1 || !u.Data.In("org_b", "grp_b") {
+		t.Errorf("the visitor has %+v", u.Data)
+	}
 	mark = s.Mark()
 	must(t, cleaner.Clean(t.Context()))
 	s.Then(t, mark)
+}
+
+// Security list 13: what was granted ends with either organization, and with the project.
+func TestGrantsEndWithEitherOrganizationAndWithTheProject(t *testing.T) {
+	for name, c := range map[string]struct {
+		ends func(t *testing.T, s event.Store)
+		left []string
+	}{
+		"the one that granted": {func(t *testing.T, s event.Store) {
+			_, err := lifecycle.RemoveOrganization(t.Context(), s, in(t, "org_a", iam), event.IfMatch{})
+			must(t, err)
+		}, []string{"pgr_other", "pac_other"}},
+		"the one that it was granted to": {func(t *testing.T, s event.Store) {
+			_, err := lifecycle.RemoveOrganization(t.Context(), s, in(t, "org_b", iam), event.IfMatch{})
+			must(t, err)
+		}, []string{"pgr_c", "pgr_other", "pac_other"}},
+		"the project": {func(t *testing.T, s event.Store) {
+			eventtest.Given(t, s, project.Kind, "prj_a", "", nil, project.WasRemoved{})
+		}, []string{"pgr_other", "pac_other"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newInstallation(t)
+			eventtest.Given(t, s, org.Kind, "org_c", "org_c", nil, org.Added{Name: "C"})
+			eventtest.Given(t, s, org.Kind, "org_d", "org_d", nil, org.Added{Name: "D"})
+			granted := func(grant, access, of, from, to string) {
+				eventtest.Given(t, s, project.GrantKind, grant, from, []event.Claim{project.GrantClaim(of, to)}, project.GrantAdded{Project: of, To: to})
+				if access != "" {
+					eventtest.Given(t, s, project.AccessKind, access, to, []event.Claim{project.AccessClaim(of, to)}, project.AccessAdded{Project: of, Owner: from, Grant: grant})
+					eventtest.Given(t, s, project.GrantKind, grant, "", nil, project.GrantAccepted{Access: access})
+				}
+			}
+			eventtest.Given(t, s, project.Kind, "prj_a", "org_a", nil, project.Added{Name: "A"})
+			eventtest.Given(t, s, project.Kind, "prj_d", "org_d", nil, project.Added{Name: "D"})
+			granted("pgr_b", "pac_b", "prj_a", "org_a", "org_b")
+			granted("pgr_c", "", "prj_a", "org_a", "org_c")
+			granted("pgr_other", "pac_other", "prj_d", "org_d", "org_c")
+			cleaner := lifecycle.NewCleaner(s, quiet)
+			must(t, cleaner.Clean(t.Context()))
+			c.ends(t, s)
+			must(t, cleaner.Clean(t.Context()))
+			var left []string
+			for _, id := range []string{"pgr_b", "pgr_c", "pgr_other"} {
+				if g := eventtest.State(t, s, project.GrantKind, id); g.Data.State != project.Removed {
+					left = append(left, id)
+				}
+			}
+			for _, id := range []string{"pac_b", "pac_other"} {
+				if a := eventtest.State(t, s, project.AccessKind, id); a.Data.State != project.Removed {
+					left = append(left, id)
+				}
+			}
+			if !slices.Equal(left, c.left) {
+				t.Errorf("%q are left, not %q", left, c.left)
+			}
+			if d := eventtest.State(t, s, project.Kind, "prj_d"); d.Data.State != project.Active {
+				t.Error("another project is gone")
+			}
+			// Nothing is left to do.
+			mark := s.Mark()
+			must(t, cleaner.Clean(t.Context()))
+			s.Then(t, mark)
+		})
+	}
 }
 
 func TestAnOrganizationThatCannotBeEmptiedDoesNotHoldUpOthers(t *testing.T) {

@@ -345,7 +345,7 @@ func (m *Mailer) account(ctx context.Context, userID string) (loginName, organiz
 	if err != nil || o == nil {
 		return "", "", err
 	}
-	if plainName.MatchString(u.Data.UserName) {
+	if plainName().MatchString(u.Data.UserName) {
 		loginName = o.Data.LoginName(u.Data.UserName)
 	}
 	return loginName, greetable(o.Data.Name), nil

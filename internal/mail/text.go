@@ -7,6 +7,7 @@ import (
 	htmltemplate "html/template"
 	"regexp"
 	"strings"
+	"sync"
 	texttemplate "text/template"
 	"time"
 	"unicode"
@@ -20,11 +21,16 @@ var files embed.FS
 // languages that there are texts in. The first is for everybody whose language is not among them.
 var languages = []language.Tag{language.English, language.German, language.French, language.Spanish}
 
+// What mails are made of is read with the first mail: a server that sends none does without the memory.
 var (
-	matcher = language.NewMatcher(languages)
-	texts   = mustRead()
-	html    = htmltemplate.Must(htmltemplate.ParseFS(files, "texts/layout.html"))
-	plain   = texttemplate.Must(texttemplate.ParseFS(files, "texts/layout.txt"))
+	matcher = sync.OnceValue(func() language.Matcher { return language.NewMatcher(languages) })
+	texts   = sync.OnceValue(mustRead)
+	html    = sync.OnceValue(func() *htmltemplate.Template {
+		return htmltemplate.Must(htmltemplate.ParseFS(files, "texts/layout.html"))
+	})
+	plain = sync.OnceValue(func() *texttemplate.Template {
+		return texttemplate.Must(texttemplate.ParseFS(files, "texts/layout.txt"))
+	})
 )
 
 // book has all texts in one language. Each is a template over content.
@@ -90,18 +96,18 @@ func mustRead() map[string]*book {
 // write makes a mail in the language that suits a person best.
 func write(kind Kind, preferred string, c content) (Mail, error) {
 	wanted, _ := language.Parse(preferred) // what is no language is nobody's
-	_, at, _ := matcher.Match(wanted)
+	_, at, _ := matcher().Match(wanted)
 	lang := languages[at].String()
-	f, err := texts[lang].fill(kind, c)
+	f, err := texts()[lang].fill(kind, c)
 	if err != nil {
 		return Mail{}, err
 	}
 	f.Language = lang
 	var asText, asHTML strings.Builder
-	if err := plain.Execute(&asText, f); err != nil {
+	if err := plain().Execute(&asText, f); err != nil {
 		return Mail{}, err
 	}
-	if err := html.Execute(&asHTML, f); err != nil {
+	if err := html().Execute(&asHTML, f); err != nil {
 		return Mail{}, err
 	}
 	return Mail{Kind: kind, Language: lang, Subject: f.Subject, Text: asText.String(), HTML: asHTML.String(), Code: c.Code, Link: c.Link}, nil
@@ -156,10 +162,10 @@ func (c content) in(text string) (string, error) {
 }
 
 // plainName is a user name that nobody takes for anything else.
-var plainName = regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]{0,63}$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[\pL\pN][\pL\pN._+-]{0,63}$`) })
 
 // address is what mail programs make a link of, whatever it is called.
-var address = regexp.MustCompile(`[:/@\\]|\pL\.\pL|www`)
+var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[:/@\\]|\pL\.\pL|www`) })
 
 // greetable gives a name to greet somebody by, and nothing where that would let a stranger write into our mails: whoever
 // opens an account with somebody else's address chooses the name.
@@ -168,7 +174,7 @@ func greetable(name string) string {
 	name = strings.Join(strings.FieldsFunc(name, func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Zl, r) || unicode.Is(unicode.Zp, r)
 	}), " ")
-	if len([]rune(name)) > most || address.MatchString(strings.ToLower(name)) {
+	if len([]rune(name)) > most || address().MatchString(strings.ToLower(name)) {
 		return ""
 	}
 	return name

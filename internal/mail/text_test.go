@@ -23,12 +23,12 @@ func TestEveryMailIsThereInEveryLanguageAndSaysTheSame(t *testing.T) {
 	}
 	c := content{Name: "Jo", Site: "id.example.org", Code: "ABCD2345", Link: "https://id.example.org/verify?code=ABCD2345", Browser: "Firefox", Address: "192.0.2.1", Provider: "Corp"}
 	for _, tag := range languages {
-		b := texts[tag.String()]
+		b := texts()[tag.String()]
 		if len(b.Mails) != len(kinds) {
 			t.Errorf("%s has %d mails, not %d", tag, len(b.Mails), len(kinds))
 		}
 		for _, kind := range kinds {
-			l, en := b.Mails[kind], texts["en"].Mails[kind]
+			l, en := b.Mails[kind], texts()["en"].Mails[kind]
 			if l.Subject == "" || len(l.Lines) != len(en.Lines) || len(l.After) != len(en.After) || (l.Button == "") != (en.Button == "") || !slices.Equal(said(l), said(en)) {
 				t.Errorf("%s %s is not the English mail: %q %q", tag, kind, said(l), said(en))
 			}
@@ -45,7 +45,7 @@ func TestTheLanguageOfAMailIsThatOfThePerson(t *testing.T) {
 	for preferred, want := range map[string]string{"": "en", "en-GB": "en", "de": "de", "de-CH": "de", "fr-CA": "fr", "es-419": "es", "ja": "en", "no language": "en", "-": "en"} {
 		m, err := write(PasswordChanged, preferred, content{})
 		must(t, err)
-		if m.Language != want || m.Subject != texts[want].Mails[PasswordChanged].Subject {
+		if m.Language != want || m.Subject != texts()[want].Mails[PasswordChanged].Subject {
 			t.Errorf("%q is written to in %s", preferred, m.Language)
 		}
 	}
@@ -75,7 +75,7 @@ func (b *book) said() []string {
 }
 
 func TestMailsFollowTheTypographyOfTheirLanguage(t *testing.T) {
-	for tag, b := range texts {
+	for tag, b := range texts() {
 		for _, text := range b.said() {
 			for _, fault := range testkit.TypographyFaults(tag, text) {
 				t.Errorf("%s: %q %s", tag, text, fault)
@@ -83,7 +83,7 @@ func TestMailsFollowTheTypographyOfTheirLanguage(t *testing.T) {
 		}
 	}
 	// In German a sentence goes on after the comma of the greeting: in small letters, unless it addresses the reader.
-	for kind, l := range texts["de"].Mails {
+	for kind, l := range texts()["de"].Mails {
 		if first, _ := utf8.DecodeRuneInString(l.Lines[0]); unicode.IsUpper(first) && !strings.HasPrefix(l.Lines[0], "Ihre ") {
 			t.Errorf("%s begins with a capital: %q", kind, l.Lines[0])
 		}
@@ -93,7 +93,7 @@ func TestMailsFollowTheTypographyOfTheirLanguage(t *testing.T) {
 func TestMailsAddressPeopleFormally(t *testing.T) {
 	for tag, words := range map[string]string{"de": "du|dir|dein|deine|deiner|deinem", "fr": "tu|ton|ta|tes", "es": "tú|tu|tus"} {
 		wrong := regexp.MustCompile(`(?i)(^|[\s,.:])(` + words + `)([\s,.:]|$)`)
-		for _, text := range texts[tag].said() {
+		for _, text := range texts()[tag].said() {
 			if found := wrong.FindString(text); found != "" {
 				t.Errorf("%s: %q in %q", tag, found, text)
 			}

@@ -23,17 +23,23 @@ const (
 	LastOwner  errs.Reason = "LAST_OWNER"
 
 	LastOrgOwner errs.Reason = "LAST_ORGANIZATION_OWNER"
+
+	OwnOrganization errs.Reason = "OWN_ORGANIZATION"
 )
 
 // Errors that the rules of this package refuse with.
 var (
-	ErrNotFound   = errs.New(errs.NotFound, NotFound, "the user has no roles there")
+	ErrNotFound   = errs.New(errs.NotFound, NotFound, "the user is not a guest there and has no roles there that were given directly")
 	ErrGrantsMore = errs.New(errs.PermissionDenied, GrantsMore, "you cannot grant a role with permissions that you do not have")
 	ErrLastOwner  = errs.New(errs.FailedPrecondition, LastOwner,
 		"the installation would have no active owner: grant IAM_OWNER to another active user first")
 	ErrLastOrgOwner = errs.New(errs.FailedPrecondition, LastOrgOwner,
 		"the organization would have no active owner: grant ORG_OWNER to another active user first, or ask an administrator of the installation")
 )
+
+// ErrOwnOrganization: whoever belongs to an organization is no guest there.
+var ErrOwnOrganization = errs.New(errs.FailedPrecondition, OwnOrganization,
+	"this is your own organization, which you cannot leave: ask one of its owners to remove your account if you do not need it any more")
 
 // errNobody is user.ErrNotFound where no header could name the user's organization.
 var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or you may not see this user")
@@ -58,12 +64,13 @@ func OfInstallation(permit access.Permit) (Members, error) {
 	return Members{permit}, nil
 }
 
-// List reads a page of the users who hold roles there, wherever they belong.
+// List reads a page of the users who hold roles there, or are guests there, wherever they belong.
 func (m Members) List(ctx context.Context, r event.Reader, after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
 	return user.Kind.List(ctx, r, event.Query{Group: user.MembersOf(m.permit.Org()), After: after, Limit: limit})
 }
 
-// Set gives a user roles there, in place of those held before. Errors: InvalidArgument for unknown roles; ErrGrantsMore; user.ErrNotFound, also
+// Set gives a user roles there, in place of those given directly before; what groups give stays. No roles make a user of another organization a guest.
+// Errors: InvalidArgument for unknown roles, and for none where the user would be no guest; ErrGrantsMore; user.ErrNotFound, also
 // for a user of another organization whom the caller may not see; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when
 // match does not hold.
 func (m Members) Set(ctx context.Context, s event.Store, userID string, match event.IfMatch, names []string) (event.Details, error) {
@@ -71,6 +78,9 @@ func (m Members) Set(ctx context.Context, s event.Store, userID string, match ev
 		return event.Details{}, errs.Invalid(wrong...)
 	}
 	c := roleChange{permit: m.permit, userID: userID, match: match}
+	if c.inInstallation() && len(names) == 0 {
+		return event.Details{}, errs.Wrong("roles", "must have at least one role: the installation has no guests")
+	}
 	for _, name := range names {
 		c.roles = append(c.roles, access.Role(name))
 	}
@@ -82,18 +92,76 @@ func (m Members) Set(ctx context.Context, s event.Store, userID string, match ev
 	return c.do(ctx, s)
 }
 
-// Remove takes away all roles a user holds there. Errors: ErrNotFound; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted
-// when match does not hold.
+// Remove takes away all roles that a user was given there directly. A user of another organization leaves it, with its groups and roles of applications. Errors:
+// ErrNotFound; access.ErrTargetHoldsMore; org.ErrNotFound; ErrLastOwner; ErrLastOrgOwner; Aborted when match does not hold.
 func (m Members) Remove(ctx context.Context, s event.Store, userID string, match event.IfMatch) (event.Details, error) {
-	return roleChange{permit: m.permit, userID: userID, match: match}.do(ctx, s)
+	return roleChange{permit: m.permit, userID: userID, match: match, removes: true}.do(ctx, s)
+}
+
+// Leave takes the caller out of an organization that is not the caller's own. Errors: ErrOwnOrganization; ErrNotFound; ErrLastOrgOwner; Aborted when match does not
+// hold.
+func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch) (details event.Details, err error) {
+	target := user.Mine(caller)
+	reach := target.Reach
+	target.Reach = func(u *event.Object[user.User]) error {
+		switch err := reach(u); {
+		case err != nil:
+			return err
+		case u.Org == orgID:
+			return ErrOwnOrganization
+		case !user.IsGuest(u, orgID):
+			return errNotThere
+		}
+		return nil
+	}
+	err = Settle(func() error {
+		u, err := target.Read(ctx, s)
+		if err != nil {
+			return err
+		}
+		owns := func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) }
+		var owners *Owners
+		var needs event.Command
+		if owns(&u.Data) {
+			if owners, err = OwnersOfBut(ctx, s, orgID, u.ID); err != nil {
+				return err
+			}
+			needs.Read = owners.Reads()
+		}
+		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+			if owns(&u.Data) {
+				if err := owners.Remain(tx); err != nil {
+					return err
+				}
+			}
+			return End(u, orgID)
+		})
+		return err
+	})
+	if err != nil {
+		return event.Details{}, err
+	}
+	return details, nil
+}
+
+var errNotThere = errs.New(errs.NotFound, NotFound, "you are not a guest or member there")
+
+// End takes a user out of an organization that is not the user's own, inside a command that declared the user for writing.
+func End(u *event.Object[user.User], orgID string) error {
+	hasRoles := slices.ContainsFunc(u.Data.AppRoles, func(r user.AppRoles) bool { return r.Org == orgID })
+	if len(u.Data.Direct()[orgID]) > 0 && len(u.Data.Groups[orgID]) == 0 && !hasRoles {
+		return u.Append(user.MembershipSet{Scope: orgID}) // nodes of before know it
+	}
+	return u.Append(user.OrgLeft{Org: orgID})
 }
 
 // change is a new set of roles for a user in the permit's scope.
 type roleChange struct {
-	permit access.Permit
-	userID string
-	roles  []access.Role // none: the membership ends
-	match  event.IfMatch
+	permit  access.Permit
+	userID  string
+	roles   []access.Role
+	removes bool // the membership ends
+	match   event.IfMatch
 }
 
 func (c roleChange) do(ctx context.Context, s event.Store) (details event.Details, err error) {
@@ -117,8 +185,8 @@ func (c roleChange) do(ctx context.Context, s event.Store) (details event.Detail
 			}
 		} else {
 			needs.Read = append(needs.Read, org.Kind.Ref(c.permit.Org()))
-			if c.endsOrgOwner(&u.Data) {
-				if owners, err = orgOwnersBut(ctx, s, c.permit.Org(), c.userID); err != nil {
+			if c.endsOrgOwner(u) {
+				if owners, err = OwnersOfBut(ctx, s, c.permit.Org(), c.userID); err != nil {
 					return err
 				}
 				needs.Read = append(needs.Read, owners.Reads()...)
@@ -141,19 +209,28 @@ func (c roleChange) decide(tx *event.Tx, u *event.Object[user.User], owners *Own
 		}
 	} else if there, err := present(tx, c.permit.Org()); err != nil || !there {
 		return orElse(err, org.ErrNotFound)
-	} else if c.endsOrgOwner(&u.Data) {
+	} else if c.endsOrgOwner(u) {
 		if err := owners.Remain(tx); err != nil {
 			return err
 		}
 	}
-	return u.Append(user.MembershipSet{Scope: c.permit.Org(), Roles: c.roles})
+	switch scope := c.permit.Org(); {
+	case c.removes && u.Org != scope && !c.inInstallation():
+		return End(u, scope)
+	case !c.removes && len(c.roles) == 0 && u.Org == scope:
+		return errs.Wrong("roles", "must have at least one role: this user belongs to the organization and cannot be a guest in it. To take the roles away, remove the member")
+	case !c.removes && len(c.roles) == 0:
+		return u.Append(user.MembershipSet{Scope: scope, Stays: true})
+	default:
+		return u.Append(user.MembershipSet{Scope: scope, Roles: c.roles})
+	}
 }
 
 func (c roleChange) inInstallation() bool { return c.permit.Org() == access.Installation }
 
 // nobody is the refusal where there is no such user. Who takes roles away learns only about members.
 func (c roleChange) nobody() error {
-	if len(c.roles) == 0 {
+	if c.removes {
 		return ErrNotFound
 	}
 	return errNobody
@@ -165,13 +242,13 @@ func (c roleChange) reach(u *event.Object[user.User]) error {
 		return c.nobody()
 	}
 	scope := c.permit.Org()
-	held := u.Data.Memberships[scope]
-	isMember, isOurs := len(held) > 0, u.Org == scope
+	_, isMember := u.Data.Direct()[scope]
+	isOurs := u.Org == scope
 	isSeen := c.permit.Holds(access.UserRead, u.Org) || c.permit.Holds(access.MemberRead, u.Org)
-	if !isMember && (len(c.roles) == 0 || !isOurs && !isSeen) {
+	if !isMember && (c.removes || !isOurs && !isSeen) {
 		return c.nobody()
 	}
-	return c.permit.Covers(access.Memberships{scope: held})
+	return c.permit.Covers(access.Memberships{scope: u.Data.Memberships[scope]})
 }
 
 func (c roleChange) endsOwner(u *user.User) bool {
@@ -179,9 +256,21 @@ func (c roleChange) endsOwner(u *user.User) bool {
 }
 
 // endsOrgOwner tells whether somebody stops to own the organization by it. Whoever has a role in the installation may leave it without an owner.
-func (c roleChange) endsOrgOwner(u *user.User) bool {
-	return !c.inInstallation() && slices.Contains(u.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.roles, access.OrgOwner) &&
+func (c roleChange) endsOrgOwner(u *event.Object[user.User]) bool {
+	return !c.inInstallation() && slices.Contains(u.Data.Memberships[c.permit.Org()], access.OrgOwner) && !slices.Contains(c.after(u), access.OrgOwner) &&
 		!c.permit.ForInstallation(access.MemberWrite)
+}
+
+// after are the roles that the user has there afterwards: a guest who is removed leaves the groups, too.
+func (c roleChange) after(u *event.Object[user.User]) []access.Role {
+	roles, scope := slices.Clone(c.roles), c.permit.Org()
+	if c.removes && u.Org != scope {
+		return roles
+	}
+	for _, g := range u.Data.Groups[scope] {
+		roles = append(roles, g.Roles...)
+	}
+	return roles
 }
 
 // tellInstallation keeps the installation's list of owners in step, and never lets the last one go.

@@ -68,9 +68,18 @@ func (o *Owners) canAct(u *event.Object[user.User], home *event.Object[org.Org])
 	return u != nil && o.owns(&u.Data) && u.Data.State == user.Active && home != nil && home.Data.State == org.Active
 }
 
-// orgOwnersBut looks for owners of an organization who can act, other than one who leaves.
-func orgOwnersBut(ctx context.Context, r event.Reader, orgID, leaving string) (*Owners, error) {
-	owners := &Owners{none: ErrLastOrgOwner, owns: func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) }}
+// OwnersOfBut looks for owners of an organization who can act, other than one who leaves.
+func OwnersOfBut(ctx context.Context, r event.Reader, orgID, leaving string) (*Owners, error) {
+	return orgOwners(ctx, r, orgID, leaving, func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) })
+}
+
+// OwnersWithout looks for owners of an organization who can act, and are owners also without one of its groups.
+func OwnersWithout(ctx context.Context, r event.Reader, orgID, group string) (*Owners, error) {
+	return orgOwners(ctx, r, orgID, "", func(u *user.User) bool { return slices.Contains(u.Without(orgID, group), access.OrgOwner) })
+}
+
+func orgOwners(ctx context.Context, r event.Reader, orgID, leaving string, owns func(*user.User) bool) (*Owners, error) {
+	owners := &Owners{none: ErrLastOrgOwner, owns: owns}
 	const page = 10
 	for after := (&event.Cursor{}); after != nil && len(owners.able) < enough; {
 		var users []*event.Object[user.User]
@@ -108,7 +117,7 @@ type OrgOwners map[string]*Owners
 func OrgOwnersBut(ctx context.Context, r event.Reader, u *event.Object[user.User]) (OrgOwners, error) {
 	all := OrgOwners{}
 	for _, id := range owned(u.Data.Memberships) {
-		owners, err := orgOwnersBut(ctx, r, id, u.ID)
+		owners, err := OwnersOfBut(ctx, r, id, u.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -138,7 +147,7 @@ func (all OrgOwners) Remain(tx *event.Tx, u *user.User) error {
 // Ownerless gives those of the organizations that somebody with these roles owns, or owned, in which no owner can act.
 func Ownerless(ctx context.Context, r event.Reader, held access.Memberships) (ids []string, err error) {
 	for _, id := range owned(held) {
-		owners, err := orgOwnersBut(ctx, r, id, "")
+		owners, err := OwnersOfBut(ctx, r, id, "")
 		if err != nil {
 			return nil, err
 		}
@@ -187,7 +196,7 @@ func (o *Owners) Remain(tx *event.Tx) error {
 // Settle.
 var ErrMoved = errors.New("member: what the command rests on has changed")
 
-var errContention = errs.New(errs.Aborted, event.Contention, "others are changing the owners at the same time: try again")
+var errContention = errs.New(errs.Aborted, event.Contention, "others are changing the owners or members at the same time: try again")
 
 // maxTries of a command that has to be made anew. Each time somebody else has got something done.
 const maxTries = 8

@@ -16,6 +16,7 @@ const (
 	PathSessions     = "/account/sessions"
 	PathTokens       = "/account/tokens"
 	PathApplications = "/account/applications"
+	PathOrgs         = "/account/organizations"
 	PathSignOut      = "/logout"
 )
 
@@ -28,6 +29,7 @@ var sections = []section{
 	{PathSessions, "account.sessions"},
 	{PathTokens, "account.tokens"},
 	{PathApplications, "account.applications"},
+	{PathOrgs, "account.organizations"},
 }
 
 // Account is what all account pages show of whose they are.
@@ -188,6 +190,34 @@ type Application struct {
 
 func (Applications) about() about {
 	return about{template: "applications", title: "applications.title", section: PathApplications, script: true}
+}
+
+// Organizations lists those that the person is in. DoLeave has FieldID.
+type Organizations struct {
+	Account
+	Organizations []Organization
+}
+
+// Organization is one of them.
+type Organization struct {
+	ID     string
+	Name   string   // empty: the whole installation
+	Own    bool     // the person belongs to it, and cannot leave it
+	Leave  bool     // the person can
+	Roles  []string // as the API names them
+	Groups []string // names
+}
+
+func (Organizations) about() about {
+	return about{template: "organizations", title: "organizations.title", section: PathOrgs, script: true}
+}
+
+// role is the key of the text for a role of the API; empty where there is none.
+func (t texts) role(name string) string {
+	if _, known := t.entries["role."+name]; known {
+		return "role." + name
+	}
+	return ""
 }
 
 // languageChoice is one language to choose, by its own name.

@@ -105,6 +105,7 @@ const (
 	DoEndOthers = "endOthers"
 	DoEndAll    = "endAll"
 	DoRemove    = "remove"
+	DoLeave     = "leave" // FieldID: an organization
 	DoCodes     = "codes" // make recovery codes
 	DoCreate    = "create"
 	DoForgot    = "forgot"      // the name that was typed goes along, nothing is sent yet
@@ -219,6 +220,7 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		"moment":      t.moment,
 		"machine":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"scope":       t.scope,
+		"role":        t.role,
 		"shown":       shown,
 		"failure":     func(f Failure, part string) string { return "failure." + string(f) + "." + part },
 		"sections":    func() []section { return sections },

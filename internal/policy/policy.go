@@ -37,6 +37,7 @@ type Policy struct {
 	SessionIdleSeconds int64 `json:"sessionIdleSeconds,omitempty"` // from the last use to the end
 
 	SignIn
+	Guests
 }
 
 // Whose passwords the rules about passwords are for.
@@ -67,6 +68,15 @@ type Settings struct {
 	given PasswordRules
 }
 
+// InstallationViolations lists what a policy of the installation must not say, since it is for organizations.
+func (p Policy) InstallationViolations(prefix string) errs.Violations {
+	wrong := p.SignIn.installationViolations(prefix)
+	if p.GuestProofSeconds != 0 {
+		wrong.Add(prefix+"guestProofSeconds", forOrganizations)
+	}
+	return wrong
+}
+
 // Effective takes the stricter one of each value. A default counts as the installation's, so that it is the installation
 // alone that can ask for less than that.
 func Effective(installation, org Policy) Settings {
@@ -83,6 +93,7 @@ func Effective(installation, org Policy) Settings {
 		SessionSeconds:         least(cmp.Or(i.SessionSeconds, d.SessionSeconds), org.SessionSeconds),
 		SessionIdleSeconds:     least(i.SessionIdleSeconds, org.SessionIdleSeconds),
 		SignIn:                 org.SignIn,
+		Guests:                 org.Guests,
 	}}
 	if i.BindsAdministrators() || org.BindsAdministrators() {
 		s.PasswordsOf = Everybody
@@ -177,11 +188,15 @@ type Diff struct {
 	SessionSeconds         *int64 `json:"sessionSeconds,omitempty"`
 	SessionIdleSeconds     *int64 `json:"sessionIdleSeconds,omitempty"`
 	SignInDiff
+	GuestsDiff
 }
 
 // Since implements event.Gated: a node that does not know whose passwords are meant, or how people may sign in, would forget it with the next
 // change of its object, and let in who may not.
 func (c Diff) Since() int {
+	if c.GuestsDiff != (GuestsDiff{}) {
+		return guestsVersion
+	}
 	if c.SignInDiff != (SignInDiff{}) {
 		return 3
 	}
@@ -204,7 +219,8 @@ func (p Policy) DiffTo(next Policy) Diff {
 		AccountWaitSeconds:     changed(p.AccountWaitSeconds, next.AccountWaitSeconds),
 		SessionSeconds:         changed(p.SessionSeconds, next.SessionSeconds),
 		SessionIdleSeconds:     changed(p.SessionIdleSeconds, next.SessionIdleSeconds),
-		SignInDiff:             p.diffTo(next.SignIn),
+		SignInDiff:             p.SignIn.diffTo(next.SignIn),
+		GuestsDiff:             p.Guests.diffTo(next.Guests),
 	}
 }
 
@@ -220,7 +236,8 @@ func (c Diff) Apply(p *Policy) {
 	set(&p.AccountWaitSeconds, c.AccountWaitSeconds)
 	set(&p.SessionSeconds, c.SessionSeconds)
 	set(&p.SessionIdleSeconds, c.SessionIdleSeconds)
-	c.apply(&p.SignIn)
+	c.SignInDiff.apply(&p.SignIn)
+	c.GuestsDiff.apply(&p.Guests)
 }
 
 // changed and set do what event.Changed and event.Set do, which are out of reach from down here.

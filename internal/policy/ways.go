@@ -93,9 +93,10 @@ func setList[T any](field *[]T, value *[]T) {
 	}
 }
 
-// InstallationViolations lists what a policy of the installation must not say: how people sign in is for their organizations.
-func (s SignIn) InstallationViolations(prefix string) (wrong errs.Violations) {
-	const message = "is for organizations only: set it with SetOrganizationPolicy"
+const forOrganizations = "is for organizations only: set it with SetOrganizationPolicy"
+
+// installationViolations lists what a policy of the installation must not say: how people sign in is for their organizations.
+func (s SignIn) installationViolations(prefix string) (wrong errs.Violations) {
 	for _, f := range []struct {
 		name string
 		set  bool
@@ -104,7 +105,7 @@ func (s SignIn) InstallationViolations(prefix string) (wrong errs.Violations) {
 		{"secondFactorIdpIds", len(s.SecondFactorProviders) > 0}, {"registersFromDefault", s.RegistersFromDefault},
 	} {
 		if f.set {
-			wrong.Add(prefix+f.name, message)
+			wrong.Add(prefix+f.name, forOrganizations)
 		}
 	}
 	return wrong

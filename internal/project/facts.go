@@ -94,6 +94,15 @@ func (WasRemoved) EventType() event.Type { return "project.removed.v1" }
 // Apply implements event.Fact.
 func (WasRemoved) Apply(p *Project) { *p = Project{State: Removed, Epoch: p.Epoch} }
 
+// Emptied records that no grant and no access is left of a removed project.
+type Emptied struct{}
+
+// EventType implements event.Fact.
+func (Emptied) EventType() event.Type { return "project.emptied.v1" }
+
+// Apply implements event.Fact.
+func (Emptied) Apply(p *Project) { p.Empty = true }
+
 // GrantAdded records what another organization may have, once it accepts.
 type GrantAdded struct {
 	Project string         `json:"project"`

@@ -9,7 +9,6 @@ import (
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
-	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/org"
@@ -180,8 +179,6 @@ func (p *Places) Reads() []event.Ref {
 	return refs
 }
 
-var errMoved = errs.New(errs.Aborted, event.Contention, "the application was changed at the same moment: try again")
-
 // JudgeIn is Judge inside a command, of the application and the person as they are there. Places that came to be since do not count. Errors: Aborted where
 // something else decides than when they were looked for.
 func (p *Places) JudgeIn(tx *event.Tx, c Client, w Person, only string) (Verdict, string, error) {
@@ -191,7 +188,7 @@ func (p *Places) JudgeIn(tx *event.Tx, c Client, w Person, only string) (Verdict
 		return v, place, nil
 	}
 	if !p.decides || c.Project != p.client.Project {
-		return NotForThem, "", errMoved
+		return NotForThem, "", errContention
 	}
 	if err := now.get(tx, p); err != nil {
 		return NotForThem, "", err

@@ -50,6 +50,7 @@ type Project struct {
 	Roles      []Role       `json:"roles,omitempty"` // in the order in which they were declared
 	Epoch      int64        `json:"epoch,omitempty"` // counts the declarations of roles
 	GroupRoles []GroupRoles `json:"groupRoles,omitempty"`
+	Empty      bool         `json:"empty,omitempty"` // removed, and so are its grants and accesses
 }
 
 // Grant is the state of a grant: what the owner of a project lets another organization have. It belongs to the owner.
@@ -82,10 +83,16 @@ type Access struct {
 // Kind of projects.
 var Kind = event.Define(event.Schema[Project]{
 	Name: "project", Table: "projects", Prefix: "prj", Shape: 1,
-	Facts:   []event.Fact[Project]{Added{}, Renamed{}, RoleSet{}, RoleRemoved{}, GroupRolesSet{}, WasRemoved{}},
+	Facts:   []event.Fact[Project]{Added{}, Renamed{}, RoleSet{}, RoleRemoved{}, GroupRolesSet{}, WasRemoved{}, Emptied{}},
 	Columns: []string{event.State, "name"},
 	Lookup: func(o *event.Object[Project]) []string {
 		return []string{string(o.Data.State), event.LookupText(o.Data.NameKey)}
+	},
+	Groups: func(o *event.Object[Project]) []string {
+		if o.Data.State == Removed && !o.Data.Empty {
+			return []string{Removing}
+		}
+		return nil
 	},
 	Copy: func(p *Project) Project { return *p }, // lists are replaced, never altered
 })
@@ -97,8 +104,11 @@ var GrantKind = event.Define(event.Schema[Grant]{
 	Columns: []string{event.State},
 	Lookup:  func(o *event.Object[Grant]) []string { return []string{string(o.Data.State)} },
 	Groups: func(o *event.Object[Grant]) []string {
-		if o.Data.State == Removed {
+		switch o.Data.State {
+		case Removed:
 			return nil
+		case Pending:
+			return []string{GrantsOf(o.Data.Project), GrantsTo(o.Data.To), GrantsWaitingFor(o.Data.To)}
 		}
 		return []string{GrantsOf(o.Data.Project), GrantsTo(o.Data.To)}
 	},
@@ -131,6 +141,12 @@ func GrantsOf(project string) string { return "grants_of/" + project }
 
 // GrantsTo is the group of the grants to an organization.
 func GrantsTo(org string) string { return "grants_to/" + org }
+
+// GrantsWaitingFor is the group of the grants that an organization has neither accepted nor declined.
+func GrantsWaitingFor(org string) string { return "grants_waiting/" + org }
+
+// Removing is the group of the projects that are removed while grants of them are still left.
+const Removing = "projects_removing"
 
 // GrantClaim is the claim of the one grant of a project to an organization.
 func GrantClaim(project, org string) event.Claim {

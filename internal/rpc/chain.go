@@ -312,14 +312,14 @@ func (h *Handler) judge(ctx context.Context, c *Call, caller *access.Caller, req
 }
 
 // permit checks a permission in an organization that exists. That of the caller does, or the credential would not count.
-// Roles in one that is gone are worth nothing, and only who holds roles in the installation is told that it is. What a
+// In another one the caller's sign-in may not be enough. Roles in one that is gone are worth nothing, and only who holds roles in the installation is told that it is. What a
 // request names is always looked for: access.Installation is not an organization that it could choose.
 func (h *Handler) permit(ctx context.Context, caller *access.Caller, org string, permission access.Permission) (access.Permit, error) {
 	permit, err := caller.In(org, permission)
 	if err != nil || org == caller.OrgID || h.config.Organization == nil {
 		return permit, err
 	}
-	if err := h.config.Organization(ctx, org); err != nil {
+	if err := h.config.Organization(ctx, caller, org, permission); err != nil {
 		if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind == errs.NotFound && !caller.Memberships.Hold(permission, access.Installation) {
 			err = access.ErrDenied
 		}

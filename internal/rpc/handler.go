@@ -43,9 +43,9 @@ type Config struct {
 	// wants to know.
 	Ahead func(ctx context.Context, ids []string) context.Context
 
-	// Organization is asked about calls that concern another organization than the caller's own. Where there is none, it
-	// returns an *errs.Error of kind NotFound. Nil: all exist.
-	Organization func(ctx context.Context, id string) error
+	// Organization is asked about calls that use a permission in another organization than the caller's own. Where there is none, it
+	// returns an *errs.Error of kind NotFound; it may also refuse a sign-in that is not enough for that organization. Nil: all exist.
+	Organization func(ctx context.Context, caller *access.Caller, id string, p access.Permission) error
 
 	// Proven refuses people whose credential does not prove enough to change how they sign in: all but a session of their own, and
 	// one without a recent proof where recent is set. Nil: nobody proves enough.

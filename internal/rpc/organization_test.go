@@ -23,7 +23,7 @@ type registry struct {
 
 var errNoOrg = errs.New(errs.NotFound, "ORGANIZATION_UNKNOWN", "there is no such organization")
 
-func (r *registry) exists(_ context.Context, id string) error {
+func (r *registry) exists(_ context.Context, _ *access.Caller, id string, _ access.Permission) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.asked = append(r.asked, id)

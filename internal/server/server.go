@@ -20,9 +20,12 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/signet-idm/signet/gen/openapi"
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/api"
+	"github.com/signet-idm/signet/internal/api/groups"
 	"github.com/signet-idm/signet/internal/api/links"
+	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
@@ -168,6 +171,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now, Checker: s.federation}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master, OwnPages: s.ownPages(sessions)}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
+			{Name: "signet.v1.GroupService", Impl: groups.Service{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
@@ -175,18 +179,21 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
+			{Name: "signet.v1.ProjectService", Impl: projects.Service{Store: s.store, Master: master, Clock: time.Now, Cleaner: cleaner}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: sessions.Authenticate,
 		Proven:       sessions.Proven,
 		Ahead:        s.store.Ahead,
-		Organization: func(ctx context.Context, id string) error { return org.Exists(ctx, s.store, id) },
-		Check:        api.Checker{Clock: time.Now}.Check,
-		CORSOrigins:  config.CORSOrigins,
-		Log:          log,
-		OpenAPI:      openapi.Document,
-		Ready:        s.store.Ping,
-		Lacking:      s.lacking(),
+		Organization: func(ctx context.Context, caller *access.Caller, id string, p access.Permission) error {
+			return org.Enter(ctx, s.store, caller, id, p, time.Now())
+		},
+		Check:       api.Checker{Clock: time.Now}.Check,
+		CORSOrigins: config.CORSOrigins,
+		Log:         log,
+		OpenAPI:     openapi.Document,
+		Ready:       s.store.Ping,
+		Lacking:     s.lacking(),
 	})
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 const recentFor = 15 * time.Minute
 
 // RecentProofRequired is the reason of ErrNotRecent.
-const RecentProofRequired errs.Reason = "RECENT_PROOF_REQUIRED"
+const RecentProofRequired = access.RecentProofRequired
 
 // Errors of those who do not prove enough of who they are.
 var (
@@ -55,14 +55,23 @@ func Recent(caller *access.Caller, now time.Time) bool {
 }
 
 func (p Proof) recent(now int64, secondFactor bool) bool {
+	return now <= p.lastAt(secondFactor)+recentFor.Microseconds()
+}
+
+// lastAt is when the person proved last to be there; 0: nobody knows.
+func (p Proof) lastAt(secondFactor bool) int64 {
 	if p.Upstream != nil && !p.Upstream.Fresh && !slices.ContainsFunc(p.Methods, func(m Method) bool { return m != ByProvider }) {
-		return false // the provider may have known the person from long before
+		return 0 // the provider may have known the person from long before
 	}
-	at := p.At
 	if secondFactor {
-		at = cmp.Or(p.FactorAt, p.At)
+		return cmp.Or(p.FactorAt, p.At)
 	}
-	return now <= at+recentFor.Microseconds()
+	return p.At
+}
+
+// shown is what others may know of it.
+func (p Proof) shown(secondFactor bool) access.Shown {
+	return access.Shown{SecondFactor: p.SecondFactor, At: p.lastAt(secondFactor)}
 }
 
 // recent asks the same inside a step.

@@ -209,6 +209,10 @@ func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bear
 	}
 	if kind == secret.Session { // a token that does not prove the password is not held up by it
 		b.Caller.Session = &b.Token
+		b.Caller.Shown = func() (access.Shown, error) {
+			proof, err := ProofOf(&b.Token)
+			return proof.shown(u.SecondFactor), err
+		}
 		b.Caller.MustChangePassword = u.Password.ChangeRequired
 		if b.Caller.MustProveSecondFactor, err = unproven(&read.Token, u, o, i); err != nil {
 			return nil, err
@@ -264,6 +268,9 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 		}
 	}
 	b.Caller.Client, b.Caller.Scopes = t.Client, b.Given.Scopes
+	if t.Client != "" {
+		b.Caller.Shown = func() (access.Shown, error) { return given.Proof.shown(u.SecondFactor), nil }
+	}
 	if b.Caller.Scopes == nil {
 		b.Caller.Scopes = []string{} // none at all, which is less than no restriction
 	}

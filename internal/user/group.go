@@ -51,6 +51,23 @@ func (u *User) In(org, group string) bool {
 	return slices.ContainsFunc(u.Groups[org], func(g InGroup) bool { return g.ID == group })
 }
 
+// Without are the roles that the user has in an organization without one of its groups, as far as they are given directly or by others.
+func (u *User) Without(org, group string) []access.Role {
+	roles := slices.Clone(u.Direct()[org])
+	for _, g := range u.Groups[org] {
+		if g.ID != group {
+			roles = append(roles, g.Roles...)
+		}
+	}
+	return roles
+}
+
+// IsGuest tells whether the user is in an organization without belonging to it.
+func IsGuest(u *event.Object[User], org string) bool {
+	_, in := u.Data.Memberships[org]
+	return in && u.Org != org && org != access.Installation
+}
+
 // settle works out what the user holds in all: what was given directly and what groups give.
 func (u *User) settle(direct access.Memberships) {
 	held, through := maps.Clone(direct), false

@@ -110,6 +110,17 @@ func (u *User) Type() Type {
 	return IsHuman
 }
 
+// ShownName is the name of a person or a service user to show to others.
+func (u *User) ShownName() string {
+	switch {
+	case u.Human != nil:
+		return u.Human.Profile.DisplayName
+	case u.Service != nil:
+		return u.Service.Name
+	}
+	return ""
+}
+
 // Password says what is known about a password besides its hash, which is a secret and lives elsewhere.
 type Password struct {
 	Version        int64 `json:"version,omitempty"` // counts the passwords; 0: none

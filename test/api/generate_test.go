@@ -123,6 +123,15 @@ func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 		return g.app
 	case "webhook_id":
 		return g.webhook()
+	case "project_id":
+		return g.project()
+	case "group_id":
+		return g.group()
+	case "grant_id":
+		if g.op.has("projectId") {
+			return g.grant()
+		}
+		return g.granted()
 	case "domain":
 		return g.domain
 	}
@@ -141,6 +150,10 @@ func (g *generator) text(fd protoreflect.FieldDescriptor) string {
 	switch {
 	case name == "email", name == "address":
 		return unique("mail") + "@mail.example"
+	case name == "project_id":
+		return g.project()
+	case name == "granted_org_id":
+		return g.another()
 	case name == "password_hash":
 		return "$2b$04$abcdefghijklmnopqrstuujydOTSfIH/d5oUHpsygqV5X9xJLQc6e"
 	case name == "phone", name == "number":

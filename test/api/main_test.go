@@ -43,6 +43,7 @@ var tables = []struct {
 	{"applications refused", refusedAppCases},
 	{"events", eventCases},
 	{"webhooks refused", refusedWebhookCases},
+	{"powers of groups", groupPowerCases},
 }
 
 // stories are told once per content type.
@@ -78,6 +79,9 @@ var stories = []struct {
 	{"provider of a removed organization", orphanProviderStory},
 	{"members of an organization", memberStory},
 	{"members of the installation", installationMemberStory},
+	{"group", groupStory},
+	{"guest", guestStory},
+	{"what organizations ask of guests", guestPolicyStory},
 	{"new person", newPersonStory},
 	{"people imported together", importTogetherStory},
 	{"people imported each alone", importEachStory},
@@ -99,6 +103,11 @@ var stories = []struct {
 	{"API access of an application", appAccessStory},
 	{"clients of others are approved", audienceStory},
 	{"webhook", webhookStory},
+	{"project", projectStory},
+	{"project granted to another organization", grantStory},
+	{"roles of applications", appRoleStory},
+	{"nothing is revived", revivalStory},
+	{"role settings of an application", roleSettingsStory},
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},
 	{"policy of an organization", organizationPolicyStory},
@@ -150,6 +159,8 @@ var checks = []struct {
 	{"a code resets a password once", resetOnce},
 	{"a token is revoked once", revokedOnce},
 	{"two secrets at once", appSecretsAtOnce},
+	{"a grant accepted and withdrawn at once", grantRace},
+	{"grants that wait are bounded", grantsBounded},
 	{"a session is ended once", endedOnce},
 	{"sessions that end each other", endingEachOther},
 	{"policy of the installation", installationPolicy},
@@ -160,6 +171,7 @@ var checks = []struct {
 	{"passkeys of nobody", strangePasskeys},
 	{"throttle counts second factors", throttleFactors},
 	{"events of the installation", installationEvents},
+	{"groups on every node", groupsOnEveryNode},
 	{"a stream of a session that is restricted", restrictedStream},
 }
 

@@ -42,7 +42,8 @@ func memberStory(t *testing.T, c *Client) {
 	same(t, "sequence", d.GetSequence(), before.GetSequence()+1)
 	same(t, "owner", d.GetResourceOwner(), s.org)
 	c.user(t, s.user, s.owner.UserID)
-	sameMessage(t, "own memberships", c.memberships(t, s.user)[0], &signetv1.Membership{OrgId: s.org, Roles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}})
+	sameMessage(t, "own memberships", c.memberships(t, s.user)[0], &signetv1.Membership{OrgId: s.org, OrgName: c.org(t, s.owner, s.org).GetName(), Roles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"},
+		Sources: []*signetv1.RoleSource{{Role: "ORG_OWNER_VIEWER", Direct: true}, {Role: "ORG_USER_MANAGER", Direct: true}}})
 
 	// The list: the founder, the owner and the new member, in the order of their identifiers.
 	members := c.members(t, s.owner, s.org)
@@ -53,7 +54,7 @@ func memberStory(t *testing.T, c *Client) {
 	shown := c.user(t, s.owner, s.user.UserID)
 	at := slices.IndexFunc(members, func(m *signetv1.Member) bool { return m.GetUserId() == s.user.UserID })
 	sameMessage(t, "member", members[at], &signetv1.Member{UserId: s.user.UserID, Details: shown.GetDetails(), UserName: shown.GetUserName(),
-		DisplayName: shown.GetHuman().GetProfile().GetDisplayName(), Roles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}})
+		DisplayName: shown.GetHuman().GetProfile().GetDisplayName(), Roles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}, DirectRoles: []string{"ORG_OWNER_VIEWER", "ORG_USER_MANAGER"}})
 	page := &signetv1.ListOrganizationMembersRequest{OrgId: s.org, PageSize: 1}
 	var ids []string
 	for range 5 {

@@ -101,6 +101,8 @@ func (op *operation) conditions() []condition {
 			change(t, s.w, app.Kind, s.app, app.Deactivated{})
 			return req
 		})}}
+	case "groupId":
+		return []condition{{"active", inScene(nil)}}
 	case "webhookId":
 		return []condition{{"active", inScene(nil)}, {"inactive", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
 			change(t, s.w, webhook.Kind, s.webhook(), webhook.Deactivated{})

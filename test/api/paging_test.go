@@ -22,6 +22,8 @@ type library struct {
 	*scene
 	reader, other *Actor
 	second        string // another webhook
+	team          string // another group
+	project2      string // another project
 }
 
 func (w *World) library(t *testing.T) *library {
@@ -43,6 +45,13 @@ func (w *World) library(t *testing.T) *library {
 	}
 	w.addUser(t, person{Org: l.org, Roles: []access.Role{access.OrgOwnerViewer}})
 	l.failures(t)
+	l.team = l.newGroup(t)
+	for _, id := range []string{l.group(), l.team} {
+		for _, a := range []*Actor{l.reader, l.user, l.owner} {
+			done[*signetv1.AddGroupMemberResponse](t, rest, l.owner, &signetv1.AddGroupMemberRequest{GroupId: id, UserId: a.UserID})
+		}
+	}
+	l.projects(t)
 	return l
 }
 
@@ -147,6 +156,12 @@ func pageTokens(t *testing.T, w *World) {
 			if op.has("webhookId") {
 				refuse("of another webhook", here.reader, with(req, "webhookId", here.second), nil)
 			}
+			if op.has("groupId") {
+				refuse("of another group", here.reader, with(req, "groupId", here.team), nil)
+			}
+			if op.has("projectId") {
+				refuse("of another project", here.reader, with(req, "projectId", here.project2), nil)
+			}
 			if op.has("userId") {
 				refuse("of another user", here.reader, with(req, "userId", here.owner.UserID), nil)
 			}
@@ -165,9 +180,16 @@ func listsStayInside(t *testing.T, w *World) {
 		"ListApplications":        {here.app},
 		"ListAudienceApprovals":   {here.app},
 		"ListWebhooks":            {here.webhook(), here.second},
+		"ListGroups":              {here.group(), here.team},
+		"ListGroupMembers":        {here.reader.UserID, here.user.UserID, here.owner.UserID},
+		"ListUserGroups":          {here.group(), here.team},
 		"ListWebhookFailures":     {here.app + ".1"},
 		"ListWebhookHeldEvents":   {here.app + ".2"},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},
+		"ListProjects":            {here.project(), here.project2},
+		"ListProjectGrants":       {here.grant()},
+		"ListGrantedProjects":     {here.granted()},
+		"ListProjectUsers":        {here.owner.UserID, here.user.UserID},
 	}
 	for _, op := range operations {
 		if !op.lists() {
@@ -198,6 +220,9 @@ func listsStayInside(t *testing.T, w *World) {
 					}
 					seen[id] = true
 					_, isMember := e.(*signetv1.Member)
+					if _, isGranted := e.(*signetv1.GrantedProject); isGranted {
+						continue // it belongs to the organization that grants it
+					}
 					if d, has := e.(interface{ GetDetails() *signetv1.Details }); has && op.rule.GetScope() != signetv1.Scope_SCOPE_SELF && !isMember {
 						same(t, "owner of "+id, d.GetDetails().GetResourceOwner(), here.org)
 					}
@@ -211,7 +236,7 @@ func listsStayInside(t *testing.T, w *World) {
 					t.Errorf("%s is missing", id)
 				}
 			}
-			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot().UserID, there.idp, there.app, there.org} {
+			for _, id := range []string{there.owner.UserID, there.user.UserID, there.robot().UserID, there.idp, there.app, there.org, there.group(), there.team} {
 				if seen[id] && op.rule.GetScope() != signetv1.Scope_SCOPE_SELF {
 					t.Errorf("%s of another organization is listed", id)
 				}

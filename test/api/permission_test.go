@@ -114,14 +114,16 @@ func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 		if op.rule.GetScope() == signetv1.Scope_SCOPE_CONTEXT {
 			h = header(orgID, s.org)
 		}
-		for _, param := range []string{"orgId", "userId", "idpId", "appId", "sessionId", "tokenId", "keyId", "factorId"} {
+		for _, param := range []string{"orgId", "userId", "idpId", "appId", "groupId", "sessionId", "tokenId", "keyId", "factorId"} {
 			if !op.has(param) || op.name() == "RemoveMyFactor" { // that one needs a session, and has its story
 				continue
 			}
 			want := refused(codes.NotFound, anyReason)
 			switch param {
 			case "orgId":
-				want = noOrg
+				if want = noOrg; op.endsMembership() && op.target() == "orgId" {
+					want = noMember // nobody learns which organizations there are
+				}
 			case op.target():
 				want = op.missing()
 			}

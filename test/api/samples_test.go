@@ -115,6 +115,15 @@ var samples = map[string]func(s *scene) proto.Message{
 		return &signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{SecondFactorRequired: true, PasswordMinLength: 10, CommonPasswordsRefused: true, NetworkAttempts: 5, NetworkWaitSeconds: 60,
 			AccountAttempts: 50, AccountWaitSeconds: 10, SessionSeconds: 300, SessionIdleSeconds: 60, PasswordRulesForAdministrators: true}}
 	},
+	// Without roles it is for guests alone.
+	"SetOrganizationMember": func(s *scene) proto.Message { return setMember(s.org, s.user.UserID, userManager) },
+	"SetGroupRoles": func(s *scene) proto.Message {
+		return &signetv1.SetGroupRolesRequest{GroupId: s.group(), Roles: []string{userManager}}
+	},
+	"AddGroup": func(*scene) proto.Message { return addGroup() }, // names are used once
+	"UpdateGroup": func(s *scene) proto.Message {
+		return &signetv1.UpdateGroupRequest{GroupId: s.group(), Name: unique("Group"), Description: "Builds other things"}
+	},
 	// It can look into other organizations or not; who may is told in webhook_test.go.
 	"AddWebhook":        func(*scene) proto.Message { return addWebhook("Sample", "signing.*") },
 	"ProveSecondFactor": func(*scene) proto.Message { return &signetv1.ProveSecondFactorRequest{TotpCode: "000000"} },

@@ -210,6 +210,13 @@ type scene struct {
 
 	webhook func() string // one that never gets anything, made when somebody asks for it
 
+	group func() string // one with nobody in it that gives nothing, made when somebody asks for it
+
+	project func() string // with a role "sample"
+	grant   func() string // of the project to another organization; it waits
+	granted func() string // of a project of another organization to this one; it waits
+	another func() string // an organization that nobody has heard of, each time another one
+
 	ownPage func() (id, secret string) // an application with a sign-in page of its own, made when somebody asks for it
 
 	assertion func() string // a passkey's answer that signs somebody in, once
@@ -252,10 +259,22 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 		done[*signetv1.SetApplicationOwnSignInResponse](t, &Client{w, w.rest}, w.root, &signetv1.SetApplicationOwnSignInRequest{AppId: made.GetAppId(), Allowed: true}, header(orgID, s.org))
 		return made.GetAppId(), made.GetClientSecret()
 	})
+	s.group = sync.OnceValue(func() string { return s.newGroup(t) })
+	w.furnishProjects(t, s)
 	s.webhook = sync.OnceValue(func() string {
 		return done[*signetv1.AddWebhookResponse](t, &Client{w, w.rest}, s.owner, addWebhook("Audit", "signing.*")).GetWebhookId()
 	})
 	return s
+}
+
+// newGroup makes a group of the scene's organization.
+func (s *scene) newGroup(t *testing.T) string {
+	t.Helper()
+	return done[*signetv1.AddGroupResponse](t, &Client{s.w, s.w.rest}, s.owner, addGroup()).GetGroupId()
+}
+
+func addGroup() *signetv1.AddGroupRequest {
+	return &signetv1.AddGroupRequest{Name: unique("Group"), Description: "Builds things"}
 }
 
 // unique makes a name that is used once.

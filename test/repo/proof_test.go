@@ -34,6 +34,9 @@ var withoutProof = map[string]string{
 	"RemoveUser":               "ends access",
 	"SetOrganizationMember":    "roles sign nobody in",
 	"RemoveOrganizationMember": "ends access",
+	"AddGroupMember":           "roles sign nobody in",
+	"RemoveGroupMember":        "ends access",
+	"SetUserAppRoles":          "roles sign nobody in",
 	"SetInstallationMember":    "roles sign nobody in",
 	"RemoveInstallationMember": "ends access",
 }

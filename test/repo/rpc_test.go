@@ -15,7 +15,9 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api"
+	"github.com/signet-idm/signet/internal/api/groups"
 	"github.com/signet-idm/signet/internal/api/links"
+	"github.com/signet-idm/signet/internal/api/projects"
 )
 
 // handlers implement the services of the API.
@@ -33,6 +35,8 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.FactorService":           api.Factors{},
 	"signet.v1.EventService":            api.Events{},
 	"signet.v1.LinkService":             links.Service{},
+	"signet.v1.GroupService":            groups.Service{},
+	"signet.v1.ProjectService":          projects.Service{},
 }
 
 // methods calls check for every RPC of the API.

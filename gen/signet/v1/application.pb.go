@@ -477,7 +477,10 @@ type Application struct {
 	// Which claims about the person are in its ID tokens.
 	IdTokenClaims IDTokenClaims `protobuf:"varint,23,opt,name=id_token_claims,json=idTokenClaims,proto3,enum=signet.v1.IDTokenClaims" json:"id_token_claims,omitempty"`
 	// Whether it may have its own sign-in page (SetApplicationOwnSignIn).
-	OwnSignIn     bool `protobuf:"varint,24,opt,name=own_sign_in,json=ownSignIn,proto3" json:"own_sign_in,omitempty"`
+	OwnSignIn bool `protobuf:"varint,24,opt,name=own_sign_in,json=ownSignIn,proto3" json:"own_sign_in,omitempty"`
+	// Its project, and what it is told about people there
+	// (SetApplicationRoleSettings).
+	RoleSettings  *ApplicationRoleSettings `protobuf:"bytes,25,opt,name=role_settings,json=roleSettings,proto3" json:"role_settings,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -680,6 +683,96 @@ func (x *Application) GetOwnSignIn() bool {
 	return false
 }
 
+func (x *Application) GetRoleSettings() *ApplicationRoleSettings {
+	if x != nil {
+		return x.RoleSettings
+	}
+	return nil
+}
+
+// ApplicationRoleSettings are the project of an application and what it is told
+// about people there.
+type ApplicationRoleSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the project. Empty: none.
+	ProjectId string `protobuf:"bytes,1,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	// Whether tokens, user info and introspection carry the roles of the project.
+	RolesInTokens bool `protobuf:"varint,2,opt,name=roles_in_tokens,json=rolesInTokens,proto3" json:"roles_in_tokens,omitempty"`
+	// Whether they carry the groups.
+	GroupsInTokens bool `protobuf:"varint,3,opt,name=groups_in_tokens,json=groupsInTokens,proto3" json:"groups_in_tokens,omitempty"`
+	// Whether only people with a role of the project may use the application.
+	RoleRequired bool `protobuf:"varint,4,opt,name=role_required,json=roleRequired,proto3" json:"role_required,omitempty"`
+	// Keys of the users' metadata that they carry, sorted.
+	MetadataKeys  []string `protobuf:"bytes,5,rep,name=metadata_keys,json=metadataKeys,proto3" json:"metadata_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ApplicationRoleSettings) Reset() {
+	*x = ApplicationRoleSettings{}
+	mi := &file_signet_v1_application_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ApplicationRoleSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ApplicationRoleSettings) ProtoMessage() {}
+
+func (x *ApplicationRoleSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ApplicationRoleSettings.ProtoReflect.Descriptor instead.
+func (*ApplicationRoleSettings) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *ApplicationRoleSettings) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *ApplicationRoleSettings) GetRolesInTokens() bool {
+	if x != nil {
+		return x.RolesInTokens
+	}
+	return false
+}
+
+func (x *ApplicationRoleSettings) GetGroupsInTokens() bool {
+	if x != nil {
+		return x.GroupsInTokens
+	}
+	return false
+}
+
+func (x *ApplicationRoleSettings) GetRoleRequired() bool {
+	if x != nil {
+		return x.RoleRequired
+	}
+	return false
+}
+
+func (x *ApplicationRoleSettings) GetMetadataKeys() []string {
+	if x != nil {
+		return x.MetadataKeys
+	}
+	return nil
+}
+
 // Public key of an application.
 type ApplicationKey struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -697,7 +790,7 @@ type ApplicationKey struct {
 
 func (x *ApplicationKey) Reset() {
 	*x = ApplicationKey{}
-	mi := &file_signet_v1_application_proto_msgTypes[1]
+	mi := &file_signet_v1_application_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -709,7 +802,7 @@ func (x *ApplicationKey) String() string {
 func (*ApplicationKey) ProtoMessage() {}
 
 func (x *ApplicationKey) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[1]
+	mi := &file_signet_v1_application_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -722,7 +815,7 @@ func (x *ApplicationKey) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplicationKey.ProtoReflect.Descriptor instead.
 func (*ApplicationKey) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{1}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *ApplicationKey) GetKeyId() string {
@@ -805,7 +898,7 @@ type AddApplicationRequest struct {
 
 func (x *AddApplicationRequest) Reset() {
 	*x = AddApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[2]
+	mi := &file_signet_v1_application_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +910,7 @@ func (x *AddApplicationRequest) String() string {
 func (*AddApplicationRequest) ProtoMessage() {}
 
 func (x *AddApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[2]
+	mi := &file_signet_v1_application_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +923,7 @@ func (x *AddApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationRequest.ProtoReflect.Descriptor instead.
 func (*AddApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *AddApplicationRequest) GetName() string {
@@ -961,7 +1054,7 @@ type AddApplicationResponse struct {
 
 func (x *AddApplicationResponse) Reset() {
 	*x = AddApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[3]
+	mi := &file_signet_v1_application_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -973,7 +1066,7 @@ func (x *AddApplicationResponse) String() string {
 func (*AddApplicationResponse) ProtoMessage() {}
 
 func (x *AddApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[3]
+	mi := &file_signet_v1_application_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -986,7 +1079,7 @@ func (x *AddApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationResponse.ProtoReflect.Descriptor instead.
 func (*AddApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *AddApplicationResponse) GetDetails() *Details {
@@ -1021,7 +1114,7 @@ type GetApplicationRequest struct {
 
 func (x *GetApplicationRequest) Reset() {
 	*x = GetApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[4]
+	mi := &file_signet_v1_application_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1033,7 +1126,7 @@ func (x *GetApplicationRequest) String() string {
 func (*GetApplicationRequest) ProtoMessage() {}
 
 func (x *GetApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[4]
+	mi := &file_signet_v1_application_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1046,7 +1139,7 @@ func (x *GetApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationRequest.ProtoReflect.Descriptor instead.
 func (*GetApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *GetApplicationRequest) GetAppId() string {
@@ -1067,7 +1160,7 @@ type GetApplicationResponse struct {
 
 func (x *GetApplicationResponse) Reset() {
 	*x = GetApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[5]
+	mi := &file_signet_v1_application_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1079,7 +1172,7 @@ func (x *GetApplicationResponse) String() string {
 func (*GetApplicationResponse) ProtoMessage() {}
 
 func (x *GetApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[5]
+	mi := &file_signet_v1_application_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1092,7 +1185,7 @@ func (x *GetApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetApplicationResponse.ProtoReflect.Descriptor instead.
 func (*GetApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetApplicationResponse) GetApp() *Application {
@@ -1122,7 +1215,7 @@ type ListApplicationsRequest struct {
 
 func (x *ListApplicationsRequest) Reset() {
 	*x = ListApplicationsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[6]
+	mi := &file_signet_v1_application_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1134,7 +1227,7 @@ func (x *ListApplicationsRequest) String() string {
 func (*ListApplicationsRequest) ProtoMessage() {}
 
 func (x *ListApplicationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[6]
+	mi := &file_signet_v1_application_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1147,7 +1240,7 @@ func (x *ListApplicationsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationsRequest.ProtoReflect.Descriptor instead.
 func (*ListApplicationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ListApplicationsRequest) GetPageSize() int32 {
@@ -1199,7 +1292,7 @@ type ListApplicationsResponse struct {
 
 func (x *ListApplicationsResponse) Reset() {
 	*x = ListApplicationsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[7]
+	mi := &file_signet_v1_application_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1211,7 +1304,7 @@ func (x *ListApplicationsResponse) String() string {
 func (*ListApplicationsResponse) ProtoMessage() {}
 
 func (x *ListApplicationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[7]
+	mi := &file_signet_v1_application_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1224,7 +1317,7 @@ func (x *ListApplicationsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListApplicationsResponse.ProtoReflect.Descriptor instead.
 func (*ListApplicationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *ListApplicationsResponse) GetApps() []*Application {
@@ -1297,7 +1390,7 @@ type ModifyApplicationRequest struct {
 
 func (x *ModifyApplicationRequest) Reset() {
 	*x = ModifyApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[8]
+	mi := &file_signet_v1_application_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1309,7 +1402,7 @@ func (x *ModifyApplicationRequest) String() string {
 func (*ModifyApplicationRequest) ProtoMessage() {}
 
 func (x *ModifyApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[8]
+	mi := &file_signet_v1_application_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1322,7 +1415,7 @@ func (x *ModifyApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyApplicationRequest.ProtoReflect.Descriptor instead.
 func (*ModifyApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ModifyApplicationRequest) GetAppId() string {
@@ -1455,7 +1548,7 @@ type ModifyApplicationResponse struct {
 
 func (x *ModifyApplicationResponse) Reset() {
 	*x = ModifyApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[9]
+	mi := &file_signet_v1_application_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1467,7 +1560,7 @@ func (x *ModifyApplicationResponse) String() string {
 func (*ModifyApplicationResponse) ProtoMessage() {}
 
 func (x *ModifyApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[9]
+	mi := &file_signet_v1_application_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1480,7 +1573,7 @@ func (x *ModifyApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyApplicationResponse.ProtoReflect.Descriptor instead.
 func (*ModifyApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ModifyApplicationResponse) GetDetails() *Details {
@@ -1501,7 +1594,7 @@ type DeactivateApplicationRequest struct {
 
 func (x *DeactivateApplicationRequest) Reset() {
 	*x = DeactivateApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[10]
+	mi := &file_signet_v1_application_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +1606,7 @@ func (x *DeactivateApplicationRequest) String() string {
 func (*DeactivateApplicationRequest) ProtoMessage() {}
 
 func (x *DeactivateApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[10]
+	mi := &file_signet_v1_application_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +1619,7 @@ func (x *DeactivateApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateApplicationRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeactivateApplicationRequest) GetAppId() string {
@@ -1547,7 +1640,7 @@ type DeactivateApplicationResponse struct {
 
 func (x *DeactivateApplicationResponse) Reset() {
 	*x = DeactivateApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[11]
+	mi := &file_signet_v1_application_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1559,7 +1652,7 @@ func (x *DeactivateApplicationResponse) String() string {
 func (*DeactivateApplicationResponse) ProtoMessage() {}
 
 func (x *DeactivateApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[11]
+	mi := &file_signet_v1_application_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1572,7 +1665,7 @@ func (x *DeactivateApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateApplicationResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *DeactivateApplicationResponse) GetDetails() *Details {
@@ -1593,7 +1686,7 @@ type ReactivateApplicationRequest struct {
 
 func (x *ReactivateApplicationRequest) Reset() {
 	*x = ReactivateApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[12]
+	mi := &file_signet_v1_application_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1605,7 +1698,7 @@ func (x *ReactivateApplicationRequest) String() string {
 func (*ReactivateApplicationRequest) ProtoMessage() {}
 
 func (x *ReactivateApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[12]
+	mi := &file_signet_v1_application_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1618,7 +1711,7 @@ func (x *ReactivateApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateApplicationRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ReactivateApplicationRequest) GetAppId() string {
@@ -1639,7 +1732,7 @@ type ReactivateApplicationResponse struct {
 
 func (x *ReactivateApplicationResponse) Reset() {
 	*x = ReactivateApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[13]
+	mi := &file_signet_v1_application_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1651,7 +1744,7 @@ func (x *ReactivateApplicationResponse) String() string {
 func (*ReactivateApplicationResponse) ProtoMessage() {}
 
 func (x *ReactivateApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[13]
+	mi := &file_signet_v1_application_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1664,7 +1757,7 @@ func (x *ReactivateApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateApplicationResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ReactivateApplicationResponse) GetDetails() *Details {
@@ -1685,7 +1778,7 @@ type RemoveApplicationRequest struct {
 
 func (x *RemoveApplicationRequest) Reset() {
 	*x = RemoveApplicationRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[14]
+	mi := &file_signet_v1_application_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1697,7 +1790,7 @@ func (x *RemoveApplicationRequest) String() string {
 func (*RemoveApplicationRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[14]
+	mi := &file_signet_v1_application_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1710,7 +1803,7 @@ func (x *RemoveApplicationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveApplicationRequest) GetAppId() string {
@@ -1731,7 +1824,7 @@ type RemoveApplicationResponse struct {
 
 func (x *RemoveApplicationResponse) Reset() {
 	*x = RemoveApplicationResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[15]
+	mi := &file_signet_v1_application_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1743,7 +1836,7 @@ func (x *RemoveApplicationResponse) String() string {
 func (*RemoveApplicationResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[15]
+	mi := &file_signet_v1_application_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1756,7 +1849,7 @@ func (x *RemoveApplicationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RemoveApplicationResponse) GetDetails() *Details {
@@ -1779,7 +1872,7 @@ type GenerateApplicationSecretRequest struct {
 
 func (x *GenerateApplicationSecretRequest) Reset() {
 	*x = GenerateApplicationSecretRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[16]
+	mi := &file_signet_v1_application_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1791,7 +1884,7 @@ func (x *GenerateApplicationSecretRequest) String() string {
 func (*GenerateApplicationSecretRequest) ProtoMessage() {}
 
 func (x *GenerateApplicationSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[16]
+	mi := &file_signet_v1_application_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1804,7 +1897,7 @@ func (x *GenerateApplicationSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GenerateApplicationSecretRequest.ProtoReflect.Descriptor instead.
 func (*GenerateApplicationSecretRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *GenerateApplicationSecretRequest) GetAppId() string {
@@ -1834,7 +1927,7 @@ type GenerateApplicationSecretResponse struct {
 
 func (x *GenerateApplicationSecretResponse) Reset() {
 	*x = GenerateApplicationSecretResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[17]
+	mi := &file_signet_v1_application_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1846,7 +1939,7 @@ func (x *GenerateApplicationSecretResponse) String() string {
 func (*GenerateApplicationSecretResponse) ProtoMessage() {}
 
 func (x *GenerateApplicationSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[17]
+	mi := &file_signet_v1_application_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1859,7 +1952,7 @@ func (x *GenerateApplicationSecretResponse) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use GenerateApplicationSecretResponse.ProtoReflect.Descriptor instead.
 func (*GenerateApplicationSecretResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GenerateApplicationSecretResponse) GetDetails() *Details {
@@ -1887,7 +1980,7 @@ type RemoveApplicationSecretRequest struct {
 
 func (x *RemoveApplicationSecretRequest) Reset() {
 	*x = RemoveApplicationSecretRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[18]
+	mi := &file_signet_v1_application_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1899,7 +1992,7 @@ func (x *RemoveApplicationSecretRequest) String() string {
 func (*RemoveApplicationSecretRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationSecretRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[18]
+	mi := &file_signet_v1_application_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1912,7 +2005,7 @@ func (x *RemoveApplicationSecretRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationSecretRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationSecretRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RemoveApplicationSecretRequest) GetAppId() string {
@@ -1933,7 +2026,7 @@ type RemoveApplicationSecretResponse struct {
 
 func (x *RemoveApplicationSecretResponse) Reset() {
 	*x = RemoveApplicationSecretResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[19]
+	mi := &file_signet_v1_application_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1945,7 +2038,7 @@ func (x *RemoveApplicationSecretResponse) String() string {
 func (*RemoveApplicationSecretResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationSecretResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[19]
+	mi := &file_signet_v1_application_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1958,7 +2051,7 @@ func (x *RemoveApplicationSecretResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationSecretResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationSecretResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveApplicationSecretResponse) GetDetails() *Details {
@@ -1984,7 +2077,7 @@ type AddApplicationKeyRequest struct {
 
 func (x *AddApplicationKeyRequest) Reset() {
 	*x = AddApplicationKeyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[20]
+	mi := &file_signet_v1_application_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1996,7 +2089,7 @@ func (x *AddApplicationKeyRequest) String() string {
 func (*AddApplicationKeyRequest) ProtoMessage() {}
 
 func (x *AddApplicationKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[20]
+	mi := &file_signet_v1_application_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2009,7 +2102,7 @@ func (x *AddApplicationKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationKeyRequest.ProtoReflect.Descriptor instead.
 func (*AddApplicationKeyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AddApplicationKeyRequest) GetAppId() string {
@@ -2046,7 +2139,7 @@ type AddApplicationKeyResponse struct {
 
 func (x *AddApplicationKeyResponse) Reset() {
 	*x = AddApplicationKeyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[21]
+	mi := &file_signet_v1_application_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2151,7 @@ func (x *AddApplicationKeyResponse) String() string {
 func (*AddApplicationKeyResponse) ProtoMessage() {}
 
 func (x *AddApplicationKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[21]
+	mi := &file_signet_v1_application_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2164,7 @@ func (x *AddApplicationKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddApplicationKeyResponse.ProtoReflect.Descriptor instead.
 func (*AddApplicationKeyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AddApplicationKeyResponse) GetDetails() *Details {
@@ -2101,7 +2194,7 @@ type RemoveApplicationKeyRequest struct {
 
 func (x *RemoveApplicationKeyRequest) Reset() {
 	*x = RemoveApplicationKeyRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[22]
+	mi := &file_signet_v1_application_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2113,7 +2206,7 @@ func (x *RemoveApplicationKeyRequest) String() string {
 func (*RemoveApplicationKeyRequest) ProtoMessage() {}
 
 func (x *RemoveApplicationKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[22]
+	mi := &file_signet_v1_application_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2126,7 +2219,7 @@ func (x *RemoveApplicationKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationKeyRequest.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationKeyRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *RemoveApplicationKeyRequest) GetAppId() string {
@@ -2154,7 +2247,7 @@ type RemoveApplicationKeyResponse struct {
 
 func (x *RemoveApplicationKeyResponse) Reset() {
 	*x = RemoveApplicationKeyResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[23]
+	mi := &file_signet_v1_application_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2166,7 +2259,7 @@ func (x *RemoveApplicationKeyResponse) String() string {
 func (*RemoveApplicationKeyResponse) ProtoMessage() {}
 
 func (x *RemoveApplicationKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[23]
+	mi := &file_signet_v1_application_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2179,7 +2272,7 @@ func (x *RemoveApplicationKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveApplicationKeyResponse.ProtoReflect.Descriptor instead.
 func (*RemoveApplicationKeyResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RemoveApplicationKeyResponse) GetDetails() *Details {
@@ -2210,7 +2303,7 @@ type SetApplicationAPIAccessRequest struct {
 
 func (x *SetApplicationAPIAccessRequest) Reset() {
 	*x = SetApplicationAPIAccessRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[24]
+	mi := &file_signet_v1_application_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2222,7 +2315,7 @@ func (x *SetApplicationAPIAccessRequest) String() string {
 func (*SetApplicationAPIAccessRequest) ProtoMessage() {}
 
 func (x *SetApplicationAPIAccessRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[24]
+	mi := &file_signet_v1_application_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2235,7 +2328,7 @@ func (x *SetApplicationAPIAccessRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationAPIAccessRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationAPIAccessRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *SetApplicationAPIAccessRequest) GetAppId() string {
@@ -2263,7 +2356,7 @@ type SetApplicationAPIAccessResponse struct {
 
 func (x *SetApplicationAPIAccessResponse) Reset() {
 	*x = SetApplicationAPIAccessResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[25]
+	mi := &file_signet_v1_application_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2275,7 +2368,7 @@ func (x *SetApplicationAPIAccessResponse) String() string {
 func (*SetApplicationAPIAccessResponse) ProtoMessage() {}
 
 func (x *SetApplicationAPIAccessResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[25]
+	mi := &file_signet_v1_application_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2288,7 +2381,7 @@ func (x *SetApplicationAPIAccessResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationAPIAccessResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationAPIAccessResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *SetApplicationAPIAccessResponse) GetDetails() *Details {
@@ -2311,7 +2404,7 @@ type SetApplicationOwnSignInRequest struct {
 
 func (x *SetApplicationOwnSignInRequest) Reset() {
 	*x = SetApplicationOwnSignInRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2323,7 +2416,7 @@ func (x *SetApplicationOwnSignInRequest) String() string {
 func (*SetApplicationOwnSignInRequest) ProtoMessage() {}
 
 func (x *SetApplicationOwnSignInRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[26]
+	mi := &file_signet_v1_application_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2336,7 +2429,7 @@ func (x *SetApplicationOwnSignInRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationOwnSignInRequest.ProtoReflect.Descriptor instead.
 func (*SetApplicationOwnSignInRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *SetApplicationOwnSignInRequest) GetAppId() string {
@@ -2364,7 +2457,7 @@ type SetApplicationOwnSignInResponse struct {
 
 func (x *SetApplicationOwnSignInResponse) Reset() {
 	*x = SetApplicationOwnSignInResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2376,7 +2469,7 @@ func (x *SetApplicationOwnSignInResponse) String() string {
 func (*SetApplicationOwnSignInResponse) ProtoMessage() {}
 
 func (x *SetApplicationOwnSignInResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[27]
+	mi := &file_signet_v1_application_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2389,10 +2482,151 @@ func (x *SetApplicationOwnSignInResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetApplicationOwnSignInResponse.ProtoReflect.Descriptor instead.
 func (*SetApplicationOwnSignInResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SetApplicationOwnSignInResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
+// New role settings of the application.
+type SetApplicationRoleSettingsRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the application.
+	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
+	// Identifier of a project of the same organization, at most 100 characters.
+	// Empty: none.
+	ProjectId string `protobuf:"bytes,2,opt,name=project_id,json=projectId,proto3" json:"project_id,omitempty"`
+	// Whether tokens, user info and introspection carry the roles of the project.
+	// Needs a project.
+	RolesInTokens bool `protobuf:"varint,3,opt,name=roles_in_tokens,json=rolesInTokens,proto3" json:"roles_in_tokens,omitempty"`
+	// Whether they carry the groups.
+	GroupsInTokens bool `protobuf:"varint,4,opt,name=groups_in_tokens,json=groupsInTokens,proto3" json:"groups_in_tokens,omitempty"`
+	// Whether only people with a role of the project may use the application.
+	// Needs a project.
+	RoleRequired bool `protobuf:"varint,5,opt,name=role_required,json=roleRequired,proto3" json:"role_required,omitempty"`
+	// Keys of the users' metadata that they carry: at most 20 of 1 to 100 of the
+	// characters `a-z`, `A-Z`, `0-9`, `.`, `_` and `-`. Repeated keys count once.
+	MetadataKeys  []string `protobuf:"bytes,6,rep,name=metadata_keys,json=metadataKeys,proto3" json:"metadata_keys,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetApplicationRoleSettingsRequest) Reset() {
+	*x = SetApplicationRoleSettingsRequest{}
+	mi := &file_signet_v1_application_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetApplicationRoleSettingsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetApplicationRoleSettingsRequest) ProtoMessage() {}
+
+func (x *SetApplicationRoleSettingsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetApplicationRoleSettingsRequest.ProtoReflect.Descriptor instead.
+func (*SetApplicationRoleSettingsRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SetApplicationRoleSettingsRequest) GetAppId() string {
+	if x != nil {
+		return x.AppId
+	}
+	return ""
+}
+
+func (x *SetApplicationRoleSettingsRequest) GetProjectId() string {
+	if x != nil {
+		return x.ProjectId
+	}
+	return ""
+}
+
+func (x *SetApplicationRoleSettingsRequest) GetRolesInTokens() bool {
+	if x != nil {
+		return x.RolesInTokens
+	}
+	return false
+}
+
+func (x *SetApplicationRoleSettingsRequest) GetGroupsInTokens() bool {
+	if x != nil {
+		return x.GroupsInTokens
+	}
+	return false
+}
+
+func (x *SetApplicationRoleSettingsRequest) GetRoleRequired() bool {
+	if x != nil {
+		return x.RoleRequired
+	}
+	return false
+}
+
+func (x *SetApplicationRoleSettingsRequest) GetMetadataKeys() []string {
+	if x != nil {
+		return x.MetadataKeys
+	}
+	return nil
+}
+
+// Answer to SetApplicationRoleSettings.
+type SetApplicationRoleSettingsResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the application after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SetApplicationRoleSettingsResponse) Reset() {
+	*x = SetApplicationRoleSettingsResponse{}
+	mi := &file_signet_v1_application_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SetApplicationRoleSettingsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SetApplicationRoleSettingsResponse) ProtoMessage() {}
+
+func (x *SetApplicationRoleSettingsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_application_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SetApplicationRoleSettingsResponse.ProtoReflect.Descriptor instead.
+func (*SetApplicationRoleSettingsResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *SetApplicationRoleSettingsResponse) GetDetails() *Details {
 	if x != nil {
 		return x.Details
 	}
@@ -2413,7 +2647,7 @@ type ListAllOrganizationsApplicationsRequest struct {
 
 func (x *ListAllOrganizationsApplicationsRequest) Reset() {
 	*x = ListAllOrganizationsApplicationsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2425,7 +2659,7 @@ func (x *ListAllOrganizationsApplicationsRequest) String() string {
 func (*ListAllOrganizationsApplicationsRequest) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[28]
+	mi := &file_signet_v1_application_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2438,7 +2672,7 @@ func (x *ListAllOrganizationsApplicationsRequest) ProtoReflect() protoreflect.Me
 
 // Deprecated: Use ListAllOrganizationsApplicationsRequest.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ListAllOrganizationsApplicationsRequest) GetPageSize() int32 {
@@ -2469,7 +2703,7 @@ type ListAllOrganizationsApplicationsResponse struct {
 
 func (x *ListAllOrganizationsApplicationsResponse) Reset() {
 	*x = ListAllOrganizationsApplicationsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2715,7 @@ func (x *ListAllOrganizationsApplicationsResponse) String() string {
 func (*ListAllOrganizationsApplicationsResponse) ProtoMessage() {}
 
 func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[29]
+	mi := &file_signet_v1_application_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2728,7 @@ func (x *ListAllOrganizationsApplicationsResponse) ProtoReflect() protoreflect.M
 
 // Deprecated: Use ListAllOrganizationsApplicationsResponse.ProtoReflect.Descriptor instead.
 func (*ListAllOrganizationsApplicationsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ListAllOrganizationsApplicationsResponse) GetApps() []*Application {
@@ -2525,7 +2759,7 @@ type ApproveAudienceRequest struct {
 
 func (x *ApproveAudienceRequest) Reset() {
 	*x = ApproveAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2537,7 +2771,7 @@ func (x *ApproveAudienceRequest) String() string {
 func (*ApproveAudienceRequest) ProtoMessage() {}
 
 func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[30]
+	mi := &file_signet_v1_application_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2550,7 +2784,7 @@ func (x *ApproveAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceRequest.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *ApproveAudienceRequest) GetAppId() string {
@@ -2578,7 +2812,7 @@ type ApproveAudienceResponse struct {
 
 func (x *ApproveAudienceResponse) Reset() {
 	*x = ApproveAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2824,7 @@ func (x *ApproveAudienceResponse) String() string {
 func (*ApproveAudienceResponse) ProtoMessage() {}
 
 func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[31]
+	mi := &file_signet_v1_application_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2603,7 +2837,7 @@ func (x *ApproveAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApproveAudienceResponse.ProtoReflect.Descriptor instead.
 func (*ApproveAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ApproveAudienceResponse) GetDetails() *Details {
@@ -2626,7 +2860,7 @@ type WithdrawAudienceRequest struct {
 
 func (x *WithdrawAudienceRequest) Reset() {
 	*x = WithdrawAudienceRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2638,7 +2872,7 @@ func (x *WithdrawAudienceRequest) String() string {
 func (*WithdrawAudienceRequest) ProtoMessage() {}
 
 func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[32]
+	mi := &file_signet_v1_application_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2651,7 +2885,7 @@ func (x *WithdrawAudienceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceRequest.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{32}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *WithdrawAudienceRequest) GetAppId() string {
@@ -2679,7 +2913,7 @@ type WithdrawAudienceResponse struct {
 
 func (x *WithdrawAudienceResponse) Reset() {
 	*x = WithdrawAudienceResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2691,7 +2925,7 @@ func (x *WithdrawAudienceResponse) String() string {
 func (*WithdrawAudienceResponse) ProtoMessage() {}
 
 func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[33]
+	mi := &file_signet_v1_application_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2704,7 +2938,7 @@ func (x *WithdrawAudienceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WithdrawAudienceResponse.ProtoReflect.Descriptor instead.
 func (*WithdrawAudienceResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{33}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *WithdrawAudienceResponse) GetDetails() *Details {
@@ -2731,7 +2965,7 @@ type ListAudienceApprovalsRequest struct {
 
 func (x *ListAudienceApprovalsRequest) Reset() {
 	*x = ListAudienceApprovalsRequest{}
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2743,7 +2977,7 @@ func (x *ListAudienceApprovalsRequest) String() string {
 func (*ListAudienceApprovalsRequest) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[34]
+	mi := &file_signet_v1_application_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2756,7 +2990,7 @@ func (x *ListAudienceApprovalsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsRequest.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{34}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *ListAudienceApprovalsRequest) GetPageSize() int32 {
@@ -2794,7 +3028,7 @@ type ListAudienceApprovalsResponse struct {
 
 func (x *ListAudienceApprovalsResponse) Reset() {
 	*x = ListAudienceApprovalsResponse{}
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2806,7 +3040,7 @@ func (x *ListAudienceApprovalsResponse) String() string {
 func (*ListAudienceApprovalsResponse) ProtoMessage() {}
 
 func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[35]
+	mi := &file_signet_v1_application_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2819,7 +3053,7 @@ func (x *ListAudienceApprovalsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListAudienceApprovalsResponse.ProtoReflect.Descriptor instead.
 func (*ListAudienceApprovalsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{35}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *ListAudienceApprovalsResponse) GetApprovals() []*AudienceApproval {
@@ -2854,7 +3088,7 @@ type AudienceApproval struct {
 
 func (x *AudienceApproval) Reset() {
 	*x = AudienceApproval{}
-	mi := &file_signet_v1_application_proto_msgTypes[36]
+	mi := &file_signet_v1_application_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2866,7 +3100,7 @@ func (x *AudienceApproval) String() string {
 func (*AudienceApproval) ProtoMessage() {}
 
 func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[36]
+	mi := &file_signet_v1_application_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2879,7 +3113,7 @@ func (x *AudienceApproval) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AudienceApproval.ProtoReflect.Descriptor instead.
 func (*AudienceApproval) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{36}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *AudienceApproval) GetAppId() string {
@@ -2925,7 +3159,7 @@ type ApprovedClient struct {
 
 func (x *ApprovedClient) Reset() {
 	*x = ApprovedClient{}
-	mi := &file_signet_v1_application_proto_msgTypes[37]
+	mi := &file_signet_v1_application_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2937,7 +3171,7 @@ func (x *ApprovedClient) String() string {
 func (*ApprovedClient) ProtoMessage() {}
 
 func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_application_proto_msgTypes[37]
+	mi := &file_signet_v1_application_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2950,7 +3184,7 @@ func (x *ApprovedClient) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApprovedClient.ProtoReflect.Descriptor instead.
 func (*ApprovedClient) Descriptor() ([]byte, []int) {
-	return file_signet_v1_application_proto_rawDescGZIP(), []int{37}
+	return file_signet_v1_application_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ApprovedClient) GetClientId() string {
@@ -2978,7 +3212,8 @@ var File_signet_v1_application_proto protoreflect.FileDescriptor
 
 const file_signet_v1_application_proto_rawDesc = "" +
 	"\n" +
-	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xbc\t\n" +
+	"\x1bsignet/v1/application.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x85\n" +
+	"\n" +
 	"\vApplication\x12\x15\n" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x122\n" +
@@ -3008,11 +3243,19 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"api_scopes\x18\x15 \x03(\tR\tapiScopes\x12*\n" +
 	"\x11exact_auth_method\x18\x16 \x01(\bR\x0fexactAuthMethod\x12@\n" +
 	"\x0fid_token_claims\x18\x17 \x01(\x0e2\x18.signet.v1.IDTokenClaimsR\ridTokenClaims\x12\x1e\n" +
-	"\vown_sign_in\x18\x18 \x01(\bR\townSignIn\"D\n" +
+	"\vown_sign_in\x18\x18 \x01(\bR\townSignIn\x12G\n" +
+	"\rrole_settings\x18\x19 \x01(\v2\".signet.v1.ApplicationRoleSettingsR\froleSettings\"D\n" +
 	"\x05State\x12\x15\n" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
-	"\x0eSTATE_INACTIVE\x10\x02\"\xcc\x01\n" +
+	"\x0eSTATE_INACTIVE\x10\x02\"\xd4\x01\n" +
+	"\x17ApplicationRoleSettings\x12\x1d\n" +
+	"\n" +
+	"project_id\x18\x01 \x01(\tR\tprojectId\x12&\n" +
+	"\x0froles_in_tokens\x18\x02 \x01(\bR\rrolesInTokens\x12(\n" +
+	"\x10groups_in_tokens\x18\x03 \x01(\bR\x0egroupsInTokens\x12#\n" +
+	"\rrole_required\x18\x04 \x01(\bR\froleRequired\x12#\n" +
+	"\rmetadata_keys\x18\x05 \x03(\tR\fmetadataKeys\"\xcc\x01\n" +
 	"\x0eApplicationKey\x12\x15\n" +
 	"\x06key_id\x18\x01 \x01(\tR\x05keyId\x12?\n" +
 	"\rcreation_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\fcreationDate\x12C\n" +
@@ -3129,6 +3372,16 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12\x18\n" +
 	"\aallowed\x18\x02 \x01(\bR\aallowed\"O\n" +
 	"\x1fSetApplicationOwnSignInResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x88\x02\n" +
+	"!SetApplicationRoleSettingsRequest\x12\x15\n" +
+	"\x06app_id\x18\x01 \x01(\tR\x05appId\x12&\n" +
+	"\n" +
+	"project_id\x18\x02 \x01(\tB\a\xbaH\x04r\x02\x18dR\tprojectId\x12&\n" +
+	"\x0froles_in_tokens\x18\x03 \x01(\bR\rrolesInTokens\x12(\n" +
+	"\x10groups_in_tokens\x18\x04 \x01(\bR\x0egroupsInTokens\x12#\n" +
+	"\rrole_required\x18\x05 \x01(\bR\froleRequired\x12-\n" +
+	"\rmetadata_keys\x18\x06 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x14R\fmetadataKeys\"R\n" +
+	"\"SetApplicationRoleSettingsResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"q\n" +
 	"'ListAllOrganizationsApplicationsRequest\x12'\n" +
 	"\tpage_size\x18\x01 \x01(\x05B\n" +
@@ -3195,7 +3448,7 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\rIDTokenClaims\x12\x1f\n" +
 	"\x1bID_TOKEN_CLAIMS_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17ID_TOKEN_CLAIMS_MINIMAL\x10\x01\x12\x1a\n" +
-	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\x84\x18\n" +
+	"\x16ID_TOKEN_CLAIMS_SCOPES\x10\x022\xd1\x19\n" +
 	"\x12ApplicationService\x12\xa1\x01\n" +
 	"\x0eAddApplication\x12 .signet.v1.AddApplicationRequest\x1a!.signet.v1.AddApplicationResponse\"J\xaa\xbb\x183 \x02b\fsignet.writeb\x16signet.app_credentials\n" +
 	"\tapp.write\x82\xd3\xe4\x93\x02\r:\x01*\"\b/v1/apps\x12\x8d\x01\n" +
@@ -3223,7 +3476,9 @@ const file_signet_v1_application_proto_rawDesc = "" +
 	"\x17SetApplicationAPIAccess\x12).signet.v1.SetApplicationAPIAccessRequest\x1a*.signet.v1.SetApplicationAPIAccessResponse\"X\xaa\xbb\x18- \x020\x01b\x11signet.api_access\n" +
 	"\x14app.api_access.write\x82\xd3\xe4\x93\x02!:\x01*\x1a\x1c/v1/apps/{app_id}/api_access\x12\xcb\x01\n" +
 	"\x17SetApplicationOwnSignIn\x12).signet.v1.SetApplicationOwnSignInRequest\x1a*.signet.v1.SetApplicationOwnSignInResponse\"Y\xaa\xbb\x18- \x020\x01b\x11signet.api_access\n" +
-	"\x14app.api_access.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/apps/{app_id}/own_sign_in\x12\xd6\x01\n" +
+	"\x14app.api_access.write\x82\xd3\xe4\x93\x02\":\x01*\x1a\x1d/v1/apps/{app_id}/own_sign_in\x12\xca\x01\n" +
+	"\x1aSetApplicationRoleSettings\x12,.signet.v1.SetApplicationRoleSettingsRequest\x1a-.signet.v1.SetApplicationRoleSettingsResponse\"O\xaa\xbb\x18! \x020\x01b\x10signet.app_roles\n" +
+	"\tapp.write\x82\xd3\xe4\x93\x02$:\x01*\x1a\x1f/v1/apps/{app_id}/role_settings\x12\xd6\x01\n" +
 	" ListAllOrganizationsApplications\x122.signet.v1.ListAllOrganizationsApplicationsRequest\x1a3.signet.v1.ListAllOrganizationsApplicationsResponse\"I\xaa\xbb\x18\" \x01b\vsignet.read\n" +
 	"\x11installation.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/apps/_all_organizations\x12\xae\x01\n" +
 	"\x0fApproveAudience\x12!.signet.v1.ApproveAudienceRequest\x1a\".signet.v1.ApproveAudienceResponse\"T\xaa\xbb\x18! \x020\x01b\x10signet.approvals\n" +
@@ -3246,7 +3501,7 @@ func file_signet_v1_application_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_application_proto_enumTypes = make([]protoimpl.EnumInfo, 7)
-var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_signet_v1_application_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_signet_v1_application_proto_goTypes = []any{
 	(ApplicationType)(0),                             // 0: signet.v1.ApplicationType
 	(AuthMethod)(0),                                  // 1: signet.v1.AuthMethod
@@ -3256,133 +3511,140 @@ var file_signet_v1_application_proto_goTypes = []any{
 	(IDTokenClaims)(0),                               // 5: signet.v1.IDTokenClaims
 	(Application_State)(0),                           // 6: signet.v1.Application.State
 	(*Application)(nil),                              // 7: signet.v1.Application
-	(*ApplicationKey)(nil),                           // 8: signet.v1.ApplicationKey
-	(*AddApplicationRequest)(nil),                    // 9: signet.v1.AddApplicationRequest
-	(*AddApplicationResponse)(nil),                   // 10: signet.v1.AddApplicationResponse
-	(*GetApplicationRequest)(nil),                    // 11: signet.v1.GetApplicationRequest
-	(*GetApplicationResponse)(nil),                   // 12: signet.v1.GetApplicationResponse
-	(*ListApplicationsRequest)(nil),                  // 13: signet.v1.ListApplicationsRequest
-	(*ListApplicationsResponse)(nil),                 // 14: signet.v1.ListApplicationsResponse
-	(*ModifyApplicationRequest)(nil),                 // 15: signet.v1.ModifyApplicationRequest
-	(*ModifyApplicationResponse)(nil),                // 16: signet.v1.ModifyApplicationResponse
-	(*DeactivateApplicationRequest)(nil),             // 17: signet.v1.DeactivateApplicationRequest
-	(*DeactivateApplicationResponse)(nil),            // 18: signet.v1.DeactivateApplicationResponse
-	(*ReactivateApplicationRequest)(nil),             // 19: signet.v1.ReactivateApplicationRequest
-	(*ReactivateApplicationResponse)(nil),            // 20: signet.v1.ReactivateApplicationResponse
-	(*RemoveApplicationRequest)(nil),                 // 21: signet.v1.RemoveApplicationRequest
-	(*RemoveApplicationResponse)(nil),                // 22: signet.v1.RemoveApplicationResponse
-	(*GenerateApplicationSecretRequest)(nil),         // 23: signet.v1.GenerateApplicationSecretRequest
-	(*GenerateApplicationSecretResponse)(nil),        // 24: signet.v1.GenerateApplicationSecretResponse
-	(*RemoveApplicationSecretRequest)(nil),           // 25: signet.v1.RemoveApplicationSecretRequest
-	(*RemoveApplicationSecretResponse)(nil),          // 26: signet.v1.RemoveApplicationSecretResponse
-	(*AddApplicationKeyRequest)(nil),                 // 27: signet.v1.AddApplicationKeyRequest
-	(*AddApplicationKeyResponse)(nil),                // 28: signet.v1.AddApplicationKeyResponse
-	(*RemoveApplicationKeyRequest)(nil),              // 29: signet.v1.RemoveApplicationKeyRequest
-	(*RemoveApplicationKeyResponse)(nil),             // 30: signet.v1.RemoveApplicationKeyResponse
-	(*SetApplicationAPIAccessRequest)(nil),           // 31: signet.v1.SetApplicationAPIAccessRequest
-	(*SetApplicationAPIAccessResponse)(nil),          // 32: signet.v1.SetApplicationAPIAccessResponse
-	(*SetApplicationOwnSignInRequest)(nil),           // 33: signet.v1.SetApplicationOwnSignInRequest
-	(*SetApplicationOwnSignInResponse)(nil),          // 34: signet.v1.SetApplicationOwnSignInResponse
-	(*ListAllOrganizationsApplicationsRequest)(nil),  // 35: signet.v1.ListAllOrganizationsApplicationsRequest
-	(*ListAllOrganizationsApplicationsResponse)(nil), // 36: signet.v1.ListAllOrganizationsApplicationsResponse
-	(*ApproveAudienceRequest)(nil),                   // 37: signet.v1.ApproveAudienceRequest
-	(*ApproveAudienceResponse)(nil),                  // 38: signet.v1.ApproveAudienceResponse
-	(*WithdrawAudienceRequest)(nil),                  // 39: signet.v1.WithdrawAudienceRequest
-	(*WithdrawAudienceResponse)(nil),                 // 40: signet.v1.WithdrawAudienceResponse
-	(*ListAudienceApprovalsRequest)(nil),             // 41: signet.v1.ListAudienceApprovalsRequest
-	(*ListAudienceApprovalsResponse)(nil),            // 42: signet.v1.ListAudienceApprovalsResponse
-	(*AudienceApproval)(nil),                         // 43: signet.v1.AudienceApproval
-	(*ApprovedClient)(nil),                           // 44: signet.v1.ApprovedClient
-	(*Details)(nil),                                  // 45: signet.v1.Details
-	(*timestamppb.Timestamp)(nil),                    // 46: google.protobuf.Timestamp
-	(*fieldmaskpb.FieldMask)(nil),                    // 47: google.protobuf.FieldMask
+	(*ApplicationRoleSettings)(nil),                  // 8: signet.v1.ApplicationRoleSettings
+	(*ApplicationKey)(nil),                           // 9: signet.v1.ApplicationKey
+	(*AddApplicationRequest)(nil),                    // 10: signet.v1.AddApplicationRequest
+	(*AddApplicationResponse)(nil),                   // 11: signet.v1.AddApplicationResponse
+	(*GetApplicationRequest)(nil),                    // 12: signet.v1.GetApplicationRequest
+	(*GetApplicationResponse)(nil),                   // 13: signet.v1.GetApplicationResponse
+	(*ListApplicationsRequest)(nil),                  // 14: signet.v1.ListApplicationsRequest
+	(*ListApplicationsResponse)(nil),                 // 15: signet.v1.ListApplicationsResponse
+	(*ModifyApplicationRequest)(nil),                 // 16: signet.v1.ModifyApplicationRequest
+	(*ModifyApplicationResponse)(nil),                // 17: signet.v1.ModifyApplicationResponse
+	(*DeactivateApplicationRequest)(nil),             // 18: signet.v1.DeactivateApplicationRequest
+	(*DeactivateApplicationResponse)(nil),            // 19: signet.v1.DeactivateApplicationResponse
+	(*ReactivateApplicationRequest)(nil),             // 20: signet.v1.ReactivateApplicationRequest
+	(*ReactivateApplicationResponse)(nil),            // 21: signet.v1.ReactivateApplicationResponse
+	(*RemoveApplicationRequest)(nil),                 // 22: signet.v1.RemoveApplicationRequest
+	(*RemoveApplicationResponse)(nil),                // 23: signet.v1.RemoveApplicationResponse
+	(*GenerateApplicationSecretRequest)(nil),         // 24: signet.v1.GenerateApplicationSecretRequest
+	(*GenerateApplicationSecretResponse)(nil),        // 25: signet.v1.GenerateApplicationSecretResponse
+	(*RemoveApplicationSecretRequest)(nil),           // 26: signet.v1.RemoveApplicationSecretRequest
+	(*RemoveApplicationSecretResponse)(nil),          // 27: signet.v1.RemoveApplicationSecretResponse
+	(*AddApplicationKeyRequest)(nil),                 // 28: signet.v1.AddApplicationKeyRequest
+	(*AddApplicationKeyResponse)(nil),                // 29: signet.v1.AddApplicationKeyResponse
+	(*RemoveApplicationKeyRequest)(nil),              // 30: signet.v1.RemoveApplicationKeyRequest
+	(*RemoveApplicationKeyResponse)(nil),             // 31: signet.v1.RemoveApplicationKeyResponse
+	(*SetApplicationAPIAccessRequest)(nil),           // 32: signet.v1.SetApplicationAPIAccessRequest
+	(*SetApplicationAPIAccessResponse)(nil),          // 33: signet.v1.SetApplicationAPIAccessResponse
+	(*SetApplicationOwnSignInRequest)(nil),           // 34: signet.v1.SetApplicationOwnSignInRequest
+	(*SetApplicationOwnSignInResponse)(nil),          // 35: signet.v1.SetApplicationOwnSignInResponse
+	(*SetApplicationRoleSettingsRequest)(nil),        // 36: signet.v1.SetApplicationRoleSettingsRequest
+	(*SetApplicationRoleSettingsResponse)(nil),       // 37: signet.v1.SetApplicationRoleSettingsResponse
+	(*ListAllOrganizationsApplicationsRequest)(nil),  // 38: signet.v1.ListAllOrganizationsApplicationsRequest
+	(*ListAllOrganizationsApplicationsResponse)(nil), // 39: signet.v1.ListAllOrganizationsApplicationsResponse
+	(*ApproveAudienceRequest)(nil),                   // 40: signet.v1.ApproveAudienceRequest
+	(*ApproveAudienceResponse)(nil),                  // 41: signet.v1.ApproveAudienceResponse
+	(*WithdrawAudienceRequest)(nil),                  // 42: signet.v1.WithdrawAudienceRequest
+	(*WithdrawAudienceResponse)(nil),                 // 43: signet.v1.WithdrawAudienceResponse
+	(*ListAudienceApprovalsRequest)(nil),             // 44: signet.v1.ListAudienceApprovalsRequest
+	(*ListAudienceApprovalsResponse)(nil),            // 45: signet.v1.ListAudienceApprovalsResponse
+	(*AudienceApproval)(nil),                         // 46: signet.v1.AudienceApproval
+	(*ApprovedClient)(nil),                           // 47: signet.v1.ApprovedClient
+	(*Details)(nil),                                  // 48: signet.v1.Details
+	(*timestamppb.Timestamp)(nil),                    // 49: google.protobuf.Timestamp
+	(*fieldmaskpb.FieldMask)(nil),                    // 50: google.protobuf.FieldMask
 }
 var file_signet_v1_application_proto_depIdxs = []int32{
-	45, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
+	48, // 0: signet.v1.Application.details:type_name -> signet.v1.Details
 	6,  // 1: signet.v1.Application.state:type_name -> signet.v1.Application.State
 	0,  // 2: signet.v1.Application.type:type_name -> signet.v1.ApplicationType
 	1,  // 3: signet.v1.Application.auth_method:type_name -> signet.v1.AuthMethod
 	2,  // 4: signet.v1.Application.grant_types:type_name -> signet.v1.GrantType
 	3,  // 5: signet.v1.Application.token_format:type_name -> signet.v1.TokenFormat
 	4,  // 6: signet.v1.Application.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	46, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
-	8,  // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
+	49, // 7: signet.v1.Application.old_secret_expiration_date:type_name -> google.protobuf.Timestamp
+	9,  // 8: signet.v1.Application.keys:type_name -> signet.v1.ApplicationKey
 	5,  // 9: signet.v1.Application.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	46, // 10: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
-	46, // 11: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
-	0,  // 12: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
-	1,  // 13: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
-	2,  // 14: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
-	3,  // 15: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
-	4,  // 16: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	5,  // 17: signet.v1.AddApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	45, // 18: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
-	7,  // 19: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
-	6,  // 20: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
-	0,  // 21: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
-	7,  // 22: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
-	1,  // 23: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
-	2,  // 24: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
-	3,  // 25: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
-	4,  // 26: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
-	5,  // 27: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
-	47, // 28: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
-	45, // 29: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
-	45, // 30: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
-	45, // 31: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
-	45, // 32: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
-	45, // 33: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
-	45, // 34: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
-	46, // 35: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
-	45, // 36: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
-	45, // 37: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
-	45, // 38: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
-	45, // 39: signet.v1.SetApplicationOwnSignInResponse.details:type_name -> signet.v1.Details
-	7,  // 40: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
-	45, // 41: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
-	45, // 42: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
-	43, // 43: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
-	44, // 44: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
-	46, // 45: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
-	9,  // 46: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
-	11, // 47: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
-	13, // 48: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
-	15, // 49: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
-	17, // 50: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
-	19, // 51: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
-	21, // 52: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
-	23, // 53: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
-	25, // 54: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
-	27, // 55: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
-	29, // 56: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
-	31, // 57: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
-	33, // 58: signet.v1.ApplicationService.SetApplicationOwnSignIn:input_type -> signet.v1.SetApplicationOwnSignInRequest
-	35, // 59: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
-	37, // 60: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
-	39, // 61: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
-	41, // 62: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
-	10, // 63: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
-	12, // 64: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
-	14, // 65: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
-	16, // 66: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
-	18, // 67: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
-	20, // 68: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
-	22, // 69: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
-	24, // 70: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
-	26, // 71: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
-	28, // 72: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
-	30, // 73: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
-	32, // 74: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
-	34, // 75: signet.v1.ApplicationService.SetApplicationOwnSignIn:output_type -> signet.v1.SetApplicationOwnSignInResponse
-	36, // 76: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
-	38, // 77: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
-	40, // 78: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
-	42, // 79: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
-	63, // [63:80] is the sub-list for method output_type
-	46, // [46:63] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	8,  // 10: signet.v1.Application.role_settings:type_name -> signet.v1.ApplicationRoleSettings
+	49, // 11: signet.v1.ApplicationKey.creation_date:type_name -> google.protobuf.Timestamp
+	49, // 12: signet.v1.ApplicationKey.expiration_date:type_name -> google.protobuf.Timestamp
+	0,  // 13: signet.v1.AddApplicationRequest.type:type_name -> signet.v1.ApplicationType
+	1,  // 14: signet.v1.AddApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
+	2,  // 15: signet.v1.AddApplicationRequest.grant_types:type_name -> signet.v1.GrantType
+	3,  // 16: signet.v1.AddApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
+	4,  // 17: signet.v1.AddApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
+	5,  // 18: signet.v1.AddApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	48, // 19: signet.v1.AddApplicationResponse.details:type_name -> signet.v1.Details
+	7,  // 20: signet.v1.GetApplicationResponse.app:type_name -> signet.v1.Application
+	6,  // 21: signet.v1.ListApplicationsRequest.state:type_name -> signet.v1.Application.State
+	0,  // 22: signet.v1.ListApplicationsRequest.type:type_name -> signet.v1.ApplicationType
+	7,  // 23: signet.v1.ListApplicationsResponse.apps:type_name -> signet.v1.Application
+	1,  // 24: signet.v1.ModifyApplicationRequest.auth_method:type_name -> signet.v1.AuthMethod
+	2,  // 25: signet.v1.ModifyApplicationRequest.grant_types:type_name -> signet.v1.GrantType
+	3,  // 26: signet.v1.ModifyApplicationRequest.token_format:type_name -> signet.v1.TokenFormat
+	4,  // 27: signet.v1.ModifyApplicationRequest.signing_algorithm:type_name -> signet.v1.SigningAlgorithm
+	5,  // 28: signet.v1.ModifyApplicationRequest.id_token_claims:type_name -> signet.v1.IDTokenClaims
+	50, // 29: signet.v1.ModifyApplicationRequest.update_mask:type_name -> google.protobuf.FieldMask
+	48, // 30: signet.v1.ModifyApplicationResponse.details:type_name -> signet.v1.Details
+	48, // 31: signet.v1.DeactivateApplicationResponse.details:type_name -> signet.v1.Details
+	48, // 32: signet.v1.ReactivateApplicationResponse.details:type_name -> signet.v1.Details
+	48, // 33: signet.v1.RemoveApplicationResponse.details:type_name -> signet.v1.Details
+	48, // 34: signet.v1.GenerateApplicationSecretResponse.details:type_name -> signet.v1.Details
+	48, // 35: signet.v1.RemoveApplicationSecretResponse.details:type_name -> signet.v1.Details
+	49, // 36: signet.v1.AddApplicationKeyRequest.expiration_date:type_name -> google.protobuf.Timestamp
+	48, // 37: signet.v1.AddApplicationKeyResponse.details:type_name -> signet.v1.Details
+	48, // 38: signet.v1.RemoveApplicationKeyResponse.details:type_name -> signet.v1.Details
+	48, // 39: signet.v1.SetApplicationAPIAccessResponse.details:type_name -> signet.v1.Details
+	48, // 40: signet.v1.SetApplicationOwnSignInResponse.details:type_name -> signet.v1.Details
+	48, // 41: signet.v1.SetApplicationRoleSettingsResponse.details:type_name -> signet.v1.Details
+	7,  // 42: signet.v1.ListAllOrganizationsApplicationsResponse.apps:type_name -> signet.v1.Application
+	48, // 43: signet.v1.ApproveAudienceResponse.details:type_name -> signet.v1.Details
+	48, // 44: signet.v1.WithdrawAudienceResponse.details:type_name -> signet.v1.Details
+	46, // 45: signet.v1.ListAudienceApprovalsResponse.approvals:type_name -> signet.v1.AudienceApproval
+	47, // 46: signet.v1.AudienceApproval.clients:type_name -> signet.v1.ApprovedClient
+	49, // 47: signet.v1.ApprovedClient.approval_date:type_name -> google.protobuf.Timestamp
+	10, // 48: signet.v1.ApplicationService.AddApplication:input_type -> signet.v1.AddApplicationRequest
+	12, // 49: signet.v1.ApplicationService.GetApplication:input_type -> signet.v1.GetApplicationRequest
+	14, // 50: signet.v1.ApplicationService.ListApplications:input_type -> signet.v1.ListApplicationsRequest
+	16, // 51: signet.v1.ApplicationService.ModifyApplication:input_type -> signet.v1.ModifyApplicationRequest
+	18, // 52: signet.v1.ApplicationService.DeactivateApplication:input_type -> signet.v1.DeactivateApplicationRequest
+	20, // 53: signet.v1.ApplicationService.ReactivateApplication:input_type -> signet.v1.ReactivateApplicationRequest
+	22, // 54: signet.v1.ApplicationService.RemoveApplication:input_type -> signet.v1.RemoveApplicationRequest
+	24, // 55: signet.v1.ApplicationService.GenerateApplicationSecret:input_type -> signet.v1.GenerateApplicationSecretRequest
+	26, // 56: signet.v1.ApplicationService.RemoveApplicationSecret:input_type -> signet.v1.RemoveApplicationSecretRequest
+	28, // 57: signet.v1.ApplicationService.AddApplicationKey:input_type -> signet.v1.AddApplicationKeyRequest
+	30, // 58: signet.v1.ApplicationService.RemoveApplicationKey:input_type -> signet.v1.RemoveApplicationKeyRequest
+	32, // 59: signet.v1.ApplicationService.SetApplicationAPIAccess:input_type -> signet.v1.SetApplicationAPIAccessRequest
+	34, // 60: signet.v1.ApplicationService.SetApplicationOwnSignIn:input_type -> signet.v1.SetApplicationOwnSignInRequest
+	36, // 61: signet.v1.ApplicationService.SetApplicationRoleSettings:input_type -> signet.v1.SetApplicationRoleSettingsRequest
+	38, // 62: signet.v1.ApplicationService.ListAllOrganizationsApplications:input_type -> signet.v1.ListAllOrganizationsApplicationsRequest
+	40, // 63: signet.v1.ApplicationService.ApproveAudience:input_type -> signet.v1.ApproveAudienceRequest
+	42, // 64: signet.v1.ApplicationService.WithdrawAudience:input_type -> signet.v1.WithdrawAudienceRequest
+	44, // 65: signet.v1.ApplicationService.ListAudienceApprovals:input_type -> signet.v1.ListAudienceApprovalsRequest
+	11, // 66: signet.v1.ApplicationService.AddApplication:output_type -> signet.v1.AddApplicationResponse
+	13, // 67: signet.v1.ApplicationService.GetApplication:output_type -> signet.v1.GetApplicationResponse
+	15, // 68: signet.v1.ApplicationService.ListApplications:output_type -> signet.v1.ListApplicationsResponse
+	17, // 69: signet.v1.ApplicationService.ModifyApplication:output_type -> signet.v1.ModifyApplicationResponse
+	19, // 70: signet.v1.ApplicationService.DeactivateApplication:output_type -> signet.v1.DeactivateApplicationResponse
+	21, // 71: signet.v1.ApplicationService.ReactivateApplication:output_type -> signet.v1.ReactivateApplicationResponse
+	23, // 72: signet.v1.ApplicationService.RemoveApplication:output_type -> signet.v1.RemoveApplicationResponse
+	25, // 73: signet.v1.ApplicationService.GenerateApplicationSecret:output_type -> signet.v1.GenerateApplicationSecretResponse
+	27, // 74: signet.v1.ApplicationService.RemoveApplicationSecret:output_type -> signet.v1.RemoveApplicationSecretResponse
+	29, // 75: signet.v1.ApplicationService.AddApplicationKey:output_type -> signet.v1.AddApplicationKeyResponse
+	31, // 76: signet.v1.ApplicationService.RemoveApplicationKey:output_type -> signet.v1.RemoveApplicationKeyResponse
+	33, // 77: signet.v1.ApplicationService.SetApplicationAPIAccess:output_type -> signet.v1.SetApplicationAPIAccessResponse
+	35, // 78: signet.v1.ApplicationService.SetApplicationOwnSignIn:output_type -> signet.v1.SetApplicationOwnSignInResponse
+	37, // 79: signet.v1.ApplicationService.SetApplicationRoleSettings:output_type -> signet.v1.SetApplicationRoleSettingsResponse
+	39, // 80: signet.v1.ApplicationService.ListAllOrganizationsApplications:output_type -> signet.v1.ListAllOrganizationsApplicationsResponse
+	41, // 81: signet.v1.ApplicationService.ApproveAudience:output_type -> signet.v1.ApproveAudienceResponse
+	43, // 82: signet.v1.ApplicationService.WithdrawAudience:output_type -> signet.v1.WithdrawAudienceResponse
+	45, // 83: signet.v1.ApplicationService.ListAudienceApprovals:output_type -> signet.v1.ListAudienceApprovalsResponse
+	66, // [66:84] is the sub-list for method output_type
+	48, // [48:66] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_application_proto_init() }
@@ -3398,7 +3660,7 @@ func file_signet_v1_application_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_application_proto_rawDesc), len(file_signet_v1_application_proto_rawDesc)),
 			NumEnums:      7,
-			NumMessages:   38,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,7 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Member is a user who has roles in an organization or in the installation.
+// Member is a user who has roles in an organization or in the installation, or
+// is a guest in an organization.
 type Member struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the user.
@@ -34,8 +35,13 @@ type Member struct {
 	UserName string `protobuf:"bytes,3,opt,name=user_name,json=userName,proto3" json:"user_name,omitempty"`
 	// Name to show to others.
 	DisplayName string `protobuf:"bytes,4,opt,name=display_name,json=displayName,proto3" json:"display_name,omitempty"`
-	// Roles of the user there, sorted.
-	Roles         []string `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`
+	// Roles of the user there, directly or by groups, sorted. None: a guest.
+	Roles []string `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`
+	// Those of the roles that were given directly, sorted: what
+	// SetOrganizationMember replaces.
+	DirectRoles []string `protobuf:"bytes,6,rep,name=direct_roles,json=directRoles,proto3" json:"direct_roles,omitempty"`
+	// The user belongs to another organization.
+	Guest         bool `protobuf:"varint,7,opt,name=guest,proto3" json:"guest,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -105,6 +111,20 @@ func (x *Member) GetRoles() []string {
 	return nil
 }
 
+func (x *Member) GetDirectRoles() []string {
+	if x != nil {
+		return x.DirectRoles
+	}
+	return nil
+}
+
+func (x *Member) GetGuest() bool {
+	if x != nil {
+		return x.Guest
+	}
+	return false
+}
+
 // Membership is the roles of a user in one organization or in the installation.
 type Membership struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -112,7 +132,15 @@ type Membership struct {
 	// organization.
 	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	// Roles of the user there, sorted.
-	Roles         []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
+	Roles []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
+	// Name of the organization. Empty for the installation.
+	OrgName string `protobuf:"bytes,3,opt,name=org_name,json=orgName,proto3" json:"org_name,omitempty"`
+	// The user belongs to another organization and can leave this one.
+	Guest bool `protobuf:"varint,4,opt,name=guest,proto3" json:"guest,omitempty"`
+	// Where each of the roles comes from, in the order of `roles`.
+	Sources []*RoleSource `protobuf:"bytes,5,rep,name=sources,proto3" json:"sources,omitempty"`
+	// Identifiers of the groups of the organization that the user is in, sorted.
+	GroupIds      []string `protobuf:"bytes,6,rep,name=group_ids,json=groupIds,proto3" json:"group_ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -161,6 +189,98 @@ func (x *Membership) GetRoles() []string {
 	return nil
 }
 
+func (x *Membership) GetOrgName() string {
+	if x != nil {
+		return x.OrgName
+	}
+	return ""
+}
+
+func (x *Membership) GetGuest() bool {
+	if x != nil {
+		return x.Guest
+	}
+	return false
+}
+
+func (x *Membership) GetSources() []*RoleSource {
+	if x != nil {
+		return x.Sources
+	}
+	return nil
+}
+
+func (x *Membership) GetGroupIds() []string {
+	if x != nil {
+		return x.GroupIds
+	}
+	return nil
+}
+
+// RoleSource says where a role comes from.
+type RoleSource struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The role.
+	Role string `protobuf:"bytes,1,opt,name=role,proto3" json:"role,omitempty"`
+	// It was given directly.
+	Direct bool `protobuf:"varint,2,opt,name=direct,proto3" json:"direct,omitempty"`
+	// Identifiers of the groups that give it, sorted.
+	GroupIds      []string `protobuf:"bytes,3,rep,name=group_ids,json=groupIds,proto3" json:"group_ids,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RoleSource) Reset() {
+	*x = RoleSource{}
+	mi := &file_signet_v1_member_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RoleSource) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RoleSource) ProtoMessage() {}
+
+func (x *RoleSource) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RoleSource.ProtoReflect.Descriptor instead.
+func (*RoleSource) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *RoleSource) GetRole() string {
+	if x != nil {
+		return x.Role
+	}
+	return ""
+}
+
+func (x *RoleSource) GetDirect() bool {
+	if x != nil {
+		return x.Direct
+	}
+	return false
+}
+
+func (x *RoleSource) GetGroupIds() []string {
+	if x != nil {
+		return x.GroupIds
+	}
+	return nil
+}
+
 // Whose members to list.
 type ListOrganizationMembersRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -177,7 +297,7 @@ type ListOrganizationMembersRequest struct {
 
 func (x *ListOrganizationMembersRequest) Reset() {
 	*x = ListOrganizationMembersRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[2]
+	mi := &file_signet_v1_member_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -189,7 +309,7 @@ func (x *ListOrganizationMembersRequest) String() string {
 func (*ListOrganizationMembersRequest) ProtoMessage() {}
 
 func (x *ListOrganizationMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[2]
+	mi := &file_signet_v1_member_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -202,7 +322,7 @@ func (x *ListOrganizationMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListOrganizationMembersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *ListOrganizationMembersRequest) GetOrgId() string {
@@ -240,7 +360,7 @@ type ListOrganizationMembersResponse struct {
 
 func (x *ListOrganizationMembersResponse) Reset() {
 	*x = ListOrganizationMembersResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[3]
+	mi := &file_signet_v1_member_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -252,7 +372,7 @@ func (x *ListOrganizationMembersResponse) String() string {
 func (*ListOrganizationMembersResponse) ProtoMessage() {}
 
 func (x *ListOrganizationMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[3]
+	mi := &file_signet_v1_member_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -265,7 +385,7 @@ func (x *ListOrganizationMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListOrganizationMembersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListOrganizationMembersResponse) GetMembers() []*Member {
@@ -289,8 +409,9 @@ type SetOrganizationMemberRequest struct {
 	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
 	// Identifier of the user.
 	UserId string `protobuf:"bytes,2,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
-	// New roles of the user there, 1 to 20 names such as `ORG_USER_MANAGER`.
-	// Repeated names count once.
+	// New roles of the user there, up to 20 names such as `ORG_USER_MANAGER`.
+	// Repeated names count once. None makes a user of another organization a
+	// guest; a user of the organization needs at least one.
 	Roles         []string `protobuf:"bytes,3,rep,name=roles,proto3" json:"roles,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -298,7 +419,7 @@ type SetOrganizationMemberRequest struct {
 
 func (x *SetOrganizationMemberRequest) Reset() {
 	*x = SetOrganizationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[4]
+	mi := &file_signet_v1_member_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -310,7 +431,7 @@ func (x *SetOrganizationMemberRequest) String() string {
 func (*SetOrganizationMemberRequest) ProtoMessage() {}
 
 func (x *SetOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[4]
+	mi := &file_signet_v1_member_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -323,7 +444,7 @@ func (x *SetOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOrganizationMemberRequest.ProtoReflect.Descriptor instead.
 func (*SetOrganizationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SetOrganizationMemberRequest) GetOrgId() string {
@@ -362,7 +483,7 @@ type SetOrganizationMemberResponse struct {
 
 func (x *SetOrganizationMemberResponse) Reset() {
 	*x = SetOrganizationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[5]
+	mi := &file_signet_v1_member_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -374,7 +495,7 @@ func (x *SetOrganizationMemberResponse) String() string {
 func (*SetOrganizationMemberResponse) ProtoMessage() {}
 
 func (x *SetOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[5]
+	mi := &file_signet_v1_member_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -387,7 +508,7 @@ func (x *SetOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOrganizationMemberResponse.ProtoReflect.Descriptor instead.
 func (*SetOrganizationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SetOrganizationMemberResponse) GetDetails() *Details {
@@ -417,7 +538,7 @@ type RemoveOrganizationMemberRequest struct {
 
 func (x *RemoveOrganizationMemberRequest) Reset() {
 	*x = RemoveOrganizationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[6]
+	mi := &file_signet_v1_member_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -429,7 +550,7 @@ func (x *RemoveOrganizationMemberRequest) String() string {
 func (*RemoveOrganizationMemberRequest) ProtoMessage() {}
 
 func (x *RemoveOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[6]
+	mi := &file_signet_v1_member_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -442,7 +563,7 @@ func (x *RemoveOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *RemoveOrganizationMemberRequest) GetOrgId() string {
@@ -474,7 +595,7 @@ type RemoveOrganizationMemberResponse struct {
 
 func (x *RemoveOrganizationMemberResponse) Reset() {
 	*x = RemoveOrganizationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[7]
+	mi := &file_signet_v1_member_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -486,7 +607,7 @@ func (x *RemoveOrganizationMemberResponse) String() string {
 func (*RemoveOrganizationMemberResponse) ProtoMessage() {}
 
 func (x *RemoveOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[7]
+	mi := &file_signet_v1_member_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -499,7 +620,7 @@ func (x *RemoveOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RemoveOrganizationMemberResponse) GetDetails() *Details {
@@ -530,7 +651,7 @@ type ListInstallationMembersRequest struct {
 
 func (x *ListInstallationMembersRequest) Reset() {
 	*x = ListInstallationMembersRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[8]
+	mi := &file_signet_v1_member_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -542,7 +663,7 @@ func (x *ListInstallationMembersRequest) String() string {
 func (*ListInstallationMembersRequest) ProtoMessage() {}
 
 func (x *ListInstallationMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[8]
+	mi := &file_signet_v1_member_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -555,7 +676,7 @@ func (x *ListInstallationMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInstallationMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListInstallationMembersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *ListInstallationMembersRequest) GetPageSize() int32 {
@@ -586,7 +707,7 @@ type ListInstallationMembersResponse struct {
 
 func (x *ListInstallationMembersResponse) Reset() {
 	*x = ListInstallationMembersResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[9]
+	mi := &file_signet_v1_member_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -598,7 +719,7 @@ func (x *ListInstallationMembersResponse) String() string {
 func (*ListInstallationMembersResponse) ProtoMessage() {}
 
 func (x *ListInstallationMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[9]
+	mi := &file_signet_v1_member_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -611,7 +732,7 @@ func (x *ListInstallationMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInstallationMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListInstallationMembersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListInstallationMembersResponse) GetMembers() []*Member {
@@ -642,7 +763,7 @@ type SetInstallationMemberRequest struct {
 
 func (x *SetInstallationMemberRequest) Reset() {
 	*x = SetInstallationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[10]
+	mi := &file_signet_v1_member_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -654,7 +775,7 @@ func (x *SetInstallationMemberRequest) String() string {
 func (*SetInstallationMemberRequest) ProtoMessage() {}
 
 func (x *SetInstallationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[10]
+	mi := &file_signet_v1_member_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -667,7 +788,7 @@ func (x *SetInstallationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetInstallationMemberRequest.ProtoReflect.Descriptor instead.
 func (*SetInstallationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *SetInstallationMemberRequest) GetUserId() string {
@@ -695,7 +816,7 @@ type SetInstallationMemberResponse struct {
 
 func (x *SetInstallationMemberResponse) Reset() {
 	*x = SetInstallationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[11]
+	mi := &file_signet_v1_member_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -707,7 +828,7 @@ func (x *SetInstallationMemberResponse) String() string {
 func (*SetInstallationMemberResponse) ProtoMessage() {}
 
 func (x *SetInstallationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[11]
+	mi := &file_signet_v1_member_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -720,7 +841,7 @@ func (x *SetInstallationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetInstallationMemberResponse.ProtoReflect.Descriptor instead.
 func (*SetInstallationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetInstallationMemberResponse) GetDetails() *Details {
@@ -741,7 +862,7 @@ type RemoveInstallationMemberRequest struct {
 
 func (x *RemoveInstallationMemberRequest) Reset() {
 	*x = RemoveInstallationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[12]
+	mi := &file_signet_v1_member_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -753,7 +874,7 @@ func (x *RemoveInstallationMemberRequest) String() string {
 func (*RemoveInstallationMemberRequest) ProtoMessage() {}
 
 func (x *RemoveInstallationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[12]
+	mi := &file_signet_v1_member_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -766,7 +887,7 @@ func (x *RemoveInstallationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveInstallationMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveInstallationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *RemoveInstallationMemberRequest) GetUserId() string {
@@ -787,7 +908,7 @@ type RemoveInstallationMemberResponse struct {
 
 func (x *RemoveInstallationMemberResponse) Reset() {
 	*x = RemoveInstallationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[13]
+	mi := &file_signet_v1_member_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -799,7 +920,7 @@ func (x *RemoveInstallationMemberResponse) String() string {
 func (*RemoveInstallationMemberResponse) ProtoMessage() {}
 
 func (x *RemoveInstallationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[13]
+	mi := &file_signet_v1_member_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -812,7 +933,7 @@ func (x *RemoveInstallationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveInstallationMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveInstallationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RemoveInstallationMemberResponse) GetDetails() *Details {
@@ -831,7 +952,7 @@ type ListMyMembershipsRequest struct {
 
 func (x *ListMyMembershipsRequest) Reset() {
 	*x = ListMyMembershipsRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[14]
+	mi := &file_signet_v1_member_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -843,7 +964,7 @@ func (x *ListMyMembershipsRequest) String() string {
 func (*ListMyMembershipsRequest) ProtoMessage() {}
 
 func (x *ListMyMembershipsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[14]
+	mi := &file_signet_v1_member_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -856,7 +977,7 @@ func (x *ListMyMembershipsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMyMembershipsRequest.ProtoReflect.Descriptor instead.
 func (*ListMyMembershipsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{15}
 }
 
 // Answer to ListMyMemberships.
@@ -870,7 +991,7 @@ type ListMyMembershipsResponse struct {
 
 func (x *ListMyMembershipsResponse) Reset() {
 	*x = ListMyMembershipsResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[15]
+	mi := &file_signet_v1_member_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -882,7 +1003,7 @@ func (x *ListMyMembershipsResponse) String() string {
 func (*ListMyMembershipsResponse) ProtoMessage() {}
 
 func (x *ListMyMembershipsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[15]
+	mi := &file_signet_v1_member_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -895,7 +1016,7 @@ func (x *ListMyMembershipsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMyMembershipsResponse.ProtoReflect.Descriptor instead.
 func (*ListMyMembershipsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListMyMembershipsResponse) GetMemberships() []*Membership {
@@ -905,21 +1026,124 @@ func (x *ListMyMembershipsResponse) GetMemberships() []*Membership {
 	return nil
 }
 
+// Organization to leave.
+type LeaveOrganizationRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId         string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveOrganizationRequest) Reset() {
+	*x = LeaveOrganizationRequest{}
+	mi := &file_signet_v1_member_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveOrganizationRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveOrganizationRequest) ProtoMessage() {}
+
+func (x *LeaveOrganizationRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveOrganizationRequest.ProtoReflect.Descriptor instead.
+func (*LeaveOrganizationRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *LeaveOrganizationRequest) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+// Answer to LeaveOrganization.
+type LeaveOrganizationResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaveOrganizationResponse) Reset() {
+	*x = LeaveOrganizationResponse{}
+	mi := &file_signet_v1_member_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaveOrganizationResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaveOrganizationResponse) ProtoMessage() {}
+
+func (x *LeaveOrganizationResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaveOrganizationResponse.ProtoReflect.Descriptor instead.
+func (*LeaveOrganizationResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *LeaveOrganizationResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 var File_signet_v1_member_proto protoreflect.FileDescriptor
 
 const file_signet_v1_member_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/member.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xa5\x01\n" +
+	"\x16signet/v1/member.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xde\x01\n" +
 	"\x06Member\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1b\n" +
 	"\tuser_name\x18\x03 \x01(\tR\buserName\x12!\n" +
 	"\fdisplay_name\x18\x04 \x01(\tR\vdisplayName\x12\x14\n" +
-	"\x05roles\x18\x05 \x03(\tR\x05roles\"9\n" +
+	"\x05roles\x18\x05 \x03(\tR\x05roles\x12!\n" +
+	"\fdirect_roles\x18\x06 \x03(\tR\vdirectRoles\x12\x14\n" +
+	"\x05guest\x18\a \x01(\bR\x05guest\"\xb8\x01\n" +
 	"\n" +
 	"Membership\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x14\n" +
-	"\x05roles\x18\x02 \x03(\tR\x05roles\"\x7f\n" +
+	"\x05roles\x18\x02 \x03(\tR\x05roles\x12\x19\n" +
+	"\borg_name\x18\x03 \x01(\tR\aorgName\x12\x14\n" +
+	"\x05guest\x18\x04 \x01(\bR\x05guest\x12/\n" +
+	"\asources\x18\x05 \x03(\v2\x15.signet.v1.RoleSourceR\asources\x12\x1b\n" +
+	"\tgroup_ids\x18\x06 \x03(\tR\bgroupIds\"U\n" +
+	"\n" +
+	"RoleSource\x12\x12\n" +
+	"\x04role\x18\x01 \x01(\tR\x04role\x12\x16\n" +
+	"\x06direct\x18\x02 \x01(\bR\x06direct\x12\x1b\n" +
+	"\tgroup_ids\x18\x03 \x03(\tR\bgroupIds\"\x7f\n" +
 	"\x1eListOrganizationMembersRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
@@ -928,12 +1152,11 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"page_token\x18\x03 \x01(\tR\tpageToken\"v\n" +
 	"\x1fListOrganizationMembersResponse\x12+\n" +
 	"\amembers\x18\x01 \x03(\v2\x11.signet.v1.MemberR\amembers\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"p\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"n\n" +
 	"\x1cSetOrganizationMemberRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x17\n" +
-	"\auser_id\x18\x02 \x01(\tR\x06userId\x12 \n" +
-	"\x05roles\x18\x03 \x03(\tB\n" +
-	"\xbaH\a\x92\x01\x04\b\x01\x10\x14R\x05roles\"{\n" +
+	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x1e\n" +
+	"\x05roles\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x14R\x05roles\"{\n" +
 	"\x1dSetOrganizationMemberResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
 	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\"Q\n" +
@@ -963,8 +1186,11 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"\x1a\n" +
 	"\x18ListMyMembershipsRequest\"T\n" +
 	"\x19ListMyMembershipsResponse\x127\n" +
-	"\vmemberships\x18\x01 \x03(\v2\x15.signet.v1.MembershipR\vmemberships2\x8b\n" +
-	"\n" +
+	"\vmemberships\x18\x01 \x03(\v2\x15.signet.v1.MembershipR\vmemberships\"1\n" +
+	"\x18LeaveOrganizationRequest\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\"I\n" +
+	"\x19LeaveOrganizationResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xa6\v\n" +
 	"\rMemberService\x12\xb3\x01\n" +
 	"\x17ListOrganizationMembers\x12).signet.v1.ListOrganizationMembersRequest\x1a*.signet.v1.ListOrganizationMembersResponse\"A\xaa\xbb\x18\x1c \x04b\vsignet.read\n" +
 	"\vmember.read\x82\xd3\xe4\x93\x02\x1b\x12\x19/v1/orgs/{org_id}/members\x12\xbe\x01\n" +
@@ -978,7 +1204,8 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x12installation.write\x82\xd3\xe4\x93\x02\x1a:\x01*\x1a\x15/v1/members/{user_id}\x12\xbc\x01\n" +
 	"\x18RemoveInstallationMember\x12*.signet.v1.RemoveInstallationMemberRequest\x1a+.signet.v1.RemoveInstallationMemberResponse\"G\xaa\xbb\x18& \x010\x01b\fsignet.roles\n" +
 	"\x12installation.write\x82\xd3\xe4\x93\x02\x17*\x15/v1/members/{user_id}\x12\x95\x01\n" +
-	"\x11ListMyMemberships\x12#.signet.v1.ListMyMembershipsRequest\x1a$.signet.v1.ListMyMembershipsResponse\"5\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/users/me/membershipsB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
+	"\x11ListMyMemberships\x12#.signet.v1.ListMyMembershipsRequest\x1a$.signet.v1.ListMyMembershipsResponse\"5\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x1a\x12\x18/v1/users/me/memberships\x12\x98\x01\n" +
+	"\x11LeaveOrganization\x12#.signet.v1.LeaveOrganizationRequest\x1a$.signet.v1.LeaveOrganizationResponse\"8\xaa\xbb\x18\b \x010\x01h\x01\x10\x01\x82\xd3\xe4\x93\x02&:\x01*\"!/v1/users/me/orgs/{org_id}/_leaveB5Z3github.com/signet-idm/signet/gen/signet/v1;signetv1b\x06proto3"
 
 var (
 	file_signet_v1_member_proto_rawDescOnce sync.Once
@@ -992,54 +1219,61 @@ func file_signet_v1_member_proto_rawDescGZIP() []byte {
 	return file_signet_v1_member_proto_rawDescData
 }
 
-var file_signet_v1_member_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_signet_v1_member_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
 var file_signet_v1_member_proto_goTypes = []any{
 	(*Member)(nil),                           // 0: signet.v1.Member
 	(*Membership)(nil),                       // 1: signet.v1.Membership
-	(*ListOrganizationMembersRequest)(nil),   // 2: signet.v1.ListOrganizationMembersRequest
-	(*ListOrganizationMembersResponse)(nil),  // 3: signet.v1.ListOrganizationMembersResponse
-	(*SetOrganizationMemberRequest)(nil),     // 4: signet.v1.SetOrganizationMemberRequest
-	(*SetOrganizationMemberResponse)(nil),    // 5: signet.v1.SetOrganizationMemberResponse
-	(*RemoveOrganizationMemberRequest)(nil),  // 6: signet.v1.RemoveOrganizationMemberRequest
-	(*RemoveOrganizationMemberResponse)(nil), // 7: signet.v1.RemoveOrganizationMemberResponse
-	(*ListInstallationMembersRequest)(nil),   // 8: signet.v1.ListInstallationMembersRequest
-	(*ListInstallationMembersResponse)(nil),  // 9: signet.v1.ListInstallationMembersResponse
-	(*SetInstallationMemberRequest)(nil),     // 10: signet.v1.SetInstallationMemberRequest
-	(*SetInstallationMemberResponse)(nil),    // 11: signet.v1.SetInstallationMemberResponse
-	(*RemoveInstallationMemberRequest)(nil),  // 12: signet.v1.RemoveInstallationMemberRequest
-	(*RemoveInstallationMemberResponse)(nil), // 13: signet.v1.RemoveInstallationMemberResponse
-	(*ListMyMembershipsRequest)(nil),         // 14: signet.v1.ListMyMembershipsRequest
-	(*ListMyMembershipsResponse)(nil),        // 15: signet.v1.ListMyMembershipsResponse
-	(*Details)(nil),                          // 16: signet.v1.Details
+	(*RoleSource)(nil),                       // 2: signet.v1.RoleSource
+	(*ListOrganizationMembersRequest)(nil),   // 3: signet.v1.ListOrganizationMembersRequest
+	(*ListOrganizationMembersResponse)(nil),  // 4: signet.v1.ListOrganizationMembersResponse
+	(*SetOrganizationMemberRequest)(nil),     // 5: signet.v1.SetOrganizationMemberRequest
+	(*SetOrganizationMemberResponse)(nil),    // 6: signet.v1.SetOrganizationMemberResponse
+	(*RemoveOrganizationMemberRequest)(nil),  // 7: signet.v1.RemoveOrganizationMemberRequest
+	(*RemoveOrganizationMemberResponse)(nil), // 8: signet.v1.RemoveOrganizationMemberResponse
+	(*ListInstallationMembersRequest)(nil),   // 9: signet.v1.ListInstallationMembersRequest
+	(*ListInstallationMembersResponse)(nil),  // 10: signet.v1.ListInstallationMembersResponse
+	(*SetInstallationMemberRequest)(nil),     // 11: signet.v1.SetInstallationMemberRequest
+	(*SetInstallationMemberResponse)(nil),    // 12: signet.v1.SetInstallationMemberResponse
+	(*RemoveInstallationMemberRequest)(nil),  // 13: signet.v1.RemoveInstallationMemberRequest
+	(*RemoveInstallationMemberResponse)(nil), // 14: signet.v1.RemoveInstallationMemberResponse
+	(*ListMyMembershipsRequest)(nil),         // 15: signet.v1.ListMyMembershipsRequest
+	(*ListMyMembershipsResponse)(nil),        // 16: signet.v1.ListMyMembershipsResponse
+	(*LeaveOrganizationRequest)(nil),         // 17: signet.v1.LeaveOrganizationRequest
+	(*LeaveOrganizationResponse)(nil),        // 18: signet.v1.LeaveOrganizationResponse
+	(*Details)(nil),                          // 19: signet.v1.Details
 }
 var file_signet_v1_member_proto_depIdxs = []int32{
-	16, // 0: signet.v1.Member.details:type_name -> signet.v1.Details
-	0,  // 1: signet.v1.ListOrganizationMembersResponse.members:type_name -> signet.v1.Member
-	16, // 2: signet.v1.SetOrganizationMemberResponse.details:type_name -> signet.v1.Details
-	16, // 3: signet.v1.RemoveOrganizationMemberResponse.details:type_name -> signet.v1.Details
-	0,  // 4: signet.v1.ListInstallationMembersResponse.members:type_name -> signet.v1.Member
-	16, // 5: signet.v1.SetInstallationMemberResponse.details:type_name -> signet.v1.Details
-	16, // 6: signet.v1.RemoveInstallationMemberResponse.details:type_name -> signet.v1.Details
-	1,  // 7: signet.v1.ListMyMembershipsResponse.memberships:type_name -> signet.v1.Membership
-	2,  // 8: signet.v1.MemberService.ListOrganizationMembers:input_type -> signet.v1.ListOrganizationMembersRequest
-	4,  // 9: signet.v1.MemberService.SetOrganizationMember:input_type -> signet.v1.SetOrganizationMemberRequest
-	6,  // 10: signet.v1.MemberService.RemoveOrganizationMember:input_type -> signet.v1.RemoveOrganizationMemberRequest
-	8,  // 11: signet.v1.MemberService.ListInstallationMembers:input_type -> signet.v1.ListInstallationMembersRequest
-	10, // 12: signet.v1.MemberService.SetInstallationMember:input_type -> signet.v1.SetInstallationMemberRequest
-	12, // 13: signet.v1.MemberService.RemoveInstallationMember:input_type -> signet.v1.RemoveInstallationMemberRequest
-	14, // 14: signet.v1.MemberService.ListMyMemberships:input_type -> signet.v1.ListMyMembershipsRequest
-	3,  // 15: signet.v1.MemberService.ListOrganizationMembers:output_type -> signet.v1.ListOrganizationMembersResponse
-	5,  // 16: signet.v1.MemberService.SetOrganizationMember:output_type -> signet.v1.SetOrganizationMemberResponse
-	7,  // 17: signet.v1.MemberService.RemoveOrganizationMember:output_type -> signet.v1.RemoveOrganizationMemberResponse
-	9,  // 18: signet.v1.MemberService.ListInstallationMembers:output_type -> signet.v1.ListInstallationMembersResponse
-	11, // 19: signet.v1.MemberService.SetInstallationMember:output_type -> signet.v1.SetInstallationMemberResponse
-	13, // 20: signet.v1.MemberService.RemoveInstallationMember:output_type -> signet.v1.RemoveInstallationMemberResponse
-	15, // 21: signet.v1.MemberService.ListMyMemberships:output_type -> signet.v1.ListMyMembershipsResponse
-	15, // [15:22] is the sub-list for method output_type
-	8,  // [8:15] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	19, // 0: signet.v1.Member.details:type_name -> signet.v1.Details
+	2,  // 1: signet.v1.Membership.sources:type_name -> signet.v1.RoleSource
+	0,  // 2: signet.v1.ListOrganizationMembersResponse.members:type_name -> signet.v1.Member
+	19, // 3: signet.v1.SetOrganizationMemberResponse.details:type_name -> signet.v1.Details
+	19, // 4: signet.v1.RemoveOrganizationMemberResponse.details:type_name -> signet.v1.Details
+	0,  // 5: signet.v1.ListInstallationMembersResponse.members:type_name -> signet.v1.Member
+	19, // 6: signet.v1.SetInstallationMemberResponse.details:type_name -> signet.v1.Details
+	19, // 7: signet.v1.RemoveInstallationMemberResponse.details:type_name -> signet.v1.Details
+	1,  // 8: signet.v1.ListMyMembershipsResponse.memberships:type_name -> signet.v1.Membership
+	19, // 9: signet.v1.LeaveOrganizationResponse.details:type_name -> signet.v1.Details
+	3,  // 10: signet.v1.MemberService.ListOrganizationMembers:input_type -> signet.v1.ListOrganizationMembersRequest
+	5,  // 11: signet.v1.MemberService.SetOrganizationMember:input_type -> signet.v1.SetOrganizationMemberRequest
+	7,  // 12: signet.v1.MemberService.RemoveOrganizationMember:input_type -> signet.v1.RemoveOrganizationMemberRequest
+	9,  // 13: signet.v1.MemberService.ListInstallationMembers:input_type -> signet.v1.ListInstallationMembersRequest
+	11, // 14: signet.v1.MemberService.SetInstallationMember:input_type -> signet.v1.SetInstallationMemberRequest
+	13, // 15: signet.v1.MemberService.RemoveInstallationMember:input_type -> signet.v1.RemoveInstallationMemberRequest
+	15, // 16: signet.v1.MemberService.ListMyMemberships:input_type -> signet.v1.ListMyMembershipsRequest
+	17, // 17: signet.v1.MemberService.LeaveOrganization:input_type -> signet.v1.LeaveOrganizationRequest
+	4,  // 18: signet.v1.MemberService.ListOrganizationMembers:output_type -> signet.v1.ListOrganizationMembersResponse
+	6,  // 19: signet.v1.MemberService.SetOrganizationMember:output_type -> signet.v1.SetOrganizationMemberResponse
+	8,  // 20: signet.v1.MemberService.RemoveOrganizationMember:output_type -> signet.v1.RemoveOrganizationMemberResponse
+	10, // 21: signet.v1.MemberService.ListInstallationMembers:output_type -> signet.v1.ListInstallationMembersResponse
+	12, // 22: signet.v1.MemberService.SetInstallationMember:output_type -> signet.v1.SetInstallationMemberResponse
+	14, // 23: signet.v1.MemberService.RemoveInstallationMember:output_type -> signet.v1.RemoveInstallationMemberResponse
+	16, // 24: signet.v1.MemberService.ListMyMemberships:output_type -> signet.v1.ListMyMembershipsResponse
+	18, // 25: signet.v1.MemberService.LeaveOrganization:output_type -> signet.v1.LeaveOrganizationResponse
+	18, // [18:26] is the sub-list for method output_type
+	10, // [10:18] is the sub-list for method input_type
+	10, // [10:10] is the sub-list for extension type_name
+	10, // [10:10] is the sub-list for extension extendee
+	0,  // [0:10] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_member_proto_init() }
@@ -1055,7 +1289,7 @@ func file_signet_v1_member_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_member_proto_rawDesc), len(file_signet_v1_member_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   19,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

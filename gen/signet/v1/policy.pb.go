@@ -85,7 +85,8 @@ func (SignInMethod) EnumDescriptor() ([]byte, []int) {
 type Policy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Sessions must prove a second factor. A session without one can only prove
-	// it, from the next request on.
+	// it, from the next request on. A guest without one cannot act in the
+	// organization.
 	SecondFactorRequired bool `protobuf:"varint,1,opt,name=second_factor_required,json=secondFactorRequired,proto3" json:"second_factor_required,omitempty"`
 	// Minimum number of characters of a password that people choose for
 	// themselves: 1 to 72. Default 8. Longer is stricter.
@@ -140,8 +141,15 @@ type Policy struct {
 	// Identity providers of the default organization can register people in this
 	// organization. Only for organizations.
 	RegistersFromDefault bool `protobuf:"varint,15,opt,name=registers_from_default,json=registersFromDefault,proto3" json:"registers_from_default,omitempty"`
-	unknownFields        protoimpl.UnknownFields
-	sizeCache            protoimpl.SizeCache
+	// How old the proof of identity of guests may be, in seconds, when they act
+	// in this organization: 60 (1 minute) to 2592000 (30 days). Guests are people
+	// of other organizations. Their own organization decides how they sign in;
+	// this value and `secondFactorRequired` decide whether their session is
+	// enough here. Default: as old as their session. Shorter is stricter. Only
+	// for organizations.
+	GuestProofSeconds int32 `protobuf:"varint,20,opt,name=guest_proof_seconds,json=guestProofSeconds,proto3" json:"guest_proof_seconds,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -277,6 +285,13 @@ func (x *Policy) GetRegistersFromDefault() bool {
 		return x.RegistersFromDefault
 	}
 	return false
+}
+
+func (x *Policy) GetGuestProofSeconds() int32 {
+	if x != nil {
+		return x.GuestProofSeconds
+	}
+	return 0
 }
 
 // People who could not sign in with a policy.
@@ -769,7 +784,7 @@ var File_signet_v1_policy_proto protoreflect.FileDescriptor
 
 const file_signet_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x9c\a\n" +
+	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xdd\a\n" +
 	"\x06Policy\x124\n" +
 	"\x16second_factor_required\x18\x01 \x01(\bR\x14secondFactorRequired\x129\n" +
 	"\x13password_min_length\x18\x02 \x01(\x05B\t\xbaH\x06\x1a\x04\x18H(\x00R\x11passwordMinLength\x128\n" +
@@ -789,7 +804,8 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\aidp_ids\x18\f \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xc8\x01R\x06idpIds\x12.\n" +
 	"\x0edefault_idp_id\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fdefaultIdpId\x12F\n" +
 	"\x15second_factor_idp_ids\x18\x0e \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xc8\x01R\x12secondFactorIdpIds\x124\n" +
-	"\x16registers_from_default\x18\x0f \x01(\bR\x14registersFromDefault\"~\n" +
+	"\x16registers_from_default\x18\x0f \x01(\bR\x14registersFromDefault\x12?\n" +
+	"\x13guest_proof_seconds\x18\x14 \x01(\x05B\x0f\xbaH\f\xd8\x01\x01\x1a\a\x18\x80\x9a\x9e\x01(<R\x11guestProofSeconds\"~\n" +
 	"\rPolicyWarning\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x14\n" +
 	"\x05users\x18\x02 \x01(\x05R\x05users\x12\x1d\n" +

@@ -185,6 +185,14 @@ func account() []Sample {
 		{Name: "account-applications", Status: 200, View: pages.Applications{Account: plain, Applications: []pages.Application{
 			{ID: "a1", Name: application, Scopes: scopes, Since: morning}, {ID: "a2", Name: "Timesheets", Publisher: "Fieldbook Ltd", Scopes: []string{"openid"}, Since: morning}}}},
 		{Name: "account-applications-none", Status: 200, View: pages.Applications{Account: mine(pages.Frame{Done: pages.Disconnected()})}},
+		{Name: "account-organizations", Status: 200, View: pages.Organizations{Account: plain, Organizations: []pages.Organization{
+			{Name: "", Roles: []string{string(access.IAMOwnerViewer)}},
+			{ID: "o1", Name: organization, Own: true, Roles: []string{string(access.OrgOwner), string(access.OrgUserManager)}, Groups: []string{"Engineering", "Night shift"}},
+			{ID: "o2", Name: "Fieldbook Ltd", Leave: true}}}},
+		{Name: "account-organizations-left", Status: 200, View: pages.Organizations{Account: mine(pages.Frame{Done: pages.OrganizationLeft()}), Organizations: []pages.Organization{
+			{ID: "o1", Name: organization, Own: true}}}},
+		{Name: "account-organizations-owner", Status: 422, View: pages.Organizations{Account: mine(pages.Frame{Problems: []pages.Problem{{Message: pages.LastOwner()}}}), Organizations: []pages.Organization{
+			{ID: "o1", Name: organization, Own: true}, {ID: "o2", Name: "Fieldbook Ltd", Leave: true, Roles: []string{string(access.OrgOwner), "ORG_OTHER"}}}}},
 		{Name: "account-contact", Status: 200, View: pages.Contact{Account: plain, Email: loginName, EmailProven: true, Phone: "+442079460018", SendPhone: true, Back: to("/account")}},
 		{Name: "account-contact-wrong", Status: 422, View: pages.Contact{Account: mine(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldEmail, Message: pages.NotAnEmail()}}}),
 			Email: loginName, NewEmail: "mara at aldermoor", Back: to("/account")}},

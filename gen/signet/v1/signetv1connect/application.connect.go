@@ -72,6 +72,9 @@ const (
 	// ApplicationServiceSetApplicationOwnSignInProcedure is the fully-qualified name of the
 	// ApplicationService's SetApplicationOwnSignIn RPC.
 	ApplicationServiceSetApplicationOwnSignInProcedure = "/signet.v1.ApplicationService/SetApplicationOwnSignIn"
+	// ApplicationServiceSetApplicationRoleSettingsProcedure is the fully-qualified name of the
+	// ApplicationService's SetApplicationRoleSettings RPC.
+	ApplicationServiceSetApplicationRoleSettingsProcedure = "/signet.v1.ApplicationService/SetApplicationRoleSettings"
 	// ApplicationServiceListAllOrganizationsApplicationsProcedure is the fully-qualified name of the
 	// ApplicationService's ListAllOrganizationsApplications RPC.
 	ApplicationServiceListAllOrganizationsApplicationsProcedure = "/signet.v1.ApplicationService/ListAllOrganizationsApplications"
@@ -166,6 +169,13 @@ type ApplicationServiceClient interface {
 	// the user's password. The application must authenticate with a secret:
 	// FAILED_PRECONDITION.
 	SetApplicationOwnSignIn(context.Context, *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error)
+	// Set the project and role settings of an application
+	//
+	// Replaces all of them: which project of the context organization the
+	// application belongs to, what its tokens, the user info and the introspection
+	// say about people, and whether only people with a role of the project may use
+	// it. Adding metadata keys needs the permission `metadata.read`.
+	SetApplicationRoleSettings(context.Context, *v1.SetApplicationRoleSettingsRequest) (*v1.SetApplicationRoleSettingsResponse, error)
 	// List the applications for all organizations
 	//
 	// Returns the applications of all organizations to which people of all
@@ -283,6 +293,12 @@ func NewApplicationServiceClient(httpClient connect.HTTPClient, baseURL string, 
 			connect.WithSchema(applicationServiceMethods.ByName("SetApplicationOwnSignIn")),
 			connect.WithClientOptions(opts...),
 		),
+		setApplicationRoleSettings: connect.NewClient[v1.SetApplicationRoleSettingsRequest, v1.SetApplicationRoleSettingsResponse](
+			httpClient,
+			baseURL+ApplicationServiceSetApplicationRoleSettingsProcedure,
+			connect.WithSchema(applicationServiceMethods.ByName("SetApplicationRoleSettings")),
+			connect.WithClientOptions(opts...),
+		),
 		listAllOrganizationsApplications: connect.NewClient[v1.ListAllOrganizationsApplicationsRequest, v1.ListAllOrganizationsApplicationsResponse](
 			httpClient,
 			baseURL+ApplicationServiceListAllOrganizationsApplicationsProcedure,
@@ -325,6 +341,7 @@ type applicationServiceClient struct {
 	removeApplicationKey             *connect.Client[v1.RemoveApplicationKeyRequest, v1.RemoveApplicationKeyResponse]
 	setApplicationAPIAccess          *connect.Client[v1.SetApplicationAPIAccessRequest, v1.SetApplicationAPIAccessResponse]
 	setApplicationOwnSignIn          *connect.Client[v1.SetApplicationOwnSignInRequest, v1.SetApplicationOwnSignInResponse]
+	setApplicationRoleSettings       *connect.Client[v1.SetApplicationRoleSettingsRequest, v1.SetApplicationRoleSettingsResponse]
 	listAllOrganizationsApplications *connect.Client[v1.ListAllOrganizationsApplicationsRequest, v1.ListAllOrganizationsApplicationsResponse]
 	approveAudience                  *connect.Client[v1.ApproveAudienceRequest, v1.ApproveAudienceResponse]
 	withdrawAudience                 *connect.Client[v1.WithdrawAudienceRequest, v1.WithdrawAudienceResponse]
@@ -448,6 +465,15 @@ func (c *applicationServiceClient) SetApplicationOwnSignIn(ctx context.Context, 
 	return nil, err
 }
 
+// SetApplicationRoleSettings calls signet.v1.ApplicationService.SetApplicationRoleSettings.
+func (c *applicationServiceClient) SetApplicationRoleSettings(ctx context.Context, req *v1.SetApplicationRoleSettingsRequest) (*v1.SetApplicationRoleSettingsResponse, error) {
+	response, err := c.setApplicationRoleSettings.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListAllOrganizationsApplications calls
 // signet.v1.ApplicationService.ListAllOrganizationsApplications.
 func (c *applicationServiceClient) ListAllOrganizationsApplications(ctx context.Context, req *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error) {
@@ -565,6 +591,13 @@ type ApplicationServiceHandler interface {
 	// the user's password. The application must authenticate with a secret:
 	// FAILED_PRECONDITION.
 	SetApplicationOwnSignIn(context.Context, *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error)
+	// Set the project and role settings of an application
+	//
+	// Replaces all of them: which project of the context organization the
+	// application belongs to, what its tokens, the user info and the introspection
+	// say about people, and whether only people with a role of the project may use
+	// it. Adding metadata keys needs the permission `metadata.read`.
+	SetApplicationRoleSettings(context.Context, *v1.SetApplicationRoleSettingsRequest) (*v1.SetApplicationRoleSettingsResponse, error)
 	// List the applications for all organizations
 	//
 	// Returns the applications of all organizations to which people of all
@@ -678,6 +711,12 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 		connect.WithSchema(applicationServiceMethods.ByName("SetApplicationOwnSignIn")),
 		connect.WithHandlerOptions(opts...),
 	)
+	applicationServiceSetApplicationRoleSettingsHandler := connect.NewUnaryHandlerSimple(
+		ApplicationServiceSetApplicationRoleSettingsProcedure,
+		svc.SetApplicationRoleSettings,
+		connect.WithSchema(applicationServiceMethods.ByName("SetApplicationRoleSettings")),
+		connect.WithHandlerOptions(opts...),
+	)
 	applicationServiceListAllOrganizationsApplicationsHandler := connect.NewUnaryHandlerSimple(
 		ApplicationServiceListAllOrganizationsApplicationsProcedure,
 		svc.ListAllOrganizationsApplications,
@@ -730,6 +769,8 @@ func NewApplicationServiceHandler(svc ApplicationServiceHandler, opts ...connect
 			applicationServiceSetApplicationAPIAccessHandler.ServeHTTP(w, r)
 		case ApplicationServiceSetApplicationOwnSignInProcedure:
 			applicationServiceSetApplicationOwnSignInHandler.ServeHTTP(w, r)
+		case ApplicationServiceSetApplicationRoleSettingsProcedure:
+			applicationServiceSetApplicationRoleSettingsHandler.ServeHTTP(w, r)
 		case ApplicationServiceListAllOrganizationsApplicationsProcedure:
 			applicationServiceListAllOrganizationsApplicationsHandler.ServeHTTP(w, r)
 		case ApplicationServiceApproveAudienceProcedure:
@@ -797,6 +838,10 @@ func (UnimplementedApplicationServiceHandler) SetApplicationAPIAccess(context.Co
 
 func (UnimplementedApplicationServiceHandler) SetApplicationOwnSignIn(context.Context, *v1.SetApplicationOwnSignInRequest) (*v1.SetApplicationOwnSignInResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.SetApplicationOwnSignIn is not implemented"))
+}
+
+func (UnimplementedApplicationServiceHandler) SetApplicationRoleSettings(context.Context, *v1.SetApplicationRoleSettingsRequest) (*v1.SetApplicationRoleSettingsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.ApplicationService.SetApplicationRoleSettings is not implemented"))
 }
 
 func (UnimplementedApplicationServiceHandler) ListAllOrganizationsApplications(context.Context, *v1.ListAllOrganizationsApplicationsRequest) (*v1.ListAllOrganizationsApplicationsResponse, error) {

@@ -54,27 +54,33 @@ const (
 	// MemberServiceListMyMembershipsProcedure is the fully-qualified name of the MemberService's
 	// ListMyMemberships RPC.
 	MemberServiceListMyMembershipsProcedure = "/signet.v1.MemberService/ListMyMemberships"
+	// MemberServiceLeaveOrganizationProcedure is the fully-qualified name of the MemberService's
+	// LeaveOrganization RPC.
+	MemberServiceLeaveOrganizationProcedure = "/signet.v1.MemberService/LeaveOrganization"
 )
 
 // MemberServiceClient is a client for the signet.v1.MemberService service.
 type MemberServiceClient interface {
 	// List the members of an organization
 	//
-	// Returns the users who have roles in an organization, whatever organization
-	// they belong to, ordered by identifier.
+	// Returns the users who have roles in an organization, directly or by a group,
+	// whatever organization they belong to, and its guests, ordered by identifier.
 	ListOrganizationMembers(context.Context, *v1.ListOrganizationMembersRequest) (*v1.ListOrganizationMembersResponse, error)
 	// Give a user roles in an organization
 	//
-	// Makes a user a member of an organization, or replaces the roles of one. The
-	// caller must have every permission of the old and the new roles. Only
-	// somebody who may see users or members of another organization can make its
-	// users members.
+	// Makes a user a member of an organization, or replaces the roles that were
+	// given directly; roles by groups stay. Without roles, a user of another
+	// organization becomes a guest, who can be in groups. The caller must have
+	// every permission of the old and the new roles. Only somebody who may see
+	// users or members of another organization can make its users members.
 	SetOrganizationMember(context.Context, *v1.SetOrganizationMemberRequest) (*v1.SetOrganizationMemberResponse, error)
 	// Remove a user's roles in an organization
 	//
-	// The user has no roles in the organization afterwards. The caller must have
-	// every permission that is removed. Only callers with a role in the
-	// installation can remove the last owner.
+	// Removes the roles that were given directly. A user of the organization keeps
+	// the roles by groups. A user of another organization is no longer a guest:
+	// groups and roles of applications there end, too. The caller must have every
+	// permission of the user there. Only callers with a role in the installation
+	// can remove the last owner.
 	RemoveOrganizationMember(context.Context, *v1.RemoveOrganizationMemberRequest) (*v1.RemoveOrganizationMemberResponse, error)
 	// List the members of the installation
 	//
@@ -94,8 +100,15 @@ type MemberServiceClient interface {
 	// List my roles
 	//
 	// Returns the roles of the caller in all organizations and in the
-	// installation.
+	// installation with their sources, and the organizations that the caller is a
+	// guest in.
 	ListMyMemberships(context.Context, *v1.ListMyMembershipsRequest) (*v1.ListMyMembershipsResponse, error)
+	// Leave an organization
+	//
+	// The caller is no longer a guest or member of an organization other than the
+	// own one: roles, groups and roles of applications there end. The last owner
+	// cannot leave. Needs a session.
+	LeaveOrganization(context.Context, *v1.LeaveOrganizationRequest) (*v1.LeaveOrganizationResponse, error)
 }
 
 // NewMemberServiceClient constructs a client for the signet.v1.MemberService service. By default,
@@ -151,6 +164,12 @@ func NewMemberServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(memberServiceMethods.ByName("ListMyMemberships")),
 			connect.WithClientOptions(opts...),
 		),
+		leaveOrganization: connect.NewClient[v1.LeaveOrganizationRequest, v1.LeaveOrganizationResponse](
+			httpClient,
+			baseURL+MemberServiceLeaveOrganizationProcedure,
+			connect.WithSchema(memberServiceMethods.ByName("LeaveOrganization")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
@@ -163,6 +182,7 @@ type memberServiceClient struct {
 	setInstallationMember    *connect.Client[v1.SetInstallationMemberRequest, v1.SetInstallationMemberResponse]
 	removeInstallationMember *connect.Client[v1.RemoveInstallationMemberRequest, v1.RemoveInstallationMemberResponse]
 	listMyMemberships        *connect.Client[v1.ListMyMembershipsRequest, v1.ListMyMembershipsResponse]
+	leaveOrganization        *connect.Client[v1.LeaveOrganizationRequest, v1.LeaveOrganizationResponse]
 }
 
 // ListOrganizationMembers calls signet.v1.MemberService.ListOrganizationMembers.
@@ -228,25 +248,37 @@ func (c *memberServiceClient) ListMyMemberships(ctx context.Context, req *v1.Lis
 	return nil, err
 }
 
+// LeaveOrganization calls signet.v1.MemberService.LeaveOrganization.
+func (c *memberServiceClient) LeaveOrganization(ctx context.Context, req *v1.LeaveOrganizationRequest) (*v1.LeaveOrganizationResponse, error) {
+	response, err := c.leaveOrganization.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // MemberServiceHandler is an implementation of the signet.v1.MemberService service.
 type MemberServiceHandler interface {
 	// List the members of an organization
 	//
-	// Returns the users who have roles in an organization, whatever organization
-	// they belong to, ordered by identifier.
+	// Returns the users who have roles in an organization, directly or by a group,
+	// whatever organization they belong to, and its guests, ordered by identifier.
 	ListOrganizationMembers(context.Context, *v1.ListOrganizationMembersRequest) (*v1.ListOrganizationMembersResponse, error)
 	// Give a user roles in an organization
 	//
-	// Makes a user a member of an organization, or replaces the roles of one. The
-	// caller must have every permission of the old and the new roles. Only
-	// somebody who may see users or members of another organization can make its
-	// users members.
+	// Makes a user a member of an organization, or replaces the roles that were
+	// given directly; roles by groups stay. Without roles, a user of another
+	// organization becomes a guest, who can be in groups. The caller must have
+	// every permission of the old and the new roles. Only somebody who may see
+	// users or members of another organization can make its users members.
 	SetOrganizationMember(context.Context, *v1.SetOrganizationMemberRequest) (*v1.SetOrganizationMemberResponse, error)
 	// Remove a user's roles in an organization
 	//
-	// The user has no roles in the organization afterwards. The caller must have
-	// every permission that is removed. Only callers with a role in the
-	// installation can remove the last owner.
+	// Removes the roles that were given directly. A user of the organization keeps
+	// the roles by groups. A user of another organization is no longer a guest:
+	// groups and roles of applications there end, too. The caller must have every
+	// permission of the user there. Only callers with a role in the installation
+	// can remove the last owner.
 	RemoveOrganizationMember(context.Context, *v1.RemoveOrganizationMemberRequest) (*v1.RemoveOrganizationMemberResponse, error)
 	// List the members of the installation
 	//
@@ -266,8 +298,15 @@ type MemberServiceHandler interface {
 	// List my roles
 	//
 	// Returns the roles of the caller in all organizations and in the
-	// installation.
+	// installation with their sources, and the organizations that the caller is a
+	// guest in.
 	ListMyMemberships(context.Context, *v1.ListMyMembershipsRequest) (*v1.ListMyMembershipsResponse, error)
+	// Leave an organization
+	//
+	// The caller is no longer a guest or member of an organization other than the
+	// own one: roles, groups and roles of applications there end. The last owner
+	// cannot leave. Needs a session.
+	LeaveOrganization(context.Context, *v1.LeaveOrganizationRequest) (*v1.LeaveOrganizationResponse, error)
 }
 
 // NewMemberServiceHandler builds an HTTP handler from the service implementation. It returns the
@@ -319,6 +358,12 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(memberServiceMethods.ByName("ListMyMemberships")),
 		connect.WithHandlerOptions(opts...),
 	)
+	memberServiceLeaveOrganizationHandler := connect.NewUnaryHandlerSimple(
+		MemberServiceLeaveOrganizationProcedure,
+		svc.LeaveOrganization,
+		connect.WithSchema(memberServiceMethods.ByName("LeaveOrganization")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/signet.v1.MemberService/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case MemberServiceListOrganizationMembersProcedure:
@@ -335,6 +380,8 @@ func NewMemberServiceHandler(svc MemberServiceHandler, opts ...connect.HandlerOp
 			memberServiceRemoveInstallationMemberHandler.ServeHTTP(w, r)
 		case MemberServiceListMyMembershipsProcedure:
 			memberServiceListMyMembershipsHandler.ServeHTTP(w, r)
+		case MemberServiceLeaveOrganizationProcedure:
+			memberServiceLeaveOrganizationHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -370,4 +417,8 @@ func (UnimplementedMemberServiceHandler) RemoveInstallationMember(context.Contex
 
 func (UnimplementedMemberServiceHandler) ListMyMemberships(context.Context, *v1.ListMyMembershipsRequest) (*v1.ListMyMembershipsResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.ListMyMemberships is not implemented"))
+}
+
+func (UnimplementedMemberServiceHandler) LeaveOrganization(context.Context, *v1.LeaveOrganizationRequest) (*v1.LeaveOrganizationResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.MemberService.LeaveOrganization is not implemented"))
 }

@@ -1,0 +1,194 @@
+// Package groups is the part of the API that is about groups.
+package groups
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/api/idempotency"
+	"github.com/signet-idm/signet/internal/api/paging"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/group"
+	"github.com/signet-idm/signet/internal/lifecycle"
+	"github.com/signet-idm/signet/internal/member"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Service implements GroupService.
+type Service struct {
+	Store  event.Store
+	Master secret.MasterKey
+	Clock  func() time.Time
+}
+
+var _ signetv1connect.GroupServiceHandler = Service{}
+
+// AddGroup creates a group in the context organization.
+func (s Service) AddGroup(ctx context.Context, r *signetv1.AddGroupRequest) (*signetv1.AddGroupResponse, error) {
+	once, err := idempotency.Once(ctx, s.Master, s.Clock(), r)
+	if err != nil {
+		return nil, err
+	}
+	created, err := group.Add(ctx, s.Store, call.From(ctx).Permit, group.New{Name: r.GetName(), Description: r.GetDescription()}, once)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AddGroupResponse{Details: complete(created.Details), GroupId: created.ID}, nil
+}
+
+// GetGroup reads a group of the context organization.
+func (s Service) GetGroup(ctx context.Context, r *signetv1.GetGroupRequest) (*signetv1.GetGroupResponse, error) {
+	g, err := group.Get(ctx, s.Store, call.From(ctx).Permit, r.GetGroupId())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.GetGroupResponse{Group: show(g)}, nil
+}
+
+// ListGroups reads a page of the groups of the context organization.
+func (s Service) ListGroups(ctx context.Context, r *signetv1.ListGroupsRequest) (*signetv1.ListGroupsResponse, error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[group.Group], *event.Cursor, error) {
+		return group.List(ctx, s.Store, call.From(ctx).Permit, r.GetName(), after, limit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ListGroupsResponse{Groups: showAll(found), NextPageToken: next}, nil
+}
+
+// UpdateGroup replaces name and description of a group of the context organization.
+func (s Service) UpdateGroup(ctx context.Context, r *signetv1.UpdateGroupRequest) (*signetv1.UpdateGroupResponse, error) {
+	info := call.From(ctx)
+	d, err := group.Change(ctx, s.Store, info.Permit, r.GetGroupId(), info.IfMatch, group.New{Name: r.GetName(), Description: r.GetDescription()})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.UpdateGroupResponse{Details: changed(d)}, nil
+}
+
+// RemoveGroup ends a group of the context organization.
+func (s Service) RemoveGroup(ctx context.Context, r *signetv1.RemoveGroupRequest) (*signetv1.RemoveGroupResponse, error) {
+	info := call.From(ctx)
+	d, err := lifecycle.RemoveGroup(ctx, s.Store, info.Permit, r.GetGroupId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveGroupResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx)}, nil
+}
+
+// SetGroupRoles says which roles of this API a group of the context organization gives.
+func (s Service) SetGroupRoles(ctx context.Context, r *signetv1.SetGroupRolesRequest) (*signetv1.SetGroupRolesResponse, error) {
+	info := call.From(ctx)
+	d, err := group.SetRoles(ctx, s.Store, info.Permit, r.GetGroupId(), info.IfMatch, r.GetRoles())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.SetGroupRolesResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx)}, nil
+}
+
+// AddGroupMember puts a user or a guest of the context organization into a group.
+func (s Service) AddGroupMember(ctx context.Context, r *signetv1.AddGroupMemberRequest) (*signetv1.AddGroupMemberResponse, error) {
+	info := call.From(ctx)
+	d, err := group.AddMember(ctx, s.Store, info.Permit, r.GetGroupId(), r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.AddGroupMemberResponse{Details: changed(d)}, nil
+}
+
+// RemoveGroupMember takes a user out of a group of the context organization.
+func (s Service) RemoveGroupMember(ctx context.Context, r *signetv1.RemoveGroupMemberRequest) (*signetv1.RemoveGroupMemberResponse, error) {
+	info := call.From(ctx)
+	d, err := group.RemoveMember(ctx, s.Store, info.Permit, r.GetGroupId(), r.GetUserId(), info.IfMatch)
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RemoveGroupMemberResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx)}, nil
+}
+
+// ownerless tells somebody who may leave the organization without an owner whether it is. What was changed stays so if that cannot be read.
+func (s Service) ownerless(ctx context.Context) []string {
+	permit := call.From(ctx).Permit
+	if !permit.ForInstallation(access.MemberWrite) {
+		return nil
+	}
+	ids, _ := member.Ownerless(ctx, s.Store, access.Memberships{permit.Org(): {access.OrgOwner}})
+	return ids
+}
+
+// ListGroupMembers reads a page of the members of a group of the context organization.
+func (s Service) ListGroupMembers(ctx context.Context, r *signetv1.ListGroupMembersRequest) (*signetv1.ListGroupMembersResponse, error) {
+	permit := call.From(ctx).Permit
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+		return group.ListMembers(ctx, s.Store, permit, r.GetGroupId(), after, limit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.ListGroupMembersResponse{NextPageToken: next}
+	for _, u := range found {
+		out.Members = append(out.Members, &signetv1.GroupMember{UserId: u.ID, Details: complete(u.Details()), UserName: u.Data.UserName,
+			DisplayName: u.Data.ShownName(), Guest: u.Org != permit.Org()})
+	}
+	return out, nil
+}
+
+// ListUserGroups reads a page of the groups of the context organization that a user is in.
+func (s Service) ListUserGroups(ctx context.Context, r *signetv1.ListUserGroupsRequest) (*signetv1.ListUserGroupsResponse, error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[group.Group], *event.Cursor, error) {
+		return group.OfMember(ctx, s.Store, call.From(ctx).Permit, r.GetUserId(), after, limit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ListUserGroupsResponse{Groups: showAll(found), NextPageToken: next}, nil
+}
+
+// ListMyGroups reads a page of the groups that the caller is in.
+func (s Service) ListMyGroups(ctx context.Context, r *signetv1.ListMyGroupsRequest) (*signetv1.ListMyGroupsResponse, error) {
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[group.Group], *event.Cursor, error) {
+		u, err := user.Self(ctx, s.Store, call.From(ctx).Caller)
+		if err != nil {
+			return nil, nil, err
+		}
+		return group.OfUser(ctx, s.Store, &u.Data, "", after, limit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.ListMyGroupsResponse{Groups: showAll(found), NextPageToken: next}, nil
+}
+
+func show(g *event.Object[group.Group]) *signetv1.Group {
+	out := &signetv1.Group{GroupId: g.ID, Details: complete(g.Details()), Name: g.Data.Name, Description: g.Data.Description}
+	for _, role := range g.Data.Roles { // sorted
+		out.Roles = append(out.Roles, string(role))
+	}
+	return out
+}
+
+func showAll(groups []*event.Object[group.Group]) (all []*signetv1.Group) {
+	for _, g := range groups {
+		all = append(all, show(g))
+	}
+	return all
+}
+
+// changed are the details of a change.
+func changed(d event.Details) *signetv1.Details {
+	return &signetv1.Details{Sequence: d.Sequence, ChangeDate: timestamppb.New(d.Changed), ResourceOwner: d.Org}
+}
+
+// complete are the details of a read or a creation.
+func complete(d event.Details) *signetv1.Details {
+	out := changed(d)
+	out.CreationDate = timestamppb.New(d.Created)
+	return out
+}
