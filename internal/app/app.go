@@ -91,8 +91,6 @@ type App struct {
 	OwnSignIn bool `json:"ownSignIn,omitempty"`
 	// Changer is who last changed OwnSignIn, or the secret or the redirect URIs while it is set; nil: it is not set.
 	Changer *Changer `json:"changer,omitempty"`
-
-	RoleSettings RoleSettings `json:"roleSettings,omitzero"`
 }
 
 // RoleSettings say which project an application belongs to, and what it is told about what people have there.
@@ -120,6 +118,16 @@ type Changer struct {
 type Standing struct {
 	State State `json:"state"`
 	Epoch int64 `json:"epoch,omitempty"` // tokens of an older epoch are dead
+
+	RoleSettings RoleSettings `json:"roleSettings,omitzero"`
+	// Open is AllOrganizations of an application with a project. Only the column has it: applications from before there were projects do not tell it there.
+	Open bool `json:"open,omitempty"`
+}
+
+func (a *App) standing() Standing {
+	s := a.Standing
+	s.Open = a.AllOrganizations && s.RoleSettings.Project != ""
+	return s
 }
 
 // Settings are what an application's administrators choose.
@@ -159,7 +167,7 @@ var Kind = event.Define(event.Schema[App]{
 	Columns: []string{event.Standing, event.State, "type", "name"},
 	Lookup: func(o *event.Object[App]) []string {
 		a := &o.Data
-		return []string{event.StandingOf(&a.Standing), string(a.State), string(a.Type), event.LookupText(cmp.Or(a.NameKey, syntax.PlainKey(a.Name)))}
+		return []string{event.StandingOf(a.standing()), string(a.State), string(a.Type), event.LookupText(cmp.Or(a.NameKey, syntax.PlainKey(a.Name)))}
 	},
 	Groups: groups,
 	Copy: func(a *App) App {

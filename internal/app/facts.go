@@ -260,5 +260,10 @@ func (RoleSettingsSet) EventType() event.Type { return "app.role_settings_set.v1
 // Since implements event.Gated: a node that does not know it would let people in who have no role.
 func (RoleSettingsSet) Since() int { return 4 }
 
-// Apply implements event.Fact.
-func (e RoleSettingsSet) Apply(a *App) { a.RoleSettings = e.RoleSettings }
+// Apply implements event.Fact. Whoever may use it because of the project may not without it, and tokens do not tell who that is: so all of them end.
+func (e RoleSettingsSet) Apply(a *App) {
+	if was := a.RoleSettings.Project; was != "" && was != e.Project {
+		a.Epoch++
+	}
+	a.RoleSettings = e.RoleSettings
+}

@@ -264,7 +264,7 @@ func TestAnApplicationOfAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *test
 		made := w.tokens(client, "usr_a", "openid urn:signet:roles")
 		b, err := w.Bearer(t.Context(), made.Access)
 		must(t, err)
-		claims, err := w.ClaimsOf(t.Context(), b, b.ClientOrg)
+		claims, err := w.ClaimsOf(t.Context(), b, nil)
 		must(t, err)
 		for where, told := range map[string]any{"user info": claims[RolesScope], "ID token": claimsOf(t, made.IDToken)[RolesScope]} {
 			if got, _ := json.Marshal(told); string(got) != want {

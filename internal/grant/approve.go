@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -36,6 +37,9 @@ type terms struct {
 	Claims         []string      `json:"claims,omitempty"` // Request.Claims
 	Proof          session.Proof `json:"proof"`
 	Family         string        `json:"family"`
+	session.Basis
+
+	places *project.Places // that the basis names, see look
 }
 
 // offline tells whether the tokens outlive the session.
@@ -43,11 +47,12 @@ func (t *terms) offline() bool { return slices.Contains(t.Scopes, OfflineAccess)
 
 // reads are the objects that holds asks about.
 func (t *terms) reads() []event.Ref {
-	return append([]event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID), org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}, t.Proof.Upstream.Reads()...)
+	return slices.Concat([]event.Ref{app.Kind.Ref(t.Client), org.Kind.Ref(t.ClientOrg), user.Kind.Ref(t.UserID), org.Kind.Ref(t.OrgID), Kind.Ref(IDFor(t.UserID))}, t.Proof.Upstream.Reads(), t.places.Reads())
 }
 
 // holds refuses inside a command where anything that the terms rest on has gone: the application, the user, one of their
-// organizations, the consent, the identity provider that the person came through. Errors: ErrInvalidGrant.
+// organizations, the consent, the identity provider that the person came through, the access of an organization, a role that is required. look was called before.
+// Errors: ErrInvalidGrant.
 func (t *terms) holds(tx *event.Tx) error {
 	client, err := app.Kind.Get(tx, t.Client)
 	if err != nil {
@@ -73,13 +78,17 @@ func (t *terms) holds(tx *event.Tx) error {
 		owner == nil || owner.Data.State != org.Active || owner.Data.Epoch != t.ClientOrgEpoch ||
 		u == nil || u.Data.State != user.Active || u.Data.TokenEpoch != t.TokenEpoch ||
 		o == nil || o.Data.State != org.Active || o.Data.Epoch != t.OrgEpoch ||
-		c == nil || c.Data.Apps[t.Client].Since != t.Consent || !mayUse(client, t.OrgID) {
+		c == nil || c.Data.Apps[t.Client].Since != t.Consent {
 		return ErrInvalidGrant
+	}
+	verdict, place, err := t.places.JudgeIn(tx, project.ClientOf(client), project.PersonOf(u), t.Place)
+	if err != nil || !t.Basis.Holds(verdict, place) {
+		return orElse(err, ErrInvalidGrant)
 	}
 	if holds, err := t.Proof.Upstream.Holds(tx, &u.Data.Standing); err != nil || !holds {
 		return orElse(err, ErrInvalidGrant)
 	}
-	if client.Org != o.ID && !c.Data.Apps[t.Client].covers(t.Scopes) {
+	if client.Org != o.ID && !c.Data.Apps[t.Client].covers(slices.Concat(t.Scopes, t.Told)) {
 		return ErrInvalidGrant.Because(errUnasked)
 	}
 	return nil
@@ -167,7 +176,10 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 	}
 	wanted := a.scopes
 	if a.asked {
-		wanted = both(a.scopes, a.consented) // agreeing to more than was asked for gives no more
+		wanted, a.told = both(a.scopes, a.consented), both(a.told, a.consented) // agreeing to more than was asked for gives no more
+	}
+	if a.places, _, err = g.look(ctx, client, caller, a.org); err != nil {
+		return err
 	}
 	aud, scopes, err := g.meantFor(ctx, a.client, client.Org, wanted)
 	if err != nil {
@@ -177,7 +189,7 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 	return g.Store.Do(ctx, event.Command{
 		Origin: caller.Origin(),
 		Write:  []event.Ref{Kind.Ref(IDFor(caller.UserID))},
-		Read:   refs(append(in.Reads(), app.Kind.Ref(a.client), org.Kind.Ref(client.Org))...),
+		Read:   refs(slices.Concat(in.Reads(), []event.Ref{app.Kind.Ref(a.client), org.Kind.Ref(client.Org)}, a.places.Reads())...),
 		Rows:   rows,
 		Tokens: []string{in.ID},
 		Decide: func(tx *event.Tx) error {
@@ -197,7 +209,7 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 
 // refusals of an agreement, by what is missing.
 var refusals = map[Need]*errs.Error{NeedsOtherAccount: ErrWrongOrg, NeedsOtherPerson: ErrLoginRequired, NeedsSignIn: ErrLoginRequired,
-	NeedsFactor: ErrUnmetAuthentication, NeedsConsent: ErrConsentRequired}
+	NeedsRole: ErrNoRole, NeedsFactor: ErrUnmetAuthentication, NeedsConsent: ErrConsentRequired}
 
 // settle judges an agreement inside its command, and records the consent.
 func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Proof, scopes []string) (terms, error) {
@@ -209,7 +221,18 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	if err != nil {
 		return terms{}, err
 	}
-	need, err := a.need(client, caller, proof, givenTo(a.client, c), tx.Now())
+	u, err := user.Kind.Get(tx, caller.UserID)
+	if err != nil {
+		return terms{}, err
+	}
+	if client == nil || client.Data.State != app.Active {
+		return terms{}, ErrUnknownClient
+	}
+	verdict, place, err := a.places.JudgeIn(tx, project.ClientOf(client), project.PersonOf(u), "")
+	if err != nil {
+		return terms{}, err
+	}
+	need, err := a.need(client, caller, verdict, proof, givenTo(a.client, c), tx.Now())
 	if err != nil {
 		return terms{}, err
 	}
@@ -223,18 +246,15 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	if owner == nil || owner.Data.State != org.Active {
 		return terms{}, ErrUnknownClient
 	}
-	u, err := user.Kind.Get(tx, caller.UserID)
-	if err != nil {
-		return terms{}, err
-	}
 	o, err := org.Kind.Get(tx, caller.OrgID)
 	if err != nil {
 		return terms{}, err
 	}
-	since, err := give(tx, u.ID, a.client, scopes, a.asked)
+	since, err := give(tx, u.ID, a.client, slices.Concat(scopes, a.told), a.asked)
 	if err != nil {
 		return terms{}, err
 	}
 	return terms{Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, UserID: u.ID, OrgID: o.ID,
-		TokenEpoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam")}, nil
+		TokenEpoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam"),
+		Basis: session.Basis{Bound: a.org, Place: place, Told: a.told}}, nil
 }

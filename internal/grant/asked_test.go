@@ -90,8 +90,8 @@ func claimsOf(t *testing.T, token string) map[string]any {
 	return claims
 }
 
-// told lists the claims of an ID token that tell about a person.
-func told(t *testing.T, token string) []string {
+// tells lists the claims of an ID token that tell about a person.
+func tells(t *testing.T, token string) []string {
 	t.Helper()
 	claims := claimsOf(t, token)
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(claims)), func(name string) bool { return !slices.Contains(PersonClaims, name) })
@@ -122,18 +122,18 @@ func TestWhatIDTokensTellAboutAPerson(t *testing.T) {
 			a.Claims = tt.claims
 			made, err := w.exchange("app_spa", w.code(a, w.signIn("usr_a")))
 			must(t, err)
-			if got := told(t, made.IDToken); !slices.Equal(got, tt.want) {
+			if got := tells(t, made.IDToken); !slices.Equal(got, tt.want) {
 				t.Errorf("got %q", got)
 			}
 			// What was asked for counts as long as what was given, and never for more than the token at hand.
 			made, err = w.Refresh(t.Context(), w.client("app_spa"), made.Refresh, nil)
 			must(t, err)
-			if got := told(t, made.IDToken); !slices.Equal(got, tt.want) {
+			if got := tells(t, made.IDToken); !slices.Equal(got, tt.want) {
 				t.Errorf("after a refresh, got %q", got)
 			}
 			made, err = w.Refresh(t.Context(), w.client("app_spa"), made.Refresh, []string{"openid"})
 			must(t, err)
-			if got := told(t, made.IDToken); len(got) != 0 {
+			if got := tells(t, made.IDToken); len(got) != 0 {
 				t.Errorf("after a refresh for less, got %q", got)
 			}
 		})
@@ -151,7 +151,7 @@ func TestAPersonWhoAgreesToLessIsToldOfLess(t *testing.T) {
 	must(t, err)
 	made, err := w.exchange("app_asks", parameters(t, to).Get("code"))
 	must(t, err)
-	if got := told(t, made.IDToken); !slices.Equal(got, []string{"email", "email_verified"}) {
+	if got := tells(t, made.IDToken); !slices.Equal(got, []string{"email", "email_verified"}) {
 		t.Errorf("got %q", got)
 	}
 }

@@ -5,8 +5,11 @@ import (
 	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
@@ -21,20 +24,35 @@ const (
 // unix gives seconds, as tokens tell the time.
 func unix(micros int64) int64 { return event.Time(micros).Unix() }
 
-// whose reads a user with the organization. Errors: ErrInvalidGrant where one is gone.
-func (g *Grants) whose(ctx context.Context, userID string) (*event.Object[user.User], *event.Object[org.Org], error) {
-	u, err := user.Kind.Read(ctx, g.Store, userID)
+// whom is whom tokens are about.
+type whom struct {
+	user *event.Object[user.User]
+	org  *event.Object[org.Org]
+	held project.Held // what the application is told about roles and groups
+}
+
+// whose reads whom terms are about, and the places that they rest on. Errors: ErrInvalidGrant where somebody is gone.
+func (g *Grants) whose(ctx context.Context, client *event.Object[app.App], t *terms) (*whom, error) {
+	u, err := user.Kind.Read(ctx, g.Store, t.UserID)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if u == nil {
-		return nil, nil, ErrInvalidGrant
+		return nil, ErrInvalidGrant
 	}
 	o, err := org.Kind.Read(ctx, g.Store, u.Org)
-	if err == nil && o == nil {
-		err = ErrInvalidGrant
+	if err != nil {
+		return nil, err
 	}
-	return u, o, err
+	if o == nil {
+		return nil, ErrInvalidGrant
+	}
+	c, w := told.Agreed(project.ClientOf(client), u.Org, t.Told), project.PersonOf(u)
+	if t.places, err = project.Look(ctx, g.Store, c, w, t.BoundTo(t.Scopes, t.OrgID)); err != nil {
+		return nil, err
+	}
+	held, err := t.places.Held(ctx, g.Store, c, w)
+	return &whom{user: u, org: o, held: held}, err
 }
 
 // AddProof adds the claims about how somebody signed in.
@@ -82,9 +100,10 @@ func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event
 var PersonClaims = []string{"name", "given_name", "family_name", "nickname", "preferred_username", "gender", "locale", "updated_at", "email", "email_verified",
 	"phone_number", "phone_number_verified", OrgScope, RolesScope}
 
-// ClaimsOf are what is told to the holder of an access token, or of it to a client that the token is meant for: then reader is that client's organization, and else
-// that of whom the token was given to. The user and the organization come with the token where they were at hand, as they are at that moment.
-func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader string) (map[string]any, error) {
+// ClaimsOf are what is told to the holder of an access token, or of it to a client that the token is meant for: reader, nil for the holder. The user and the organization
+// come with the token where they were at hand, as they are at that moment. What the token's application is told about roles and groups is for it and others of its
+// project.
+func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader *Client) (map[string]any, error) {
 	u, err := user.Self(ctx, g.Store, b.Caller)
 	if err != nil {
 		return nil, err
@@ -93,7 +112,32 @@ func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader string)
 	if err != nil {
 		return nil, err
 	}
-	return about(u, o, b.Given.Scopes, b.ClientOrg, reader), nil
+	if reader == nil {
+		claims := about(u, o, b.Given.Scopes, b.ClientOrg)
+		return claims, g.addHeld(ctx, claims, b, u)
+	}
+	claims := about(u, o, b.Given.Scopes, b.ClientOrg, reader.Org())
+	if !reader.owns(&b.Token) && !told.SameProject(reader.App, b.ClientOrg, b.Client.Project) {
+		return claims, nil
+	}
+	return claims, g.addHeld(ctx, claims, b, u)
+}
+
+// addHeld adds what the application of a token is told about roles and groups.
+func (g *Grants) addHeld(ctx context.Context, claims map[string]any, b *session.Bearer, u *event.Object[user.User]) (err error) {
+	c, w := told.Agreed(b.Client, u.Org, b.Given.Told), project.PersonOf(u)
+	if !c.Roles && !c.Groups {
+		return nil
+	}
+	places := b.Places
+	if places == nil {
+		if places, err = project.Look(ctx, g.Store, c, w, b.Given.BoundTo(b.Given.Scopes, u.Org)); err != nil {
+			return err
+		}
+	}
+	held, err := places.Held(ctx, g.Store, c, w)
+	told.Add(claims, held)
+	return err
 }
 
 func about(u *event.Object[user.User], o *event.Object[org.Org], scopes []string, readers ...string) map[string]any {

@@ -343,9 +343,9 @@ func TestClaims(t *testing.T) {
 		"urn:signet:org":   `{"sub":"usr_a","urn:signet:org":{"id":"org_a","name":"a","primary_domain":"a.test"}}`,
 		"urn:signet:roles": `{"sub":"usr_a","urn:signet:roles":{}}`,
 	} {
-		u, o, err := w.whose(t.Context(), "usr_a")
+		who, err := w.whose(t.Context(), w.client("app_spa").App, &terms{UserID: "usr_a"})
 		must(t, err)
-		if got, _ := json.Marshal(about(u, o, []string{scope}, "org_a")); string(got) != want {
+		if got, _ := json.Marshal(about(who.user, who.org, []string{scope}, "org_a")); string(got) != want {
 			t.Errorf("%s: got %s", scope, got)
 		}
 	}

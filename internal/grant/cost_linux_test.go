@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/grant/assertion"
+	"github.com/signet-idm/signet/internal/grant/usercode"
 	"github.com/signet-idm/signet/test/costtest"
 )
 
@@ -34,7 +35,7 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 		"a client": func(s string) {
 			_, _ = w.Authenticate(ctx, Credentials{Method: app.SecretPost, ClientID: s, Secret: s})
 		},
-		"a user code":    func(s string) { _ = canonical(s) },
+		"a user code":    func(s string) { _ = usercode.Canonical(s) },
 		"a redirect URI": func(s string) { app.RedirectAllowed(spa, s) },
 		"languages":      func(s string) { locales(strings.Fields(s)) },
 		"other parameters": func(s string) {

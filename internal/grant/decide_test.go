@@ -18,7 +18,9 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -172,6 +174,9 @@ func TestWhatIsMissingBeforeAnApplicationIsApproved(t *testing.T) {
 		{name: "a consent across organizations that was given", org: "org_b", app: elsewhere, asks: agreement{scopes: []string{"openid"}}, given: asked},
 		{name: "a consent to general scopes", asks: agreement{scopes: []string{"signet.self", "signet.write"}}},
 		{name: "a consent to scopes that open ways in", asks: agreement{scopes: []string{"signet.passwords"}}, want: NeedsConsent},
+		{name: "a consent to claims about roles", app: asks, asks: agreement{scopes: []string{"openid"}, told: []string{told.Roles}}, given: asked, want: NeedsConsent},
+		{name: "a consent to claims about roles across organizations", org: "org_b", app: elsewhere, asks: agreement{scopes: []string{"openid"}, told: []string{told.Roles}}, given: asked, want: NeedsConsent},
+		{name: "a consent to claims about roles in one organization", asks: agreement{scopes: []string{"openid"}, told: []string{told.Roles}}},
 		{name: "a consent and a proof", app: asks, asks: agreement{since: begun}, proof: begun - 1, want: NeedsSignIn},
 		{name: "a proof that is too old, after a consent", app: asks, asks: agreement{since: begun, asked: true}, proof: begun - 1, want: NeedsSignIn},
 		{name: "another person, after a consent", asks: agreement{subject: "usr_b", asked: true}, want: NeedsOtherPerson},
@@ -190,13 +195,17 @@ func TestWhatIsMissingBeforeAnApplicationIsApproved(t *testing.T) {
 				proof.At = tt.proof
 			}
 			tt.asks.begun = begun
-			need, err := tt.asks.need(client, &access.Caller{UserID: "usr_a", OrgID: "org_a"}, proof, tt.given, begun+tt.now)
+			person := project.Person{Org: "org_a"}
+			places, err := project.Look(t.Context(), nil, project.ClientOf(client), person, tt.asks.org)
+			must(t, err)
+			verdict, _ := places.Judge(person, "")
+			need, err := tt.asks.need(client, &access.Caller{UserID: "usr_a", OrgID: "org_a"}, verdict, proof, tt.given, begun+tt.now)
 			if need != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("it needs %q, %v", need, err)
 			}
 		})
 	}
-	if _, err := (agreement{}).need(nil, nil, session.Proof{}, Consent{}, 0); !errors.Is(err, ErrUnknownClient) {
+	if _, err := (agreement{}).need(nil, nil, project.Admitted, session.Proof{}, Consent{}, 0); !errors.Is(err, ErrUnknownClient) {
 		t.Errorf("an application that is gone: %v", err)
 	}
 }

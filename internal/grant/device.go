@@ -2,43 +2,30 @@ package grant
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/hex"
-	"math/big"
 	"net/netip"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/network"
+	"github.com/signet-idm/signet/internal/grant/told"
+	"github.com/signet-idm/signet/internal/grant/usercode"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 )
 
-// A device that has no browser shows a user code, which a person types on another device. The codes have eight
-// consonants: they spell no words, and there are 25 billion of them.
-const (
-	userCodeLetters = "BCDFGHJKLMNPQRSTVWXZ"
-	userCodeLength  = 8
+const deviceInterval = 5 * time.Second
 
-	deviceInterval = 5 * time.Second
-	maxMisses      = 20 // wrong user codes from one network
-	missWindow     = 10 * time.Minute
-)
-
-var (
-	errUserCode          = errs.New(errs.NotFound, UserCodeNotFound, "there is no device with this code, or the code has expired: check the code on the device")
-	errUserCodeThrottled = errs.Error{Kind: errs.ResourceExhausted, Reason: UserCodeThrottled, Message: "too many wrong codes came from this network: wait before trying again"}
-)
+var errUserCode = errs.New(errs.NotFound, UserCodeNotFound, "there is no device with this code, or the code has expired: check the code on the device")
 
 // device is a device on its way to tokens.
 type device struct {
 	Client   string   `json:"client"`
 	Scopes   []string `json:"scopes,omitempty"`
+	Told     []string `json:"told,omitempty"` // as in Request
 	Org      string   `json:"org,omitempty"`
 	Expires  int64    `json:"expires"`
 	Interval int64    `json:"interval"`        // seconds between questions
@@ -80,10 +67,10 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 		return nil, err
 	}
 	text, hash := secret.NewToken(secret.Code)
-	d := &device{Client: client.ID(), Scopes: scopes, Org: bound, Interval: int64(deviceInterval / time.Second)}
+	d := &device{Client: client.ID(), Scopes: scopes, Told: told.Names(client.App.Data.RoleSettings), Org: bound, Interval: int64(deviceInterval / time.Second)}
 	const tries = 5
 	for range tries {
-		code := newUserCode()
+		code := usercode.New()
 		taken := false
 		err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{userCodeRow(code)}, Decide: func(tx *event.Tx) error {
 			row, err := tx.Row(userCodeRow(code))
@@ -99,38 +86,17 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 			return nil, err
 		}
 		if !taken {
-			return &Device{DeviceCode: text, UserCode: code[:4] + "-" + code[4:], Life: deviceLife, Interval: deviceInterval}, nil
+			return &Device{DeviceCode: text, UserCode: usercode.Shown(code), Life: deviceLife, Interval: deviceInterval}, nil
 		}
 	}
 	return nil, errBusy
-}
-
-func newUserCode() string {
-	var code strings.Builder
-	for range userCodeLength {
-		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(userCodeLetters))))
-		if err != nil {
-			panic(err) // it never fails: crypto/rand ends the program instead
-		}
-		code.WriteByte(userCodeLetters[n.Int64()])
-	}
-	return code.String()
-}
-
-// canonical reads a user code as people type it: in any case, with any separators.
-func canonical(typed string) string {
-	return strings.Map(func(r rune) rune {
-		if strings.ContainsRune(userCodeLetters, r) {
-			return r
-		}
-		return -1
-	}, strings.ToUpper(typed))
 }
 
 // PendingDevice is a device that waits for a person, with what the pages show of it.
 type PendingDevice struct {
 	UserCode string // as the device shows it
 	Scopes   []string
+	Told     []string // the claims about roles and groups that the application is told
 	App      *event.Object[app.App]
 	Org      *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
 
@@ -138,35 +104,39 @@ type PendingDevice struct {
 	device *device
 }
 
+// Asks are the scopes and claims that people are asked about; not nil where there are none.
+func (p *PendingDevice) Asks() []string { return slices.Concat([]string{}, p.Scopes, p.Told) }
+
 // DeviceByUserCode finds the device that shows a code. Whoever guesses is slowed down. Errors: NotFound
 // (USER_CODE_NOT_FOUND); ResourceExhausted (USER_CODE_THROTTLED).
 func (g *Grants) DeviceByUserCode(ctx context.Context, peer netip.Addr, typed string) (*PendingDevice, error) {
-	if err := g.guess(ctx, peer); err != nil {
+	guesses := usercode.Guesses{Store: g.Store, Master: g.Master}
+	if err := guesses.Count(ctx, peer); err != nil {
 		return nil, err
 	}
-	p, err := g.deviceBy(ctx, canonical(typed))
+	p, err := g.deviceBy(ctx, usercode.Canonical(typed))
 	if err != nil {
 		return nil, err
 	}
 	if p == nil {
 		return nil, errUserCode
 	}
-	return p, g.guessedRight(ctx, peer)
+	return p, guesses.TakeBack(ctx, peer)
 }
 
 func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, error) {
-	if len(code) != userCodeLength {
+	if len(code) != usercode.Length {
 		return nil, nil
 	}
 	digest, err := decode[string](g.Store.Row(ctx, userCodeRow(code)))
 	if err != nil || digest == nil {
 		return nil, err
 	}
-	p := &PendingDevice{UserCode: code[:4] + "-" + code[4:], row: deviceRow(*digest)}
+	p := &PendingDevice{UserCode: usercode.Shown(code), row: deviceRow(*digest)}
 	if p.device, err = decode[device](g.Store.Row(ctx, p.row)); err != nil || p.device == nil || p.device.answered() {
 		return nil, err
 	}
-	p.Scopes = p.device.Scopes
+	p.Scopes, p.Told = p.device.Scopes, p.device.Told
 	if p.App, err = g.active(ctx, p.device.Client); err != nil || p.App == nil {
 		return nil, err
 	}
@@ -178,68 +148,13 @@ func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, err
 
 func (d *device) answered() bool { return d.Refused || d.Approved != nil }
 
-// misses counts user codes from one network that were wrong, or are still being looked at.
-type misses struct {
-	Count int64 `json:"count"`
-	Until int64 `json:"until"`
-}
-
-func (g *Grants) missRow(peer netip.Addr) event.RowKey {
-	return event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(g.Master.MAC("user code", []byte(network.Name(peer))))}
-}
-
-// guess counts a user code before it is looked at, so that parallel guesses count each other. Errors: ResourceExhausted
-// (USER_CODE_THROTTLED).
-func (g *Grants) guess(ctx context.Context, peer netip.Addr) error {
-	return g.miss(ctx, peer, func(m *misses, now int64) error {
-		if m.Count >= maxMisses {
-			refused := errUserCodeThrottled
-			refused.RetryAfter = time.Duration(m.Until-now) * time.Microsecond
-			return &refused
-		}
-		m.Count++
-		return nil
-	})
-}
-
-// guessedRight takes a guess back that was none.
-func (g *Grants) guessedRight(ctx context.Context, peer netip.Addr) error {
-	return g.miss(ctx, peer, func(m *misses, _ int64) error {
-		m.Count = max(0, m.Count-1)
-		return nil
-	})
-}
-
-// miss changes the count of a network, which begins anew when its time is over.
-func (g *Grants) miss(ctx context.Context, peer netip.Addr, change func(m *misses, now int64) error) error {
-	row := g.missRow(peer)
-	return g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row}, Decide: func(tx *event.Tx) error {
-		m, err := decode[misses](tx.Row(row))
-		if err != nil {
-			return err
-		}
-		if m == nil {
-			m = &misses{Until: tx.Now() + missWindow.Microseconds()}
-		}
-		if err := change(m, tx.Now()); err != nil {
-			return err
-		}
-		if m.Count == 0 {
-			tx.DropRow(row)
-			return nil
-		}
-		put(tx, row, m, time.Duration(m.Until-tx.Now())*time.Microsecond)
-		return nil
-	}})
-}
-
 // ApproveDevice lets the application on a device have the scopes that the person of a session agreed to. It works once.
 // Errors: NotFound (USER_CODE_NOT_FOUND), and those of Approve.
 func (g *Grants) ApproveDevice(ctx context.Context, p *PendingDevice, bearer *session.Bearer, consented []string) error {
 	if consented == nil {
 		return ErrConsentRequired
 	}
-	a := agreement{client: p.device.Client, scopes: p.device.Scopes, org: p.device.Org, asked: true, consented: consented}
+	a := agreement{client: p.device.Client, scopes: p.device.Scopes, told: p.device.Told, org: p.device.Org, asked: true, consented: consented}
 	return g.agree(ctx, bearer, a, []event.RowKey{p.row}, func(tx *event.Tx, t terms) error {
 		return p.answer(tx, func(d *device) { d.Approved = &t })
 	})
@@ -263,7 +178,7 @@ func (p *PendingDevice) answer(tx *event.Tx, change func(*device)) error {
 	}
 	change(d)
 	d.put(tx, p.row)
-	tx.DropRow(userCodeRow(canonical(p.UserCode)))
+	tx.DropRow(userCodeRow(usercode.Canonical(p.UserCode)))
 	return nil
 }
 

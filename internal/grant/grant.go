@@ -34,6 +34,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/usercode"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 )
@@ -71,7 +72,7 @@ const (
 	WrongOrg          errs.Reason = "WRONG_ORGANIZATION"
 	ConsentNotFound   errs.Reason = "CONSENT_NOT_FOUND"
 	UserCodeNotFound  errs.Reason = "USER_CODE_NOT_FOUND"
-	UserCodeThrottled errs.Reason = "USER_CODE_THROTTLED"
+	UserCodeThrottled             = usercode.Throttled
 )
 
 // Errors that the rules of this package refuse with.
@@ -81,6 +82,7 @@ var (
 	ErrInvalidScope         = errs.New(errs.InvalidArgument, InvalidScope, "a requested scope was not granted at first")
 	ErrUnauthorizedClient   = errs.New(errs.PermissionDenied, UnauthorizedClient, "this application does not have this grant type")
 	ErrAccessDenied         = errs.New(errs.PermissionDenied, AccessDenied, "the person or a rule denied this application access")
+	ErrNoRole               = errs.New(errs.PermissionDenied, AccessDenied, "only people with a role in this application can use it: ask an administrator for one")
 	ErrLoginRequired        = errs.New(errs.FailedPrecondition, LoginRequired, "the person must sign in again first")
 	ErrConsentRequired      = errs.New(errs.FailedPrecondition, ConsentRequired, "the person must consent first")
 	ErrInteractionRequired  = errs.New(errs.FailedPrecondition, InteractionRequired, "the person must complete a step on a page first")

@@ -10,8 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/org"
-	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/grant/told"
 )
 
 const idTokenLife = time.Hour
@@ -20,7 +19,7 @@ const idTokenLife = time.Hour
 const IDTokenType = "JWT"
 
 // idToken tells an application who signed in; empty where it did not ask. made has everything else.
-func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], u *event.Object[user.User], o *event.Object[org.Org], t *terms, made *Tokens) (string, error) {
+func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], w *whom, t *terms, made *Tokens) (string, error) {
 	if !slices.Contains(made.Scopes, OpenID) {
 		return "", nil
 	}
@@ -31,11 +30,12 @@ func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], u *
 		claims["nonce"] = t.Nonce
 	}
 	AddProof(claims, t.Proof)
-	for name, value := range about(u, o, made.Scopes, client.Org) {
+	for name, value := range about(w.user, w.org, made.Scopes, client.Org) {
 		if inIDToken(name, &client.Data, t.Claims) {
 			claims[name] = value
 		}
 	}
+	told.AddToToken(claims, w.held)
 	token, err := g.Signer.Sign(ctx, client.Data.SigningAlgorithm, IDTokenType, claims)
 	if err != nil {
 		return "", fmt.Errorf("sign an ID token: %w", err)

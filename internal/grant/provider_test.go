@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/grant/usercode"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -56,7 +57,7 @@ func TestWhatApplicationsHaveEndsWithTheProvider(t *testing.T) {
 			request := w.begin(ask("app_spa", "openid"))
 			device, err := w.BeginDevice(t.Context(), w.client("app_tv"), []string{"openid", "offline_access"})
 			must(t, err)
-			pending, err := w.deviceBy(t.Context(), canonical(device.UserCode))
+			pending, err := w.deviceBy(t.Context(), usercode.Canonical(device.UserCode))
 			must(t, err)
 			must(t, w.ApproveDevice(t.Context(), pending, in, []string{"openid", "offline_access"}))
 			for what, token := range map[string]string{"online": online.Access, "offline": offline.Access, "signed": signed.Access} {

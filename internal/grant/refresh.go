@@ -76,7 +76,7 @@ func (g *Grants) Refresh(ctx context.Context, client *Client, text string, scope
 	}
 	s := &shown{family: read, text: text, digest: digest, scopes: slices.Clone(scopes)}
 	if read.Current != digest {
-		return g.again(ctx, s)
+		return g.again(ctx, client, s)
 	}
 	return g.replace(ctx, client, s)
 }
@@ -117,7 +117,7 @@ func (g *Grants) replace(ctx context.Context, client *Client, s *shown) (*Tokens
 	case unasked != nil:
 		return nil, unasked
 	case late:
-		return g.again(ctx, s)
+		return g.again(ctx, client, s)
 	}
 	return made, nil
 }
@@ -149,7 +149,10 @@ const purposeRefresh = "answer to a refresh token"
 func answerRow(family string) event.RowKey { return flow("answer", family) }
 
 // again answers a refresh token that was replaced: with the same tokens, or by ending its family. Errors: ErrInvalidGrant.
-func (g *Grants) again(ctx context.Context, s *shown) (*Tokens, error) {
+func (g *Grants) again(ctx context.Context, client *Client, s *shown) (*Tokens, error) {
+	if _, err := g.whose(ctx, client.App, &s.terms); err != nil {
+		return nil, err
+	}
 	var same *Tokens
 	err := g.Store.Do(ctx, s.command(func(tx *event.Tx, now *family) (err error) {
 		if same, err = g.keptAnswer(tx, s, now); err != nil || same == nil {

@@ -16,7 +16,9 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant/claimreq"
+	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 )
@@ -65,6 +67,7 @@ type Request struct {
 	Subject      string   `json:"subject,omitempty"` // whom the application means; empty: whoever sits there
 	Org          string   `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
 	Claims       []string `json:"claims,omitempty"`  // that the application wants in its ID token, as far as the scopes allow
+	Told         []string `json:"told,omitempty"`    // the claims about roles and groups that it is told
 	Factor       bool     `json:"factor,omitempty"`  // it takes nobody without a second factor
 	Created      int64    `json:"created"`
 }
@@ -186,7 +189,7 @@ func read(client *event.Object[app.App], a Ask) (*Request, error) {
 	if len(asked) > maxScopes {
 		return nil, ErrInvalidScope
 	}
-	r.Scopes = appScopes(&client.Data, asked)
+	r.Scopes, r.Told = appScopes(&client.Data, asked), told.Names(client.Data.RoleSettings)
 	return r, r.readClaims(a.Claims)
 }
 
@@ -296,6 +299,16 @@ func (p *Pending) Place() (bound, ofApplication string) {
 	return p.Request.Org, ofApplication
 }
 
+// Asks are the scopes and claims that people are asked about; not nil where there are none.
+func (r *Request) Asks() []string { return slices.Concat([]string{}, r.Scopes, r.Told) }
+
+// Fits tells whether somebody could sign in to an application in the organization that the sign-in is bound to: their home, or one in which they are guests if the
+// application has a project. Whether they may is told by Needs.
+func Fits(a *event.Object[app.App], bound string, caller *access.Caller) bool {
+	_, guest := caller.Memberships[bound]
+	return bound == "" || bound == caller.OrgID || guest && a.Data.RoleSettings.Project != ""
+}
+
 // Pending finds a request that was begun in this browser. Errors: ErrRequestNotFound; ErrUnknownClient where the
 // application was switched off meanwhile.
 func (g *Grants) Pending(ctx context.Context, id, browser string) (*Pending, error) {
@@ -327,8 +340,9 @@ type Need string
 // The needs, in the order in which they are seen to.
 const (
 	NeedsNothing      Need = ""
-	NeedsOtherAccount Need = "other_account" // the person is not of the organization that the sign-in is bound to
+	NeedsOtherAccount Need = "other_account" // the person is not in the organization that the sign-in is bound to
 	NeedsOtherPerson  Need = "other_person"  // the application means somebody else
+	NeedsRole         Need = "role"          // the application is for people with a role only
 	NeedsSignIn       Need = "sign_in"       // the person has to prove again who they are
 	NeedsFactor       Need = "factor"        // the person has to prove a second factor
 	NeedsConsent      Need = "consent"       // the person has to be asked
@@ -348,14 +362,19 @@ func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) 
 	if err != nil {
 		return "", err
 	}
-	return p.agreement(nil).need(p.App, bearer.Caller, proof, givenTo(p.Client, c), g.now())
+	_, verdict, err := g.look(ctx, p.App, bearer.Caller, p.Request.Org)
+	if err != nil {
+		return "", err
+	}
+	return p.agreement(nil).need(p.App, bearer.Caller, verdict, proof, givenTo(p.Client, c), g.now())
 }
 
 // agreement is what somebody is about to let an application have.
 type agreement struct {
 	client    string
 	scopes    []string // asked for
-	org       string   // that the person has to be of; empty: any
+	told      []string // claims about roles and groups
+	org       string   // that the person has to be in; empty: any
 	subject   string   // who the person has to be; empty: anybody
 	since     int64    // the person must have proven to be who they are at that time or later
 	begun     int64    // when the application asked
@@ -364,10 +383,11 @@ type agreement struct {
 	ask       bool     // the person has to be asked, whatever was given before
 	asked     bool     // the person has been asked
 	consented []string // what they agreed to, if they were
+	places    *project.Places
 }
 
 func (r *Request) agreement(consented []string) agreement {
-	a := agreement{client: r.Client, scopes: r.Scopes, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, factor: r.Factor, ask: slices.Contains(r.Prompt, promptConsent),
+	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, factor: r.Factor, ask: slices.Contains(r.Prompt, promptConsent),
 		asked: consented != nil, consented: consented}
 	if slices.Contains(r.Prompt, promptLogin) {
 		a.since = r.Created
@@ -382,22 +402,24 @@ func (a agreement) tooOld(proof session.Proof, now int64) bool {
 }
 
 // need judges an agreement for a person, with what is known of them at a moment.
-func (a agreement) need(client *event.Object[app.App], who *access.Caller, proof session.Proof, given Consent, now int64) (Need, error) {
+func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdict project.Verdict, proof session.Proof, given Consent, now int64) (Need, error) {
 	if client == nil || client.Data.State != app.Active {
 		return "", ErrUnknownClient
 	}
 	switch {
 	case a.subject != "" && a.subject != who.UserID:
 		return NeedsOtherPerson, nil
-	case a.org != "" && a.org != who.OrgID:
+	case verdict == project.OtherOrg:
 		return NeedsOtherAccount, nil
-	case !mayUse(client, who.OrgID):
+	case verdict == project.NoRole:
+		return NeedsRole, nil
+	case verdict != project.Admitted:
 		return "", ErrAccessDenied
 	case a.tooOld(proof, now):
 		return NeedsSignIn, nil
 	case a.factor && !proof.SecondFactor:
 		return NeedsFactor, nil
-	case !a.asked && (a.ask || (asksConsent(client, who.OrgID) || alwaysAsked(a.scopes)) && !given.covers(a.scopes)):
+	case !a.asked && (a.ask || (asksConsent(client, who.OrgID) || alwaysAsked(a.scopes)) && !given.covers(slices.Concat(a.scopes, a.told))):
 		return NeedsConsent, nil
 	}
 	return NeedsNothing, nil

@@ -8,8 +8,12 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
+	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // The scopes.
@@ -22,9 +26,9 @@ const (
 	OrgScope      = "urn:signet:org"
 	RolesScope    = "urn:signet:roles"
 
-	orgByID     = "urn:signet:org:id:"     // sign in to this organization only
-	orgByDomain = "urn:signet:org:domain:" // the same, by one of its domains
-	audience    = "urn:signet:app:"        // …:aud makes a token for another application
+	orgByID     = session.OrgByID     // sign in to this organization only
+	orgByDomain = session.OrgByDomain // the same, by one of its domains
+	audience    = "urn:signet:app:"   // …:aud makes a token for another application
 )
 
 // Scopes are those that can be asked for by name, as the discovery document lists them.
@@ -142,15 +146,29 @@ func (g *Grants) meantFor(ctx context.Context, clientID, clientOrg string, scope
 	return slices.Compact(aud), kept, nil
 }
 
-// mayUse tells whether people of an organization may sign in to an application.
-func mayUse(a *event.Object[app.App], userOrg string) bool {
-	return a.Org == userOrg || a.Data.AllOrganizations
+// look tells whether the caller may use an application, and what decides about that.
+func (g *Grants) look(ctx context.Context, client *event.Object[app.App], caller *access.Caller, bound string) (*project.Places, project.Verdict, error) {
+	c, w := project.ClientOf(client), project.Person{Org: caller.OrgID, Memberships: caller.Memberships}
+	if c.Decides(w, bound) {
+		u, err := user.Self(ctx, g.Store, caller)
+		if err != nil {
+			return nil, project.NotForThem, err
+		}
+		w = project.PersonOf(u)
+	}
+	c.Roles, c.Groups = false, false // nobody is told yet
+	places, err := project.Look(ctx, g.Store, c, w, bound)
+	if err != nil {
+		return nil, project.NotForThem, err
+	}
+	verdict, _ := places.Judge(w, "")
+	return places, verdict, nil
 }
 
 // usual are the scopes that applications ask for every day, in the order in which people are asked about them: what an application may change, or
 // keeps when they are gone, then what it reads, then who they are.
 var usual = slices.Concat(access.WriteScope.Names(), access.SelfScope.Names(), []string{OfflineAccess}, access.ReadScope.Names(),
-	[]string{RolesScope, OrgScope, PhoneScope, EmailScope, ProfileScope, OpenID})
+	[]string{told.Roles, told.Groups, RolesScope, OrgScope, PhoneScope, EmailScope, ProfileScope, OpenID})
 
 func weight(scope string) int {
 	if strings.HasPrefix(scope, OrgScope+":") {

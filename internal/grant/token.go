@@ -12,10 +12,9 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/user"
 )
 
 // Tokens is what an application is given. The texts are shown this once.
@@ -43,33 +42,41 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	aud := g.narrowed(t.Audience, scopes)
 	made.stored = event.Token{ID: event.NewID("oat"), Kind: string(secret.Access), UserID: t.UserID, Epoch: t.TokenEpoch, OrgEpoch: t.OrgEpoch,
 		Created: now, Expires: now + life.Microseconds(), Client: t.Client, Family: t.Family, Provider: t.Proof.Upstream.Of(),
-		Data: session.Given{Scopes: scopes, Audience: aud, ClientEpoch: t.ClientEpoch, ClientOrgEpoch: t.ClientOrgEpoch, Proof: t.Proof}.Text()}
+		Data: session.Given{Scopes: scopes, Audience: aud, ClientEpoch: t.ClientEpoch, ClientOrgEpoch: t.ClientOrgEpoch, Proof: t.Proof,
+			Basis: session.Basis{Bound: t.BoundTo(t.Scopes, t.OrgID), Place: t.Place, Told: t.Told}}.Text()}
 	if !t.offline() {
 		made.stored.Session = t.Session
 	}
-	u, o, err := g.whose(ctx, t.UserID)
+	w, err := g.whose(ctx, client, t)
 	if err != nil {
 		return nil, err
 	}
 	if client.Data.TokenFormat != app.JWT {
 		made.Access, made.stored.Hash = secret.NewToken(secret.Access)
-	} else if err := g.sign(ctx, client, u, o, t, aud, made); err != nil {
+	} else if err := g.sign(ctx, client, w, t, aud, made); err != nil {
 		return nil, err
 	}
-	made.IDToken, err = g.idToken(ctx, client, u, o, t, made)
+	made.IDToken, err = g.idToken(ctx, client, w, t, made)
 	return made, err
 }
 
 // sign makes the access token a JWT.
-func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], u *event.Object[user.User], o *event.Object[org.Org], t *terms, aud []string, made *Tokens) error {
+func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *whom, t *terms, aud []string, made *Tokens) error {
 	claims := map[string]any{"iss": g.Issuer, "sub": t.UserID, "aud": aud, "client_id": t.Client, "jti": made.stored.ID,
 		"iat": unix(made.Issued), "exp": unix(made.stored.Expires), "scope": strings.Join(made.Scopes, " ")}
 	AddProof(claims, t.Proof)
-	readers, err := g.readers(ctx, client.Org, aud)
+	readers, err := g.readers(ctx, aud)
 	if err != nil {
 		return err
 	}
-	AddOrganization(claims, u, o, made.Scopes, readers...)
+	orgs, together := []string{client.Org}, true
+	for _, a := range readers {
+		orgs, together = append(orgs, a.Org), together && told.SameProject(a, client.Org, client.Data.RoleSettings.Project)
+	}
+	AddOrganization(claims, w.user, w.org, made.Scopes, orgs...)
+	if together {
+		told.AddToToken(claims, w.held)
+	}
 	if made.Access, err = g.Signer.Sign(ctx, client.Data.SigningAlgorithm, "at+jwt", claims); err != nil {
 		return fmt.Errorf("sign an access token: %w", err)
 	}
@@ -78,9 +85,9 @@ func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], u *eve
 	return nil
 }
 
-// readers lists the organizations in which a token that everybody can read is meant to be read.
-func (g *Grants) readers(ctx context.Context, clientOrg string, aud []string) ([]string, error) {
-	orgs := []string{clientOrg}
+// readers lists the applications besides the client that a token is meant for, which everybody can read.
+func (g *Grants) readers(ctx context.Context, aud []string) ([]*event.Object[app.App], error) {
+	var apps []*event.Object[app.App]
 	for _, id := range aud[1:] {
 		if id == g.Issuer {
 			continue
@@ -90,10 +97,10 @@ func (g *Grants) readers(ctx context.Context, clientOrg string, aud []string) ([
 			return nil, err
 		}
 		if a != nil {
-			orgs = append(orgs, a.Org)
+			apps = append(apps, a)
 		}
 	}
-	return orgs, nil
+	return apps, nil
 }
 
 // narrowed leaves out of an audience what it got by scopes that are not among these.

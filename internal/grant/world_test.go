@@ -20,9 +20,11 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -71,7 +73,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, app.Kind, idp.Kind, Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, app.Kind, idp.Kind, group.Kind, project.Kind, project.AccessKind, Kind)
 	for _, id := range []string{"a", "b"} {
 		domain := id + ".test"
 		eventtest.Given(t, s, org.Kind, "org_"+id, "org_"+id, []event.Claim{org.DomainClaim(domain)}, org.Added{Name: id}, org.DomainAdded{Domain: domain, Verified: true, Primary: true})

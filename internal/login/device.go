@@ -120,7 +120,9 @@ func (d *atDevice) take() error {
 
 // confirm shows what is about to be allowed.
 func (d *atDevice) confirm(p *grant.PendingDevice) error {
-	fits := func(b *session.Bearer) bool { return isWhole(b) && (p.Org == nil || p.Org.ID == b.Caller.OrgID) }
+	fits := func(b *session.Bearer) bool {
+		return isWhole(b) && (p.Org == nil || grant.Fits(p.App, p.Org.ID, b.Caller))
+	}
 	for i := 0; !fits(d.bearer); i++ {
 		if i == len(d.accounts.all) {
 			return d.ask(pages.Problem{Message: pages.OtherOrganization(p.Org.Data.Name)})
@@ -137,7 +139,7 @@ func (d *atDevice) confirm(p *grant.PendingDevice) error {
 		return err
 	}
 	d.render(pages.DeviceConfirm{Frame: d.about(p), ID: d.bearer.Token.ID, LoginName: d.loginName(), Other: d.other(), UserCode: p.UserCode,
-		Publisher: publisher, Scopes: grant.Asks(p.Scopes)}, nil)
+		Publisher: publisher, Scopes: grant.Asks(p.Asks())}, nil)
 	return nil
 }
 
@@ -146,8 +148,7 @@ func (d *atDevice) about(p *grant.PendingDevice) pages.Frame {
 }
 
 func (d *atDevice) allow(p *grant.PendingDevice) error {
-	agreed := append([]string{}, p.Scopes...) // also where there are none, the person was asked
-	err := d.Grants.ApproveDevice(d.r.Context(), p, d.bearer, agreed)
+	err := d.Grants.ApproveDevice(d.r.Context(), p, d.bearer, p.Asks())
 	switch e, ours := errors.AsType[*errs.Error](err); {
 	case err == nil:
 		d.render(pages.DeviceDone{Frame: d.about(p)}, nil)

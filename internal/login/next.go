@@ -107,6 +107,8 @@ func (f facts) page() step {
 		return refused{grant.ErrLoginRequired}
 	case grant.NeedsOtherAccount:
 		return loginName{}
+	case grant.NeedsRole:
+		return noRole{}
 	case grant.NeedsSignIn:
 		return f.first()
 	case grant.NeedsFactor:

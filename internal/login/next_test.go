@@ -85,6 +85,7 @@ func TestThePageThatComesNext(t *testing.T) {
 		// An application.
 		{"nothing is missing", facts{chosen: true, application: true}, arrived{}, nil},
 		{"it is not for the organization", facts{chosen: true, application: true, denied: true}, notAllowed{}, grant.ErrAccessDenied},
+		{"it wants a role", facts{chosen: true, application: true, need: grant.NeedsRole}, noRole{}, grant.ErrNoRole},
 		{"it means somebody else", facts{chosen: true, application: true, need: grant.NeedsOtherPerson}, refused{grant.ErrLoginRequired}, grant.ErrLoginRequired},
 		{"it wants a proof", facts{chosen: true, application: true, need: grant.NeedsSignIn}, password{}, grant.ErrLoginRequired},
 		{"it wants a proof of somebody with a factor", facts{chosen: true, application: true, need: grant.NeedsSignIn, enrolled: true}, password{}, grant.ErrLoginRequired},

@@ -234,6 +234,18 @@ func (n notAllowed) show(v *visit, _ pages.Frame) error {
 	return n.loginName.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotAllowed(v.pending.App.Data.Name)}}})
 }
 
+// noRole says that the application is for people with a role only, and leads back to it.
+type noRole struct{}
+
+func (noRole) silently() *errs.Error { return grant.ErrNoRole }
+
+func (noRole) show(v *visit, with pages.Frame) error {
+	v.render(pages.NoRole{Frame: v.frame(with), LoginName: v.loginName(), Other: v.other()}, with.Problems)
+	return nil
+}
+
+func (noRole) take(v *visit) error { return v.sayNo(grant.ErrNoRole) }
+
 // refused sends the person back to the application with an error.
 type refused struct{ why *errs.Error }
 
@@ -293,7 +305,7 @@ func (consent) show(v *visit, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Scopes: grant.ByWeight(v.pending.Scopes)}
+	view := pages.Consent{Frame: v.frame(with), LoginName: v.loginName(), Scopes: grant.ByWeight(v.pending.Asks())}
 	if publisher != nil {
 		view.Publisher, view.Elsewhere = publisher.Data.Name, publisher.ID != v.bearer.Caller.OrgID
 	}
@@ -304,7 +316,7 @@ func (consent) show(v *visit, with pages.Frame) error {
 func (c consent) take(v *visit) error {
 	switch v.r.PostFormValue(pages.FieldDo) {
 	case pages.DoAllow:
-		return v.approve(append([]string{}, v.pending.Scopes...)) // also where there are none, the person was asked
+		return v.approve(v.pending.Asks())
 	case pages.DoDeny:
 		return v.sayNo(grant.ErrAccessDenied)
 	}

@@ -124,7 +124,7 @@ func (v *visit) able() []*session.Bearer {
 		if !v.mayLink(has.bearer) {
 			continue
 		}
-		if p := v.pending; p == nil || (p.Request.Org == "" || p.Request.Org == caller.OrgID) && (p.Subject == "" || p.Subject == caller.UserID) {
+		if p := v.pending; p == nil || grant.Fits(p.App, p.Request.Org, caller) && (p.Subject == "" || p.Subject == caller.UserID) {
 			able = append(able, has.bearer)
 		}
 	}

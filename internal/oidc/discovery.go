@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/grant/told"
 )
 
 var errIssuer = errs.Invalid(errs.Violation{Message: "there is no issuer with this path: its discovery document is at " + openIDPath}).WithStatus(http.StatusNotFound)
@@ -43,7 +44,7 @@ func (p *Provider) discovery(r *request) (any, error) {
 		"revocation_endpoint_auth_signing_alg_values_supported":    algorithms,
 		"introspection_endpoint_auth_methods_supported":            methods,
 		"introspection_endpoint_auth_signing_alg_values_supported": algorithms,
-		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, grant.PersonClaims),
+		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, grant.PersonClaims, told.Claims),
 		"claims_parameter_supported":                               true,
 		"code_challenge_methods_supported":                         []string{"S256"},
 		"request_uri_parameter_supported":                          false, // where nothing is said, it is true

@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/session"
 )
 
@@ -48,7 +49,7 @@ func (p *Provider) introspect(r *request) (any, error) {
 	if b == nil {
 		return map[string]any{"active": false}, nil
 	}
-	about, err := p.grants.ClaimsOf(r.Context(), b, asking.Org())
+	about, err := p.grants.ClaimsOf(r.Context(), b, asking)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +64,8 @@ func (p *Provider) introspection(b *session.Bearer, about map[string]any) map[st
 		claims["client_id"] = b.Token.UserID // a service user acts for itself
 	}
 	grant.AddProof(claims, b.Given.Proof)
-	for name, from := range map[string]string{grant.OrgScope: grant.OrgScope, grant.RolesScope: grant.RolesScope, "username": "preferred_username"} {
+	for name, from := range map[string]string{grant.OrgScope: grant.OrgScope, grant.RolesScope: grant.RolesScope, "username": "preferred_username",
+		told.Roles: told.Roles, told.Groups: told.Groups} {
 		if value, known := about[from]; known {
 			claims[name] = value
 		}
@@ -98,7 +100,7 @@ func (p *Provider) userInfo(r *request) (any, error) {
 	if !has(b.Given.Scopes, grant.OpenID) {
 		return nil, r.refuseToken(errTokenScope)
 	}
-	return p.grants.ClaimsOf(r.Context(), b, b.ClientOrg)
+	return p.grants.ClaimsOf(r.Context(), b, nil)
 }
 
 // bearerToken gives the access token, from the header or else from the form; empty for none.

@@ -233,6 +233,18 @@ type Consent struct {
 
 func (Consent) about() about { return about{template: "consent", title: "consent.title", end: true} }
 
+// NoRole says that the application is for people with a role only. Its form has nothing but a button, which leads back.
+type NoRole struct {
+	Frame
+	LoginName string
+	Other     Link // to choose another account
+}
+
+// SignedIn tells that the page is about somebody who is signed in.
+func (NoRole) SignedIn() bool { return true }
+
+func (NoRole) about() about { return about{template: "no_role", title: "noRole.title", end: true} }
+
 // Onward takes the browser to the application by itself. Browsers hold form-action against every redirect that follows a form,
 // also against those that the application makes on its own account: a page in between ends that chain.
 type Onward struct {
@@ -355,6 +367,9 @@ var scopeTexts = map[string]string{
 	"offline_access":   "scope.offline",
 	"urn:signet:org":   "scope.organization",
 	"urn:signet:roles": "scope.roles",
+
+	"urn:signet:app_roles": "scope.appRoles",
+	"urn:signet:groups":    "scope.groups",
 }
 
 // scope gives the key of what a scope means; empty for one that nobody here knows, which is then shown as it is.

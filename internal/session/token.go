@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session/names"
 	"github.com/signet-idm/signet/internal/user"
@@ -96,6 +97,7 @@ type Given struct {
 	ClientEpoch    int64    `json:"clientEpoch,omitempty"`
 	ClientOrgEpoch int64    `json:"clientOrgEpoch,omitempty"`
 	Proof          Proof    `json:"proof,omitzero"` // of the sign-in it came from
+	Basis
 }
 
 // Text is what Token.Data holds of it.
@@ -114,6 +116,9 @@ type Bearer struct {
 	Given  Given // of an access token; not to be altered
 	// ClientOrg is the organization of whom an access token was given to: an application, or a service user for itself.
 	ClientOrg string
+	// Client is the application; the zero value for a service user.
+	Client project.Client
+	Places *project.Places // what decided about whether the person may use it; nil: nothing did
 }
 
 // Authenticate tells who calls Signet's own API with a bearer token, in one query and with nothing remembered from earlier
@@ -155,7 +160,11 @@ func (s *Sessions) Bearer(ctx context.Context, bearer string) (*Bearer, error) {
 	if read == nil {
 		return nil, access.ErrUnauthenticated
 	}
-	return s.judge(read, kind)
+	b, err := s.judge(read, kind)
+	if err != nil || kind != secret.Access {
+		return b, err
+	}
+	return s.inUse(ctx, b)
 }
 
 // Session reads a session that counts, and nothing else. Errors: access.ErrUnauthenticated.
@@ -226,11 +235,12 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 	}
 	b.Given, b.ClientOrg = *given, read.OrgID
 	if t.Client != "" {
-		b.ClientOrg = read.ClientOrgID
 		client, err := s.Standings.apps.read(read.ClientStanding)
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", t.Client, err)
 		}
+		b.ClientOrg = read.ClientOrgID
+		b.Client = project.Client{Org: b.ClientOrg, RoleSettings: client.RoleSettings, Open: client.Open}
 		owner, err := s.Standings.orgs.read(read.ClientOrgStanding)
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", read.ClientOrgID, err)

@@ -6,58 +6,10 @@ import assert from 'node:assert/strict';
 import { webcrypto } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import * as oidc from 'openid-client';
+import { Browser } from './browser.mjs';
 
 const given = JSON.parse(readFileSync(0, 'utf8'));
 const insecure = { execute: [oidc.allowInsecureRequests] }; // the server of the test has no certificate
-
-const entities = { '&amp;': '&', '&lt;': '<', '&gt;': '>', '&#34;': '"', '&#39;': "'", '&#43;': '+' };
-const attribute = (tag, name) => tag.match(new RegExp(`\\s${name}="([^"]*)"`))?.[1].replace(/&(amp|lt|gt|#34|#39|#43);/g, (e) => entities[e]) ?? '';
-
-class Browser {
-  cookies = new Map();
-
-  // open goes to an address of Signet, or sends a form there, and follows redirects until there is a page or another site.
-  async open(address, form) {
-    for (let hops = 0; hops < 10; hops++) {
-      if (new URL(address).origin !== given.issuer) return { address };
-      const headers = { cookie: [...this.cookies].map(([name, value]) => `${name}=${value}`).join('; ') };
-      if (form) headers.origin = given.issuer;
-      const response = await fetch(address, { method: form ? 'POST' : 'GET', body: form, headers, redirect: 'manual' });
-      for (const set of response.headers.getSetCookie()) {
-        const [, name, value] = set.match(/^([^=]+)=([^;]*)/);
-        if (/max-age=0/i.test(set)) this.cookies.delete(name);
-        else this.cookies.set(name, value);
-      }
-      const to = response.headers.get('location');
-      if (!to) return { address, status: response.status, html: await response.text() };
-      [address, form] = [new URL(to, address).href, undefined];
-    }
-    assert.fail(`sent round in circles at ${address}`);
-  }
-
-  // go does what the pages ask for, until they lead to another site or ask for nothing more.
-  async go(address) {
-    let at = await this.open(address);
-    for (let steps = 0; steps < 10 && at.html; steps++) {
-      const page = at.html.match(/<form[\s\S]*?<\/form>/)?.[0];
-      const onward = at.html.match(/<a class="button"[^>]*>/)?.[0];
-      if (!page && !onward) return at;
-      if (!page) {
-        at = await this.open(new URL(attribute(onward, 'href'), at.address).href);
-        continue;
-      }
-      const form = new URLSearchParams();
-      for (const [tag] of page.matchAll(/<(input|button)\b[^>]*>/g)) {
-        const name = attribute(tag, 'name');
-        if (name && !form.has(name)) form.set(name, attribute(tag, 'value'));
-      }
-      if (form.get('loginName') === '') form.set('loginName', given.name);
-      if (form.has('password')) form.set('password', given.password);
-      at = await this.open(at.address, form);
-    }
-    return at;
-  }
-}
 
 const refused = (error) => (e) => e instanceof oidc.ResponseBodyError && e.error === error;
 
@@ -75,7 +27,7 @@ async function signIn(config, browser, scope) {
 }
 
 async function wholeWay(config) {
-  const browser = new Browser();
+  const browser = new Browser(given.issuer, given.name, given.password);
   const first = await signIn(config, browser, 'openid profile email offline_access');
   assert.equal(first.claims().sub, given.userId);
   const person = await oidc.fetchUserInfo(config, first.access_token, given.userId);
@@ -118,7 +70,7 @@ assert.equal((await me.json()).user.userId, given.robot.id);
 
 const television = await oidc.discovery(server, given.device.id, {}, oidc.None(), insecure);
 const shown = await oidc.initiateDeviceAuthorization(television, { scope: 'openid offline_access' });
-const at = await new Browser().go(shown.verification_uri_complete);
+const at = await new Browser(given.issuer, given.name, given.password).go(shown.verification_uri_complete);
 assert.equal(at.status, 200);
 const tokens = await oidc.pollDeviceAuthorizationGrant(television, { ...shown, interval: 1 });
 assert.equal(tokens.claims().sub, given.userId);

@@ -138,6 +138,17 @@ func (p *person) toTheProgram(line string) {
 	p.tab.Submit(`button[value="allow"]`) // the page shows the same code as the device
 }
 
+// toTheDevice signs in as somebody to connect a device.
+func (p *person) toTheDevice(line string) {
+	address, name, password := toOpen(p.t, line)
+	p.tab.Open(address)
+	p.tab.Fill("#loginName", name)
+	p.tab.Submit("button.primary")
+	p.tab.Fill("#password", password)
+	p.tab.Submit("button.primary")
+	p.tab.Submit(`button[value="allow"]`)
+}
+
 func TestTheReadmePastedFromTopToBottom(t *testing.T) {
 	fresh, moved := testdb.New(t, testdb.Postgres).URL, testdb.New(t, testdb.Postgres).URL
 	d := sit(t, checkout(t), "postgres://signet@db.example.org:5432/signet_moved", moved, "postgres://signet@db.example.org:5432/signet", fresh)
@@ -160,15 +171,16 @@ var guides = map[string]struct {
 	visit func(p *person) func(line string)
 	shown string
 }{
-	"web-application.md":    {visit: func(p *person) func(string) { return p.toTheWebApplication }, shown: `"clientSecret":"`},
-	"single-page.md":        {visit: func(p *person) func(string) { return p.toTheSinglePage }, shown: "the client id is app_"},
-	"native.md":             {visit: func(p *person) func(string) { return p.toTheProgram }, shown: `"given_name":`},
-	"service-to-service.md": {shown: `"active":true`},
-	"webhooks.md":           {shown: `"delivered":true`},
-	"identity-providers.md": {shown: `"ok":true`},
-	"nginx.md":              {shown: `"status":"ok"`},
-	"caddy.md":              {shown: `"status":"ok"`},
-	"apache.md":             {shown: `"status":"ok"`},
+	"web-application.md":      {visit: func(p *person) func(string) { return p.toTheWebApplication }, shown: `"clientSecret":"`},
+	"single-page.md":          {visit: func(p *person) func(string) { return p.toTheSinglePage }, shown: "the client id is app_"},
+	"native.md":               {visit: func(p *person) func(string) { return p.toTheProgram }, shown: `"given_name":`},
+	"service-to-service.md":   {shown: `"active":true`},
+	"webhooks.md":             {shown: `"delivered":true`},
+	"identity-providers.md":   {shown: `"ok":true`},
+	"nginx.md":                {shown: `"status":"ok"`},
+	"vendor-and-customers.md": {visit: func(p *person) func(string) { return p.toTheDevice }, shown: `"urn:signet:app_roles":{"org_`},
+	"caddy.md":                {shown: `"status":"ok"`},
+	"apache.md":               {shown: `"status":"ok"`},
 }
 
 func TestTheGuidesPastedFromTopToBottom(t *testing.T) {

@@ -1,0 +1,85 @@
+// Package told has the claims by which applications learn about the roles and groups of people: each by its identifier, under the organization that it was
+// given in. There is never one list across organizations, or an administrator of one customer would pass for one of another.
+package told
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/project"
+)
+
+// The claims. What people agree to has the names of the first two as well, beside the scopes.
+const (
+	Roles    = "urn:signet:app_roles"
+	Groups   = "urn:signet:groups"
+	Overflow = "urn:signet:overflow" // the claims that did not fit into the token
+)
+
+// Claims lists them, as the discovery document does.
+var Claims = []string{Roles, Groups, Overflow}
+
+// MaxToken is how many bytes of JSON both claims can have in a token: tokens travel in headers.
+const MaxToken = 4096
+
+// Names are the claims that are switched on for an application.
+func Names(s app.RoleSettings) []string {
+	var names []string
+	if s.Roles {
+		names = append(names, Roles)
+	}
+	if s.Groups {
+		names = append(names, Groups)
+	}
+	return names
+}
+
+// Agreed leaves out of what an application is told about somebody of another organization what they do not know of: it was switched on since they were asked. In one
+// organization its administrators answer for both.
+func Agreed(c project.Client, home string, agreed []string) project.Client {
+	if c.Org != home {
+		c.Roles = c.Roles && slices.Contains(agreed, Roles)
+		c.Groups = c.Groups && slices.Contains(agreed, Groups)
+	}
+	return c
+}
+
+// SameProject tells whether an application may read what is told to a client of an organization: those of one project learn the same.
+func SameProject(a *event.Object[app.App], org, project string) bool {
+	return a != nil && project != "" && a.Org == org && a.Data.RoleSettings.Project == project
+}
+
+// Add adds the claims as they are.
+func Add(claims map[string]any, h project.Held) {
+	if h.Roles != nil {
+		claims[Roles] = h.Roles
+	}
+	if h.Groups != nil {
+		claims[Groups] = h.Groups
+	}
+}
+
+// AddToToken adds the claims if they fit; otherwise the token says which are missing. User info and introspection have them.
+func AddToToken(claims map[string]any, h project.Held) {
+	size := 0
+	var names []string
+	for name, value := range map[string]map[string][]string{Roles: h.Roles, Groups: h.Groups} {
+		if value == nil {
+			continue
+		}
+		text, err := json.Marshal(value)
+		if err != nil {
+			panic(err) // plain strings
+		}
+		size += len(text)
+		names = append(names, name)
+	}
+	if size <= MaxToken {
+		Add(claims, h)
+		return
+	}
+	slices.Sort(names)
+	claims[Overflow] = names
+}
