@@ -60,6 +60,7 @@ var (
 	noIDP            = refused(codes.NotFound, "IDENTITY_PROVIDER_NOT_FOUND")
 	noApp            = refused(codes.NotFound, "APPLICATION_NOT_FOUND")
 	noWebhook        = refused(codes.NotFound, "WEBHOOK_NOT_FOUND")
+	noInvitation     = refused(codes.NotFound, "INVITATION_NOT_FOUND")
 	noSession        = refused(codes.NotFound, "SESSION_NOT_FOUND")
 	notHuman         = refused(codes.FailedPrecondition, "NOT_A_HUMAN_USER")
 	sequenceMismatch = refused(codes.Aborted, "SEQUENCE_MISMATCH")

@@ -123,6 +123,8 @@ func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 		return g.app
 	case "webhook_id":
 		return g.webhook()
+	case "invitation_id":
+		return g.invitation()
 	case "domain":
 		return g.domain
 	}

@@ -43,6 +43,8 @@ func (w *World) library(t *testing.T) *library {
 	}
 	w.addUser(t, person{Org: l.org, Roles: []access.Role{access.OrgOwnerViewer}})
 	l.failures(t)
+	l.invitation()
+	done[*signetv1.CreateInvitationResponse](t, rest, l.owner, l.sample(operationNamed(t, "CreateInvitation")))
 	return l
 }
 
@@ -165,6 +167,7 @@ func listsStayInside(t *testing.T, w *World) {
 		"ListApplications":        {here.app},
 		"ListAudienceApprovals":   {here.app},
 		"ListWebhooks":            {here.webhook(), here.second},
+		"ListInvitations":         {here.invitation()},
 		"ListWebhookFailures":     {here.app + ".1"},
 		"ListWebhookHeldEvents":   {here.app + ".2"},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},
