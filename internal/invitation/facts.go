@@ -60,7 +60,7 @@ var Kind = event.Define(event.Schema[Invitation]{
 		return []event.Claim{EmailClaim(o.Org, o.Data.EmailKey)}
 	},
 	Groups: func(o *event.Object[Invitation]) []string {
-		if o.Data.State != Accepted {
+		if o.Data.State != Accepted || o.Data.Email == "" {
 			return nil
 		}
 		return []string{AcceptedBy(o.Data.UserID)}

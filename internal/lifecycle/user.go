@@ -99,7 +99,26 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 		})
 		return err
 	})
+	if err == nil && step.removes() {
+		err = forgetLater(ctx, s, id)
+	}
 	return details, err
+}
+
+// forgetLater erases what somebody has accepted at the very moment before they were removed.
+func forgetLater(ctx context.Context, s event.Store, id string) error {
+	refs, err := invitation.OfUser(ctx, s, id)
+	if err != nil || len(refs) == 0 {
+		return err
+	}
+	return s.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Write: refs, Decide: func(tx *event.Tx) error {
+		for _, i := range refs {
+			if err := invitation.Erase(tx, i.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	}})
 }
 
 func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *member.Owners, orgOwners member.OrgOwners, invitations []event.Ref) error {

@@ -64,6 +64,7 @@ var (
 	noProject        = refused(codes.NotFound, "PROJECT_NOT_FOUND")
 	noGrant          = refused(codes.NotFound, "PROJECT_GRANT_NOT_FOUND")
 	noRole           = refused(codes.NotFound, "PROJECT_ROLE_NOT_FOUND")
+	noInvitation     = refused(codes.NotFound, "INVITATION_NOT_FOUND")
 	noSession        = refused(codes.NotFound, "SESSION_NOT_FOUND")
 	notHuman         = refused(codes.FailedPrecondition, "NOT_A_HUMAN_USER")
 	sequenceMismatch = refused(codes.Aborted, "SEQUENCE_MISMATCH")

@@ -132,6 +132,8 @@ func (g *generator) identifier(fd protoreflect.FieldDescriptor) string {
 			return g.grant()
 		}
 		return g.granted()
+	case "invitation_id":
+		return g.invitation()
 	case "domain":
 		return g.domain
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/idp"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/webhook"
@@ -103,6 +104,11 @@ func (op *operation) conditions() []condition {
 		})}}
 	case "groupId":
 		return []condition{{"active", inScene(nil)}}
+	case "invitationId":
+		return []condition{{"pending", inScene(nil)}, {"withdrawn", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
+			change(t, s.w, invitation.Kind, s.invitation(), invitation.WasWithdrawn{})
+			return req
+		})}}
 	case "webhookId":
 		return []condition{{"active", inScene(nil)}, {"inactive", inScene(func(t *testing.T, s *scene, req proto.Message) proto.Message {
 			change(t, s.w, webhook.Kind, s.webhook(), webhook.Deactivated{})

@@ -52,6 +52,8 @@ func (w *World) library(t *testing.T) *library {
 		}
 	}
 	l.projects(t)
+	l.invitation()
+	done[*signetv1.CreateInvitationResponse](t, rest, l.owner, l.sample(operationNamed(t, "CreateInvitation")))
 	return l
 }
 
@@ -183,6 +185,7 @@ func listsStayInside(t *testing.T, w *World) {
 		"ListGroups":              {here.group(), here.team},
 		"ListGroupMembers":        {here.reader.UserID, here.user.UserID, here.owner.UserID},
 		"ListUserGroups":          {here.group(), here.team},
+		"ListInvitations":         {here.invitation()},
 		"ListWebhookFailures":     {here.app + ".1"},
 		"ListWebhookHeldEvents":   {here.app + ".2"},
 		"ListOrganizationMembers": {here.owner.UserID, guest.UserID},

@@ -151,7 +151,7 @@ func scopeCases(t *testing.T, w *World) (cases []Case) {
 		default:
 			c.Want = Want{but: scopeRequired.Reason}
 		}
-		if op.rule.GetCreates() {
+		if op.rule.GetCreates() || op.name() == "CreateInvitation" {
 			c.Fresh = make
 		}
 		cases = append(cases, c)

@@ -175,6 +175,14 @@ func (w *World) remember(op *operation, a *Answer) {
 		w.hide(shown.GetSecret())
 	case *signetv1.RotateWebhookSecretResponse:
 		w.hide(shown.GetSecret())
+	case *signetv1.CreateInvitationResponse:
+		w.hideLink(shown.GetLink())
+	case *signetv1.ResendInvitationResponse:
+		w.hideLink(shown.GetLink())
+	case *signetv1.SendPasswordSetupResponse:
+		w.hideLink(shown.GetLink())
+	case *signetv1.AcceptInvitationResponse:
+		w.hide(shown.GetToken())
 	case *signetv1.CreateEmailCodeResponse:
 		w.hide(shown.GetCode())
 	case *signetv1.CreatePhoneCodeResponse:
@@ -208,7 +216,8 @@ type scene struct {
 	idp    string
 	app    string // one that runs on a server
 
-	webhook func() string // one that never gets anything, made when somebody asks for it
+	invitation func() string
+	webhook    func() string // one that never gets anything, made when somebody asks for it
 
 	group func() string // one with nobody in it that gives nothing, made when somebody asks for it
 
@@ -261,6 +270,9 @@ func (w *World) furnish(t *testing.T, p place) *scene {
 	})
 	s.group = sync.OnceValue(func() string { return s.newGroup(t) })
 	w.furnishProjects(t, s)
+	s.invitation = sync.OnceValue(func() string {
+		return done[*signetv1.CreateInvitationResponse](t, &Client{w, w.rest}, s.owner, &signetv1.CreateInvitationRequest{OrgId: s.org, Email: unique("invited") + "@mail.example"}).GetInvitationId()
+	})
 	s.webhook = sync.OnceValue(func() string {
 		return done[*signetv1.AddWebhookResponse](t, &Client{w, w.rest}, s.owner, addWebhook("Audit", "signing.*")).GetWebhookId()
 	})

@@ -29,6 +29,7 @@ type installation struct {
 	token    string // of an owner
 	clientID string
 	callback string // the application's page
+	server   *server.Server
 }
 
 const (
@@ -49,7 +50,7 @@ func installed(t *testing.T, change ...func(*server.Config)) *installation {
 		fmt.Fprint(w, `<!DOCTYPE html><html lang="en"><title>Shop</title><link rel="icon" href="data:,"><p id="arrived">Welcome to the shop</p></html>`)
 	}))
 	t.Cleanup(app.Close)
-	i := &installation{t: t, url: s.URL(), direct: "http://" + s.Addr().String(), org: s.FirstAdmin.OrgID, token: s.FirstAdmin.Token, callback: strings.Replace(app.URL, "127.0.0.1", "localhost", 1) + "/callback"}
+	i := &installation{server: s, t: t, url: s.URL(), direct: "http://" + s.Addr().String(), org: s.FirstAdmin.OrgID, token: s.FirstAdmin.Token, callback: strings.Replace(app.URL, "127.0.0.1", "localhost", 1) + "/callback"}
 	made := i.api("POST", "/v1/apps", map[string]any{"name": "Shop", "type": "APPLICATION_TYPE_SINGLE_PAGE", "redirectUris": []string{i.callback}})
 	i.clientID = made["appId"].(string)
 	return i
