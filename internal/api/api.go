@@ -39,6 +39,8 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		return in.Violations()
 	case *signetv1.SetInstallationPolicyRequest:
 		return policyOf(r.GetPolicy()).InstallationViolations("policy.")
+	case *signetv1.SetOrganizationPolicyRequest:
+		return policyOf(r.GetPolicy()).RegisteringViolations("policy.")
 	case *signetv1.AddDomainRequest:
 		return checkNewDomain(r)
 	case *signetv1.AddApplicationRequest:

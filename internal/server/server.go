@@ -168,7 +168,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now, Checker: s.federation}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master, OwnPages: s.ownPages(sessions)}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
-			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
+			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}, Mail: s.sender() != nil}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
