@@ -59,6 +59,7 @@ type content struct {
 	Browser      string
 	Address      string
 	Provider     string // its name
+	Forgot       string // the page for who has forgotten the password
 }
 
 // filled is a letter with its content, as the layouts see it. Nothing in it is markup.
