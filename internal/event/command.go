@@ -2,6 +2,7 @@ package event
 
 import (
 	"crypto/sha256"
+	"slices"
 	"strconv"
 	"time"
 
@@ -19,6 +20,20 @@ type Command struct {
 	Rows   []RowKey // rows of side tables that it reads
 	Tokens []string // ids of tokens that it reads
 	Decide func(tx *Tx) error
+}
+
+// With adds what another command declares, whose origin and decision are taken.
+func (c Command) With(other Command) Command {
+	return Command{
+		Origin: other.Origin,
+		Create: slices.Concat(c.Create, other.Create),
+		Write:  slices.Concat(c.Write, other.Write),
+		Read:   slices.Concat(c.Read, other.Read),
+		Claims: slices.Concat(c.Claims, other.Claims),
+		Rows:   slices.Concat(c.Rows, other.Rows),
+		Tokens: slices.Concat(c.Tokens, other.Tokens),
+		Decide: other.Decide,
+	}
 }
 
 // Claim is a name that only one object can hold at a time, such as a domain. Which claims an object holds follows

@@ -73,6 +73,7 @@ const (
 	toAdd    use = "add"     // a passkey, in a session
 	toProve  use = "prove"   // a second factor, in a session
 	toSignIn use = "sign in" // without anything else
+	toJoin   use = "join"    // somebody who is no user yet: the first passkey
 )
 
 // challenge is what the row of one holds. A row is used up by the first answer. One for signing in has no row before it was
@@ -137,6 +138,19 @@ func (f *Factors) StartPasskey(u *event.Object[user.User], row *event.Row, sessi
 		return nil, err
 	}
 	return started(options.Response, challenge{Use: toAdd, UserID: u.ID, Session: sessionID, Data: data})
+}
+
+// StartFirst begins to make the passkey of somebody who becomes a user, under an identifier that was made for them. flow is what lets them in: only
+// who comes with the same one can finish it. Errors: ErrPasskeysUnavailable.
+func (f *Factors) StartFirst(userID, name, displayName, flow string) (*Started, error) {
+	if f.party == nil {
+		return nil, ErrPasskeysUnavailable
+	}
+	options, data, err := f.party.BeginRegistration(&person{id: userID, name: name, displayName: displayName})
+	if err != nil {
+		return nil, err
+	}
+	return started(options.Response, challenge{Use: toJoin, UserID: userID, Session: flow, Data: data})
 }
 
 // StartProof begins to prove a passkey as a second factor in a session. Errors: ErrPasskeysUnavailable; ErrNoPasskey.
@@ -205,7 +219,7 @@ func (f *Factors) until(text string) int64 {
 }
 
 // find reads the challenge that an answer is to; nil where there is none for this use.
-func (f *Factors) find(ctx context.Context, r event.Reader, key event.RowKey, what use, userID, sessionID string) (*challenge, error) {
+func (f *Factors) find(ctx context.Context, r event.Reader, key event.RowKey, what use, sessionID string) (*challenge, error) {
 	row, err := r.Row(ctx, key)
 	if err != nil || row == nil {
 		return nil, err
@@ -214,7 +228,7 @@ func (f *Factors) find(ctx context.Context, r event.Reader, key event.RowKey, wh
 	if err := json.Unmarshal(row.Value, &c); err != nil {
 		return nil, fmt.Errorf("challenge: %w", err)
 	}
-	if c.Use != what || c.UserID != userID || c.Session != sessionID {
+	if c.Use != what || c.Session != sessionID {
 		return nil, nil
 	}
 	return &c, nil
@@ -246,14 +260,33 @@ func (f *Factors) Check(ctx context.Context, r event.Reader, n *NewPasskey, user
 	if f.party == nil {
 		return ErrPasskeysUnavailable
 	}
-	c, err := f.find(ctx, r, n.Row, toAdd, userID, sessionID)
+	c, err := f.find(ctx, r, n.Row, toAdd, sessionID)
 	if err != nil {
 		return err
 	}
-	if c == nil {
+	if c == nil || c.UserID != userID {
 		return errNotMade(nil)
 	}
-	if n.made, err = f.party.CreateCredential(&person{id: userID}, *c.Data, n.parsed); err != nil {
+	return f.created(n, c)
+}
+
+// CheckFirst is Check for a passkey of StartFirst. It gives the identifier that was made for its owner.
+func (f *Factors) CheckFirst(ctx context.Context, r event.Reader, n *NewPasskey, flow string) (userID string, err error) {
+	if f.party == nil {
+		return "", ErrPasskeysUnavailable
+	}
+	c, err := f.find(ctx, r, n.Row, toJoin, flow)
+	if err != nil {
+		return "", err
+	}
+	if c == nil {
+		return "", errNotMade(nil)
+	}
+	return c.UserID, f.created(n, c)
+}
+
+func (f *Factors) created(n *NewPasskey, c *challenge) (err error) {
+	if n.made, err = f.party.CreateCredential(&person{id: c.UserID}, *c.Data, n.parsed); err != nil {
 		return errNotMade(err)
 	}
 	return nil
@@ -349,8 +382,8 @@ func (f *Factors) VerifyProof(ctx context.Context, r event.Reader, a *Assertion,
 	if f.party == nil {
 		return false, nil
 	}
-	c, err := f.find(ctx, r, a.Row, toProve, u.ID, sessionID)
-	if err != nil || c == nil {
+	c, err := f.find(ctx, r, a.Row, toProve, sessionID)
+	if err != nil || c == nil || c.UserID != u.ID {
 		return false, err
 	}
 	return f.verify(ctx, r, a, u, func(p *person) (*webauthn.Credential, error) { return f.party.ValidateLogin(p, *c.Data, a.parsed) })

@@ -458,7 +458,7 @@ func registrationProblems(err error) ([]pages.Problem, error) {
 		switch {
 		case wrong.Message == syntax.Empty:
 			m = pages.Required()
-		case wrong.Message == federated.UserNameIsAddress:
+		case wrong.Message == user.NameIsAddress:
 			m = pages.UserNameIsAddress()
 		case field == pages.FieldEmail:
 			m = pages.NotAnEmail()

@@ -2,6 +2,7 @@ package user
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
@@ -37,6 +38,19 @@ func (n *NewHuman) violations(prefix, email, phone string) (wrong errs.Violation
 		wrong.Add(prefix+phone, problem)
 	}
 	return wrong
+}
+
+// NameIsAddress is what is wrong with a user name that looks like an address of somebody else.
+const NameIsAddress = "must not contain @, unless it is your own confirmed e-mail address"
+
+// ChosenName tells what is wrong with a user name that a person or an identity provider chooses; empty: nothing. A name like an address would be found
+// where an address is looked for: only the person whose confirmed address it is may have it. What NameKey makes an @ is one.
+func ChosenName(name, email string, confirmed bool) (problem string) {
+	key := syntax.NameKey(name)
+	if strings.Contains(key, "@") && (!confirmed || key != syntax.NameKey(email)) {
+		return NameIsAddress
+	}
+	return ""
 }
 
 // parsePhone is syntax.Phone for numbers that are not too long.

@@ -32,21 +32,27 @@ type Registration struct {
 	Email     string
 	// EmailFromProvider says that nobody has edited the address. It counts as verified if the provider says so of this very address.
 	EmailFromProvider bool
-	By                *ByCode
+	// Verification is on whose word the address counts without the provider's; zero: on nobody's.
+	Verification user.Verification
+	By           *ByCode
+
+	// Invited says that Also lets the person in: the provider need not register people by itself, but the organization has to allow it.
+	Invited bool
+	// Needs is what Also reads and writes besides the person. Also runs in the command that creates the person, before the link and the session are made;
+	// nil: nothing more happens.
+	Needs event.Command
+	Also  func(tx *event.Tx, u *event.Object[user.User]) error
 
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
 }
 
-// UserNameIsAddress is what is wrong with a user name that looks like an address of somebody else.
-const UserNameIsAddress = "must not contain @, unless it is your e-mail address as the identity provider has confirmed it"
-
 // suffixes are how many names are tried for somebody whose name is taken.
 const suffixes = 3
 
 // RegisterThrough registers a person on the word of a provider, with the link, and opens a session. Errors: InvalidArgument with violations, on userName,
-// profile.… and email.email; session.ErrNotLinked where the provider does not register people there; session.ErrMethodNotAllowed;
+// profile.… and email.email; those of Also; session.ErrNotLinked where the provider does not register people there; session.ErrMethodNotAllowed;
 // session.ErrSignInFailed where the provider was changed or switched off since the identity was checked; user.ErrLinkTaken; user.ErrUserNameTaken where no
 // name is free; ResourceExhausted where too much was begun from the network.
 func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Registration) (session.SignedIn, error) {
@@ -56,13 +62,14 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 		}
 	}
 	verified := r.EmailFromProvider && who.EmailVerified && r.Email == who.Email
-	human := user.NewHuman{UserName: r.UserName, Email: r.Email, EmailVerified: verified, VerifiedBy: user.VerifiedByProvider, VerifierOrg: who.Org,
+	word := user.Verification{By: user.VerifiedByProvider, Org: who.Org}
+	if r.Verification.By != "" {
+		verified, word = true, r.Verification
+	}
+	human := user.NewHuman{UserName: r.UserName, Email: r.Email, EmailVerified: verified, VerifiedBy: word.By, VerifierOrg: word.Org,
 		Profile: user.Profile{FirstName: r.FirstName, LastName: r.LastName, NickName: r.NickName, PreferredLanguage: r.Language}}
 	wrong := human.Violations("")
-	// A name like an address would be found where an address is looked for: only whose it is may have it.
-	if strings.Contains(syntax.NameKey(r.UserName), "@") && (!verified || syntax.NameKey(r.UserName) != syntax.NameKey(r.Email)) {
-		wrong.Add("userName", UserNameIsAddress)
-	}
+	wrong.Add("userName", user.ChosenName(r.UserName, r.Email, verified))
 	if err := wrong.Err(); err != nil {
 		return session.SignedIn{}, err
 	}
@@ -77,7 +84,7 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 	id, names := user.Kind.NewID(), namesLike(r.UserName)
 	made := session.PrepareSession(id)
 	claim := user.LinkClaim(who.Provider, who.Issuer, who.Subject)
-	command := event.Command{
+	command := r.Needs.With(event.Command{
 		Origin: event.Origin{Actor: id, RequestID: r.RequestID},
 		Create: []event.Ref{user.Kind.Ref(id)},
 		Write:  []event.Ref{session.Companion(id)},
@@ -89,7 +96,7 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 			if err != nil {
 				return err
 			}
-			o, err := s.registersIn(tx, p, in)
+			o, err := s.registersIn(tx, p, in, r.Invited)
 			if err != nil {
 				return err
 			}
@@ -97,8 +104,13 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 			if err != nil {
 				return err
 			}
+			if r.Also != nil {
+				if err := r.Also(tx, u); err != nil {
+					return err
+				}
+			}
 			l := linkTo(who)
-			l.Confirmed = user.Confirm(tx, u, who.Version, id) // the account is the provider's from the first
+			l.Confirmed = user.Confirm(tx, u, who.Version, id) // the account, with what it holds now, is the provider's from the first
 			if l, err = user.AddLink(tx, u, l, false); err != nil {
 				return err
 			}
@@ -114,7 +126,7 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 			}
 			return made.Open(tx, u, o, everywhere, proof, session.PlaceOf(r.Peer, r.UserAgent))
 		},
-	}
+	})
 	for _, name := range names {
 		command.Claims = append(command.Claims, user.NameClaim(in, syntax.NameKey(name)))
 	}
@@ -126,15 +138,15 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 }
 
 // registersIn gives the organization that a provider registers people in: the one that owns it, or another one that lets the default organization's
-// providers do that. Errors: session.ErrNotLinked; session.ErrMethodNotAllowed; session.ErrSignInFailed.
-func (s Sessions) registersIn(tx *event.Tx, p *event.Object[idp.Provider], in string) (*event.Object[org.Org], error) {
+// providers do that. Somebody who is invited needs neither. Errors: session.ErrNotLinked; session.ErrMethodNotAllowed; session.ErrSignInFailed.
+func (s Sessions) registersIn(tx *event.Tx, p *event.Object[idp.Provider], in string, invited bool) (*event.Object[org.Org], error) {
 	o, err := org.Kind.Get(tx, in)
 	switch {
 	case err != nil:
 		return nil, err
 	case o == nil || o.Data.State != org.Active:
 		return nil, session.ErrSignInFailed
-	case !p.Data.General.AutoRegister || !links.Reaches(p, in, s.DefaultOrg) || p.Org != in && !o.Data.Policy.RegistersFromDefault:
+	case !links.Reaches(p, in, s.DefaultOrg) || !invited && (!p.Data.General.AutoRegister || p.Org != in && !o.Data.Policy.RegistersFromDefault):
 		return nil, session.ErrNotLinked
 	case !o.Data.Policy.AllowsProvider(p.ID):
 		return nil, session.ErrMethodNotAllowed

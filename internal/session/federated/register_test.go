@@ -1,12 +1,15 @@
 package federated
 
 import (
+	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/org"
@@ -143,5 +146,81 @@ func TestSomebodyIsRegisteredOnce(t *testing.T) {
 	}
 	if n != 1 {
 		t.Errorf("registered %d times", n)
+	}
+}
+
+// Somebody who is invited joins in the command that registers them: what lets them in is used up, and the link counts with the roles that they got.
+func TestWhoIsInvitedJoinsThroughAProvider(t *testing.T) {
+	ticket := event.RowKey{Table: event.Flows, Key: "ticket"}
+	owner := []access.Role{access.OrgOwner}
+	word := user.Verification{By: user.VerifiedByOwner}
+	for _, c := range []struct {
+		name     string
+		given    func(*world)
+		provider string
+		change   func(*Registration)
+		refusal  *errs.Error
+		verified user.Verifier
+	}{
+		{"through the organization's provider", nil, "idp_b", nil, nil, user.VerifiedByOwner},
+		{"through one that registers nobody by itself", func(w *world) { w.idp("idp_b", idp.Changed{AutoRegister: new(bool)}) }, "idp_b", nil, nil, user.VerifiedByOwner},
+		{"through one that a settings manager changed", func(w *world) { w.idp("idp_b", idp.Vouched{By: "usr_s", Roles: bSettings}) }, "idp_b", nil, nil, user.VerifiedByOwner},
+		{"through the default organization's provider", nil, "idp_def", nil, nil, user.VerifiedByOwner},
+		{"with an address that nobody has confirmed", nil, "idp_b", func(r *Registration) { r.Verification = user.Verification{} }, nil, ""},
+		{"under the confirmed address", nil, "idp_b", func(r *Registration) { r.UserName = "New@b.test" }, nil, user.VerifiedByOwner},
+		{"under an address that nobody has confirmed", nil, "idp_b", func(r *Registration) { r.UserName, r.Verification = "new@b.test", user.Verification{} },
+			errs.Invalid(errs.Violation{Field: "userName"}), ""},
+		{"through one that the organization does not allow", func(w *world) { w.policy("org_b", policy.SignIn{Providers: []string{"idp_b"}}) }, "idp_def", nil, session.ErrMethodNotAllowed, ""},
+		{"through one of another organization", nil, "idp_c", nil, session.ErrNotLinked, ""},
+		{"after what lets them in was used", func(w *world) {
+			must(w.t, w.store.Do(w.t.Context(), event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error { tx.DropRow(ticket); return nil }}))
+		}, "idp_b", nil, session.ErrSignInFailed, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			eventtest.Given(t, w.store, org.Kind, "org_c", "org_c", nil, org.Added{Name: "c"})
+			eventtest.Given(t, w.store, idp.Kind, "idp_c", "org_c", nil, idp.OIDCAdded{General: idp.General{Name: "c", AutoRegister: true}, OIDC: idp.OIDC{Issuer: "https://c.test"}},
+				idp.Vouched{By: "usr_admin", Roles: iamOwner})
+			w.store.GivenRow(event.Row{RowKey: ticket, Value: []byte{1}})
+			if c.given != nil {
+				c.given(w)
+			}
+			who := w.who(c.provider, "new")
+			who.Email = "elsewhere@up.test"
+			r := Registration{OrgID: "org_b", UserName: "new", FirstName: "New", LastName: "Person", Email: "new@b.test", Verification: word, Invited: true,
+				Needs: event.Command{Rows: []event.RowKey{ticket}}, Also: func(tx *event.Tx, u *event.Object[user.User]) error {
+					row, err := tx.Row(ticket)
+					if err != nil {
+						return err
+					}
+					if row == nil {
+						return session.ErrSignInFailed
+					}
+					tx.DropRow(ticket)
+					return u.Append(user.MembershipSet{Scope: "org_b", Roles: owner})
+				}}
+			if c.change != nil {
+				c.change(&r)
+			}
+			before := w.store.Fingerprint()
+			in, err := w.RegisterThrough(t.Context(), who, r)
+			if c.refusal != nil {
+				if got, is := errors.AsType[*errs.Error](err); !is || got.Kind != c.refusal.Kind || got.Reason != c.refusal.Reason {
+					t.Errorf("got %v", err)
+				}
+				if w.store.Fingerprint() != before {
+					t.Error("a refusal wrote something")
+				}
+				return
+			}
+			must(t, err)
+			u := eventtest.State(t, w.store, user.Kind, in.UserID)
+			if v := u.Data.Human.Email; u.Org != "org_b" || v.Address != "new@b.test" || v.Verification.By != c.verified || v.Verified != (c.verified != "") || !slices.Equal(u.Data.Memberships["org_b"], owner) {
+				t.Errorf("%+v, %+v", u.Data, u.Data.Human)
+			}
+			if again, err := w.signIn(who); err != nil || again.UserID != in.UserID {
+				t.Errorf("the next sign-in: %+v, %v", again, err)
+			}
+		})
 	}
 }
