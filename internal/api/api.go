@@ -14,6 +14,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api/provider"
+	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
@@ -41,6 +42,10 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		return policyOf(r.GetPolicy()).InstallationViolations("policy.")
 	case *signetv1.SetOrganizationPolicyRequest:
 		return policyOf(r.GetPolicy()).RegisteringViolations("policy.")
+	case *signetv1.StartRegistrationRequest:
+		return registrations.StartViolations(r)
+	case *signetv1.FinishRegistrationRequest:
+		return registrations.FinishViolations(r)
 	case *signetv1.AddDomainRequest:
 		return checkNewDomain(r)
 	case *signetv1.AddApplicationRequest:

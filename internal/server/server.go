@@ -23,6 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/api/links"
+	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
@@ -37,6 +38,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/registration"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/rpc/fieldrules"
 	"github.com/signet-idm/signet/internal/secret"
@@ -147,6 +149,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	}
 	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, EmailsPerOrganization: config.EmailsPerOrganization,
 		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, NetworkLimiter: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: time.Now}}
+	registering := registration.New(sessions, s.registrationMailer(master))
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "signet_build_info", Help: "Always 1; the label has the version of the program.", ConstLabels: prometheus.Labels{"version": config.Version},
@@ -175,6 +178,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
+			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: sessions.Authenticate,
@@ -192,7 +196,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s.endStreams = handler.EndStreams
-	if err := s.mount(handler, sessions, keySets, master); err != nil {
+	if err := s.mount(handler, sessions, registering, keySets, master); err != nil {
 		return nil, err
 	}
 	followers, err := s.followers(ctx, master)
@@ -205,7 +209,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	}
 	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Metrics: counts, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
 	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop,
-		background(func(ctx context.Context) { s.keys.Run(ctx, log) }), background(func(ctx context.Context) { sessions.AnswerResets(ctx, log) }))
+		background(func(ctx context.Context) { s.keys.Run(ctx, log) }), background(func(ctx context.Context) { sessions.AnswerResets(ctx, log) }),
+		background(func(ctx context.Context) { registering.Run(ctx, log) }))
 	return s, nil
 }
 
@@ -215,7 +220,7 @@ func (s *Server) ownPages(sessions *session.Sessions) ownpage.Pages {
 }
 
 // mount puts the OpenID Connect provider and the hosted pages beside the API.
-func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, keySets *outbound.KeySets, master secret.MasterKey) error {
+func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering *registration.Registrations, keySets *outbound.KeySets, master secret.MasterKey) error {
 	metrics, err := web.NewMetrics(s.metrics)
 	if err != nil {
 		return err
