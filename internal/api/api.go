@@ -44,8 +44,6 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		return policyOf(r.GetPolicy()).RegisteringViolations("policy.")
 	case *signetv1.StartRegistrationRequest:
 		return registrations.StartViolations(r)
-	case *signetv1.FinishRegistrationRequest:
-		return registrations.FinishViolations(r)
 	case *signetv1.AddDomainRequest:
 		return checkNewDomain(r)
 	case *signetv1.AddApplicationRequest:

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/newcomer"
+	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -98,6 +99,42 @@ func (s *Registrations) newcomers() newcomer.Newcomers {
 // flow is what a passkey's ceremony is bound to.
 func (w *Waiting) flow() string { return "registration/" + hex.EncodeToString(w.hash) }
 
+// Check refuses what Finish would refuse of the names and the terms, before anybody makes a passkey in vain. Errors: as Finish.
+func (s *Registrations) Check(ctx context.Context, f Finish) error {
+	w, err := s.Find(ctx, f.Link)
+	if err != nil {
+		return err
+	}
+	if asked := w.Org.Data.Policy.TermsURI; asked != "" && asked != f.AcceptedTerms {
+		return user.TermsNotAccepted(asked)
+	}
+	p := f.person(w)
+	if err := p.Violations().Err(); err != nil {
+		return err
+	}
+	if p.UserName == "" {
+		p.UserName = p.Email
+	}
+	holder, err := s.Sessions.Store.Holder(ctx, user.NameClaim(w.Org.ID, syntax.NameKey(p.UserName)))
+	if err == nil && holder != "" {
+		err = user.ErrUserNameTaken
+	}
+	return err
+}
+
+// person is who somebody becomes.
+func (f Finish) person(w *Waiting) newcomer.Person {
+	p := newcomer.Person{OrgID: w.Org.ID, UserName: f.UserName, FirstName: f.FirstName, LastName: f.LastName, NickName: f.NickName, DisplayName: f.DisplayName, Language: f.Language,
+		Email: w.Email, Verification: user.Verification{By: user.VerifiedByOwner}, Password: f.Password, Peer: f.Peer, UserAgent: f.UserAgent, RequestID: f.RequestID}
+	if p.Language == "" {
+		p.Language = w.Language
+	}
+	if f.Credential != "" {
+		p.Passkey = &newcomer.Passkey{Credential: f.Credential, Name: f.PasskeyName, Flow: w.flow()}
+	}
+	return p
+}
+
 // Finish makes a user of somebody, with an address that is verified because they have the mail, and opens a session. It works once. Whether the organization takes
 // the address, and which terms have to be accepted, is judged at this moment. Errors: those of Find; InvalidArgument with violations, on userName, profile.…, password,
 // credential and user.TermsField; session.ErrMethodNotAllowed; user.ErrUserNameTaken; Unavailable when too many passwords are being hashed; ResourceExhausted where
@@ -113,16 +150,8 @@ func (s *Registrations) Finish(ctx context.Context, f Finish) (session.SignedIn,
 	if asked := w.Org.Data.Policy.TermsURI; asked != "" && asked != f.AcceptedTerms { // before any work
 		return session.SignedIn{}, user.TermsNotAccepted(asked)
 	}
-	p := newcomer.Person{OrgID: w.Org.ID, UserName: f.UserName, FirstName: f.FirstName, LastName: f.LastName, NickName: f.NickName, DisplayName: f.DisplayName, Language: f.Language,
-		Email: w.Email, Verification: user.Verification{By: user.VerifiedByOwner}, Password: f.Password, Peer: f.Peer, UserAgent: f.UserAgent, RequestID: f.RequestID}
-	if p.Language == "" {
-		p.Language = w.Language
-	}
-	if f.Credential != "" {
-		p.Passkey = &newcomer.Passkey{Credential: f.Credential, Name: f.PasskeyName, Flow: w.flow()}
-	}
 	proven := org.ProvenClaim(domainOf(w.Email))
-	in, err := s.newcomers().Create(ctx, p, event.Command{Rows: []event.RowKey{w.row}, Claims: []event.Claim{proven}}, func(tx *event.Tx, u *event.Object[user.User]) error {
+	in, err := s.newcomers().Create(ctx, f.person(w), event.Command{Rows: []event.RowKey{w.row}, Claims: []event.Claim{proven}}, func(tx *event.Tx, u *event.Object[user.User]) error {
 		kept, err := tx.Row(w.row)
 		if err != nil {
 			return err

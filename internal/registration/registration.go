@@ -237,6 +237,12 @@ func parse(text string) (hash []byte, row event.RowKey, ok bool) {
 	return hash, rowAt(hex.EncodeToString(raw)), true
 }
 
+// IsLink tells whether a text has the form of what is in the links.
+func IsLink(text string) bool {
+	_, _, ok := parse(text)
+	return ok
+}
+
 // opens tells whether a row is what a link leads to.
 func (s *Registrations) opens(row *event.Row, hash []byte) (*pending, error) {
 	if row == nil {

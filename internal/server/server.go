@@ -32,6 +32,7 @@ import (
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/login"
+	registeringpages "github.com/signet-idm/signet/internal/login/registering"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/oidc"
@@ -245,7 +246,8 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 		site.Handle(path, handler)
 	}
 	(&login.Login{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now},
-		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions)}).Mount(site)
+		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions), Registrations: registering}).Mount(site)
+	(&registeringpages.Pages{Store: s.store, Registrations: registering, Grants: s.grants, Shown: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
 	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: login.Browsers{Sessions: sessions, Clock: time.Now}, Clock: time.Now,
 		Master: master, Mail: s.sender() != nil, Deliver: s.deliver(), Federated: federated.Sessions{Sessions: sessions}}

@@ -148,6 +148,7 @@ var checks = []struct {
 	{"mail", mails},
 	{"a password is reset by mail", resets},
 	{"a code resets a password once", resetOnce},
+	{"people register themselves", registrations},
 	{"a token is revoked once", revokedOnce},
 	{"two secrets at once", appSecretsAtOnce},
 	{"a session is ended once", endedOnce},

@@ -387,6 +387,9 @@ func (a *Answer) mustHavePassed(t *testing.T, op *operation) {
 		if op.name() == "CreateSessionThroughProvider" && a.reason() == "SIGN_IN_FAILED" {
 			return // nobody has come back from a provider: see package hosted
 		}
+		if strings.Contains(op.name(), "Registration") && strings.HasPrefix(a.reason(), "REGISTRATION_") {
+			return // it is off, and nobody has got a mail: see registration_test.go
+		}
 		if a.status != nil {
 			fail("must succeed")
 		}

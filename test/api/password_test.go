@@ -17,7 +17,7 @@ import (
 
 // free are the operations of a session whose user has to change the password first, and those that look at no session.
 var free = []string{"ChangeMyPassword", "EndSession", "CreateSession", "StartPasskeySignIn", "CreateSessionWithPasskey", "StartPasskeyProof", "ProveSecondFactor",
-	"RequestPasswordReset", "ResetPassword", "StartProviderSignIn", "CreateSessionThroughProvider"}
+	"RequestPasswordReset", "ResetPassword", "StartProviderSignIn", "CreateSessionThroughProvider", "StartRegistration", "StartRegistrationPasskey", "FinishRegistration"}
 
 // changeRequiredStory: a password set by somebody else has to be changed before anything else.
 func changeRequiredStory(t *testing.T, c *Client) {

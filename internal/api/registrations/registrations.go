@@ -41,11 +41,6 @@ func StartViolations(r *signetv1.StartRegistrationRequest) []errs.Violation {
 	return in.Violations()
 }
 
-// FinishViolations lists what is wrong with a finish.
-func FinishViolations(r *signetv1.FinishRegistrationRequest) []errs.Violation {
-	return registration.Finish{Password: r.GetPassword(), Credential: r.GetCredential()}.Violations()
-}
-
 // StartRegistrationPasskey makes a challenge for the first passkey.
 func (s Service) StartRegistrationPasskey(ctx context.Context, r *signetv1.StartRegistrationPasskeyRequest) (*signetv1.StartRegistrationPasskeyResponse, error) {
 	options, err := s.Registrations.StartPasskey(ctx, call.From(ctx).Peer, r.GetToken())
