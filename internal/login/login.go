@@ -171,7 +171,7 @@ func (v *visit) toRegister() (pages.Link, error) {
 	if v.Registrations == nil || v.arrival != nil {
 		return pages.Link{}, nil
 	}
-	if _, err := v.Registrations.Open(v.r.Context(), v.place()); is(err, registration.Off) {
+	if _, err := v.Registrations.Open(v.r.Context(), v.place()); is(err, registration.Off) || is(err, registration.NoMail) {
 		return pages.Link{}, nil
 	} else if err != nil {
 		return pages.Link{}, err

@@ -144,6 +144,10 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		return m.notice(ctx, e, session.UserOf(e.ObjectID), TokenAdded, content{})
 	case user.LinkAdded{}.EventType(), user.LinkConfirmed{}.EventType(), user.LinkRemoved{}.EventType():
 		return m.linked(ctx, e)
+	case user.PasswordChanged{}.EventType(), user.PasskeyAdded{}.EventType():
+		if came, err := m.cameWithUser(ctx, e); err != nil || came {
+			return err
+		}
 	case user.PasswordSet{}.EventType():
 		if e.Sequence == 2 { // it came with the user, who knows
 			return nil
@@ -153,6 +157,12 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		}
 	}
 	return m.notice(ctx, e, e.ObjectID, notices[e.Type], content{})
+}
+
+// cameWithUser tells whether a fact was recorded when its user was created: that is no news.
+func (m *Mailer) cameWithUser(ctx context.Context, e *event.Event) (bool, error) {
+	u, err := user.Kind.Read(ctx, m.Store, e.ObjectID)
+	return u != nil && e.Time == event.Micros(u.Created), err
 }
 
 // linked tells a person of a link to an identity provider. One that came with the user is no news.
@@ -168,7 +178,7 @@ func (m *Mailer) linked(ctx context.Context, e *event.Event) error {
 	kind, provider := LinkAdded, ""
 	switch f := fact.(type) {
 	case user.LinkAdded:
-		if e.Sequence == 2 && e.Time == event.Micros(u.Created) {
+		if e.Time == event.Micros(u.Created) {
 			return nil
 		}
 		if provider = f.Provider; f.ByEmail {

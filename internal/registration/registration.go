@@ -42,6 +42,7 @@ const (
 // Reasons of refusals.
 const (
 	Off      errs.Reason = "REGISTRATION_OFF"
+	NoMail   errs.Reason = "REGISTRATION_NEEDS_MAIL"
 	LinkUsed errs.Reason = "REGISTRATION_NOT_FOUND"
 )
 
@@ -50,7 +51,7 @@ var (
 	// ErrOff says the same of an organization that is not there.
 	ErrOff = errs.New(errs.FailedPrecondition, Off, "people cannot register in this organization: ask its administrator for an account")
 	// ErrNoMail: nobody could prove an address.
-	ErrNoMail = errs.New(errs.FailedPrecondition, Off, "people cannot register here, because this installation sends no mail")
+	ErrNoMail = errs.New(errs.FailedPrecondition, NoMail, "people cannot register here, because this installation sends no mail: the operator has to set --smtp-url and --smtp-from")
 	// ErrNotFound is about a link that is old, used or replaced by a newer one, and about one that was never made.
 	ErrNotFound = errs.New(errs.NotFound, LinkUsed, "this registration has ended: it was finished, replaced or is older than an hour. Start again")
 )

@@ -121,7 +121,7 @@ func TestWhereNobodyCanRegisterNothingIsStored(t *testing.T) {
 		{"it is off", nil, start("org_d", "a@b.test"), "REGISTRATION_OFF"},
 		{"there is no such organization", nil, start("org_none", "a@b.test"), "REGISTRATION_OFF"},
 		{"an endless name", nil, start(strings.Repeat("x", 100_000), "a@b.test"), "REGISTRATION_OFF"},
-		{"no mail", func(w *world) { w.Mail = nil }, start("org_b", "a@b.test"), "REGISTRATION_OFF"},
+		{"no mail", func(w *world) { w.Mail = nil }, start("org_b", "a@b.test"), "REGISTRATION_NEEDS_MAIL"},
 		{"the organization is not active", func(w *world) { eventtest.Given(w.t, w.store, org.Kind, "org_b", "", nil, org.Deactivated{}) }, start("org_b", "a@b.test"), "REGISTRATION_OFF"},
 		{"its people come through providers only", func(w *world) {
 			w.policy("org_b", func(p *policy.Policy) { p.SignInMethods = []policy.Way{policy.WithProvider} })

@@ -61,7 +61,7 @@ func registrations(t *testing.T, w *World) {
 	if len(answered.GetWarnings()) != 1 || !strings.Contains(answered.GetWarnings()[0].GetMessage(), "sends no mail") {
 		t.Errorf("without mail: %v", answered.GetWarnings())
 	}
-	(&Client{w, w.rest}).refused(t, registrationOff, nil, startRegistration(without.org, "new@mail.example"))
+	(&Client{w, w.rest}).refused(t, refused(codes.FailedPrecondition, "REGISTRATION_NEEDS_MAIL"), nil, startRegistration(without.org, "new@mail.example"))
 
 	w, sink := withMail(t, w)
 	s := w.newScene(t)

@@ -192,7 +192,7 @@ func (p *Pages) finish(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case errors.Is(err, registration.ErrNotFound):
 		return p.useless(w, r)
-	case is(err, registration.Off):
+	case errors.Is(err, registration.ErrOff), errors.Is(err, registration.ErrNoMail):
 		p.Shown.Render(w, r, http.StatusForbidden, pages.Failed{What: pages.NotPermitted})
 		return nil
 	case err != nil:
@@ -280,7 +280,7 @@ func (f *form) wrong(err error) error {
 	switch {
 	case errors.Is(err, registration.ErrNotFound):
 		return f.useless(f.w, f.r)
-	case is(err, registration.Off):
+	case errors.Is(err, registration.ErrOff), errors.Is(err, registration.ErrNoMail):
 		f.Shown.Render(f.w, f.r, http.StatusForbidden, pages.Failed{What: pages.NotPermitted})
 		return nil
 	case is(err, session.MethodNotAllowed):
