@@ -6,7 +6,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/emulation"
 
@@ -189,7 +188,9 @@ func TestJoiningByRegistration(t *testing.T) {
 		if m := sink.Next(t); !strings.HasPrefix(strings.ToLower(m.To), "flood") { // whichever a node looked at first
 			t.Errorf("a mail to %s", m.To)
 		}
-		time.Sleep(2 * time.Second) // of four looks for mails to send
+		v.Open(i.ask("prompt", "create"))
+		v.starts("after@mail.test") // what waited longer has been looked at when this mail is there
+		i.linkTo(sink, "after@mail.test")
 		sink.None(t)
 	})
 

@@ -106,8 +106,10 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 			if err != nil {
 				return err
 			}
-			if err := user.AcceptTerms(tx, u, o.Data.Policy.TermsURI, r.AcceptedTerms); err != nil {
-				return err
+			if !r.Invited { // terms are for people who come by themselves
+				if err := user.AcceptTerms(tx, u, o.Data.Policy.TermsURI, r.AcceptedTerms); err != nil {
+					return err
+				}
 			}
 			if r.Also != nil {
 				if err := r.Also(tx, u); err != nil {
