@@ -164,14 +164,11 @@ func (s *Registrations) Finish(ctx context.Context, f Finish) (session.SignedIn,
 		if err != nil {
 			return err
 		}
-		if err := open(o); err != nil {
-			return err
-		}
 		prover, err := tx.Holder(proven)
 		if err != nil {
 			return err
 		}
-		if !takes(o, prover) {
+		if !takes(o, prover) { // nor does one that is closed
 			return ErrOff
 		}
 		return user.AcceptTerms(tx, u, o.Data.Policy.TermsURI, f.AcceptedTerms)
