@@ -56,6 +56,10 @@ joining: ## accept invitations in a browser, in all ways: what is too slow for m
 providers: ## sign in through other people's identity providers in a browser: what is too slow for make test
 	CI=$${CI-true} scripts/with-browser.sh scripts/with-proxies.sh go test -count=1 -timeout 20m -tags providers -run 'Provider' -v ./test/browser
 
+.PHONY: joining
+joining: ## accept invitations and register in a browser: what is too slow for make test
+	CI=$${CI-true} scripts/with-browser.sh go test -count=1 -timeout 20m -tags joining -run 'Joining' -v ./test/browser
+
 .PHONY: fixtures
 fixtures: ## make the data in test/upgrade/testdata with the version before
 	SIGNET_UPDATE_FIXTURES=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -run TestFixtures ./test/upgrade

@@ -35,6 +35,10 @@ func (profile) view(v *visit, with pages.Frame, p user.Profile, sequence uint64)
 	h := v.me.Data.Human
 	view := pages.Profile{Account: v.account(with), FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName, DisplayName: p.DisplayName,
 		PreferredLanguage: p.PreferredLanguage, Gender: string(p.Gender), Sequence: sequence, Email: h.Email.Address, EmailProven: h.Email.Verified}
+	if h.Terms != nil {
+		view.Terms, _ = pages.Outward(h.Terms.URI) // it was an address when it was accepted
+		view.TermsAccepted = event.Time(h.Terms.At)
+	}
 	view.ProveEmail, view.Contact = v.Mail && view.Email != "" && !view.EmailProven, pages.To(pages.PathContact, nil)
 	if h.Phone != nil {
 		view.Phone, view.PhoneProven = h.Phone.Number, h.Phone.Verified

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/provider"
+	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
@@ -39,6 +40,10 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 		return in.Violations()
 	case *signetv1.SetInstallationPolicyRequest:
 		return policyOf(r.GetPolicy()).InstallationViolations("policy.")
+	case *signetv1.SetOrganizationPolicyRequest:
+		return policyOf(r.GetPolicy()).RegisteringViolations("policy.")
+	case *signetv1.StartRegistrationRequest:
+		return registrations.StartViolations(r)
 	case *signetv1.AddDomainRequest:
 		return checkNewDomain(r)
 	case *signetv1.AddApplicationRequest:

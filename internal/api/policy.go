@@ -5,6 +5,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/installation"
@@ -17,6 +18,7 @@ import (
 type Policies struct {
 	Store    event.Store
 	Sessions federated.Sessions
+	Mail     bool // this installation sends mail
 }
 
 var _ signetv1connect.PolicyServiceHandler = Policies{}
@@ -67,6 +69,9 @@ func (s Policies) SetOrganizationPolicy(ctx context.Context, r *signetv1.SetOrga
 		answer.Warnings = append(answer.Warnings, &signetv1.PolicyWarning{Users: int32(out.Users), UserNames: out.UserNames, Incomplete: out.Incomplete,
 			Message: "these people cannot sign in in an allowed way: let them link their accounts or add passkeys first, or allow another way"})
 	}
+	if w := registrations.Warning(r.GetPolicy(), s.Mail); w != nil {
+		answer.Warnings = append(answer.Warnings, w)
+	}
 	return answer, nil
 }
 
@@ -82,19 +87,20 @@ func policyOf(p *signetv1.Policy) policy.Policy {
 		SessionSeconds: int64(p.GetSessionSeconds()), SessionIdleSeconds: int64(p.GetSessionIdleSeconds()),
 		SignIn: policy.SignIn{SignInMethods: waysOf(p.GetSignInMethods()), Providers: p.GetIdpIds(), DefaultProvider: p.GetDefaultIdpId(),
 			SecondFactorProviders: p.GetSecondFactorIdpIds(), RegistersFromDefault: p.GetRegistersFromDefault()},
-		Guests: policy.Guests{GuestProofSeconds: int64(p.GetGuestProofSeconds())},
+		Guests:      policy.Guests{GuestProofSeconds: int64(p.GetGuestProofSeconds())},
+		Registering: registrations.Policy(p),
 	}
 }
 
 func showPolicy(p policy.Policy) *signetv1.Policy {
-	return &signetv1.Policy{PasswordRulesForAdministrators: p.BindsAdministrators(),
+	return registrations.ShowPolicy(p.Registering, &signetv1.Policy{PasswordRulesForAdministrators: p.BindsAdministrators(),
 		SecondFactorRequired: p.SecondFactorRequired, PasswordMinLength: int32(p.PasswordMinLength), CommonPasswordsRefused: p.CommonPasswordsRefused,
 		NetworkAttempts: int32(p.NetworkAttempts), NetworkWaitSeconds: int32(p.NetworkWaitSeconds),
 		AccountAttempts: int32(p.AccountAttempts), AccountWaitSeconds: int32(p.AccountWaitSeconds),
 		SessionSeconds: int32(p.SessionSeconds), SessionIdleSeconds: int32(p.SessionIdleSeconds),
 		SignInMethods: showWays(p.SignInMethods), IdpIds: p.Providers, DefaultIdpId: p.DefaultProvider, SecondFactorIdpIds: p.SecondFactorProviders,
 		RegistersFromDefault: p.RegistersFromDefault, GuestProofSeconds: int32(p.GuestProofSeconds),
-	}
+	})
 }
 
 var ways = map[signetv1.SignInMethod]policy.Way{

@@ -76,7 +76,7 @@ func (s Sessions) StartProviderSignIn(ctx context.Context, r *signetv1.StartProv
 func (s Sessions) CreateSessionThroughProvider(ctx context.Context, r *signetv1.CreateSessionThroughProviderRequest) (*signetv1.CreateSessionThroughProviderResponse, error) {
 	var register *ownpage.Registration
 	if n := r.GetRegistration(); n != nil {
-		register = &ownpage.Registration{UserName: n.GetUserName(), FirstName: n.GetFirstName(), LastName: n.GetLastName(), NickName: n.GetNickName(), Language: n.GetPreferredLanguage(), Email: n.GetEmail()}
+		register = &ownpage.Registration{UserName: n.GetUserName(), FirstName: n.GetFirstName(), LastName: n.GetLastName(), NickName: n.GetNickName(), Language: n.GetPreferredLanguage(), Email: n.GetEmail(), AcceptedTerms: n.GetAcceptedTermsUri()}
 	}
 	in, err := s.OwnPages.SignIn(ctx, redeem(ctx, r), register)
 	if err != nil {

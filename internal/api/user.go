@@ -6,6 +6,7 @@ import (
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
@@ -131,7 +132,7 @@ func show(u *event.Object[user.User], o *event.Object[org.Org]) *signetv1.User {
 		human := &signetv1.User_Human{
 			Profile: &signetv1.User_Profile{FirstName: p.FirstName, LastName: p.LastName, NickName: p.NickName,
 				DisplayName: p.DisplayName, PreferredLanguage: p.PreferredLanguage, Gender: genders.number(p.Gender)},
-			Email: h.Email.Address, IsEmailVerified: h.Email.Verified, PasswordChangeRequired: u.Data.Password.ChangeRequired,
+			Email: h.Email.Address, IsEmailVerified: h.Email.Verified, PasswordChangeRequired: u.Data.Password.ChangeRequired, AcceptedTerms: registrations.ShowTerms(h.Terms),
 		}
 		if h.Phone != nil {
 			human.Phone, human.IsPhoneVerified = h.Phone.Number, h.Phone.Verified

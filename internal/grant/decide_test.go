@@ -61,7 +61,9 @@ func TestWhatAnAuthorizationRequestMayBe(t *testing.T) {
 		{"no prompt and one", func(a *Ask) { a.Prompt = "none login" }, "INVALID_REQUEST prompt"},
 		{"one and no prompt", func(a *Ask) { a.Prompt = "login none" }, "INVALID_REQUEST prompt"},
 		{"no prompt, twice", func(a *Ask) { a.Prompt = "none none" }, "INVALID_REQUEST prompt"},
-		{"an unknown prompt", func(a *Ask) { a.Prompt = "login create" }, "INVALID_REQUEST prompt"},
+		{"a new account", func(a *Ask) { a.Prompt = "create" }, "prompt [create], max age none, scopes [openid]"},
+		{"a new account, and nobody is asked", func(a *Ask) { a.Prompt = "create none" }, "INVALID_REQUEST prompt"},
+		{"an unknown prompt", func(a *Ask) { a.Prompt = "login destroy" }, "INVALID_REQUEST prompt"},
 		{"a prompt in another case", func(a *Ask) { a.Prompt = "Login" }, "INVALID_REQUEST prompt"},
 
 		{"no age at all", func(a *Ask) { a.MaxAge = "0" }, "prompt [], max age 0, scopes [openid]"},

@@ -75,12 +75,16 @@ type Request struct {
 // Silent tells that nobody is to be asked anything.
 func (r *Request) Silent() bool { return slices.Contains(r.Prompt, promptNone) }
 
+// Creates tells whether the application wants the person to make an account.
+func (r *Request) Creates() bool { return slices.Contains(r.Prompt, promptCreate) }
+
 // Prompts, in the words of OpenID Connect.
 const (
 	promptNone    = "none"
 	promptLogin   = "login"
 	promptConsent = "consent"
 	promptSelect  = "select_account"
+	promptCreate  = "create" // OpenID Connect Prompt Create 1.0
 )
 
 // Bounds of what an application can send along.
@@ -237,8 +241,8 @@ func readParameters(a Ask) error {
 func readPrompt(text string) ([]string, error) {
 	prompts := strings.Fields(text)
 	for _, p := range prompts {
-		if !slices.Contains([]string{promptNone, promptLogin, promptConsent, promptSelect}, p) || p == promptNone && len(prompts) > 1 {
-			return nil, wrong("prompt", "must be none, or some of login, consent and select_account")
+		if !slices.Contains([]string{promptNone, promptLogin, promptConsent, promptSelect, promptCreate}, p) || p == promptNone && len(prompts) > 1 {
+			return nil, wrong("prompt", "must be none, or some of login, consent, select_account and create")
 		}
 	}
 	slices.Sort(prompts)

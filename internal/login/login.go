@@ -33,6 +33,7 @@ import (
 	"github.com/signet-idm/signet/internal/login/arrivals"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/registration"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/federated"
@@ -46,6 +47,8 @@ const (
 	Path       = "/login"
 	PathForgot = "/forgot"
 	PathDevice = "/device"
+
+	PathRegister = "/login/register" // see package registering
 )
 
 // Login serves the pages of signing in.
@@ -64,6 +67,8 @@ type Login struct {
 	OwnPages   ownpage.Pages // for applications with sign-in pages of their own
 	// Invited adds what an invitation brings to a registration through a provider, if the browser has the link of one and the sign-in leads to its page.
 	Invited func(r *http.Request, to string, n *federated.Registration) (bool, error)
+	// Registrations lets people make accounts of their own. Nil: nobody can.
+	Registrations *registration.Registrations
 }
 
 func (l *Login) arrivals() arrivals.Keeper { return arrivals.Keeper{Store: l.Store, Master: l.Master} }
@@ -146,11 +151,34 @@ func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if v.pending != nil && v.pending.Creates() && r.Method == http.MethodGet && !query.Has(paramAccount) && !query.Has(paramOther) && !query.Has(paramArrival) {
+		to, err := v.toRegister()
+		if err != nil {
+			return err
+		}
+		if !to.IsNone() {
+			redirect(w, to.String())
+			return nil
+		}
+	}
 	if err := v.answer(); err != nil {
 		return err
 	}
 	v.used()
 	return nil
+}
+
+// toRegister leads to making an account, where the organization that the sign-in is for lets people do that.
+func (v *visit) toRegister() (pages.Link, error) {
+	if v.Registrations == nil || v.arrival != nil {
+		return pages.Link{}, nil
+	}
+	if _, err := v.Registrations.Open(v.r.Context(), v.place()); is(err, registration.Off) || is(err, registration.NoMail) {
+		return pages.Link{}, nil
+	} else if err != nil {
+		return pages.Link{}, err
+	}
+	return pages.To(PathRegister, v.parameters(url.Values{paramAccount: {""}, paramWith: {""}, paramOther: {""}, paramAgain: {""}, paramLink: {""}})), nil
 }
 
 // noCookie answers a browser that keeps no cookies with a page that says so, and returns true. Whoever has begun something has got a

@@ -17,6 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/login/arrivals"
 	"github.com/signet-idm/signet/internal/login/backchannel"
+	"github.com/signet-idm/signet/internal/login/newaccount"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
@@ -427,7 +428,11 @@ func (register) show(v *visit, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	v.render(pages.Register{Invited: invited, Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.As(), FirstName: known.FirstName, LastName: known.LastName,
+	asked, _, err := org.ReadPolicy(v.r.Context(), v.Store, known.OrgID)
+	if err != nil {
+		return err
+	}
+	v.render(pages.Register{Invited: invited, Frame: v.frame(with), Terms: newaccount.Terms(asked, known.AcceptedTerms), Provider: v.arrival.Provider, As: v.arrival.As(), FirstName: known.FirstName, LastName: known.LastName,
 		UserName: known.UserName, Email: known.Email, Existing: v.link(url.Values{paramLink: {"1"}}), Other: v.leaving()}, with.Problems)
 	return nil
 }
@@ -436,7 +441,7 @@ func (register) show(v *visit, with pages.Frame) error {
 func (v *visit) typed(r *federated.Registration) {
 	r.FirstName, r.LastName = v.r.PostFormValue(pages.FieldFirstName), v.r.PostFormValue(pages.FieldLastName)
 	r.UserName, r.Email = v.r.PostFormValue(pages.FieldUserName), strings.TrimSpace(v.r.PostFormValue(pages.FieldEmail))
-	r.EmailFromProvider = r.Email == v.arrival.Who.Email
+	r.EmailFromProvider, r.AcceptedTerms = r.Email == v.arrival.Who.Email, v.r.PostFormValue(pages.FieldTerms)
 }
 
 func (p register) take(v *visit) error {
@@ -447,7 +452,7 @@ func (p register) take(v *visit) error {
 	}
 	in, err := v.Federated.RegisterThrough(v.r.Context(), v.arrival.Who, wanted)
 	if err != nil {
-		problems, err := RegistrationProblems(err)
+		problems, err := newaccount.Problems(err)
 		if err != nil {
 			return err
 		}
@@ -458,40 +463,6 @@ func (p register) take(v *visit) error {
 	}
 	v.arrival = nil
 	return v.enter(in)
-}
-
-// RegistrationProblems says what kept an account from being made. Errors that no form can show are given back.
-func RegistrationProblems(err error) ([]pages.Problem, error) {
-	e, ours := errors.AsType[*errs.Error](err)
-	if !ours {
-		return nil, err
-	}
-	if e.Reason == user.UserNameTaken {
-		return []pages.Problem{{Field: pages.FieldUserName, Message: pages.UserNameTaken()}}, nil
-	}
-	if e.Kind != errs.InvalidArgument {
-		return nil, err
-	}
-	var problems []pages.Problem
-	for _, wrong := range e.Fields {
-		field := wrong.Field[strings.LastIndexByte(wrong.Field, '.')+1:]
-		m := pages.NotValid()
-		switch {
-		case wrong.Message == syntax.Empty:
-			m = pages.Required()
-		case wrong.Message == user.NameIsAddress:
-			m = pages.UserNameIsAddress()
-		case field == pages.FieldEmail:
-			m = pages.NotAnEmail()
-		}
-		if slices.Contains([]string{pages.FieldEmail, pages.FieldFirstName, pages.FieldLastName, pages.FieldUserName}, field) {
-			problems = append(problems, pages.Problem{Field: field, Message: m})
-		}
-	}
-	if problems == nil {
-		return nil, err
-	}
-	return problems, nil
 }
 
 // Values of paramOther. Where somebody has come back from a provider, nobody is sent there again without asking; and who wants to type a name can do so, also

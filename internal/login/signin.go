@@ -104,6 +104,9 @@ func (loginName) show(v *visit, with pages.Frame) error {
 	if view.Providers, view.Only, err = v.buttons(); err != nil {
 		return err
 	}
+	if view.Register, err = v.toRegister(); err != nil {
+		return err
+	}
 	if view.Only {
 		view.Other = v.link(url.Values{paramOther: {otherName}})
 	}

@@ -12,6 +12,8 @@ type Wish struct {
 	Account string // the session that it is about; empty: whoever is there
 	Again   bool   // a proof that is recent; who has given one is not asked
 	Other   bool   // another account than those in the browser
+	Request string // the application's, in the place of a page of ours; empty: none
+	Way     bool   // no other page before the sign-in, which somebody has come from
 }
 
 // Link leads to the sign-in.
@@ -20,6 +22,12 @@ func (w Wish) Link() pages.Link { return pages.To(Path, w.Parameters()) }
 // Parameters are those of the sign-in.
 func (w Wish) Parameters() url.Values {
 	query := url.Values{paramTo: {w.To}}
+	if w.Request != "" {
+		query = url.Values{paramRequest: {w.Request}}
+	}
+	if w.Way {
+		query.Set(paramOther, otherWay)
+	}
 	if w.Account != "" {
 		query.Set(paramAccount, w.Account)
 	}

@@ -67,6 +67,7 @@ type content struct {
 	Provider     string // its name
 	Inviter      string // who invites
 	Place        string // the organization that somebody is invited to, or else the site
+	Forgot       string // the page for who has forgotten the password
 }
 
 // filled is a letter with its content, as the layouts see it. Nothing in it is markup.

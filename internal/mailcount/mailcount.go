@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/errs"
@@ -17,6 +18,7 @@ import (
 const (
 	pause = time.Minute
 	aDay  = 10
+	few   = 5 // to somebody who has not asked us for anything, as far as we know
 )
 
 // Throttled is the reason of a refusal to send one more mail.
@@ -33,12 +35,13 @@ var ErrTooMany = errs.New(errs.ResourceExhausted, Throttled, "a mail like this w
 
 // Count counts the mails of one kind to one account, in a row that a command declares.
 type Count struct {
-	Row event.RowKey
-	at  int64 // when the mail was caused; 0: by the command itself
+	Row  event.RowKey
+	at   int64 // when the mail was caused; 0: by the command itself
+	most int   // within a day; 0: aDay
 }
 
 // For counts a mail about something that happened at a moment. However often it is tried to be sent, it counts once.
-func (c Count) For(at int64) Count { return Count{Row: c.Row, at: at} }
+func (c Count) For(at int64) Count { return Count{Row: c.Row, at: at, most: c.most} }
 
 // Of makes one. The account is a user, or a name that nobody has; only a MAC of it is stored.
 func Of(master secret.MasterKey, kind string, account ...string) Count {
@@ -47,6 +50,19 @@ func Of(master secret.MasterKey, kind string, account ...string) Count {
 		parts = append(parts, []byte(p))
 	}
 	return Count{Row: event.RowKey{Table: event.Throttle, Key: hex.EncodeToString(master.MAC("mails", parts...))}}
+}
+
+// ToMailbox counts mails to an address that need not be an account's: somebody typed it. All of them count together, whatever they are about and whichever
+// organization they are for. So do the addresses of one mailbox, as far as that can be told: what follows a + is a tag.
+func ToMailbox(master secret.MasterKey, emailKey string) Count {
+	at := max(strings.LastIndexByte(emailKey, '@'), 0)
+	local, domain := emailKey[:at], emailKey[at:]
+	if tag := strings.IndexByte(local, '+'); tag > 0 {
+		local = local[:tag]
+	}
+	c := Of(master, "mailbox", local, domain)
+	c.most = few
+	return c
 }
 
 // Take counts one more mail, or says how long to wait for it.
@@ -68,8 +84,8 @@ func (c Count) Take(tx *event.Tx) (wait time.Duration, err error) {
 	sent = slices.DeleteFunc(sent, func(at int64) bool { return now-at >= day })
 	if n := len(sent); n > 0 {
 		next := sent[n-1] + pause.Microseconds()
-		if n >= aDay {
-			next = max(next, sent[n-aDay]+day)
+		if most := cmp.Or(c.most, aDay); n >= most {
+			next = max(next, sent[n-most]+day)
 		}
 		if now < next {
 			return time.Duration(next-now) * time.Microsecond, nil

@@ -38,21 +38,28 @@ const maxNetworks = 50_000
 // Take counts one more start from the network of an address, as so many. Errors: ResourceExhausted (NETWORK_THROTTLED) when there were
 // too many.
 func (s *Limiter) Take(peer netip.Addr, as int) error {
-	if s == nil {
-		return nil
+	if wait := s.TakeNamed(Name(peer), as); wait > 0 {
+		return errNetwork(wait)
 	}
-	minute := time.Minute.Microseconds()
-	now, from := event.Micros(s.Clock()), Name(peer)
+	return nil
+}
+
+// TakeNamed counts one more start for something else that has a name, such as an organization, and says how long to wait where there were too many.
+func (s *Limiter) TakeNamed(from string, as int) (wait time.Duration) {
+	if s == nil {
+		return 0
+	}
+	minute, now := time.Minute.Microseconds(), event.Micros(s.Clock())
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// What lies further ahead than a minute is of a clock that was set back since.
 	whole := min(max(s.whole[from], now), now+minute) + int64(as)*minute/int64(s.PerMinute)
 	if late := whole - now - minute; late > 0 {
-		return errNetwork(time.Duration(late) * time.Microsecond)
+		return time.Duration(late) * time.Microsecond
 	}
 	s.makeRoom(now)
 	s.whole[from] = whole
-	return nil
+	return 0
 }
 
 // makeRoom forgets networks that have their whole allowance. Where that is not enough all are forgotten: whoever has that many networks is not

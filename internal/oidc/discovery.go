@@ -46,6 +46,7 @@ func (p *Provider) discovery(r *request) (any, error) {
 		"introspection_endpoint_auth_signing_alg_values_supported": algorithms,
 		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, grant.PersonClaims, told.Claims),
 		"claims_parameter_supported":                               true,
+		"prompt_values_supported":                                  []string{"none", "login", "consent", "select_account", "create"},
 		"code_challenge_methods_supported":                         []string{"S256"},
 		"request_uri_parameter_supported":                          false, // where nothing is said, it is true
 		"backchannel_logout_supported":                             true,

@@ -21,8 +21,11 @@ func (e PolicySet) Apply(o *Org) {
 	o.SecondFactorRequired = o.Policy.SecondFactorRequired // every request looks at it there
 }
 
-// SetPolicy replaces what the permit's organization asks for. Errors: ErrNotFound; Aborted when match does not hold.
+// SetPolicy replaces what the permit's organization asks for. Errors: InvalidArgument; ErrNotFound; Aborted when match does not hold.
 func SetPolicy(ctx context.Context, s event.Store, permit access.Permit, match event.IfMatch, p policy.Policy) (event.Details, error) {
+	if err := p.RegisteringViolations("policy.").Err(); err != nil {
+		return event.Details{}, err
+	}
 	return Of(permit).Change(ctx, s, match, func(_ *event.Tx, o *event.Object[Org]) error {
 		return o.Append(PolicySet{o.Data.Policy.DiffTo(p)})
 	})

@@ -59,6 +59,9 @@ type Profile struct {
 	Phone       string
 	PhoneProven bool
 	Contact     Link // where both are changed
+
+	Terms         Link // that were accepted; none: nothing was
+	TermsAccepted time.Time
 }
 
 func (Profile) about() about {

@@ -87,6 +87,11 @@ type sheet struct {
 	Onward  bool // the page is on the way to the application
 }
 
+// Language is the one that a page would be shown in, for mails that follow from it.
+func Language(r *http.Request, f Frame) string {
+	return chooseLanguage(f.Language, f.Locales, r.Header.Get("Accept-Language"))
+}
+
 // Render answers a request with a page.
 func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, view View) {
 	frame, about := view.frame(), view.about()

@@ -10,7 +10,7 @@ type Provider struct {
 }
 
 // Register asks somebody whom an identity provider has brought, and who has no account yet, for what a new one lacks. The answer has
-// FieldFirstName, FieldLastName, FieldUserName and FieldEmail.
+// FieldFirstName, FieldLastName, FieldUserName, FieldEmail and FieldTerms.
 type Register struct {
 	Frame
 	Provider  string
@@ -20,6 +20,7 @@ type Register struct {
 	UserName  string
 	Email     string
 	Invited   bool // the address is that of an invitation, and not to be changed
+	Terms     Terms
 	Existing  Link // to link an account that there is already, instead
 	Other     Link // to sign in in another way
 }

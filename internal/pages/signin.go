@@ -30,6 +30,7 @@ type LoginName struct {
 	Providers []Provider
 	Only      bool // the providers are the only way in
 	Other     Link // to the name all the same: owners may have kept their passwords
+	Register  Link // to making an account; none: people cannot do that here
 }
 
 func (v LoginName) about() about {

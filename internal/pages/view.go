@@ -91,6 +91,7 @@ const (
 	FieldPhone           = "phone"
 	FieldPhoneCode       = "phoneCode"
 	FieldUserName        = "userName"
+	FieldTerms           = "terms" // a box that is ticked: the address of the terms that are accepted
 )
 
 // Values of FieldDo.

@@ -38,6 +38,7 @@ type Policy struct {
 
 	SignIn
 	Guests
+	Registering
 }
 
 // Whose passwords the rules about passwords are for.
@@ -68,15 +69,6 @@ type Settings struct {
 	given PasswordRules
 }
 
-// InstallationViolations lists what a policy of the installation must not say, since it is for organizations.
-func (p Policy) InstallationViolations(prefix string) errs.Violations {
-	wrong := p.SignIn.installationViolations(prefix)
-	if p.GuestProofSeconds != 0 {
-		wrong.Add(prefix+"guestProofSeconds", forOrganizations)
-	}
-	return wrong
-}
-
 // Effective takes the stricter one of each value. A default counts as the installation's, so that it is the installation
 // alone that can ask for less than that.
 func Effective(installation, org Policy) Settings {
@@ -94,6 +86,7 @@ func Effective(installation, org Policy) Settings {
 		SessionIdleSeconds:     least(i.SessionIdleSeconds, org.SessionIdleSeconds),
 		SignIn:                 org.SignIn,
 		Guests:                 org.Guests,
+		Registering:            org.Registering,
 	}}
 	if i.BindsAdministrators() || org.BindsAdministrators() {
 		s.PasswordsOf = Everybody
@@ -189,13 +182,17 @@ type Diff struct {
 	SessionIdleSeconds     *int64 `json:"sessionIdleSeconds,omitempty"`
 	SignInDiff
 	GuestsDiff
+	RegisteringDiff
 }
 
-// Since implements event.Gated: a node that does not know whose passwords are meant, or how people may sign in, would forget it with the next
-// change of its object, and let in who may not.
+// Since implements event.Gated: a node that does not know whose passwords are meant, how people may sign in, or who may register, would forget it with
+// the next change of its object, and let in who may not.
 func (c Diff) Since() int {
 	if c.GuestsDiff != (GuestsDiff{}) {
 		return guestsVersion
+	}
+	if c.RegisteringDiff != (RegisteringDiff{}) {
+		return 4
 	}
 	if c.SignInDiff != (SignInDiff{}) {
 		return 3
@@ -221,6 +218,7 @@ func (p Policy) DiffTo(next Policy) Diff {
 		SessionIdleSeconds:     changed(p.SessionIdleSeconds, next.SessionIdleSeconds),
 		SignInDiff:             p.SignIn.diffTo(next.SignIn),
 		GuestsDiff:             p.Guests.diffTo(next.Guests),
+		RegisteringDiff:        p.Registering.diffTo(next.Registering),
 	}
 }
 
@@ -238,6 +236,7 @@ func (c Diff) Apply(p *Policy) {
 	set(&p.SessionIdleSeconds, c.SessionIdleSeconds)
 	c.SignInDiff.apply(&p.SignIn)
 	c.GuestsDiff.apply(&p.Guests)
+	c.RegisteringDiff.apply(&p.Registering)
 }
 
 // changed and set do what event.Changed and event.Set do, which are out of reach from down here.

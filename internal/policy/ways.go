@@ -93,19 +93,19 @@ func setList[T any](field *[]T, value *[]T) {
 	}
 }
 
-const forOrganizations = "is for organizations only: set it with SetOrganizationPolicy"
-
-// installationViolations lists what a policy of the installation must not say: how people sign in is for their organizations.
-func (s SignIn) installationViolations(prefix string) (wrong errs.Violations) {
+// InstallationViolations lists what a policy of the installation must not say: how people sign in and register, and what is asked of guests, is for their organizations.
+func (p Policy) InstallationViolations(prefix string) (wrong errs.Violations) {
 	for _, f := range []struct {
 		name string
 		set  bool
 	}{
-		{"signInMethods", len(s.SignInMethods) > 0}, {"idpIds", len(s.Providers) > 0}, {"defaultIdpId", s.DefaultProvider != ""},
-		{"secondFactorIdpIds", len(s.SecondFactorProviders) > 0}, {"registersFromDefault", s.RegistersFromDefault},
+		{"signInMethods", len(p.SignInMethods) > 0}, {"idpIds", len(p.Providers) > 0}, {"defaultIdpId", p.DefaultProvider != ""},
+		{"secondFactorIdpIds", len(p.SecondFactorProviders) > 0}, {"registersFromDefault", p.RegistersFromDefault},
+		{"registration", p.Registration != ToNobody}, {"termsUri", p.TermsURI != ""}, {"privacyUri", p.PrivacyURI != ""},
+		{"guestProofSeconds", p.GuestProofSeconds != 0},
 	} {
 		if f.set {
-			wrong.Add(prefix+f.name, forOrganizations)
+			wrong.Add(prefix+f.name, "is for organizations only: set it with SetOrganizationPolicy")
 		}
 	}
 	return wrong

@@ -37,8 +37,8 @@ func owner(t testing.TB, orgID string) access.Permit {
 
 var always event.IfMatch
 
-// fair is a vendor and two customers. The project prj_shop has the roles admin, reader and writer.
-func fair(t *testing.T, s event.Store) {
+// market is a vendor and two customers. The project prj_shop has the roles admin, reader and writer.
+func market(t *testing.T, s event.Store) {
 	t.Helper()
 	for _, id := range []string{"org_vendor", "org_one", "org_two", "org_gone"} {
 		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: "Name of " + id})
@@ -53,10 +53,10 @@ func fair(t *testing.T, s event.Store) {
 		project.RoleSet{Key: "admin", Name: "Administrator"}, project.RoleSet{Key: "reader"}, project.RoleSet{Key: "writer"})
 }
 
-func newFair(t *testing.T) *eventtest.Store {
+func newMarket(t *testing.T) *eventtest.Store {
 	t.Helper()
 	s := eventtest.New(t, kinds...)
-	fair(t, s)
+	market(t, s)
 	return s
 }
 
@@ -117,7 +117,7 @@ func TestWhatKeysOfRolesLookLike(t *testing.T) {
 }
 
 func TestAProjectOfAnotherOrganizationIsNotThere(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	eventtest.Given(t, s, app.Kind, "app_one", "org_one", nil, app.Added{Name: "A", Type: app.Web})
 	stranger := owner(t, "org_one")
 	for name, err := range map[string]error{
@@ -145,7 +145,7 @@ func third[T, U any](_ T, _ U, err error) error { return err }
 
 // Security list 5.
 func TestACustomerGivesNoRoleThatWasNotGranted(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	sell(t, s, "org_one", "reader")
 	for _, key := range []string{"admin", "writer", "nothing"} {
 		eventtest.As(t, give(t, s, "one", key), project.ErrRoleNotFound)
@@ -167,7 +167,7 @@ func TestACustomerGivesNoRoleThatWasNotGranted(t *testing.T) {
 
 // Security list 5.
 func TestACustomerSeesNoGrantsOfOthers(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	grants := map[string]string{"org_one": sell(t, s, "org_one", "reader"), "org_two": sell(t, s, "org_two", "admin")}
 	for id, grant := range grants {
 		found, _, err := project.ListGranted(t.Context(), s, owner(t, id), event.Cursor{}, 10)
@@ -195,7 +195,7 @@ func TestACustomerSeesNoGrantsOfOthers(t *testing.T) {
 
 // Security list 5: where a command is about objects of both, each has an event that names the other organization and nobody in it.
 func TestNeitherSideLearnsWhoActsInTheOther(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	mark := s.Mark()
 	grant := sell(t, s, "org_one", "reader", "writer")
 	must(t, give(t, s, "one", "reader"))
@@ -257,7 +257,7 @@ func TestNothingThatHasEndedIsRevived(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newFair(t)
+			s := newMarket(t)
 			grant := sell(t, s, one, "reader")
 			must(t, give(t, s, "one", "reader"))
 			must(t, giveGroup(t, s, "one", "reader"))
@@ -269,7 +269,7 @@ func TestNothingThatHasEndedIsRevived(t *testing.T) {
 		})
 	}
 	t.Run("in the project's own organization", func(t *testing.T) {
-		s := newFair(t)
+		s := newMarket(t)
 		must(t, give(t, s, "vendor", "reader"))
 		must(t, giveGroup(t, s, "vendor", "reader"))
 		must(t, second(project.RemoveRole(t.Context(), s, owner(t, vendor), "prj_shop", always, "reader")))
@@ -277,7 +277,7 @@ func TestNothingThatHasEndedIsRevived(t *testing.T) {
 		want(t, has(t, s, "vendor"))
 	})
 	t.Run("what stays goes on", func(t *testing.T) {
-		s := newFair(t)
+		s := newMarket(t)
 		grant := sell(t, s, one, "reader")
 		must(t, give(t, s, "one", "reader"))
 		must(t, second(project.SetGrantRoles(t.Context(), s, owner(t, vendor), "prj_shop", grant, always, []string{"reader", "admin"})))
@@ -288,7 +288,7 @@ func TestNothingThatHasEndedIsRevived(t *testing.T) {
 
 // Security list 13: however much was derived from a project, it ends with it in one change of one object.
 func TestRemovingAProjectEndsEverythingInOneChange(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	grant := sell(t, s, "org_one", "reader")
 	waiting, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_two", []string{"reader"})
 	must(t, err)
@@ -331,7 +331,7 @@ func TestRemovingAProjectEndsEverythingInOneChange(t *testing.T) {
 }
 
 func TestNobodyLearnsWhichOrganizationsThereAre(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	iam := &access.Caller{UserID: "usr_iam", OrgID: "org_x", Memberships: access.Memberships{access.Installation: {access.IAMOwner}}}
 	of, err := iam.In("org_vendor", access.AppRoleWrite)
 	must(t, err)
@@ -376,7 +376,7 @@ func TestWhatHappensBetweenLookingAndDecidingCounts(t *testing.T) {
 		"accepted before it is narrowed":  {accept, narrow, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newFair(t)
+			s := newMarket(t)
 			made, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_one", []string{"reader"})
 			must(t, err)
 			between := &interrupted{Store: s, happens: func() { must(t, c.meanwhile(t, s, made.ID)) }}
@@ -389,13 +389,13 @@ func TestWhatHappensBetweenLookingAndDecidingCounts(t *testing.T) {
 		})
 	}
 	t.Run("withdrawn before a role is given", func(t *testing.T) {
-		s := newFair(t)
+		s := newMarket(t)
 		grant := sell(t, s, "org_one", "reader")
 		between := &interrupted{Store: s, happens: func() { must(t, withdraw(t, s, grant)) }}
 		eventtest.As(t, give(t, between, "one", "reader"), project.ErrNotFound)
 	})
 	t.Run("withdrawn and granted again before a role is given", func(t *testing.T) {
-		s := newFair(t)
+		s := newMarket(t)
 		grant := sell(t, s, "org_one", "reader")
 		between := &interrupted{Store: s, happens: func() {
 			must(t, withdraw(t, s, grant))
@@ -431,7 +431,7 @@ func TestAcceptingAndWithdrawingAtOnceLeavesNothing(t *testing.T) {
 			nodes[1] = n.Open(t)
 		}
 		s := nodes[0]
-		fair(t, s)
+		market(t, s)
 		for round := range 5 {
 			made, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_one", []string{"reader"})
 			must(t, err)
@@ -477,7 +477,7 @@ func TestAcceptingAndWithdrawingAtOnceLeavesNothing(t *testing.T) {
 }
 
 func TestPlacesOfAUserAreBoundedAndThoseThatAreGoneMakeRoom(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	fill := func(id string, state event.Fact[project.Project]) {
 		eventtest.Given(t, s, project.Kind, id, "org_vendor", nil, project.Added{Name: id}, project.RoleSet{Key: "r"})
 		if state != nil {
@@ -510,7 +510,7 @@ func TestPlacesOfAUserAreBoundedAndThoseThatAreGoneMakeRoom(t *testing.T) {
 }
 
 func TestGroupsInAPlaceAreBoundedAndThoseThatAreGoneMakeRoom(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	grant := sell(t, s, "org_one", "reader")
 	set := func(id string) error {
 		return second(project.SetGroupRoles(t.Context(), s, owner(t, "org_one"), id, "prj_shop", always, []string{"reader"}))
@@ -539,7 +539,7 @@ func TestGroupsInAPlaceAreBoundedAndThoseThatAreGoneMakeRoom(t *testing.T) {
 }
 
 func TestGrantsThatWaitAreBounded(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	offer := func(from, of string) error {
 		return second(project.AddGrant(t.Context(), s, owner(t, from), event.Once{}, of, "org_none", nil))
 	}
@@ -571,7 +571,7 @@ func TestGrantsThatWaitAreBounded(t *testing.T) {
 }
 
 func TestRolesOfAProjectAreBounded(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	set := func(key string) error {
 		return second(project.SetRole(t.Context(), s, owner(t, "org_vendor"), "prj_shop", always, key, "", ""))
 	}
@@ -586,7 +586,7 @@ func TestRolesOfAProjectAreBounded(t *testing.T) {
 
 // Security list 5: an organization sees what its people and guests have there, and nothing that they have elsewhere.
 func TestRolesAreSeenWhereTheyWereGiven(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	grant := sell(t, s, "org_one", "reader")
 	place := eventtest.State(t, s, project.GrantKind, grant).Data.Access
 	eventtest.Given(t, s, user.Kind, "usr_of_vendor", "", nil, user.MembershipSet{Scope: "org_one", Stays: true})
@@ -629,7 +629,7 @@ func TestRolesAreSeenWhereTheyWereGiven(t *testing.T) {
 }
 
 func TestAGroupThatIsGoneGivesNothing(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	must(t, giveGroup(t, s, "vendor", "reader"))
 	want(t, has(t, s, "vendor"), "reader+")
 	eventtest.Given(t, s, group.Kind, "grp_of_vendor", "", nil, group.WasRemoved{})
@@ -642,7 +642,7 @@ func TestAGroupThatIsGoneGivesNothing(t *testing.T) {
 }
 
 func TestNothingIsGivenInAnOrganizationThatIsGone(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	made, err := project.AddGrant(t.Context(), s, owner(t, "org_vendor"), event.Once{}, "prj_shop", "org_two", []string{"reader"})
 	must(t, err)
 	sell(t, s, "org_one", "reader")
@@ -656,7 +656,7 @@ func TestNothingIsGivenInAnOrganizationThatIsGone(t *testing.T) {
 }
 
 func TestWhoMayNotReadMetadataSendsNoneToAnApplication(t *testing.T) {
-	s := newFair(t)
+	s := newMarket(t)
 	eventtest.Given(t, s, app.Kind, "app_shop", "org_vendor", nil, app.Added{Name: "A", Type: app.Web})
 	caller := &access.Caller{UserID: "usr_settings", OrgID: "org_vendor", Memberships: access.Memberships{"org_vendor": {access.OrgSettingsManager}}}
 	settings, err := caller.In("org_vendor", access.AppWrite)

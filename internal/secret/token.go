@@ -21,11 +21,12 @@ const (
 	Refresh TokenKind = "ort" // refresh token of an application, worth nothing as a bearer token
 	Code    TokenKind = "cod" // authorization code or device code, worth nothing as a bearer token
 
-	Invitation TokenKind = "inv" // link of an invitation, or to set a password; worth nothing as a bearer token
+	Invitation   TokenKind = "inv" // link of an invitation, or to set a password; worth nothing as a bearer token
+	Registration TokenKind = "reg" // in the mail to somebody who registers, worth nothing as a bearer token
 )
 
 // kinds are all of them.
-var kinds = []TokenKind{Session, PAT, Client, Access, Refresh, Code, Invitation}
+var kinds = []TokenKind{Session, PAT, Client, Access, Refresh, Code, Invitation, Registration}
 
 // A token is sgn_, the kind, _, 256 random bits and a checksum of all that, both in base 62:
 //

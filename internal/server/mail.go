@@ -6,6 +6,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/notify"
+	"github.com/signet-idm/signet/internal/registration"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -30,6 +31,18 @@ func (s *Server) lacking() map[string]string {
 	return map[string]string{"mail": "not configured"}
 }
 
+func (s *Server) mailer(master secret.MasterKey) *mail.Mailer {
+	return &mail.Mailer{Store: s.store, Master: master, Clock: time.Now, Sender: s.sender(), ExternalURL: s.config.ExternalURL}
+}
+
+// registrationMailer writes to people who register; nil where there is no mail.
+func (s *Server) registrationMailer(master secret.MasterKey) registration.Mailer {
+	if s.sender() == nil {
+		return nil
+	}
+	return s.mailer(master)
+}
+
 // followers gives those who follow the log, with a note of where they begin.
 func (s *Server) followers(ctx context.Context, master secret.MasterKey) (*notify.Runner, error) {
 	r := &notify.Runner{Store: s.store, Log: s.log, Clock: time.Now, Followers: []notify.Follower{s.logouts.Follower()}}
@@ -40,8 +53,7 @@ func (s *Server) followers(ctx context.Context, master secret.MasterKey) (*notif
 		if s.config.smtp != nil {
 			s.log.Info("mail is configured", "server", s.config.smtp.Server())
 		}
-		mailer := &mail.Mailer{Store: s.store, Master: master, Clock: time.Now, Sender: sender, ExternalURL: s.config.ExternalURL}
-		r.Followers = append(r.Followers, mailer.Follower())
+		r.Followers = append(r.Followers, s.mailer(master).Follower())
 	}
 	return r, r.Begin(ctx)
 }

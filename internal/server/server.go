@@ -27,6 +27,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/projects"
+	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
@@ -37,12 +38,14 @@ import (
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/login"
 	"github.com/signet-idm/signet/internal/login/invited"
+	registeringpages "github.com/signet-idm/signet/internal/login/registering"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/oidc"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/registration"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/rpc/fieldrules"
 	"github.com/signet-idm/signet/internal/secret"
@@ -156,6 +159,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, EmailsPerOrganization: config.EmailsPerOrganization,
 		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, NetworkLimiter: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: time.Now}}
 	s.invitations = invitation.Invitations{Store: s.store, Master: master, DefaultOrg: defaultOrg, ExternalURL: config.ExternalURL, Mail: s.sender() != nil}
+	registering := registration.New(sessions, s.registrationMailer(master))
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "signet_build_info", Help: "Always 1; the label has the version of the program.", ConstLabels: prometheus.Labels{"version": config.Version},
@@ -178,7 +182,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master, OwnPages: s.ownPages(sessions)}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
 			{Name: "signet.v1.GroupService", Impl: groups.Service{Store: s.store, Master: master, Clock: time.Now}},
-			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
+			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}, Mail: s.sender() != nil}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
@@ -187,6 +191,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
 			{Name: "signet.v1.ProjectService", Impl: projects.Service{Store: s.store, Master: master, Clock: time.Now, Cleaner: cleaner}},
 			{Name: "signet.v1.InvitationService", Impl: invitations.Service{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: time.Now}},
+			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: sessions.Authenticate,
@@ -206,7 +211,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s.endStreams = handler.EndStreams
-	if err := s.mount(handler, sessions, keySets, master); err != nil {
+	if err := s.mount(handler, sessions, registering, keySets, master); err != nil {
 		return nil, err
 	}
 	followers, err := s.followers(ctx, master)
@@ -224,7 +229,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			s.invitations.Run(ctx, time.Now, func(err error) {
 				log.Warn("ending expired invitations failed: the server retries in a minute", "error", err)
 			})
-		}))
+		}),
+		background(func(ctx context.Context) { registering.Run(ctx, log) }))
 	return s, nil
 }
 
@@ -234,7 +240,7 @@ func (s *Server) ownPages(sessions *session.Sessions) ownpage.Pages {
 }
 
 // mount puts the OpenID Connect provider and the hosted pages beside the API.
-func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, keySets *outbound.KeySets, master secret.MasterKey) error {
+func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering *registration.Registrations, keySets *outbound.KeySets, master secret.MasterKey) error {
 	metrics, err := web.NewMetrics(s.metrics)
 	if err != nil {
 		return err
@@ -263,8 +269,9 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, keySets *ou
 	for path, handler := range joining.Handlers() {
 		site.Handle(path, handler)
 	}
-	(&login.Login{Invited: joining.Through, Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers,
-		Clock: time.Now, Master: master, Mail: s.sender() != nil, Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions)}).Mount(site)
+	(&login.Login{Invited: joining.Through, Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: time.Now, Master: master, Mail: s.sender() != nil,
+		Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions), Registrations: registering}).Mount(site)
+	(&registeringpages.Pages{Store: s.store, Registrations: registering, Grants: s.grants, Shown: shown, Browsers: browsers}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
 	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: time.Now,
 		Master: master, Mail: s.sender() != nil, Deliver: s.deliver(), Federated: federated.Sessions{Sessions: sessions}}

@@ -27,6 +27,7 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		GroupJoined{Org: "org_1", Group: "grp_2", Roles: []access.Role{access.OrgUserManager}}, GroupLeft{Org: "org_1", Group: "grp_1"},
 		GroupRolesSet{Org: "org_1", Group: "grp_1", Roles: []access.Role{access.OrgUserManager}}, OrgLeft{Org: "org_1"},
 		AppRolesSet{Place: "prj_1", Project: "prj_1", Org: "org_1", Roles: []AppRole{{Key: "b", Epoch: 2}}},
+		TermsAccepted{URI: "https://example.org/terms"},
 	}
 	if len(facts) != len(Kind.Types()) {
 		t.Fatalf("%d of %d facts are tried: add the others", len(facts), len(Kind.Types()))

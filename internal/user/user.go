@@ -66,6 +66,8 @@ type Human struct {
 	RecoveryCodes int      `json:"recoveryCodes,omitempty"` // how many are left
 
 	Links []Link `json:"links,omitempty"` // to accounts at identity providers, the oldest first
+
+	Terms *Terms `json:"terms,omitempty"` // that were accepted last
 }
 
 // Email is an address as sent, and in the form it is looked up by.
@@ -141,6 +143,7 @@ var Kind = event.Define(event.Schema[User]{
 		TOTPAdded{}, PasskeyAdded{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 		LinkAdded{}, LinkConfirmed{}, LinkRemoved{},
 		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{},
+		TermsAccepted{},
 	},
 	Token:   event.TokenUser,
 	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail, FirstByEmail, EmailWord},
@@ -211,7 +214,7 @@ func (u *User) key(column string) string {
 	return ""
 }
 
-// clone copies what facts alter in place. Memberships, groups, roles, keys, factors and links are replaced, never altered.
+// clone copies what facts alter in place. Memberships, groups, roles, keys, factors, links and terms are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {

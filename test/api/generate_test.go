@@ -37,6 +37,11 @@ func (s *scene) complete(op *operation) proto.Message {
 	switch op.name() {
 	case "ProveSecondFactor", "ResetPassword": // its fields exclude each other
 		return s.sample(op)
+	case "FinishRegistration": // a password or a passkey
+		return &signetv1.FinishRegistrationRequest{Token: "sample", Password: s.w.secret("sample"), UserName: "Sample", PasskeyName: "Sample", AcceptedTermsUri: "https://sample.example",
+			Profile: &signetv1.FinishRegistrationRequest_Profile{FirstName: "Ada", LastName: "Lovelace", NickName: "Ada", DisplayName: "Ada", PreferredLanguage: "en"}}
+	case "SetOrganizationPolicy": // what is found at an address is not any text
+		return with(with(s.generate(op, true), "policy.termsUri", "https://sample.example"), "policy.privacyUri", "https://sample.example")
 	case "SetInstallationPolicy": // some fields of a policy are for organizations only
 		return s.sample(op)
 	}

@@ -161,6 +161,7 @@ var checks = []struct {
 	{"a password is reset by mail", resets},
 	{"a code resets a password once", resetOnce},
 	{"invitations by mail", mailedInvitations},
+	{"people register themselves", registrations},
 	{"a token is revoked once", revokedOnce},
 	{"two secrets at once", appSecretsAtOnce},
 	{"a grant accepted and withdrawn at once", grantRace},

@@ -415,6 +415,9 @@ func (a *Answer) mustHavePassed(t *testing.T, op *operation) {
 		if op.name() == "AcceptInvitation" && a.reason() == "INVITATION_LINK_UNKNOWN" {
 			return // the sample has no link: see invitation_test.go
 		}
+		if strings.Contains(op.name(), "Registration") && strings.HasPrefix(a.reason(), "REGISTRATION_") {
+			return // it is off, and nobody has got a mail: see registration_test.go
+		}
 		if a.status != nil {
 			fail("must succeed")
 		}

@@ -17,7 +17,8 @@ import (
 
 // free are the operations of a session whose user has to change the password first, and those that look at no session.
 var free = []string{"ChangeMyPassword", "EndSession", "CreateSession", "StartPasskeySignIn", "CreateSessionWithPasskey", "StartPasskeyProof", "ProveSecondFactor",
-	"RequestPasswordReset", "ResetPassword", "StartProviderSignIn", "CreateSessionThroughProvider", "AcceptInvitation"}
+	"RequestPasswordReset", "ResetPassword", "StartProviderSignIn", "CreateSessionThroughProvider", "AcceptInvitation",
+	"StartRegistration", "StartRegistrationPasskey", "FinishRegistration"}
 
 // changeRequiredStory: a password set by somebody else has to be changed before anything else.
 func changeRequiredStory(t *testing.T, c *Client) {

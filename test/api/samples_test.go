@@ -110,6 +110,10 @@ var samples = map[string]func(s *scene) proto.Message{
 		id, secret := s.ownPage()
 		return &signetv1.CreateSessionThroughProviderRequest{ClientId: id, ClientSecret: secret, AttemptToken: "sample", Code: "sample"}
 	},
+	"StartRegistration": func(s *scene) proto.Message { return startRegistration(s.org, "sample@sample.example") },
+	"FinishRegistration": func(s *scene) proto.Message {
+		return finishRegistration("sample", s.w.secret("sample"))
+	},
 	// How people sign in is for organizations to say; federated/policy_test.go tells which providers they can name.
 	"SetInstallationPolicy": func(*scene) proto.Message {
 		return &signetv1.SetInstallationPolicyRequest{Policy: &signetv1.Policy{SecondFactorRequired: true, PasswordMinLength: 10, CommonPasswordsRefused: true, NetworkAttempts: 5, NetworkWaitSeconds: 60,

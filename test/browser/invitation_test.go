@@ -44,8 +44,10 @@ func (i *installation) invite(email string, more map[string]any) (id string) {
 	return i.api("POST", "/v1/orgs/"+i.org+"/invitations", body)["invitationId"].(string)
 }
 
+// names fills in who somebody is.
 func (v *visitor) names(first, last string) {
 	v.t.Helper()
+	v.WaitFor("#firstName")
 	v.Fill("#firstName", first)
 	v.Fill("#lastName", last)
 }

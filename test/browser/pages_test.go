@@ -89,7 +89,7 @@ func uneven(tab *browser.Tab) []string {
 func unmarked(tab *browser.Tab) []string {
 	var names []string
 	tab.Evaluate(`document.activeElement.blur(), document.getAnimations().forEach(a => a.finish()), [...document.querySelectorAll('[aria-invalid]')].filter(field =>
-		getComputedStyle(field).borderColor !== getComputedStyle(document.getElementById(field.id + '-problem')).color).map(field => field.name)`, &names)
+		getComputedStyle(field)[field.type === 'checkbox' ? 'outlineColor' : 'borderColor'] !== getComputedStyle(document.getElementById(field.id + '-problem')).color).map(field => field.name)`, &names)
 	return names
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/projects"
+	"github.com/signet-idm/signet/internal/api/registrations"
 )
 
 // handlers implement the services of the API.
@@ -39,6 +40,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.GroupService":            groups.Service{},
 	"signet.v1.ProjectService":          projects.Service{},
 	"signet.v1.InvitationService":       invitations.Service{},
+	"signet.v1.RegistrationService":     registrations.Service{},
 }
 
 // methods calls check for every RPC of the API.

@@ -23,6 +23,60 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Who can register.
+type RegistrationMode int32
+
+const (
+	// Nobody.
+	RegistrationMode_REGISTRATION_MODE_UNSPECIFIED RegistrationMode = 0
+	// Everybody with an e-mail address.
+	RegistrationMode_REGISTRATION_MODE_OPEN RegistrationMode = 1
+	// People with an e-mail address in a domain that the organization has proven
+	// by DNS.
+	RegistrationMode_REGISTRATION_MODE_PROVEN_DOMAINS RegistrationMode = 2
+)
+
+// Enum value maps for RegistrationMode.
+var (
+	RegistrationMode_name = map[int32]string{
+		0: "REGISTRATION_MODE_UNSPECIFIED",
+		1: "REGISTRATION_MODE_OPEN",
+		2: "REGISTRATION_MODE_PROVEN_DOMAINS",
+	}
+	RegistrationMode_value = map[string]int32{
+		"REGISTRATION_MODE_UNSPECIFIED":    0,
+		"REGISTRATION_MODE_OPEN":           1,
+		"REGISTRATION_MODE_PROVEN_DOMAINS": 2,
+	}
+)
+
+func (x RegistrationMode) Enum() *RegistrationMode {
+	p := new(RegistrationMode)
+	*p = x
+	return p
+}
+
+func (x RegistrationMode) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (RegistrationMode) Descriptor() protoreflect.EnumDescriptor {
+	return file_signet_v1_policy_proto_enumTypes[0].Descriptor()
+}
+
+func (RegistrationMode) Type() protoreflect.EnumType {
+	return &file_signet_v1_policy_proto_enumTypes[0]
+}
+
+func (x RegistrationMode) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use RegistrationMode.Descriptor instead.
+func (RegistrationMode) EnumDescriptor() ([]byte, []int) {
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{0}
+}
+
 // Way to sign in.
 type SignInMethod int32
 
@@ -64,11 +118,11 @@ func (x SignInMethod) String() string {
 }
 
 func (SignInMethod) Descriptor() protoreflect.EnumDescriptor {
-	return file_signet_v1_policy_proto_enumTypes[0].Descriptor()
+	return file_signet_v1_policy_proto_enumTypes[1].Descriptor()
 }
 
 func (SignInMethod) Type() protoreflect.EnumType {
-	return &file_signet_v1_policy_proto_enumTypes[0]
+	return &file_signet_v1_policy_proto_enumTypes[1]
 }
 
 func (x SignInMethod) Number() protoreflect.EnumNumber {
@@ -77,7 +131,7 @@ func (x SignInMethod) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use SignInMethod.Descriptor instead.
 func (SignInMethod) EnumDescriptor() ([]byte, []int) {
-	return file_signet_v1_policy_proto_rawDescGZIP(), []int{0}
+	return file_signet_v1_policy_proto_rawDescGZIP(), []int{1}
 }
 
 // Policy is the requirements of an installation or an organization. A value
@@ -148,8 +202,18 @@ type Policy struct {
 	// enough here. Default: as old as their session. Shorter is stricter. Only
 	// for organizations.
 	GuestProofSeconds int32 `protobuf:"varint,20,opt,name=guest_proof_seconds,json=guestProofSeconds,proto3" json:"guest_proof_seconds,omitempty"`
-	unknownFields     protoimpl.UnknownFields
-	sizeCache         protoimpl.SizeCache
+	// Who can create an account in the organization by oneself, with a confirmed
+	// e-mail address. Default: nobody. Only for organizations, and only if the
+	// installation sends mail.
+	Registration RegistrationMode `protobuf:"varint,21,opt,name=registration,proto3,enum=signet.v1.RegistrationMode" json:"registration,omitempty"`
+	// Address of the terms that new people have to accept (https). Empty: none.
+	// Only for organizations.
+	TermsUri string `protobuf:"bytes,22,opt,name=terms_uri,json=termsUri,proto3" json:"terms_uri,omitempty"`
+	// Address of the privacy notice that is shown to new people (https). Only for
+	// organizations.
+	PrivacyUri    string `protobuf:"bytes,23,opt,name=privacy_uri,json=privacyUri,proto3" json:"privacy_uri,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Policy) Reset() {
@@ -292,6 +356,27 @@ func (x *Policy) GetGuestProofSeconds() int32 {
 		return x.GuestProofSeconds
 	}
 	return 0
+}
+
+func (x *Policy) GetRegistration() RegistrationMode {
+	if x != nil {
+		return x.Registration
+	}
+	return RegistrationMode_REGISTRATION_MODE_UNSPECIFIED
+}
+
+func (x *Policy) GetTermsUri() string {
+	if x != nil {
+		return x.TermsUri
+	}
+	return ""
+}
+
+func (x *Policy) GetPrivacyUri() string {
+	if x != nil {
+		return x.PrivacyUri
+	}
+	return ""
 }
 
 // People who could not sign in with a policy.
@@ -784,7 +869,7 @@ var File_signet_v1_policy_proto protoreflect.FileDescriptor
 
 const file_signet_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xdd\a\n" +
+	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xfa\b\n" +
 	"\x06Policy\x124\n" +
 	"\x16second_factor_required\x18\x01 \x01(\bR\x14secondFactorRequired\x129\n" +
 	"\x13password_min_length\x18\x02 \x01(\x05B\t\xbaH\x06\x1a\x04\x18H(\x00R\x11passwordMinLength\x128\n" +
@@ -805,7 +890,11 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\x0edefault_idp_id\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fdefaultIdpId\x12F\n" +
 	"\x15second_factor_idp_ids\x18\x0e \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xc8\x01R\x12secondFactorIdpIds\x124\n" +
 	"\x16registers_from_default\x18\x0f \x01(\bR\x14registersFromDefault\x12?\n" +
-	"\x13guest_proof_seconds\x18\x14 \x01(\x05B\x0f\xbaH\f\xd8\x01\x01\x1a\a\x18\x80\x9a\x9e\x01(<R\x11guestProofSeconds\"~\n" +
+	"\x13guest_proof_seconds\x18\x14 \x01(\x05B\x0f\xbaH\f\xd8\x01\x01\x1a\a\x18\x80\x9a\x9e\x01(<R\x11guestProofSeconds\x12I\n" +
+	"\fregistration\x18\x15 \x01(\x0e2\x1b.signet.v1.RegistrationModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\fregistration\x12%\n" +
+	"\tterms_uri\x18\x16 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\btermsUri\x12)\n" +
+	"\vprivacy_uri\x18\x17 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\n" +
+	"privacyUri\"~\n" +
 	"\rPolicyWarning\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x14\n" +
 	"\x05users\x18\x02 \x01(\x05R\x05users\x12\x1d\n" +
@@ -834,7 +923,11 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\x06policy\x18\x02 \x01(\v2\x11.signet.v1.PolicyB\x06\xbaH\x03\xc8\x01\x01R\x06policy\"\x83\x01\n" +
 	"\x1dSetOrganizationPolicyResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x124\n" +
-	"\bwarnings\x18\x02 \x03(\v2\x18.signet.v1.PolicyWarningR\bwarnings*\x8d\x01\n" +
+	"\bwarnings\x18\x02 \x03(\v2\x18.signet.v1.PolicyWarningR\bwarnings*w\n" +
+	"\x10RegistrationMode\x12!\n" +
+	"\x1dREGISTRATION_MODE_UNSPECIFIED\x10\x00\x12\x1a\n" +
+	"\x16REGISTRATION_MODE_OPEN\x10\x01\x12$\n" +
+	" REGISTRATION_MODE_PROVEN_DOMAINS\x10\x02*\x8d\x01\n" +
 	"\fSignInMethod\x12\x1e\n" +
 	"\x1aSIGN_IN_METHOD_UNSPECIFIED\x10\x00\x12\x1b\n" +
 	"\x17SIGN_IN_METHOD_PASSWORD\x10\x01\x12\x1a\n" +
@@ -864,48 +957,50 @@ func file_signet_v1_policy_proto_rawDescGZIP() []byte {
 	return file_signet_v1_policy_proto_rawDescData
 }
 
-var file_signet_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
+var file_signet_v1_policy_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
 var file_signet_v1_policy_proto_msgTypes = make([]protoimpl.MessageInfo, 10)
 var file_signet_v1_policy_proto_goTypes = []any{
-	(SignInMethod)(0),                     // 0: signet.v1.SignInMethod
-	(*Policy)(nil),                        // 1: signet.v1.Policy
-	(*PolicyWarning)(nil),                 // 2: signet.v1.PolicyWarning
-	(*GetInstallationPolicyRequest)(nil),  // 3: signet.v1.GetInstallationPolicyRequest
-	(*GetInstallationPolicyResponse)(nil), // 4: signet.v1.GetInstallationPolicyResponse
-	(*SetInstallationPolicyRequest)(nil),  // 5: signet.v1.SetInstallationPolicyRequest
-	(*SetInstallationPolicyResponse)(nil), // 6: signet.v1.SetInstallationPolicyResponse
-	(*GetOrganizationPolicyRequest)(nil),  // 7: signet.v1.GetOrganizationPolicyRequest
-	(*GetOrganizationPolicyResponse)(nil), // 8: signet.v1.GetOrganizationPolicyResponse
-	(*SetOrganizationPolicyRequest)(nil),  // 9: signet.v1.SetOrganizationPolicyRequest
-	(*SetOrganizationPolicyResponse)(nil), // 10: signet.v1.SetOrganizationPolicyResponse
-	(*Details)(nil),                       // 11: signet.v1.Details
+	(RegistrationMode)(0),                 // 0: signet.v1.RegistrationMode
+	(SignInMethod)(0),                     // 1: signet.v1.SignInMethod
+	(*Policy)(nil),                        // 2: signet.v1.Policy
+	(*PolicyWarning)(nil),                 // 3: signet.v1.PolicyWarning
+	(*GetInstallationPolicyRequest)(nil),  // 4: signet.v1.GetInstallationPolicyRequest
+	(*GetInstallationPolicyResponse)(nil), // 5: signet.v1.GetInstallationPolicyResponse
+	(*SetInstallationPolicyRequest)(nil),  // 6: signet.v1.SetInstallationPolicyRequest
+	(*SetInstallationPolicyResponse)(nil), // 7: signet.v1.SetInstallationPolicyResponse
+	(*GetOrganizationPolicyRequest)(nil),  // 8: signet.v1.GetOrganizationPolicyRequest
+	(*GetOrganizationPolicyResponse)(nil), // 9: signet.v1.GetOrganizationPolicyResponse
+	(*SetOrganizationPolicyRequest)(nil),  // 10: signet.v1.SetOrganizationPolicyRequest
+	(*SetOrganizationPolicyResponse)(nil), // 11: signet.v1.SetOrganizationPolicyResponse
+	(*Details)(nil),                       // 12: signet.v1.Details
 }
 var file_signet_v1_policy_proto_depIdxs = []int32{
-	0,  // 0: signet.v1.Policy.sign_in_methods:type_name -> signet.v1.SignInMethod
-	11, // 1: signet.v1.GetInstallationPolicyResponse.details:type_name -> signet.v1.Details
-	1,  // 2: signet.v1.GetInstallationPolicyResponse.policy:type_name -> signet.v1.Policy
-	1,  // 3: signet.v1.GetInstallationPolicyResponse.effective:type_name -> signet.v1.Policy
-	1,  // 4: signet.v1.SetInstallationPolicyRequest.policy:type_name -> signet.v1.Policy
-	11, // 5: signet.v1.SetInstallationPolicyResponse.details:type_name -> signet.v1.Details
-	11, // 6: signet.v1.GetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
-	1,  // 7: signet.v1.GetOrganizationPolicyResponse.policy:type_name -> signet.v1.Policy
-	1,  // 8: signet.v1.GetOrganizationPolicyResponse.effective:type_name -> signet.v1.Policy
-	1,  // 9: signet.v1.SetOrganizationPolicyRequest.policy:type_name -> signet.v1.Policy
-	11, // 10: signet.v1.SetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
-	2,  // 11: signet.v1.SetOrganizationPolicyResponse.warnings:type_name -> signet.v1.PolicyWarning
-	3,  // 12: signet.v1.PolicyService.GetInstallationPolicy:input_type -> signet.v1.GetInstallationPolicyRequest
-	5,  // 13: signet.v1.PolicyService.SetInstallationPolicy:input_type -> signet.v1.SetInstallationPolicyRequest
-	7,  // 14: signet.v1.PolicyService.GetOrganizationPolicy:input_type -> signet.v1.GetOrganizationPolicyRequest
-	9,  // 15: signet.v1.PolicyService.SetOrganizationPolicy:input_type -> signet.v1.SetOrganizationPolicyRequest
-	4,  // 16: signet.v1.PolicyService.GetInstallationPolicy:output_type -> signet.v1.GetInstallationPolicyResponse
-	6,  // 17: signet.v1.PolicyService.SetInstallationPolicy:output_type -> signet.v1.SetInstallationPolicyResponse
-	8,  // 18: signet.v1.PolicyService.GetOrganizationPolicy:output_type -> signet.v1.GetOrganizationPolicyResponse
-	10, // 19: signet.v1.PolicyService.SetOrganizationPolicy:output_type -> signet.v1.SetOrganizationPolicyResponse
-	16, // [16:20] is the sub-list for method output_type
-	12, // [12:16] is the sub-list for method input_type
-	12, // [12:12] is the sub-list for extension type_name
-	12, // [12:12] is the sub-list for extension extendee
-	0,  // [0:12] is the sub-list for field type_name
+	1,  // 0: signet.v1.Policy.sign_in_methods:type_name -> signet.v1.SignInMethod
+	0,  // 1: signet.v1.Policy.registration:type_name -> signet.v1.RegistrationMode
+	12, // 2: signet.v1.GetInstallationPolicyResponse.details:type_name -> signet.v1.Details
+	2,  // 3: signet.v1.GetInstallationPolicyResponse.policy:type_name -> signet.v1.Policy
+	2,  // 4: signet.v1.GetInstallationPolicyResponse.effective:type_name -> signet.v1.Policy
+	2,  // 5: signet.v1.SetInstallationPolicyRequest.policy:type_name -> signet.v1.Policy
+	12, // 6: signet.v1.SetInstallationPolicyResponse.details:type_name -> signet.v1.Details
+	12, // 7: signet.v1.GetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
+	2,  // 8: signet.v1.GetOrganizationPolicyResponse.policy:type_name -> signet.v1.Policy
+	2,  // 9: signet.v1.GetOrganizationPolicyResponse.effective:type_name -> signet.v1.Policy
+	2,  // 10: signet.v1.SetOrganizationPolicyRequest.policy:type_name -> signet.v1.Policy
+	12, // 11: signet.v1.SetOrganizationPolicyResponse.details:type_name -> signet.v1.Details
+	3,  // 12: signet.v1.SetOrganizationPolicyResponse.warnings:type_name -> signet.v1.PolicyWarning
+	4,  // 13: signet.v1.PolicyService.GetInstallationPolicy:input_type -> signet.v1.GetInstallationPolicyRequest
+	6,  // 14: signet.v1.PolicyService.SetInstallationPolicy:input_type -> signet.v1.SetInstallationPolicyRequest
+	8,  // 15: signet.v1.PolicyService.GetOrganizationPolicy:input_type -> signet.v1.GetOrganizationPolicyRequest
+	10, // 16: signet.v1.PolicyService.SetOrganizationPolicy:input_type -> signet.v1.SetOrganizationPolicyRequest
+	5,  // 17: signet.v1.PolicyService.GetInstallationPolicy:output_type -> signet.v1.GetInstallationPolicyResponse
+	7,  // 18: signet.v1.PolicyService.SetInstallationPolicy:output_type -> signet.v1.SetInstallationPolicyResponse
+	9,  // 19: signet.v1.PolicyService.GetOrganizationPolicy:output_type -> signet.v1.GetOrganizationPolicyResponse
+	11, // 20: signet.v1.PolicyService.SetOrganizationPolicy:output_type -> signet.v1.SetOrganizationPolicyResponse
+	17, // [17:21] is the sub-list for method output_type
+	13, // [13:17] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_policy_proto_init() }
@@ -920,7 +1015,7 @@ func file_signet_v1_policy_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_policy_proto_rawDesc), len(file_signet_v1_policy_proto_rawDesc)),
-			NumEnums:      1,
+			NumEnums:      2,
 			NumMessages:   10,
 			NumExtensions: 0,
 			NumServices:   1,

@@ -1887,9 +1887,12 @@ type CreateSessionThroughProviderRequest_Registration struct {
 	PreferredLanguage string `protobuf:"bytes,5,opt,name=preferred_language,json=preferredLanguage,proto3" json:"preferred_language,omitempty"`
 	// E-mail address. It counts as verified only if the provider has verified
 	// this address.
-	Email         string `protobuf:"bytes,6,opt,name=email,proto3" json:"email,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Email string `protobuf:"bytes,6,opt,name=email,proto3" json:"email,omitempty"`
+	// The terms that the person accepts: `termsUri` of the policy of the
+	// organization, if it is set.
+	AcceptedTermsUri string `protobuf:"bytes,7,opt,name=accepted_terms_uri,json=acceptedTermsUri,proto3" json:"accepted_terms_uri,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *CreateSessionThroughProviderRequest_Registration) Reset() {
@@ -1964,6 +1967,13 @@ func (x *CreateSessionThroughProviderRequest_Registration) GetEmail() string {
 	return ""
 }
 
+func (x *CreateSessionThroughProviderRequest_Registration) GetAcceptedTermsUri() string {
+	if x != nil {
+		return x.AcceptedTermsUri
+	}
+	return ""
+}
+
 var File_signet_v1_session_proto protoreflect.FileDescriptor
 
 const file_signet_v1_session_proto_rawDesc = "" +
@@ -2007,13 +2017,13 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\x1bStartProviderSignInResponse\x12\x18\n" +
 	"\aaddress\x18\x01 \x01(\tR\aaddress\x12)\n" +
 	"\rattempt_token\x18\x02 \x01(\tB\x04\xb8\xbb\x18\x01R\fattemptToken\x12C\n" +
-	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\xfd\x03\n" +
+	"\x0fexpiration_date\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\x0eexpirationDate\"\xb5\x04\n" +
 	"#CreateSessionThroughProviderRequest\x12$\n" +
 	"\tclient_id\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x10\x01R\bclientId\x120\n" +
 	"\rclient_secret\x18\x02 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\fclientSecret\x120\n" +
 	"\rattempt_token\x18\x03 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\fattemptToken\x12\x1f\n" +
 	"\x04code\x18\x04 \x01(\tB\v\xbaH\x04r\x02\x10\x01\xb8\xbb\x18\x01R\x04code\x12_\n" +
-	"\fregistration\x18\x05 \x01(\v2;.signet.v1.CreateSessionThroughProviderRequest.RegistrationR\fregistration\x1a\xc9\x01\n" +
+	"\fregistration\x18\x05 \x01(\v2;.signet.v1.CreateSessionThroughProviderRequest.RegistrationR\fregistration\x1a\x81\x02\n" +
 	"\fRegistration\x12\x1b\n" +
 	"\tuser_name\x18\x01 \x01(\tR\buserName\x12\x1d\n" +
 	"\n" +
@@ -2021,7 +2031,8 @@ const file_signet_v1_session_proto_rawDesc = "" +
 	"\tlast_name\x18\x03 \x01(\tR\blastName\x12\x1b\n" +
 	"\tnick_name\x18\x04 \x01(\tR\bnickName\x12-\n" +
 	"\x12preferred_language\x18\x05 \x01(\tR\x11preferredLanguage\x12\x14\n" +
-	"\x05email\x18\x06 \x01(\tR\x05email\"\xed\x02\n" +
+	"\x05email\x18\x06 \x01(\tR\x05email\x126\n" +
+	"\x12accepted_terms_uri\x18\a \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\x10acceptedTermsUri\"\xed\x02\n" +
 	"$CreateSessionThroughProviderResponse\x12\x1d\n" +
 	"\n" +
 	"session_id\x18\x01 \x01(\tR\tsessionId\x12\x1a\n" +

@@ -3737,8 +3737,10 @@ type User_Human struct {
 	IsPhoneVerified bool `protobuf:"varint,5,opt,name=is_phone_verified,json=isPhoneVerified,proto3" json:"is_phone_verified,omitempty"`
 	// Whether the password must be changed at the next sign-in.
 	PasswordChangeRequired bool `protobuf:"varint,6,opt,name=password_change_required,json=passwordChangeRequired,proto3" json:"password_change_required,omitempty"`
-	unknownFields          protoimpl.UnknownFields
-	sizeCache              protoimpl.SizeCache
+	// The terms that the person accepted when registering; absent if none.
+	AcceptedTerms *User_AcceptedTerms `protobuf:"bytes,7,opt,name=accepted_terms,json=acceptedTerms,proto3" json:"accepted_terms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *User_Human) Reset() {
@@ -3813,6 +3815,68 @@ func (x *User_Human) GetPasswordChangeRequired() bool {
 	return false
 }
 
+func (x *User_Human) GetAcceptedTerms() *User_AcceptedTerms {
+	if x != nil {
+		return x.AcceptedTerms
+	}
+	return nil
+}
+
+// Terms that a person accepted.
+type User_AcceptedTerms struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Address of the terms.
+	Uri string `protobuf:"bytes,1,opt,name=uri,proto3" json:"uri,omitempty"`
+	// When the person accepted them.
+	AcceptanceDate *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=acceptance_date,json=acceptanceDate,proto3" json:"acceptance_date,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *User_AcceptedTerms) Reset() {
+	*x = User_AcceptedTerms{}
+	mi := &file_signet_v1_user_proto_msgTypes[65]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *User_AcceptedTerms) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*User_AcceptedTerms) ProtoMessage() {}
+
+func (x *User_AcceptedTerms) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[65]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use User_AcceptedTerms.ProtoReflect.Descriptor instead.
+func (*User_AcceptedTerms) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{0, 2}
+}
+
+func (x *User_AcceptedTerms) GetUri() string {
+	if x != nil {
+		return x.Uri
+	}
+	return ""
+}
+
+func (x *User_AcceptedTerms) GetAcceptanceDate() *timestamppb.Timestamp {
+	if x != nil {
+		return x.AcceptanceDate
+	}
+	return nil
+}
+
 // Service has the fields that only service users have.
 type User_Service struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3826,7 +3890,7 @@ type User_Service struct {
 
 func (x *User_Service) Reset() {
 	*x = User_Service{}
-	mi := &file_signet_v1_user_proto_msgTypes[65]
+	mi := &file_signet_v1_user_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3838,7 +3902,7 @@ func (x *User_Service) String() string {
 func (*User_Service) ProtoMessage() {}
 
 func (x *User_Service) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[65]
+	mi := &file_signet_v1_user_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3851,7 +3915,7 @@ func (x *User_Service) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use User_Service.ProtoReflect.Descriptor instead.
 func (*User_Service) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{0, 2}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{0, 3}
 }
 
 func (x *User_Service) GetName() string {
@@ -3897,7 +3961,7 @@ type ImportUsersRequest_User struct {
 
 func (x *ImportUsersRequest_User) Reset() {
 	*x = ImportUsersRequest_User{}
-	mi := &file_signet_v1_user_proto_msgTypes[66]
+	mi := &file_signet_v1_user_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3909,7 +3973,7 @@ func (x *ImportUsersRequest_User) String() string {
 func (*ImportUsersRequest_User) ProtoMessage() {}
 
 func (x *ImportUsersRequest_User) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[66]
+	mi := &file_signet_v1_user_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3989,7 +4053,7 @@ type ImportUsersRequest_User_Email struct {
 
 func (x *ImportUsersRequest_User_Email) Reset() {
 	*x = ImportUsersRequest_User_Email{}
-	mi := &file_signet_v1_user_proto_msgTypes[67]
+	mi := &file_signet_v1_user_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4001,7 +4065,7 @@ func (x *ImportUsersRequest_User_Email) String() string {
 func (*ImportUsersRequest_User_Email) ProtoMessage() {}
 
 func (x *ImportUsersRequest_User_Email) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[67]
+	mi := &file_signet_v1_user_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4109,7 @@ type ImportUsersRequest_User_Phone struct {
 
 func (x *ImportUsersRequest_User_Phone) Reset() {
 	*x = ImportUsersRequest_User_Phone{}
-	mi := &file_signet_v1_user_proto_msgTypes[68]
+	mi := &file_signet_v1_user_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4057,7 +4121,7 @@ func (x *ImportUsersRequest_User_Phone) String() string {
 func (*ImportUsersRequest_User_Phone) ProtoMessage() {}
 
 func (x *ImportUsersRequest_User_Phone) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[68]
+	mi := &file_signet_v1_user_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4104,7 +4168,7 @@ type ImportUsersResponse_Result struct {
 
 func (x *ImportUsersResponse_Result) Reset() {
 	*x = ImportUsersResponse_Result{}
-	mi := &file_signet_v1_user_proto_msgTypes[69]
+	mi := &file_signet_v1_user_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4116,7 +4180,7 @@ func (x *ImportUsersResponse_Result) String() string {
 func (*ImportUsersResponse_Result) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[69]
+	mi := &file_signet_v1_user_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4175,7 +4239,7 @@ type ImportUsersResponse_Error struct {
 
 func (x *ImportUsersResponse_Error) Reset() {
 	*x = ImportUsersResponse_Error{}
-	mi := &file_signet_v1_user_proto_msgTypes[70]
+	mi := &file_signet_v1_user_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4187,7 +4251,7 @@ func (x *ImportUsersResponse_Error) String() string {
 func (*ImportUsersResponse_Error) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Error) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[70]
+	mi := &file_signet_v1_user_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4237,7 +4301,7 @@ type ImportUsersResponse_Error_Violation struct {
 
 func (x *ImportUsersResponse_Error_Violation) Reset() {
 	*x = ImportUsersResponse_Error_Violation{}
-	mi := &file_signet_v1_user_proto_msgTypes[71]
+	mi := &file_signet_v1_user_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4249,7 +4313,7 @@ func (x *ImportUsersResponse_Error_Violation) String() string {
 func (*ImportUsersResponse_Error_Violation) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Error_Violation) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[71]
+	mi := &file_signet_v1_user_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4283,7 +4347,7 @@ var File_signet_v1_user_proto protoreflect.FileDescriptor
 
 const file_signet_v1_user_proto_rawDesc = "" +
 	"\n" +
-	"\x14signet/v1/user.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\x1a\x1csignet/v1/organization.proto\"\x9a\a\n" +
+	"\x14signet/v1/user.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\x1a\x1csignet/v1/organization.proto\"\xc8\b\n" +
 	"\x04User\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12+\n" +
@@ -4300,14 +4364,18 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\tnick_name\x18\x03 \x01(\tR\bnickName\x12!\n" +
 	"\fdisplay_name\x18\x04 \x01(\tR\vdisplayName\x12-\n" +
 	"\x12preferred_language\x18\x05 \x01(\tR\x11preferredLanguage\x12)\n" +
-	"\x06gender\x18\x06 \x01(\x0e2\x11.signet.v1.GenderR\x06gender\x1a\xf8\x01\n" +
+	"\x06gender\x18\x06 \x01(\x0e2\x11.signet.v1.GenderR\x06gender\x1a\xbe\x02\n" +
 	"\x05Human\x121\n" +
 	"\aprofile\x18\x01 \x01(\v2\x17.signet.v1.User.ProfileR\aprofile\x12\x14\n" +
 	"\x05email\x18\x02 \x01(\tR\x05email\x12*\n" +
 	"\x11is_email_verified\x18\x03 \x01(\bR\x0fisEmailVerified\x12\x14\n" +
 	"\x05phone\x18\x04 \x01(\tR\x05phone\x12*\n" +
 	"\x11is_phone_verified\x18\x05 \x01(\bR\x0fisPhoneVerified\x128\n" +
-	"\x18password_change_required\x18\x06 \x01(\bR\x16passwordChangeRequired\x1a?\n" +
+	"\x18password_change_required\x18\x06 \x01(\bR\x16passwordChangeRequired\x12D\n" +
+	"\x0eaccepted_terms\x18\a \x01(\v2\x1d.signet.v1.User.AcceptedTermsR\racceptedTerms\x1af\n" +
+	"\rAcceptedTerms\x12\x10\n" +
+	"\x03uri\x18\x01 \x01(\tR\x03uri\x12C\n" +
+	"\x0facceptance_date\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x0eacceptanceDate\x1a?\n" +
 	"\aService\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12 \n" +
 	"\vdescription\x18\x02 \x01(\tR\vdescription\"V\n" +
@@ -4638,7 +4706,7 @@ func file_signet_v1_user_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 72)
+var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
 var file_signet_v1_user_proto_goTypes = []any{
 	(ImportMode)(0),                                // 0: signet.v1.ImportMode
 	(UserType)(0),                                  // 1: signet.v1.UserType
@@ -4708,139 +4776,142 @@ var file_signet_v1_user_proto_goTypes = []any{
 	(*RemoveUserResponse)(nil),                     // 65: signet.v1.RemoveUserResponse
 	(*User_Profile)(nil),                           // 66: signet.v1.User.Profile
 	(*User_Human)(nil),                             // 67: signet.v1.User.Human
-	(*User_Service)(nil),                           // 68: signet.v1.User.Service
-	(*ImportUsersRequest_User)(nil),                // 69: signet.v1.ImportUsersRequest.User
-	(*ImportUsersRequest_User_Email)(nil),          // 70: signet.v1.ImportUsersRequest.User.Email
-	(*ImportUsersRequest_User_Phone)(nil),          // 71: signet.v1.ImportUsersRequest.User.Phone
-	(*ImportUsersResponse_Result)(nil),             // 72: signet.v1.ImportUsersResponse.Result
-	(*ImportUsersResponse_Error)(nil),              // 73: signet.v1.ImportUsersResponse.Error
-	(*ImportUsersResponse_Error_Violation)(nil),    // 74: signet.v1.ImportUsersResponse.Error.Violation
-	(*Details)(nil),                                // 75: signet.v1.Details
-	(Gender)(0),                                    // 76: signet.v1.Gender
-	(*SetupOrganizationRequest_Human_Profile)(nil), // 77: signet.v1.SetupOrganizationRequest.Human.Profile
-	(*SetupOrganizationRequest_Human_Email)(nil),   // 78: signet.v1.SetupOrganizationRequest.Human.Email
-	(*SetupOrganizationRequest_Human_Phone)(nil),   // 79: signet.v1.SetupOrganizationRequest.Human.Phone
-	(*timestamppb.Timestamp)(nil),                  // 80: google.protobuf.Timestamp
+	(*User_AcceptedTerms)(nil),                     // 68: signet.v1.User.AcceptedTerms
+	(*User_Service)(nil),                           // 69: signet.v1.User.Service
+	(*ImportUsersRequest_User)(nil),                // 70: signet.v1.ImportUsersRequest.User
+	(*ImportUsersRequest_User_Email)(nil),          // 71: signet.v1.ImportUsersRequest.User.Email
+	(*ImportUsersRequest_User_Phone)(nil),          // 72: signet.v1.ImportUsersRequest.User.Phone
+	(*ImportUsersResponse_Result)(nil),             // 73: signet.v1.ImportUsersResponse.Result
+	(*ImportUsersResponse_Error)(nil),              // 74: signet.v1.ImportUsersResponse.Error
+	(*ImportUsersResponse_Error_Violation)(nil),    // 75: signet.v1.ImportUsersResponse.Error.Violation
+	(*Details)(nil),                                // 76: signet.v1.Details
+	(Gender)(0),                                    // 77: signet.v1.Gender
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 78: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 79: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 80: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*timestamppb.Timestamp)(nil),                  // 81: google.protobuf.Timestamp
 }
 var file_signet_v1_user_proto_depIdxs = []int32{
-	75, // 0: signet.v1.User.details:type_name -> signet.v1.Details
+	76, // 0: signet.v1.User.details:type_name -> signet.v1.Details
 	2,  // 1: signet.v1.User.state:type_name -> signet.v1.User.State
 	67, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
-	68, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
-	76, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
-	75, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
-	75, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
-	75, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
-	75, // 8: signet.v1.ResetPasswordResponse.details:type_name -> signet.v1.Details
+	69, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
+	77, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
+	76, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
+	76, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
+	76, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
+	76, // 8: signet.v1.ResetPasswordResponse.details:type_name -> signet.v1.Details
 	3,  // 9: signet.v1.GetMyUserResponse.user:type_name -> signet.v1.User
 	3,  // 10: signet.v1.GetUserResponse.user:type_name -> signet.v1.User
-	77, // 11: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	78, // 12: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
-	79, // 13: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
-	75, // 14: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
+	78, // 11: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	79, // 12: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	80, // 13: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	76, // 14: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
 	0,  // 15: signet.v1.ImportUsersRequest.mode:type_name -> signet.v1.ImportMode
-	69, // 16: signet.v1.ImportUsersRequest.users:type_name -> signet.v1.ImportUsersRequest.User
-	72, // 17: signet.v1.ImportUsersResponse.results:type_name -> signet.v1.ImportUsersResponse.Result
-	75, // 18: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
+	70, // 16: signet.v1.ImportUsersRequest.users:type_name -> signet.v1.ImportUsersRequest.User
+	73, // 17: signet.v1.ImportUsersResponse.results:type_name -> signet.v1.ImportUsersResponse.Result
+	76, // 18: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
 	2,  // 19: signet.v1.ListUsersRequest.state:type_name -> signet.v1.User.State
 	1,  // 20: signet.v1.ListUsersRequest.type:type_name -> signet.v1.UserType
 	3,  // 21: signet.v1.ListUsersResponse.users:type_name -> signet.v1.User
-	76, // 22: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
-	75, // 23: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
-	75, // 24: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
-	75, // 25: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
-	75, // 26: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
-	80, // 27: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	75, // 28: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
-	80, // 29: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	75, // 30: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
-	75, // 31: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
-	80, // 32: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	75, // 33: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
-	80, // 34: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	75, // 35: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
-	75, // 36: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
-	75, // 37: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
-	75, // 38: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
-	75, // 39: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
-	75, // 40: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
-	75, // 41: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
-	75, // 42: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
-	76, // 43: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
+	77, // 22: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
+	76, // 23: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
+	76, // 24: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
+	76, // 25: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
+	76, // 26: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
+	81, // 27: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	76, // 28: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
+	81, // 29: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	76, // 30: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
+	76, // 31: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
+	81, // 32: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	76, // 33: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
+	81, // 34: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	76, // 35: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
+	76, // 36: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
+	76, // 37: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
+	76, // 38: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
+	76, // 39: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
+	76, // 40: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
+	76, // 41: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
+	76, // 42: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
+	77, // 43: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
 	66, // 44: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
-	77, // 45: signet.v1.ImportUsersRequest.User.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	70, // 46: signet.v1.ImportUsersRequest.User.email:type_name -> signet.v1.ImportUsersRequest.User.Email
-	71, // 47: signet.v1.ImportUsersRequest.User.phone:type_name -> signet.v1.ImportUsersRequest.User.Phone
-	75, // 48: signet.v1.ImportUsersResponse.Result.details:type_name -> signet.v1.Details
-	73, // 49: signet.v1.ImportUsersResponse.Result.error:type_name -> signet.v1.ImportUsersResponse.Error
-	74, // 50: signet.v1.ImportUsersResponse.Error.field_violations:type_name -> signet.v1.ImportUsersResponse.Error.Violation
-	4,  // 51: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
-	6,  // 52: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
-	8,  // 53: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
-	10, // 54: signet.v1.UserService.RequestPasswordReset:input_type -> signet.v1.RequestPasswordResetRequest
-	12, // 55: signet.v1.UserService.ResetPassword:input_type -> signet.v1.ResetPasswordRequest
-	14, // 56: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
-	16, // 57: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
-	18, // 58: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
-	20, // 59: signet.v1.UserService.ImportUsers:input_type -> signet.v1.ImportUsersRequest
-	22, // 60: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
-	24, // 61: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
-	26, // 62: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
-	28, // 63: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
-	30, // 64: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
-	32, // 65: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
-	34, // 66: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
-	36, // 67: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
-	38, // 68: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
-	40, // 69: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
-	42, // 70: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
-	44, // 71: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
-	46, // 72: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
-	48, // 73: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
-	50, // 74: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
-	52, // 75: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
-	54, // 76: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
-	56, // 77: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
-	58, // 78: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
-	60, // 79: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
-	62, // 80: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
-	64, // 81: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
-	5,  // 82: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
-	7,  // 83: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
-	9,  // 84: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
-	11, // 85: signet.v1.UserService.RequestPasswordReset:output_type -> signet.v1.RequestPasswordResetResponse
-	13, // 86: signet.v1.UserService.ResetPassword:output_type -> signet.v1.ResetPasswordResponse
-	15, // 87: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
-	17, // 88: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
-	19, // 89: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
-	21, // 90: signet.v1.UserService.ImportUsers:output_type -> signet.v1.ImportUsersResponse
-	23, // 91: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
-	25, // 92: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
-	27, // 93: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
-	29, // 94: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
-	31, // 95: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
-	33, // 96: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
-	35, // 97: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
-	37, // 98: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
-	39, // 99: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
-	41, // 100: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
-	43, // 101: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
-	45, // 102: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
-	47, // 103: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
-	49, // 104: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
-	51, // 105: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
-	53, // 106: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
-	55, // 107: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
-	57, // 108: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
-	59, // 109: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
-	61, // 110: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
-	63, // 111: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
-	65, // 112: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
-	82, // [82:113] is the sub-list for method output_type
-	51, // [51:82] is the sub-list for method input_type
-	51, // [51:51] is the sub-list for extension type_name
-	51, // [51:51] is the sub-list for extension extendee
-	0,  // [0:51] is the sub-list for field type_name
+	68, // 45: signet.v1.User.Human.accepted_terms:type_name -> signet.v1.User.AcceptedTerms
+	81, // 46: signet.v1.User.AcceptedTerms.acceptance_date:type_name -> google.protobuf.Timestamp
+	78, // 47: signet.v1.ImportUsersRequest.User.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	71, // 48: signet.v1.ImportUsersRequest.User.email:type_name -> signet.v1.ImportUsersRequest.User.Email
+	72, // 49: signet.v1.ImportUsersRequest.User.phone:type_name -> signet.v1.ImportUsersRequest.User.Phone
+	76, // 50: signet.v1.ImportUsersResponse.Result.details:type_name -> signet.v1.Details
+	74, // 51: signet.v1.ImportUsersResponse.Result.error:type_name -> signet.v1.ImportUsersResponse.Error
+	75, // 52: signet.v1.ImportUsersResponse.Error.field_violations:type_name -> signet.v1.ImportUsersResponse.Error.Violation
+	4,  // 53: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
+	6,  // 54: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
+	8,  // 55: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
+	10, // 56: signet.v1.UserService.RequestPasswordReset:input_type -> signet.v1.RequestPasswordResetRequest
+	12, // 57: signet.v1.UserService.ResetPassword:input_type -> signet.v1.ResetPasswordRequest
+	14, // 58: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
+	16, // 59: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
+	18, // 60: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
+	20, // 61: signet.v1.UserService.ImportUsers:input_type -> signet.v1.ImportUsersRequest
+	22, // 62: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
+	24, // 63: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
+	26, // 64: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
+	28, // 65: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
+	30, // 66: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
+	32, // 67: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
+	34, // 68: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
+	36, // 69: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
+	38, // 70: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
+	40, // 71: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
+	42, // 72: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
+	44, // 73: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
+	46, // 74: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
+	48, // 75: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
+	50, // 76: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
+	52, // 77: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
+	54, // 78: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
+	56, // 79: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
+	58, // 80: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
+	60, // 81: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
+	62, // 82: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
+	64, // 83: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
+	5,  // 84: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
+	7,  // 85: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
+	9,  // 86: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
+	11, // 87: signet.v1.UserService.RequestPasswordReset:output_type -> signet.v1.RequestPasswordResetResponse
+	13, // 88: signet.v1.UserService.ResetPassword:output_type -> signet.v1.ResetPasswordResponse
+	15, // 89: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
+	17, // 90: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
+	19, // 91: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
+	21, // 92: signet.v1.UserService.ImportUsers:output_type -> signet.v1.ImportUsersResponse
+	23, // 93: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
+	25, // 94: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
+	27, // 95: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
+	29, // 96: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
+	31, // 97: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
+	33, // 98: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
+	35, // 99: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
+	37, // 100: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
+	39, // 101: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
+	41, // 102: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
+	43, // 103: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
+	45, // 104: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
+	47, // 105: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
+	49, // 106: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
+	51, // 107: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
+	53, // 108: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
+	55, // 109: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
+	57, // 110: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
+	59, // 111: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
+	61, // 112: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
+	63, // 113: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
+	65, // 114: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
+	84, // [84:115] is the sub-list for method output_type
+	53, // [53:84] is the sub-list for method input_type
+	53, // [53:53] is the sub-list for extension type_name
+	53, // [53:53] is the sub-list for extension extendee
+	0,  // [0:53] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_user_proto_init() }
@@ -4863,7 +4934,7 @@ func file_signet_v1_user_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_user_proto_rawDesc), len(file_signet_v1_user_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   72,
+			NumMessages:   73,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/login/newaccount"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
@@ -274,7 +275,7 @@ func named(p newcomer.Person) ([]pages.Problem, error) {
 	if err == nil {
 		return nil, nil
 	}
-	return login.RegistrationProblems(err)
+	return newaccount.Problems(err)
 }
 
 func (v *visit) passkey() error {
@@ -322,7 +323,7 @@ func (v *visit) create(p newcomer.Person, show func([]pages.Problem) error) erro
 		case ours && e.Kind == errs.ResourceExhausted:
 			return show([]pages.Problem{{Message: pages.Throttled(e.RetryAfter)}})
 		}
-		problems, err := login.RegistrationProblems(err)
+		problems, err := newaccount.Problems(err)
 		if err != nil {
 			return err
 		}

@@ -76,6 +76,18 @@ func signIn() []Sample {
 		{Name: "login-name", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options)}},
 		{Name: "login-name-providers", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Providers: providers}},
 		{Name: "login-name-only", Status: 200, View: pages.LoginName{Frame: frame, Providers: providers, Only: true, Other: to("/login")}},
+		{Name: "login-name-register", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Register: to("/login/register")}},
+		{Name: "register-email", Status: 200, View: pages.RegisterEmail{Frame: frame, Back: to("/login")}},
+		{Name: "register-email-wrong", Status: 422, View: pages.RegisterEmail{Frame: framed(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldEmail, Message: pages.NotAnEmail()}}}), Email: "mara", Back: to("/login")}},
+		{Name: "register-email-none", Status: 422, View: pages.RegisterEmail{Frame: framed(pages.Frame{Problems: []pages.Problem{{Message: pages.MailNotConfigured()}}}), Back: to("/login")}},
+		{Name: "register-mail-sent", Status: 200, View: pages.RegisterMailSent{Frame: frame, Email: loginName, Back: to("/login")}},
+		{Name: "register-self", Status: 200, View: pages.RegisterSelf{Frame: frame, Email: loginName, UserName: loginName, Password: true, Passkey: true, Rules: rules,
+			Terms: pages.Terms{Terms: out("https://aldermoor.example/terms"), Privacy: out("https://aldermoor.example/privacy")}}},
+		{Name: "register-self-plain", Status: 200, View: pages.RegisterSelf{Frame: frame, Email: loginName, UserName: loginName, Passkey: true, Terms: pages.Terms{Privacy: out("https://aldermoor.example/privacy")}}},
+		{Name: "register-self-wrong", Status: 422, View: pages.RegisterSelf{Frame: framed(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldLastName, Message: pages.Required()},
+			{Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}, {Field: pages.FieldTerms, Message: pages.TermsRequired()}}}), Email: loginName, FirstName: "Mara", UserName: loginName, Password: true,
+			Rules: rules, Terms: pages.Terms{Terms: out("https://aldermoor.example/terms")}}},
+		{Name: "register-passkey", Status: 200, View: pages.RegisterPasskey{Frame: frame, Email: loginName, FirstName: "Mara", LastName: "Lindqvist", UserName: loginName, Options: []byte(creation), Back: to("/register")}},
 		{Name: "login-name-plain", Status: 200, View: pages.LoginName{}},
 		{Name: "login-name-odd", Status: 200, View: pages.ChooseAccount{Frame: pages.Frame{Organization: organization}, Accounts: []pages.KnownAccount{
 			{ID: "1", Name: "\u202enimdA", LoginName: " bob @aldermoor.example", Organization: organization}}}},
@@ -87,6 +99,8 @@ func signIn() []Sample {
 			LoginName: loginName, Providers: providers[:1]}},
 		{Name: "register", Status: 200, View: pages.Register{Frame: frame, Provider: "Aldermoor Workplace", As: loginName, FirstName: "Mara", UserName: "mara", Email: loginName, Existing: to("/login"), Other: to("/login")}},
 		{Name: "register-invited", Status: 200, View: pages.Register{Frame: frame, Provider: "Aldermoor Workplace", As: loginName, FirstName: "Mara", LastName: "Lindqvist", UserName: "mara", Email: loginName, Invited: true, Existing: to("/login")}},
+		{Name: "register-terms", Status: 200, View: pages.Register{Frame: frame, Provider: "Aldermoor Workplace", As: loginName, FirstName: "Mara", UserName: "mara", Email: loginName,
+			Terms: pages.Terms{Terms: out("https://aldermoor.example/terms"), Accepted: true}, Other: to("/login")}},
 		{Name: "register-wrong", Status: 422, View: pages.Register{Frame: framed(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldLastName, Message: pages.Required()},
 			{Field: pages.FieldUserName, Message: pages.UserNameTaken()}}}), Provider: "Aldermoor Workplace", As: loginName, FirstName: "Mara", UserName: "mara", Email: loginName}},
 		{Name: "unlinked", Status: 200, View: pages.Unlinked{Frame: frame, Provider: "Google", As: "mara.lindqvist@gmail.example", SignIn: to("/login"), Other: to("/login")}},
@@ -168,7 +182,7 @@ func account() []Sample {
 	plain := mine(pages.Frame{})
 	saved := mine(pages.Frame{Done: pages.Saved()})
 	profile := pages.Profile{Account: saved, FirstName: "Mara", LastName: "Lindqvist", DisplayName: "Mara Lindqvist", PreferredLanguage: "it", Gender: "female",
-		Email: loginName, EmailProven: true, Phone: "+442079460018", Contact: to("/account/contact")}
+		Email: loginName, EmailProven: true, Phone: "+442079460018", Contact: to("/account/contact"), Terms: out("https://aldermoor.example/terms"), TermsAccepted: morning}
 	refused := profile
 	refused.Account = mine(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldFirstName, Message: pages.Required()}, {Field: pages.FieldNickName, Message: pages.TooLong(200)},
 		{Field: pages.FieldLanguage, Message: pages.NotValid()}, {Field: pages.FieldGender, Message: pages.NotValid()}}})

@@ -35,6 +35,8 @@ type Registration struct {
 	// Verification is on whose word the address counts without the provider's; zero: on nobody's.
 	Verification user.Verification
 	By           *ByCode
+	// AcceptedTerms are those that the person accepts; empty: none.
+	AcceptedTerms string
 
 	// Invited says that Also lets the person in: the provider need not register people by itself, but the organization has to allow it.
 	Invited bool
@@ -52,7 +54,7 @@ type Registration struct {
 const suffixes = 3
 
 // RegisterThrough registers a person on the word of a provider, with the link, and opens a session. Errors: InvalidArgument with violations, on userName,
-// profile.… and email.email; those of Also; session.ErrNotLinked where the provider does not register people there; session.ErrMethodNotAllowed;
+// profile.…, email.email and user.TermsField; those of Also; session.ErrNotLinked where the provider does not register people there; session.ErrMethodNotAllowed;
 // session.ErrSignInFailed where the provider was changed or switched off since the identity was checked; user.ErrLinkTaken; user.ErrUserNameTaken where no
 // name is free; ResourceExhausted where too much was begun from the network.
 func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Registration) (session.SignedIn, error) {
@@ -103,6 +105,11 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 			u, err := addFree(tx, id, in, human, names)
 			if err != nil {
 				return err
+			}
+			if !r.Invited { // terms are for people who come by themselves
+				if err := user.AcceptTerms(tx, u, o.Data.Policy.TermsURI, r.AcceptedTerms); err != nil {
+					return err
+				}
 			}
 			if r.Also != nil {
 				if err := r.Also(tx, u); err != nil {

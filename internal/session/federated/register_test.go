@@ -224,3 +224,41 @@ func TestWhoIsInvitedJoinsThroughAProvider(t *testing.T) {
 		})
 	}
 }
+
+func TestProvidersRegisterNobodyPastTheTerms(t *testing.T) {
+	const terms = "https://b.test/terms"
+	for _, c := range []struct {
+		name            string
+		asked, accepted string
+		invited         bool
+		refused         bool
+		recorded        string
+	}{
+		{"none are asked for", "", "", false, false, ""},
+		{"none are asked for, and some are accepted", "", terms, false, false, ""},
+		{"they are accepted", terms, terms, false, false, terms},
+		{"they are not accepted", terms, "", false, true, ""},
+		{"others are accepted", terms, terms + "/1", false, true, ""},
+		{"somebody who is invited", terms, "", true, false, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			eventtest.Given(t, w.store, org.Kind, "org_b", "", nil, org.PolicySet{Diff: policy.Policy{}.DiffTo(policy.Policy{Registering: policy.Registering{TermsURI: c.asked}})})
+			in, err := w.RegisterThrough(t.Context(), w.who("idp_b", "new"), Registration{UserName: "new", FirstName: "N", LastName: "P", Email: "new@b.test", AcceptedTerms: c.accepted, Invited: c.invited})
+			if c.refused {
+				if e, ok := err.(*errs.Error); !ok || e.Kind != errs.InvalidArgument || len(e.Fields) != 1 || e.Fields[0].Field != user.TermsField {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			must(t, err)
+			got := ""
+			if accepted := eventtest.State(t, w.store, user.Kind, in.UserID).Data.Human.Terms; accepted != nil {
+				got = accepted.URI
+			}
+			if got != c.recorded {
+				t.Errorf("%q is recorded", got)
+			}
+		})
+	}
+}

@@ -106,6 +106,11 @@ func (s Finder) withEmail(orgID, email string) lookup {
 	}
 }
 
+// WithEmail finds the user of an organization who is found there by an e-mail address; empty where nobody is.
+func (s Finder) WithEmail(ctx context.Context, orgID, email string) (userID string, err error) {
+	return s.withEmail(orgID, email)(ctx)
+}
+
 // withEmailAnywhere finds the user of whatever organization who has an e-mail address that is verified on a word which counts in all of them.
 func (s Finder) withEmailAnywhere(email, prover string) lookup {
 	return func(ctx context.Context) (string, error) {

@@ -309,7 +309,7 @@ func (p Pages) redeem(ctx context.Context, r Redeem) (idp.Identity, *federated.B
 }
 
 // Registration is what a new user is registered with. Empty fields are filled in with what the provider says.
-type Registration struct{ UserName, FirstName, LastName, NickName, Language, Email string }
+type Registration struct{ UserName, FirstName, LastName, NickName, Language, Email, AcceptedTerms string }
 
 // SignIn opens a session for who has come back, and registers them first where that is wanted and nobody is linked. Errors: those of redeem; of
 // federated.Sessions.SignInThrough and, with a registration, of RegisterThrough. After session.ErrNotLinked, and after what is wrong with a registration,
@@ -327,7 +327,7 @@ func (p Pages) SignIn(ctx context.Context, r Redeem, register *Registration) (se
 }
 
 func (n *Registration) of(who idp.Identity, by *federated.ByCode, r Redeem) federated.Registration {
-	out := federated.Registration{OrgID: by.Org, UserName: n.UserName, FirstName: n.FirstName, LastName: n.LastName, NickName: n.NickName, Language: n.Language, Email: n.Email,
+	out := federated.Registration{OrgID: by.Org, UserName: n.UserName, FirstName: n.FirstName, LastName: n.LastName, NickName: n.NickName, Language: n.Language, Email: n.Email, AcceptedTerms: n.AcceptedTerms,
 		By: by, Peer: r.Peer, UserAgent: r.UserAgent, RequestID: r.RequestID}
 	for _, f := range []struct {
 		to   *string
