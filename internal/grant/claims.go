@@ -88,7 +88,7 @@ func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event
 	if slices.Contains(scopes, RolesScope) {
 		roles := map[string][]access.Role{}
 		for scope, held := range u.Data.Memberships {
-			if !slices.ContainsFunc(readers, func(reader string) bool { return reader != o.ID && scope != o.ID && scope != reader }) {
+			if len(held) > 0 && !slices.ContainsFunc(readers, func(reader string) bool { return reader != o.ID && scope != o.ID && scope != reader }) { // guests may hold none
 				roles[scope] = held
 			}
 		}

@@ -4,12 +4,17 @@ import (
 	"slices"
 	"strconv"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/test/testdb"
 )
@@ -219,6 +224,8 @@ func guestPolicyStory(t *testing.T, c *Client) {
 	policies(&signetv1.Policy{SecondFactorRequired: true})
 	c.refused(t, secondFactorRequired, session, read, there)
 	c.refused(t, secondFactorRequired, session, general(s.idp))
+	c.refused(t, secondFactorRequired, c.w.appToken(t, home, guest, false, 0), read, there)
+	c.user(t, c.w.appToken(t, home, guest, true, time.Hour), s.user.UserID, there)
 	c.me(t, session)
 	c.user(t, guest, s.user.UserID, there)
 	c.withApp(t, session) // proves it in this session
@@ -227,6 +234,28 @@ func guestPolicyStory(t *testing.T, c *Client) {
 
 	c.refused(t, invalid("policy.guestProofSeconds"), c.w.root, setInstallationPolicy(&signetv1.Policy{GuestProofSeconds: 60}))
 	c.refused(t, invalid("policy.guestProofSeconds"), s.owner, setPolicy(s.org, &signetv1.Policy{GuestProofSeconds: 59}))
+}
+
+// appToken gives an application a token of somebody, which comes from a sign-in that has shown something so long ago.
+func (w *World) appToken(t *testing.T, home *scene, a *Actor, factor bool, age time.Duration) *Actor {
+	t.Helper()
+	text, hash := secret.NewToken(secret.Access)
+	w.hide(text)
+	w.command(t, event.Command{Read: []event.Ref{user.Kind.Ref(a.UserID), app.Kind.Ref(home.app)}, Decide: func(tx *event.Tx) error {
+		u, err := user.Kind.Get(tx, a.UserID)
+		if err != nil {
+			return err
+		}
+		client, err := app.Kind.Get(tx, home.app)
+		if err != nil {
+			return err
+		}
+		tx.PutToken(event.Token{ID: event.NewID("oat"), Hash: hash, Kind: string(secret.Access), UserID: u.ID, Epoch: u.Data.TokenEpoch, Client: home.app,
+			Created: tx.Now(), Expires: tx.Now() + time.Hour.Microseconds(), Data: session.Given{Scopes: []string{"signet.read"}, Audience: []string{w.server.URL()}, ClientEpoch: client.Data.Epoch,
+				Proof: session.Proof{Methods: []session.Method{session.ByPassword}, SecondFactor: factor, At: tx.Now() - age.Microseconds()}}.Text()})
+		return nil
+	}})
+	return &Actor{UserID: a.UserID, OrgID: a.OrgID, Token: text}
 }
 
 // groupsOnEveryNode: what a user holds by a group follows at once on every node.

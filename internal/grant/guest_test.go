@@ -1,0 +1,25 @@
+package grant_test
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+// Where somebody is a guest without roles is not told, and roles by groups are told like others.
+func TestTheRolesOfGuestsAndOfGroupsInClaims(t *testing.T) {
+	u := &event.Object[user.User]{ID: "usr_a", Org: "org_a"}
+	for _, f := range []event.Fact[user.User]{user.MembershipSet{Scope: "org_b", Stays: true}, user.GroupJoined{Org: "org_a", Group: "grp_g", Roles: []access.Role{access.OrgOwner}}} {
+		f.Apply(&u.Data)
+	}
+	claims := map[string]any{}
+	grant.AddOrganization(claims, u, &event.Object[org.Org]{ID: "org_a"}, []string{grant.RolesScope})
+	if want := map[string][]access.Role{"org_a": {access.OrgOwner}}; !reflect.DeepEqual(claims[grant.RolesScope], want) {
+		t.Errorf("told %v", claims)
+	}
+}
