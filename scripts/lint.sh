@@ -10,5 +10,5 @@ if [[ -n $unformatted ]]; then
   exit 1
 fi
 go vet ./...
-go vet -tags pictures,providers ./test/browser
+go vet -tags pictures,providers,joining ./test/browser
 staticcheck ./...
