@@ -409,6 +409,7 @@ func TestNobodyIsToldOfAnImport(t *testing.T) {
 	if len(p.sent) > 0 {
 		t.Errorf("sent %+v", p.sent)
 	}
+	p.Advance(time.Second)
 	p.happened(t, "jo", user.EmailVerified{}, user.PasswordChanged{}) // but of everything else
 	if len(p.sent) != 1 {
 		t.Errorf("sent %+v", p.sent)
