@@ -575,6 +575,11 @@ func TestPeopleOfOtherOrganizationsKnowWhatIsToldAboutThem(t *testing.T) {
 	if w.userInfo(made.Access) != `{}` || seen(t, payload(t, made.IDToken)) != `{}` {
 		t.Error("told without a consent")
 	}
+	// Nor does it go on with a consent that does not name what is told.
+	named := w.agreed("app_spa", "usr_b", scopes)
+	eventtest.Given(t, w.store, Kind, IDFor("usr_b"), "", nil, Given{AppID: "app_spa", Scopes: []string{"offline_access", "openid"}, Asked: true})
+	_, err = w.Refresh(t.Context(), w.client("app_spa"), named.Refresh, nil)
+	wants(t, err, ErrInvalidGrant)
 	// The names are no scopes.
 	if made := w.agreed("app_spa", "usr_b", scopes+" urn:signet:app_roles urn:signet:groups"); slices.ContainsFunc(made.Scopes, func(s string) bool { return slices.Contains(told.Claims, s) }) {
 		t.Errorf("granted %q", made.Scopes)
