@@ -104,7 +104,10 @@ var PersonClaims = []string{"name", "given_name", "family_name", "nickname", "pr
 // come with the token where they were at hand, as they are at that moment. What the token's application is told about roles and groups is for it and others of its
 // project.
 func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader *Client) (map[string]any, error) {
-	u, err := user.Self(ctx, g.Store, b.Caller)
+	u, err := b.Person, error(nil)
+	if u == nil {
+		u, err = user.Self(ctx, g.Store, b.Caller)
+	}
 	if err != nil {
 		return nil, err
 	}

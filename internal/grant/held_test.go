@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -574,6 +575,11 @@ func TestPeopleOfOtherOrganizationsKnowWhatIsToldAboutThem(t *testing.T) {
 	if w.userInfo(made.Access) != `{}` || seen(t, payload(t, made.IDToken)) != `{}` {
 		t.Error("told without a consent")
 	}
+	// Nor does it go on with a consent that does not name what is told.
+	named := w.agreed("app_spa", "usr_b", scopes)
+	eventtest.Given(t, w.store, Kind, IDFor("usr_b"), "", nil, Given{AppID: "app_spa", Scopes: []string{"offline_access", "openid"}, Asked: true})
+	_, err = w.Refresh(t.Context(), w.client("app_spa"), named.Refresh, nil)
+	wants(t, err, ErrInvalidGrant)
 	// The names are no scopes.
 	if made := w.agreed("app_spa", "usr_b", scopes+" urn:signet:app_roles urn:signet:groups"); slices.ContainsFunc(made.Scopes, func(s string) bool { return slices.Contains(told.Claims, s) }) {
 		t.Errorf("granted %q", made.Scopes)
@@ -615,6 +621,61 @@ func TestADeviceTellsWhatItsPageSaid(t *testing.T) {
 	must(t, err)
 	if got := w.userInfo(made.Access); got != `{"app_roles":{"org_b":["admin"]}}` {
 		t.Errorf("got %s", got)
+	}
+}
+
+// counted counts what is read besides the token.
+type counted struct {
+	event.Store
+	reads atomic.Int64
+}
+
+func (c *counted) Record(ctx context.Context, ref event.Ref) (*event.Record, error) {
+	c.reads.Add(1)
+	return c.Store.Record(ctx, ref)
+}
+
+func (c *counted) Holder(ctx context.Context, claim event.Claim) (string, error) {
+	c.reads.Add(1)
+	return c.Store.Holder(ctx, claim)
+}
+
+// What introspection and user info read besides the token, with its user, application, session and their organizations.
+func TestWhatItCostsToBeTold(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		client   string
+		settings app.RoleSettings
+		who      string
+		want     int64
+	}{
+		{"an application without a project", "app_asks", app.RoleSettings{}, "usr_a", 0},
+		{"an application for all organizations", "app_all", app.RoleSettings{}, "usr_a", 0},
+		{"nothing is switched on", "app_spa", app.RoleSettings{}, "usr_a", 0},
+		{"roles", "app_spa", app.RoleSettings{Roles: true}, "usr_a", 1},
+		{"roles, and one is required", "app_spa", app.RoleSettings{Roles: true, Required: true}, "usr_a", 1},
+		{"an access", "app_spa", app.RoleSettings{}, "usr_b", 3},
+		{"an access, roles, and one is required", "app_spa", app.RoleSettings{Roles: true, Required: true}, "usr_b", 3},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := vendor(t, tt.settings)
+			w.holds("usr_a", "prj_p", "org_a", role("viewer", 2))
+			w.holds("usr_b", "pac_b", "org_b", role("viewer", 2))
+			for i := range user.MaxGroups { // they give nothing
+				w.change(tt.who, user.GroupJoined{Org: "org_" + tt.who[len("usr_"):], Group: fmt.Sprintf("grp_%d", i)})
+			}
+			made := w.agreed(tt.client, tt.who, "openid")
+			store := &counted{Store: w.store}
+			w.Store, w.Sessions.Store = store, store
+			b, err := w.Bearer(t.Context(), made.Access)
+			must(t, err)
+			_, err = w.ClaimsOf(t.Context(), b, nil)
+			must(t, err)
+			const always = 2 // the user and the organization, where they do not come with the token
+			if got := store.reads.Load() - always; got != tt.want {
+				t.Errorf("%d reads more, want %d", got, tt.want)
+			}
+		})
 	}
 }
 

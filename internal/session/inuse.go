@@ -53,6 +53,7 @@ func (s *Sessions) inUse(ctx context.Context, b *Bearer) (*Bearer, error) {
 		return nil, err
 	}
 	w := project.PersonOf(u)
+	b.Person = u
 	if b.Places, err = project.Look(ctx, s.Store, b.Client, w, bound); err != nil {
 		return nil, err
 	}

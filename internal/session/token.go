@@ -118,7 +118,8 @@ type Bearer struct {
 	ClientOrg string
 	// Client is the application; the zero value for a service user.
 	Client project.Client
-	Places *project.Places // what decided about whether the person may use it; nil: nothing did
+	Places *project.Places          // what decided about whether the person may use it; nil: nothing did
+	Person *event.Object[user.User] // who was read for that; nil: nobody
 }
 
 // Authenticate tells who calls Signet's own API with a bearer token, in one query and with nothing remembered from earlier
