@@ -343,6 +343,11 @@ func (a *Assertion) UserID() string {
 	return string(a.parsed.Response.UserHandle)
 }
 
+// Verified tells whether the authenticator made sure that its owner uses it.
+func (a *Assertion) Verified() bool {
+	return a.parsed.Response.AuthenticatorData.Flags.HasUserVerified()
+}
+
 // VerifyProof tells whether an assertion proves a passkey of the user in a session, before the command that accepts it: the
 // signature is work that should not hold up others.
 func (f *Factors) VerifyProof(ctx context.Context, r event.Reader, a *Assertion, u *event.Object[user.User], sessionID string) (right bool, err error) {

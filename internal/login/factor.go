@@ -45,10 +45,15 @@ func (v *visit) signInWithPasskey(credential string) error {
 	return v.enter(in)
 }
 
-// secondFactor asks for one of the factors that the person has.
-type secondFactor struct{}
+// secondFactor asks for one of the factors that the person has; again, because the application wants it anew.
+type secondFactor struct{ again bool }
 
-func (secondFactor) silently() *errs.Error { return grant.ErrInteractionRequired }
+func (f secondFactor) silently() *errs.Error {
+	if f.again {
+		return grant.ErrLoginRequired
+	}
+	return grant.ErrInteractionRequired
+}
 
 // with is the kind of factor that the address asks for, if the person has one; else the one that is the easiest.
 func (v *visit) with() pages.FactorKind {

@@ -125,7 +125,13 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 		if err := t.Succeeded(st.tx); err != nil {
 			return err
 		}
-		return st.prove(a.method(), t.place)
+		if err := st.prove(a.method(), t.place); err != nil {
+			return err
+		}
+		if st.passkeys && assertion != nil && assertion.Verified() {
+			st.proof.FirstAt = 0 // as where somebody signs in with nothing else
+		}
+		return nil
 	})
 	if err != nil {
 		return Stepped{}, s.withoutVerdict(ctx, t, caller.Origin(), err)

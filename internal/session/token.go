@@ -58,7 +58,8 @@ type Proof struct {
 	At           int64    `json:"at,omitempty"`      // when the last of them was, in microseconds
 	SecondFactor bool     `json:"secondFactor,omitempty"`
 
-	// When a second factor was proven last, where the password was given again since; zero: with At.
+	// When each of the two factors was proven last, where the other one was since; zero: with At.
+	FirstAt  int64 `json:"firstAt,omitempty"`
 	FactorAt int64 `json:"factorAt,omitempty"`
 
 	// Of a session that ends when it is not used: when it ends in any case, and how long it may stay unused, both in

@@ -1,6 +1,8 @@
 package hosted
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"html"
 	"net/http"
 	"net/url"
@@ -13,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/web"
 )
@@ -220,8 +223,9 @@ func TestTheCookieChangesAtEverySignInAndStepUp(t *testing.T) {
 	changed("another sign-in of the same person")
 	b.get("/login?to=/account").post("code", factortest.Code(key, time.Now())).shows(200, "Your profile")
 	changed("a code")
-	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).tokens(shop)
+	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).shows(200, "Enter your code")
 	changed("the password once more")
+	b.get("/login?to=/account").shows(200, "Your profile") // the session counts as before
 	b.get("/account/password").post("account", b.session(), "currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord).shows(200, "Your password has been changed")
 	changed("a changed password")
 	w.happens(jo.id, user.PasswordSet{ChangeRequired: true})
@@ -260,4 +264,74 @@ func TestASessionCannotBePutIntoABrowser(t *testing.T) {
 			t.Errorf("with %q: %d %s", nonsense, got.status, got.body)
 		}
 	}
+}
+
+// Whoever signs in with two factors proves both where an application wants it anew: an old proof of either does not count.
+func TestAnApplicationThatWantsAProofGetsBothFactors(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, shop := w.person(w.org, true), w.application("Shop")
+	b := w.signedIn(jo)
+	_, codes := b.enrol()
+	b.authorize(shop).tokens(shop) // both were just proven
+	next := 0
+	code := func() string { next++; return codes[next-1] }
+	for _, wish := range [][]string{{"prompt", "login"}, {"max_age", "0"}} {
+		p := b.authorize(shop, wish...).shows(200, "Confirm it’s you")
+		p.stuck("at once")
+		at := p.post("password", password).shows(200, "Enter your code")
+		at.stuck("the password alone")
+		b.get(at.path).stuck("once more")
+		claims := idClaims(t, b.get(at.path+"&with=recovery").post("recoveryCode", code()).tokens(shop))
+		if claims["acr"] != "urn:signet:acr:multi" {
+			t.Errorf("%v: %v", wish, claims)
+		}
+		// The other way round: a second factor that is new does not make up for the old password.
+		p = b.authorize(shop, wish...).shows(200, "Confirm it’s you")
+		token, _, _ := strings.Cut(b.jar[sessionCookie], "~")
+		in, err := w.server.Grants().Sessions.Session(t.Context(), token)
+		must(t, err)
+		_, err = w.server.Grants().Sessions.Prove(t.Context(), in.Caller, session.Answer{RecoveryCode: code()}, session.From{})
+		must(t, err)
+		b.get(p.path).shows(200, "Confirm it’s you").stuck("the second factor alone")
+		b.get(p.path).post("password", password).tokens(shop)
+	}
+	if silent := b.authorize(shop, "max_age", "0", "prompt", "none").arrival(callback); silent.Get("error") != "login_required" {
+		t.Errorf("silently: %v", silent)
+	}
+}
+
+// acr_values is a wish: who has no second factor goes on without, and the claim says so.
+func TestALevelThatIsPreferredIsReachedOrSaidSo(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, kim, shop := w.person(w.org, true), w.person(w.org, true), w.application("Shop")
+	withFactor := w.signedIn(kim)
+	withFactor.enrol()
+	for _, tt := range []struct {
+		b            *browser
+		levels, want string
+	}{
+		{w.signedIn(jo), "urn:signet:acr:multi", "urn:signet:acr:single"},
+		{w.signedIn(jo), "urn:signet:acr:single", "urn:signet:acr:single"},
+		{w.signedIn(jo), "phr", "urn:signet:acr:single"},
+		{withFactor, "urn:signet:acr:multi", "urn:signet:acr:multi"},
+		{withFactor, "urn:signet:acr:single", "urn:signet:acr:multi"},
+	} {
+		if got := idClaims(t, tt.b.authorize(shop, "acr_values", tt.levels).tokens(shop))["acr"]; got != tt.want {
+			t.Errorf("%s: got %v", tt.levels, got)
+		}
+	}
+}
+
+// idClaims reads the ID token among some tokens, without checking it.
+func idClaims(t *testing.T, tokens map[string]any) (claims map[string]any) {
+	t.Helper()
+	text, _ := tokens["id_token"].(string)
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		t.Fatalf("there is no ID token in %v", tokens)
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	must(t, err)
+	must(t, json.Unmarshal(body, &claims))
+	return claims
 }
