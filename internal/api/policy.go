@@ -82,6 +82,7 @@ func policyOf(p *signetv1.Policy) policy.Policy {
 		SessionSeconds: int64(p.GetSessionSeconds()), SessionIdleSeconds: int64(p.GetSessionIdleSeconds()),
 		SignIn: policy.SignIn{SignInMethods: waysOf(p.GetSignInMethods()), Providers: p.GetIdpIds(), DefaultProvider: p.GetDefaultIdpId(),
 			SecondFactorProviders: p.GetSecondFactorIdpIds(), RegistersFromDefault: p.GetRegistersFromDefault()},
+		Devices: policy.Devices{RememberDeviceSeconds: int64(p.GetRememberDeviceSeconds()), DevicesNotRemembered: p.GetDevicesNotRemembered()},
 	}
 }
 
@@ -92,7 +93,7 @@ func showPolicy(p policy.Policy) *signetv1.Policy {
 		AccountAttempts: int32(p.AccountAttempts), AccountWaitSeconds: int32(p.AccountWaitSeconds),
 		SessionSeconds: int32(p.SessionSeconds), SessionIdleSeconds: int32(p.SessionIdleSeconds),
 		SignInMethods: showWays(p.SignInMethods), IdpIds: p.Providers, DefaultIdpId: p.DefaultProvider, SecondFactorIdpIds: p.SecondFactorProviders,
-		RegistersFromDefault: p.RegistersFromDefault,
+		RegistersFromDefault: p.RegistersFromDefault, RememberDeviceSeconds: int32(p.RememberDeviceSeconds), DevicesNotRemembered: p.DevicesNotRemembered,
 	}
 }
 

@@ -8,8 +8,10 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login/remembered"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/devices"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -94,8 +96,21 @@ func (secondFactor) show(v *visit, frame pages.Frame) error {
 		}
 		view.Options = []byte(options)
 	}
+	var err error
+	if kind != pages.RecoveryCode { // who has lost the others
+		view.Remember = v.r.PostFormValue(pages.FieldRemember) != ""
+		view.RememberDays, err = v.remembered().Days(v.bearer.Caller.OrgID)
+	}
+	if err != nil {
+		return err
+	}
 	v.render(view, frame.Problems)
 	return nil
+}
+
+// remembered is the browser, in which the second factor may be remembered.
+func (v *visit) remembered() remembered.Browser {
+	return remembered.Browser{Devices: devices.Devices{Sessions: v.Sessions}, W: v.w, R: v.r}
 }
 
 func (f secondFactor) take(v *visit) error {
@@ -123,7 +138,21 @@ func (f secondFactor) take(v *visit) error {
 		}
 		return f.show(v, pages.Frame{Problems: problems})
 	}
+	if v.r.PostFormValue(pages.FieldRemember) != "" && answer.RecoveryCode == "" {
+		if err := v.remember(stepped); err != nil {
+			return err
+		}
+	}
 	return v.stepped(stepped)
+}
+
+// remember remembers the browser for a session that has just proven a second factor.
+func (v *visit) remember(in session.Stepped) error {
+	bearer, err := v.Browsers.session(v.r.Context(), in.Token)
+	if err != nil || bearer == nil {
+		return err
+	}
+	return v.remembered().Remember(bearer.Caller)
 }
 
 // enrol asks for a first factor, because one is required.

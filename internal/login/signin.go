@@ -177,7 +177,11 @@ func (v *visit) askPassword(name string, problems []pages.Problem) error {
 
 // enter goes on with a session that was just opened.
 func (v *visit) enter(in session.SignedIn) error {
-	if err := v.accounts.Enter(v.r.Context(), v.w, in.Token); err != nil {
+	token, err := v.remembered().Enter(in)
+	if err != nil {
+		return err
+	}
+	if err := v.accounts.Enter(v.r.Context(), v.w, token); err != nil {
 		return err
 	}
 	return v.on(in.SessionID)

@@ -118,10 +118,12 @@ func (Security) about() about {
 	return about{template: "security", title: "security.title", section: PathSecurity, script: true}
 }
 
-// Sessions lists where the person is signed in. DoEnd has FieldID; DoEndOthers ends all but this one.
+// Sessions lists where the person is signed in, and where the second factor is remembered. DoEnd and DoForget have FieldID; DoEndOthers ends all but
+// this one.
 type Sessions struct {
 	Account
 	Sessions []Session
+	Devices  []Session
 }
 
 // Session is one of them. Browser and Address may be unknown.

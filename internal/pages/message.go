@@ -132,6 +132,9 @@ func SessionEnded() Message { return Message{key: "done.sessionEnded"} }
 // OtherSessionsEnded says that only this session is left.
 func OtherSessionsEnded() Message { return Message{key: "done.otherSessionsEnded"} }
 
+// DeviceForgotten says that the second factor is asked for again on a device.
+func DeviceForgotten() Message { return Message{key: "done.deviceForgotten"} }
+
 // TokenRevoked says that a personal access token is gone.
 func TokenRevoked() Message { return Message{key: "done.tokenRevoked"} }
 

@@ -86,7 +86,7 @@ const (
 )
 
 // SecondFactor asks for one factor and links to the others that the person has. The answer has FieldCode, FieldRecoveryCode or
-// FieldCredential.
+// FieldCredential, and FieldRemember where the box is ticked.
 type SecondFactor struct {
 	Frame
 	LoginName   string
@@ -96,6 +96,9 @@ type SecondFactor struct {
 	UsePasskey  Link
 	UseRecovery Link
 	Other       Link // to choose another account
+
+	RememberDays int  // for how long this device can be remembered; zero: it cannot
+	Remember     bool // the box is ticked
 }
 
 func (v SecondFactor) about() about {

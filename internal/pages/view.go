@@ -73,6 +73,7 @@ const (
 	FieldCurrentPassword = "currentPassword"
 	FieldNewPassword     = "newPassword"
 	FieldRepeatPassword  = "repeatPassword"
+	FieldRemember        = "remember"  // a box that is ticked: the second factor is remembered on this device
 	FieldEndTokens       = "endTokens" // a box that is ticked: tokens end with the password
 	FieldCode            = "code"
 	FieldRecoveryCode    = "recoveryCode"
@@ -103,6 +104,7 @@ const (
 	DoResend    = "resend"
 	DoEnd       = "end"
 	DoEndOthers = "endOthers"
+	DoForget    = "forget"
 	DoEndAll    = "endAll"
 	DoRemove    = "remove"
 	DoCodes     = "codes" // make recovery codes

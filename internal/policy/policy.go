@@ -37,6 +37,7 @@ type Policy struct {
 	SessionIdleSeconds int64 `json:"sessionIdleSeconds,omitempty"` // from the last use to the end
 
 	SignIn
+	Devices
 }
 
 // Whose passwords the rules about passwords are for.
@@ -83,6 +84,7 @@ func Effective(installation, org Policy) Settings {
 		SessionSeconds:         least(cmp.Or(i.SessionSeconds, d.SessionSeconds), org.SessionSeconds),
 		SessionIdleSeconds:     least(i.SessionIdleSeconds, org.SessionIdleSeconds),
 		SignIn:                 org.SignIn,
+		Devices:                effectiveDevices(i.Devices, org.Devices),
 	}}
 	if i.BindsAdministrators() || org.BindsAdministrators() {
 		s.PasswordsOf = Everybody
@@ -177,11 +179,15 @@ type Diff struct {
 	SessionSeconds         *int64 `json:"sessionSeconds,omitempty"`
 	SessionIdleSeconds     *int64 `json:"sessionIdleSeconds,omitempty"`
 	SignInDiff
+	DevicesDiff
 }
 
 // Since implements event.Gated: a node that does not know whose passwords are meant, or how people may sign in, would forget it with the next
 // change of its object, and let in who may not.
 func (c Diff) Since() int {
+	if c.DevicesDiff != (DevicesDiff{}) {
+		return 4
+	}
 	if c.SignInDiff != (SignInDiff{}) {
 		return 3
 	}
@@ -204,7 +210,8 @@ func (p Policy) DiffTo(next Policy) Diff {
 		AccountWaitSeconds:     changed(p.AccountWaitSeconds, next.AccountWaitSeconds),
 		SessionSeconds:         changed(p.SessionSeconds, next.SessionSeconds),
 		SessionIdleSeconds:     changed(p.SessionIdleSeconds, next.SessionIdleSeconds),
-		SignInDiff:             p.diffTo(next.SignIn),
+		SignInDiff:             p.SignIn.diffTo(next.SignIn),
+		DevicesDiff:            p.Devices.diffTo(next.Devices),
 	}
 }
 
@@ -220,7 +227,8 @@ func (c Diff) Apply(p *Policy) {
 	set(&p.AccountWaitSeconds, c.AccountWaitSeconds)
 	set(&p.SessionSeconds, c.SessionSeconds)
 	set(&p.SessionIdleSeconds, c.SessionIdleSeconds)
-	c.apply(&p.SignIn)
+	c.SignInDiff.apply(&p.SignIn)
+	c.DevicesDiff.apply(&p.Devices)
 }
 
 // changed and set do what event.Changed and event.Set do, which are out of reach from down here.

@@ -20,10 +20,11 @@ const (
 	Access  TokenKind = "oat" // access token of an application
 	Refresh TokenKind = "ort" // refresh token of an application, worth nothing as a bearer token
 	Code    TokenKind = "cod" // authorization code or device code, worth nothing as a bearer token
+	Device  TokenKind = "dev" // a device that is remembered, worth nothing as a bearer token
 )
 
 // kinds are all of them.
-var kinds = []TokenKind{Session, PAT, Client, Access, Refresh, Code}
+var kinds = []TokenKind{Session, PAT, Client, Access, Refresh, Code, Device}
 
 // A token is sgn_, the kind, _, 256 random bits and a checksum of all that, both in base 62:
 //

@@ -23,6 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/api/links"
+	"github.com/signet-idm/signet/internal/api/remembered"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
@@ -174,6 +175,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
 			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
+			{Name: "signet.v1.RememberedDeviceService", Impl: remembered.Service{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},

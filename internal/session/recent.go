@@ -83,6 +83,9 @@ func (p Proof) recent(now int64, secondFactor bool) bool {
 	if p.Upstream != nil && !p.Upstream.Fresh && !slices.ContainsFunc(p.Methods, func(m Method) bool { return m != ByProvider }) {
 		return false // the provider may have known the person from long before
 	}
+	if secondFactor && !p.SecondFactor && p.Device != "" {
+		return false // nobody has proven it here
+	}
 	at := p.At
 	if secondFactor {
 		at = cmp.Or(p.FactorAt, p.At)

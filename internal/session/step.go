@@ -123,7 +123,7 @@ func (s *Sessions) step(ctx context.Context, caller *access.Caller, from From, w
 	if c.Read = append(slices.Clip(c.Read), in.Reads()...); writes {
 		c.Write = append(c.Write, userRef(caller.UserID))
 	}
-	c.Tokens = []string{in.ID}
+	c.Tokens = append(slices.Clip(c.Tokens), in.ID)
 	token, hash := "", []byte(nil)
 	if from.Rotate {
 		token, hash = secret.NewToken(secret.Session)

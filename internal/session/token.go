@@ -62,6 +62,9 @@ type Proof struct {
 	FirstAt  int64 `json:"firstAt,omitempty"`
 	FactorAt int64 `json:"factorAt,omitempty"`
 
+	// Device is the remembered device that the session was opened on without a second factor; empty: none. It lets the session act, and is no proof.
+	Device string `json:"device,omitempty"`
+
 	// Of a session that ends when it is not used: when it ends in any case, and how long it may stay unused, both in
 	// microseconds. Zero: it ends when its token expires.
 	Until int64 `json:"until,omitempty"`
@@ -267,14 +270,14 @@ func unproven(session *event.Token, u *user.Standing, o *org.Standing, i *instal
 		return false, nil
 	}
 	proof, err := ProofOf(session)
-	return !proof.SecondFactor, err
+	return !proof.SecondFactor && proof.Device == "", err
 }
 
-// alive tells whether a token counts now. Sessions end with the epoch of sessions, everything else with that of tokens. p is the provider
+// alive tells whether a token counts now. Sessions and remembered devices end with the epoch of sessions, everything else with that of tokens. p is the provider
 // that it came through; nil where there is none.
 func alive(t *event.Token, kind secret.TokenKind, u *user.Standing, o *org.Standing, p *idp.Standing, now int64) bool {
 	epoch := u.TokenEpoch
-	if kind == secret.Session {
+	if kind == secret.Session || kind == secret.Device {
 		epoch = u.SessionEpoch
 	}
 	return t.Kind == string(kind) && now < t.Expires && u.State == user.Active && o.State == org.Active &&

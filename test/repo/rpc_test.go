@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api"
 	"github.com/signet-idm/signet/internal/api/links"
+	"github.com/signet-idm/signet/internal/api/remembered"
 )
 
 // handlers implement the services of the API.
@@ -33,6 +34,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.FactorService":           api.Factors{},
 	"signet.v1.EventService":            api.Events{},
 	"signet.v1.LinkService":             links.Service{},
+	"signet.v1.RememberedDeviceService": remembered.Service{},
 }
 
 // methods calls check for every RPC of the API.

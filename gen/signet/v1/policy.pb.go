@@ -140,6 +140,15 @@ type Policy struct {
 	// Identity providers of the default organization can register people in this
 	// organization. Only for organizations.
 	RegistersFromDefault bool `protobuf:"varint,15,opt,name=registers_from_default,json=registersFromDefault,proto3" json:"registers_from_default,omitempty"`
+	// How many seconds a device can be remembered, so that a sign-in on it does
+	// not ask for the second factor: 86400 (1 day) to 7776000 (90 days). Default:
+	// not at all. The value of the installation is the most that counts; without
+	// it no device is remembered. Shorter is stricter. It counts from when the
+	// device was remembered, and for devices that are remembered already.
+	RememberDeviceSeconds int32 `protobuf:"varint,16,opt,name=remember_device_seconds,json=rememberDeviceSeconds,proto3" json:"remember_device_seconds,omitempty"`
+	// No device is remembered, whatever `rememberDeviceSeconds` of the
+	// installation says.
+	DevicesNotRemembered bool `protobuf:"varint,17,opt,name=devices_not_remembered,json=devicesNotRemembered,proto3" json:"devices_not_remembered,omitempty"`
 	unknownFields        protoimpl.UnknownFields
 	sizeCache            protoimpl.SizeCache
 }
@@ -275,6 +284,20 @@ func (x *Policy) GetSecondFactorIdpIds() []string {
 func (x *Policy) GetRegistersFromDefault() bool {
 	if x != nil {
 		return x.RegistersFromDefault
+	}
+	return false
+}
+
+func (x *Policy) GetRememberDeviceSeconds() int32 {
+	if x != nil {
+		return x.RememberDeviceSeconds
+	}
+	return 0
+}
+
+func (x *Policy) GetDevicesNotRemembered() bool {
+	if x != nil {
+		return x.DevicesNotRemembered
 	}
 	return false
 }
@@ -769,7 +792,7 @@ var File_signet_v1_policy_proto protoreflect.FileDescriptor
 
 const file_signet_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x9c\a\n" +
+	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x9d\b\n" +
 	"\x06Policy\x124\n" +
 	"\x16second_factor_required\x18\x01 \x01(\bR\x14secondFactorRequired\x129\n" +
 	"\x13password_min_length\x18\x02 \x01(\x05B\t\xbaH\x06\x1a\x04\x18H(\x00R\x11passwordMinLength\x128\n" +
@@ -789,7 +812,9 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\aidp_ids\x18\f \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xc8\x01R\x06idpIds\x12.\n" +
 	"\x0edefault_idp_id\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fdefaultIdpId\x12F\n" +
 	"\x15second_factor_idp_ids\x18\x0e \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xc8\x01R\x12secondFactorIdpIds\x124\n" +
-	"\x16registers_from_default\x18\x0f \x01(\bR\x14registersFromDefault\"~\n" +
+	"\x16registers_from_default\x18\x0f \x01(\bR\x14registersFromDefault\x12I\n" +
+	"\x17remember_device_seconds\x18\x10 \x01(\x05B\x11\xbaH\x0e\xd8\x01\x01\x1a\t\x18\x80\xce\xda\x03(\x80\xa3\x05R\x15rememberDeviceSeconds\x124\n" +
+	"\x16devices_not_remembered\x18\x11 \x01(\bR\x14devicesNotRemembered\"~\n" +
 	"\rPolicyWarning\x12\x18\n" +
 	"\amessage\x18\x01 \x01(\tR\amessage\x12\x14\n" +
 	"\x05users\x18\x02 \x01(\x05R\x05users\x12\x1d\n" +

@@ -104,6 +104,8 @@ func signIn() []Sample {
 			{Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(8)}, {Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}}}),
 			LoginName: loginName, Rules: rules}},
 		{Name: "second-factor", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.TOTP, UsePasskey: to("/a"), UseRecovery: to("/b"), Other: to("/login")}},
+		{Name: "second-factor-remember", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.TOTP, UseRecovery: to("/b"), Other: to("/login"), RememberDays: 30}},
+		{Name: "second-factor-passkey-remember", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.Passkey, Options: []byte(options), UseTOTP: to("/a"), RememberDays: 1, Remember: true}},
 		{Name: "second-factor-wrong", Status: 400, View: pages.SecondFactor{Frame: wrong(pages.FieldCode, pages.WrongCode()), LoginName: loginName, Kind: pages.TOTP, UseRecovery: to("/b")}},
 		{Name: "second-factor-passkey", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.Passkey, Options: []byte(options), UseTOTP: to("/a"), UseRecovery: to("/b")}},
 		{Name: "second-factor-recovery", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.RecoveryCode, UseTOTP: to("/a"), UsePasskey: to("/b")}},
@@ -175,6 +177,9 @@ func account() []Sample {
 			{ID: "s1", Current: true, Browser: "Firefox (Linux)", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)},
 			{ID: "s2", Browser: "Safari (iPhone)", Address: "2001:db8::7:1", Started: morning.Add(-2 * time.Hour), Ends: morning.Add(10 * time.Hour)},
 			{ID: "s3", Started: morning.Add(-3 * time.Hour), Ends: morning.Add(9 * time.Hour)}}}},
+		{Name: "account-sessions-devices", Status: 200, View: pages.Sessions{Account: mine(pages.Frame{Done: pages.DeviceForgotten()}), Sessions: []pages.Session{
+			{ID: "s1", Current: true, Browser: "Firefox (Linux)", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)}}, Devices: []pages.Session{
+			{ID: "d1", Browser: "Firefox (Linux)", Address: "192.0.2.17", Started: morning, Ends: morning.AddDate(0, 0, 30)}, {ID: "d2", Started: morning, Ends: morning.AddDate(0, 0, 1)}}}},
 		{Name: "account-tokens", Status: 200, View: pages.Tokens{Account: plain, Days: 90, Tokens: []pages.Token{
 			{ID: "t1", Name: "Backup script", Created: morning, Expires: morning.AddDate(0, 0, 90)}, {ID: "t2", Created: morning, Expires: morning.AddDate(0, 0, 30)}}}},
 		{Name: "account-tokens-wrong", Status: 400, View: pages.Tokens{Account: mine(pages.Frame{Problems: []pages.Problem{
