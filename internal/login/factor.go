@@ -202,7 +202,7 @@ func (e enrol) take(v *visit) error {
 	return v.recovery(enrolled)
 }
 
-func (v *visit) enrolment() Enrolment { return Enrolment{v.Sessions, v.bearer.Caller, v.r} }
+func (v *visit) enrolment() Enrolment { return Enrolment{Sessions: v.Sessions, Caller: v.bearer.Caller, Request: v.r} }
 
 // recovery shows the codes for the day on which the first factor is lost. The session has just proven that factor.
 func (v *visit) recovery(enrolled session.Enrolled) error {

@@ -2,35 +2,24 @@ package login
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login/forms"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// Problem says what keeps a form from being accepted. Errors that no form can show are given back.
-func Problem(field string, wrong pages.Message, err error) ([]pages.Problem, error) {
-	e, ours := errors.AsType[*errs.Error](err)
-	switch {
-	case !ours:
-		return nil, err
-	case e.Kind == errs.ResourceExhausted && e.Reason != share.UsedUp:
-		return []pages.Problem{{Field: field, Message: pages.Throttled(e.RetryAfter)}}, nil
-	case e.Kind == errs.Unauthenticated && e.Reason == session.SignInFailed, e.Kind == errs.InvalidArgument:
-		return []pages.Problem{{Field: field, Message: wrong}}, nil
-	case e.Kind == errs.Aborted:
-		return []pages.Problem{{Message: pages.Changed()}}, nil
-	}
-	return nil, err
-}
+// Enrolment is the adding of a second factor, see forms.Enrolment.
+type Enrolment = forms.Enrolment
+
+// Problem says what keeps a form from being accepted, see forms.Problem.
+var Problem = forms.Problem
 
 // chooseAccount lets somebody pick one of the accounts of the browser.
 type chooseAccount struct{}

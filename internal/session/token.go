@@ -172,19 +172,19 @@ func (s *Sessions) Session(ctx context.Context, token string) (*Bearer, error) {
 
 // judge tells whose a token is that was read. Errors: access.ErrUnauthenticated where it does not count now.
 func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bearer, error) {
-	u, err := s.Standings.users.read(read.UserStanding)
+	u, err := s.Standings.users.Read(read.UserStanding)
 	if err != nil {
 		return nil, fmt.Errorf("standing of %s: %w", read.UserID, err)
 	}
-	o, err := s.Standings.orgs.read(read.OrgStanding)
+	o, err := s.Standings.orgs.Read(read.OrgStanding)
 	if err != nil {
 		return nil, fmt.Errorf("standing of %s: %w", read.OrgID, err)
 	}
-	i, err := s.Standings.installations.read(read.InstallationStanding)
+	i, err := s.Standings.installations.Read(read.InstallationStanding)
 	if err != nil {
 		return nil, fmt.Errorf("standing of the installation: %w", err)
 	}
-	p, err := s.Standings.providers.read(read.ProviderStanding)
+	p, err := s.Standings.providers.Read(read.ProviderStanding)
 	if err != nil {
 		return nil, fmt.Errorf("standing of %s: %w", read.Token.Provider, err)
 	}
@@ -220,18 +220,18 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 	if t.Data == "" {
 		return access.ErrUnauthenticated
 	}
-	given, err := s.Standings.given.read(t.Data)
+	given, err := s.Standings.given.Read(t.Data)
 	if err != nil {
 		return fmt.Errorf("what %s was given: %w", t.ID, err)
 	}
 	b.Given, b.ClientOrg = *given, read.OrgID
 	if t.Client != "" {
 		b.ClientOrg = read.ClientOrgID
-		client, err := s.Standings.apps.read(read.ClientStanding)
+		client, err := s.Standings.apps.Read(read.ClientStanding)
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", t.Client, err)
 		}
-		owner, err := s.Standings.orgs.read(read.ClientOrgStanding)
+		owner, err := s.Standings.orgs.Read(read.ClientOrgStanding)
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", read.ClientOrgID, err)
 		}

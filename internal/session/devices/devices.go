@@ -17,6 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/device"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -85,7 +86,7 @@ func (d Devices) Remember(ctx context.Context, caller *access.Caller, there []st
 		}
 		tokens = append([]string{made}, others...)
 		tx.PutToken(event.Token{ID: id, Hash: hash, Kind: string(secret.Device), Name: from.Name(), UserID: u.ID, Epoch: u.Data.SessionEpoch, OrgEpoch: o.Data.Epoch,
-			Created: tx.Now(), Expires: tx.Now() + life, Data: session.NewDevice(&u.Data, from).Text()})
+			Created: tx.Now(), Expires: tx.Now() + life, Data: device.New(&u.Data, from.UserAgent).Text()})
 		return in.Remembers(id, tx.Now()+life, from.Place())
 	})
 	if err != nil {
@@ -159,7 +160,7 @@ func (d Devices) counts(tx *event.Tx, u *event.Object[user.User], id string, fro
 	if err != nil {
 		return false, err
 	}
-	was := session.DeviceOf(t)
+	was := device.Of(t)
 	return t.Kind == string(secret.Device) && t.UserID == u.ID && t.Epoch == u.Data.SessionEpoch && t.OrgEpoch == o.Data.Epoch &&
-		tx.Now() < min(t.Expires, t.Created+life) && was.Holds(&u.Data) && was.Browser == session.NewDevice(&u.Data, from).Browser, nil
+		tx.Now() < min(t.Expires, t.Created+life) && was.Holds(&u.Data) && was.Browser == device.New(&u.Data, from.UserAgent).Browser, nil
 }
