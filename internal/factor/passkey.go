@@ -279,6 +279,7 @@ func (f *Factors) AddPasskey(tx *event.Tx, u *event.Object[user.User], n *NewPas
 	if slices.ContainsFunc(k.Passkeys, func(p passkey) bool { return bytes.Equal(p.ID, n.made.ID) }) {
 		return "", ErrPasskeyExists
 	}
+	k.Removed = slices.DeleteFunc(k.Removed, func(p passkey) bool { return bytes.Equal(p.ID, n.made.ID) })
 	id = event.NewID("fac")
 	k.Passkeys = append(k.Passkeys, passkey{FactorID: id, ID: n.made.ID, PublicKey: n.made.PublicKey, Transports: n.made.Transport,
 		Flags: byte(n.made.Flags.ProtocolValue()), SignCount: n.made.Authenticator.SignCount, AAGUID: n.made.Authenticator.AAGUID})

@@ -37,6 +37,9 @@ func (v *visit) signInWithPasskey(credential string) error {
 		attempt.OrgID = v.pending.Request.Org
 	}
 	in, err := v.Sessions.SignInWithPasskey(v.r.Context(), attempt)
+	if is(err, session.PasskeyRemoved) {
+		return loginName{removed: credential}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.PasskeyRemoved()}}})
+	}
 	if err != nil {
 		problems, err := Problem("", pages.PasskeyFailed(), err)
 		if err != nil {
@@ -202,7 +205,9 @@ func (e enrol) take(v *visit) error {
 	return v.recovery(enrolled)
 }
 
-func (v *visit) enrolment() Enrolment { return Enrolment{Sessions: v.Sessions, Caller: v.bearer.Caller, Request: v.r} }
+func (v *visit) enrolment() Enrolment {
+	return Enrolment{Sessions: v.Sessions, Caller: v.bearer.Caller, Request: v.r}
+}
 
 // recovery shows the codes for the day on which the first factor is lost. The session has just proven that factor.
 func (v *visit) recovery(enrolled session.Enrolled) error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/login/forms"
 	"github.com/signet-idm/signet/internal/org"
@@ -66,11 +67,13 @@ func (chooseAccount) take(v *visit) error {
 }
 
 // loginName asks who is there. With the name, its form goes on to the password, in one answer or in two.
-type loginName struct{}
+type loginName struct {
+	removed string // what a passkey answered that counts no more; the browser is told
+}
 
 func (loginName) silently() *errs.Error { return grant.ErrLoginRequired }
 
-func (loginName) show(v *visit, with pages.Frame) error {
+func (l loginName) show(v *visit, with pages.Frame) error {
 	name := v.r.PostFormValue(pages.FieldLoginName)
 	if name == "" && v.pending != nil {
 		name = v.pending.LoginHint
@@ -92,6 +95,13 @@ func (loginName) show(v *visit, with pages.Frame) error {
 	view := pages.LoginName{Frame: v.frame(with), LoginName: name, Passkey: options}
 	if view.Providers, view.Only, err = v.buttons(); err != nil {
 		return err
+	}
+	if l.removed != "" {
+		used, err := factor.ReadAssertion(pages.FieldCredential, l.removed)
+		if err != nil {
+			return err
+		}
+		view.Signal = v.Sessions.Factors.SignalRemoved(used)
 	}
 	if view.Only {
 		view.Other = v.link(url.Values{paramOther: {otherName}})

@@ -65,6 +65,9 @@ func OtherOrganization(organization string) Message {
 	return Message{key: "problem.otherOrganization", args: []any{"organization", organization}}
 }
 
+// PasskeyRemoved says to the owner of a passkey that it counts no more.
+func PasskeyRemoved() Message { return Message{key: "problem.passkeyRemoved"} }
+
 // PasskeyFailed says that a passkey was not accepted.
 func PasskeyFailed() Message { return Message{key: "problem.passkey"} }
 

@@ -28,12 +28,13 @@ type LoginName struct {
 	LoginName string
 	Passkey   []byte
 	Providers []Provider
-	Only      bool // the providers are the only way in
-	Other     Link // to the name all the same: owners may have kept their passwords
+	Only      bool   // the providers are the only way in
+	Other     Link   // to the name all the same: owners may have kept their passwords
+	Signal    []byte // what to tell the browser about a passkey that was used
 }
 
 func (v LoginName) about() about {
-	return about{template: "login_name", title: "loginName.title", passkey: len(v.Passkey) > 0}
+	return about{template: "login_name", title: "loginName.title", passkey: len(v.Passkey) > 0 || len(v.Signal) > 0}
 }
 
 // Password asks for the password of an account.

@@ -22,6 +22,7 @@ import (
 	"github.com/signet-idm/signet/gen/openapi"
 	"github.com/signet-idm/signet/internal/account"
 	"github.com/signet-idm/signet/internal/api"
+	factorsapi "github.com/signet-idm/signet/internal/api/factors"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/remembered"
 	"github.com/signet-idm/signet/internal/datadir"
@@ -174,7 +175,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
 			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
 			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
-			{Name: "signet.v1.FactorService", Impl: api.Factors{Store: s.store, Sessions: sessions}},
+			{Name: "signet.v1.FactorService", Impl: factorsapi.Service{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.RememberedDeviceService", Impl: remembered.Service{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},

@@ -1,14 +1,19 @@
 package session
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/factor"
+	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // A session knows of both factors when each was proven last, whichever comes first.
@@ -73,4 +78,82 @@ func TestASessionKnowsWhenEachFactorWasProven(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Who holds a passkey that was removed is told so. Everybody else gets the one answer of all sign-ins that fail: not even somebody who knows the passkey's
+// identifier and its owner learns whether it counts, or ever did.
+func TestOnlyWhoHoldsAPasskeyLearnsThatItWasRemoved(t *testing.T) {
+	for name, tt := range map[string]struct {
+		bend func(t *testing.T, a *armed, forged *factortest.Passkey)
+		want *errs.Error
+	}{
+		"its owner": {func(*testing.T, *armed, *factortest.Passkey) {}, ErrPasskeyRemoved},
+		"somebody who knows its identifier and owner": {func(_ *testing.T, a *armed, forged *factortest.Passkey) {
+			forged.ID, forged.Handle = a.device.Passkeys[0].ID, a.device.Passkeys[0].Handle
+			a.device.Passkeys = []*factortest.Passkey{forged}
+		}, errPasskeyFailed},
+		"somebody with a passkey of their own": {func(_ *testing.T, a *armed, forged *factortest.Passkey) {
+			forged.Handle = a.device.Passkeys[0].Handle
+			a.device.Passkeys = []*factortest.Passkey{forged}
+		}, errPasskeyFailed},
+		"its owner as somebody else":      {func(_ *testing.T, a *armed, _ *factortest.Passkey) { a.device.Passkeys[0].Handle = []byte("usr_kim") }, errPasskeyFailed},
+		"its owner without proving to be": {func(_ *testing.T, a *armed, _ *factortest.Passkey) { a.device.Unverified = true }, errPasskeyFailed},
+		"its owner on another site":       {func(_ *testing.T, a *armed, _ *factortest.Passkey) { a.device.Origin = "https://evil.test" }, errPasskeyFailed},
+		"its owner, who was erased": {func(t *testing.T, a *armed, _ *factortest.Passkey) {
+			eventtest.Given(t, a.Store, user.Kind, "usr_jo", "", nil, user.WasRemoved{})
+		}, errPasskeyFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a := arm(t)
+			person(t, a.Store, "usr_kim", "org_def", "kim", "")
+			_, err := factor.RemoveFor(t.Context(), a.Store, manager(t, "org_def"), "usr_jo", event.IfMatch{}, eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors[1].ID)
+			must(t, err)
+			other := &factortest.Authenticator{Origin: externalURL}
+			options, err := a.sessions.StartPasskey(t.Context(), as(t, a.sessions, a.first.Token))
+			must(t, err)
+			_, err = other.Create(options)
+			must(t, err)
+			tt.bend(t, a, other.Passkeys[0])
+			_, err = a.signInByPasskey(t, nil)
+			eventtest.As(t, err, tt.want)
+		})
+	}
+	// Forging fails in the same way while the passkey counts.
+	a := arm(t)
+	other := &factortest.Authenticator{Origin: externalURL}
+	options, err := a.sessions.StartPasskey(t.Context(), as(t, a.sessions, a.first.Token))
+	must(t, err)
+	_, err = other.Create(options)
+	must(t, err)
+	other.Passkeys[0].ID, other.Passkeys[0].Handle = a.device.Passkeys[0].ID, a.device.Passkeys[0].Handle
+	a.device.Passkeys = other.Passkeys
+	_, err = a.signInByPasskey(t, nil)
+	eventtest.As(t, err, errPasskeyFailed)
+}
+
+func TestASecondFactorIsRenamed(t *testing.T) {
+	a := arm(t)
+	me := as(t, a.sessions, a.first.Token)
+	id := eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors[1].ID
+	_, err := a.sessions.RenameFactor(t.Context(), me, event.IfMatch{}, id, "My telephone")
+	must(t, err)
+	if factors := eventtest.State(t, a.Store, user.Kind, "usr_jo").Data.Human.Factors; factors[1].Name != "My telephone" || factors[0].Name != "phone" {
+		t.Errorf("they are called %+v", factors)
+	}
+	_, err = a.sessions.RenameFactor(t.Context(), me, event.IfMatch{}, "fac_x", "x")
+	eventtest.As(t, err, factor.ErrNotFound)
+	_, err = a.sessions.RenameFactor(t.Context(), me, event.IfMatch{Set: true, Sequence: 1}, id, "x")
+	if err == nil {
+		t.Error("a change meanwhile is overwritten")
+	}
+	for _, wrong := range []string{"", string(slices.Repeat([]byte("x"), 201))} {
+		if _, err := a.sessions.RenameFactor(t.Context(), me, event.IfMatch{}, id, wrong); err == nil {
+			t.Errorf("%q is a name", wrong)
+		}
+	}
+	_, err = a.sessions.RenameFactor(t.Context(), as(t, a.sessions, signIn(t, a.sessions).Token), event.IfMatch{}, id, "x")
+	eventtest.As(t, err, access.ErrSecondFactor)
+	a.Advance(16 * time.Minute)
+	_, err = a.sessions.RenameFactor(t.Context(), me, event.IfMatch{}, id, "x")
+	eventtest.As(t, err, ErrNotRecent)
 }

@@ -436,3 +436,18 @@ func TestADeviceIsRemembered(t *testing.T) {
 		t.Error("a recovery code is remembered")
 	}
 }
+
+// Browsers offer passkeys among the login names that they know. What they need for it is on the page, and costs nothing that is stored.
+func TestPasskeysAreOfferedInTheFieldOfTheLoginName(t *testing.T) {
+	w := open(t, server.Config{Listen: "localhost:0"})
+	for _, path := range []string{"/login", "/login?to=/device"} {
+		p := w.browser().get(path).shows(200, `autocomplete="username webauthn"`, "data-conditional", `"userVerification":"required"`)
+		if strings.Contains(html.UnescapeString(p.body), "allowCredentials") || strings.Contains(p.body, "<script>") {
+			t.Errorf("%s: %s", path, p.body)
+		}
+	}
+	bare := open(t, server.Config{}) // where there are no passkeys
+	if p := bare.browser().get("/login").shows(200, "loginName"); strings.Contains(p.body, "webauthn") || strings.Contains(p.body, "data-passkey") {
+		t.Error("passkeys are offered where there are none")
+	}
+}

@@ -15,6 +15,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api"
+	"github.com/signet-idm/signet/internal/api/factors"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/remembered"
 )
@@ -31,7 +32,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.ApplicationService":      api.Applications{},
 	"signet.v1.WebhookService":          api.Webhooks{},
 	"signet.v1.SigningKeyService":       api.SigningKeys{},
-	"signet.v1.FactorService":           api.Factors{},
+	"signet.v1.FactorService":           factors.Service{},
 	"signet.v1.EventService":            api.Events{},
 	"signet.v1.LinkService":             links.Service{},
 	"signet.v1.RememberedDeviceService": remembered.Service{},

@@ -74,6 +74,7 @@ func signIn() []Sample {
 			{ID: "1", Name: "Mara Lindqvist", LoginName: loginName, Organization: organization},
 			{ID: "2", Name: "Service desk", LoginName: "desk@aldermoor.example", Organization: organization, SignedOut: true}}}},
 		{Name: "login-name", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options)}},
+		{Name: "login-name-removed", Status: 400, View: pages.LoginName{Frame: wrong("", pages.PasskeyRemoved()), Passkey: []byte(options), Signal: []byte("{}")}},
 		{Name: "login-name-providers", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Providers: providers}},
 		{Name: "login-name-only", Status: 200, View: pages.LoginName{Frame: frame, Providers: providers, Only: true, Other: to("/login")}},
 		{Name: "login-name-plain", Status: 200, View: pages.LoginName{}},
@@ -166,7 +167,9 @@ func account() []Sample {
 		{Name: "account-profile-wrong", Status: 400, View: refused},
 		{Name: "account-password", Status: 200, View: pages.OwnPassword{Account: plain, Rules: rules}},
 		{Name: "account-security", Status: 200, View: pages.Security{Account: plain, RecoveryCodes: 7, AddTOTP: to("/t"), AddPasskey: to("/p"), Factors: []pages.Factor{
-			{ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Added: morning}, {ID: "f2", Kind: pages.TOTP, Added: morning.Add(time.Hour)}}}},
+			{ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Added: morning, Rename: to("/r")}, {ID: "f2", Kind: pages.TOTP, Added: morning.Add(time.Hour), Rename: to("/r")}}, Signal: []byte("{}")}},
+		{Name: "account-rename-factor", Status: 200, View: pages.RenameFactor{Account: plain, ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Back: to("/account/security")}},
+		{Name: "account-rename-factor-wrong", Status: 400, View: pages.RenameFactor{Account: mine(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldFactorName, Message: pages.Required()}}}), Kind: pages.TOTP, Back: to("/account/security")}},
 		{Name: "account-security-linked", Status: 200, View: pages.Security{Account: mine(pages.Frame{Done: pages.AccountLinked()}), AddTOTP: to("/t"), AddPasskey: to("/p"), Link: providers, Linked: []pages.LinkedAccount{
 			{ID: "1", Provider: "Aldermoor Workplace", As: loginName, Added: morning},
 			{ID: "2", Provider: "Google", As: "mara.lindqvist@gmail.example", Added: morning, Suspended: true, Confirm: true},
