@@ -262,8 +262,8 @@ func TestASecondFactorIsRenamed(t *testing.T) {
 	b := w.in("mara")
 	b.app()
 	id := w.human(mara).Factors[0].ID
-	page := b.open(pages.PathSecurity).says(200, "Rename authenticator app", "data-signal=")
-	page = b.open(pages.PathSecurity+"?rename="+id).says(200, "Rename second factor")
+	b.open(pages.PathSecurity).says(200, "Rename authenticator app", "data-signal=")
+	page := b.open(pages.PathSecurity+"?rename="+id).says(200, "Rename second factor")
 	page.press(pages.DoRename, id, pages.FieldFactorName, " ").says(422, `id="factorName-problem"`)
 	page.press(pages.DoRename, id, pages.FieldFactorName, strings.Repeat("x", 201)).says(422, `id="factorName-problem"`)
 	page.press(pages.DoRename, id, pages.FieldFactorName, " Old telephone ").follow().says(200, "Old telephone", "Your changes have been saved")
