@@ -186,6 +186,7 @@ const (
 	factorRemoved   done = "factor-removed"
 	sessionEnded    done = "session"
 	othersEnded     done = "sessions"
+	deviceForgotten done = "device"
 	tokenRevoked    done = "token"
 	appDisconnected done = "application"
 	phoneProven     done = "phone"
@@ -202,6 +203,7 @@ var said = map[string]pages.Message{
 	string(factorRemoved):   pages.FactorRemoved(),
 	string(sessionEnded):    pages.SessionEnded(),
 	string(othersEnded):     pages.OtherSessionsEnded(),
+	string(deviceForgotten): pages.DeviceForgotten(),
 	string(tokenRevoked):    pages.TokenRevoked(),
 	string(appDisconnected): pages.Disconnected(),
 	string(phoneProven):     pages.PhoneProven(),

@@ -48,6 +48,14 @@ func (sessions) show(v *visit, with pages.Frame) error {
 	}
 	slices.SortStableFunc(view.Sessions, func(a, b pages.Session) int { return rank(a) - rank(b) })
 	view.Sessions = view.Sessions[:min(len(view.Sessions), maxListed)]
+	remembered, err := v.listed(secret.Device)
+	if err != nil {
+		return err
+	}
+	for _, d := range remembered {
+		address, browser := d.Place()
+		view.Devices = append(view.Devices, pages.Session{ID: d.ID, Browser: browser, Address: address, Started: d.Created, Ends: d.Expires})
+	}
 	return v.render(view, with.Problems)
 }
 
@@ -66,6 +74,11 @@ func (s sessions) take(v *visit) error {
 			return v.back(s, err)
 		}
 		return v.on(pages.PathSessions, sessionEnded)
+	case pages.DoForget:
+		if err := v.Sessions.EndDevice(v.r.Context(), session.Own(v.bearer.Caller), v.r.PostFormValue(pages.FieldID)); err != nil {
+			return v.back(s, err)
+		}
+		return v.on(pages.PathSessions, deviceForgotten)
 	case pages.DoEndOthers:
 		if _, err := v.Sessions.EndOthers(v.r.Context(), v.bearer.Caller, event.IfMatch{}); err != nil {
 			return v.back(s, err)

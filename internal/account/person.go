@@ -43,6 +43,13 @@ func (profile) view(v *visit, with pages.Frame, p user.Profile, sequence uint64)
 	if h.Phone != nil {
 		view.Phone, view.PhoneProven = h.Phone.Number, h.Phone.Verified
 	}
+	var err error
+	if h.Has(user.Passkey) { // whose names it may show
+		view.Signal, err = v.Sessions.Factors.Signal(v.r.Context(), v.Store, v.me)
+	}
+	if err != nil {
+		return err
+	}
 	return v.render(view, with.Problems)
 }
 

@@ -4,12 +4,15 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/login"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -21,9 +24,12 @@ func (security) show(v *visit, with pages.Frame) error {
 	if id := v.r.URL.Query().Get(paramLink); id != "" && v.r.Method == http.MethodGet {
 		return v.link(id)
 	}
+	if f, ok := h.Factor(v.r.URL.Query().Get(paramRename)); ok && v.r.Method == http.MethodGet {
+		return v.rename(f, f.Name, with)
+	}
 	view := pages.Security{Account: v.account(with), RecoveryCodes: h.RecoveryCodes}
 	for _, f := range h.Factors {
-		view.Factors = append(view.Factors, pages.Factor{ID: f.ID, Kind: kinds[f.Kind], Name: f.Name, Added: event.Time(f.Created)})
+		view.Factors = append(view.Factors, pages.Factor{ID: f.ID, Kind: kinds[f.Kind], Name: f.Name, Added: event.Time(f.Created), Rename: pages.To(pages.PathSecurity, url.Values{paramRename: {f.ID}})})
 	}
 	if len(h.Factors) < user.MaxFactors {
 		view.AddTOTP = pages.To(PathTOTP, nil)
@@ -38,6 +44,9 @@ func (security) show(v *visit, with pages.Frame) error {
 	if view.Link, err = v.linkable(); err != nil {
 		return err
 	}
+	if view.Signal, err = v.Sessions.Factors.Signal(v.r.Context(), v.Store, v.me); err != nil {
+		return err
+	}
 	return v.render(view, with.Problems)
 }
 
@@ -50,6 +59,8 @@ func (s security) take(v *visit) error {
 			return v.back(s, err)
 		}
 		return v.on(pages.PathSecurity, factorRemoved)
+	case pages.DoRename:
+		return s.takeName(v)
 	case pages.DoUnlink:
 		if _, err := v.Federated.RemoveLink(v.r.Context(), v.bearer.Caller, event.IfMatch{}, v.r.PostFormValue(pages.FieldID)); err != nil {
 			return v.back(s, err)
@@ -143,4 +154,39 @@ func (v *visit) stuck(err error) error {
 		return err
 	}
 	return nil
+}
+
+// paramRename is the parameter of the address that says which second factor is to have another name.
+const paramRename = "rename"
+
+// rename shows the form for another name, with what was typed in it.
+func (v *visit) rename(f user.Factor, typed string, with pages.Frame) error {
+	v.to = v.r.URL.RequestURI()
+	if !session.Recent(v.bearer.Caller, v.Clock()) {
+		return session.ErrNotRecent // before somebody types
+	}
+	return v.render(pages.RenameFactor{Account: v.account(with), ID: f.ID, Kind: kinds[f.Kind], Name: typed, Back: pages.To(pages.PathSecurity, nil)}, with.Problems)
+}
+
+// takeName gives a second factor another name.
+func (s security) takeName(v *visit) error {
+	f, ok := v.me.Data.Human.Factor(v.r.PostFormValue(pages.FieldID))
+	if !ok {
+		return v.back(s, factor.ErrNotFound)
+	}
+	name := strings.TrimSpace(v.r.PostFormValue(pages.FieldFactorName))
+	wrong := pages.Message{}
+	if name == "" {
+		wrong = pages.Required()
+	} else if utf8.RuneCountInString(name) > syntax.MaxName {
+		wrong = pages.TooLong(syntax.MaxName)
+	}
+	if !wrong.IsNone() {
+		return v.rename(f, name, pages.Frame{Problems: []pages.Problem{{Field: pages.FieldFactorName, Message: wrong}}})
+	}
+	v.to = pages.To(pages.PathSecurity, url.Values{paramRename: {f.ID}}).String()
+	if _, err := v.Sessions.RenameFactor(v.r.Context(), v.bearer.Caller, event.IfMatch{}, f.ID, name); err != nil {
+		return v.back(s, err)
+	}
+	return v.on(pages.PathSecurity, profileSaved)
 }

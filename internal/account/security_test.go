@@ -256,3 +256,21 @@ func TestAProofIsAskedForOfTheAccountThatNeedsIt(t *testing.T) {
 	b.open(pages.PathAccount).says(200, "The nils")
 	b.get(login.Path + "?" + url.Values{"to": {"https://evil.test/account"}, "account": {b.session().Token.ID}, "again": {"1"}}.Encode()).leads(pages.PathAccount)
 }
+
+func TestASecondFactorIsRenamed(t *testing.T) {
+	w := newSite(t)
+	b := w.in("mara")
+	b.app()
+	id := w.human(mara).Factors[0].ID
+	b.open(pages.PathSecurity).says(200, "Rename authenticator app", "data-signal=")
+	page := b.open(pages.PathSecurity+"?rename="+id).says(200, "Rename second factor")
+	page.press(pages.DoRename, id, pages.FieldFactorName, " ").says(422, `id="factorName-problem"`)
+	page.press(pages.DoRename, id, pages.FieldFactorName, strings.Repeat("x", 201)).says(422, `id="factorName-problem"`)
+	page.press(pages.DoRename, id, pages.FieldFactorName, " Old telephone ").follow().says(200, "Old telephone", "Your changes have been saved")
+	if got := w.human(mara).Factors[0].Name; got != "Old telephone" {
+		t.Errorf("it is called %q", got)
+	}
+	b.open(pages.PathSecurity+"?rename=fac_x").says(200, "Old telephone")
+	w.wait(16 * time.Minute)
+	b.get(pages.PathSecurity + "?rename=" + id).leads(wish(pages.PathSecurity+"?rename="+id, "account", b.session().Token.ID, "again", "1"))
+}

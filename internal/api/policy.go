@@ -89,6 +89,7 @@ func policyOf(p *signetv1.Policy) policy.Policy {
 			SecondFactorProviders: p.GetSecondFactorIdpIds(), RegistersFromDefault: p.GetRegistersFromDefault()},
 		Guests:      policy.Guests{GuestProofSeconds: int64(p.GetGuestProofSeconds())},
 		Registering: registrations.Policy(p),
+		Devices:     policy.Devices{RememberDeviceSeconds: int64(p.GetRememberDeviceSeconds()), DevicesNotRemembered: p.GetDevicesNotRemembered()},
 	}
 }
 
@@ -100,6 +101,7 @@ func showPolicy(p policy.Policy) *signetv1.Policy {
 		SessionSeconds: int32(p.SessionSeconds), SessionIdleSeconds: int32(p.SessionIdleSeconds),
 		SignInMethods: showWays(p.SignInMethods), IdpIds: p.Providers, DefaultIdpId: p.DefaultProvider, SecondFactorIdpIds: p.SecondFactorProviders,
 		RegistersFromDefault: p.RegistersFromDefault, GuestProofSeconds: int32(p.GuestProofSeconds),
+		RememberDeviceSeconds: int32(p.RememberDeviceSeconds), DevicesNotRemembered: p.DevicesNotRemembered,
 	})
 }
 

@@ -198,3 +198,15 @@ func (s Sessions) EndSession(ctx context.Context, r *signetv1.EndSessionRequest)
 	}
 	return &signetv1.EndSessionResponse{}, nil
 }
+
+// from is where a request comes from. Who calls the API keeps the token through a step.
+func from(ctx context.Context) session.From {
+	info := call.From(ctx)
+	return session.From{Peer: info.Peer, UserAgent: info.UserAgent}
+}
+
+var factorTypes = map[session.Method]signetv1.FactorType{
+	session.ByTOTP:     signetv1.FactorType_FACTOR_TYPE_TOTP,
+	session.ByPasskey:  signetv1.FactorType_FACTOR_TYPE_PASSKEY,
+	session.ByRecovery: signetv1.FactorType_FACTOR_TYPE_RECOVERY_CODE,
+}

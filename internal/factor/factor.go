@@ -100,6 +100,7 @@ type kept struct {
 	TOTP     []totpKey `json:"totp,omitempty"`
 	Passkeys []passkey `json:"passkeys,omitempty"`
 	Recovery [][]byte  `json:"recovery,omitempty"` // MACs of the codes that are left
+	Removed  []passkey `json:"removed,omitempty"`  // that count no more, see WasRemoved
 }
 
 func parseKept(row *event.Row) (*kept, error) {
@@ -124,7 +125,10 @@ func load(tx *event.Tx, userID string) (*kept, error) {
 
 func (k *kept) save(tx *event.Tx, userID string) error {
 	if len(k.TOTP) == 0 && len(k.Passkeys) == 0 {
-		tx.DropRow(user.FactorsRow(userID)) // recovery codes alone are good for nothing
+		k.Recovery = nil // alone they are good for nothing
+	}
+	if len(k.TOTP) == 0 && len(k.Passkeys) == 0 && len(k.Removed) == 0 {
+		tx.DropRow(user.FactorsRow(userID))
 		return nil
 	}
 	value, err := json.Marshal(k)
@@ -156,7 +160,7 @@ func Remove(tx *event.Tx, u *event.Object[user.User], id string) error {
 		return err
 	}
 	k.TOTP = slices.DeleteFunc(k.TOTP, func(t totpKey) bool { return t.ID == id })
-	k.Passkeys = slices.DeleteFunc(k.Passkeys, func(p passkey) bool { return p.FactorID == id })
+	k.remove(id)
 	if err := k.save(tx, u.ID); err != nil {
 		return err
 	}

@@ -312,6 +312,7 @@ func (f *Factors) AddPasskey(tx *event.Tx, u *event.Object[user.User], n *NewPas
 	if slices.ContainsFunc(k.Passkeys, func(p passkey) bool { return bytes.Equal(p.ID, n.made.ID) }) {
 		return "", ErrPasskeyExists
 	}
+	k.Removed = slices.DeleteFunc(k.Removed, func(p passkey) bool { return bytes.Equal(p.ID, n.made.ID) })
 	id = event.NewID("fac")
 	k.Passkeys = append(k.Passkeys, passkey{FactorID: id, ID: n.made.ID, PublicKey: n.made.PublicKey, Transports: n.made.Transport,
 		Flags: byte(n.made.Flags.ProtocolValue()), SignCount: n.made.Authenticator.SignCount, AAGUID: n.made.Authenticator.AAGUID})
@@ -374,6 +375,11 @@ func (a *Assertion) UserID() string {
 		}
 	}
 	return string(a.parsed.Response.UserHandle)
+}
+
+// Verified tells whether the authenticator made sure that its owner uses it.
+func (a *Assertion) Verified() bool {
+	return a.parsed.Response.AuthenticatorData.Flags.HasUserVerified()
 }
 
 // VerifyProof tells whether an assertion proves a passkey of the user in a session, before the command that accepts it: the

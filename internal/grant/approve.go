@@ -209,7 +209,7 @@ func (g *Grants) agree(ctx context.Context, bearer *session.Bearer, a agreement,
 
 // refusals of an agreement, by what is missing.
 var refusals = map[Need]*errs.Error{NeedsOtherAccount: ErrWrongOrg, NeedsOtherPerson: ErrLoginRequired, NeedsSignIn: ErrLoginRequired,
-	NeedsRole: ErrNoRole, NeedsFactor: ErrUnmetAuthentication, NeedsConsent: ErrConsentRequired}
+	NeedsRole: ErrNoRole, NeedsFactorAgain: ErrLoginRequired, NeedsFactor: ErrUnmetAuthentication, NeedsConsent: ErrConsentRequired}
 
 // settle judges an agreement inside its command, and records the consent.
 func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Proof, scopes []string) (terms, error) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant/claimreq"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -30,7 +31,8 @@ func TestWhatAnApplicationMayAskOfClaims(t *testing.T) {
 		{"a person", `{"id_token":{"sub":{"value":"usr_b"}}}`, "", Request{Subject: "usr_b"}, nil},
 		{"the person of the hint", `{"id_token":{"sub":{"value":"usr_b"}}}`, "usr_b", Request{Subject: "usr_b"}, nil},
 		{"any level", `{"id_token":{"acr":{"essential":true}}}`, "", Request{}, nil},
-		{"a level that would be nice", `{"id_token":{"acr":{"values":["` + MultiFactor + `"]}}}`, "", Request{}, nil},
+		{"a level that would be nice", `{"id_token":{"acr":{"values":["` + MultiFactor + `"]}}}`, "", Request{Prefers: true}, nil},
+		{"another level that would be nice", `{"id_token":{"acr":{"values":["phr","` + SingleFactor + `","` + MultiFactor + `"]}}}`, "", Request{}, nil},
 		{"the higher level", `{"id_token":{"acr":{"essential":true,"value":"` + MultiFactor + `"}}}`, "", Request{Factor: true}, nil},
 		{"either level", `{"id_token":{"acr":{"essential":true,"values":["` + MultiFactor + `","` + SingleFactor + `"]}}}`, "", Request{}, nil},
 		{"a level that there is not", `{"id_token":{"acr":{"essential":true,"values":["phr"]}}}`, "", Request{}, ErrUnmetAuthentication},
@@ -53,16 +55,42 @@ func TestWhatAnApplicationMayAskOfClaims(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := Request{Subject: tt.hint}
-			err := r.readClaims(tt.claims)
+			err := r.readClaims(tt.claims, nil)
 			if tt.refused != nil {
 				wants(t, err, tt.refused)
 				return
 			}
 			must(t, err)
-			if !slices.Equal(r.Claims, tt.want.Claims) || r.Subject != tt.want.Subject || r.Factor != tt.want.Factor {
+			if !slices.Equal(r.Claims, tt.want.Claims) || r.Subject != tt.want.Subject || r.Factor != tt.want.Factor || r.Prefers != tt.want.Prefers {
 				t.Errorf("got %+v", r)
 			}
 		})
+	}
+}
+
+func TestWhichLevelAnApplicationPrefers(t *testing.T) {
+	for _, tt := range []struct {
+		levels, prompt, claims string
+		prefers, factor        bool
+	}{
+		{levels: MultiFactor, prefers: true},
+		{levels: "phr " + MultiFactor + " " + SingleFactor, prefers: true},
+		{levels: SingleFactor + " " + MultiFactor}, // is met by anything
+		{levels: SingleFactor},
+		{levels: "phr"},
+		{levels: strings.ToUpper(MultiFactor)},
+		{levels: MultiFactor, prompt: "none"}, // nobody can be asked
+		{levels: MultiFactor, prompt: "login", prefers: true},
+		{levels: SingleFactor, claims: `{"id_token":{"acr":{"value":"` + MultiFactor + `"}}}`},
+		{levels: SingleFactor, claims: `{"id_token":{"acr":{"essential":true,"value":"` + MultiFactor + `"}}}`, factor: true},
+	} {
+		a := ask("app_spa", "openid")
+		a.ACRValues, a.Prompt, a.Claims = tt.levels, tt.prompt, tt.claims
+		r, err := read(&event.Object[app.App]{ID: "app_spa", Data: app.App{Settings: app.Settings{AuthMethod: app.NoAuth}}}, a)
+		must(t, err)
+		if r.Prefers != tt.prefers || r.Factor != tt.factor {
+			t.Errorf("%+v: prefers %t, demands %t", tt, r.Prefers, r.Factor)
+		}
 	}
 }
 

@@ -131,12 +131,24 @@ func TestWhatIsMissingBeforeAnApplicationIsApproved(t *testing.T) {
 	asked, unasked := Consent{Since: 1, Scopes: []string{"openid"}, Asked: true}, Consent{Since: 1, Scopes: []string{"openid"}}
 	elsewhere := func(a *app.App) { a.AllOrganizations = true }
 	asks := func(a *app.App) { a.ConsentRequired = true }
+	// factors are those of somebody who has two, and when each was proven; 0: not.
+	factors := func(first, second int64) func(*session.Proof, *access.Caller) {
+		return func(p *session.Proof, who *access.Caller) {
+			who.SecondFactor, p.SecondFactor, p.At = true, second > 0, max(first, second)
+			if second > first {
+				p.FirstAt = first
+			} else if second > 0 && first > second {
+				p.FactorAt = second
+			}
+		}
+	}
 	for _, tt := range []struct {
 		name  string
 		app   func(*app.App)
 		org   string // of the application; empty: that of the person
 		asks  agreement
 		proof int64 // when the person proved to be there; 0: when the application asked
+		who   func(*session.Proof, *access.Caller)
 		given Consent
 		now   int64 // after the application asked
 		want  Need
@@ -164,6 +176,23 @@ func TestWhatIsMissingBeforeAnApplicationIsApproved(t *testing.T) {
 		{name: "a proof that is young enough, but from before", asks: agreement{since: begun, maxAge: age(60)}, proof: begun - 1, want: NeedsSignIn},
 		{name: "another person, with a proof that is too old", asks: agreement{subject: "usr_b", since: begun}, proof: begun - 1, want: NeedsOtherPerson},
 		{name: "another account, with a proof that is too old", asks: agreement{org: "org_b", since: begun}, proof: begun - 1, want: NeedsOtherAccount},
+
+		{name: "a second factor since it asked", asks: agreement{since: begun}, who: factors(begun+1, begun+2)},
+		{name: "a second factor from before", asks: agreement{since: begun}, who: factors(begun+1, begun-1), want: NeedsFactorAgain},
+		{name: "a first factor from before", asks: agreement{since: begun}, who: factors(begun-1, begun+1), want: NeedsSignIn},
+		{name: "both factors from before", asks: agreement{since: begun}, who: factors(begun-2, begun-1), want: NeedsSignIn},
+		{name: "a second factor that was not proven", asks: agreement{since: begun}, who: factors(begun+1, 0), want: NeedsFactorAgain},
+		{name: "a passkey that is both, since it asked", asks: agreement{since: begun}, who: factors(begun, begun)},
+		{name: "a second factor that is too old", asks: agreement{maxAge: age(60)}, who: factors(begun-10*second, begun-61*second), want: NeedsFactorAgain},
+		{name: "a first factor that is too old", asks: agreement{maxAge: age(60)}, who: factors(begun-61*second, begun-10*second), want: NeedsSignIn},
+		{name: "both factors, young enough", asks: agreement{maxAge: age(60)}, who: factors(begun-60*second, begun-10*second)},
+		{name: "old factors, if no age is asked for", who: factors(1, 2)},
+		{name: "a second factor that is demanded", asks: agreement{factor: true}, who: factors(1, 0), want: NeedsFactor},
+		{name: "a second factor that is demanded of somebody who has none", asks: agreement{factor: true}, want: NeedsFactor},
+		{name: "a second factor that is preferred", asks: agreement{prefers: true}, who: factors(1, 0), want: NeedsFactor},
+		{name: "a second factor that is preferred and proven", asks: agreement{prefers: true}, who: factors(1, 2)},
+		{name: "a second factor that is preferred of somebody who has none", asks: agreement{prefers: true}},
+		{name: "a second factor that nobody asks for", who: factors(1, 0)},
 
 		{name: "a consent", app: asks, asks: agreement{scopes: []string{"openid"}}, want: NeedsConsent},
 		{name: "a consent to nothing in particular", app: asks, want: NeedsConsent},
@@ -197,11 +226,15 @@ func TestWhatIsMissingBeforeAnApplicationIsApproved(t *testing.T) {
 				proof.At = tt.proof
 			}
 			tt.asks.begun = begun
+			who := &access.Caller{UserID: "usr_a", OrgID: "org_a"}
+			if tt.who != nil {
+				tt.who(&proof, who)
+			}
 			person := project.Person{Org: "org_a"}
 			places, err := project.Look(t.Context(), nil, project.ClientOf(client), person, tt.asks.org)
 			must(t, err)
 			verdict, _ := places.Judge(person, "")
-			need, err := tt.asks.need(client, &access.Caller{UserID: "usr_a", OrgID: "org_a"}, verdict, proof, tt.given, begun+tt.now)
+			need, err := tt.asks.need(client, who, verdict, proof, tt.given, begun+tt.now)
 			if need != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("it needs %q, %v", need, err)
 			}

@@ -40,6 +40,7 @@ type Ask struct {
 	UILocales           string
 	ProviderHint        string // idp_hint
 	Claims              string // JSON, see claimreq
+	ACRValues           string
 	Request             string // request objects are not supported
 	RequestURI          string
 
@@ -69,6 +70,7 @@ type Request struct {
 	Claims       []string `json:"claims,omitempty"`  // that the application wants in its ID token, as far as the scopes allow
 	Told         []string `json:"told,omitempty"`    // the claims about roles and groups that it is told
 	Factor       bool     `json:"factor,omitempty"`  // it takes nobody without a second factor
+	Prefers      bool     `json:"prefers,omitempty"` // it prefers one, and takes what there is
 	Created      int64    `json:"created"`
 }
 
@@ -194,12 +196,12 @@ func read(client *event.Object[app.App], a Ask) (*Request, error) {
 		return nil, ErrInvalidScope
 	}
 	r.Scopes, r.Told = appScopes(&client.Data, asked), told.Names(client.Data.RoleSettings)
-	return r, r.readClaims(a.Claims)
+	return r, r.readClaims(a.Claims, strings.Fields(a.ACRValues))
 }
 
 // readClaims notes which claims an ID token is to have, who the person has to be, and whether a second factor is demanded. Claims beyond the scopes are left out
-// when there is a token. Errors: InvalidArgument; ErrUnmetAuthentication.
-func (r *Request) readClaims(text string) error {
+// when there is a token. levels are those of acr_values, the best one first. Errors: InvalidArgument; ErrUnmetAuthentication.
+func (r *Request) readClaims(text string, levels []string) error {
 	asked, problem := claimreq.Read(text)
 	switch {
 	case problem != "":
@@ -208,6 +210,9 @@ func (r *Request) readClaims(text string) error {
 		return wrong("claims", "must name the person of id_token_hint as sub, or nobody")
 	}
 	r.Claims, r.Subject = both(PersonClaims, asked.Names), cmp.Or(asked.Subject, r.Subject)
+	if first := both(append(levels, asked.Wished...), []string{SingleFactor, MultiFactor}); len(first) > 0 && !r.Silent() {
+		r.Prefers = first[0] == MultiFactor
+	}
 	if asked.Levels == nil || slices.Contains(asked.Levels, SingleFactor) {
 		return nil
 	}
@@ -348,6 +353,7 @@ const (
 	NeedsOtherPerson  Need = "other_person"  // the application means somebody else
 	NeedsRole         Need = "role"          // the application is for people with a role only
 	NeedsSignIn       Need = "sign_in"       // the person has to prove again who they are
+	NeedsFactorAgain  Need = "factor_again"  // the person has to prove the second factor again, too
 	NeedsFactor       Need = "factor"        // the person has to prove a second factor
 	NeedsConsent      Need = "consent"       // the person has to be asked
 )
@@ -383,6 +389,7 @@ type agreement struct {
 	since     int64    // the person must have proven to be who they are at that time or later
 	begun     int64    // when the application asked
 	factor    bool     // the person must have proven a second factor
+	prefers   bool     // if they have one
 	maxAge    *int64   // the person must have proven it since then, or at most so many seconds ago
 	ask       bool     // the person has to be asked, whatever was given before
 	asked     bool     // the person has been asked
@@ -391,7 +398,7 @@ type agreement struct {
 }
 
 func (r *Request) agreement(consented []string) agreement {
-	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, factor: r.Factor, ask: slices.Contains(r.Prompt, promptConsent),
+	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, factor: r.Factor, prefers: r.Prefers, ask: slices.Contains(r.Prompt, promptConsent),
 		asked: consented != nil, consented: consented}
 	if slices.Contains(r.Prompt, promptLogin) {
 		a.since = r.Created
@@ -399,10 +406,10 @@ func (r *Request) agreement(consented []string) agreement {
 	return a
 }
 
-// tooOld tells whether a proof is older than the application takes. One that was given since it asked never is, or nobody could ever
+// tooOld tells whether what was proven at a moment is older than the application takes. What was proven since it asked never is, or nobody could ever
 // be young enough for max_age=0.
-func (a agreement) tooOld(proof session.Proof, now int64) bool {
-	return proof.At < a.since || a.maxAge != nil && proof.At < a.begun && now-proof.At > seconds(*a.maxAge).Microseconds()
+func (a agreement) tooOld(at, now int64) bool {
+	return at < a.since || a.maxAge != nil && at < a.begun && now-at > seconds(*a.maxAge).Microseconds()
 }
 
 // need judges an agreement for a person, with what is known of them at a moment.
@@ -410,6 +417,7 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdi
 	if client == nil || client.Data.State != app.Active {
 		return "", ErrUnknownClient
 	}
+	first, second := proof.Proven(who.SecondFactor)
 	switch {
 	case a.subject != "" && a.subject != who.UserID:
 		return NeedsOtherPerson, nil
@@ -419,9 +427,11 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdi
 		return NeedsRole, nil
 	case verdict != project.Admitted:
 		return "", ErrAccessDenied
-	case a.tooOld(proof, now):
+	case a.tooOld(first, now):
 		return NeedsSignIn, nil
-	case a.factor && !proof.SecondFactor:
+	case a.tooOld(second, now):
+		return NeedsFactorAgain, nil
+	case (a.factor || a.prefers && who.SecondFactor) && !proof.SecondFactor:
 		return NeedsFactor, nil
 	case !a.asked && (a.ask || (asksConsent(client, who.OrgID) || alwaysAsked(a.scopes)) && !given.covers(slices.Concat(a.scopes, a.told))):
 		return NeedsConsent, nil

@@ -8,8 +8,10 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login/remembered"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/devices"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -35,6 +37,9 @@ func (v *visit) signInWithPasskey(credential string) error {
 		attempt.OrgID = v.pending.Request.Org
 	}
 	in, err := v.Sessions.SignInWithPasskey(v.r.Context(), attempt)
+	if is(err, session.PasskeyRemoved) {
+		return loginName{removed: credential}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.PasskeyRemoved()}}})
+	}
 	if err != nil {
 		problems, err := Problem("", pages.PasskeyFailed(), err)
 		if err != nil {
@@ -45,10 +50,15 @@ func (v *visit) signInWithPasskey(credential string) error {
 	return v.enter(in)
 }
 
-// secondFactor asks for one of the factors that the person has.
-type secondFactor struct{}
+// secondFactor asks for one of the factors that the person has; again, because the application wants it anew.
+type secondFactor struct{ again bool }
 
-func (secondFactor) silently() *errs.Error { return grant.ErrInteractionRequired }
+func (f secondFactor) silently() *errs.Error {
+	if f.again {
+		return grant.ErrLoginRequired
+	}
+	return grant.ErrInteractionRequired
+}
 
 // with is the kind of factor that the address asks for, if the person has one; else the one that is the easiest.
 func (v *visit) with() pages.FactorKind {
@@ -89,8 +99,21 @@ func (secondFactor) show(v *visit, frame pages.Frame) error {
 		}
 		view.Options = []byte(options)
 	}
+	var err error
+	if kind != pages.RecoveryCode { // who has lost the others
+		view.Remember = v.r.PostFormValue(pages.FieldRemember) != ""
+		view.RememberDays, err = v.remembered().Days(v.bearer.Caller.OrgID)
+	}
+	if err != nil {
+		return err
+	}
 	v.render(view, frame.Problems)
 	return nil
+}
+
+// remembered is the browser, in which the second factor may be remembered.
+func (v *visit) remembered() remembered.Browser {
+	return remembered.Browser{Devices: devices.Devices{Sessions: v.Sessions}, W: v.w, R: v.r}
 }
 
 func (f secondFactor) take(v *visit) error {
@@ -118,7 +141,21 @@ func (f secondFactor) take(v *visit) error {
 		}
 		return f.show(v, pages.Frame{Problems: problems})
 	}
+	if v.r.PostFormValue(pages.FieldRemember) != "" && answer.RecoveryCode == "" {
+		if err := v.remember(stepped); err != nil {
+			return err
+		}
+	}
 	return v.stepped(stepped)
+}
+
+// remember remembers the browser for a session that has just proven a second factor.
+func (v *visit) remember(in session.Stepped) error {
+	bearer, err := v.Browsers.session(v.r.Context(), in.Token)
+	if err != nil || bearer == nil {
+		return err
+	}
+	return v.remembered().Remember(bearer.Caller)
 }
 
 // enrol asks for a first factor, because one is required.
@@ -168,7 +205,9 @@ func (e enrol) take(v *visit) error {
 	return v.recovery(enrolled)
 }
 
-func (v *visit) enrolment() Enrolment { return Enrolment{v.Sessions, v.bearer.Caller, v.r} }
+func (v *visit) enrolment() Enrolment {
+	return Enrolment{Sessions: v.Sessions, Caller: v.bearer.Caller, Request: v.r}
+}
 
 // recovery shows the codes for the day on which the first factor is lost. The session has just proven that factor.
 func (v *visit) recovery(enrolled session.Enrolled) error {

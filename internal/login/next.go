@@ -7,6 +7,7 @@ import (
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // step is one page of the sign-in.
@@ -31,7 +32,8 @@ type facts struct {
 	recent             bool // the person proved a short while ago who they are
 	mustChangePassword bool
 
-	passwordless bool // there is no password that could be asked for, or it is not allowed, and there is a provider
+	passwordless bool // there is no password that could be asked for, or it is not allowed
+	linked       bool // and there is a provider
 
 	arrived  bool // a provider has brought somebody who is not signed in by that
 	register bool // who can have a new account
@@ -55,7 +57,7 @@ func (v *visit) next() (step, error) {
 	caller := v.bearer.Caller
 	f.chosen, f.enrolled, f.recent = true, v.person.Data.SecondFactor, session.Recent(caller, v.Clock())
 	var err error
-	if f.passwordless, err = v.passwordless(); err != nil {
+	if f.passwordless, f.linked, err = v.passwordless(); err != nil {
 		return nil, err
 	}
 	f.mustProve, f.mustChangePassword = caller.MustProveSecondFactor, caller.MustChangePassword
@@ -111,6 +113,8 @@ func (f facts) page() step {
 		return noRole{}
 	case grant.NeedsSignIn:
 		return f.first()
+	case grant.NeedsFactorAgain:
+		return secondFactor{again: true}
 	case grant.NeedsFactor:
 		if f.enrolled {
 			return secondFactor{}
@@ -130,22 +134,26 @@ func (f facts) proof() step {
 	return f.first()
 }
 
-// first asks for the password, or where there is none, for a sign-in at a provider.
+// first asks for the password, or where there is none, for a sign-in at a provider, or for a passkey that is all that the person needs.
 func (f facts) first() step {
-	if f.passwordless {
+	switch {
+	case f.passwordless && f.linked:
 		return proveThrough{}
+	case f.passwordless && f.enrolled:
+		return secondFactor{again: true}
 	}
 	return password{}
 }
 
-// passwordless tells whether the person of the session cannot prove with a password, and can through a provider.
-func (v *visit) passwordless() (bool, error) {
-	if v.Federation == nil || len(v.person.Data.Human.Links) == 0 {
-		return false, nil
+// passwordless tells whether the person of the session cannot prove with a password, and whether they can through a provider.
+func (v *visit) passwordless() (without, linked bool, err error) {
+	linked = v.Federation != nil && len(v.person.Data.Human.Links) > 0
+	if !linked && !v.person.Data.Human.Has(user.Passkey) {
+		return false, false, nil
 	}
 	if v.person.Data.Password.Version == 0 {
-		return true, nil
+		return true, linked, nil
 	}
 	asked, _, err := org.ReadPolicy(v.r.Context(), v.Store, v.person.Org)
-	return !asked.Allows(policy.WithPassword), err
+	return !asked.Allows(policy.WithPassword), linked, err
 }

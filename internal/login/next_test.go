@@ -77,10 +77,10 @@ func TestThePageThatComesNext(t *testing.T) {
 		{"a link needs the new password first", facts{arrived: true, linking: true, chosen: true, recent: true, mustChangePassword: true}, newPassword{}, grant.ErrInteractionRequired},
 
 		// Somebody without a password, who came through a provider.
-		{"a proof is too old, and there is no password", facts{chosen: true, again: true, passwordless: true}, proveThrough{}, grant.ErrLoginRequired},
+		{"a proof is too old, and there is no password", facts{chosen: true, again: true, passwordless: true, linked: true}, proveThrough{}, grant.ErrLoginRequired},
 		{"a proof is too old, and there is no password but a factor", facts{chosen: true, again: true, passwordless: true, enrolled: true}, secondFactor{}, grant.ErrInteractionRequired},
-		{"an application wants a proof, and there is no password", facts{chosen: true, application: true, need: grant.NeedsSignIn, passwordless: true}, proveThrough{}, grant.ErrLoginRequired},
-		{"a factor has to be added, and there is no password", facts{chosen: true, mustProve: true, passwordless: true}, proveThrough{}, grant.ErrLoginRequired},
+		{"an application wants a proof, and there is no password", facts{chosen: true, application: true, need: grant.NeedsSignIn, passwordless: true, linked: true}, proveThrough{}, grant.ErrLoginRequired},
+		{"a factor has to be added, and there is no password", facts{chosen: true, mustProve: true, passwordless: true, linked: true}, proveThrough{}, grant.ErrLoginRequired},
 
 		// An application.
 		{"nothing is missing", facts{chosen: true, application: true}, arrived{}, nil},
@@ -89,6 +89,8 @@ func TestThePageThatComesNext(t *testing.T) {
 		{"it means somebody else", facts{chosen: true, application: true, need: grant.NeedsOtherPerson}, refused{grant.ErrLoginRequired}, grant.ErrLoginRequired},
 		{"it wants a proof", facts{chosen: true, application: true, need: grant.NeedsSignIn}, password{}, grant.ErrLoginRequired},
 		{"it wants a proof of somebody with a factor", facts{chosen: true, application: true, need: grant.NeedsSignIn, enrolled: true}, password{}, grant.ErrLoginRequired},
+		{"it wants the factor, too", facts{chosen: true, application: true, need: grant.NeedsFactorAgain, enrolled: true}, secondFactor{again: true}, grant.ErrLoginRequired},
+		{"it wants a proof of somebody with nothing but passkeys", facts{chosen: true, application: true, need: grant.NeedsSignIn, enrolled: true, passwordless: true}, secondFactor{again: true}, grant.ErrLoginRequired},
 		{"it wants a factor", facts{chosen: true, application: true, need: grant.NeedsFactor}, refused{grant.ErrUnmetAuthentication}, grant.ErrUnmetAuthentication},
 		{"it wants a factor that there is", facts{chosen: true, application: true, need: grant.NeedsFactor, enrolled: true}, secondFactor{}, grant.ErrInteractionRequired},
 		{"it wants a consent", facts{chosen: true, application: true, need: grant.NeedsConsent}, consent{}, grant.ErrConsentRequired},

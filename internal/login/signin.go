@@ -2,35 +2,25 @@ package login
 
 import (
 	"context"
-	"errors"
 	"net/url"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login/forms"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// Problem says what keeps a form from being accepted. Errors that no form can show are given back.
-func Problem(field string, wrong pages.Message, err error) ([]pages.Problem, error) {
-	e, ours := errors.AsType[*errs.Error](err)
-	switch {
-	case !ours:
-		return nil, err
-	case e.Kind == errs.ResourceExhausted && e.Reason != share.UsedUp:
-		return []pages.Problem{{Field: field, Message: pages.Throttled(e.RetryAfter)}}, nil
-	case e.Kind == errs.Unauthenticated && e.Reason == session.SignInFailed, e.Kind == errs.InvalidArgument:
-		return []pages.Problem{{Field: field, Message: wrong}}, nil
-	case e.Kind == errs.Aborted:
-		return []pages.Problem{{Message: pages.Changed()}}, nil
-	}
-	return nil, err
-}
+// Enrolment is the adding of a second factor, see forms.Enrolment.
+type Enrolment = forms.Enrolment
+
+// Problem says what keeps a form from being accepted, see forms.Problem.
+var Problem = forms.Problem
 
 // chooseAccount lets somebody pick one of the accounts of the browser.
 type chooseAccount struct{}
@@ -77,11 +67,13 @@ func (chooseAccount) take(v *visit) error {
 }
 
 // loginName asks who is there. With the name, its form goes on to the password, in one answer or in two.
-type loginName struct{}
+type loginName struct {
+	removed string // what a passkey answered that counts no more; the browser is told
+}
 
 func (loginName) silently() *errs.Error { return grant.ErrLoginRequired }
 
-func (loginName) show(v *visit, with pages.Frame) error {
+func (l loginName) show(v *visit, with pages.Frame) error {
 	name := v.r.PostFormValue(pages.FieldLoginName)
 	if name == "" && v.pending != nil {
 		name = v.pending.LoginHint
@@ -106,6 +98,13 @@ func (loginName) show(v *visit, with pages.Frame) error {
 	}
 	if view.Register, err = v.toRegister(); err != nil {
 		return err
+	}
+	if l.removed != "" {
+		used, err := factor.ReadAssertion(pages.FieldCredential, l.removed)
+		if err != nil {
+			return err
+		}
+		view.Signal = v.Sessions.Factors.SignalRemoved(used)
 	}
 	if view.Only {
 		view.Other = v.link(url.Values{paramOther: {otherName}})
@@ -180,7 +179,11 @@ func (v *visit) askPassword(name string, problems []pages.Problem) error {
 
 // enter goes on with a session that was just opened.
 func (v *visit) enter(in session.SignedIn) error {
-	if err := v.accounts.Enter(v.r.Context(), v.w, in.Token); err != nil {
+	token, err := v.remembered().Enter(in)
+	if err != nil {
+		return err
+	}
+	if err := v.accounts.Enter(v.r.Context(), v.w, token); err != nil {
 		return err
 	}
 	return v.on(in.SessionID)

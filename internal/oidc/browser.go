@@ -29,7 +29,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	began, err := p.grants.Begin(r.Context(), grant.Ask{
 		ClientID: get("client_id"), RedirectURI: get("redirect_uri"), ResponseType: get("response_type"), ResponseMode: get("response_mode"), Scope: get("scope"),
 		State: get("state"), Nonce: get("nonce"), CodeChallenge: get("code_challenge"), CodeChallengeMethod: get("code_challenge_method"), Prompt: get("prompt"),
-		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"), ProviderHint: get("idp_hint"), Claims: get("claims"), Request: get("request"), RequestURI: get("request_uri"),
+		MaxAge: get("max_age"), LoginHint: get("login_hint"), UILocales: get("ui_locales"), ProviderHint: get("idp_hint"), Claims: get("claims"), ACRValues: get("acr_values"), Request: get("request"), RequestURI: get("request_uri"),
 		Subject: meant.Subject, Unknown: !known, Browser: web.Browser(w, r),
 	})
 	switch {

@@ -62,10 +62,11 @@ type Profile struct {
 
 	Terms         Link // that were accepted; none: nothing was
 	TermsAccepted time.Time
+	Signal        []byte // what to tell the browser about the names of passkeys
 }
 
-func (Profile) about() about {
-	return about{template: "profile", title: "profile.title", section: PathAccount}
+func (v Profile) about() about {
+	return about{template: "profile", title: "profile.title", section: PathAccount, passkey: len(v.Signal) > 0}
 }
 
 // Contact changes the own e-mail address and phone number: DoSetEmail with FieldEmail; DoSetPhone with FieldPhone, DoNoPhone; DoSendPhone and
@@ -109,24 +110,42 @@ type Security struct {
 
 	Linked []LinkedAccount
 	Link   []Provider // to link another account
+
+	Signal []byte // what to tell the browser about passkeys
 }
 
 // Factor is one of the own second factors.
 type Factor struct {
-	ID    string
-	Kind  FactorKind
-	Name  string // of a passkey
-	Added time.Time
+	ID     string
+	Kind   FactorKind
+	Name   string
+	Added  time.Time
+	Rename Link
 }
 
-func (Security) about() about {
-	return about{template: "security", title: "security.title", section: PathSecurity, script: true}
+func (v Security) about() about {
+	return about{template: "security", title: "security.title", section: PathSecurity, script: true, passkey: len(v.Signal) > 0}
 }
 
-// Sessions lists where the person is signed in. DoEnd has FieldID; DoEndOthers ends all but this one.
+// RenameFactor asks what a second factor is called from now on, in FieldFactorName.
+type RenameFactor struct {
+	Account
+	ID   string // comes back in FieldID, with DoRename
+	Kind FactorKind
+	Name string
+	Back Link
+}
+
+func (RenameFactor) about() about {
+	return about{template: "rename_factor", title: "renameFactor.title", section: PathSecurity}
+}
+
+// Sessions lists where the person is signed in, and where the second factor is remembered. DoEnd and DoForget have FieldID; DoEndOthers ends all but
+// this one.
 type Sessions struct {
 	Account
 	Sessions []Session
+	Devices  []Session
 }
 
 // Session is one of them. Browser and Address may be unknown.

@@ -65,6 +65,9 @@ func OtherOrganization(organization string) Message {
 	return Message{key: "problem.otherOrganization", args: []any{"organization", organization}}
 }
 
+// PasskeyRemoved says to the owner of a passkey that it counts no more.
+func PasskeyRemoved() Message { return Message{key: "problem.passkeyRemoved"} }
+
 // PasskeyFailed says that a passkey was not accepted.
 func PasskeyFailed() Message { return Message{key: "problem.passkey"} }
 
@@ -131,6 +134,9 @@ func SessionEnded() Message { return Message{key: "done.sessionEnded"} }
 
 // OtherSessionsEnded says that only this session is left.
 func OtherSessionsEnded() Message { return Message{key: "done.otherSessionsEnded"} }
+
+// DeviceForgotten says that the second factor is asked for again on a device.
+func DeviceForgotten() Message { return Message{key: "done.deviceForgotten"} }
 
 // TokenRevoked says that a personal access token is gone.
 func TokenRevoked() Message { return Message{key: "done.tokenRevoked"} }

@@ -28,13 +28,14 @@ type LoginName struct {
 	LoginName string
 	Passkey   []byte
 	Providers []Provider
-	Only      bool // the providers are the only way in
-	Other     Link // to the name all the same: owners may have kept their passwords
-	Register  Link // to making an account; none: people cannot do that here
+	Only      bool   // the providers are the only way in
+	Other     Link   // to the name all the same: owners may have kept their passwords
+	Register  Link   // to making an account; none: people cannot do that here
+	Signal    []byte // what to tell the browser about a passkey that was used
 }
 
 func (v LoginName) about() about {
-	return about{template: "login_name", title: "loginName.title", passkey: len(v.Passkey) > 0}
+	return about{template: "login_name", title: "loginName.title", passkey: len(v.Passkey) > 0 || len(v.Signal) > 0}
 }
 
 // Password asks for the password of an account.
@@ -87,7 +88,7 @@ const (
 )
 
 // SecondFactor asks for one factor and links to the others that the person has. The answer has FieldCode, FieldRecoveryCode or
-// FieldCredential.
+// FieldCredential, and FieldRemember where the box is ticked.
 type SecondFactor struct {
 	Frame
 	LoginName   string
@@ -97,6 +98,9 @@ type SecondFactor struct {
 	UsePasskey  Link
 	UseRecovery Link
 	Other       Link // to choose another account
+
+	RememberDays int  // for how long this device can be remembered; zero: it cannot
+	Remember     bool // the box is ticked
 }
 
 func (v SecondFactor) about() about {

@@ -73,12 +73,14 @@ const (
 	FieldCurrentPassword = "currentPassword"
 	FieldNewPassword     = "newPassword"
 	FieldRepeatPassword  = "repeatPassword"
+	FieldRemember        = "remember"  // a box that is ticked: the second factor is remembered on this device
 	FieldEndTokens       = "endTokens" // a box that is ticked: tokens end with the password
 	FieldCode            = "code"
 	FieldRecoveryCode    = "recoveryCode"
 	FieldUserCode        = "userCode"
 	FieldCredential      = "credential" // what the browser says about a passkey, in JSON
 	FieldPasskeyName     = "passkeyName"
+	FieldFactorName      = "factorName"
 	FieldFirstName       = "firstName"
 	FieldLastName        = "lastName"
 	FieldNickName        = "nickName"
@@ -104,6 +106,8 @@ const (
 	DoResend    = "resend"
 	DoEnd       = "end"
 	DoEndOthers = "endOthers"
+	DoForget    = "forget"
+	DoRename    = "rename"
 	DoEndAll    = "endAll"
 	DoRemove    = "remove"
 	DoLeave     = "leave" // FieldID: an organization
@@ -146,6 +150,7 @@ var inputs = map[string]input{
 	FieldCode:            {Label: "field.code", Autocomplete: "one-time-code", Mode: "numeric", Literal: true, Most: 20},
 	FieldRecoveryCode:    {Label: "field.recoveryCode", Autocomplete: "off", Literal: true, Most: 40},
 	FieldUserCode:        {Label: "field.userCode", Autocomplete: "off", Literal: true, Most: 20},
+	FieldFactorName:      {Label: "renameFactor.name", Autocomplete: "off", Most: 200},
 	FieldPasskeyName:     {Label: "field.passkeyName", Hint: "field.passkeyName.hint", Autocomplete: "off", Most: 200, Optional: true},
 	FieldUserName:        {Label: "field.loginName", Hint: "field.userName.hint", Autocomplete: "username", Literal: true, Most: 200},
 	FieldFirstName:       {Label: "field.firstName", Autocomplete: "given-name", Most: 200},

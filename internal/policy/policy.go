@@ -39,6 +39,7 @@ type Policy struct {
 	SignIn
 	Guests
 	Registering
+	Devices
 }
 
 // Whose passwords the rules about passwords are for.
@@ -87,6 +88,7 @@ func Effective(installation, org Policy) Settings {
 		SignIn:                 org.SignIn,
 		Guests:                 org.Guests,
 		Registering:            org.Registering,
+		Devices:                effectiveDevices(i.Devices, org.Devices),
 	}}
 	if i.BindsAdministrators() || org.BindsAdministrators() {
 		s.PasswordsOf = Everybody
@@ -183,6 +185,7 @@ type Diff struct {
 	SignInDiff
 	GuestsDiff
 	RegisteringDiff
+	DevicesDiff
 }
 
 // Since implements event.Gated: a node that does not know whose passwords are meant, how people may sign in, or who may register, would forget it with
@@ -191,7 +194,7 @@ func (c Diff) Since() int {
 	if c.GuestsDiff != (GuestsDiff{}) {
 		return guestsVersion
 	}
-	if c.RegisteringDiff != (RegisteringDiff{}) {
+	if c.RegisteringDiff != (RegisteringDiff{}) || c.DevicesDiff != (DevicesDiff{}) {
 		return 4
 	}
 	if c.SignInDiff != (SignInDiff{}) {
@@ -219,6 +222,7 @@ func (p Policy) DiffTo(next Policy) Diff {
 		SignInDiff:             p.SignIn.diffTo(next.SignIn),
 		GuestsDiff:             p.Guests.diffTo(next.Guests),
 		RegisteringDiff:        p.Registering.diffTo(next.Registering),
+		DevicesDiff:            p.Devices.diffTo(next.Devices),
 	}
 }
 
@@ -237,6 +241,7 @@ func (c Diff) Apply(p *Policy) {
 	c.SignInDiff.apply(&p.SignIn)
 	c.GuestsDiff.apply(&p.Guests)
 	c.RegisteringDiff.apply(&p.Registering)
+	c.DevicesDiff.apply(&p.Devices)
 }
 
 // changed and set do what event.Changed and event.Set do, which are out of reach from down here.

@@ -65,6 +65,11 @@ func TestAnOrganizationCanAskForMoreButNotForLess(t *testing.T) {
 		{"SessionIdleSeconds", 0, 600, 600},
 		{"SessionIdleSeconds", 600, 60, 60},
 		{"SessionIdleSeconds", 60, 600, 60},
+		{"RememberDeviceSeconds", 0, 0, 0},
+		{"RememberDeviceSeconds", 0, 600, 0},
+		{"RememberDeviceSeconds", 600, 0, 600},
+		{"RememberDeviceSeconds", 600, 60, 60},
+		{"RememberDeviceSeconds", 60, 600, 60},
 	} {
 		var i, o Policy
 		reflect.ValueOf(&i).Elem().FieldByName(c.field).SetInt(c.installation)
@@ -73,7 +78,7 @@ func TestAnOrganizationCanAskForMoreButNotForLess(t *testing.T) {
 			t.Errorf("%s of %d and %d is %d, want %d", c.field, c.installation, c.org, got, c.out)
 		}
 	}
-	for _, field := range []string{"SecondFactorRequired"} {
+	for _, field := range []string{"SecondFactorRequired", "DevicesNotRemembered"} {
 		for _, c := range [][3]bool{{false, false, false}, {true, false, true}, {false, true, true}, {true, true, true}} {
 			var i, o Policy
 			reflect.ValueOf(&i).Elem().FieldByName(field).SetBool(c[0])

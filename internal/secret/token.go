@@ -14,19 +14,19 @@ type TokenKind string
 
 // The kinds of tokens. Those of sessions and personal access tokens are sent as bearer.
 const (
-	Session TokenKind = "ses" // made by a sign-in
-	PAT     TokenKind = "pat" // a personal access token
-	Client  TokenKind = "sec" // secret of a service user or an application, worth nothing as a bearer token
-	Access  TokenKind = "oat" // access token of an application
-	Refresh TokenKind = "ort" // refresh token of an application, worth nothing as a bearer token
-	Code    TokenKind = "cod" // authorization code or device code, worth nothing as a bearer token
-
+	Session      TokenKind = "ses" // made by a sign-in
+	PAT          TokenKind = "pat" // a personal access token
+	Client       TokenKind = "sec" // secret of a service user or an application, worth nothing as a bearer token
+	Access       TokenKind = "oat" // access token of an application
+	Refresh      TokenKind = "ort" // refresh token of an application, worth nothing as a bearer token
+	Code         TokenKind = "cod" // authorization code or device code, worth nothing as a bearer token
 	Invitation   TokenKind = "inv" // link of an invitation, or to set a password; worth nothing as a bearer token
 	Registration TokenKind = "reg" // in the mail to somebody who registers, worth nothing as a bearer token
+	Device       TokenKind = "dev" // a device that is remembered, worth nothing as a bearer token
 )
 
 // kinds are all of them.
-var kinds = []TokenKind{Session, PAT, Client, Access, Refresh, Code, Invitation, Registration}
+var kinds = []TokenKind{Session, PAT, Client, Access, Refresh, Code, Invitation, Registration, Device}
 
 // A token is sgn_, the kind, _, 256 random bits and a checksum of all that, both in base 62:
 //

@@ -8,19 +8,22 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session/signins"
 	"github.com/signet-idm/signet/internal/user"
 )
 
 // Reasons when there is nothing to end.
 const (
-	NotFound      errs.Reason = "SESSION_NOT_FOUND"
-	TokenNotFound errs.Reason = "TOKEN_NOT_FOUND"
+	NotFound       errs.Reason = "SESSION_NOT_FOUND"
+	TokenNotFound  errs.Reason = "TOKEN_NOT_FOUND"
+	DeviceNotFound errs.Reason = "REMEMBERED_DEVICE_NOT_FOUND"
 )
 
 // Errors that the rules of ending refuse with.
 var (
-	ErrNotFound      = errs.New(errs.NotFound, NotFound, "this user has no such session, or it has already ended")
-	ErrTokenNotFound = errs.New(errs.NotFound, TokenNotFound, "this user has no such token, or it is no longer valid")
+	ErrNotFound       = errs.New(errs.NotFound, NotFound, "this user has no such session, or it has already ended")
+	ErrTokenNotFound  = errs.New(errs.NotFound, TokenNotFound, "this user has no such token, or it is no longer valid")
+	ErrDeviceNotFound = errs.New(errs.NotFound, DeviceNotFound, "this user has no such remembered device, or it is no longer remembered")
 
 	errSessionsMoved = errs.New(errs.Aborted, event.Contention, "your sessions were ended at the same time: try again, or sign in again")
 )
@@ -60,6 +63,11 @@ func (s *Sessions) End(ctx context.Context, w Whose, id string) error {
 // Revoke revokes a personal access token at once. Errors: as End, with ErrTokenNotFound.
 func (s *Sessions) Revoke(ctx context.Context, w Whose, id string) error {
 	return s.drop(ctx, w, secret.PAT, id, ErrTokenNotFound, TokenRevoked{TokenID: id})
+}
+
+// EndDevice lets a device be forgotten at once. Sessions that were opened on it go on. Errors: as End, with ErrDeviceNotFound.
+func (s *Sessions) EndDevice(ctx context.Context, w Whose, id string) error {
+	return s.drop(ctx, w, secret.Device, id, ErrDeviceNotFound, signins.DeviceEnded{DeviceID: id})
 }
 
 // drop removes a token that counts. Of several calls at once one succeeds.

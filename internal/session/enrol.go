@@ -179,6 +179,27 @@ func (s *Sessions) RemoveFactor(ctx context.Context, caller *access.Caller, matc
 	return details, err
 }
 
+// RenameFactor gives one of the caller's second factors another name. Errors: InvalidArgument on name; PermissionDenied without a session; ErrNotRecent;
+// access.ErrSecondFactor; factor.ErrNotFound; Aborted when match does not hold.
+func (s *Sessions) RenameFactor(ctx context.Context, caller *access.Caller, match event.IfMatch, id, name string) (details event.Details, err error) {
+	if err := errs.Wrong("name", syntax.Name(name)); err != nil {
+		return event.Details{}, err
+	}
+	_, err = s.step(ctx, caller, From{}, true, event.Command{}, func(st *state) error {
+		if err := st.mayChange(); err != nil {
+			return err
+		}
+		if _, ok := st.user.Data.Human.Factor(id); !ok {
+			return factor.ErrNotFound
+		}
+		st.user.Expect(match)
+		err := st.user.Append(user.FactorRenamed{FactorID: id, Personal: user.FactorFacts{Name: name}})
+		details = st.user.Details()
+		return err
+	})
+	return details, err
+}
+
 // MakeRecoveryCodes gives the caller new recovery codes in place of any before. They are shown this once. Errors:
 // PermissionDenied without a session; ErrNotRecent; access.ErrSecondFactor; factor.ErrNoSecondFactor.
 func (s *Sessions) MakeRecoveryCodes(ctx context.Context, caller *access.Caller) ([]string, error) {

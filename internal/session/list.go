@@ -7,6 +7,7 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session/device"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -47,7 +48,7 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 		if err != nil {
 			return nil, nil, err
 		}
-		if o != nil && alive(&t, kind, &u.Data.Standing, &o.Data.Standing, p, now) {
+		if o != nil && alive(&t, kind, &u.Data.Standing, &o.Data.Standing, p, now) && (kind != secret.Device || device.Of(&t).Holds(&u.Data)) {
 			shown = append(shown, Shown{ID: t.ID, Name: t.Name, Created: event.Time(t.Created), Expires: event.Time(t.Expires)})
 		}
 	}

@@ -227,7 +227,7 @@ func TestAStopWaitsForRenewalsAndIsTheLastOfThem(t *testing.T) {
 			<-gate
 			renewed++
 		}
-		r.run("ses_1", renew)
+		r.Run("ses_1", renew)
 		go func() {
 			r.Stop()
 			close(stopped)
@@ -240,7 +240,7 @@ func TestAStopWaitsForRenewalsAndIsTheLastOfThem(t *testing.T) {
 		}
 		close(gate)
 		<-stopped
-		r.run("ses_2", renew)
+		r.Run("ses_2", renew)
 		synctest.Wait()
 		if renewed != 1 {
 			t.Errorf("%d were renewed", renewed)

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"net/netip"
 	"strconv"
@@ -125,7 +126,13 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 		if err := t.Succeeded(st.tx); err != nil {
 			return err
 		}
-		return st.prove(a.method(), t.place)
+		if err := st.prove(a.method(), t.place); err != nil {
+			return err
+		}
+		if st.passkeys && assertion != nil && assertion.Verified() {
+			st.proof.FirstAt = 0 // as where somebody signs in with nothing else
+		}
+		return nil
 	})
 	if err != nil {
 		return Stepped{}, s.withoutVerdict(ctx, t, caller.Origin(), err)
@@ -237,6 +244,12 @@ func errWrongPassword() error {
 // errPasskeyFailed is the one answer to a failed sign-in with a passkey, whatever was wrong.
 var errPasskeyFailed = errs.New(errs.Unauthenticated, SignInFailed, "this passkey is unknown, its challenge is used or expired, or this user may not sign in")
 
+// PasskeyRemoved is the reason of ErrPasskeyRemoved.
+const PasskeyRemoved errs.Reason = "PASSKEY_REMOVED"
+
+// ErrPasskeyRemoved is the answer to the owner of a passkey that counts no more: only who holds it gets it.
+var ErrPasskeyRemoved = errs.New(errs.Unauthenticated, PasskeyRemoved, "this passkey was removed from its account: sign in in another way, and delete it from your device")
+
 // PasskeyAttempt is somebody's try to sign in with nothing but a passkey.
 type PasskeyAttempt struct {
 	Assertion string // to the challenge of StartPasskeySignIn
@@ -295,6 +308,11 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (Sig
 	if !right {
 		if err := s.settle(ctx, t, origin, t.Failed); err != nil {
 			return SignedIn{}, err
+		}
+		if u != nil {
+			if removed, err := s.Factors.WasRemoved(ctx, s.Store, assertion, u); err != nil || removed {
+				return SignedIn{}, cmp.Or[error](err, ErrPasskeyRemoved)
+			}
 		}
 		return SignedIn{}, errPasskeyFailed
 	}

@@ -54,6 +54,31 @@ func Recent(caller *access.Caller, now time.Time) bool {
 	return err == nil && proof.recent(event.Micros(now), caller.SecondFactor)
 }
 
+// first notes that the first factor was proven: the password, or what a provider says.
+func (p *Proof) first(now int64) {
+	if p.SecondFactor {
+		p.FactorAt = cmp.Or(p.FactorAt, p.At)
+	}
+	p.FirstAt, p.At = 0, now
+}
+
+// second notes that a second factor was.
+func (p *Proof) second(now int64) {
+	p.FirstAt, p.FactorAt, p.At, p.SecondFactor = cmp.Or(p.FirstAt, p.At), 0, now, true
+}
+
+// Proven tells when each factor was proven last. Of somebody who has no second factor, the second is the first; of somebody who has one and did not prove it,
+// it is zero.
+func (p Proof) Proven(secondFactor bool) (first, second int64) {
+	first, second = cmp.Or(p.FirstAt, p.At), p.At
+	if secondFactor {
+		if second = cmp.Or(p.FactorAt, p.At); !p.SecondFactor {
+			second = 0
+		}
+	}
+	return first, second
+}
+
 func (p Proof) recent(now int64, secondFactor bool) bool {
 	return now <= p.lastAt(secondFactor)+recentFor.Microseconds()
 }
@@ -62,6 +87,9 @@ func (p Proof) recent(now int64, secondFactor bool) bool {
 func (p Proof) lastAt(secondFactor bool) int64 {
 	if p.Upstream != nil && !p.Upstream.Fresh && !slices.ContainsFunc(p.Methods, func(m Method) bool { return m != ByProvider }) {
 		return 0 // the provider may have known the person from long before
+	}
+	if secondFactor && !p.SecondFactor && p.Device != "" {
+		return 0 // nobody has proven it here
 	}
 	if secondFactor {
 		return cmp.Or(p.FactorAt, p.At)

@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -70,7 +71,7 @@ func (r Ref) look(tx *event.Tx) (*state, error) {
 	if t == nil || t.UserID != r.UserID || t.Provider != r.Provider || u == nil || o == nil || !alive(t, secret.Session, &u.Data.Standing, &o.Data.Standing, p, tx.Now()) {
 		return nil, access.ErrUnauthenticated
 	}
-	s := &state{tx: tx, user: u, session: t, required: o.Data.SecondFactorRequired || i.SecondFactorRequired}
+	s := &state{tx: tx, user: u, session: t, required: o.Data.SecondFactorRequired || i.SecondFactorRequired, passkeys: o.Data.Policy.Allows(policy.WithPasskey)}
 	if s.proof, err = ProofOf(t); err != nil {
 		return nil, err
 	}

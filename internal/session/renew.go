@@ -3,12 +3,15 @@ package session
 import (
 	"context"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/session/renewals"
 )
+
+// Renewals lets sessions live on beside the requests that use them.
+type Renewals = renewals.Renewals
 
 // Live gives a session that begins now the life that the rules allow, and tells when its token expires. Whoever gives
 // an open session another token keeps Until and Idle and lets it expire when the token before did.
@@ -45,7 +48,7 @@ func (s *Sessions) renewal(t *event.Token, now int64) (func(), error) {
 	}
 	id, ends := t.ID, t.Expires
 	return func() {
-		s.Renewals.run(id, func() {
+		s.Renewals.Run(id, func() {
 			ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 			defer cancel()
 			// Where it fails, the next use tries again.
@@ -57,43 +60,4 @@ func (s *Sessions) renewal(t *event.Token, now int64) (func(), error) {
 			}})
 		})
 	}, nil
-}
-
-// Renewals lets sessions live on beside the requests that use them. The zero value is ready for use.
-type Renewals struct {
-	mu      sync.Mutex
-	stopped bool
-	running map[string]bool // by session
-	done    sync.WaitGroup
-}
-
-// run renews a session, unless that is under way already.
-func (r *Renewals) run(id string, renew func()) {
-	if r == nil {
-		renew()
-		return
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.stopped || r.running[id] {
-		return
-	}
-	if r.running == nil {
-		r.running = map[string]bool{}
-	}
-	r.running[id] = true
-	r.done.Go(func() {
-		renew()
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		delete(r.running, id)
-	})
-}
-
-// Stop waits for what is under way. Nothing is renewed afterwards.
-func (r *Renewals) Stop() {
-	r.mu.Lock()
-	r.stopped = true
-	r.mu.Unlock()
-	r.done.Wait()
 }

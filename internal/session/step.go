@@ -41,6 +41,7 @@ type state struct {
 	unproven bool // a second factor has to be proven first
 	required bool // by the organization or the installation, whether or not one is enrolled
 	proved   bool // something, in this step
+	passkeys bool // may be all that the person signs in with
 }
 
 // prove notes one more proof in the session, and records it.
@@ -48,16 +49,15 @@ func (s *state) prove(by Method, place Place) error {
 	if !slices.Contains(s.proof.Methods, by) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), by)
 	}
-	if by == ByPassword && s.proof.SecondFactor {
-		s.proof.FactorAt = cmp.Or(s.proof.FactorAt, s.proof.At)
+	if by == ByPassword {
+		s.proof.first(s.tx.Now())
 	} else {
-		s.proof.FactorAt = 0
+		s.proof.second(s.tx.Now())
 	}
-	s.proof.At, s.proved = s.tx.Now(), true
+	s.proved = true
 	if by == ByPassword {
 		return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Personal: place})
 	}
-	s.proof.SecondFactor = true
 	return record(s.tx, s.user.ID, SecondFactorProven{SessionID: s.session.ID, Method: by, Personal: place})
 }
 
@@ -94,15 +94,13 @@ func (s *state) ProveThrough(provider, sid string, place Place) error {
 	if !slices.Contains(s.proof.Methods, ByProvider) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), ByProvider)
 	}
-	if s.proof.SecondFactor {
-		s.proof.FactorAt = cmp.Or(s.proof.FactorAt, s.proof.At)
-	}
+	s.proof.first(s.tx.Now())
 	if s.proof.Upstream != nil {
 		fresh := *s.proof.Upstream
 		fresh.Fresh, fresh.Session = true, cmp.Or(sid, fresh.Session)
 		s.proof.Upstream = &fresh
 	}
-	s.proof.At, s.proved = s.tx.Now(), true
+	s.proved = true
 	return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Provider: provider, Personal: place})
 }
 
@@ -125,7 +123,7 @@ func (s *Sessions) step(ctx context.Context, caller *access.Caller, from From, w
 	if c.Read = append(slices.Clip(c.Read), in.Reads()...); writes {
 		c.Write = append(c.Write, userRef(caller.UserID))
 	}
-	c.Tokens = []string{in.ID}
+	c.Tokens = append(slices.Clip(c.Tokens), in.ID)
 	token, hash := "", []byte(nil)
 	if from.Rotate {
 		token, hash = secret.NewToken(secret.Session)

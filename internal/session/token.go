@@ -59,8 +59,12 @@ type Proof struct {
 	At           int64    `json:"at,omitempty"`      // when the last of them was, in microseconds
 	SecondFactor bool     `json:"secondFactor,omitempty"`
 
-	// When a second factor was proven last, where the password was given again since; zero: with At.
+	// When each of the two factors was proven last, where the other one was since; zero: with At.
+	FirstAt  int64 `json:"firstAt,omitempty"`
 	FactorAt int64 `json:"factorAt,omitempty"`
+
+	// Device is the remembered device that the session was opened on without a second factor; empty: none. It lets the session act, and is no proof.
+	Device string `json:"device,omitempty"`
 
 	// Of a session that ends when it is not used: when it ends in any case, and how long it may stay unused, both in
 	// microseconds. Zero: it ends when its token expires.
@@ -178,19 +182,19 @@ func (s *Sessions) Session(ctx context.Context, token string) (*Bearer, error) {
 
 // judge tells whose a token is that was read. Errors: access.ErrUnauthenticated where it does not count now.
 func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bearer, error) {
-	u, err := s.Standings.users.read(read.UserStanding)
+	u, err := s.Standings.users.Read(read.UserStanding)
 	if err != nil {
 		return nil, fmt.Errorf("standing of %s: %w", read.UserID, err)
 	}
-	o, err := s.Standings.orgs.read(read.OrgStanding)
+	o, err := s.Standings.orgs.Read(read.OrgStanding)
 	if err != nil {
 		return nil, fmt.Errorf("standing of %s: %w", read.OrgID, err)
 	}
-	i, err := s.Standings.installations.read(read.InstallationStanding)
+	i, err := s.Standings.installations.Read(read.InstallationStanding)
 	if err != nil {
 		return nil, fmt.Errorf("standing of the installation: %w", err)
 	}
-	p, err := s.Standings.providers.read(read.ProviderStanding)
+	p, err := s.Standings.providers.Read(read.ProviderStanding)
 	if err != nil {
 		return nil, fmt.Errorf("standing of %s: %w", read.Token.Provider, err)
 	}
@@ -230,19 +234,19 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 	if t.Data == "" {
 		return access.ErrUnauthenticated
 	}
-	given, err := s.Standings.given.read(t.Data)
+	given, err := s.Standings.given.Read(t.Data)
 	if err != nil {
 		return fmt.Errorf("what %s was given: %w", t.ID, err)
 	}
 	b.Given, b.ClientOrg = *given, read.OrgID
 	if t.Client != "" {
-		client, err := s.Standings.apps.read(read.ClientStanding)
+		client, err := s.Standings.apps.Read(read.ClientStanding)
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", t.Client, err)
 		}
 		b.ClientOrg = read.ClientOrgID
 		b.Client = project.Client{Org: b.ClientOrg, RoleSettings: client.RoleSettings, Open: client.Open}
-		owner, err := s.Standings.orgs.read(read.ClientOrgStanding)
+		owner, err := s.Standings.orgs.Read(read.ClientOrgStanding)
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", read.ClientOrgID, err)
 		}
@@ -284,14 +288,14 @@ func unproven(session *event.Token, u *user.Standing, o *org.Standing, i *instal
 		return false, nil
 	}
 	proof, err := ProofOf(session)
-	return !proof.SecondFactor, err
+	return !proof.SecondFactor && proof.Device == "", err
 }
 
-// alive tells whether a token counts now. Sessions end with the epoch of sessions, everything else with that of tokens. p is the provider
+// alive tells whether a token counts now. Sessions and remembered devices end with the epoch of sessions, everything else with that of tokens. p is the provider
 // that it came through; nil where there is none.
 func alive(t *event.Token, kind secret.TokenKind, u *user.Standing, o *org.Standing, p *idp.Standing, now int64) bool {
 	epoch := u.TokenEpoch
-	if kind == secret.Session {
+	if kind == secret.Session || kind == secret.Device {
 		epoch = u.SessionEpoch
 	}
 	return t.Kind == string(kind) && now < t.Expires && u.State == user.Active && o.State == org.Active &&

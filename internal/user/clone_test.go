@@ -22,7 +22,7 @@ func TestFactsAppliedToACopyLeaveTheOriginalAlone(t *testing.T) {
 		PasswordSet{ChangeRequired: true}, PasswordChanged{}, MembershipSet{Scope: "org_1", Roles: []access.Role{access.OrgOwnerViewer}},
 		Deactivated{}, Reactivated{}, WasLocked{}, Unlocked{}, WasRemoved{},
 		EmailCodeRequested{}, EmailRestored{Personal: EmailFacts{Email: &text, EmailKey: &text}}, PasswordReset{}, PasswordSetupSent{}, SessionsEnded{}, SecretSet{}, SecretRemoved{}, KeyAdded{KeyID: "pky_2"}, KeyRemoved{KeyID: "pky_1"},
-		TOTPAdded{FactorID: "fac_2"}, PasskeyAdded{FactorID: "fac_2"}, FactorRemoved{FactorID: "fac_1"}, RecoveryCodesMade{Count: 10}, RecoveryCodeUsed{},
+		TOTPAdded{FactorID: "fac_2"}, PasskeyAdded{FactorID: "fac_2"}, FactorRenamed{FactorID: "fac_1", Personal: FactorFacts{Name: text}}, FactorRemoved{FactorID: "fac_1"}, RecoveryCodesMade{Count: 10}, RecoveryCodeUsed{},
 		LinkAdded{LinkID: "lnk_2"}, LinkConfirmed{LinkID: "lnk_1", Confirmed: Confirmation{Version: 2}}, LinkRemoved{LinkID: "lnk_1"},
 		GroupJoined{Org: "org_1", Group: "grp_2", Roles: []access.Role{access.OrgUserManager}}, GroupLeft{Org: "org_1", Group: "grp_1"},
 		GroupRolesSet{Org: "org_1", Group: "grp_1", Roles: []access.Role{access.OrgUserManager}}, OrgLeft{Org: "org_1"},

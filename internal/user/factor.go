@@ -97,6 +97,31 @@ func (u *User) addFactor(f Factor) {
 	}
 }
 
+// FactorRenamed records what the person calls a second factor from now on.
+type FactorRenamed struct {
+	FactorID string      `json:"factorId"`
+	Personal FactorFacts `json:"-"`
+}
+
+// EventType implements event.Fact.
+func (FactorRenamed) EventType() event.Type { return "user.factor_renamed.v1" }
+
+// Since implements event.Gated.
+func (FactorRenamed) Since() int { return 4 }
+
+// Apply implements event.Fact.
+func (e FactorRenamed) Apply(u *User) {
+	if u.Human == nil {
+		return
+	}
+	u.Human.Factors = slices.Clone(u.Human.Factors)
+	for i := range u.Human.Factors {
+		if u.Human.Factors[i].ID == e.FactorID {
+			u.Human.Factors[i].Name = e.Personal.Name
+		}
+	}
+}
+
 // FactorRemoved records that a second factor does not count any more. With the last one the recovery codes go.
 type FactorRemoved struct {
 	FactorID string `json:"factorId"`

@@ -41,6 +41,7 @@ func (w *World) library(t *testing.T) *library {
 		for range 2 {
 			w.giveToken(t, &more, secret.PAT, time.Hour)
 			w.giveToken(t, &more, secret.Session, time.Hour)
+			w.giveToken(t, &more, secret.Device, time.Hour)
 		}
 	}
 	w.addUser(t, person{Org: l.org, Roles: []access.Role{access.OrgOwnerViewer}})

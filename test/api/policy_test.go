@@ -175,7 +175,7 @@ func installationPolicy(t *testing.T, outer *World) {
 		return done[*signetv1.GetInstallationPolicyResponse](t, c, as, &signetv1.GetInstallationPolicyRequest{})
 	}
 	sameMessage(t, "by default", read(c, w.root).GetEffective(), byDefault())
-	c.carryOut(t, own.owner, setPolicy(own.org, &signetv1.Policy{PasswordMinLength: 4, SessionSeconds: 600, SessionIdleSeconds: 300}))
+	c.carryOut(t, own.owner, setPolicy(own.org, &signetv1.Policy{PasswordMinLength: 4, SessionSeconds: 600, SessionIdleSeconds: 300, RememberDeviceSeconds: 86400}))
 	for _, wire := range w.wires {
 		c := &Client{w, wire}
 		for _, as := range []*Actor{s.owner, s.holder(t, iamOrgManager), s.user} {
@@ -185,17 +185,18 @@ func installationPolicy(t *testing.T, outer *World) {
 		c.refused(t, permissionDenied, viewer, setInstallationPolicy(&signetv1.Policy{}))
 		before := read(c, viewer)
 		c.refused(t, sequenceMismatch, w.root, setInstallationPolicy(&signetv1.Policy{}), stale)
-		set := &signetv1.Policy{PasswordMinLength: 9, PasswordRulesForAdministrators: true, SessionSeconds: 86400, SessionIdleSeconds: 900, NetworkAttempts: 10}
+		set := &signetv1.Policy{PasswordMinLength: 9, PasswordRulesForAdministrators: true, SessionSeconds: 86400, SessionIdleSeconds: 900, NetworkAttempts: 10, RememberDeviceSeconds: 864000}
 		d := c.carryOut(t, w.root, setInstallationPolicy(set), header("if-match", strconv.FormatUint(before.GetDetails().GetSequence(), 10)))
 		shown := read(c, viewer)
 		same(t, "sequence", shown.GetDetails().GetSequence(), d.GetSequence())
 		sameMessage(t, "set", shown.GetPolicy(), set)
 		counts := byDefault()
 		counts.PasswordMinLength, counts.SessionSeconds, counts.SessionIdleSeconds, counts.NetworkAttempts = 9, 86400, 900, 10
+		counts.RememberDeviceSeconds = 864000
 		counts.PasswordRulesForAdministrators = true
 		sameMessage(t, "what counts", shown.GetEffective(), counts)
 		sameMessage(t, "in an organization", c.policy(t, s.owner, s.org).GetEffective(), counts)
-		counts.SessionSeconds, counts.SessionIdleSeconds = 600, 300
+		counts.SessionSeconds, counts.SessionIdleSeconds, counts.RememberDeviceSeconds = 600, 300, 86400
 		sameMessage(t, "in one that asks for more, and for less", c.policy(t, own.owner, own.org).GetEffective(), counts)
 
 		c.refused(t, invalid("human.password"), w.root, setup("eight888"))

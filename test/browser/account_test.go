@@ -1,12 +1,14 @@
 package browser_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/test/browser"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 func TestAWalkThroughTheAccount(t *testing.T) {
@@ -114,4 +116,55 @@ func TestAWalkThroughTheAccount(t *testing.T) {
 	tab.Open(i.url + "/account")
 	tab.WaitUntilAt(i.url + "/account")
 	look("Ihr Profil", "")
+}
+
+// A browser goes on to offer passkeys that were removed, and under names that have changed, unless it is told.
+func TestTheBrowserIsToldAboutPasskeys(t *testing.T) {
+	i := installed(t)
+	id := i.person("mara")
+	tab := i.visitor(t, browser.Start(t))
+	tab.Authenticator(true)
+	holds := func(when, want string) {
+		t.Helper()
+		testkit.Await(t, when+" the device holds "+want, func() bool { return fmt.Sprint(tab.Passkeys()) == want })
+	}
+	add := func() {
+		t.Helper()
+		tab.Open(i.url + "/account/security/passkey")
+		tab.Fill("#passkeyName", "Work laptop")
+		tab.Submit(".passkey button")
+	}
+	tab.Open(i.url + "/account")
+	tab.name("mara")
+	tab.password(firstPassword)
+	add()
+	first := tab.Passkeys()
+	if len(first) != 1 {
+		t.Fatalf("the device holds %v", first)
+	}
+
+	tab.Open(i.url + "/account")
+	tab.Fill("#displayName", "Mara Renamed")
+	tab.Submit("button.primary")
+	holds("after another name", "map[mara:Mara Renamed]")
+
+	tab.Open(i.url + "/account/security")
+	tab.Submit(`a[href*="rename="]`)
+	tab.Fill("#factorName", "Old laptop")
+	tab.Submit("button.primary")
+	holds("after a passkey was renamed", "map[mara:Mara Renamed]")
+
+	tab.Submit(`button[value="remove"]`)
+	holds("after it was removed", "map[]")
+
+	// Somebody else removes one: the next sign-in with it says so, and the browser forgets it.
+	add()
+	for _, f := range i.api("GET", "/v1/users/"+id+"/factors", nil)["factors"].([]any) {
+		i.api("DELETE", "/v1/users/"+id+"/factors/"+f.(map[string]any)["factorId"].(string), nil)
+	}
+	tab.Forget()
+	tab.Open(i.url + "/account") // it is offered in the field of the login name, and taken at once
+	tab.WaitFor(".problem, [role=alert]")
+	holds("after it was used in vain", "map[]")
+	tab.sees("body", "This passkey was removed from your account")
 }

@@ -399,3 +399,17 @@ func (tab *Tab) Forget() {
 	tab.t.Helper()
 	tab.Do(network.ClearBrowserCookies())
 }
+
+// Passkeys are those in the device of Authenticator, by the name that it shows, with what it calls the person.
+func (tab *Tab) Passkeys() map[string]string {
+	tab.t.Helper()
+	held := map[string]string{}
+	tab.Do(chromedp.ActionFunc(func(ctx context.Context) error {
+		all, err := webauthn.GetCredentials(tab.authenticator).Do(ctx)
+		for _, c := range all {
+			held[c.UserName] = c.UserDisplayName
+		}
+		return err
+	}))
+	return held
+}

@@ -1,6 +1,8 @@
 package hosted
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"html"
 	"net/http"
 	"net/url"
@@ -10,9 +12,12 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/app"
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/factor/factortest"
+	"github.com/signet-idm/signet/internal/installation"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/web"
 )
@@ -220,8 +225,9 @@ func TestTheCookieChangesAtEverySignInAndStepUp(t *testing.T) {
 	changed("another sign-in of the same person")
 	b.get("/login?to=/account").post("code", factortest.Code(key, time.Now())).shows(200, "Your profile")
 	changed("a code")
-	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).tokens(shop)
+	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).shows(200, "Enter your code")
 	changed("the password once more")
+	b.get("/login?to=/account").shows(200, "Your profile") // the session counts as before
 	b.get("/account/password").post("account", b.session(), "currentPassword", password, "newPassword", otherWord, "repeatPassword", otherWord).shows(200, "Your password has been changed")
 	changed("a changed password")
 	w.happens(jo.id, user.PasswordSet{ChangeRequired: true})
@@ -259,5 +265,189 @@ func TestASessionCannotBePutIntoABrowser(t *testing.T) {
 		if got := thief.get("/account"); got.status >= 500 || nonsense == w.server.FirstAdmin.Token && !strings.Contains(got.body, "loginName") {
 			t.Errorf("with %q: %d %s", nonsense, got.status, got.body)
 		}
+	}
+}
+
+// Whoever signs in with two factors proves both where an application wants it anew: an old proof of either does not count.
+func TestAnApplicationThatWantsAProofGetsBothFactors(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, shop := w.person(w.org, true), w.application("Shop")
+	b := w.signedIn(jo)
+	_, codes := b.enrol()
+	b.authorize(shop).tokens(shop) // both were just proven
+	next := 0
+	code := func() string { next++; return codes[next-1] }
+	for _, wish := range [][]string{{"prompt", "login"}, {"max_age", "0"}} {
+		p := b.authorize(shop, wish...).shows(200, "Confirm it’s you")
+		p.stuck("at once")
+		at := p.post("password", password).shows(200, "Enter your code")
+		at.stuck("the password alone")
+		b.get(at.path).stuck("once more")
+		claims := idClaims(t, b.get(at.path+"&with=recovery").post("recoveryCode", code()).tokens(shop))
+		if claims["acr"] != "urn:signet:acr:multi" {
+			t.Errorf("%v: %v", wish, claims)
+		}
+		// The other way round: a second factor that is new does not make up for the old password.
+		p = b.authorize(shop, wish...).shows(200, "Confirm it’s you")
+		token, _, _ := strings.Cut(b.jar[sessionCookie], "~")
+		in, err := w.server.Grants().Sessions.Session(t.Context(), token)
+		must(t, err)
+		_, err = w.server.Grants().Sessions.Prove(t.Context(), in.Caller, session.Answer{RecoveryCode: code()}, session.From{})
+		must(t, err)
+		b.get(p.path).shows(200, "Confirm it’s you").stuck("the second factor alone")
+		b.get(p.path).post("password", password).tokens(shop)
+	}
+	if silent := b.authorize(shop, "max_age", "0", "prompt", "none").arrival(callback); silent.Get("error") != "login_required" {
+		t.Errorf("silently: %v", silent)
+	}
+}
+
+// acr_values is a wish: who has no second factor goes on without, and the claim says so.
+func TestALevelThatIsPreferredIsReachedOrSaidSo(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, kim, shop := w.person(w.org, true), w.person(w.org, true), w.application("Shop")
+	withFactor := w.signedIn(kim)
+	withFactor.enrol()
+	for _, tt := range []struct {
+		b            *browser
+		levels, want string
+	}{
+		{w.signedIn(jo), "urn:signet:acr:multi", "urn:signet:acr:single"},
+		{w.signedIn(jo), "urn:signet:acr:single", "urn:signet:acr:single"},
+		{w.signedIn(jo), "phr", "urn:signet:acr:single"},
+		{withFactor, "urn:signet:acr:multi", "urn:signet:acr:multi"},
+		{withFactor, "urn:signet:acr:single", "urn:signet:acr:multi"},
+	} {
+		if got := idClaims(t, tt.b.authorize(shop, "acr_values", tt.levels).tokens(shop))["acr"]; got != tt.want {
+			t.Errorf("%s: got %v", tt.levels, got)
+		}
+	}
+}
+
+// idClaims reads the ID token among some tokens, without checking it.
+func idClaims(t *testing.T, tokens map[string]any) (claims map[string]any) {
+	t.Helper()
+	text, _ := tokens["id_token"].(string)
+	parts := strings.Split(text, ".")
+	if len(parts) != 3 {
+		t.Fatalf("there is no ID token in %v", tokens)
+	}
+	body, err := base64.RawURLEncoding.DecodeString(parts[1])
+	must(t, err)
+	must(t, json.Unmarshal(body, &claims))
+	return claims
+}
+
+const deviceCookie = "__Host-signet-device"
+
+const firefox = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+
+// everywhere sets the policy of the installation.
+func (w *world) everywhere(p policy.Policy) {
+	w.t.Helper()
+	w.do(event.Command{Write: []event.Ref{installation.Ref}, Decide: func(tx *event.Tx) error {
+		i, err := installation.Kind.Get(tx, installation.ID)
+		if err != nil {
+			return err
+		}
+		return i.Append(installation.PolicySet{Diff: i.Data.Policy.DiffTo(p)})
+	}})
+}
+
+// Somebody who has the device remembered gives the password alone there, and is asked for the second factor wherever it matters.
+func TestADeviceIsRemembered(t *testing.T) {
+	w := open(t, server.Config{})
+	jo, kim, shop := w.person(w.org, true), w.person(w.org, true), w.application("Shop")
+	first := w.signedIn(jo)
+	_, codes := first.enrol()
+	key, _ := w.signedIn(kim).enrol()
+	const box = "Do not ask again on this device"
+	if p := w.browser().get("/login?to=/device").signIn(jo.name, password).shows(200, "Enter your code"); strings.Contains(p.body, box) || strings.Contains(p.body, `name="remember"`) {
+		t.Error("it is offered where no policy lets it")
+	}
+	w.everywhere(policy.Policy{Devices: policy.Devices{RememberDeviceSeconds: 30 * 86400}})
+
+	b := w.browser()
+	at := b.get("/login?to=/device").signIn(kim.name, password).shows(200, "Enter your code", box, "30 days")
+	at.post("code", "000000", "remember", "1").shows(422, `value="1" checked`)
+	if b.jar[deviceCookie] != "" {
+		t.Error("a wrong code is remembered")
+	}
+	at.post("code", factortest.Code(key, time.Now()), "remember", "1").shows(200, "Connect a device")
+	token := b.jar[deviceCookie]
+	if token == "" {
+		t.Fatal("the browser has no cookie")
+	}
+	if p := b.get("/login?other=1&to=/device&with=recovery"); strings.Contains(p.body, box) {
+		t.Error("a recovery code can be remembered")
+	}
+
+	b.get("/logout").post("do", "end", "id", b.session())
+	before := b.jar[sessionCookie]
+	in := b.get("/login?to=/device").signIn(kim.name, password).shows(200, "Connect a device")
+	if b.jar[sessionCookie] == before || b.jar[sessionCookie] == "" {
+		t.Error("the session is the same")
+	}
+	in.get("/account").shows(200, kim.email)
+	claims := idClaims(t, b.authorize(shop).tokens(shop))
+	if claims["acr"] != "urn:signet:acr:single" || len(claims["amr"].([]any)) != 1 {
+		t.Errorf("the ID token says %v", claims)
+	}
+	for what, p := range map[string]*page{
+		"contact": b.get("/account/contact"), "a new factor": b.get("/account/security/totp"), "acr_values": b.authorize(shop, "acr_values", "urn:signet:acr:multi"),
+		"an essential acr": b.authorize(shop, "claims", `{"id_token":{"acr":{"essential":true,"value":"urn:signet:acr:multi"}}}`),
+	} {
+		p.shows(200, "Enter your code").stuck(what)
+	}
+	b.authorize(shop, "prompt", "login").shows(200, "Confirm it’s you").post("password", password).shows(200, "Enter your code").stuck("prompt=login")
+
+	// Somebody else gains nothing by the cookie, and nobody by it alone.
+	b.get("/login?other=1&to=/device").signIn(jo.name, password).shows(200, "Enter your code")
+	thief := w.browser()
+	thief.jar[deviceCookie] = token
+	thief.get("/account").shows(200, "loginName")
+	p := thief.get("/login?to=/device")
+	p.send(http.MethodPost, p.path, values("loginName", kim.name, "password", password), "User-Agent", firefox).follow().shows(200, "Enter your code")
+	for _, bearer := range []string{token, strings.Split(token, "~")[0]} {
+		if got := w.browser().send(http.MethodGet, "/v1/users/me", nil, "Authorization", "Bearer "+bearer); got.status != http.StatusUnauthorized {
+			t.Errorf("as a bearer token: %d", got.status)
+		}
+	}
+
+	// It is listed, and ended there.
+	b.get("/login?other=1&to=/account/sessions").signIn(kim.name, password).shows(200, "Remembered devices")
+	list := b.get("/account/sessions").shows(200, "Forget device")
+	id := regexp.MustCompile(`value="(dev_[0-9a-z]+)"`).FindStringSubmatch(list.body)
+	if id == nil {
+		t.Fatal(list.body)
+	}
+	list.post("account", b.session(), "do", "forget", "id", id[1]).shows(200, "no longer remembered")
+	b.get("/login?other=1&to=/device").signIn(kim.name, password).shows(200, "Enter your code")
+
+	// What the page does not offer is not taken either.
+	w.rules(policy.Policy{Devices: policy.Devices{DevicesNotRemembered: true}})
+	none := w.browser()
+	if p := none.get("/login?to=/device").signIn(jo.name, password); strings.Contains(p.body, box) {
+		t.Error("it is offered where the organization forbids it")
+	}
+	w.rules(policy.Policy{})
+	none.get("/login?to=/device&with=recovery").post("recoveryCode", codes[0], "remember", "1").shows(200, "Connect a device")
+	if none.jar[deviceCookie] != "" {
+		t.Error("a recovery code is remembered")
+	}
+}
+
+// Browsers offer passkeys among the login names that they know. What they need for it is on the page, and costs nothing that is stored.
+func TestPasskeysAreOfferedInTheFieldOfTheLoginName(t *testing.T) {
+	w := open(t, server.Config{Listen: "localhost:0"})
+	for _, path := range []string{"/login", "/login?to=/device"} {
+		p := w.browser().get(path).shows(200, `autocomplete="username webauthn"`, "data-conditional", `"userVerification":"required"`)
+		if strings.Contains(html.UnescapeString(p.body), "allowCredentials") || strings.Contains(p.body, "<script>") {
+			t.Errorf("%s: %s", path, p.body)
+		}
+	}
+	bare := open(t, server.Config{}) // where there are no passkeys
+	if p := bare.browser().get("/login").shows(200, "loginName"); strings.Contains(p.body, "webauthn") || strings.Contains(p.body, "data-passkey") {
+		t.Error("passkeys are offered where there are none")
 	}
 }

@@ -27,6 +27,8 @@ var withoutProof = map[string]string{
 	"EndMySessions":            "ends access",
 	"EndUserSession":           "ends access",
 	"EndUserSessions":          "ends access",
+	"EndMyRememberedDevice":    "asks for more",
+	"EndUserRememberedDevice":  "asks for more",
 	"DeactivateUser":           "ends access",
 	"ReactivateUser":           "who is switched off calls nothing",
 	"LockUser":                 "ends access",

@@ -15,11 +15,13 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api"
+	"github.com/signet-idm/signet/internal/api/factors"
 	"github.com/signet-idm/signet/internal/api/groups"
 	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
+	"github.com/signet-idm/signet/internal/api/remembered"
 )
 
 // handlers implement the services of the API.
@@ -34,13 +36,14 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.ApplicationService":      api.Applications{},
 	"signet.v1.WebhookService":          api.Webhooks{},
 	"signet.v1.SigningKeyService":       api.SigningKeys{},
-	"signet.v1.FactorService":           api.Factors{},
+	"signet.v1.FactorService":           factors.Service{},
 	"signet.v1.EventService":            api.Events{},
 	"signet.v1.LinkService":             links.Service{},
 	"signet.v1.GroupService":            groups.Service{},
 	"signet.v1.ProjectService":          projects.Service{},
 	"signet.v1.InvitationService":       invitations.Service{},
 	"signet.v1.RegistrationService":     registrations.Service{},
+	"signet.v1.RememberedDeviceService": remembered.Service{},
 }
 
 // methods calls check for every RPC of the API.

@@ -669,6 +669,107 @@ func (x *MakeMyRecoveryCodesResponse) GetCodes() []string {
 	return nil
 }
 
+// Which factor to rename.
+type RenameMyFactorRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the factor.
+	FactorId string `protobuf:"bytes,1,opt,name=factor_id,json=factorId,proto3" json:"factor_id,omitempty"`
+	// What it is called from now on.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenameMyFactorRequest) Reset() {
+	*x = RenameMyFactorRequest{}
+	mi := &file_signet_v1_factor_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenameMyFactorRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenameMyFactorRequest) ProtoMessage() {}
+
+func (x *RenameMyFactorRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_factor_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenameMyFactorRequest.ProtoReflect.Descriptor instead.
+func (*RenameMyFactorRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *RenameMyFactorRequest) GetFactorId() string {
+	if x != nil {
+		return x.FactorId
+	}
+	return ""
+}
+
+func (x *RenameMyFactorRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+// Answer to RenameMyFactor.
+type RenameMyFactorResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Details of the user after the change.
+	Details       *Details `protobuf:"bytes,1,opt,name=details,proto3" json:"details,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RenameMyFactorResponse) Reset() {
+	*x = RenameMyFactorResponse{}
+	mi := &file_signet_v1_factor_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RenameMyFactorResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RenameMyFactorResponse) ProtoMessage() {}
+
+func (x *RenameMyFactorResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_factor_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RenameMyFactorResponse.ProtoReflect.Descriptor instead.
+func (*RenameMyFactorResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *RenameMyFactorResponse) GetDetails() *Details {
+	if x != nil {
+		return x.Details
+	}
+	return nil
+}
+
 // Which factor to remove.
 type RemoveMyFactorRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -680,7 +781,7 @@ type RemoveMyFactorRequest struct {
 
 func (x *RemoveMyFactorRequest) Reset() {
 	*x = RemoveMyFactorRequest{}
-	mi := &file_signet_v1_factor_proto_msgTypes[13]
+	mi := &file_signet_v1_factor_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -692,7 +793,7 @@ func (x *RemoveMyFactorRequest) String() string {
 func (*RemoveMyFactorRequest) ProtoMessage() {}
 
 func (x *RemoveMyFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_factor_proto_msgTypes[13]
+	mi := &file_signet_v1_factor_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -705,7 +806,7 @@ func (x *RemoveMyFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMyFactorRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMyFactorRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_factor_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveMyFactorRequest) GetFactorId() string {
@@ -726,7 +827,7 @@ type RemoveMyFactorResponse struct {
 
 func (x *RemoveMyFactorResponse) Reset() {
 	*x = RemoveMyFactorResponse{}
-	mi := &file_signet_v1_factor_proto_msgTypes[14]
+	mi := &file_signet_v1_factor_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -738,7 +839,7 @@ func (x *RemoveMyFactorResponse) String() string {
 func (*RemoveMyFactorResponse) ProtoMessage() {}
 
 func (x *RemoveMyFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_factor_proto_msgTypes[14]
+	mi := &file_signet_v1_factor_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -751,7 +852,7 @@ func (x *RemoveMyFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMyFactorResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMyFactorResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_factor_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RemoveMyFactorResponse) GetDetails() *Details {
@@ -772,7 +873,7 @@ type ListUserFactorsRequest struct {
 
 func (x *ListUserFactorsRequest) Reset() {
 	*x = ListUserFactorsRequest{}
-	mi := &file_signet_v1_factor_proto_msgTypes[15]
+	mi := &file_signet_v1_factor_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -784,7 +885,7 @@ func (x *ListUserFactorsRequest) String() string {
 func (*ListUserFactorsRequest) ProtoMessage() {}
 
 func (x *ListUserFactorsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_factor_proto_msgTypes[15]
+	mi := &file_signet_v1_factor_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -797,7 +898,7 @@ func (x *ListUserFactorsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserFactorsRequest.ProtoReflect.Descriptor instead.
 func (*ListUserFactorsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_factor_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListUserFactorsRequest) GetUserId() string {
@@ -820,7 +921,7 @@ type ListUserFactorsResponse struct {
 
 func (x *ListUserFactorsResponse) Reset() {
 	*x = ListUserFactorsResponse{}
-	mi := &file_signet_v1_factor_proto_msgTypes[16]
+	mi := &file_signet_v1_factor_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -832,7 +933,7 @@ func (x *ListUserFactorsResponse) String() string {
 func (*ListUserFactorsResponse) ProtoMessage() {}
 
 func (x *ListUserFactorsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_factor_proto_msgTypes[16]
+	mi := &file_signet_v1_factor_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -845,7 +946,7 @@ func (x *ListUserFactorsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListUserFactorsResponse.ProtoReflect.Descriptor instead.
 func (*ListUserFactorsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_factor_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *ListUserFactorsResponse) GetFactors() []*Factor {
@@ -875,7 +976,7 @@ type RemoveUserFactorRequest struct {
 
 func (x *RemoveUserFactorRequest) Reset() {
 	*x = RemoveUserFactorRequest{}
-	mi := &file_signet_v1_factor_proto_msgTypes[17]
+	mi := &file_signet_v1_factor_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -887,7 +988,7 @@ func (x *RemoveUserFactorRequest) String() string {
 func (*RemoveUserFactorRequest) ProtoMessage() {}
 
 func (x *RemoveUserFactorRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_factor_proto_msgTypes[17]
+	mi := &file_signet_v1_factor_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -900,7 +1001,7 @@ func (x *RemoveUserFactorRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserFactorRequest.ProtoReflect.Descriptor instead.
 func (*RemoveUserFactorRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_factor_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *RemoveUserFactorRequest) GetUserId() string {
@@ -928,7 +1029,7 @@ type RemoveUserFactorResponse struct {
 
 func (x *RemoveUserFactorResponse) Reset() {
 	*x = RemoveUserFactorResponse{}
-	mi := &file_signet_v1_factor_proto_msgTypes[18]
+	mi := &file_signet_v1_factor_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -940,7 +1041,7 @@ func (x *RemoveUserFactorResponse) String() string {
 func (*RemoveUserFactorResponse) ProtoMessage() {}
 
 func (x *RemoveUserFactorResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_factor_proto_msgTypes[18]
+	mi := &file_signet_v1_factor_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -953,7 +1054,7 @@ func (x *RemoveUserFactorResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserFactorResponse.ProtoReflect.Descriptor instead.
 func (*RemoveUserFactorResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_factor_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_factor_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *RemoveUserFactorResponse) GetDetails() *Details {
@@ -1000,7 +1101,13 @@ const file_signet_v1_factor_proto_rawDesc = "" +
 	"\tfactor_id\x18\x02 \x01(\tR\bfactorId\"\x1c\n" +
 	"\x1aMakeMyRecoveryCodesRequest\"9\n" +
 	"\x1bMakeMyRecoveryCodesResponse\x12\x1a\n" +
-	"\x05codes\x18\x01 \x03(\tB\x04\xb8\xbb\x18\x01R\x05codes\"4\n" +
+	"\x05codes\x18\x01 \x03(\tB\x04\xb8\xbb\x18\x01R\x05codes\"T\n" +
+	"\x15RenameMyFactorRequest\x12\x1b\n" +
+	"\tfactor_id\x18\x01 \x01(\tR\bfactorId\x12\x1e\n" +
+	"\x04name\x18\x02 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x04name\"F\n" +
+	"\x16RenameMyFactorResponse\x12,\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\"4\n" +
 	"\x15RemoveMyFactorRequest\x12\x1b\n" +
 	"\tfactor_id\x18\x01 \x01(\tR\bfactorId\"F\n" +
 	"\x16RemoveMyFactorResponse\x12,\n" +
@@ -1014,8 +1121,7 @@ const file_signet_v1_factor_proto_rawDesc = "" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x1b\n" +
 	"\tfactor_id\x18\x02 \x01(\tR\bfactorId\"H\n" +
 	"\x18RemoveUserFactorResponse\x12,\n" +
-	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\xf0\n" +
-	"\n" +
+	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails2\x86\f\n" +
 	"\rFactorService\x12\x85\x01\n" +
 	"\rListMyFactors\x12\x1f.signet.v1.ListMyFactorsRequest\x1a .signet.v1.ListMyFactorsResponse\"1\xaa\xbb\x18\x11 \x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x16\x12\x14/v1/users/me/factors\x12\x87\x01\n" +
 	"\vStartMyTOTP\x12\x1d.signet.v1.StartMyTOTPRequest\x1a\x1e.signet.v1.StartMyTOTPResponse\"9\xaa\xbb\x18\n" +
@@ -1026,7 +1132,8 @@ const file_signet_v1_factor_proto_rawDesc = "" +
 	" \x01(\x01P\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02(:\x01*\"#/v1/users/me/factors/passkey/_start\x12\x9b\x01\n" +
 	"\x10ConfirmMyPasskey\x12\".signet.v1.ConfirmMyPasskeyRequest\x1a#.signet.v1.ConfirmMyPasskeyResponse\">\xaa\xbb\x18\n" +
 	" \x01(\x01P\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02*:\x01*\"%/v1/users/me/factors/passkey/_confirm\x12\x96\x01\n" +
-	"\x13MakeMyRecoveryCodes\x12%.signet.v1.MakeMyRecoveryCodesRequest\x1a&.signet.v1.MakeMyRecoveryCodesResponse\"0\xaa\xbb\x18\x06 \x01h\x02\x10\x01\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/users/me/recovery_codes\x12\x8b\x01\n" +
+	"\x13MakeMyRecoveryCodes\x12%.signet.v1.MakeMyRecoveryCodesRequest\x1a&.signet.v1.MakeMyRecoveryCodesResponse\"0\xaa\xbb\x18\x06 \x01h\x02\x10\x01\x82\xd3\xe4\x93\x02 :\x01*\"\x1b/v1/users/me/recovery_codes\x12\x93\x01\n" +
+	"\x0eRenameMyFactor\x12 .signet.v1.RenameMyFactorRequest\x1a!.signet.v1.RenameMyFactorResponse\"<\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02*:\x01*\x1a%/v1/users/me/factors/{factor_id}/name\x12\x8b\x01\n" +
 	"\x0eRemoveMyFactor\x12 .signet.v1.RemoveMyFactorRequest\x1a!.signet.v1.RemoveMyFactorResponse\"4\xaa\xbb\x18\b \x010\x01h\x02\x10\x01\x82\xd3\xe4\x93\x02\"* /v1/users/me/factors/{factor_id}\x12\x9b\x01\n" +
 	"\x0fListUserFactors\x12!.signet.v1.ListUserFactorsRequest\x1a\".signet.v1.ListUserFactorsResponse\"A\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
 	"\tuser.read\x82\xd3\xe4\x93\x02\x1d\x12\x1b/v1/users/{user_id}/factors\x12\xc1\x01\n" +
@@ -1045,7 +1152,7 @@ func file_signet_v1_factor_proto_rawDescGZIP() []byte {
 	return file_signet_v1_factor_proto_rawDescData
 }
 
-var file_signet_v1_factor_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_signet_v1_factor_proto_msgTypes = make([]protoimpl.MessageInfo, 21)
 var file_signet_v1_factor_proto_goTypes = []any{
 	(*Factor)(nil),                      // 0: signet.v1.Factor
 	(*ListMyFactorsRequest)(nil),        // 1: signet.v1.ListMyFactorsRequest
@@ -1060,48 +1167,53 @@ var file_signet_v1_factor_proto_goTypes = []any{
 	(*ConfirmMyPasskeyResponse)(nil),    // 10: signet.v1.ConfirmMyPasskeyResponse
 	(*MakeMyRecoveryCodesRequest)(nil),  // 11: signet.v1.MakeMyRecoveryCodesRequest
 	(*MakeMyRecoveryCodesResponse)(nil), // 12: signet.v1.MakeMyRecoveryCodesResponse
-	(*RemoveMyFactorRequest)(nil),       // 13: signet.v1.RemoveMyFactorRequest
-	(*RemoveMyFactorResponse)(nil),      // 14: signet.v1.RemoveMyFactorResponse
-	(*ListUserFactorsRequest)(nil),      // 15: signet.v1.ListUserFactorsRequest
-	(*ListUserFactorsResponse)(nil),     // 16: signet.v1.ListUserFactorsResponse
-	(*RemoveUserFactorRequest)(nil),     // 17: signet.v1.RemoveUserFactorRequest
-	(*RemoveUserFactorResponse)(nil),    // 18: signet.v1.RemoveUserFactorResponse
-	(FactorType)(0),                     // 19: signet.v1.FactorType
-	(*timestamppb.Timestamp)(nil),       // 20: google.protobuf.Timestamp
-	(*Details)(nil),                     // 21: signet.v1.Details
+	(*RenameMyFactorRequest)(nil),       // 13: signet.v1.RenameMyFactorRequest
+	(*RenameMyFactorResponse)(nil),      // 14: signet.v1.RenameMyFactorResponse
+	(*RemoveMyFactorRequest)(nil),       // 15: signet.v1.RemoveMyFactorRequest
+	(*RemoveMyFactorResponse)(nil),      // 16: signet.v1.RemoveMyFactorResponse
+	(*ListUserFactorsRequest)(nil),      // 17: signet.v1.ListUserFactorsRequest
+	(*ListUserFactorsResponse)(nil),     // 18: signet.v1.ListUserFactorsResponse
+	(*RemoveUserFactorRequest)(nil),     // 19: signet.v1.RemoveUserFactorRequest
+	(*RemoveUserFactorResponse)(nil),    // 20: signet.v1.RemoveUserFactorResponse
+	(FactorType)(0),                     // 21: signet.v1.FactorType
+	(*timestamppb.Timestamp)(nil),       // 22: google.protobuf.Timestamp
+	(*Details)(nil),                     // 23: signet.v1.Details
 }
 var file_signet_v1_factor_proto_depIdxs = []int32{
-	19, // 0: signet.v1.Factor.type:type_name -> signet.v1.FactorType
-	20, // 1: signet.v1.Factor.creation_date:type_name -> google.protobuf.Timestamp
+	21, // 0: signet.v1.Factor.type:type_name -> signet.v1.FactorType
+	22, // 1: signet.v1.Factor.creation_date:type_name -> google.protobuf.Timestamp
 	0,  // 2: signet.v1.ListMyFactorsResponse.factors:type_name -> signet.v1.Factor
-	21, // 3: signet.v1.ConfirmMyTOTPResponse.details:type_name -> signet.v1.Details
-	21, // 4: signet.v1.ConfirmMyPasskeyResponse.details:type_name -> signet.v1.Details
-	21, // 5: signet.v1.RemoveMyFactorResponse.details:type_name -> signet.v1.Details
-	0,  // 6: signet.v1.ListUserFactorsResponse.factors:type_name -> signet.v1.Factor
-	21, // 7: signet.v1.RemoveUserFactorResponse.details:type_name -> signet.v1.Details
-	1,  // 8: signet.v1.FactorService.ListMyFactors:input_type -> signet.v1.ListMyFactorsRequest
-	3,  // 9: signet.v1.FactorService.StartMyTOTP:input_type -> signet.v1.StartMyTOTPRequest
-	5,  // 10: signet.v1.FactorService.ConfirmMyTOTP:input_type -> signet.v1.ConfirmMyTOTPRequest
-	7,  // 11: signet.v1.FactorService.StartMyPasskey:input_type -> signet.v1.StartMyPasskeyRequest
-	9,  // 12: signet.v1.FactorService.ConfirmMyPasskey:input_type -> signet.v1.ConfirmMyPasskeyRequest
-	11, // 13: signet.v1.FactorService.MakeMyRecoveryCodes:input_type -> signet.v1.MakeMyRecoveryCodesRequest
-	13, // 14: signet.v1.FactorService.RemoveMyFactor:input_type -> signet.v1.RemoveMyFactorRequest
-	15, // 15: signet.v1.FactorService.ListUserFactors:input_type -> signet.v1.ListUserFactorsRequest
-	17, // 16: signet.v1.FactorService.RemoveUserFactor:input_type -> signet.v1.RemoveUserFactorRequest
-	2,  // 17: signet.v1.FactorService.ListMyFactors:output_type -> signet.v1.ListMyFactorsResponse
-	4,  // 18: signet.v1.FactorService.StartMyTOTP:output_type -> signet.v1.StartMyTOTPResponse
-	6,  // 19: signet.v1.FactorService.ConfirmMyTOTP:output_type -> signet.v1.ConfirmMyTOTPResponse
-	8,  // 20: signet.v1.FactorService.StartMyPasskey:output_type -> signet.v1.StartMyPasskeyResponse
-	10, // 21: signet.v1.FactorService.ConfirmMyPasskey:output_type -> signet.v1.ConfirmMyPasskeyResponse
-	12, // 22: signet.v1.FactorService.MakeMyRecoveryCodes:output_type -> signet.v1.MakeMyRecoveryCodesResponse
-	14, // 23: signet.v1.FactorService.RemoveMyFactor:output_type -> signet.v1.RemoveMyFactorResponse
-	16, // 24: signet.v1.FactorService.ListUserFactors:output_type -> signet.v1.ListUserFactorsResponse
-	18, // 25: signet.v1.FactorService.RemoveUserFactor:output_type -> signet.v1.RemoveUserFactorResponse
-	17, // [17:26] is the sub-list for method output_type
-	8,  // [8:17] is the sub-list for method input_type
-	8,  // [8:8] is the sub-list for extension type_name
-	8,  // [8:8] is the sub-list for extension extendee
-	0,  // [0:8] is the sub-list for field type_name
+	23, // 3: signet.v1.ConfirmMyTOTPResponse.details:type_name -> signet.v1.Details
+	23, // 4: signet.v1.ConfirmMyPasskeyResponse.details:type_name -> signet.v1.Details
+	23, // 5: signet.v1.RenameMyFactorResponse.details:type_name -> signet.v1.Details
+	23, // 6: signet.v1.RemoveMyFactorResponse.details:type_name -> signet.v1.Details
+	0,  // 7: signet.v1.ListUserFactorsResponse.factors:type_name -> signet.v1.Factor
+	23, // 8: signet.v1.RemoveUserFactorResponse.details:type_name -> signet.v1.Details
+	1,  // 9: signet.v1.FactorService.ListMyFactors:input_type -> signet.v1.ListMyFactorsRequest
+	3,  // 10: signet.v1.FactorService.StartMyTOTP:input_type -> signet.v1.StartMyTOTPRequest
+	5,  // 11: signet.v1.FactorService.ConfirmMyTOTP:input_type -> signet.v1.ConfirmMyTOTPRequest
+	7,  // 12: signet.v1.FactorService.StartMyPasskey:input_type -> signet.v1.StartMyPasskeyRequest
+	9,  // 13: signet.v1.FactorService.ConfirmMyPasskey:input_type -> signet.v1.ConfirmMyPasskeyRequest
+	11, // 14: signet.v1.FactorService.MakeMyRecoveryCodes:input_type -> signet.v1.MakeMyRecoveryCodesRequest
+	13, // 15: signet.v1.FactorService.RenameMyFactor:input_type -> signet.v1.RenameMyFactorRequest
+	15, // 16: signet.v1.FactorService.RemoveMyFactor:input_type -> signet.v1.RemoveMyFactorRequest
+	17, // 17: signet.v1.FactorService.ListUserFactors:input_type -> signet.v1.ListUserFactorsRequest
+	19, // 18: signet.v1.FactorService.RemoveUserFactor:input_type -> signet.v1.RemoveUserFactorRequest
+	2,  // 19: signet.v1.FactorService.ListMyFactors:output_type -> signet.v1.ListMyFactorsResponse
+	4,  // 20: signet.v1.FactorService.StartMyTOTP:output_type -> signet.v1.StartMyTOTPResponse
+	6,  // 21: signet.v1.FactorService.ConfirmMyTOTP:output_type -> signet.v1.ConfirmMyTOTPResponse
+	8,  // 22: signet.v1.FactorService.StartMyPasskey:output_type -> signet.v1.StartMyPasskeyResponse
+	10, // 23: signet.v1.FactorService.ConfirmMyPasskey:output_type -> signet.v1.ConfirmMyPasskeyResponse
+	12, // 24: signet.v1.FactorService.MakeMyRecoveryCodes:output_type -> signet.v1.MakeMyRecoveryCodesResponse
+	14, // 25: signet.v1.FactorService.RenameMyFactor:output_type -> signet.v1.RenameMyFactorResponse
+	16, // 26: signet.v1.FactorService.RemoveMyFactor:output_type -> signet.v1.RemoveMyFactorResponse
+	18, // 27: signet.v1.FactorService.ListUserFactors:output_type -> signet.v1.ListUserFactorsResponse
+	20, // 28: signet.v1.FactorService.RemoveUserFactor:output_type -> signet.v1.RemoveUserFactorResponse
+	19, // [19:29] is the sub-list for method output_type
+	9,  // [9:19] is the sub-list for method input_type
+	9,  // [9:9] is the sub-list for extension type_name
+	9,  // [9:9] is the sub-list for extension extendee
+	0,  // [0:9] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_factor_proto_init() }
@@ -1118,7 +1230,7 @@ func file_signet_v1_factor_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_factor_proto_rawDesc), len(file_signet_v1_factor_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   21,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

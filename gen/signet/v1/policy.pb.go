@@ -195,6 +195,15 @@ type Policy struct {
 	// Identity providers of the default organization can register people in this
 	// organization. Only for organizations.
 	RegistersFromDefault bool `protobuf:"varint,15,opt,name=registers_from_default,json=registersFromDefault,proto3" json:"registers_from_default,omitempty"`
+	// How many seconds a device can be remembered, so that a sign-in on it does
+	// not ask for the second factor: 86400 (1 day) to 7776000 (90 days). Default:
+	// not at all. The value of the installation is the most that counts; without
+	// it no device is remembered. Shorter is stricter. It counts from when the
+	// device was remembered, and for devices that are remembered already.
+	RememberDeviceSeconds int32 `protobuf:"varint,16,opt,name=remember_device_seconds,json=rememberDeviceSeconds,proto3" json:"remember_device_seconds,omitempty"`
+	// No device is remembered, whatever `rememberDeviceSeconds` of the
+	// installation says.
+	DevicesNotRemembered bool `protobuf:"varint,17,opt,name=devices_not_remembered,json=devicesNotRemembered,proto3" json:"devices_not_remembered,omitempty"`
 	// How old the proof of identity of guests may be, in seconds, when they act
 	// in this organization: 60 (1 minute) to 2592000 (30 days). Guests are people
 	// of other organizations. Their own organization decides how they sign in;
@@ -347,6 +356,20 @@ func (x *Policy) GetSecondFactorIdpIds() []string {
 func (x *Policy) GetRegistersFromDefault() bool {
 	if x != nil {
 		return x.RegistersFromDefault
+	}
+	return false
+}
+
+func (x *Policy) GetRememberDeviceSeconds() int32 {
+	if x != nil {
+		return x.RememberDeviceSeconds
+	}
+	return 0
+}
+
+func (x *Policy) GetDevicesNotRemembered() bool {
+	if x != nil {
+		return x.DevicesNotRemembered
 	}
 	return false
 }
@@ -869,7 +892,7 @@ var File_signet_v1_policy_proto protoreflect.FileDescriptor
 
 const file_signet_v1_policy_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xfa\b\n" +
+	"\x16signet/v1/policy.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xfb\t\n" +
 	"\x06Policy\x124\n" +
 	"\x16second_factor_required\x18\x01 \x01(\bR\x14secondFactorRequired\x129\n" +
 	"\x13password_min_length\x18\x02 \x01(\x05B\t\xbaH\x06\x1a\x04\x18H(\x00R\x11passwordMinLength\x128\n" +
@@ -889,7 +912,9 @@ const file_signet_v1_policy_proto_rawDesc = "" +
 	"\aidp_ids\x18\f \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xc8\x01R\x06idpIds\x12.\n" +
 	"\x0edefault_idp_id\x18\r \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\fdefaultIdpId\x12F\n" +
 	"\x15second_factor_idp_ids\x18\x0e \x03(\tB\x13\xbaH\x10\x92\x01\r\x10d\x18\x01\"\ar\x05\x10\x01\x18\xc8\x01R\x12secondFactorIdpIds\x124\n" +
-	"\x16registers_from_default\x18\x0f \x01(\bR\x14registersFromDefault\x12?\n" +
+	"\x16registers_from_default\x18\x0f \x01(\bR\x14registersFromDefault\x12I\n" +
+	"\x17remember_device_seconds\x18\x10 \x01(\x05B\x11\xbaH\x0e\xd8\x01\x01\x1a\t\x18\x80\xce\xda\x03(\x80\xa3\x05R\x15rememberDeviceSeconds\x124\n" +
+	"\x16devices_not_remembered\x18\x11 \x01(\bR\x14devicesNotRemembered\x12?\n" +
 	"\x13guest_proof_seconds\x18\x14 \x01(\x05B\x0f\xbaH\f\xd8\x01\x01\x1a\a\x18\x80\x9a\x9e\x01(<R\x11guestProofSeconds\x12I\n" +
 	"\fregistration\x18\x15 \x01(\x0e2\x1b.signet.v1.RegistrationModeB\b\xbaH\x05\x82\x01\x02\x10\x01R\fregistration\x12%\n" +
 	"\tterms_uri\x18\x16 \x01(\tB\b\xbaH\x05r\x03\x18\xf4\x03R\btermsUri\x12)\n" +

@@ -16,6 +16,7 @@ type Asked struct {
 	Names   []string // of the claims in the ID token, in any order
 	Subject string   // who the person has to be; empty: anybody
 	Levels  []string // of which one has to be reached, by the claim acr; nil: any
+	Wished  []string // that are preferred, by the claim acr, the best one first
 }
 
 // parameter is the text as JSON.
@@ -65,6 +66,8 @@ func Read(text string) (asked Asked, problem string) {
 	}
 	if acr := p.IDToken["acr"]; acr != nil && acr.Essential {
 		asked.Levels = acr.texts()
+	} else {
+		asked.Wished = acr.texts()
 	}
 	return asked, ""
 }

@@ -88,5 +88,16 @@
     }
   }
 
+  // Tells the browser which passkeys count here and under which names, by the methods of PublicKeyCredential that it knows of those.
+  function signal(box) {
+    Promise.resolve().then(function () {
+      var says = JSON.parse(box.dataset.signal);
+      return Promise.all(Object.keys(says).map(function (name) {
+        if (window.PublicKeyCredential && name.indexOf('signal') === 0 && PublicKeyCredential[name]) return PublicKeyCredential[name](says[name]);
+      }));
+    }).catch(function () { /* it is a favour to the person */ });
+  }
+
   document.querySelectorAll('[data-passkey]').forEach(setUp);
+  document.querySelectorAll('[data-signal]').forEach(signal);
 })();

@@ -74,6 +74,7 @@ func signIn() []Sample {
 			{ID: "1", Name: "Mara Lindqvist", LoginName: loginName, Organization: organization},
 			{ID: "2", Name: "Service desk", LoginName: "desk@aldermoor.example", Organization: organization, SignedOut: true}}}},
 		{Name: "login-name", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options)}},
+		{Name: "login-name-removed", Status: 400, View: pages.LoginName{Frame: wrong("", pages.PasskeyRemoved()), Passkey: []byte(options), Signal: []byte("{}")}},
 		{Name: "login-name-providers", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Providers: providers}},
 		{Name: "login-name-only", Status: 200, View: pages.LoginName{Frame: frame, Providers: providers, Only: true, Other: to("/login")}},
 		{Name: "login-name-register", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Register: to("/login/register")}},
@@ -119,6 +120,8 @@ func signIn() []Sample {
 			{Field: pages.FieldNewPassword, Message: pages.PasswordTooShort(8)}, {Field: pages.FieldRepeatPassword, Message: pages.PasswordsDiffer()}}}),
 			LoginName: loginName, Rules: rules}},
 		{Name: "second-factor", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.TOTP, UsePasskey: to("/a"), UseRecovery: to("/b"), Other: to("/login")}},
+		{Name: "second-factor-remember", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.TOTP, UseRecovery: to("/b"), Other: to("/login"), RememberDays: 30}},
+		{Name: "second-factor-passkey-remember", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.Passkey, Options: []byte(options), UseTOTP: to("/a"), RememberDays: 1, Remember: true}},
 		{Name: "second-factor-wrong", Status: 400, View: pages.SecondFactor{Frame: wrong(pages.FieldCode, pages.WrongCode()), LoginName: loginName, Kind: pages.TOTP, UseRecovery: to("/b")}},
 		{Name: "second-factor-passkey", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.Passkey, Options: []byte(options), UseTOTP: to("/a"), UseRecovery: to("/b")}},
 		{Name: "second-factor-recovery", Status: 200, View: pages.SecondFactor{Frame: frame, LoginName: loginName, Kind: pages.RecoveryCode, UseTOTP: to("/a"), UsePasskey: to("/b")}},
@@ -192,7 +195,9 @@ func account() []Sample {
 		{Name: "account-profile-wrong", Status: 400, View: refused},
 		{Name: "account-password", Status: 200, View: pages.OwnPassword{Account: plain, Rules: rules}},
 		{Name: "account-security", Status: 200, View: pages.Security{Account: plain, RecoveryCodes: 7, AddTOTP: to("/t"), AddPasskey: to("/p"), Factors: []pages.Factor{
-			{ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Added: morning}, {ID: "f2", Kind: pages.TOTP, Added: morning.Add(time.Hour)}}}},
+			{ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Added: morning, Rename: to("/r")}, {ID: "f2", Kind: pages.TOTP, Added: morning.Add(time.Hour), Rename: to("/r")}}, Signal: []byte("{}")}},
+		{Name: "account-rename-factor", Status: 200, View: pages.RenameFactor{Account: plain, ID: "f1", Kind: pages.Passkey, Name: "Work laptop", Back: to("/account/security")}},
+		{Name: "account-rename-factor-wrong", Status: 400, View: pages.RenameFactor{Account: mine(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldFactorName, Message: pages.Required()}}}), Kind: pages.TOTP, Back: to("/account/security")}},
 		{Name: "account-security-linked", Status: 200, View: pages.Security{Account: mine(pages.Frame{Done: pages.AccountLinked()}), AddTOTP: to("/t"), AddPasskey: to("/p"), Link: providers, Linked: []pages.LinkedAccount{
 			{ID: "1", Provider: "Aldermoor Workplace", As: loginName, Added: morning},
 			{ID: "2", Provider: "Google", As: "mara.lindqvist@gmail.example", Added: morning, Suspended: true, Confirm: true},
@@ -203,6 +208,9 @@ func account() []Sample {
 			{ID: "s1", Current: true, Browser: "Firefox (Linux)", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)},
 			{ID: "s2", Browser: "Safari (iPhone)", Address: "2001:db8::7:1", Started: morning.Add(-2 * time.Hour), Ends: morning.Add(10 * time.Hour)},
 			{ID: "s3", Started: morning.Add(-3 * time.Hour), Ends: morning.Add(9 * time.Hour)}}}},
+		{Name: "account-sessions-devices", Status: 200, View: pages.Sessions{Account: mine(pages.Frame{Done: pages.DeviceForgotten()}), Sessions: []pages.Session{
+			{ID: "s1", Current: true, Browser: "Firefox (Linux)", Address: "192.0.2.17", Started: morning, Ends: morning.Add(12 * time.Hour)}}, Devices: []pages.Session{
+			{ID: "d1", Browser: "Firefox (Linux)", Address: "192.0.2.17", Started: morning, Ends: morning.AddDate(0, 0, 30)}, {ID: "d2", Started: morning, Ends: morning.AddDate(0, 0, 1)}}}},
 		{Name: "account-tokens", Status: 200, View: pages.Tokens{Account: plain, Days: 90, Tokens: []pages.Token{
 			{ID: "t1", Name: "Backup script", Created: morning, Expires: morning.AddDate(0, 0, 90)}, {ID: "t2", Created: morning, Expires: morning.AddDate(0, 0, 30)}}}},
 		{Name: "account-tokens-wrong", Status: 400, View: pages.Tokens{Account: mine(pages.Frame{Problems: []pages.Problem{

@@ -51,6 +51,9 @@ const (
 	// FactorServiceMakeMyRecoveryCodesProcedure is the fully-qualified name of the FactorService's
 	// MakeMyRecoveryCodes RPC.
 	FactorServiceMakeMyRecoveryCodesProcedure = "/signet.v1.FactorService/MakeMyRecoveryCodes"
+	// FactorServiceRenameMyFactorProcedure is the fully-qualified name of the FactorService's
+	// RenameMyFactor RPC.
+	FactorServiceRenameMyFactorProcedure = "/signet.v1.FactorService/RenameMyFactor"
 	// FactorServiceRemoveMyFactorProcedure is the fully-qualified name of the FactorService's
 	// RemoveMyFactor RPC.
 	FactorServiceRemoveMyFactorProcedure = "/signet.v1.FactorService/RemoveMyFactor"
@@ -96,6 +99,11 @@ type FactorServiceClient interface {
 	// Creates ten recovery codes and replaces earlier ones. Each can be used once
 	// instead of a second factor. Needs a session with a recent proof.
 	MakeMyRecoveryCodes(context.Context, *v1.MakeMyRecoveryCodesRequest) (*v1.MakeMyRecoveryCodesResponse, error)
+	// Rename my second factor
+	//
+	// Gives a second factor of the caller another name. Needs a session with a
+	// recent proof.
+	RenameMyFactor(context.Context, *v1.RenameMyFactorRequest) (*v1.RenameMyFactorResponse, error)
 	// Remove my second factor
 	//
 	// Removes a second factor of the caller; with the last one, the recovery
@@ -160,6 +168,12 @@ func NewFactorServiceClient(httpClient connect.HTTPClient, baseURL string, opts 
 			connect.WithSchema(factorServiceMethods.ByName("MakeMyRecoveryCodes")),
 			connect.WithClientOptions(opts...),
 		),
+		renameMyFactor: connect.NewClient[v1.RenameMyFactorRequest, v1.RenameMyFactorResponse](
+			httpClient,
+			baseURL+FactorServiceRenameMyFactorProcedure,
+			connect.WithSchema(factorServiceMethods.ByName("RenameMyFactor")),
+			connect.WithClientOptions(opts...),
+		),
 		removeMyFactor: connect.NewClient[v1.RemoveMyFactorRequest, v1.RemoveMyFactorResponse](
 			httpClient,
 			baseURL+FactorServiceRemoveMyFactorProcedure,
@@ -189,6 +203,7 @@ type factorServiceClient struct {
 	startMyPasskey      *connect.Client[v1.StartMyPasskeyRequest, v1.StartMyPasskeyResponse]
 	confirmMyPasskey    *connect.Client[v1.ConfirmMyPasskeyRequest, v1.ConfirmMyPasskeyResponse]
 	makeMyRecoveryCodes *connect.Client[v1.MakeMyRecoveryCodesRequest, v1.MakeMyRecoveryCodesResponse]
+	renameMyFactor      *connect.Client[v1.RenameMyFactorRequest, v1.RenameMyFactorResponse]
 	removeMyFactor      *connect.Client[v1.RemoveMyFactorRequest, v1.RemoveMyFactorResponse]
 	listUserFactors     *connect.Client[v1.ListUserFactorsRequest, v1.ListUserFactorsResponse]
 	removeUserFactor    *connect.Client[v1.RemoveUserFactorRequest, v1.RemoveUserFactorResponse]
@@ -242,6 +257,15 @@ func (c *factorServiceClient) ConfirmMyPasskey(ctx context.Context, req *v1.Conf
 // MakeMyRecoveryCodes calls signet.v1.FactorService.MakeMyRecoveryCodes.
 func (c *factorServiceClient) MakeMyRecoveryCodes(ctx context.Context, req *v1.MakeMyRecoveryCodesRequest) (*v1.MakeMyRecoveryCodesResponse, error) {
 	response, err := c.makeMyRecoveryCodes.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RenameMyFactor calls signet.v1.FactorService.RenameMyFactor.
+func (c *factorServiceClient) RenameMyFactor(ctx context.Context, req *v1.RenameMyFactorRequest) (*v1.RenameMyFactorResponse, error) {
+	response, err := c.renameMyFactor.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -309,6 +333,11 @@ type FactorServiceHandler interface {
 	// Creates ten recovery codes and replaces earlier ones. Each can be used once
 	// instead of a second factor. Needs a session with a recent proof.
 	MakeMyRecoveryCodes(context.Context, *v1.MakeMyRecoveryCodesRequest) (*v1.MakeMyRecoveryCodesResponse, error)
+	// Rename my second factor
+	//
+	// Gives a second factor of the caller another name. Needs a session with a
+	// recent proof.
+	RenameMyFactor(context.Context, *v1.RenameMyFactorRequest) (*v1.RenameMyFactorResponse, error)
 	// Remove my second factor
 	//
 	// Removes a second factor of the caller; with the last one, the recovery
@@ -369,6 +398,12 @@ func NewFactorServiceHandler(svc FactorServiceHandler, opts ...connect.HandlerOp
 		connect.WithSchema(factorServiceMethods.ByName("MakeMyRecoveryCodes")),
 		connect.WithHandlerOptions(opts...),
 	)
+	factorServiceRenameMyFactorHandler := connect.NewUnaryHandlerSimple(
+		FactorServiceRenameMyFactorProcedure,
+		svc.RenameMyFactor,
+		connect.WithSchema(factorServiceMethods.ByName("RenameMyFactor")),
+		connect.WithHandlerOptions(opts...),
+	)
 	factorServiceRemoveMyFactorHandler := connect.NewUnaryHandlerSimple(
 		FactorServiceRemoveMyFactorProcedure,
 		svc.RemoveMyFactor,
@@ -401,6 +436,8 @@ func NewFactorServiceHandler(svc FactorServiceHandler, opts ...connect.HandlerOp
 			factorServiceConfirmMyPasskeyHandler.ServeHTTP(w, r)
 		case FactorServiceMakeMyRecoveryCodesProcedure:
 			factorServiceMakeMyRecoveryCodesHandler.ServeHTTP(w, r)
+		case FactorServiceRenameMyFactorProcedure:
+			factorServiceRenameMyFactorHandler.ServeHTTP(w, r)
 		case FactorServiceRemoveMyFactorProcedure:
 			factorServiceRemoveMyFactorHandler.ServeHTTP(w, r)
 		case FactorServiceListUserFactorsProcedure:
@@ -438,6 +475,10 @@ func (UnimplementedFactorServiceHandler) ConfirmMyPasskey(context.Context, *v1.C
 
 func (UnimplementedFactorServiceHandler) MakeMyRecoveryCodes(context.Context, *v1.MakeMyRecoveryCodesRequest) (*v1.MakeMyRecoveryCodesResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.FactorService.MakeMyRecoveryCodes is not implemented"))
+}
+
+func (UnimplementedFactorServiceHandler) RenameMyFactor(context.Context, *v1.RenameMyFactorRequest) (*v1.RenameMyFactorResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.FactorService.RenameMyFactor is not implemented"))
 }
 
 func (UnimplementedFactorServiceHandler) RemoveMyFactor(context.Context, *v1.RemoveMyFactorRequest) (*v1.RemoveMyFactorResponse, error) {

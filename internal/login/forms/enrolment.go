@@ -1,6 +1,7 @@
-package login
+package forms
 
 import (
+	"errors"
 	"net/http"
 	"unicode/utf8"
 
@@ -59,7 +60,7 @@ func (e Enrolment) takePasskey() (session.Enrolled, []pages.Problem, error) {
 	}
 	enrolled, err := e.Sessions.ConfirmPasskey(e.Request.Context(), e.Caller, name, e.Request.PostFormValue(pages.FieldCredential), e.from())
 	switch {
-	case is(err, factor.PasskeyExists):
+	case errors.Is(err, factor.ErrPasskeyExists):
 		return session.Enrolled{}, []pages.Problem{{Message: pages.PasskeyFailed()}}, nil
 	case err != nil:
 		problems, err := Problem("", pages.PasskeyFailed(), err)
@@ -68,7 +69,7 @@ func (e Enrolment) takePasskey() (session.Enrolled, []pages.Problem, error) {
 	return enrolled, nil, nil
 }
 
-// from is where the step comes from, see visit.from.
+// from is where the step comes from. Whoever knew the session's token before it must not gain by it.
 func (e Enrolment) from() session.From {
 	info := call.From(e.Request.Context())
 	return session.From{Peer: info.Peer, UserAgent: info.UserAgent, Rotate: true}

@@ -1,4 +1,5 @@
-package api
+// Package factors is the part of the API that is about second factors.
+package factors
 
 import (
 	"context"
@@ -14,16 +15,16 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-// Factors implements FactorService.
-type Factors struct {
+// Service implements FactorService.
+type Service struct {
 	Store    event.Store
 	Sessions *session.Sessions
 }
 
-var _ signetv1connect.FactorServiceHandler = Factors{}
+var _ signetv1connect.FactorServiceHandler = Service{}
 
 // ListMyFactors lists the caller's second factors.
-func (s Factors) ListMyFactors(ctx context.Context, _ *signetv1.ListMyFactorsRequest) (*signetv1.ListMyFactorsResponse, error) {
+func (s Service) ListMyFactors(ctx context.Context, _ *signetv1.ListMyFactorsRequest) (*signetv1.ListMyFactorsResponse, error) {
 	u, err := user.Self(ctx, s.Store, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -33,7 +34,7 @@ func (s Factors) ListMyFactors(ctx context.Context, _ *signetv1.ListMyFactorsReq
 }
 
 // StartMyTOTP makes a secret for an authenticator app.
-func (s Factors) StartMyTOTP(ctx context.Context, _ *signetv1.StartMyTOTPRequest) (*signetv1.StartMyTOTPResponse, error) {
+func (s Service) StartMyTOTP(ctx context.Context, _ *signetv1.StartMyTOTPRequest) (*signetv1.StartMyTOTPResponse, error) {
 	made, err := s.Sessions.StartTOTP(ctx, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -42,7 +43,7 @@ func (s Factors) StartMyTOTP(ctx context.Context, _ *signetv1.StartMyTOTPRequest
 }
 
 // ConfirmMyTOTP adds an authenticator app.
-func (s Factors) ConfirmMyTOTP(ctx context.Context, r *signetv1.ConfirmMyTOTPRequest) (*signetv1.ConfirmMyTOTPResponse, error) {
+func (s Service) ConfirmMyTOTP(ctx context.Context, r *signetv1.ConfirmMyTOTPRequest) (*signetv1.ConfirmMyTOTPResponse, error) {
 	added, err := s.Sessions.ConfirmTOTP(ctx, call.From(ctx).Caller, r.GetName(), r.GetCode(), from(ctx))
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func (s Factors) ConfirmMyTOTP(ctx context.Context, r *signetv1.ConfirmMyTOTPReq
 }
 
 // StartMyPasskey makes a challenge for a new passkey.
-func (s Factors) StartMyPasskey(ctx context.Context, _ *signetv1.StartMyPasskeyRequest) (*signetv1.StartMyPasskeyResponse, error) {
+func (s Service) StartMyPasskey(ctx context.Context, _ *signetv1.StartMyPasskeyRequest) (*signetv1.StartMyPasskeyResponse, error) {
 	options, err := s.Sessions.StartPasskey(ctx, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (s Factors) StartMyPasskey(ctx context.Context, _ *signetv1.StartMyPasskeyR
 }
 
 // ConfirmMyPasskey adds a passkey.
-func (s Factors) ConfirmMyPasskey(ctx context.Context, r *signetv1.ConfirmMyPasskeyRequest) (*signetv1.ConfirmMyPasskeyResponse, error) {
+func (s Service) ConfirmMyPasskey(ctx context.Context, r *signetv1.ConfirmMyPasskeyRequest) (*signetv1.ConfirmMyPasskeyResponse, error) {
 	added, err := s.Sessions.ConfirmPasskey(ctx, call.From(ctx).Caller, r.GetName(), r.GetCredential(), from(ctx))
 	if err != nil {
 		return nil, err
@@ -69,7 +70,7 @@ func (s Factors) ConfirmMyPasskey(ctx context.Context, r *signetv1.ConfirmMyPass
 }
 
 // MakeMyRecoveryCodes gives the caller new recovery codes.
-func (s Factors) MakeMyRecoveryCodes(ctx context.Context, _ *signetv1.MakeMyRecoveryCodesRequest) (*signetv1.MakeMyRecoveryCodesResponse, error) {
+func (s Service) MakeMyRecoveryCodes(ctx context.Context, _ *signetv1.MakeMyRecoveryCodesRequest) (*signetv1.MakeMyRecoveryCodesResponse, error) {
 	codes, err := s.Sessions.MakeRecoveryCodes(ctx, call.From(ctx).Caller)
 	if err != nil {
 		return nil, err
@@ -78,7 +79,7 @@ func (s Factors) MakeMyRecoveryCodes(ctx context.Context, _ *signetv1.MakeMyReco
 }
 
 // RemoveMyFactor takes one of the caller's second factors away.
-func (s Factors) RemoveMyFactor(ctx context.Context, r *signetv1.RemoveMyFactorRequest) (*signetv1.RemoveMyFactorResponse, error) {
+func (s Service) RemoveMyFactor(ctx context.Context, r *signetv1.RemoveMyFactorRequest) (*signetv1.RemoveMyFactorResponse, error) {
 	info := call.From(ctx)
 	d, err := s.Sessions.RemoveFactor(ctx, info.Caller, info.IfMatch, r.GetFactorId())
 	if err != nil {
@@ -87,8 +88,18 @@ func (s Factors) RemoveMyFactor(ctx context.Context, r *signetv1.RemoveMyFactorR
 	return &signetv1.RemoveMyFactorResponse{Details: changed(d)}, nil
 }
 
+// RenameMyFactor gives one of the caller's second factors another name.
+func (s Service) RenameMyFactor(ctx context.Context, r *signetv1.RenameMyFactorRequest) (*signetv1.RenameMyFactorResponse, error) {
+	info := call.From(ctx)
+	d, err := s.Sessions.RenameFactor(ctx, info.Caller, info.IfMatch, r.GetFactorId(), r.GetName())
+	if err != nil {
+		return nil, err
+	}
+	return &signetv1.RenameMyFactorResponse{Details: changed(d)}, nil
+}
+
 // ListUserFactors lists the second factors of a user of the context organization.
-func (s Factors) ListUserFactors(ctx context.Context, r *signetv1.ListUserFactorsRequest) (*signetv1.ListUserFactorsResponse, error) {
+func (s Service) ListUserFactors(ctx context.Context, r *signetv1.ListUserFactorsRequest) (*signetv1.ListUserFactorsResponse, error) {
 	u, err := user.Get(ctx, s.Store, call.From(ctx).Permit, r.GetUserId())
 	if err != nil {
 		return nil, err
@@ -98,7 +109,7 @@ func (s Factors) ListUserFactors(ctx context.Context, r *signetv1.ListUserFactor
 }
 
 // RemoveUserFactor takes a second factor of a user of the context organization away.
-func (s Factors) RemoveUserFactor(ctx context.Context, r *signetv1.RemoveUserFactorRequest) (*signetv1.RemoveUserFactorResponse, error) {
+func (s Service) RemoveUserFactor(ctx context.Context, r *signetv1.RemoveUserFactorRequest) (*signetv1.RemoveUserFactorResponse, error) {
 	info := call.From(ctx)
 	d, err := factor.RemoveFor(ctx, s.Store, info.Permit, r.GetUserId(), info.IfMatch, r.GetFactorId())
 	if err != nil {
@@ -113,10 +124,9 @@ func from(ctx context.Context) session.From {
 	return session.From{Peer: info.Peer, UserAgent: info.UserAgent}
 }
 
-var factorTypes = map[session.Method]signetv1.FactorType{
-	session.ByTOTP:     signetv1.FactorType_FACTOR_TYPE_TOTP,
-	session.ByPasskey:  signetv1.FactorType_FACTOR_TYPE_PASSKEY,
-	session.ByRecovery: signetv1.FactorType_FACTOR_TYPE_RECOVERY_CODE,
+// changed are the details of a change.
+func changed(d event.Details) *signetv1.Details {
+	return &signetv1.Details{Sequence: d.Sequence, ChangeDate: timestamppb.New(d.Changed), ResourceOwner: d.Org}
 }
 
 var kindTypes = map[user.FactorKind]signetv1.FactorType{

@@ -1,0 +1,27 @@
+// Package forms has what the forms of the sign-in and of the account have in common.
+package forms
+
+import (
+	"errors"
+
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/share"
+)
+
+// Problem says what keeps a form from being accepted. Errors that no form can show are given back.
+func Problem(field string, wrong pages.Message, err error) ([]pages.Problem, error) {
+	e, ours := errors.AsType[*errs.Error](err)
+	switch {
+	case !ours:
+		return nil, err
+	case e.Kind == errs.ResourceExhausted && e.Reason != share.UsedUp:
+		return []pages.Problem{{Field: field, Message: pages.Throttled(e.RetryAfter)}}, nil
+	case e.Kind == errs.Unauthenticated && e.Reason == session.SignInFailed, e.Kind == errs.InvalidArgument:
+		return []pages.Problem{{Field: field, Message: wrong}}, nil
+	case e.Kind == errs.Aborted:
+		return []pages.Problem{{Message: pages.Changed()}}, nil
+	}
+	return nil, err
+}

@@ -1,0 +1,40 @@
+// Package known remembers what texts mean, never whose they are.
+package known
+
+import (
+	"encoding/json"
+	"sync"
+)
+
+// Texts is what has been read of one kind. The zero value is ready for use. What it gives is shared and not to be altered.
+type Texts[T any] struct {
+	mu     sync.RWMutex
+	byText map[string]*T
+}
+
+// maxKnown bounds the memory; a standing has about a hundred bytes, what an application was given a few hundred.
+const maxKnown = 10_000
+
+// Read gives the meaning of a text. An empty one, of what does not exist or is not recorded yet, is the zero value.
+func (k *Texts[T]) Read(text string) (*T, error) {
+	if text == "" {
+		return new(T), nil
+	}
+	k.mu.RLock()
+	value := k.byText[text]
+	k.mu.RUnlock()
+	if value != nil {
+		return value, nil
+	}
+	value = new(T)
+	if err := json.Unmarshal([]byte(text), value); err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.byText == nil || len(k.byText) >= maxKnown {
+		k.byText = map[string]*T{}
+	}
+	k.byText[text] = value
+	return value, nil
+}
