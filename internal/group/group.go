@@ -172,6 +172,9 @@ func (WasRemoved) Apply(g *Group) { *g = Group{State: Removed} }
 // counts tells whether the group knows who joins and leaves.
 func (g *Group) counts() bool { return len(g.Roles) > 0 || g.Counted }
 
+// Counts tells whether everybody who joins or leaves has to move the group.
+func (g *Group) Counts() bool { return g.counts() }
+
 // HasAppRoles tells whether the group gives roles in applications.
 func (g *Group) HasAppRoles() bool {
 	return slices.ContainsFunc(g.AppRoles, func(r user.AppRoles) bool { return len(r.Roles) > 0 })

@@ -153,7 +153,7 @@ func (l *Link) needs() event.Command {
 		c.Read = append(c.Read, org.Kind.Ref(l.Inviter.Org))
 	}
 	for _, g := range l.groups {
-		if len(g.Data.Roles) > 0 { // it counts its members
+		if g.Data.Counts() { // it counts its members
 			c.Write = append(c.Write, group.Kind.Ref(g.ID))
 		} else {
 			c.Read = append(c.Read, group.Kind.Ref(g.ID))
@@ -191,7 +191,7 @@ func (l *Link) join(tx *event.Tx, u *event.Object[user.User]) error {
 		if err != nil {
 			return err
 		}
-		if len(g.Data.Roles) > 0 && len(known.Data.Roles) == 0 {
+		if g.Data.Counts() && !known.Data.Counts() {
 			return member.ErrMoved
 		}
 		f.groups = append(f.groups, g)
@@ -234,10 +234,10 @@ func enter(u *event.Object[user.User], g *event.Object[group.Group], orgID strin
 	for _, in := range u.Data.Groups {
 		n += len(in)
 	}
-	if n >= user.MaxGroups || len(g.Data.Roles) > 0 && g.Data.Members >= group.MaxRoleMembers {
+	if n >= user.MaxGroups || g.Data.Counts() && g.Data.Members >= group.MaxRoleMembers {
 		return ErrGroupFull
 	}
-	if len(g.Data.Roles) > 0 {
+	if g.Data.Counts() {
 		if err := g.Append(group.MemberAdded{UserID: u.ID}); err != nil {
 			return err
 		}

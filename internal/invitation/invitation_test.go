@@ -348,6 +348,18 @@ func TestAGroupThatGivesMoreIsJudgedAnew(t *testing.T) {
 	}
 }
 
+// A group that is about to give roles sees everybody who joins.
+func TestAGroupThatCountsIsTold(t *testing.T) {
+	w := newWorld(t, true)
+	_, token := w.invite(New{Email: "new@b.test", Groups: []string{"grp_plain"}})
+	eventtest.Given(t, w.store, group.Kind, "grp_plain", "", nil, group.MembersCounted{Members: 4})
+	_, err := w.accept(token)
+	must(t, err)
+	if g := eventtest.State(t, w.store, group.Kind, "grp_plain"); g.Data.Members != 5 {
+		t.Errorf("%+v", g.Data)
+	}
+}
+
 func TestWhoAcceptsWithTheirAccount(t *testing.T) {
 	for _, c := range []struct {
 		name    string
