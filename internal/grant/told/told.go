@@ -18,7 +18,7 @@ const (
 	Overflow = "urn:signet:overflow" // the claims that did not fit into the token
 )
 
-// Claims lists them, as the discovery document does.
+// Claims lists them.
 var Claims = []string{Roles, Groups, Overflow}
 
 // MaxToken is how many bytes of JSON both claims can have in a token: tokens travel in headers.
