@@ -105,7 +105,7 @@ type PendingDevice struct {
 }
 
 // Asks are the scopes and claims that people are asked about; not nil where there are none.
-func (p *PendingDevice) Asks() []string { return slices.Concat([]string{}, p.Scopes, p.Told) }
+func (p *PendingDevice) Asks() []string { return append(append([]string{}, p.Scopes...), p.Told...) }
 
 // DeviceByUserCode finds the device that shows a code. Whoever guesses is slowed down. Errors: NotFound
 // (USER_CODE_NOT_FOUND); ResourceExhausted (USER_CODE_THROTTLED).

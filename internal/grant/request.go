@@ -309,7 +309,7 @@ func (p *Pending) Place() (bound, ofApplication string) {
 }
 
 // Asks are the scopes and claims that people are asked about; not nil where there are none.
-func (r *Request) Asks() []string { return slices.Concat([]string{}, r.Scopes, r.Told) }
+func (r *Request) Asks() []string { return append(append([]string{}, r.Scopes...), r.Told...) }
 
 // Fits tells whether somebody could sign in to an application in the organization that the sign-in is bound to: their home, or one in which they are guests if the
 // application has a project. Whether they may is told by Needs.
