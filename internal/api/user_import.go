@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/user/importing"
 )
 
 // ImportUsers creates people in the context organization, all of them or each alone.
@@ -23,7 +24,7 @@ func (s Users) ImportUsers(ctx context.Context, r *signetv1.ImportUsersRequest) 
 	}
 	info := call.From(ctx)
 	out := &signetv1.ImportUsersResponse{Results: make([]*signetv1.ImportUsersResponse_Result, len(r.GetUsers()))}
-	people := make(user.Import, 0, len(r.GetUsers()))
+	people := make(importing.Import, 0, len(r.GetUsers()))
 	place := make([]int, 0, len(r.GetUsers())) // of people among the results
 	for i, u := range r.GetUsers() {
 		out.Results[i] = &signetv1.ImportUsersResponse_Result{Reference: u.GetReference()}

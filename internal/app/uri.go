@@ -147,3 +147,17 @@ func isLoopback(u *url.URL) bool {
 	addr, err := netip.ParseAddr(name)
 	return err == nil && (addr.Is4() && addr.IsLoopback() || addr == netip.IPv6Loopback())
 }
+
+// Origins are the origins of the pages that an application in a browser runs on, as its redirect URIs tell them.
+func (a *App) Origins() []string {
+	if a.Type != SPA {
+		return nil
+	}
+	var origins []string
+	for _, uri := range a.RedirectURIs {
+		if u, err := url.Parse(uri); err == nil && u.Host != "" {
+			origins = append(origins, u.Scheme+"://"+u.Host)
+		}
+	}
+	return origins
+}

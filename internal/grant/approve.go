@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/basis"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -37,7 +38,7 @@ type terms struct {
 	Claims         []string      `json:"claims,omitempty"` // Request.Claims
 	Proof          session.Proof `json:"proof"`
 	Family         string        `json:"family"`
-	session.Basis
+	basis.Basis
 
 	places *project.Places // that the basis names, see look
 }
@@ -256,5 +257,5 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	}
 	return terms{Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, UserID: u.ID, OrgID: o.ID,
 		TokenEpoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam"),
-		Basis: session.Basis{Bound: a.org, Place: place, Told: a.told}}, nil
+		Basis: basis.Basis{Bound: a.org, Place: place, Told: a.told}}, nil
 }

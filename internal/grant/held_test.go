@@ -18,7 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/project"
-	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/basis"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -682,7 +682,7 @@ func TestWhatItCostsToBeTold(t *testing.T) {
 
 func TestABasisNamesThePlaceThatItRestsOn(t *testing.T) {
 	for place, want := range map[string]bool{"": true, "pac_b": true, "pac_c": false} {
-		if (session.Basis{Place: "pac_b"}).Holds(project.Admitted, place) != want || (session.Basis{}).Holds(project.Admitted, place) != (place == "") {
+		if (basis.Basis{Place: "pac_b"}).Holds(project.Admitted, place) != want || (basis.Basis{}).Holds(project.Admitted, place) != (place == "") {
 			t.Errorf("%q", place)
 		}
 	}

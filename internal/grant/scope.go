@@ -11,7 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/project"
-	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/basis"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -26,9 +26,9 @@ const (
 	OrgScope      = "urn:signet:org"
 	RolesScope    = "urn:signet:roles"
 
-	orgByID     = session.OrgByID     // sign in to this organization only
-	orgByDomain = session.OrgByDomain // the same, by one of its domains
-	audience    = "urn:signet:app:"   // …:aud makes a token for another application
+	orgByID     = basis.OrgByID     // sign in to this organization only
+	orgByDomain = basis.OrgByDomain // the same, by one of its domains
+	audience    = "urn:signet:app:" // …:aud makes a token for another application
 )
 
 // Scopes are those that can be asked for by name, as the discovery document lists them.

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/basis"
 )
 
 // Tokens is what an application is given. The texts are shown this once.
@@ -43,7 +44,7 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	made.stored = event.Token{ID: event.NewID("oat"), Kind: string(secret.Access), UserID: t.UserID, Epoch: t.TokenEpoch, OrgEpoch: t.OrgEpoch,
 		Created: now, Expires: now + life.Microseconds(), Client: t.Client, Family: t.Family, Provider: t.Proof.Upstream.Of(),
 		Data: session.Given{Scopes: scopes, Audience: aud, ClientEpoch: t.ClientEpoch, ClientOrgEpoch: t.ClientOrgEpoch, Proof: t.Proof,
-			Basis: session.Basis{Bound: t.BoundTo(t.Scopes, t.OrgID), Place: t.Place, Told: t.Told}}.Text()}
+			Basis: basis.Basis{Bound: t.BoundTo(t.Scopes, t.OrgID), Place: t.Place, Told: t.Told}}.Text()}
 	if !t.offline() {
 		made.stored.Session = t.Session
 	}

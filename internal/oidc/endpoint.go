@@ -170,7 +170,7 @@ func (e *endpoint) preflight(r *request) {
 
 // allowOrigin lets a page read the answer, if the client that asks runs there.
 func (r *request) allowOrigin(client *grant.Client) {
-	if r.origin == "" || client.App == nil || !slices.Contains(grant.Origins(&client.App.Data), r.origin) {
+	if r.origin == "" || client.App == nil || !slices.Contains(client.App.Data.Origins(), r.origin) {
 		return
 	}
 	r.answer.Set("Access-Control-Allow-Origin", r.origin)

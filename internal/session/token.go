@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/session/basis"
 	"github.com/signet-idm/signet/internal/session/names"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -101,7 +102,7 @@ type Given struct {
 	ClientEpoch    int64    `json:"clientEpoch,omitempty"`
 	ClientOrgEpoch int64    `json:"clientOrgEpoch,omitempty"`
 	Proof          Proof    `json:"proof,omitzero"` // of the sign-in it came from
-	Basis
+	basis.Basis
 }
 
 // Text is what Token.Data holds of it.

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/installation"
+	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
@@ -42,7 +43,7 @@ func permit(scope string, p access.Permission) access.Permit {
 
 func world(t *testing.T) (*eventtest.Store, setup.Setup) {
 	t.Helper()
-	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, grant.Kind)
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind, grant.Kind, invitation.Kind)
 	return s, setup.Setup{Store: s, Hasher: hasher, DomainSuffix: "id.test"}
 }
 

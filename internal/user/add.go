@@ -191,7 +191,7 @@ func AddHuman(tx *event.Tx, id, org string, n *NewHuman) (*event.Object[User], e
 	if err := nameFree(tx, org, facts.UserNameKey); err != nil {
 		return nil, err
 	}
-	verification := said(tx, n.EmailVerified, n.verifier())
+	verification := Said(tx, n.EmailVerified, n.verifier())
 	if verification != nil {
 		verification.Org = n.VerifierOrg
 	}

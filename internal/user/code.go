@@ -46,7 +46,7 @@ func (c Contact) address(h *Human) (address string, verified bool) {
 // proven is the fact that the address is the person's, on somebody's word.
 func (c Contact) proven(tx *event.Tx, by Verifier) event.Fact[User] {
 	if c == ByEmail {
-		return EmailVerified{Verification: said(tx, true, by)}
+		return EmailVerified{Verification: Said(tx, true, by)}
 	}
 	return PhoneVerified{}
 }
@@ -111,7 +111,7 @@ type Delivery struct {
 // CreateCode makes a code for a person's contact, for an administrator to hand over. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified.
 func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, by Contact) (Code, error) {
-	d, err := makeCode(ctx, s, master, Covered(permit, id), by, verifierOf(permit), nil)
+	d, err := makeCode(ctx, s, master, Covered(permit, id), by, VerifierOf(permit), nil)
 	return d.Code, err
 }
 

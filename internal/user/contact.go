@@ -126,7 +126,7 @@ func (PhoneRemoved) Apply(u *User) {
 // SetEmail replaces a person's e-mail address, and says whether it is known to be theirs. Errors: InvalidArgument on email;
 // ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func SetEmail(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, address string, verified bool) (event.Details, error) {
-	return setEmail(ctx, s, Covered(permit, id), match, address, verifierOf(permit), func(bool) bool { return verified })
+	return setEmail(ctx, s, Covered(permit, id), match, address, VerifierOf(permit), func(bool) bool { return verified })
 }
 
 // SetMyEmail replaces the caller's e-mail address. It counts as unverified until a code has proven it. The very same text

@@ -31,10 +31,10 @@ func (p CreateHuman) Do(ctx context.Context, s event.Store, hasher *secret.Hashe
 	if err := p.Violations("").Err(); err != nil {
 		return Added{}, err
 	}
-	p.VerifiedBy = verifierOf(permit)
+	p.VerifiedBy = VerifierOf(permit)
 	var hash []byte
 	if p.Password != "" {
-		if !mayGivePasswords(permit) {
+		if !MayGivePasswords(permit) {
 			return Added{}, access.ErrDenied
 		}
 		rules, err := org.Settings(ctx, s, permit.Org())
@@ -67,14 +67,14 @@ func (p CreateHuman) hash(ctx context.Context, hasher *secret.Hasher, permit acc
 	if permit, err = permit.Renew(ctx); err != nil {
 		return nil, permit, err
 	}
-	if !mayGivePasswords(permit) {
+	if !MayGivePasswords(permit) {
 		return nil, permit, access.ErrDenied
 	}
 	return hash, permit, nil
 }
 
-// mayGivePasswords: who sets a password, or the hash of one, needs the permission for it also where the operation has another one.
-func mayGivePasswords(permit access.Permit) bool {
+// MayGivePasswords: who sets a password, or the hash of one, needs the permission for it also where the operation has another one.
+func MayGivePasswords(permit access.Permit) bool {
 	return permit.HoldsFor(access.PasswordsScope, access.CredentialWrite, permit.Org())
 }
 

@@ -225,7 +225,7 @@ func RestoreEmail(tx *event.Tx, master secret.MasterKey, u *event.Object[User], 
 	}
 	restored := EmailRestored{At: tx.Now(), Verification: &back.Verification, Personal: EmailFacts{Email: &back.Address, EmailKey: &back.Key}}
 	if back.Verification.By != VerifiedByOwner { // the link has proven what was taken on somebody's word
-		restored.Verification = said(tx, true, VerifiedByOwner)
+		restored.Verification = Said(tx, true, VerifiedByOwner)
 	}
 	if err := u.Append(restored); err != nil {
 		return "", err

@@ -30,8 +30,8 @@ type Verification struct {
 	Assumed bool `json:"assumed,omitempty"`
 }
 
-// verifierOf is what the word of a caller is worth who changes users.
-func verifierOf(permit access.Permit) Verifier {
+// VerifierOf is what the word of a caller is worth who changes users.
+func VerifierOf(permit access.Permit) Verifier {
 	if permit.ForInstallation(access.UserWrite) {
 		return VerifiedByInstallation
 	}
@@ -100,8 +100,8 @@ func Trusted(u *event.Object[User], defaultOrg, prover string) bool {
 	return slices.Contains(TrustedWords(email.Key, defaultOrg, prover), email.word(u.Org))
 }
 
-// said is the verification of an address that somebody says is verified, from now on; nil where nobody does.
-func said(tx *event.Tx, verified bool, by Verifier) *Verification {
+// Said is the verification of an address that somebody says is verified, from now on; nil where nobody does.
+func Said(tx *event.Tx, verified bool, by Verifier) *Verification {
 	if !verified {
 		return nil
 	}
@@ -112,7 +112,7 @@ func said(tx *event.Tx, verified bool, by Verifier) *Verification {
 // older word counts for more. But the word of the installation takes the place of an administrator's, from the same time on.
 func saidOver(tx *event.Tx, old Email, key string, verified bool, by Verifier) *Verification {
 	if !verified || !old.Verified || old.Key != key {
-		return said(tx, verified, by)
+		return Said(tx, verified, by)
 	}
 	if by == VerifiedByInstallation && old.Verification.By == VerifiedByAdministrator {
 		return &Verification{By: by, At: old.Verification.At}

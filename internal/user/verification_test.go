@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/internal/user/importing"
 )
 
 // vouched is what a fact says of an address that an administrator of the organization vouches for when the world begins.
@@ -28,7 +29,7 @@ func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
 	}
 	bring := func(m access.Memberships) func(t *testing.T, s *eventtest.Store) string {
 		return func(t *testing.T, s *eventtest.Store) string {
-			added, err := user.Import{{NewHuman: jo}}.Each(t.Context(), s, permit(t, "org_a", m), event.Once{})
+			added, err := importing.Import{{NewHuman: jo}}.Each(t.Context(), s, permit(t, "org_a", m), event.Once{})
 			must(t, err)
 			return added[0].ID
 		}
