@@ -106,25 +106,27 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 		"jwks_uri":                      answers,
 		"grant_types_supported": each(map[string]func(){"authorization_code": func() { k.byCode("ES256") }, "refresh_token": k.byRefresh, "client_credentials": k.byCredentials,
 			"urn:ietf:params:oauth:grant-type:jwt-bearer": k.byBearer, "urn:ietf:params:oauth:grant-type:device_code": k.byDevice}),
-		"response_types_supported":                                 each(map[string]func(){"code": nothing}), // byCode
-		"response_modes_supported":                                 each(map[string]func(){"query": nothing}),
-		"code_challenge_methods_supported":                         each(map[string]func(){"S256": nothing}),
-		"subject_types_supported":                                  each(map[string]func(){"public": nothing}), // all applications are told the id of the user
-		"id_token_signing_alg_values_supported":                    each(map[string]func(){"ES256": func() { k.byCode("ES256") }, "RS256": func() { k.byCode("RS256") }}),
-		"acr_values_supported":                                     each(map[string]func(){"urn:signet:acr:single": func() { k.acr(false) }, "urn:signet:acr:multi": func() { k.acr(true) }}),
+		"response_types_supported":              each(map[string]func(){"code": nothing}), // byCode
+		"response_modes_supported":              each(map[string]func(){"query": nothing}),
+		"code_challenge_methods_supported":      each(map[string]func(){"S256": nothing}),
+		"subject_types_supported":               each(map[string]func(){"public": nothing}), // all applications are told the id of the user
+		"id_token_signing_alg_values_supported": each(map[string]func(){"ES256": func() { k.byCode("ES256") }, "RS256": func() { k.byCode("RS256") }}),
+		"acr_values_supported":                  each(map[string]func(){"urn:signet:acr:single": func() { k.acr(false) }, "urn:signet:acr:multi": func() { k.acr(true) }}),
+		"prompt_values_supported": each(map[string]func(){"none": func() { k.prompt("none", "login_required") }, "login": func() { k.prompt("login", "") },
+			"consent": func() { k.prompt("consent", "") }, "select_account": func() { k.prompt("select_account", "") }, "create": func() { k.prompt("create", "") }}),
 		"token_endpoint_auth_methods_supported":                    methods("token_endpoint"),
 		"revocation_endpoint_auth_methods_supported":               methods("revocation_endpoint"),
 		"introspection_endpoint_auth_methods_supported":            methods("introspection_endpoint"),
 		"token_endpoint_auth_signing_alg_values_supported":         algorithms("token_endpoint"),
 		"revocation_endpoint_auth_signing_alg_values_supported":    algorithms("revocation_endpoint"),
 		"introspection_endpoint_auth_signing_alg_values_supported": algorithms("introspection_endpoint"),
-		"scopes_supported":                                         k.scopesAndClaims,
-		"claims_supported":                                         nil, // with the scopes
-		"claims_parameter_supported":                               k.claimsByName,
-		"request_uri_parameter_supported":                          k.noRequestObjects,
-		"authorization_response_iss_parameter_supported":           func(v any) { _ = v.(bool) }, // party.code holds it
-		"backchannel_logout_supported":                             k.backChannel,
-		"backchannel_logout_session_supported":                     nil,
+		"scopes_supported":                               k.scopesAndClaims,
+		"claims_supported":                               nil, // with the scopes
+		"claims_parameter_supported":                     k.claimsByName,
+		"request_uri_parameter_supported":                k.noRequestObjects,
+		"authorization_response_iss_parameter_supported": func(v any) { _ = v.(bool) }, // party.code holds it
+		"backchannel_logout_supported":                   k.backChannel,
+		"backchannel_logout_session_supported":           nil,
 	}
 	for name, value := range k.said {
 		do, known := try[name]
@@ -370,6 +372,18 @@ func (k *walk) noRequestObjects(supported any) {
 	must(k.t, err)
 	if supported != false || to.Query().Get("error") != "request_not_supported" && to.Query().Get("error") != "request_uri_not_supported" {
 		k.t.Errorf("sent to %s", to)
+	}
+}
+
+// prompt begins a sign-in with a prompt in a browser that nobody is signed in to: it leads back with an error, or to a page.
+func (k *walk) prompt(value, refused string) {
+	k.t.Helper()
+	id, _ := k.application(app.SPA, app.NoAuth)
+	got := k.get(k.party(id, "").oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("prompt", value), oauth2.S256ChallengeOption(oauth2.GenerateVerifier())))
+	to, err := url.Parse(got.header.Get("Location"))
+	must(k.t, err)
+	if to.Query().Get("error") != refused || refused == "" && !strings.HasPrefix(to.Path, "/login") {
+		k.t.Errorf("prompt=%s leads to %s", value, to)
 	}
 }
 

@@ -209,8 +209,13 @@ func TestDiscoverySaysOnlyWhatThereIs(t *testing.T) {
 		if got.body != whole {
 			t.Errorf("%s says something else", path)
 		}
-		// With "none" in the lists, clients that have a secret would not send it.
-		for _, absent := range []string{`"none"`, "implicit", `"password"`, "token-exchange", "fragment", "plain", "registration_endpoint", "check_session_iframe", "request_parameter_supported\":true"} {
+		// With "none" in the lists of methods, clients that have a secret would not send it.
+		for name, value := range got.json {
+			if list, ok := value.([]any); ok && name != "prompt_values_supported" && slices.Contains(list, any("none")) {
+				t.Errorf("%s has none in %s", path, name)
+			}
+		}
+		for _, absent := range []string{"implicit", `"password"`, "token-exchange", "fragment", "plain", "registration_endpoint", "check_session_iframe", "request_parameter_supported\":true"} {
 			if strings.Contains(got.body, absent) {
 				t.Errorf("%s speaks of %s", path, absent)
 			}
