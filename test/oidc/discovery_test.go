@@ -379,11 +379,9 @@ func (k *walk) noRequestObjects(supported any) {
 func (k *walk) prompt(value, refused string) {
 	k.t.Helper()
 	id, _ := k.application(app.SPA, app.NoAuth)
-	got := k.get(k.party(id, "").oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("prompt", value), oauth2.S256ChallengeOption(oauth2.GenerateVerifier())))
-	to, err := url.Parse(got.header.Get("Location"))
-	must(k.t, err)
-	if to.Query().Get("error") != refused || refused == "" && !strings.HasPrefix(to.Path, "/login") {
-		k.t.Errorf("prompt=%s leads to %s", value, to)
+	at := k.with("").visit("GET", k.party(id, "").oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("prompt", value), oauth2.S256ChallengeOption(oauth2.GenerateVerifier())), nil).at
+	if at.Query().Get("error") != refused || refused == "" && !strings.HasPrefix(at.Path, "/login") {
+		k.t.Errorf("prompt=%s leads to %s", value, at)
 	}
 }
 
