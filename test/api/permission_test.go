@@ -115,7 +115,7 @@ func unknownTargetCases(t *testing.T, w *World) (cases []Case) {
 			h = header(orgID, s.org)
 		}
 		for _, param := range []string{"orgId", "userId", "idpId", "appId", "groupId", "sessionId", "tokenId", "keyId", "factorId"} {
-			if !op.has(param) || op.name() == "RemoveMyFactor" { // that one needs a session, and has its story
+			if !op.has(param) || op.name() == "RemoveMyFactor" || op.name() == "RenameMyFactor" { // these need a session, and have their stories
 				continue
 			}
 			want := refused(codes.NotFound, anyReason)
