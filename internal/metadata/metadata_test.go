@@ -120,7 +120,7 @@ func TestMetadataIsBounded(t *testing.T) {
 	testkit.Must(t, err)
 	_, err = set(t, s, "usr_a", []metadata.Pair{{Key: "k", Value: "x"}})
 	eventtest.As(t, err, metadata.ErrTooLarge)
-	_, err = set(t, s, "usr_a", []metadata.Pair{{Key: "a b", Value: "x"}})
+	_, err = set(t, s, "usr_a", []metadata.Pair{{Key: "a b", Value: "x"}}, "k00.")
 	if err == nil {
 		t.Error("the rule lets a wrong key through")
 	}
