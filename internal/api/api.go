@@ -13,6 +13,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api/invitations"
+	"github.com/signet-idm/signet/internal/api/metadatas"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/provider"
 	"github.com/signet-idm/signet/internal/api/registrations"
@@ -93,7 +94,7 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.AddServiceKeyRequest:
 		return append(notADate(r), newKey(r).Violations(c.Clock())...)
 	}
-	return slices.Concat(invitations.Check(req), provider.Check(req), projects.Check(req))
+	return slices.Concat(invitations.Check(req), provider.Check(req), projects.Check(req), metadatas.Check(req))
 }
 
 // changed are the details of a manipulation: no creation date.

@@ -5,6 +5,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -91,6 +92,8 @@ type App struct {
 	OwnSignIn bool `json:"ownSignIn,omitempty"`
 	// Changer is who last changed OwnSignIn, or the secret or the redirect URIs while it is set; nil: it is not set.
 	Changer *Changer `json:"changer,omitempty"`
+
+	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about it
 }
 
 // RoleSettings say which project an application belongs to, and what it is told about what people have there.
@@ -161,7 +164,7 @@ type Key struct {
 var Kind = event.Define(event.Schema[App]{
 	Name: "app", Table: "apps", Prefix: "app", Shape: 4,
 	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{}, APIAccessSet{},
-		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{}, RoleSettingsSet{},
+		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{}, RoleSettingsSet{}, MetadataSet{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Token:   event.TokenApp,
 	Columns: []string{event.Standing, event.State, "type", "name"},
@@ -175,6 +178,7 @@ var Kind = event.Define(event.Schema[App]{
 		c.GrantTypes, c.RedirectURIs, c.PostLogoutURIs = copied(a.GrantTypes), copied(a.RedirectURIs), copied(a.PostLogoutURIs)
 		c.RoleSettings.Metadata = copied(a.RoleSettings.Metadata)
 		c.Keys, c.APIScopes, c.Approvals = copied(a.Keys), copied(a.APIScopes), copied(a.Approvals)
+		c.Metadata = maps.Clone(a.Metadata)
 		if a.Changer != nil {
 			by := *a.Changer
 			by.Roles = access.Memberships{}

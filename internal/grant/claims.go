@@ -28,7 +28,7 @@ func unix(micros int64) int64 { return event.Time(micros).Unix() }
 type whom struct {
 	user *event.Object[user.User]
 	org  *event.Object[org.Org]
-	held project.Held // what the application is told about roles and groups
+	held project.Held // what the application is told about roles, groups and metadata
 }
 
 // whose reads whom terms are about, and the places that they rest on. Errors: ErrInvalidGrant where somebody is gone.
@@ -120,16 +120,21 @@ func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader *Client
 		return claims, g.addHeld(ctx, claims, b, u)
 	}
 	claims := about(u, o, b.Given.Scopes, b.ClientOrg, reader.Org())
-	if !reader.owns(&b.Token) && !told.SameProject(reader.App, b.ClientOrg, b.Client.Project) {
-		return claims, nil
+	if !reader.owns(&b.Token) {
+		if !told.SameProject(reader.App, b.ClientOrg, b.Client.Project) {
+			return claims, nil
+		}
+		other := *b
+		other.Client.Metadata = nil // each application has its own list of keys
+		b = &other
 	}
 	return claims, g.addHeld(ctx, claims, b, u)
 }
 
-// addHeld adds what the application of a token is told about roles and groups.
+// addHeld adds what the application of a token is told about roles, groups and metadata.
 func (g *Grants) addHeld(ctx context.Context, claims map[string]any, b *session.Bearer, u *event.Object[user.User]) (err error) {
 	c, w := told.Agreed(b.Client, u.Org, b.Given.Told), project.PersonOf(u)
-	if !c.Roles && !c.Groups {
+	if !c.Roles && !c.Groups && len(c.Metadata) == 0 {
 		return nil
 	}
 	places := b.Places

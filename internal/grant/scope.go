@@ -168,7 +168,7 @@ func (g *Grants) look(ctx context.Context, client *event.Object[app.App], caller
 // usual are the scopes that applications ask for every day, in the order in which people are asked about them: what an application may change, or
 // keeps when they are gone, then what it reads, then who they are.
 var usual = slices.Concat(access.WriteScope.Names(), access.SelfScope.Names(), []string{OfflineAccess}, access.ReadScope.Names(),
-	[]string{told.Roles, told.Groups, RolesScope, OrgScope, PhoneScope, EmailScope, ProfileScope, OpenID})
+	[]string{told.Roles, told.Groups, told.Metadata, RolesScope, OrgScope, PhoneScope, EmailScope, ProfileScope, OpenID})
 
 func weight(scope string) int {
 	if strings.HasPrefix(scope, OrgScope+":") {

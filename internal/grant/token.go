@@ -76,7 +76,11 @@ func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *who
 	}
 	AddOrganization(claims, w.user, w.org, made.Scopes, orgs...)
 	if together {
-		told.AddToToken(claims, w.held)
+		held := w.held
+		if len(readers) > 0 {
+			held.Metadata = nil // each application has its own list of keys
+		}
+		told.AddToToken(claims, held)
 	}
 	if made.Access, err = g.Signer.Sign(ctx, client.Data.SigningAlgorithm, "at+jwt", claims); err != nil {
 		return fmt.Errorf("sign an access token: %w", err)

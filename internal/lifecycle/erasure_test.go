@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/journal"
 	"github.com/signet-idm/signet/internal/lifecycle"
 	"github.com/signet-idm/signet/internal/member/membertest"
+	"github.com/signet-idm/signet/internal/metadata"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
@@ -55,7 +56,8 @@ func addHuman(t *testing.T, s event.Store, id, in, word string) {
 			place := session.Place{Address: "192.0.2.1", UserAgent: "Browser of " + word}
 			_, err = session.Kind.CreateBeside(tx, session.IDFor(id), user.Kind.Ref(id), session.Succeeded{SessionID: "ses_1", Personal: place}, session.Failed{Count: 1, Personal: place})
 			_, also := grant.Kind.CreateBeside(tx, grant.IDFor(id), user.Kind.Ref(id), grant.Given{AppID: "app_1", Scopes: []string{"openid"}, Asked: true, At: 1})
-			return errors.Join(err, also, u.Append(user.TOTPAdded{FactorID: "fac_1", Created: 1, Personal: user.FactorFacts{Name: "App of " + word}}))
+			return errors.Join(err, also, u.Append(user.TOTPAdded{FactorID: "fac_1", Created: 1, Personal: user.FactorFacts{Name: "App of " + word}},
+				user.MetadataSet{Personal: metadata.Change{Set: map[string]string{"note": "Note about " + word}}}))
 		}}))
 }
 

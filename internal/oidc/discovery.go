@@ -44,7 +44,7 @@ func (p *Provider) discovery(r *request) (any, error) {
 		"revocation_endpoint_auth_signing_alg_values_supported":    algorithms,
 		"introspection_endpoint_auth_methods_supported":            methods,
 		"introspection_endpoint_auth_signing_alg_values_supported": algorithms,
-		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, grant.PersonClaims, []string{told.Roles, told.Groups}),
+		"claims_supported":                                         slices.Concat([]string{"sub", "iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "azp", "sid", "at_hash"}, grant.PersonClaims, []string{told.Roles, told.Groups, told.Metadata}),
 		"claims_parameter_supported":                               true,
 		"prompt_values_supported":                                  []string{"none", "login", "consent", "select_account", "create"},
 		"code_challenge_methods_supported":                         []string{"S256"},

@@ -65,7 +65,7 @@ func (p *Provider) introspection(b *session.Bearer, about map[string]any) map[st
 	}
 	grant.AddProof(claims, b.Given.Proof)
 	for name, from := range map[string]string{grant.OrgScope: grant.OrgScope, grant.RolesScope: grant.RolesScope, "username": "preferred_username",
-		told.Roles: told.Roles, told.Groups: told.Groups} {
+		told.Roles: told.Roles, told.Groups: told.Groups, told.Metadata: told.Metadata} {
 		if value, known := about[from]; known {
 			claims[name] = value
 		}

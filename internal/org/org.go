@@ -34,6 +34,8 @@ type Org struct {
 	Empty   bool     `json:"empty,omitempty"`   // removed, and nothing that belonged to it is left
 
 	Policy policy.Policy `json:"policy,omitzero"` // what it asks for beyond the installation's
+
+	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about it; replaced, never altered
 }
 
 // Standing is the part of an organization's state that decides about credentials. Every request reads it.
@@ -51,7 +53,7 @@ func (o *Org) key() string { return cmp.Or(o.NameKey, syntax.PlainKey(o.Name)) }
 var Kind = event.Define(event.Schema[Org]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 4,
 	Facts: []event.Fact[Org]{Added{}, Renamed{}, DomainAdded{}, DomainVerified{}, PrimaryDomainSet{}, DomainRemoved{},
-		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}, PolicySet{}},
+		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}, PolicySet{}, MetadataSet{}},
 	Token:   event.TokenOrg,
 	Columns: []string{event.Standing, event.State, "name"},
 	Lookup: func(o *event.Object[Org]) []string {

@@ -375,6 +375,7 @@ var scopeTexts = map[string]string{
 
 	"urn:signet:app_roles": "scope.appRoles",
 	"urn:signet:groups":    "scope.groups",
+	"urn:signet:metadata":  "scope.metadata",
 }
 
 // scope gives the key of what a scope means; empty for one that nobody here knows, which is then shown as it is.

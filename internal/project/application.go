@@ -9,14 +9,12 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/metadata"
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
-// Bounds of what applications are told of people's metadata.
-const (
-	MaxMetadataKeys = 20
-	MaxMetadataKey  = 100
-)
+// MaxMetadataKeys bounds what applications are told of people's metadata.
+const MaxMetadataKeys = 20
 
 // ErrMetadataDenied keeps those who may not read metadata from sending it to an application of theirs.
 var ErrMetadataDenied = errs.New(errs.PermissionDenied, access.PermissionDenied,
@@ -33,20 +31,9 @@ func RoleSettingsViolations(to app.RoleSettings) (wrong errs.Violations) {
 		return wrong
 	}
 	for i, key := range to.Metadata {
-		if !isMetadataKey(key) {
-			wrong.Add(fmt.Sprintf("metadataKeys[%d]", i), "must be 1 to 100 of the characters a-z, A-Z, 0-9, '.', '_' and '-'")
-		}
+		wrong.Add(fmt.Sprintf("metadataKeys[%d]", i), metadata.Key(key))
 	}
 	return wrong
-}
-
-func isMetadataKey(key string) bool {
-	for _, c := range []byte(key) {
-		if !('0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c == '.' || c == '_' || c == '-') {
-			return false
-		}
-	}
-	return key != "" && len(key) <= MaxMetadataKey
 }
 
 // SetRoleSettings says which project of its organization an application belongs to, what it is told about people there, and whether only people with a role may use it.
@@ -66,7 +53,7 @@ func SetRoleSettings(ctx context.Context, s event.Store, permit access.Permit, a
 			return err
 		}
 		if to.Project != "" {
-			p, err := within(permit, to.Project).Get(tx)
+			p, err := Within(permit, to.Project).Get(tx)
 			if err != nil {
 				return err
 			}

@@ -55,7 +55,7 @@ func AddGrant(ctx context.Context, s event.Store, permit access.Permit, once eve
 	err = s.Do(ctx, once.Wrap(event.Command{
 		Origin: permit.Origin(), Create: []event.Ref{GrantKind.Ref(id)}, Read: needs, Claims: []event.Claim{GrantClaim(projectID, to)},
 		Decide: func(tx *event.Tx) error {
-			p, err := within(permit, projectID).Get(tx)
+			p, err := Within(permit, projectID).Get(tx)
 			if err != nil {
 				return err
 			}

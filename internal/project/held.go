@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/group"
+	"github.com/signet-idm/signet/internal/metadata"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -33,11 +34,12 @@ type Person struct {
 	Memberships access.Memberships
 	Groups      map[string][]user.InGroup
 	AppRoles    []user.AppRoles
+	Metadata    map[string]string
 }
 
 // PersonOf is that of a user.
 func PersonOf(u *event.Object[user.User]) Person {
-	return Person{Org: u.Org, Memberships: u.Data.Memberships, Groups: u.Data.Groups, AppRoles: u.Data.AppRoles}
+	return Person{Org: u.Org, Memberships: u.Data.Memberships, Groups: u.Data.Groups, AppRoles: u.Data.AppRoles, Metadata: u.Data.Metadata}
 }
 
 // in tells whether somebody is of an organization, or a guest there.
@@ -383,6 +385,8 @@ func (p *Places) Groups(ctx context.Context, r event.Reader, w Person) (map[stri
 type Held struct {
 	Roles  map[string][]string // their keys
 	Groups map[string][]string // their identifiers
+
+	Metadata map[string]string // not by organization: it is that of home
 }
 
 // Held is what the application is told, at most what it was when the places were looked for.
@@ -392,6 +396,10 @@ func (p *Places) Held(ctx context.Context, r event.Reader, c Client, w Person) (
 	}
 	if p.client.Groups && c.Groups {
 		h.Groups, err = p.Groups(ctx, r, w)
+	}
+	// What their own organization keeps about people is no business of others, nor of a sign-in in another one.
+	if w.Org == c.Org && (p.bound == "" || p.bound == w.Org) {
+		h.Metadata = metadata.Picked(w.Metadata, c.Metadata)
 	}
 	return h, err
 }

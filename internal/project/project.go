@@ -51,6 +51,8 @@ type Project struct {
 	Epoch      int64        `json:"epoch,omitempty"` // counts the declarations of roles
 	GroupRoles []GroupRoles `json:"groupRoles,omitempty"`
 	Empty      bool         `json:"empty,omitempty"` // removed, and so are its grants and accesses
+
+	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about it
 }
 
 // Grant is the state of a grant: what the owner of a project lets another organization have. It belongs to the owner.
@@ -83,7 +85,7 @@ type Access struct {
 // Kind of projects.
 var Kind = event.Define(event.Schema[Project]{
 	Name: "project", Table: "projects", Prefix: "prj", Shape: 1,
-	Facts:   []event.Fact[Project]{Added{}, Renamed{}, RoleSet{}, RoleRemoved{}, GroupRolesSet{}, WasRemoved{}, Emptied{}},
+	Facts:   []event.Fact[Project]{Added{}, Renamed{}, RoleSet{}, RoleRemoved{}, GroupRolesSet{}, MetadataSet{}, WasRemoved{}, Emptied{}},
 	Columns: []string{event.State, "name"},
 	Lookup: func(o *event.Object[Project]) []string {
 		return []string{string(o.Data.State), event.LookupText(o.Data.NameKey)}
@@ -94,7 +96,7 @@ var Kind = event.Define(event.Schema[Project]{
 		}
 		return nil
 	},
-	Copy: func(p *Project) Project { return *p }, // lists are replaced, never altered
+	Copy: func(p *Project) Project { return *p }, // lists and metadata are replaced, never altered
 })
 
 // GrantKind is the kind of grants.

@@ -95,8 +95,8 @@ func RoleKeyViolations(keys []string) (wrong errs.Violations) {
 	return wrong
 }
 
-// within is a project the permit reaches. Errors: ErrNotFound.
-func within(permit access.Permit, id string) event.Target[Project] {
+// Within is a project the permit reaches. Errors: ErrNotFound.
+func Within(permit access.Permit, id string) event.Target[Project] {
 	return event.Target[Project]{Kind: Kind, ID: id, Origin: permit.Origin(), Reach: func(p *event.Object[Project]) error {
 		if p == nil || p.Data.State != Active || !permit.Reaches(p.Org) {
 			return ErrNotFound
@@ -139,7 +139,7 @@ func Add(ctx context.Context, s event.Store, permit access.Permit, once event.On
 
 // Get reads a project of the permit's organization. Errors: ErrNotFound.
 func Get(ctx context.Context, r event.Reader, permit access.Permit, id string) (*event.Object[Project], error) {
-	return within(permit, id).Read(ctx, r)
+	return Within(permit, id).Read(ctx, r)
 }
 
 // List reads a page of the projects of the permit's organization: the oldest first, or in the order of names where the beginning of one is given.
@@ -156,7 +156,7 @@ func Rename(ctx context.Context, s event.Store, permit access.Permit, id string,
 		return event.Details{}, err
 	}
 	key := syntax.NameKey(name)
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error {
 		return p.Append(Renamed{Name: event.Changed(p.Data.Name, name), NameKey: event.Changed(p.Data.NameKey, key)})
 	})
 }
@@ -175,7 +175,7 @@ func SetRole(ctx context.Context, s event.Store, permit access.Permit, id string
 	if err := RoleViolations(key, name, description).Err(); err != nil {
 		return event.Details{}, err
 	}
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error {
 		role, has := p.Data.role(key)
 		switch {
 		case has && role.Name == name && role.Description == description:
@@ -190,7 +190,7 @@ func SetRole(ctx context.Context, s event.Store, permit access.Permit, id string
 // RemoveRole ends a role of a project, and it ends for everybody who has it. Declared again, it is another one. Errors: ErrNotFound; ErrRoleNotFound;
 // Aborted when match does not hold.
 func RemoveRole(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, key string) (event.Details, error) {
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error {
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error {
 		if _, has := p.Data.role(key); !has {
 			return ErrRoleNotFound
 		}
@@ -201,7 +201,7 @@ func RemoveRole(ctx context.Context, s event.Store, permit access.Permit, id str
 // Remove ends a project. Everything that was given or granted of it counts no longer, because the project does not: it costs the same however much
 // that is. The Cleaner removes the grants and accesses later. Errors: ErrNotFound; Aborted when match does not hold.
 func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error { return p.Append(WasRemoved{}) })
+	return Within(permit, id).Change(ctx, s, match, func(_ *event.Tx, p *event.Object[Project]) error { return p.Append(WasRemoved{}) })
 }
 
 // role finds a role that the project has.

@@ -27,6 +27,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/groups"
 	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
+	"github.com/signet-idm/signet/internal/api/metadatas"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
@@ -193,6 +194,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.RememberedDeviceService", Impl: remembered.Service{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
 			{Name: "signet.v1.ProjectService", Impl: projects.Service{Store: s.store, Master: master, Clock: time.Now, Cleaner: cleaner}},
+			{Name: "signet.v1.MetadataService", Impl: metadatas.Service{Store: s.store}},
 			{Name: "signet.v1.InvitationService", Impl: invitations.Service{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: time.Now}},
 			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},

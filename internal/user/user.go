@@ -42,6 +42,8 @@ type User struct {
 	Given    access.Memberships   `json:"given,omitzero"`
 	Groups   map[string][]InGroup `json:"groups,omitempty"`   // the groups the user is in, by organization
 	AppRoles []AppRoles           `json:"appRoles,omitempty"` // roles in applications that the user has without groups, the oldest first
+
+	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about the user
 }
 
 // Standing is the part of a user's state that decides about credentials. Every request reads it, and nothing else.
@@ -143,7 +145,7 @@ var Kind = event.Define(event.Schema[User]{
 		TOTPAdded{}, PasskeyAdded{}, FactorRenamed{}, FactorRemoved{}, RecoveryCodesMade{}, RecoveryCodeUsed{},
 		LinkAdded{}, LinkConfirmed{}, LinkRemoved{},
 		GroupJoined{}, GroupLeft{}, GroupRolesSet{}, OrgLeft{}, AppRolesSet{},
-		TermsAccepted{},
+		TermsAccepted{}, MetadataSet{},
 	},
 	Token:   event.TokenUser,
 	Columns: []string{event.Standing, VerifiedEmail, event.State, byType, byUserName, byName, byEmail, FirstByEmail, EmailWord},
@@ -214,7 +216,7 @@ func (u *User) key(column string) string {
 	return ""
 }
 
-// clone copies what facts alter in place. Memberships, groups, roles, keys, factors, links and terms are replaced, never altered.
+// clone copies what facts alter in place. Memberships, groups, roles, keys, factors, links, terms and metadata are replaced, never altered.
 func (u *User) clone() User {
 	c := *u
 	if u.Human != nil {

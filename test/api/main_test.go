@@ -108,6 +108,7 @@ var stories = []struct {
 	{"roles of applications", appRoleStory},
 	{"nothing is revived", revivalStory},
 	{"role settings of an application", roleSettingsStory},
+	{"metadata", metadataStory},
 	{"sessions of one's own", mySessionStory},
 	{"sessions of a user", userSessionStory},
 	{"policy of an organization", organizationPolicyStory},

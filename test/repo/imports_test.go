@@ -12,7 +12,7 @@ var (
 	// objects are the packages that hold the rules of the product.
 	objects = []string{"internal/org", "internal/user", "internal/idp", "internal/installation", "internal/session", "internal/setup",
 		"internal/member", "internal/lifecycle", "internal/app", "internal/signing", "internal/notify", "internal/journal", "internal/webhook", "internal/mail", "internal/factor", "internal/grant",
-		"internal/group", "internal/project", "internal/mailcount", "internal/invitation", "internal/registration"}
+		"internal/group", "internal/project", "internal/mailcount", "internal/invitation", "internal/registration", "internal/metadata"}
 
 	// outside is what the rules of the product know nothing of: protocols, databases, generated code.
 	outside = []string{"gen", "net/http", "database/sql", "internal/store", "internal/api", "internal/rpc", "internal/server", "internal/web", "internal/oidc", "internal/login", "internal/account", "internal/pages"}
@@ -28,6 +28,7 @@ var (
 		{"internal/syntax", nil},
 		{"internal/policy", []string{"internal/errs", "internal/syntax"}},
 		{"internal/share", []string{"internal/errs"}},
+		{"internal/metadata", []string{"internal/errs", "internal/event", "internal/syntax"}},
 		{"internal/secret", []string{"internal/errs", "internal/share", "internal/secret/argon"}},
 		{"internal/event", []string{"internal/errs", "internal/secret"}},
 		{"internal/access", []string{"internal/errs", "internal/event"}},

@@ -39,6 +39,7 @@ var withoutProof = map[string]string{
 	"AddGroupMember":           "roles sign nobody in",
 	"RemoveGroupMember":        "ends access",
 	"SetUserAppRoles":          "roles sign nobody in",
+	"SetUserMetadata":          "metadata signs nobody in",
 	"SetInstallationMember":    "roles sign nobody in",
 	"RemoveInstallationMember": "ends access",
 }

@@ -1,5 +1,5 @@
-// Package told has the claims by which applications learn about the roles and groups of people: each by its identifier, under the organization that it was
-// given in. There is never one list across organizations, or an administrator of one customer would pass for one of another.
+// Package told has the claims by which applications learn about the roles, groups and metadata of people. Roles and groups are told by identifier, under the organization that
+// they were given in. There is never one list across organizations, or an administrator of one customer would pass for one of another.
 package told
 
 import (
@@ -11,17 +11,18 @@ import (
 	"github.com/signet-idm/signet/internal/project"
 )
 
-// The claims. What people agree to has the names of the first two as well, beside the scopes.
+// The claims. What people agree to has the names of the first three as well, beside the scopes.
 const (
 	Roles    = "urn:signet:app_roles"
 	Groups   = "urn:signet:groups"
+	Metadata = "urn:signet:metadata"
 	Overflow = "urn:signet:overflow" // the claims that did not fit into the token
 )
 
 // Claims lists them.
-var Claims = []string{Roles, Groups, Overflow}
+var Claims = []string{Roles, Groups, Metadata, Overflow}
 
-// MaxToken is how many bytes of JSON both claims can have in a token: tokens travel in headers.
+// MaxToken is how many bytes of JSON the claims can have together in a token: tokens travel in headers.
 const MaxToken = 4096
 
 // Names are the claims that are switched on for an application.
@@ -32,6 +33,9 @@ func Names(s app.RoleSettings) []string {
 	}
 	if s.Groups {
 		names = append(names, Groups)
+	}
+	if len(s.Metadata) > 0 {
+		names = append(names, Metadata)
 	}
 	return names
 }
@@ -59,16 +63,18 @@ func Add(claims map[string]any, h project.Held) {
 	if h.Groups != nil {
 		claims[Groups] = h.Groups
 	}
+	if h.Metadata != nil {
+		claims[Metadata] = h.Metadata
+	}
 }
 
 // AddToToken adds the claims if they fit; otherwise the token says which are missing. User info and introspection have them.
 func AddToToken(claims map[string]any, h project.Held) {
 	size := 0
 	var names []string
-	for name, value := range map[string]map[string][]string{Roles: h.Roles, Groups: h.Groups} {
-		if value == nil {
-			continue
-		}
+	whole := map[string]any{}
+	Add(whole, h)
+	for name, value := range whole {
 		text, err := json.Marshal(value)
 		if err != nil {
 			panic(err) // plain strings

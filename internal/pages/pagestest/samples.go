@@ -152,7 +152,7 @@ func signIn() []Sample {
 		{Name: "consent", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: scopes}},
 		{Name: "consent-elsewhere", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Elsewhere: true, Scopes: scopes}},
 		{Name: "consent-api", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Scopes: slices.Concat(access.APIScopeNames[3:], access.APIScopeNames[:3], []string{"openid"})}},
-		{Name: "consent-told", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Elsewhere: true, Scopes: []string{"urn:signet:app_roles", "urn:signet:groups", "email", "openid"}}},
+		{Name: "consent-told", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Elsewhere: true, Scopes: []string{"urn:signet:app_roles", "urn:signet:groups", "urn:signet:metadata", "email", "openid"}}},
 		{Name: "no-role", Status: 200, View: pages.NoRole{Frame: frame, LoginName: loginName, Other: to("/login")}},
 		{Name: "onward", Status: 200, View: pages.Onward{Frame: frame, To: out("https://fieldbook.example/callback?code=a&state=b")}, Moves: true},
 		{Name: "device-code", Status: 200, View: pages.DeviceCode{LoginName: loginName, Other: to("/login")}},
