@@ -151,6 +151,13 @@ func factorStory(t *testing.T, c *Client) {
 	c.refused(t, invalid("recoveryCode"), third, recoveryCode(codesMade[7]))
 	same(t, "codes left", c.myFactors(t, third).GetRecoveryCodesLeft(), 9)
 
+	rename := &signetv1.RenameMyFactorRequest{FactorId: added.GetFactorId(), Name: "My phone"}
+	c.refused(t, noFactor, third, &signetv1.RenameMyFactorRequest{FactorId: "fac_x", Name: "My phone"})
+	c.refused(t, sequenceMismatch, third, rename, stale)
+	c.refused(t, sessionRequired, as, rename)
+	done[*signetv1.RenameMyFactorResponse](t, c, third, rename)
+	same(t, "its name", c.myFactors(t, third).GetFactors()[0].GetName(), "My phone")
+
 	c.refused(t, noFactor, third, &signetv1.RemoveMyFactorRequest{FactorId: "fac_x"})
 	remove := &signetv1.RemoveMyFactorRequest{FactorId: added.GetFactorId()}
 	c.refused(t, sequenceMismatch, third, remove, stale)
@@ -248,7 +255,8 @@ func recentStory(t *testing.T, c *Client) {
 	as := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
 	in := c.w.oldSession(t, as)
 	changes := []proto.Message{&signetv1.StartMyTOTPRequest{}, &signetv1.ConfirmMyTOTPRequest{Code: "000000"}, &signetv1.StartMyPasskeyRequest{},
-		&signetv1.ConfirmMyPasskeyRequest{Credential: "x"}, &signetv1.MakeMyRecoveryCodesRequest{}, &signetv1.RemoveMyFactorRequest{FactorId: "fac_x"}}
+		&signetv1.ConfirmMyPasskeyRequest{Credential: "x"}, &signetv1.MakeMyRecoveryCodesRequest{}, &signetv1.RemoveMyFactorRequest{FactorId: "fac_x"},
+		&signetv1.RenameMyFactorRequest{FactorId: "fac_x", Name: "x"}}
 	for _, req := range changes {
 		c.refused(t, sessionRequired, as, req)
 		c.refused(t, notRecent, in, req)
