@@ -317,7 +317,8 @@ func (k *walk) scopesAndClaims(scopes any) {
 	id, _ := k.application(app.SPA, app.NoAuth)
 	k.api(k.org, "PUT", "/v1/apps/"+id+"/api_access", `{"scopes":["`+strings.Join(access.APIScopeNames, `","`)+`"]}`)
 	project := k.api(k.org, "POST", "/v1/projects", `{"name":"Shop"}`).json["projectId"].(string)
-	k.api(k.org, "PUT", "/v1/apps/"+id+"/role_settings", `{"projectId":"`+project+`","rolesInTokens":true,"groupsInTokens":true}`)
+	k.api(k.org, "PUT", "/v1/apps/"+id+"/role_settings", `{"projectId":"`+project+`","rolesInTokens":true,"groupsInTokens":true,"metadataKeys":["team"]}`)
+	k.api(k.org, "PUT", "/v1/users/"+k.whole+"/metadata", `{"set":[{"key":"team","value":"blue"}]}`)
 	var asked []string
 	for _, s := range scopes.([]any) {
 		asked = append(asked, s.(string))
