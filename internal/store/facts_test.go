@@ -91,6 +91,19 @@ func TestAGatedFactNeedsAProgramThatKnowsItForGood(t *testing.T) {
 	})
 }
 
+func TestOneCommandMayHaveFactsOfSeveralVersions(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		s := wantNode(t, knowing(t, db), 3)
+		ref := gatedThings.Ref("x_1")
+		if err := s.Do(t.Context(), event.Command{Create: []event.Ref{ref}, Decide: func(tx *event.Tx) error {
+			_, err := gatedThings.Create(tx, "x_1", "org_a", gatedNamed{"role"}, gatedNamed{"another role"})
+			return err
+		}}); err != nil {
+			t.Errorf("the first such command on a new database: %v", err)
+		}
+	})
+}
+
 func TestAGatedFactWaitsForTheOldestNode(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	open := knowing(t, db)

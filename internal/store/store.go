@@ -217,15 +217,17 @@ var errStopping = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway,
 
 // Do implements event.Store.
 func (s *Store) Do(ctx context.Context, c event.Command) error {
-	refusal := s.enqueue(ctx, c)
-	needed, gated := errors.AsType[event.NeedsVersion](refusal)
-	if !gated {
-		return refusal
+	for raisedTo := 0; ; { // a command may have facts of several versions: each try names one of them
+		refusal := s.enqueue(ctx, c)
+		needed, gated := errors.AsType[event.NeedsVersion](refusal)
+		if !gated || int(needed) <= raisedTo {
+			return refusal
+		}
+		if raised, err := s.raiseFactVersion(ctx, int(needed)); err != nil || !raised {
+			return cmp.Or(err, refusal)
+		}
+		raisedTo = int(needed)
 	}
-	if raised, err := s.raiseFactVersion(ctx, int(needed)); err != nil || !raised {
-		return cmp.Or(err, refusal)
-	}
-	return s.enqueue(ctx, c)
 }
 
 // enqueue hands a command to the writer and waits for its answer.
