@@ -49,16 +49,12 @@ clients: ## run other people's clients that are too heavy for make test, unmodif
 	scripts/clients.sh
 
 .PHONY: joining
-joining: ## accept invitations in a browser, in all ways: what is too slow for make test
+joining: ## accept invitations and register in a browser, in all ways: what is too slow for make test
 	CI=$${CI-true} scripts/with-browser.sh scripts/with-postgres.sh go test -count=1 -timeout 20m -tags joining -run 'Joining' -v ./test/browser
 
 .PHONY: providers
 providers: ## sign in through other people's identity providers in a browser: what is too slow for make test
 	CI=$${CI-true} scripts/with-browser.sh scripts/with-proxies.sh go test -count=1 -timeout 20m -tags providers -run 'Provider' -v ./test/browser
-
-.PHONY: joining
-joining: ## accept invitations and register in a browser: what is too slow for make test
-	CI=$${CI-true} scripts/with-browser.sh go test -count=1 -timeout 20m -tags joining -run 'Joining' -v ./test/browser
 
 .PHONY: fixtures
 fixtures: ## make the data in test/upgrade/testdata with the version before
