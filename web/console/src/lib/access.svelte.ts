@@ -1,0 +1,43 @@
+// What the caller may do: asked once, and compared with the same rules that the server enforces.
+import { AccessService, type GetMyAccessResponse } from '../gen/signet/v1/access_pb';
+import { call, ruleOf, type Operation } from './api/call.svelte';
+
+type Organization = GetMyAccessResponse['organizations'][number];
+
+const state = $state({ everywhere: new Set<string>(), organizations: [] as Organization[], home: '' });
+
+/** Asks what the caller may do. */
+export async function loadAccess(): Promise<void> {
+  const answer = await call(AccessService.method.getMyAccess, {});
+  state.everywhere = new Set(answer.installationPermissions);
+  state.organizations = answer.organizations;
+  state.home = answer.organizations[0]?.orgId ?? '';
+}
+
+/** The organizations that the caller is in, the own one first. */
+export function myOrganizations(): readonly Organization[] {
+  return state.organizations;
+}
+
+/** The organization that the caller belongs to. */
+export function homeOrganization(): string {
+  return state.home;
+}
+
+/** Whether the caller holds a permission in the organization, or in the whole installation. */
+export function holds(permission: string, org?: string): boolean {
+  if (state.everywhere.has(permission)) return true;
+  return org !== undefined && (state.organizations.find((o) => o.orgId === org)?.permissions.includes(permission) ?? false);
+}
+
+/** Whether the caller may call an operation. What would be refused is not offered. */
+export function may(operation: Operation, org?: string): boolean {
+  const { permission, scope } = ruleOf(operation);
+  if (permission === 'authenticated' || permission === 'public') return true;
+  return holds(permission, scope === 'self' ? undefined : org);
+}
+
+/** Whether the caller sees more than organizations: has a role in the installation. */
+export function ofInstallation(): boolean {
+  return state.everywhere.size > 0;
+}

@@ -1,0 +1,27 @@
+// The shapes of src/gen/operations.ts, which tools/operations.mjs makes.
+
+/** What the definition says about an operation. */
+export interface OperationRule {
+  /** A permission such as `user.read`, or `authenticated`, or `public`. */
+  readonly permission: string;
+  /** How the organization of a call is found. */
+  readonly scope: 'self' | 'context' | 'target' | 'path' | 'request';
+  /** It honours `if-match`. */
+  readonly updates?: boolean;
+  /** It honours `idempotency-key`. */
+  readonly creates?: boolean;
+  /** The proof that people need to call it about themselves. */
+  readonly proof?: 'session' | 'recent';
+  readonly http: string;
+  readonly path: string;
+}
+
+/** What the definition says about a field. */
+export interface FieldRule {
+  readonly secret?: boolean;
+  readonly required?: boolean;
+  /** The largest number of characters. */
+  readonly max?: number;
+  readonly from?: number;
+  readonly to?: number;
+}

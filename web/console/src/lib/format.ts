@@ -1,0 +1,42 @@
+// Dates and numbers as people of the chosen language write them.
+import { timestampDate, type Timestamp } from '@bufbuild/protobuf/wkt';
+import { language } from './texts.svelte';
+
+/** A time with date, to the minute. */
+export function dateTime(time: Timestamp | Date | undefined): string {
+  return time ? new Intl.DateTimeFormat(language(), { dateStyle: 'medium', timeStyle: 'short' }).format(asDate(time)) : '';
+}
+
+/** A date alone. */
+export function date(time: Timestamp | Date | undefined): string {
+  return time ? new Intl.DateTimeFormat(language(), { dateStyle: 'medium' }).format(asDate(time)) : '';
+}
+
+/** A time to the millisecond, as logs need it. */
+export function exactTime(time: Timestamp | Date | undefined): string {
+  if (!time) return '';
+  return new Intl.DateTimeFormat(language(), { dateStyle: 'short', timeStyle: 'medium', fractionalSecondDigits: 3 } as Intl.DateTimeFormatOptions).format(asDate(time));
+}
+
+/** How long ago, or in how long. */
+export function relative(time: Timestamp | Date | undefined): string {
+  if (!time) return '';
+  const seconds = (asDate(time).getTime() - Date.now()) / 1000;
+  const units = [['day', 86_400], ['hour', 3600], ['minute', 60]] as const;
+  const format = new Intl.RelativeTimeFormat(language(), { numeric: 'auto' });
+  for (const [unit, length] of units) if (Math.abs(seconds) >= length) return format.format(Math.round(seconds / length), unit);
+  return format.format(Math.round(seconds), 'second');
+}
+
+export function number(value: number | bigint): string {
+  return new Intl.NumberFormat(language()).format(value);
+}
+
+/** Several things in one sentence. */
+export function list(items: readonly string[]): string {
+  return new Intl.ListFormat(language(), { type: 'conjunction' }).format(items);
+}
+
+export function asDate(time: Timestamp | Date): Date {
+  return time instanceof Date ? time : timestampDate(time);
+}

@@ -1,0 +1,109 @@
+// The address says what is shown: the view by its path, filters and page by its query.
+import { tick } from 'svelte';
+import { forgetCalls } from './api/call.svelte';
+
+export const base = '/console';
+
+const read = () => ({ path: location.pathname.slice(base.length) || '/', query: new URLSearchParams(location.search) });
+
+const state = $state(read());
+let guards: (() => boolean)[] = [];
+
+/** Where the console is. */
+export const address = {
+  get path() {
+    return state.path;
+  },
+  get query() {
+    return state.query;
+  },
+};
+
+/** A parameter of the query, empty if it is not there. */
+export function parameter(name: string): string {
+  return state.query.get(name) ?? '';
+}
+
+/** The address inside the console that differs from this one by some parameters; empty ones are left out. */
+export function withParameters(changes: Record<string, string | undefined>): string {
+  const query = new URLSearchParams(state.query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  return state.path + (query.size > 0 ? `?${query}` : '');
+}
+
+/** Asks before leaving, as long as the given function says so. Gives the function that takes it back. */
+export function guardLeaving(unsaved: () => boolean): () => void {
+  guards.push(unsaved);
+  return () => (guards = guards.filter((g) => g !== unsaved));
+}
+
+let mayLeave: () => boolean = () => true;
+
+/** Sets how to ask whether to leave what was typed. */
+export function askBeforeLeaving(ask: () => boolean): void {
+  mayLeave = () => !guards.some((g) => g()) || ask();
+}
+
+/** Goes to an address inside the console, such as `/o/org_1/users`. */
+export async function go(to: string, { replace = false } = {}): Promise<void> {
+  const samePath = to.split('?')[0] === state.path;
+  if (!samePath && !mayLeave()) return;
+  if (replace) history.replaceState(null, '', base + to);
+  else history.pushState(null, '', base + to);
+  await arrive();
+}
+
+async function arrive(): Promise<void> {
+  const before = state.path;
+  const now = read();
+  if (now.path !== before) forgetCalls();
+  state.path = now.path;
+  state.query = now.query;
+  if (now.path === before) return;
+  await tick();
+  window.scrollTo(0, 0);
+}
+
+/** Starts to listen for links and for the browser's own buttons. */
+export function startRouter(): void {
+  window.addEventListener('popstate', () => void arrive());
+  window.addEventListener('beforeunload', (event) => {
+    if (guards.some((g) => g())) event.preventDefault();
+  });
+  document.addEventListener('click', (event) => {
+    if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+    const link = (event.target as Element).closest('a');
+    if (!link || link.target || link.hasAttribute('download') || link.origin !== location.origin || !link.pathname.startsWith(`${base}/`)) return;
+    if (link.hash && link.pathname === location.pathname) return;
+    event.preventDefault();
+    void go(link.pathname.slice(base.length) + link.search);
+  });
+}
+
+/** The address of a link. */
+export function href(to: string): string {
+  return base + to;
+}
+
+/** Matches a path with a pattern such as `/o/:org/users/:user`. */
+export function matches(pattern: string, path: string): Record<string, string> | undefined {
+  const [wanted, given] = [pattern.split('/'), path.replace(/\/+$/, '').split('/')];
+  if (pattern === '/') return path === '/' ? {} : undefined;
+  if (wanted.length !== given.length) return undefined;
+  const found: Record<string, string> = {};
+  for (const [i, part] of wanted.entries()) {
+    const value = given[i] ?? '';
+    if (part.startsWith(':')) {
+      try {
+        found[part.slice(1)] = decodeURIComponent(value);
+      } catch {
+        return undefined;
+      }
+      if (!value) return undefined;
+    } else if (part !== value) return undefined;
+  }
+  return found;
+}

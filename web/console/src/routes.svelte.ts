@@ -1,0 +1,62 @@
+// Every view of the console: its address, who may see it, and where it is offered. Each area lists its own in views/<area>/routes.ts.
+import type { Component } from 'svelte';
+import { may } from './lib/access.svelte';
+import type { Operation } from './lib/api/call.svelte';
+import { matches } from './lib/router.svelte';
+import { t } from './lib/texts.svelte';
+
+// Views take what their address names, such as `org` and `user`.
+// eslint-disable-next-line @typescript-eslint/no-explicit-any
+type View = Component<any>;
+
+export interface Route {
+  /** Path below /console, such as `/o/:org/users/:user`. */
+  readonly path: string;
+  /** Name of the file of its texts. */
+  readonly area: string;
+  readonly view: () => Promise<{ default: View }>;
+  /** An operation that the view cannot do without: who may not call it is not led there. */
+  readonly needs?: Operation;
+  /** Where it stands in the navigation, and its text (in `common`). Views of single objects have no place. */
+  readonly place?: { readonly group: 'organization' | 'installation' | 'me'; readonly text: string; readonly icon: Component; readonly order: number };
+}
+
+/** Something that can be done, for the command palette. Its text is in `common`. */
+export interface Action {
+  readonly text: string;
+  readonly href: string;
+  readonly needs?: Operation;
+}
+
+const areas = import.meta.glob<{ routes: readonly Route[]; actions?: readonly Action[] }>('./views/*/routes.ts', { eager: true });
+
+export const routes: readonly Route[] = Object.values(areas).flatMap((a) => a.routes);
+const actions: readonly Action[] = Object.values(areas).flatMap((a) => a.actions ?? []);
+
+/** The view of a path, and what the path names. */
+export function find(path: string): { route: Route; parameters: Record<string, string> } | undefined {
+  for (const route of routes) {
+    const parameters = matches(route.path, path);
+    if (parameters) return { route, parameters };
+  }
+  return undefined;
+}
+
+const filled = (path: string, org: string) => path.replace(':org', org);
+const allowed = (needs: Operation | undefined, org: string) => !needs || may(needs, org);
+
+/** The entries of a group of the navigation. */
+export function navigation(group: 'organization' | 'installation' | 'me', org: string) {
+  return routes
+    .flatMap((r) => (r.place?.group === group && allowed(r.needs, org) ? [{ ...r.place, href: filled(r.path, org) }] : []))
+    .sort((a, b) => a.order - b.order);
+}
+
+/** Every place and action that the caller may use, for the command palette. */
+export function places(org: string): { text: string; href: string }[] {
+  const groups = ['organization', 'installation', 'me'] as const;
+  return [
+    ...groups.flatMap((g) => navigation(g, org)).map((p) => ({ text: t(p.text), href: p.href })),
+    ...actions.filter((a) => allowed(a.needs, org)).map((a) => ({ text: t(a.text), href: filled(a.href, org) })),
+  ];
+}
