@@ -98,6 +98,8 @@ type startCmd struct {
 	OutboundAllow  []string `help:"Non-public addresses or networks that the server may call, also without TLS." placeholder:"NET"`
 	Development    bool     `help:"For developers: write requested codes to the log, and allow calls to this machine. Needs an external URL on this machine."`
 
+	Console bool `help:"Serve the web console under /console/. --console=false switches it off. Default: on." default:"true"`
+
 	ZitadelV1 bool `name:"zitadel-v1" env:"SIGNET_ZITADEL_V1" help:"Serve the five core operations under their names in version 1 of ZITADEL's API, too."`
 
 	WebhookLease time.Duration `help:"How long a dead node keeps its lease on webhooks. Default: ${default}." default:"30s" placeholder:"TIME"`
@@ -122,6 +124,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.MetricsListen, config.OutboundAllow, config.Development = c.MetricsListen, c.OutboundAllow, c.Development
 	config.WebhookLease, config.WebhookRetry, config.StartsPerMinute = c.WebhookLease, c.WebhookRetry, c.StartsPerMinute
 	config.ZitadelV1, config.EmailsPerOrganization, config.Version = c.ZitadelV1, c.EmailsPerOrganization, version
+	config.NoConsole = !c.Console
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	log := c.logger()
 	s, err := server.Open(ctx, config, log)

@@ -168,13 +168,13 @@ func (a *Accounts) forget(id string) {
 	a.all = slices.DeleteFunc(a.all, func(has account) bool { return has.bearer.Token.ID == id })
 }
 
-// Keep writes the cookie. It lives as long as the last of the sessions.
+// Keep writes the cookie. It lives as long as the last of the sessions can.
 func (a *Accounts) Keep(w http.ResponseWriter) {
 	var tokens []string
 	last := int64(0)
 	for _, has := range a.all {
 		tokens = append(tokens, has.token)
-		last = max(last, has.bearer.Token.Expires)
+		last = max(last, has.bearer.Ends())
 	}
 	if len(tokens) == 0 {
 		http.SetCookie(w, pages.ForgetCookie(cookie))

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/call"
@@ -69,6 +70,7 @@ type Login struct {
 	Invited func(r *http.Request, to string, n *federated.Registration) (bool, error)
 	// Registrations lets people make accounts of their own. Nil: nobody can.
 	Registrations *registration.Registrations
+	Console       bool // there is a console at pages.PathConsole
 }
 
 func (l *Login) arrivals() arrivals.Keeper { return arrivals.Keeper{Store: l.Store, Master: l.Master} }
@@ -77,7 +79,7 @@ func (l *Login) arrivals() arrivals.Keeper { return arrivals.Keeper{Store: l.Sto
 func (l *Login) Mount(site *web.Site) {
 	for path, serve := range map[string]func(http.ResponseWriter, *http.Request) error{
 		Path: l.signIn, PathForgot: l.forgot, mail.ResetPath: l.reset, mail.VerifyPath: l.verify, mail.RestorePath: l.restore, PathDevice: l.device, pages.PathSignOut: l.signOut,
-		"/": wayIn,
+		"/": l.wayIn,
 	} {
 		site.Handle(path, l.Pages.SameOrigin(l.page(serve)))
 	}
@@ -135,8 +137,14 @@ func ReadForm(p *pages.Pages, w http.ResponseWriter, r *http.Request, wrong page
 	return true
 }
 
-// wayIn leads people who open the bare address of the installation, which may be all that they were told, to their account.
-func wayIn(w http.ResponseWriter, _ *http.Request) error {
+// wayIn leads people who open the bare address of the installation, which may be all that they were told, to the console, or where there is
+// none, to their account.
+func (l *Login) wayIn(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Vary", "Accept")
+	if l.Console && strings.Contains(r.Header.Get("Accept"), "text/html") {
+		redirect(w, pages.PathConsole)
+		return nil
+	}
 	redirect(w, pages.PathAccount)
 	return nil
 }

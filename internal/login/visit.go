@@ -67,9 +67,14 @@ func (l *Login) visit(w http.ResponseWriter, r *http.Request) (*visit, error) {
 // ownPage gives an address that people may be sent to after they have signed in: one of our own pages, written plainly.
 // Everything else is nothing.
 func ownPage(to string) string {
-	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "" || u.Host != "" || u.User != nil || u.Fragment != "" ||
-		path.Clean(u.Path) != u.Path || strings.Contains(to, "\\") {
+	u := pages.PlainPath(to)
+	if u == nil {
+		return ""
+	}
+	if to := pages.ConsolePage(to); to != "" {
+		return to
+	}
+	if path.Clean(u.Path) != u.Path {
 		return ""
 	}
 	for _, known := range []string{pages.PathAccount, PathDevice, mail.VerifyPath, invitation.Path} {

@@ -20,6 +20,9 @@ const (
 	PathSignOut      = "/logout"
 )
 
+// PathConsole is where the web console is, and everything below it.
+const PathConsole = "/console/"
+
 type section struct{ Path, Label string }
 
 var sections = []section{

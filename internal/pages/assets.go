@@ -73,7 +73,7 @@ func (a assets) path(name string) (string, error) {
 func (p *Pages) Assets() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
-		p.harden(h)
+		p.Harden(h)
 		found, ok := p.assets.byPath[r.URL.Path]
 		switch {
 		case !ok:

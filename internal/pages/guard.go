@@ -14,7 +14,7 @@ import (
 // from elsewhere gets a page that says what to do.
 func (p *Pages) SameOrigin(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Method == http.MethodGet || r.Method == http.MethodHead || p.isOurs(r) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead || p.FromOurPage(r) {
 			next.ServeHTTP(w, r)
 			return
 		}
@@ -22,9 +22,9 @@ func (p *Pages) SameOrigin(next http.Handler) http.Handler {
 	})
 }
 
-// isOurs also holds the origin against the configured one: a name that somebody else made resolve to this server is of the
+// FromOurPage tells whether one of our own pages made a request that may change something. It also holds the origin against the configured one: a name that somebody else made resolve to this server is of the
 // same origin as itself.
-func (p *Pages) isOurs(r *http.Request) bool {
+func (p *Pages) FromOurPage(r *http.Request) bool {
 	site, origin := r.Header.Values("Sec-Fetch-Site"), r.Header.Values("Origin")
 	if len(site) > 1 || len(origin) > 1 || len(origin) == 1 && origin[0] != p.origin {
 		return false

@@ -5,6 +5,7 @@ import (
 	"html/template"
 	"net/netip"
 	"net/url"
+	"path"
 	"regexp"
 	"strings"
 
@@ -18,6 +19,24 @@ type Link struct{ address string }
 func To(path string, query url.Values) Link {
 	u := url.URL{Path: "/" + strings.TrimLeft(path, "/\\"), RawQuery: query.Encode()}
 	return Link{u.String()}
+}
+
+// ConsolePage gives an address of the console that people may be sent to, as it is. Everything else is nothing.
+func ConsolePage(to string) string {
+	if u := PlainPath(to); u != nil && strings.HasPrefix(u.Path, PathConsole) {
+		return u.RequestURI()
+	}
+	return ""
+}
+
+// PlainPath reads a path of this server, with a query perhaps, that browsers cannot take for anything else; nil for everything else.
+func PlainPath(to string) *url.URL {
+	u, err := url.Parse(to)
+	if err != nil || u.Scheme != "" || u.Opaque != "" || u.Host != "" || u.User != nil || u.Fragment != "" || strings.Contains(to, "\\") ||
+		path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") {
+		return nil
+	}
+	return u
 }
 
 var errLink = errors.New("not an address that a page may point to")

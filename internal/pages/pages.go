@@ -103,15 +103,10 @@ func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, view 
 		return
 	}
 	h := w.Header()
-	p.harden(h)
+	p.HardenPage(h, contentPolicy(about.script || about.passkey, frame.RedirectURI))
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Language", language)
 	h.Set("Cache-Control", "no-store")
-	h.Set("Content-Security-Policy", contentPolicy(about.script || about.passkey, frame.RedirectURI))
-	h.Set("Referrer-Policy", "same-origin")
-	h.Set("Cross-Origin-Opener-Policy", "same-origin")
-	h.Set("Permissions-Policy", "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=(), "+
-		"publickey-credentials-create=(self), publickey-credentials-get=(self)")
 	w.WriteHeader(status)
 	if r.Method != http.MethodHead {
 		_, _ = w.Write(page) // the person has gone: nobody is left to tell
@@ -150,8 +145,18 @@ func saidOnce(problems []Problem, content string) bool {
 	return len(problems) == 1 && problems[0].Field != "" && strings.Contains(content, `id="`+problems[0].Field+`-problem"`)
 }
 
-// harden sets what holds for pages and assets alike.
-func (p *Pages) harden(h http.Header) {
+// HardenPage sets what keeps browsers on the safe side with a page, and what its policy allows it to load.
+func (p *Pages) HardenPage(h http.Header, policy string) {
+	p.Harden(h)
+	h.Set("Content-Security-Policy", policy)
+	h.Set("Referrer-Policy", "same-origin")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Permissions-Policy", "camera=(), display-capture=(), geolocation=(), microphone=(), payment=(), usb=(), "+
+		"publickey-credentials-create=(self), publickey-credentials-get=(self)")
+}
+
+// Harden sets what holds for pages, assets and answers to their scripts alike.
+func (p *Pages) Harden(h http.Header) {
 	h.Set("X-Content-Type-Options", "nosniff")
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if p.https {

@@ -44,6 +44,8 @@ type Config struct {
 	ZitadelV1       bool          // the five core operations answer under their names in ZITADEL's API, too
 	StartsPerMinute int           // that a network can begin without having signed in; zero: network.DefaultPerMinute
 
+	NoConsole bool // the web console is not served
+
 	EmailsPerOrganization bool // e-mail addresses are login names only where the sign-in is at, see session.Sessions
 
 	SMTPURL          string // empty: no mail

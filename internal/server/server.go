@@ -31,6 +31,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
+	"github.com/signet-idm/signet/internal/console"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
@@ -53,6 +54,7 @@ import (
 	"github.com/signet-idm/signet/internal/rpc/fieldrules"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/consoletoken"
 	"github.com/signet-idm/signet/internal/session/federated"
 	"github.com/signet-idm/signet/internal/session/newcomer"
 	"github.com/signet-idm/signet/internal/session/ownpage"
@@ -62,6 +64,7 @@ import (
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/web"
 	"github.com/signet-idm/signet/internal/webhook"
+	built "github.com/signet-idm/signet/web/console"
 )
 
 // Limits of a connection. A request has 30 s (package rpc); these are for clients that are slow on purpose.
@@ -199,7 +202,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
-		Authenticate: sessions.Authenticate,
+		Authenticate: consoletoken.Tokens{Sessions: sessions}.Authenticate,
 		Proven:       sessions.Proven,
 		Ahead:        s.store.Ahead,
 		Organization: func(ctx context.Context, caller *access.Caller, id string, p access.Permission) error {
@@ -275,7 +278,11 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 		site.Handle(path, handler)
 	}
 	(&login.Login{Invited: joining.Through, Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: time.Now, Master: master, Mail: s.sender() != nil,
-		Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions), Registrations: registering}).Mount(site)
+		Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions), Registrations: registering, Console: !s.config.NoConsole}).Mount(site)
+	if !s.config.NoConsole {
+		(&console.Console{Files: built.Files(), Pages: shown, Browsers: browsers, Tokens: consoletoken.Tokens{Sessions: sessions},
+			Limiter: &network.Limiter{PerMinute: s.config.StartsPerMinute, Clock: time.Now}}).Mount(site)
+	}
 	(&registeringpages.Pages{Store: s.store, Registrations: registering, Grants: s.grants, Shown: shown, Browsers: browsers}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
 	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: time.Now,

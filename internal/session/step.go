@@ -88,6 +88,15 @@ func (s *state) MayLink() error {
 // Ends is when the session ends at the latest.
 func (s *state) Ends() int64 { return max(s.session.Expires, s.proof.Until) }
 
+// Ends is when a session ends at the latest: one that ends by not being used may live on by being used.
+func (b *Bearer) Ends() int64 {
+	proof, err := ProofOf(&b.Token)
+	if err != nil {
+		return b.Token.Expires
+	}
+	return max(b.Token.Expires, proof.Until)
+}
+
 // ProveThrough notes that the person has just proven to a provider who they are. Like a password it is no second factor. sid is the digest of the
 // provider's own session where that is the one that ends ours now; empty: it stays as it is.
 func (s *state) ProveThrough(provider, sid string, place Place) error {

@@ -181,6 +181,18 @@ func (s *Sessions) Session(ctx context.Context, token string) (*Bearer, error) {
 	return s.Bearer(ctx, token)
 }
 
+// SessionByHash reads a session that counts by the hash of its token. Errors: access.ErrUnauthenticated.
+func (s *Sessions) SessionByHash(ctx context.Context, hash []byte) (*Bearer, error) {
+	read, err := s.Store.TokenContext(ctx, hash)
+	if err != nil {
+		return nil, err
+	}
+	if read == nil {
+		return nil, access.ErrUnauthenticated
+	}
+	return s.judge(read, secret.Session)
+}
+
 // judge tells whose a token is that was read. Errors: access.ErrUnauthenticated where it does not count now.
 func (s *Sessions) judge(read *event.TokenContext, kind secret.TokenKind) (*Bearer, error) {
 	u, err := s.Standings.users.Read(read.UserStanding)

@@ -45,6 +45,7 @@ type Handler interface {
 type Site struct {
 	config Config
 	pages  map[string]page
+	trees  []page
 	lost   page // nil handler: the API answers everybody
 	isAPI  func(path string) bool
 }
@@ -72,14 +73,26 @@ func (s *Site) Handle(path string, handler http.Handler) {
 	s.pages[path] = page{path, s.config.TimeLimit, handler}
 }
 
+// HandleTree serves everything below a path that ends with a slash, however deep, unless a page has a path of its own there.
+func (s *Site) HandleTree(path string, handler http.Handler) {
+	s.trees = append(s.trees, page{path, s.config.TimeLimit, handler})
+}
+
 // HandleLost shows a page to people who ask for what is not there. isAPI tells which paths are for programs: those get the API's answer, and
 // so does whoever does not ask for a page.
 func (s *Site) HandleLost(handler http.Handler, isAPI func(path string) bool) {
 	s.lost, s.isAPI = page{"unknown", s.config.TimeLimit, handler}, isAPI
 }
 
-// Paths are those of the pages, in order.
-func (s *Site) Paths() []string { return slices.Sorted(maps.Keys(s.pages)) }
+// Paths are those of the pages, in order. One that ends with a slash has others below it.
+func (s *Site) Paths() []string {
+	paths := slices.Collect(maps.Keys(s.pages))
+	for _, tree := range s.trees {
+		paths = append(paths, tree.path)
+	}
+	slices.Sort(paths)
+	return paths
+}
 
 // ServeHTTP implements http.Handler.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -112,6 +125,11 @@ func (s *Site) handler(r *http.Request) Handler {
 		}
 		if p, known := s.pages[path[:strings.LastIndexByte(path[:end], '/')+1]+"*"+path[end:]]; known {
 			return p
+		}
+	}
+	for _, tree := range s.trees {
+		if strings.HasPrefix(path, tree.path) {
+			return tree
 		}
 	}
 	if s.lost.Handler != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html") && !s.isAPI(path) {

@@ -40,7 +40,7 @@ func TestHelpListsEverySetting(t *testing.T) {
 	help := run(t, nil, "start", "--help").fine(t).stdout
 	for _, name := range []string{"config", "listen", "external-url", "insecure-external-url", "data-dir", "database", "master-key-file", "domain-suffix", "first-admin-file",
 		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "outbound-allow", "development", "webhook-lease",
-		"webhook-retry", "starts-per-minute", "zitadel-v1", "smtp-url", "smtp-from", "smtp-password-file"} {
+		"webhook-retry", "starts-per-minute", "console", "zitadel-v1", "smtp-url", "smtp-from", "smtp-password-file"} {
 		if !strings.Contains(help, "--"+name) || !strings.Contains(help, "($SIGNET_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) {
 			t.Errorf("the help does not speak of %s:\n%s", name, help)
 		}
