@@ -1,7 +1,7 @@
 // Every view of the console: its address, who may see it, and where it is offered. Each area lists its own in views/<area>/routes.ts.
 import type { Component } from 'svelte';
 import { may } from './lib/access.svelte';
-import type { Operation } from './lib/api/call.svelte';
+import type { OperationName } from './lib/api/rules';
 import { matches } from './lib/router.svelte';
 import { t } from './lib/texts.svelte';
 
@@ -16,7 +16,7 @@ export interface Route {
   readonly area: string;
   readonly view: () => Promise<{ default: View }>;
   /** An operation that the view cannot do without: who may not call it is not led there. */
-  readonly needs?: Operation;
+  readonly needs?: OperationName;
   /** Where it stands in the navigation, and its text (in `common`). Views of single objects have no place. */
   readonly place?: { readonly group: 'organization' | 'installation' | 'me'; readonly text: string; readonly icon: Component; readonly order: number };
 }
@@ -25,7 +25,7 @@ export interface Route {
 export interface Action {
   readonly text: string;
   readonly href: string;
-  readonly needs?: Operation;
+  readonly needs?: OperationName;
 }
 
 const areas = import.meta.glob<{ routes: readonly Route[]; actions?: readonly Action[] }>('./views/*/routes.ts', { eager: true });
@@ -43,7 +43,7 @@ export function find(path: string): { route: Route; parameters: Record<string, s
 }
 
 const filled = (path: string, org: string) => path.replace(':org', org);
-const allowed = (needs: Operation | undefined, org: string) => !needs || may(needs, org);
+const allowed = (needs: OperationName | undefined, org: string) => !needs || may(needs, org);
 
 /** The entries of a group of the navigation. */
 export function navigation(group: 'organization' | 'installation' | 'me', org: string) {

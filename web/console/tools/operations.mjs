@@ -84,9 +84,9 @@ const lines = (entries) =>
 writeFileSync(out, `// Made by tools/operations.mjs from the definition.
 import type { FieldRule, OperationRule } from '../lib/api/rules';
 
-export const operations: Readonly<Record<string, OperationRule>> = {
+export const operations = {
 ${lines(operations)}
-};
+} as const satisfies Record<string, OperationRule>;
 
 export const fields: Readonly<Record<string, FieldRule>> = {
 ${lines(fields)}

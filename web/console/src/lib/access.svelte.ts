@@ -1,6 +1,7 @@
 // What the caller may do: asked once, and compared with the same rules that the server enforces.
 import { AccessService, type GetMyAccessResponse } from '../gen/signet/v1/access_pb';
 import { call, ruleOf, type Operation } from './api/call.svelte';
+import type { OperationName } from './api/rules';
 
 type Organization = GetMyAccessResponse['organizations'][number];
 
@@ -31,7 +32,7 @@ export function holds(permission: string, org?: string): boolean {
 }
 
 /** Whether the caller may call an operation. What would be refused is not offered. */
-export function may(operation: Operation, org?: string): boolean {
+export function may(operation: Operation | OperationName, org?: string): boolean {
   const { permission, scope } = ruleOf(operation);
   if (permission === 'authenticated' || permission === 'public') return true;
   return holds(permission, scope === 'self' ? undefined : org);

@@ -1,11 +1,11 @@
 // Calls of the API over gRPC-Web. Every call of the console goes through here.
 import { create, fromJson, toJson, type DescMessage, type DescMethodServerStreaming, type DescMethodUnary, type JsonObject, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
-import { Code, ConnectError, createContextValues } from '@connectrpc/connect';
+import { Code, createContextValues } from '@connectrpc/connect';
 import { createGrpcWebTransport } from '@connectrpc/connect-web';
 import { operations } from '../../gen/operations';
 import { prove } from './proof.svelte';
 import { Problem, problemOf } from './problem';
-import type { OperationRule } from './rules';
+import type { OperationName, OperationRule } from './rules';
 import { forgetToken, SignedOut, signInAgain, token } from './session.svelte';
 
 export type Unary<I extends DescMessage = DescMessage, O extends DescMessage = DescMessage> = DescMethodUnary<I, O>;
@@ -42,15 +42,13 @@ export function forgetCalls(): void {
 }
 
 /** What the definition says about an operation. */
-export function ruleOf(operation: Operation): OperationRule {
-  const rule = operations[nameOf(operation)];
-  if (!rule) throw new Error(`${operation} is not in the definition`);
-  return rule;
+export function ruleOf(operation: Operation | OperationName): OperationRule {
+  return operations[typeof operation === 'string' ? operation : nameOf(operation)];
 }
 
 /** The name of an operation, such as `UserService/GetUser`. */
-export function nameOf(operation: Operation): string {
-  return `${operation.parent.name}/${operation.name}`;
+export function nameOf(operation: Operation): OperationName {
+  return `${operation.parent.name}/${operation.name}` as OperationName;
 }
 
 function record(operation: Operation, request: JsonObject, options: CallOptions, failed: boolean): void {
@@ -150,5 +148,3 @@ export async function* follow<I extends DescMessage, O extends DescMessage>(
 export function newKey(): string {
   return crypto.randomUUID();
 }
-
-export { ConnectError };

@@ -1,4 +1,5 @@
 // The shapes of src/gen/operations.ts, which tools/operations.mjs makes.
+import type { operations } from '../../gen/operations';
 
 /** What the definition says about an operation. */
 export interface OperationRule {
@@ -25,3 +26,6 @@ export interface FieldRule {
   readonly from?: number;
   readonly to?: number;
 }
+
+/** The name of an operation, such as `UserService/GetUser`. */
+export type OperationName = keyof typeof operations;
