@@ -2,6 +2,7 @@
 import { create, fromJson, toJson, type DescMessage, type DescMethodServerStreaming, type DescMethodUnary, type JsonObject, type MessageInitShape, type MessageShape } from '@bufbuild/protobuf';
 import { Code, createContextValues } from '@connectrpc/connect';
 import { createGrpcWebTransport } from '@connectrpc/connect-web';
+import { untrack } from 'svelte';
 import { operations } from '../../gen/operations';
 import { prove } from './proof.svelte';
 import { Problem, problemOf } from './problem';
@@ -77,11 +78,16 @@ async function bearer(): Promise<string> {
 }
 
 /** Calls an operation. It throws a `Problem` if the server refuses. */
-export async function call<I extends DescMessage, O extends DescMessage>(
+export function call<I extends DescMessage, O extends DescMessage>(
   operation: DescMethodUnary<I, O>,
   request: MessageInitShape<I>,
   options: CallOptions = {},
 ): Promise<MessageShape<O>> {
+  // What calls note down about themselves must not make an effect that calls run again.
+  return untrack(() => send(operation, request, options));
+}
+
+async function send<I extends DescMessage, O extends DescMessage>(operation: DescMethodUnary<I, O>, request: MessageInitShape<I>, options: CallOptions): Promise<MessageShape<O>> {
   const input = create(operation.input, request);
   const shown = toJson(operation.input, input) as JsonObject;
   calls.pending++;
@@ -129,7 +135,7 @@ export async function* follow<I extends DescMessage, O extends DescMessage>(
   options: CallOptions = {},
 ): AsyncGenerator<MessageShape<O>> {
   const input = create(operation.input, request);
-  record(operation, toJson(operation.input, input) as JsonObject, options, false);
+  untrack(() => record(operation, toJson(operation.input, input) as JsonObject, options, false));
   async function* once() {
     yield input as MessageInitShape<I>;
   }
