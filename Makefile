@@ -4,7 +4,7 @@ SHELL := bash
 
 .PHONY: help
 help: ## list what there is
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
 .PHONY: run
 run: ## start Signet on the embedded database
@@ -34,6 +34,18 @@ lint: ## vet, staticcheck, gofmt
 generate: ## make gen/ and the list of operations from proto/
 	scripts/generate.sh
 	SIGNET_UPDATE_DOCS=1 go test -count=1 -run TestTheListOfOperations ./test/repo
+
+.PHONY: console
+console: ## build the console into web/console/dist, from where the server embeds it
+	scripts/console.sh
+
+.PHONY: console-dev
+console-dev: ## hot reload of the console at http://localhost:5173/console/ against the server at SIGNET_URL (http://localhost:8080)
+	scripts/console.sh --dev
+
+.PHONY: driving
+driving: ## drive the whole console in a browser: every view, role and language with every kind of data; what is too slow for make test
+	CI=$${CI-true} SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-postgres.sh go test -count=1 -timeout 60m -tags driving -run 'Driving' -v ./test/console
 
 .PHONY: preview
 preview: ## show every page with made-up data in every language

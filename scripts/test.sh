@@ -5,6 +5,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 echo "== generated code is what the definition says"
 scripts/generate.sh --check
+echo "== the built console is what its sources give"
+scripts/console.sh --check
 echo "== lint"
 scripts/lint.sh
 echo "== tests, both engines, a browser, foreign clients, proxies; race detector on what runs concurrently"

@@ -413,3 +413,10 @@ func (tab *Tab) Passkeys() map[string]string {
 	}))
 	return held
 }
+
+// Listen hears what the window says until the context ends.
+func (tab *Tab) Listen(ctx context.Context, heard func(event any)) {
+	merged, cancel := context.WithCancel(tab.ctx)
+	context.AfterFunc(ctx, cancel)
+	chromedp.ListenTarget(merged, heard)
+}

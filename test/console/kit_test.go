@@ -1,0 +1,348 @@
+// Package console drives the console in a real browser, against the built program.
+package console
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/signet-idm/signet/test/browser"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
+)
+
+var must = testkit.Must
+
+// patience is how long a test waits for what should come at once.
+const patience = 30 * time.Second
+
+// program is the built binary.
+var program string
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "signet-console")
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		defer os.RemoveAll(dir)
+		program = filepath.Join(dir, "signet")
+		build := exec.Command("go", "build", "-o", program, "github.com/signet-idm/signet/cmd/signet")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		build.Stdout, build.Stderr = os.Stderr, os.Stderr
+		if err := build.Run(); err != nil {
+			fmt.Fprintln(os.Stderr, "building the program:", err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// installation is a running server with its first administrator.
+type installation struct {
+	t       testing.TB
+	args    []string
+	cmd     *exec.Cmd
+	log     *testkit.Log
+	stopped bool
+
+	url   string
+	admin account
+	token string // of the first service user, who owns the installation
+}
+
+// account is somebody who can sign in.
+type account struct{ org, id, login, password string }
+
+// start starts a server on a new database of an engine. It has the same address after a restart.
+func start(t testing.TB, engine string, args ...string) *installation {
+	t.Helper()
+	listener, err := net.Listen("tcp", "localhost:0")
+	must(t, err)
+	port := listener.Addr().(*net.TCPAddr).Port
+	must(t, listener.Close())
+	dir := filepath.Join(t.TempDir(), "data")
+	s := &installation{t: t, log: &testkit.Log{}, url: fmt.Sprintf("http://localhost:%d", port)}
+	s.args = append([]string{"start", "--data-dir", dir, "--listen", fmt.Sprintf("localhost:%d", port)}, args...)
+	if engine == testdb.Postgres {
+		s.args = append(s.args, "--database", testdb.New(t, engine).URL)
+	}
+	s.run()
+	t.Cleanup(s.stop)
+	text, err := os.ReadFile(filepath.Join(dir, "first-admin.json"))
+	must(t, err)
+	var first struct{ OrgID, UserID, LoginName, Password, Token string }
+	must(t, json.Unmarshal(text, &first))
+	s.admin, s.token = account{first.OrgID, first.UserID, first.LoginName, first.Password}, first.Token
+	return s
+}
+
+// run starts the server and waits until it is ready.
+func (s *installation) run() {
+	s.t.Helper()
+	s.cmd = exec.Command(program, s.args...)
+	for _, variable := range os.Environ() {
+		if !strings.HasPrefix(variable, "SIGNET_") && !strings.HasPrefix(variable, "PG") {
+			s.cmd.Env = append(s.cmd.Env, variable)
+		}
+	}
+	s.cmd.Stdout, s.cmd.Stderr = s.log, s.log
+	must(s.t, s.cmd.Start())
+	s.stopped = false
+	testkit.Await(s.t, "the server is ready", func() bool {
+		answer, err := http.Get(s.url + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = answer.Body.Close()
+		return answer.StatusCode == http.StatusOK
+	})
+}
+
+// stop ends the server as an operator does.
+func (s *installation) stop() {
+	if s.stopped {
+		return
+	}
+	s.stopped = true
+	_ = s.cmd.Process.Signal(os.Interrupt)
+	_ = s.cmd.Wait()
+}
+
+// rest calls the API over REST as the first service user, and gives the answer.
+func (s *installation) rest(method, path string, body any) map[string]any {
+	s.t.Helper()
+	return s.as(s.token, "", method, path, body)
+}
+
+// in is rest in an organization.
+func (s *installation) in(org, method, path string, body any) map[string]any {
+	s.t.Helper()
+	return s.as(s.token, org, method, path, body)
+}
+
+func (s *installation) as(token, org, method, path string, body any) map[string]any {
+	s.t.Helper()
+	var content io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		must(s.t, err)
+		content = bytes.NewReader(text)
+	}
+	request, err := http.NewRequestWithContext(context.Background(), method, s.url+path, content)
+	must(s.t, err)
+	request.Header.Set("Authorization", "Bearer "+token)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	if org != "" {
+		request.Header.Set("X-Service-Orgid", org)
+	}
+	response, err := http.DefaultClient.Do(request)
+	must(s.t, err)
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	must(s.t, err)
+	if response.StatusCode != http.StatusOK {
+		s.t.Fatalf("%s %s is %d: %s", method, path, response.StatusCode, text)
+	}
+	var answer map[string]any
+	must(s.t, json.Unmarshal(text, &answer))
+	return answer
+}
+
+const password = "a long word with Sense 7"
+
+// person adds somebody who can sign in, with roles of the organization.
+func (s *installation) person(org, name string, roles ...string) account {
+	s.t.Helper()
+	made := s.in(org, "POST", "/v1/users/human", map[string]any{
+		"userName": name, "password": password, "noChangeRequired": true,
+		"profile": map[string]any{"firstName": "Jo", "lastName": name}, "email": map[string]any{"email": name + "@mail.test", "isEmailVerified": true},
+	})
+	id := made["userId"].(string)
+	user := s.in(org, "GET", "/v1/users/"+id, nil)["user"].(map[string]any)
+	if len(roles) > 0 {
+		s.rest("PUT", "/v1/orgs/"+org+"/members/"+id, map[string]any{"roles": roles})
+	}
+	return account{org, id, user["loginNames"].([]any)[0].(string), password}
+}
+
+// window is a browser window at the console.
+type window struct {
+	*browser.Tab
+	t testing.TB
+	s *installation
+}
+
+// signIn opens a window of its own and signs somebody in to the console.
+func (s *installation) signIn(t testing.TB, b *browser.Browser, a account) *window {
+	t.Helper()
+	w := &window{Tab: b.Tab(t), t: t, s: s}
+	w.Look(browser.Look{Width: 1280, Height: 900})
+	w.Open(s.url + "/console/")
+	w.enter(a)
+	w.settle()
+	return w
+}
+
+// enter fills in the pages of the sign-in.
+func (w *window) enter(a account) {
+	w.t.Helper()
+	w.Fill("#loginName", a.login)
+	w.Submit("button.primary")
+	w.Fill("#password", a.password)
+	w.Submit("button.primary")
+}
+
+// visit opens a view by its address, as a link in a mail does.
+func (w *window) visit(path string) {
+	w.t.Helper()
+	w.Open(w.s.url + "/console" + path)
+	w.settle()
+}
+
+// settle waits until the view is there and nothing is on its way to it.
+func (w *window) settle() {
+	w.t.Helper()
+	w.until("the view has settled", `document.querySelector('main h1') !== null && document.querySelector('main').getAttribute('aria-busy') === 'false' && document.querySelector('main .pending') === null`)
+}
+
+// until waits until an expression holds in the page.
+func (w *window) until(what, expression string) {
+	w.t.Helper()
+	var held bool
+	w.Evaluate(fmt.Sprintf(`new Promise((resolve) => {
+		const end = performance.now() + %d;
+		const look = () => { let ok = false; try { ok = !!(%s); } catch (e) { ok = false; } if (ok || performance.now() > end) resolve(ok); else setTimeout(look, 30); };
+		look();
+	})`, (patience-5*time.Second).Milliseconds(), expression), &held)
+	if !held {
+		w.t.Fatalf("%s: it does not happen at %s; the page says:\n%s", what, w.At(), w.Text("body"))
+	}
+}
+
+// sees waits until a text is on the page.
+func (w *window) sees(text string) {
+	w.t.Helper()
+	w.until(fmt.Sprintf("%q is to be seen", text), fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
+}
+
+// mark waits for an element that a script finds, and gives a selector for it.
+func (w *window) mark(what, script string) string {
+	w.t.Helper()
+	w.until(what, fmt.Sprintf(`(() => {
+		const visible = (e) => e.checkVisibility() && !e.closest('[aria-hidden="true"]');
+		const top = [...document.querySelectorAll('[role="dialog"]')].filter((e) => e.checkVisibility()).at(-1) ?? document;
+		const found = %s;
+		if (!found) return false;
+		document.querySelectorAll('[data-test]').forEach((e) => e.removeAttribute('data-test'));
+		found.setAttribute('data-test', '');
+		found.scrollIntoView({block: 'center'});
+		return true;
+	})()`, script))
+	return "[data-test]"
+}
+
+// press presses a button, a link, or an entry of a menu by its text; in a dialog, if one is open.
+func (w *window) press(text string) {
+	w.t.Helper()
+	w.Click(w.mark(fmt.Sprintf("there is a button %q", text), fmt.Sprintf(`[...top.querySelectorAll('button, a, [role="menuitem"], [role="option"]')]
+		.find((e) => visible(e) && !e.disabled && ((e.getAttribute('aria-label') ?? '') === %[1]q || e.innerText.trim() === %[1]q))`, text)))
+}
+
+// labelled gives a selector for the control with a label.
+func (w *window) labelled(label string) string {
+	w.t.Helper()
+	return w.mark(fmt.Sprintf("there is a field %q", label), fmt.Sprintf(`[...top.querySelectorAll('label')].filter((l) => visible(l) && l.firstChild?.textContent.trim() === %q)
+		.map((l) => l.control).find(Boolean)`, label))
+}
+
+// fill types into the field with a label, in place of what was there.
+func (w *window) fill(label, text string) {
+	w.t.Helper()
+	w.Fill(w.labelled(label), text)
+}
+
+// tick presses the box with a label.
+func (w *window) tick(label string) {
+	w.t.Helper()
+	w.Click(w.labelled(label))
+}
+
+// choose selects an option of the field with a label by its text.
+func (w *window) choose(label, option string) {
+	w.t.Helper()
+	selector := w.labelled(label)
+	var value string
+	w.Evaluate(fmt.Sprintf(`[...document.querySelector(%q).options].find((o) => o.text === %q)?.value ?? ''`, selector, option), &value)
+	if value == "" {
+		w.t.Fatalf("%q has no option %q", label, option)
+	}
+	w.Do(chromedp.SetValue(selector, value, chromedp.ByQuery), chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).dispatchEvent(new Event('change', {bubbles: true}))`, selector), nil))
+}
+
+// pick looks something up in a field and takes the first that is found.
+func (w *window) pick(label, typed, found string) {
+	w.t.Helper()
+	w.fill(label, typed)
+	w.Click(w.mark(fmt.Sprintf("%q is found", found), fmt.Sprintf(`[...document.querySelectorAll('[role="option"]')].find((e) => e.checkVisibility() && e.innerText.includes(%q))`, found)))
+}
+
+// keys presses keys where the focus is.
+func (w *window) keys(keys ...string) {
+	w.t.Helper()
+	for _, key := range keys {
+		w.Do(chromedp.KeyEvent(key))
+	}
+}
+
+// escape closes what is open.
+func (w *window) escape() { w.keys(kb.Escape) }
+
+// quiet fails the test if the browser has complained.
+func (w *window) quiet() {
+	w.t.Helper()
+	if said := w.Complaints(); len(said) > 0 {
+		w.t.Errorf("at %s the browser complains: %q", w.At(), said)
+	}
+}
+
+// requests counts the calls of the API that an action makes.
+func (w *window) requests(act func()) []string {
+	w.t.Helper()
+	var made []string
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	seen := make(chan string, 1000)
+	w.Listen(ctx, func(e any) {
+		if sent, ok := e.(*network.EventRequestWillBeSent); ok && strings.Contains(sent.Request.URL, "/signet.v1.") && sent.Request.Method == http.MethodPost {
+			seen <- sent.Request.URL[strings.LastIndex(sent.Request.URL, "signet.v1.")+len("signet.v1."):]
+		}
+	})
+	w.Do(network.Enable())
+	act()
+	for {
+		select {
+		case url := <-seen:
+			made = append(made, url)
+		default:
+			return made
+		}
+	}
+}
