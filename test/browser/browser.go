@@ -420,3 +420,40 @@ func (tab *Tab) Listen(ctx context.Context, heard func(event any)) {
 	context.AfterFunc(ctx, cancel)
 	chromedp.ListenTarget(merged, heard)
 }
+
+// Opened gives the window that the page opens while it acts. It has the cookies of this one.
+func (tab *Tab) Opened(act func()) *Tab {
+	tab.t.Helper()
+	executor := cdp.WithExecutor(tab.ctx, chromedp.FromContext(tab.ctx).Browser)
+	windows := func() map[target.ID]cdp.BrowserContextID {
+		all, err := target.GetTargets().Do(executor)
+		if err != nil {
+			tab.t.Fatal(err)
+		}
+		found := map[target.ID]cdp.BrowserContextID{}
+		for _, w := range all {
+			if w.Type == "page" {
+				found[w.TargetID] = w.BrowserContextID
+			}
+		}
+		return found
+	}
+	before := windows()
+	own := before[chromedp.FromContext(tab.ctx).Target.TargetID]
+	act()
+	for limit := time.Now().Add(stepLimit); time.Now().Before(limit); {
+		for id, profile := range windows() {
+			if _, known := before[id]; known || profile != own {
+				continue
+			}
+			ctx, cancel := chromedp.NewContext(tab.ctx, chromedp.WithTargetID(id))
+			tab.t.Cleanup(cancel)
+			opened := &Tab{t: tab.t, ctx: ctx, complaint: make(chan struct{}, 1), moved: make(chan struct{}, 1)}
+			chromedp.ListenTarget(ctx, opened.listen)
+			opened.Do(chromedp.WaitReady("body"))
+			return opened
+		}
+	}
+	tab.t.Fatalf("no window was opened for %s", stepLimit)
+	return nil
+}

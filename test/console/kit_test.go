@@ -72,15 +72,24 @@ type account struct{ org, id, login, password string }
 // start starts a server on a new database of an engine. It has the same address after a restart.
 func start(t testing.TB, engine string, args ...string) *installation {
 	t.Helper()
+	database := ""
+	if engine == testdb.Postgres {
+		database = testdb.New(t, engine).URL
+	}
+	return startAt(t, filepath.Join(t.TempDir(), "data"), database, args...)
+}
+
+// startAt starts a server on a data directory and, if it is not in there, a database.
+func startAt(t testing.TB, dir, database string, args ...string) *installation {
+	t.Helper()
 	listener, err := net.Listen("tcp", "localhost:0")
 	must(t, err)
-	port := listener.Addr().(*net.TCPAddr).Port
+	address := fmt.Sprintf("localhost:%d", listener.Addr().(*net.TCPAddr).Port)
 	must(t, listener.Close())
-	dir := filepath.Join(t.TempDir(), "data")
-	s := &installation{t: t, log: &testkit.Log{}, url: fmt.Sprintf("http://localhost:%d", port)}
-	s.args = append([]string{"start", "--data-dir", dir, "--listen", fmt.Sprintf("localhost:%d", port)}, args...)
-	if engine == testdb.Postgres {
-		s.args = append(s.args, "--database", testdb.New(t, engine).URL)
+	s := &installation{t: t, log: &testkit.Log{}, url: "http://" + address}
+	s.args = append([]string{"start", "--data-dir", dir, "--listen", address}, args...)
+	if database != "" {
+		s.args = append(s.args, "--database", database)
 	}
 	s.run()
 	t.Cleanup(s.stop)
