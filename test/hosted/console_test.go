@@ -28,14 +28,14 @@ import (
 // consoleOn starts a server on a database, on PostgreSQL two of them, and gives where they listen.
 func consoleOn(t *testing.T, db testdb.Database) (w *world, nodes []string) {
 	t.Helper()
-	config := server.Config{MasterKey: string(secret.NewMasterKey().Text()), CORSOrigins: []string{"https://app.test"}}
+	config := server.Config{Listen: "localhost:0", MasterKey: string(secret.NewMasterKey().Text()), CORSOrigins: []string{"https://app.test"}}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}
 	w = open(t, config)
 	nodes = append(nodes, w.url)
 	if db.Engine == testdb.Postgres {
-		config.ExternalURL = w.url
+		config.ExternalURL, config.DataDir = w.url, ""
 		nodes = append(nodes, "http://"+servertest.Start(t, config, w.log).Addr().String())
 	}
 	return w, nodes
@@ -57,6 +57,19 @@ func (b *browser) consoleToken() string {
 // calls sends a request of the API with a token to a node, and gives the status and the reason of a refusal.
 func calls(t *testing.T, node, token, method, path, body string) (status int, reason string) {
 	t.Helper()
+	status, answer := answers(t, node, token, method, path, body)
+	details, _ := answer["details"].([]any)
+	for _, d := range details {
+		if said, _ := d.(map[string]any)["reason"].(string); said != "" {
+			reason = said
+		}
+	}
+	return status, reason
+}
+
+// answers gives the whole answer.
+func answers(t *testing.T, node, token, method, path, body string) (status int, answer map[string]any) {
+	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, node+path, strings.NewReader(body))
 	must(t, err)
 	r.Header.Set("Authorization", "Bearer "+token)
@@ -64,14 +77,8 @@ func calls(t *testing.T, node, token, method, path, body string) (status int, re
 	resp, err := client.Do(r)
 	must(t, err)
 	defer resp.Body.Close()
-	var read struct{ Details []struct{ Reason string } }
-	_ = json.NewDecoder(resp.Body).Decode(&read) // only refusals have any
-	for _, d := range read.Details {
-		if d.Reason != "" {
-			reason = d.Reason
-		}
-	}
-	return resp.StatusCode, reason
+	must(t, json.NewDecoder(resp.Body).Decode(&answer))
+	return resp.StatusCode, answer
 }
 
 // webCalls sends an empty message by gRPC-Web, and gives its status.
@@ -183,10 +190,36 @@ func TestTheTokenOfTheConsoleIsTheSession(t *testing.T) {
 		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/sessions/_start_passkey_proof", `{}`); status != 400 || reason != "NO_PASSKEY" {
 			t.Errorf("a passkey that there is not: %d %s", status, reason)
 		}
+		// And with a passkey, made and proven in the console.
+		device := &factortest.Authenticator{Origin: w.url}
+		_, started := answers(t, w.url, token, http.MethodPost, "/v1/users/me/factors/passkey/_start", `{}`)
+		credential, err := device.Create(started["creationOptions"].(string))
+		must(t, err)
+		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/users/me/factors/passkey/_confirm", `{"name": "x", "credential": `+quoted(credential)+`}`); status != 200 {
+			t.Errorf("a passkey: %d %s", status, reason)
+		}
+		w.grows(b.session())
+		_, started = answers(t, w.url, token, http.MethodPost, "/v1/sessions/_start_passkey_proof", `{}`)
+		assertion, err := device.Get(started["requestOptions"].(string))
+		must(t, err)
+		if status, reason := calls(t, last, token, http.MethodPost, "/v1/sessions/_prove", `{"assertion": `+quoted(assertion)+`}`); status != 200 {
+			t.Errorf("the passkey: %d %s", status, reason)
+		}
+		if status, reason := calls(t, w.url, token, http.MethodPost, "/v1/users/me/tokens", create); status != 200 {
+			t.Errorf("with the passkey: %d %s", status, reason)
+		}
 		if w.log.Has(token) || w.log.Has(token[8:40]) {
 			t.Error("a token is in the log")
 		}
 	})
+}
+
+func quoted(text string) string {
+	out, err := json.Marshal(text)
+	if err != nil {
+		panic(err)
+	}
+	return string(out)
 }
 
 // stored counts what is kept of the sessions of a user.
