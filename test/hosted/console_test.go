@@ -646,3 +646,26 @@ func TestANetworkAsksForSoManyTokensOfTheConsole(t *testing.T) {
 	}
 	b.get("/account").shows(200, "Your profile")
 }
+
+// A session that ends if it is not used may be used until its last day: the cookie must not go before.
+func TestTheCookieLivesAsLongAsTheSessionCan(t *testing.T) {
+	w := open(t, server.Config{})
+	w.rules(policy.Policy{SessionIdleSeconds: 600, SessionSeconds: 7200})
+	jo := w.person(w.org, true)
+	b := w.browser()
+	b.get("/login?to=/device")
+	got := b.send(http.MethodPost, "/login?to=/device", values("loginName", jo.name, "password", password))
+	life := 0
+	for _, text := range got.header.Values("Set-Cookie") {
+		if c, err := http.ParseSetCookie(text); err == nil && c.Name == sessionCookie {
+			life = c.MaxAge
+		}
+	}
+	if life < 7000 || life > 7200 {
+		t.Errorf("the cookie lives for %d s", life)
+	}
+	// A token of the console does not count longer than the session as it is now.
+	if left := b.ask("/console/token", `{}`).shows(200).json["expiresIn"].(float64); left > 300 || left < 200 {
+		t.Errorf("the token counts for %v s", left)
+	}
+}
