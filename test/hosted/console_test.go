@@ -669,3 +669,27 @@ func TestTheCookieLivesAsLongAsTheSessionCan(t *testing.T) {
 		t.Errorf("the token counts for %v s", left)
 	}
 }
+
+// Behind a proxy browsers know the server by another address, which is the one that counts.
+func TestTheConsoleIsAtTheExternalAddress(t *testing.T) {
+	w := open(t, server.Config{ExternalURL: "https://id.signet.test"})
+	w.url = "http://" + w.server.Addr().String()
+	b := w.browser()
+	jo := w.person(w.org, true)
+	ours := []string{"Origin", "https://id.signet.test"}
+	b.send(http.MethodGet, "/login?to=/console/", nil)
+	b.send(http.MethodPost, "/login?to=/console/", values("loginName", jo.name, "password", password), ours...).follow().shows(200)
+	if got := b.ask("/console/token", `{}`, ours...).shows(200); got.header.Get("Strict-Transport-Security") == "" || !strings.HasPrefix(got.json["prove"].(string), "/login?") {
+		t.Errorf("got %v %s", got.header, got.body)
+	}
+	for _, origin := range []string{w.url, "http://id.signet.test", "https://id.signet.test:8443", "https://id.signet.test.evil.test"} {
+		if got := b.ask("/console/token", `{}`, "Origin", origin); got.status != 403 {
+			t.Errorf("%s gets %d", origin, got.status)
+		}
+	}
+	for _, path := range []string{"/console", "/"} { // no address of the machine behind the proxy
+		if to := b.send(http.MethodGet, path, nil, "Accept", "text/html", "Host", "10.0.0.1:8080").header.Get("Location"); to != "/console/" {
+			t.Errorf("%s leads to %s", path, to)
+		}
+	}
+}
