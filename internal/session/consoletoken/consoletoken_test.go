@@ -57,7 +57,7 @@ func TestOnlyWhatWasMadeHereIsAToken(t *testing.T) {
 	foreign, _ := made(secret.NewMasterKey(), time.Hour)
 	sealedElsewhere := prefix + encoding.EncodeToString(master.Wrap("something else", make([]byte, plain), nil))
 	for name, text := range map[string]string{"another installation's": foreign, "sealed for something else": sealedElsewhere, "cut off": token[:len(token)-1], "one more": token + "A",
-		"a line break": token[:40] + "\n" + token[41:], "nothing": prefix, "not base64": prefix + strings.Repeat("!", length-len(prefix))} {
+		"a line break": token[:40] + "\n" + token[40:], "nothing": prefix, "not base64": prefix + strings.Repeat("!", length-len(prefix))} {
 		if _, _, ok := read(master, text); ok {
 			t.Errorf("%s is a token", name)
 		}
