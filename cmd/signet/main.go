@@ -2,6 +2,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -138,6 +139,9 @@ func (c *startCmd) Run(ctx context.Context) error {
 	defer s.Close()
 	return s.Serve(ctx, func() {
 		ready := []any{"url", s.URL(), "listen", s.Addr().String()}
+		if console := s.ConsoleURL(); console != "" {
+			ready = append(ready, "console", console)
+		}
 		if metrics := s.MetricsAddr(); metrics != nil {
 			ready = append(ready, "metrics", metrics.String())
 		}
@@ -156,7 +160,7 @@ func greet(s *server.Server) {
 	}
 	f := s.FirstAdmin
 	fmt.Printf("\nSignet is ready: sign in at %s\n\n  login name  %s\n  password    %s\n  token       %s (90 days)\n\nThis is shown once. It is also in %s\n\n",
-		f.URL, f.LoginName, f.Password, f.Token, s.FirstAdminPath)
+		cmp.Or(s.ConsoleURL(), f.URL), f.LoginName, f.Password, f.Token, s.FirstAdminPath)
 }
 
 type rebuildCmd struct {

@@ -205,6 +205,11 @@ func TestPagesThatASignInMayLeadTo(t *testing.T) {
 		"https://evil.test/account": "", "//evil.test/account": "", "https:/account": "", "https:account": "", "//jo@/account": "", "/account#x": "",
 		"/account/": "", "/account/../login": "", "/account//x": "", "/account/./x": "",
 		"/account/\\x": "", "/account?x=\\": "", "/account/%5c": "/account/%5c", "/account\tx": "", "/account\r\nx": "", "/account%": "",
+		"/console/": "/console/", "/console/users?x=y": "/console/users?x=y", "/console/users/": "/console/users/", "/console/orgs/org_1?q=%22%3Cb%3E%26&page=2": "/console/orgs/org_1?q=%22%3Cb%3E%26&page=2",
+		"/console/a%20b?next=//evil.test": "/console/a%20b?next=//evil.test", "/console/%5c%5cevil.test": "/console/%5c%5cevil.test", "/console/?": "/console/?",
+		"/console": "", "/consoles/": "", "//evil.test/console/": "", "///evil.test/console/": "", "https://evil.test/console/": "", "/\\evil.test/console/": "", "\\\\evil.test/console/": "",
+		"/console\\..\\..\\evil": "", "/console//evil.test": "", "/console/%2f%2fevil.test": "", "/console/../account/../login": "", "/console/%2e%2e/login": "", "/console/./x": "",
+		"javascript:/console/": "", "javascript:alert(1)//console/": "", "/console/#x": "", "/console/\tx": "", "/console/\nx": "", "console/": "", "%2fconsole/": "", "/%63onsole/x": "", "%2faccount": "", "@evil.test/console/": "",
 	} {
 		if got := ownPage(to); got != want {
 			t.Errorf("%q leads to %q", to, got)

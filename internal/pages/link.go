@@ -23,7 +23,7 @@ func To(path string, query url.Values) Link {
 
 // ConsolePage gives an address of the console that people may be sent to, as it is. Everything else is nothing.
 func ConsolePage(to string) string {
-	if u := PlainPath(to); u != nil && strings.HasPrefix(u.Path, PathConsole) {
+	if u := PlainPath(to); u != nil && strings.HasPrefix(to, PathConsole) {
 		return u.RequestURI()
 	}
 	return ""
@@ -32,7 +32,7 @@ func ConsolePage(to string) string {
 // PlainPath reads a path of this server, with a query perhaps, that browsers cannot take for anything else; nil for everything else.
 func PlainPath(to string) *url.URL {
 	u, err := url.Parse(to)
-	if err != nil || u.Scheme != "" || u.Opaque != "" || u.Host != "" || u.User != nil || u.Fragment != "" || strings.Contains(to, "\\") ||
+	if err != nil || !strings.HasPrefix(to, "/") || u.Scheme != "" || u.Opaque != "" || u.Host != "" || u.User != nil || u.Fragment != "" || strings.Contains(to, "\\") ||
 		path.Clean(u.Path) != strings.TrimSuffix(u.Path, "/") {
 		return nil
 	}

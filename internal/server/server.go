@@ -453,6 +453,14 @@ func (s *Server) Store() *store.Store { return s.store }
 // URL under which the world reaches the server.
 func (s *Server) URL() string { return s.config.ExternalURL }
 
+// ConsoleURL is where people run the installation in a browser; empty where the console is off.
+func (s *Server) ConsoleURL() string {
+	if s.config.NoConsole {
+		return ""
+	}
+	return s.config.ExternalURL + pages.PathConsole
+}
+
 // Addr is what the server listens on; a port of 0 has become a real one.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 

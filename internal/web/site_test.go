@@ -85,6 +85,21 @@ func TestWhatNobodyHandlesIsLeftToTheAPI(t *testing.T) {
 	}
 }
 
+func TestATreeHasEverythingBelowIt(t *testing.T) {
+	l := newLab(t, prometheus.NewRegistry(), func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) })
+	l.HandleTree("/tree/", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusAccepted) }))
+	l.Handle("/tree/own", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusOK) }))
+	for path, want := range map[string]int{"/tree/": 202, "/tree/a": 202, "/tree/a/b/c": 202, "/tree/own": 200, "/tree/own/x": 202, "/tree/a%2fb": 202, "/tree": 418, "/trees/": 418, "/x/tree/": 418, "//tree/": 418,
+		"/%74ree/": 418, "/Tree/": 418} {
+		if got := l.get(path); got.Code != want {
+			t.Errorf("%s: %d", path, got.Code)
+		}
+	}
+	if got := strings.Join(l.Paths(), " "); got != "/assets/ /here /tree/ /tree/own" {
+		t.Errorf("the paths are %s", got)
+	}
+}
+
 func TestEveryRequestGetsOneLineThatRepeatsNothingSent(t *testing.T) {
 	for _, tt := range []struct {
 		name string

@@ -169,7 +169,12 @@ var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) er
 // send sends one request, and follows no redirect.
 func (b *browser) send(method, path string, form url.Values, headers ...string) *page {
 	b.t.Helper()
-	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(form.Encode()))
+	return b.sendText(method, path, form.Encode(), headers...)
+}
+
+func (b *browser) sendText(method, path, text string, headers ...string) *page {
+	b.t.Helper()
+	r, err := http.NewRequestWithContext(b.t.Context(), method, b.url+path, strings.NewReader(text))
 	must(b.t, err)
 	if method == http.MethodPost {
 		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")

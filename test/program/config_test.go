@@ -2,6 +2,7 @@ package program
 
 import (
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -30,6 +31,39 @@ func TestAFlagBeatsTheEnvironmentBeatsTheFile(t *testing.T) {
 		p := s.launch(t, c.env, c.extra...)
 		if got := p.await(t, "ready").URL; !strings.HasPrefix(got, c.url) || c.url != "http://localhost:" && got != c.url {
 			t.Errorf("%s: the URL is %s, want %s", c.name, got, c.url)
+		}
+		p.stop(t)
+	}
+}
+
+func TestTheConsoleIsOnUnlessASettingSaysOtherwise(t *testing.T) {
+	s := embedded(t)
+	file := writeFile(t, filepath.Join(t.TempDir(), "signet.yaml"), "console: false\n", 0o600)
+	for _, c := range []struct {
+		name  string
+		env   []string
+		extra []string
+		want  int
+	}{
+		{"nothing", nil, nil, http.StatusOK},
+		{"flag", nil, []string{"--console=false"}, http.StatusNotFound},
+		{"environment", []string{"SIGNET_CONSOLE=false"}, nil, http.StatusNotFound},
+		{"file", nil, []string{"--config", file}, http.StatusNotFound},
+		{"flag and file", nil, []string{"--config", file, "--console"}, http.StatusOK},
+	} {
+		p := s.launch(t, c.env, c.extra...)
+		ready := p.await(t, "ready")
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, ready.URL+"/console/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if resp.StatusCode != c.want {
+			t.Errorf("%s: the console answers %d", c.name, resp.StatusCode)
 		}
 		p.stop(t)
 	}

@@ -90,6 +90,10 @@ func (p *person) signIn() {
 func (p *person) toTheAccount(line string) {
 	address, name, password := toOpen(p.t, line)
 	p.tab.Open(address)
+	if at := p.tab.At(); !strings.HasPrefix(at, address+"/console/") && !strings.HasPrefix(at, address+"/login?to=%2Fconsole%2F") {
+		p.t.Errorf("the address leads to %s", at)
+	}
+	p.tab.Open(address + "/account")
 	p.signIn()
 	p.tab.WaitFor(`a[href="/account/security"]`)
 	if name != "admin@default.localhost" || password == "" {
