@@ -90,6 +90,7 @@ var stories = []struct {
 	{"user changed by somebody else", changedUserStory},
 	{"list of users", listUsersStory},
 	{"search for users", searchUsersStory},
+	{"names of many", namesStory},
 	{"addresses of a person", contactStory},
 	{"codes", codeStory},
 	{"tokens of one's own", myTokenStory},
