@@ -21,6 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/user"
 )
 
 // Checker knows the rules of requests that the definition cannot express.
@@ -71,6 +72,8 @@ func (c Checker) check(req proto.Message) []errs.Violation {
 	case *signetv1.ListUsersRequest:
 		_, wrong := atMostOne("userName", r.GetUserName(), "name", r.GetName(), "email", r.GetEmail()) // each beginning has an order of its own
 		return wrong
+	case *signetv1.SearchUsersRequest:
+		return user.SearchViolations(r.GetQuery())
 	case *signetv1.SetUserEmailRequest:
 		return notAnEmail(r.GetEmail())
 	case *signetv1.SetMyEmailRequest:

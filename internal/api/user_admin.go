@@ -1,7 +1,9 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api/idempotency"
@@ -70,6 +72,48 @@ func (s Users) ListUsers(ctx context.Context, r *signetv1.ListUsersRequest) (*si
 	out := &signetv1.ListUsersResponse{NextPageToken: next}
 	for _, u := range found {
 		out.Users = append(out.Users, show(u, owner))
+	}
+	return out, nil
+}
+
+// usualSearch is how many users a page of a search has when nobody says so.
+const usualSearch = 20
+
+// SearchUsers reads a page of the users of the context organization, or of all, who are found by words. Each organization is read once.
+func (s Users) SearchUsers(ctx context.Context, r *signetv1.SearchUsersRequest) (*signetv1.SearchUsersResponse, error) {
+	info := call.From(ctx)
+	if r.GetPageSize() == 0 {
+		r.PageSize = usualSearch
+	}
+	found, next, err := paging.Of(ctx, s.Master, r, func(after event.Cursor, limit int) ([]*event.Object[user.User], *event.Cursor, error) {
+		return user.Search(ctx, s.Store, info.Permit, r.GetQuery(), r.GetAllOrganizations(), after, limit)
+	})
+	if err != nil {
+		return nil, err
+	}
+	refs := make([]event.Ref, len(found))
+	for i, u := range found {
+		refs[i] = org.Kind.Ref(u.Org)
+	}
+	slices.SortFunc(refs, func(a, b event.Ref) int { return cmp.Compare(a.ID, b.ID) })
+	owners, err := s.Store.Records(ctx, slices.Compact(refs))
+	if err != nil {
+		return nil, err
+	}
+	out := &signetv1.SearchUsersResponse{NextPageToken: next}
+	for _, u := range found {
+		record := owners[org.Kind.Ref(u.Org)]
+		if record == nil {
+			continue
+		}
+		owner, err := org.Kind.Open(record)
+		if err != nil {
+			return nil, err
+		}
+		if owner.Data.State == org.Removed { // its users are about to go, too
+			continue
+		}
+		out.Results = append(out.Results, &signetv1.SearchUsersResponse_Found{User: show(u, owner), OrgId: owner.ID, OrgName: owner.Data.Name})
 	}
 	return out, nil
 }

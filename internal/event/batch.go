@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // Loaded is what the store has read for a batch: everything its commands declared.
@@ -38,6 +39,7 @@ type Batch struct {
 	rows    map[RowKey]*Row     // likewise; nil value: dropped
 	reads   map[Ref]struct{}
 	groups  map[Grouping]bool // what is in a group from now on, or not
+	words   map[Word]bool     // what an object is found by from now on, or not
 	erased  int               // keys of personal data that were destroyed
 
 	events []Event
@@ -49,7 +51,7 @@ type Batch struct {
 func NewBatch(master secret.MasterKey, now int64, loaded Loaded) *Batch {
 	return &Batch{master: master, now: now, loaded: loaded,
 		records: map[Ref]*Record{}, claims: map[[32]byte]string{}, rows: map[RowKey]*Row{}, reads: map[Ref]struct{}{},
-		groups: map[Grouping]bool{}}
+		groups: map[Grouping]bool{}, words: map[Word]bool{}}
 }
 
 // Size is about how many bytes the batch will write.
@@ -75,6 +77,7 @@ func (b *Batch) Run(c *Command) error {
 			b.events = append(b.events, d.events...)
 			b.size += d.size + len(record.Doc)
 			b.regroup(d)
+			b.reword(d)
 		} else if !d.writable || !d.exists() {
 			b.reads[d.ref] = struct{}{} // what is absent has no lock either
 		}
@@ -108,6 +111,32 @@ func (b *Batch) regroup(d *draft) {
 	}
 }
 
+// reword notes which words an object is no longer found by, and which it is found by now. Mostly no text has changed, and then its words are not even worked out.
+func (b *Batch) reword(d *draft) {
+	if slices.Equal(d.textsBefore, d.texts) {
+		return
+	}
+	before, after := syntax.Words(d.textsBefore...), syntax.Words(d.texts...)
+	for _, w := range before {
+		if _, still := slices.BinarySearch(after, w); !still {
+			b.words[Word{w, d.record.ID, d.record.Org}] = false
+		}
+	}
+	for _, w := range after {
+		if _, already := slices.BinarySearch(before, w); !already {
+			b.words[Word{w, d.record.ID, d.record.Org}] = true
+			b.size += len(w)
+		}
+	}
+}
+
+// Word says that an object is found by a word, see Search.
+type Word struct {
+	Word     string
+	ObjectID string
+	Org      string
+}
+
 // Grouping says that an object is in a group.
 type Grouping struct {
 	Group    string
@@ -133,6 +162,8 @@ type Changes struct {
 	Tokens   []TokenChange
 	Joined   []Grouping // sorted, like Left; some may be so already
 	Left     []Grouping
+	Found    []Word // sorted, like Lost; some may be so already
+	Lost     []Word
 	Unmoved  []Unmoved
 	Erased   map[string]bool // the keys of personal data among what is dropped: nothing of what they sealed may stay anywhere
 }
@@ -210,6 +241,16 @@ func (b *Batch) Changes() *Changes {
 	byGroup := func(x, y Grouping) int { return cmp.Or(compare(x.Group, y.Group), compare(x.ObjectID, y.ObjectID)) }
 	slices.SortFunc(c.Joined, byGroup)
 	slices.SortFunc(c.Left, byGroup)
+	for w, found := range b.words {
+		if found {
+			c.Found = append(c.Found, w)
+		} else {
+			c.Lost = append(c.Lost, w)
+		}
+	}
+	byObject := func(x, y Word) int { return cmp.Or(compare(x.ObjectID, y.ObjectID), compare(x.Word, y.Word)) }
+	slices.SortFunc(c.Found, byObject)
+	slices.SortFunc(c.Lost, byObject)
 	for ref := range b.reads {
 		if b.records[ref] != nil {
 			continue // written by another command of the batch, so it is locked
@@ -390,6 +431,9 @@ type draft struct {
 	after    []Claim
 	left     []string // groups it was in before the first new event
 	groups   []string
+
+	textsBefore []string // whose words it was found by before the first new event
+	texts       []string
 }
 
 func (tx *Tx) draft(ref Ref) (*draft, error) {

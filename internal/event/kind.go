@@ -15,6 +15,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/syntax"
 )
 
 // Fact is the payload of an event about objects with the state S. Its JSON holds what changed and no personal data.
@@ -65,6 +66,7 @@ type Schema[S any] struct {
 	Lookup  func(o *Object[S]) []string // their values, in the same order
 	Claims  func(o *Object[S]) []Claim  // the names the object holds; nil for none
 	Groups  func(o *Object[S]) []string // the groups it is in, each once, see Query.Group; nil for none
+	Words   func(o *Object[S]) []string // the texts whose words it is found by, see Search; nil for none
 	Token   TokenPart                   // the part it has in a TokenContext: it has the lookup column Standing then
 	Only    string                      // the identifier, where there is one such object; empty: any number
 	// Copy copies a state so that applying facts to the copy leaves the original as it is. Where it is given, a state that
@@ -306,6 +308,9 @@ func (o *Object[S]) Append(facts ...Fact[S]) error {
 		if o.kind.schema.Groups != nil {
 			d.left = o.kind.schema.Groups(o)
 		}
+		if o.kind.schema.Words != nil {
+			d.textsBefore = o.kind.schema.Words(o)
+		}
 	}
 	for _, f := range facts {
 		if gated, ok := f.(Gated); ok && gated.Since() > o.draft.tx.batch.loaded.FactVersion {
@@ -386,6 +391,9 @@ func (k *Objects[S]) finish(o *Object[S]) error {
 	if k.schema.Groups != nil {
 		d.groups = k.schema.Groups(o)
 	}
+	if k.schema.Words != nil {
+		d.texts = k.schema.Words(o)
+	}
 	return nil
 }
 
@@ -434,8 +442,16 @@ type KeyOpener func(keyID string) (secret.DataKey, bool, error)
 type Fold interface {
 	// Add folds the next event, in order of sequence.
 	Add(e *Event) error
-	// Record gives the folded record, the names the object holds and the groups it is in.
-	Record() (*Record, []Claim, []string, error)
+	// Folded gives what they make of it.
+	Folded() (Folded, error)
+}
+
+// Folded is what the history of an object makes of it: the record, the names it holds, the groups it is in and the words it is found by.
+type Folded struct {
+	Record *Record
+	Claims []Claim
+	Groups []string
+	Words  []string
 }
 
 // NewFold starts folding one object.
@@ -474,12 +490,12 @@ func (f *fold[S]) Add(e *Event) error {
 	return nil
 }
 
-func (f *fold[S]) Record() (*Record, []Claim, []string, error) {
+func (f *fold[S]) Folded() (Folded, error) {
 	o, d := &f.object, f.object.draft
 	o.ID, o.Org, o.Sequence = d.record.ID, d.record.Org, d.record.Sequence
 	o.Created, o.Changed = Time(d.record.Created), Time(d.record.Changed)
 	err := o.kind.finish(o)
-	return &d.record, d.after, d.groups, err
+	return Folded{Record: &d.record, Claims: d.after, Groups: d.groups, Words: syntax.Words(d.texts...)}, err
 }
 
 // Definition is what the store needs to know of a kind, whatever its state is.

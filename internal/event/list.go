@@ -68,13 +68,18 @@ func (k *Objects[S]) List(ctx context.Context, r Reader, q Query) ([]*Object[S],
 	if err != nil {
 		return nil, nil, err
 	}
-	objects := make([]*Object[S], len(page.Records))
-	for i, rec := range page.Records {
+	objects, err := k.openAll(page.Records)
+	return objects, page.Next, err
+}
+
+func (k *Objects[S]) openAll(records []*Record) (objects []*Object[S], err error) {
+	objects = make([]*Object[S], len(records))
+	for i, rec := range records {
 		if objects[i], err = k.Open(rec); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 	}
-	return objects, page.Next, nil
+	return objects, nil
 }
 
 // MaxLookup is how many bytes of a name a lookup column holds: databases limit what an index can take.

@@ -31,6 +31,10 @@ type Reader interface {
 	FirstWhere(ctx context.Context, kind Kind, column, by string, values []string) (*Record, error)
 	// List reads a page of objects.
 	List(ctx context.Context, q Query) (Page, error)
+	// Search reads a page of the objects that are found by words.
+	Search(ctx context.Context, q Search) (Page, error)
+	// Records reads several objects, of whatever kinds, in a bounded number of round trips; those that there are not are left out.
+	Records(ctx context.Context, refs []Ref) (map[Ref]*Record, error)
 	// Holder tells which object holds a claim; empty when it is free.
 	Holder(ctx context.Context, claim Claim) (string, error)
 	// Row reads a row of a side table. Others may hold the same row: it is not to be altered.

@@ -28,6 +28,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/metadatas"
+	"github.com/signet-idm/signet/internal/api/names"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
@@ -188,6 +189,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master, OwnPages: s.ownPages(sessions)}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
 			{Name: "signet.v1.GroupService", Impl: groups.Service{Store: s.store, Master: master, Clock: time.Now}},
+			{Name: "signet.v1.NameService", Impl: names.Service{Store: s.store, Clock: time.Now}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}, Mail: s.sender() != nil}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
 			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/listing"
+	"github.com/signet-idm/signet/internal/store/searching"
 	"github.com/signet-idm/signet/test/testdb"
 )
 
@@ -63,6 +64,7 @@ func fill(t *testing.T, s *Store) {
 		"INSERT INTO idps (" + columns + ", state, type, name) SELECT 'idp_' || " + digits + ", 'org_' || i % 4, " + common +
 			", 'active', 'jwt', 'n' || " + digits + " FROM " + numbers,
 		"INSERT INTO groupings (name, object_id) SELECT 'members/org_' || i % 4, 'usr_' || " + digits + " FROM " + numbers,
+		"INSERT INTO words (object_id, word, org_id) SELECT 'usr_' || " + digits + ", CASE WHEN i % 3 = 0 THEN 'common' ELSE 'w' || " + digits + " END, 'org_' || i % 4 FROM " + numbers,
 		"INSERT INTO tokens (hash, id, kind, name, user_id, epoch, org_epoch, created, expires) SELECT CAST('h' || " + digits + " AS BYTEA), 'pat_' || " + digits +
 			", CASE WHEN i % 2 = 0 THEN 'pat' ELSE 'ses' END, '', 'usr_' || i % 100, 1, 1, 1, 9000000000000000 FROM " + numbers,
 		// One organization and one actor were busy long ago, and are not any more: statistics mislead about them.
@@ -100,7 +102,7 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 			if !strings.Contains(steps, index) {
 				t.Errorf("without %s: %s\n%s", index, text, steps)
 			}
-			for _, bad := range []string{"Seq Scan", "SCAN s\n", "SCAN g\n", "SCAN t\n", "SCAN users\n", "SCAN events\n", "SCAN orgs\n", "SCAN idps\n", "Sort", "TEMP B-TREE"} {
+			for _, bad := range []string{"Seq Scan", "SCAN s\n", "SCAN w\n", "SCAN d\n", "SCAN words\n", "SCAN g\n", "SCAN t\n", "SCAN users\n", "SCAN events\n", "SCAN orgs\n", "SCAN idps\n", "Sort", "TEMP B-TREE"} {
 				if strings.Contains(steps+"\n", bad) {
 					t.Errorf("%s\n%s", text, steps)
 				}
@@ -174,6 +176,15 @@ func TestListsAreAnsweredByAnIndex(t *testing.T) {
 		}
 		good("users_email_order", recordsWhereText(s.byName["user"], "verified_email", "email_order"), []any{"org_1", "twin", int64(1)})
 		good("users_email_word", firstWhereText(s.byName["user"], "email_word", "email_order", 4), []any{"twin", "nobody", "d000001", "nobody"})
+		for org, index := range map[string]string{"org_1": "words_org", "": "words_all"} {
+			q := event.Search{Org: org, Words: []string{"common", "w01", "w02"}}
+			for _, after := range []event.Cursor{{Value: "w01"}, {Value: "w012345", ID: "usr_012345"}} {
+				text, args := searching.AlongText(q, "w01", after, 50)
+				good(index, text, args)
+			}
+			text, args := searching.CountText(org, "common", 500)
+			good(index, text, args)
+		}
 		good("", timeAtText, []any{int64(20000)})
 		good("events_object", lastOfText, []any{"usr_1"})
 		good("events_object", positionOfText, []any{"usr_1", int64(2000)})

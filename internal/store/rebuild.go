@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/derived"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 )
@@ -48,7 +49,7 @@ func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*Reb
 			return err
 		}
 		stored := map[event.Kind]int{}
-		claims, groupings := 0, 0
+		held := derived.Counts{}
 		// A history that cannot be folded says nothing about the object's state. It is there, and counts.
 		broken := func(k event.Definition, id string, why error) error {
 			if k != nil {
@@ -60,30 +61,18 @@ func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*Reb
 					stored[k.Name()]++
 				}
 			}
-			err := x.Query(ctx, "SELECT 1 FROM claims WHERE object_id = ?", []any{id}, func(engine.Scanner) error {
-				claims++
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-			err = x.Query(ctx, "SELECT 1 FROM groupings WHERE object_id = ?", []any{id}, func(engine.Scanner) error {
-				groupings++
-				return nil
-			})
-			if err != nil {
+			if err := held.AddStored(ctx, x, id); err != nil {
 				return err
 			}
 			return differ("%s: %v", id, why)
 		}
-		err := s.foldHistory(ctx, x, report, "", broken, func(k event.Definition, f folding) error {
-			rec := f.record
+		err := s.foldHistory(ctx, x, report, "", broken, func(k event.Definition, f event.Folded) error {
+			rec := f.Record
 			have, err := s.storedRecord(ctx, x, k, rec.ID)
 			if err != nil {
 				return err
 			}
-			claims += len(f.claims)
-			groupings += len(f.groups)
+			held.Add(f)
 			switch {
 			case have == nil:
 				err = differ("%s: its state is missing", rec.ID)
@@ -96,16 +85,11 @@ func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*Reb
 			if have != nil {
 				stored[k.Name()]++
 			}
-			same, err := s.sameClaims(ctx, x, rec.ID, f.claims)
-			if err == nil && !same {
-				err = differ("%s: its claims do not match its state", rec.ID)
-			}
-			if err != nil {
-				return err
-			}
-			same, err = s.sameGroups(ctx, x, rec.ID, f.groups)
-			if err == nil && !same {
-				err = differ("%s: its groups do not match its state", rec.ID)
+			different, err := derived.Different(ctx, x, f)
+			for _, what := range different {
+				if err == nil {
+					err = differ("%s: its %s do not match its state", rec.ID, what)
+				}
 			}
 			return err
 		})
@@ -123,10 +107,12 @@ func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*Reb
 				}
 			}
 		}
-		if err := s.checkCount(ctx, x, "claims", claims, differ); err != nil {
-			return err
+		for _, table := range derived.Tables {
+			if err := s.checkCount(ctx, x, table, held[table], differ); err != nil {
+				return err
+			}
 		}
-		return s.checkCount(ctx, x, "groupings", groupings, differ)
+		return nil
 	})
 	if errors.Is(err, errDifferent) {
 		err = nil
@@ -174,12 +160,12 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 				return err
 			}
 		}
-		for _, table := range []string{"claims", "groupings"} {
+		for _, table := range derived.Tables {
 			if err := x.Exec(ctx, "DELETE FROM "+table); err != nil {
 				return err
 			}
 		}
-		return s.foldHistory(ctx, x, report, "", nil, func(k event.Definition, f folding) error {
+		return s.foldHistory(ctx, x, report, "", nil, func(k event.Definition, f event.Folded) error {
 			return insertFolded(ctx, x, k, f)
 		})
 	})
@@ -292,16 +278,14 @@ func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
 func (s *Store) refoldIn(ctx context.Context, x engine.Executor, k event.Definition, ids []string) error {
 	update := "UPDATE " + k.Table() + " SET " + strings.Join(engine.StateColumns(k)[1:], " = ?, ") + " = ? WHERE id = ?"
 	for _, id := range ids {
-		err := s.foldHistory(ctx, x, &RebuildReport{}, id, nil, func(_ event.Definition, f folding) error {
-			if err := x.Exec(ctx, update, append(engine.StateValues(f.record)[1:], id)...); err != nil {
+		err := s.foldHistory(ctx, x, &RebuildReport{}, id, nil, func(_ event.Definition, f event.Folded) error {
+			if err := x.Exec(ctx, update, append(engine.StateValues(f.Record)[1:], id)...); err != nil {
 				return err
 			}
-			for _, table := range []string{"claims", "groupings"} {
-				if err := x.Exec(ctx, "DELETE FROM "+table+" WHERE object_id = ?", id); err != nil {
-					return err
-				}
+			if err := derived.Delete(ctx, x, id); err != nil {
+				return err
 			}
-			return insertClaims(ctx, x, id, f)
+			return derived.Insert(ctx, x, f)
 		})
 		if err != nil {
 			return err
@@ -310,39 +294,16 @@ func (s *Store) refoldIn(ctx context.Context, x engine.Executor, k event.Definit
 	return nil
 }
 
-func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f folding) error {
+func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f event.Folded) error {
 	columns := engine.StateColumns(k)
-	err := x.Exec(ctx, "INSERT INTO "+k.Table()+" ("+strings.Join(columns, ", ")+") VALUES ("+engine.Placeholders(len(columns))+")", engine.StateValues(f.record)...)
+	err := x.Exec(ctx, "INSERT INTO "+k.Table()+" ("+strings.Join(columns, ", ")+") VALUES ("+engine.Placeholders(len(columns))+")", engine.StateValues(f.Record)...)
 	if err != nil {
 		return err
 	}
-	return insertClaims(ctx, x, f.record.ID, f)
+	return derived.Insert(ctx, x, f)
 }
 
-// insertClaims inserts the claims and the groups of an object.
-func insertClaims(ctx context.Context, x engine.Executor, id string, f folding) error {
-	for _, c := range f.claims {
-		digest := c.Digest()
-		if err := x.Exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", digest[:], id); err != nil {
-			return err
-		}
-	}
-	for _, group := range f.groups {
-		if err := x.Exec(ctx, engine.InsertGrouping, group, id); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// folding is what the history of an object makes of it.
-type folding struct {
-	record *event.Record
-	claims []event.Claim
-	groups []string
-}
-
-type folded func(k event.Definition, f folding) error
+type folded func(k event.Definition, f event.Folded) error
 
 // unfolded is told of a history that cannot be folded, and why; k is nil where the kind is unknown.
 type unfolded func(k event.Definition, id string, why error) error
@@ -370,9 +331,8 @@ func (s *Store) foldHistory(ctx context.Context, x engine.Executor, report *Rebu
 		if fold == nil {
 			return nil
 		}
-		var f folding
-		var err error
-		if f.record, f.claims, f.groups, err = fold.Record(); err != nil {
+		f, err := fold.Folded()
+		if err != nil {
 			return breaks(err)
 		}
 		return each(kind, f)
@@ -464,37 +424,6 @@ func (s *Store) storedRecord(ctx context.Context, x engine.Executor, k event.Def
 		return &event.Record{}, nil
 	}
 	return found, err
-}
-
-func (s *Store) sameClaims(ctx context.Context, x engine.Executor, id string, held []event.Claim) (bool, error) {
-	var have, want [][]byte
-	err := x.Query(ctx, "SELECT digest FROM claims WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
-		have = append(have, nil)
-		return scan(engine.Exactly([]any{&have[len(have)-1]})...)
-	})
-	if errors.Is(err, engine.ErrOtherType) {
-		return false, nil
-	}
-	for _, c := range held {
-		digest := c.Digest()
-		want = append(want, digest[:])
-	}
-	slices.SortFunc(have, bytes.Compare)
-	slices.SortFunc(want, bytes.Compare)
-	return slices.EqualFunc(have, want, bytes.Equal), err
-}
-
-func (s *Store) sameGroups(ctx context.Context, x engine.Executor, id string, in []string) (bool, error) {
-	var have []string
-	err := x.Query(ctx, "SELECT name FROM groupings WHERE object_id = ?", []any{id}, func(scan engine.Scanner) error {
-		have = append(have, "")
-		return scan(engine.Exactly([]any{&have[len(have)-1]})...)
-	})
-	if errors.Is(err, engine.ErrOtherType) {
-		return false, nil
-	}
-	slices.Sort(have)
-	return slices.Equal(have, slices.Sorted(slices.Values(in))), err
 }
 
 func count(ctx context.Context, x engine.Executor, table string) (int, error) {

@@ -196,16 +196,32 @@ func (s *Store) askRecords(refs []event.Ref, found map[event.Ref]*event.Record) 
 		}))
 	}
 	for kind, ids := range unseen {
-		questions = append(questions, each(&s.sql.record, kind, ids, func(scan engine.Scanner) error {
-			r, dest := engine.ScanRecord(s.byName[kind], false)
-			if err := scan(dest...); err != nil {
-				return err
-			}
-			found[r.Ref] = s.seen.keep(s.byName[kind], r)
-			return nil
-		}))
+		questions = append(questions, s.whole(kind, ids, found))
 	}
 	return questions
+}
+
+// askWhole reads objects as a whole, whether or not they were seen.
+func (s *Store) askWhole(refs []event.Ref, found map[event.Ref]*event.Record) (questions []readbatch.Question) {
+	ids := map[event.Kind][]string{}
+	for _, ref := range refs {
+		ids[ref.Kind] = append(ids[ref.Kind], ref.ID)
+	}
+	for kind, ids := range ids {
+		questions = append(questions, s.whole(kind, ids, found))
+	}
+	return questions
+}
+
+func (s *Store) whole(kind event.Kind, ids []string, found map[event.Ref]*event.Record) readbatch.Question {
+	return each(&s.sql.record, kind, ids, func(scan engine.Scanner) error {
+		r, dest := engine.ScanRecord(s.byName[kind], false)
+		if err := scan(dest...); err != nil {
+			return err
+		}
+		found[r.Ref] = s.seen.keep(s.byName[kind], r)
+		return nil
+	})
 }
 
 // readRecord reads an object as a whole, for itself alone.

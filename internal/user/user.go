@@ -136,7 +136,7 @@ func IsID(id string) bool { return strings.HasPrefix(id, Kind.Prefix()+"_") }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 5,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 6,
 	Facts: []event.Fact[User]{
 		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
@@ -178,6 +178,7 @@ var Kind = event.Define(event.Schema[User]{
 		}
 		return groups
 	},
+	Words: func(o *event.Object[User]) []string { return o.Data.texts() },
 	Claims: func(o *event.Object[User]) []event.Claim {
 		if o.Data.State == Removed {
 			return nil

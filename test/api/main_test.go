@@ -89,6 +89,8 @@ var stories = []struct {
 	{"organization that is gone gets no users", goneOrgStory},
 	{"user changed by somebody else", changedUserStory},
 	{"list of users", listUsersStory},
+	{"search for users", searchUsersStory},
+	{"names of many", namesStory},
 	{"addresses of a person", contactStory},
 	{"codes", codeStory},
 	{"tokens of one's own", myTokenStory},

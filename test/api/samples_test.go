@@ -94,6 +94,8 @@ func operationNamed(t *testing.T, name string) *operation {
 // samples are valid requests for the operations for which scene.sample cannot make one.
 var samples = map[string]func(s *scene) proto.Message{
 	"UpdateMyProfile":          func(*scene) proto.Message { return profile() },
+	"LookUpNames":              func(s *scene) proto.Message { return &signetv1.LookUpNamesRequest{Ids: []string{s.user.UserID}} },
+	"SearchUsers":              func(*scene) proto.Message { return &signetv1.SearchUsersRequest{Query: "test"} },
 	"ChangeMyPassword":         func(s *scene) proto.Message { return changePassword(s.w.password, s.w.secret("sample")) },
 	"CreateSession":            func(s *scene) proto.Message { return signIn(s.user.LoginName, s.w.password) },
 	"AddOIDCIdentityProvider":  func(s *scene) proto.Message { return addOIDC("Sample", s.w.secret("sample")) },

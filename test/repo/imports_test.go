@@ -30,7 +30,7 @@ var (
 		{"internal/share", []string{"internal/errs"}},
 		{"internal/metadata", []string{"internal/errs", "internal/event", "internal/syntax"}},
 		{"internal/secret", []string{"internal/errs", "internal/share", "internal/secret/argon"}},
-		{"internal/event", []string{"internal/errs", "internal/secret"}},
+		{"internal/event", []string{"internal/errs", "internal/secret", "internal/syntax"}},
 		{"internal/access", []string{"internal/errs", "internal/event"}},
 		{"internal/outbound", []string{"internal/errs", "internal/share"}},
 		{"internal/call", []string{"internal/access", "internal/event", "internal/errs"}},

@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/metadatas"
+	"github.com/signet-idm/signet/internal/api/names"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
@@ -41,6 +42,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.EventService":            api.Events{},
 	"signet.v1.LinkService":             links.Service{},
 	"signet.v1.GroupService":            groups.Service{},
+	"signet.v1.NameService":             names.Service{},
 	"signet.v1.ProjectService":          projects.Service{},
 	"signet.v1.MetadataService":         metadatas.Service{},
 	"signet.v1.InvitationService":       invitations.Service{},

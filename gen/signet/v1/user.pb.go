@@ -1644,6 +1644,138 @@ func (x *ListUsersResponse) GetNextPageToken() string {
 	return ""
 }
 
+// Whom to search for.
+type SearchUsersRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The beginnings of words, separated by white space: 1 to 200 characters, at
+	// most 10 words. Users must match all of them.
+	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
+	// In every organization, not in one.
+	AllOrganizations bool `protobuf:"varint,2,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
+	// How many to return at most: up to 100, 20 if it is 0 or left out.
+	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
+	// `nextPageToken` of the previous page; the other parameters must be the
+	// same.
+	PageToken     string `protobuf:"bytes,4,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchUsersRequest) Reset() {
+	*x = SearchUsersRequest{}
+	mi := &file_signet_v1_user_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchUsersRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchUsersRequest) ProtoMessage() {}
+
+func (x *SearchUsersRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchUsersRequest.ProtoReflect.Descriptor instead.
+func (*SearchUsersRequest) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *SearchUsersRequest) GetQuery() string {
+	if x != nil {
+		return x.Query
+	}
+	return ""
+}
+
+func (x *SearchUsersRequest) GetAllOrganizations() bool {
+	if x != nil {
+		return x.AllOrganizations
+	}
+	return false
+}
+
+func (x *SearchUsersRequest) GetPageSize() int32 {
+	if x != nil {
+		return x.PageSize
+	}
+	return 0
+}
+
+func (x *SearchUsersRequest) GetPageToken() string {
+	if x != nil {
+		return x.PageToken
+	}
+	return ""
+}
+
+// Answer to SearchUsers.
+type SearchUsersResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The users found.
+	Results []*SearchUsersResponse_Found `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
+	// Token of the next page; empty on the last one. A search looks at a limited
+	// number of users: a page may have fewer entries than requested, or none, and
+	// still be followed by another.
+	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchUsersResponse) Reset() {
+	*x = SearchUsersResponse{}
+	mi := &file_signet_v1_user_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchUsersResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchUsersResponse) ProtoMessage() {}
+
+func (x *SearchUsersResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchUsersResponse.ProtoReflect.Descriptor instead.
+func (*SearchUsersResponse) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *SearchUsersResponse) GetResults() []*SearchUsersResponse_Found {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *SearchUsersResponse) GetNextPageToken() string {
+	if x != nil {
+		return x.NextPageToken
+	}
+	return ""
+}
+
 // A person's new profile as a whole.
 type UpdateUserProfileRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1668,7 +1800,7 @@ type UpdateUserProfileRequest struct {
 
 func (x *UpdateUserProfileRequest) Reset() {
 	*x = UpdateUserProfileRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[23]
+	mi := &file_signet_v1_user_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1680,7 +1812,7 @@ func (x *UpdateUserProfileRequest) String() string {
 func (*UpdateUserProfileRequest) ProtoMessage() {}
 
 func (x *UpdateUserProfileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[23]
+	mi := &file_signet_v1_user_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1693,7 +1825,7 @@ func (x *UpdateUserProfileRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserProfileRequest.ProtoReflect.Descriptor instead.
 func (*UpdateUserProfileRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *UpdateUserProfileRequest) GetUserId() string {
@@ -1756,7 +1888,7 @@ type UpdateUserProfileResponse struct {
 
 func (x *UpdateUserProfileResponse) Reset() {
 	*x = UpdateUserProfileResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[24]
+	mi := &file_signet_v1_user_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1768,7 +1900,7 @@ func (x *UpdateUserProfileResponse) String() string {
 func (*UpdateUserProfileResponse) ProtoMessage() {}
 
 func (x *UpdateUserProfileResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[24]
+	mi := &file_signet_v1_user_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1781,7 +1913,7 @@ func (x *UpdateUserProfileResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateUserProfileResponse.ProtoReflect.Descriptor instead.
 func (*UpdateUserProfileResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *UpdateUserProfileResponse) GetDetails() *Details {
@@ -1806,7 +1938,7 @@ type UpdateServiceUserRequest struct {
 
 func (x *UpdateServiceUserRequest) Reset() {
 	*x = UpdateServiceUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[25]
+	mi := &file_signet_v1_user_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1818,7 +1950,7 @@ func (x *UpdateServiceUserRequest) String() string {
 func (*UpdateServiceUserRequest) ProtoMessage() {}
 
 func (x *UpdateServiceUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[25]
+	mi := &file_signet_v1_user_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1831,7 +1963,7 @@ func (x *UpdateServiceUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateServiceUserRequest.ProtoReflect.Descriptor instead.
 func (*UpdateServiceUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *UpdateServiceUserRequest) GetUserId() string {
@@ -1866,7 +1998,7 @@ type UpdateServiceUserResponse struct {
 
 func (x *UpdateServiceUserResponse) Reset() {
 	*x = UpdateServiceUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[26]
+	mi := &file_signet_v1_user_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1878,7 +2010,7 @@ func (x *UpdateServiceUserResponse) String() string {
 func (*UpdateServiceUserResponse) ProtoMessage() {}
 
 func (x *UpdateServiceUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[26]
+	mi := &file_signet_v1_user_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1891,7 +2023,7 @@ func (x *UpdateServiceUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateServiceUserResponse.ProtoReflect.Descriptor instead.
 func (*UpdateServiceUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *UpdateServiceUserResponse) GetDetails() *Details {
@@ -1915,7 +2047,7 @@ type SetUserNameRequest struct {
 
 func (x *SetUserNameRequest) Reset() {
 	*x = SetUserNameRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[27]
+	mi := &file_signet_v1_user_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1927,7 +2059,7 @@ func (x *SetUserNameRequest) String() string {
 func (*SetUserNameRequest) ProtoMessage() {}
 
 func (x *SetUserNameRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[27]
+	mi := &file_signet_v1_user_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1940,7 +2072,7 @@ func (x *SetUserNameRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserNameRequest.ProtoReflect.Descriptor instead.
 func (*SetUserNameRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{27}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SetUserNameRequest) GetUserId() string {
@@ -1968,7 +2100,7 @@ type SetUserNameResponse struct {
 
 func (x *SetUserNameResponse) Reset() {
 	*x = SetUserNameResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[28]
+	mi := &file_signet_v1_user_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +2112,7 @@ func (x *SetUserNameResponse) String() string {
 func (*SetUserNameResponse) ProtoMessage() {}
 
 func (x *SetUserNameResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[28]
+	mi := &file_signet_v1_user_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +2125,7 @@ func (x *SetUserNameResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserNameResponse.ProtoReflect.Descriptor instead.
 func (*SetUserNameResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{28}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *SetUserNameResponse) GetDetails() *Details {
@@ -2019,7 +2151,7 @@ type SetUserEmailRequest struct {
 
 func (x *SetUserEmailRequest) Reset() {
 	*x = SetUserEmailRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[29]
+	mi := &file_signet_v1_user_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2031,7 +2163,7 @@ func (x *SetUserEmailRequest) String() string {
 func (*SetUserEmailRequest) ProtoMessage() {}
 
 func (x *SetUserEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[29]
+	mi := &file_signet_v1_user_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2044,7 +2176,7 @@ func (x *SetUserEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserEmailRequest.ProtoReflect.Descriptor instead.
 func (*SetUserEmailRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{29}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SetUserEmailRequest) GetUserId() string {
@@ -2079,7 +2211,7 @@ type SetUserEmailResponse struct {
 
 func (x *SetUserEmailResponse) Reset() {
 	*x = SetUserEmailResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[30]
+	mi := &file_signet_v1_user_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2091,7 +2223,7 @@ func (x *SetUserEmailResponse) String() string {
 func (*SetUserEmailResponse) ProtoMessage() {}
 
 func (x *SetUserEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[30]
+	mi := &file_signet_v1_user_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2104,7 +2236,7 @@ func (x *SetUserEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserEmailResponse.ProtoReflect.Descriptor instead.
 func (*SetUserEmailResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{30}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SetUserEmailResponse) GetDetails() *Details {
@@ -2125,7 +2257,7 @@ type CreateEmailCodeRequest struct {
 
 func (x *CreateEmailCodeRequest) Reset() {
 	*x = CreateEmailCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[31]
+	mi := &file_signet_v1_user_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2137,7 +2269,7 @@ func (x *CreateEmailCodeRequest) String() string {
 func (*CreateEmailCodeRequest) ProtoMessage() {}
 
 func (x *CreateEmailCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[31]
+	mi := &file_signet_v1_user_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2150,7 +2282,7 @@ func (x *CreateEmailCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateEmailCodeRequest.ProtoReflect.Descriptor instead.
 func (*CreateEmailCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{31}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CreateEmailCodeRequest) GetUserId() string {
@@ -2173,7 +2305,7 @@ type CreateEmailCodeResponse struct {
 
 func (x *CreateEmailCodeResponse) Reset() {
 	*x = CreateEmailCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[32]
+	mi := &file_signet_v1_user_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2185,7 +2317,7 @@ func (x *CreateEmailCodeResponse) String() string {
 func (*CreateEmailCodeResponse) ProtoMessage() {}
 
 func (x *CreateEmailCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[32]
+	mi := &file_signet_v1_user_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2198,7 +2330,7 @@ func (x *CreateEmailCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateEmailCodeResponse.ProtoReflect.Descriptor instead.
 func (*CreateEmailCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{32}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *CreateEmailCodeResponse) GetCode() string {
@@ -2227,7 +2359,7 @@ type SetMyEmailRequest struct {
 
 func (x *SetMyEmailRequest) Reset() {
 	*x = SetMyEmailRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[33]
+	mi := &file_signet_v1_user_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2239,7 +2371,7 @@ func (x *SetMyEmailRequest) String() string {
 func (*SetMyEmailRequest) ProtoMessage() {}
 
 func (x *SetMyEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[33]
+	mi := &file_signet_v1_user_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2252,7 +2384,7 @@ func (x *SetMyEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyEmailRequest.ProtoReflect.Descriptor instead.
 func (*SetMyEmailRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{33}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SetMyEmailRequest) GetEmail() string {
@@ -2273,7 +2405,7 @@ type SetMyEmailResponse struct {
 
 func (x *SetMyEmailResponse) Reset() {
 	*x = SetMyEmailResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[34]
+	mi := &file_signet_v1_user_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2285,7 +2417,7 @@ func (x *SetMyEmailResponse) String() string {
 func (*SetMyEmailResponse) ProtoMessage() {}
 
 func (x *SetMyEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[34]
+	mi := &file_signet_v1_user_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2298,7 +2430,7 @@ func (x *SetMyEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyEmailResponse.ProtoReflect.Descriptor instead.
 func (*SetMyEmailResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{34}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SetMyEmailResponse) GetDetails() *Details {
@@ -2317,7 +2449,7 @@ type RequestMyEmailCodeRequest struct {
 
 func (x *RequestMyEmailCodeRequest) Reset() {
 	*x = RequestMyEmailCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[35]
+	mi := &file_signet_v1_user_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2329,7 +2461,7 @@ func (x *RequestMyEmailCodeRequest) String() string {
 func (*RequestMyEmailCodeRequest) ProtoMessage() {}
 
 func (x *RequestMyEmailCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[35]
+	mi := &file_signet_v1_user_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2342,7 +2474,7 @@ func (x *RequestMyEmailCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyEmailCodeRequest.ProtoReflect.Descriptor instead.
 func (*RequestMyEmailCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{35}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{37}
 }
 
 // Answer to RequestMyEmailCode.
@@ -2356,7 +2488,7 @@ type RequestMyEmailCodeResponse struct {
 
 func (x *RequestMyEmailCodeResponse) Reset() {
 	*x = RequestMyEmailCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[36]
+	mi := &file_signet_v1_user_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2368,7 +2500,7 @@ func (x *RequestMyEmailCodeResponse) String() string {
 func (*RequestMyEmailCodeResponse) ProtoMessage() {}
 
 func (x *RequestMyEmailCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[36]
+	mi := &file_signet_v1_user_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2381,7 +2513,7 @@ func (x *RequestMyEmailCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyEmailCodeResponse.ProtoReflect.Descriptor instead.
 func (*RequestMyEmailCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{36}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RequestMyEmailCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
@@ -2402,7 +2534,7 @@ type VerifyMyEmailRequest struct {
 
 func (x *VerifyMyEmailRequest) Reset() {
 	*x = VerifyMyEmailRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[37]
+	mi := &file_signet_v1_user_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2414,7 +2546,7 @@ func (x *VerifyMyEmailRequest) String() string {
 func (*VerifyMyEmailRequest) ProtoMessage() {}
 
 func (x *VerifyMyEmailRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[37]
+	mi := &file_signet_v1_user_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2427,7 +2559,7 @@ func (x *VerifyMyEmailRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyEmailRequest.ProtoReflect.Descriptor instead.
 func (*VerifyMyEmailRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{37}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *VerifyMyEmailRequest) GetCode() string {
@@ -2448,7 +2580,7 @@ type VerifyMyEmailResponse struct {
 
 func (x *VerifyMyEmailResponse) Reset() {
 	*x = VerifyMyEmailResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[38]
+	mi := &file_signet_v1_user_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2460,7 +2592,7 @@ func (x *VerifyMyEmailResponse) String() string {
 func (*VerifyMyEmailResponse) ProtoMessage() {}
 
 func (x *VerifyMyEmailResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[38]
+	mi := &file_signet_v1_user_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2473,7 +2605,7 @@ func (x *VerifyMyEmailResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyEmailResponse.ProtoReflect.Descriptor instead.
 func (*VerifyMyEmailResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{38}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *VerifyMyEmailResponse) GetDetails() *Details {
@@ -2499,7 +2631,7 @@ type SetUserPhoneRequest struct {
 
 func (x *SetUserPhoneRequest) Reset() {
 	*x = SetUserPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[39]
+	mi := &file_signet_v1_user_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2511,7 +2643,7 @@ func (x *SetUserPhoneRequest) String() string {
 func (*SetUserPhoneRequest) ProtoMessage() {}
 
 func (x *SetUserPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[39]
+	mi := &file_signet_v1_user_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2524,7 +2656,7 @@ func (x *SetUserPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserPhoneRequest.ProtoReflect.Descriptor instead.
 func (*SetUserPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{39}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SetUserPhoneRequest) GetUserId() string {
@@ -2559,7 +2691,7 @@ type SetUserPhoneResponse struct {
 
 func (x *SetUserPhoneResponse) Reset() {
 	*x = SetUserPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[40]
+	mi := &file_signet_v1_user_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2571,7 +2703,7 @@ func (x *SetUserPhoneResponse) String() string {
 func (*SetUserPhoneResponse) ProtoMessage() {}
 
 func (x *SetUserPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[40]
+	mi := &file_signet_v1_user_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2584,7 +2716,7 @@ func (x *SetUserPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetUserPhoneResponse.ProtoReflect.Descriptor instead.
 func (*SetUserPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{40}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SetUserPhoneResponse) GetDetails() *Details {
@@ -2605,7 +2737,7 @@ type CreatePhoneCodeRequest struct {
 
 func (x *CreatePhoneCodeRequest) Reset() {
 	*x = CreatePhoneCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[41]
+	mi := &file_signet_v1_user_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2617,7 +2749,7 @@ func (x *CreatePhoneCodeRequest) String() string {
 func (*CreatePhoneCodeRequest) ProtoMessage() {}
 
 func (x *CreatePhoneCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[41]
+	mi := &file_signet_v1_user_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2630,7 +2762,7 @@ func (x *CreatePhoneCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePhoneCodeRequest.ProtoReflect.Descriptor instead.
 func (*CreatePhoneCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{41}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CreatePhoneCodeRequest) GetUserId() string {
@@ -2653,7 +2785,7 @@ type CreatePhoneCodeResponse struct {
 
 func (x *CreatePhoneCodeResponse) Reset() {
 	*x = CreatePhoneCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[42]
+	mi := &file_signet_v1_user_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2665,7 +2797,7 @@ func (x *CreatePhoneCodeResponse) String() string {
 func (*CreatePhoneCodeResponse) ProtoMessage() {}
 
 func (x *CreatePhoneCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[42]
+	mi := &file_signet_v1_user_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2678,7 +2810,7 @@ func (x *CreatePhoneCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreatePhoneCodeResponse.ProtoReflect.Descriptor instead.
 func (*CreatePhoneCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{42}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *CreatePhoneCodeResponse) GetCode() string {
@@ -2707,7 +2839,7 @@ type SetMyPhoneRequest struct {
 
 func (x *SetMyPhoneRequest) Reset() {
 	*x = SetMyPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[43]
+	mi := &file_signet_v1_user_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +2851,7 @@ func (x *SetMyPhoneRequest) String() string {
 func (*SetMyPhoneRequest) ProtoMessage() {}
 
 func (x *SetMyPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[43]
+	mi := &file_signet_v1_user_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +2864,7 @@ func (x *SetMyPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyPhoneRequest.ProtoReflect.Descriptor instead.
 func (*SetMyPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{43}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *SetMyPhoneRequest) GetPhone() string {
@@ -2753,7 +2885,7 @@ type SetMyPhoneResponse struct {
 
 func (x *SetMyPhoneResponse) Reset() {
 	*x = SetMyPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[44]
+	mi := &file_signet_v1_user_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2765,7 +2897,7 @@ func (x *SetMyPhoneResponse) String() string {
 func (*SetMyPhoneResponse) ProtoMessage() {}
 
 func (x *SetMyPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[44]
+	mi := &file_signet_v1_user_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2778,7 +2910,7 @@ func (x *SetMyPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetMyPhoneResponse.ProtoReflect.Descriptor instead.
 func (*SetMyPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{44}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SetMyPhoneResponse) GetDetails() *Details {
@@ -2797,7 +2929,7 @@ type RequestMyPhoneCodeRequest struct {
 
 func (x *RequestMyPhoneCodeRequest) Reset() {
 	*x = RequestMyPhoneCodeRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[45]
+	mi := &file_signet_v1_user_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2809,7 +2941,7 @@ func (x *RequestMyPhoneCodeRequest) String() string {
 func (*RequestMyPhoneCodeRequest) ProtoMessage() {}
 
 func (x *RequestMyPhoneCodeRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[45]
+	mi := &file_signet_v1_user_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2822,7 +2954,7 @@ func (x *RequestMyPhoneCodeRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyPhoneCodeRequest.ProtoReflect.Descriptor instead.
 func (*RequestMyPhoneCodeRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{45}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{47}
 }
 
 // Answer to RequestMyPhoneCode.
@@ -2836,7 +2968,7 @@ type RequestMyPhoneCodeResponse struct {
 
 func (x *RequestMyPhoneCodeResponse) Reset() {
 	*x = RequestMyPhoneCodeResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[46]
+	mi := &file_signet_v1_user_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2848,7 +2980,7 @@ func (x *RequestMyPhoneCodeResponse) String() string {
 func (*RequestMyPhoneCodeResponse) ProtoMessage() {}
 
 func (x *RequestMyPhoneCodeResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[46]
+	mi := &file_signet_v1_user_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2861,7 +2993,7 @@ func (x *RequestMyPhoneCodeResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RequestMyPhoneCodeResponse.ProtoReflect.Descriptor instead.
 func (*RequestMyPhoneCodeResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{46}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RequestMyPhoneCodeResponse) GetExpirationDate() *timestamppb.Timestamp {
@@ -2882,7 +3014,7 @@ type VerifyMyPhoneRequest struct {
 
 func (x *VerifyMyPhoneRequest) Reset() {
 	*x = VerifyMyPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[47]
+	mi := &file_signet_v1_user_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2894,7 +3026,7 @@ func (x *VerifyMyPhoneRequest) String() string {
 func (*VerifyMyPhoneRequest) ProtoMessage() {}
 
 func (x *VerifyMyPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[47]
+	mi := &file_signet_v1_user_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2907,7 +3039,7 @@ func (x *VerifyMyPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyPhoneRequest.ProtoReflect.Descriptor instead.
 func (*VerifyMyPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{47}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *VerifyMyPhoneRequest) GetCode() string {
@@ -2928,7 +3060,7 @@ type VerifyMyPhoneResponse struct {
 
 func (x *VerifyMyPhoneResponse) Reset() {
 	*x = VerifyMyPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[48]
+	mi := &file_signet_v1_user_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2940,7 +3072,7 @@ func (x *VerifyMyPhoneResponse) String() string {
 func (*VerifyMyPhoneResponse) ProtoMessage() {}
 
 func (x *VerifyMyPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[48]
+	mi := &file_signet_v1_user_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2953,7 +3085,7 @@ func (x *VerifyMyPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use VerifyMyPhoneResponse.ProtoReflect.Descriptor instead.
 func (*VerifyMyPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{48}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *VerifyMyPhoneResponse) GetDetails() *Details {
@@ -2974,7 +3106,7 @@ type RemoveUserPhoneRequest struct {
 
 func (x *RemoveUserPhoneRequest) Reset() {
 	*x = RemoveUserPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[49]
+	mi := &file_signet_v1_user_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2986,7 +3118,7 @@ func (x *RemoveUserPhoneRequest) String() string {
 func (*RemoveUserPhoneRequest) ProtoMessage() {}
 
 func (x *RemoveUserPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[49]
+	mi := &file_signet_v1_user_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2999,7 +3131,7 @@ func (x *RemoveUserPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserPhoneRequest.ProtoReflect.Descriptor instead.
 func (*RemoveUserPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{49}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RemoveUserPhoneRequest) GetUserId() string {
@@ -3020,7 +3152,7 @@ type RemoveUserPhoneResponse struct {
 
 func (x *RemoveUserPhoneResponse) Reset() {
 	*x = RemoveUserPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[50]
+	mi := &file_signet_v1_user_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3032,7 +3164,7 @@ func (x *RemoveUserPhoneResponse) String() string {
 func (*RemoveUserPhoneResponse) ProtoMessage() {}
 
 func (x *RemoveUserPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[50]
+	mi := &file_signet_v1_user_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3045,7 +3177,7 @@ func (x *RemoveUserPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserPhoneResponse.ProtoReflect.Descriptor instead.
 func (*RemoveUserPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{50}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RemoveUserPhoneResponse) GetDetails() *Details {
@@ -3064,7 +3196,7 @@ type RemoveMyPhoneRequest struct {
 
 func (x *RemoveMyPhoneRequest) Reset() {
 	*x = RemoveMyPhoneRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[51]
+	mi := &file_signet_v1_user_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3076,7 +3208,7 @@ func (x *RemoveMyPhoneRequest) String() string {
 func (*RemoveMyPhoneRequest) ProtoMessage() {}
 
 func (x *RemoveMyPhoneRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[51]
+	mi := &file_signet_v1_user_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3089,7 +3221,7 @@ func (x *RemoveMyPhoneRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMyPhoneRequest.ProtoReflect.Descriptor instead.
 func (*RemoveMyPhoneRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{51}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{53}
 }
 
 // Answer to RemoveMyPhone.
@@ -3103,7 +3235,7 @@ type RemoveMyPhoneResponse struct {
 
 func (x *RemoveMyPhoneResponse) Reset() {
 	*x = RemoveMyPhoneResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[52]
+	mi := &file_signet_v1_user_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3115,7 +3247,7 @@ func (x *RemoveMyPhoneResponse) String() string {
 func (*RemoveMyPhoneResponse) ProtoMessage() {}
 
 func (x *RemoveMyPhoneResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[52]
+	mi := &file_signet_v1_user_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3128,7 +3260,7 @@ func (x *RemoveMyPhoneResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveMyPhoneResponse.ProtoReflect.Descriptor instead.
 func (*RemoveMyPhoneResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{52}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *RemoveMyPhoneResponse) GetDetails() *Details {
@@ -3149,7 +3281,7 @@ type DeactivateUserRequest struct {
 
 func (x *DeactivateUserRequest) Reset() {
 	*x = DeactivateUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[53]
+	mi := &file_signet_v1_user_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3161,7 +3293,7 @@ func (x *DeactivateUserRequest) String() string {
 func (*DeactivateUserRequest) ProtoMessage() {}
 
 func (x *DeactivateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[53]
+	mi := &file_signet_v1_user_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3174,7 +3306,7 @@ func (x *DeactivateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateUserRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{53}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *DeactivateUserRequest) GetUserId() string {
@@ -3199,7 +3331,7 @@ type DeactivateUserResponse struct {
 
 func (x *DeactivateUserResponse) Reset() {
 	*x = DeactivateUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[54]
+	mi := &file_signet_v1_user_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3211,7 +3343,7 @@ func (x *DeactivateUserResponse) String() string {
 func (*DeactivateUserResponse) ProtoMessage() {}
 
 func (x *DeactivateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[54]
+	mi := &file_signet_v1_user_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3224,7 +3356,7 @@ func (x *DeactivateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeactivateUserResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{54}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *DeactivateUserResponse) GetDetails() *Details {
@@ -3252,7 +3384,7 @@ type ReactivateUserRequest struct {
 
 func (x *ReactivateUserRequest) Reset() {
 	*x = ReactivateUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[55]
+	mi := &file_signet_v1_user_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3264,7 +3396,7 @@ func (x *ReactivateUserRequest) String() string {
 func (*ReactivateUserRequest) ProtoMessage() {}
 
 func (x *ReactivateUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[55]
+	mi := &file_signet_v1_user_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3277,7 +3409,7 @@ func (x *ReactivateUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateUserRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{55}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ReactivateUserRequest) GetUserId() string {
@@ -3298,7 +3430,7 @@ type ReactivateUserResponse struct {
 
 func (x *ReactivateUserResponse) Reset() {
 	*x = ReactivateUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[56]
+	mi := &file_signet_v1_user_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3310,7 +3442,7 @@ func (x *ReactivateUserResponse) String() string {
 func (*ReactivateUserResponse) ProtoMessage() {}
 
 func (x *ReactivateUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[56]
+	mi := &file_signet_v1_user_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3323,7 +3455,7 @@ func (x *ReactivateUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReactivateUserResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{56}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ReactivateUserResponse) GetDetails() *Details {
@@ -3344,7 +3476,7 @@ type LockUserRequest struct {
 
 func (x *LockUserRequest) Reset() {
 	*x = LockUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[57]
+	mi := &file_signet_v1_user_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3356,7 +3488,7 @@ func (x *LockUserRequest) String() string {
 func (*LockUserRequest) ProtoMessage() {}
 
 func (x *LockUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[57]
+	mi := &file_signet_v1_user_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3369,7 +3501,7 @@ func (x *LockUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockUserRequest.ProtoReflect.Descriptor instead.
 func (*LockUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{57}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *LockUserRequest) GetUserId() string {
@@ -3394,7 +3526,7 @@ type LockUserResponse struct {
 
 func (x *LockUserResponse) Reset() {
 	*x = LockUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[58]
+	mi := &file_signet_v1_user_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3406,7 +3538,7 @@ func (x *LockUserResponse) String() string {
 func (*LockUserResponse) ProtoMessage() {}
 
 func (x *LockUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[58]
+	mi := &file_signet_v1_user_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3419,7 +3551,7 @@ func (x *LockUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LockUserResponse.ProtoReflect.Descriptor instead.
 func (*LockUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{58}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *LockUserResponse) GetDetails() *Details {
@@ -3447,7 +3579,7 @@ type UnlockUserRequest struct {
 
 func (x *UnlockUserRequest) Reset() {
 	*x = UnlockUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[59]
+	mi := &file_signet_v1_user_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3459,7 +3591,7 @@ func (x *UnlockUserRequest) String() string {
 func (*UnlockUserRequest) ProtoMessage() {}
 
 func (x *UnlockUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[59]
+	mi := &file_signet_v1_user_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3472,7 +3604,7 @@ func (x *UnlockUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlockUserRequest.ProtoReflect.Descriptor instead.
 func (*UnlockUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{59}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *UnlockUserRequest) GetUserId() string {
@@ -3493,7 +3625,7 @@ type UnlockUserResponse struct {
 
 func (x *UnlockUserResponse) Reset() {
 	*x = UnlockUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[60]
+	mi := &file_signet_v1_user_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3505,7 +3637,7 @@ func (x *UnlockUserResponse) String() string {
 func (*UnlockUserResponse) ProtoMessage() {}
 
 func (x *UnlockUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[60]
+	mi := &file_signet_v1_user_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3518,7 +3650,7 @@ func (x *UnlockUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UnlockUserResponse.ProtoReflect.Descriptor instead.
 func (*UnlockUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{60}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *UnlockUserResponse) GetDetails() *Details {
@@ -3539,7 +3671,7 @@ type RemoveUserRequest struct {
 
 func (x *RemoveUserRequest) Reset() {
 	*x = RemoveUserRequest{}
-	mi := &file_signet_v1_user_proto_msgTypes[61]
+	mi := &file_signet_v1_user_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3551,7 +3683,7 @@ func (x *RemoveUserRequest) String() string {
 func (*RemoveUserRequest) ProtoMessage() {}
 
 func (x *RemoveUserRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[61]
+	mi := &file_signet_v1_user_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3564,7 +3696,7 @@ func (x *RemoveUserRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserRequest.ProtoReflect.Descriptor instead.
 func (*RemoveUserRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{61}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemoveUserRequest) GetUserId() string {
@@ -3589,7 +3721,7 @@ type RemoveUserResponse struct {
 
 func (x *RemoveUserResponse) Reset() {
 	*x = RemoveUserResponse{}
-	mi := &file_signet_v1_user_proto_msgTypes[62]
+	mi := &file_signet_v1_user_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3733,7 @@ func (x *RemoveUserResponse) String() string {
 func (*RemoveUserResponse) ProtoMessage() {}
 
 func (x *RemoveUserResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[62]
+	mi := &file_signet_v1_user_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3746,7 @@ func (x *RemoveUserResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveUserResponse.ProtoReflect.Descriptor instead.
 func (*RemoveUserResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_user_proto_rawDescGZIP(), []int{62}
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RemoveUserResponse) GetDetails() *Details {
@@ -3652,7 +3784,7 @@ type User_Profile struct {
 
 func (x *User_Profile) Reset() {
 	*x = User_Profile{}
-	mi := &file_signet_v1_user_proto_msgTypes[63]
+	mi := &file_signet_v1_user_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3664,7 +3796,7 @@ func (x *User_Profile) String() string {
 func (*User_Profile) ProtoMessage() {}
 
 func (x *User_Profile) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[63]
+	mi := &file_signet_v1_user_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3745,7 +3877,7 @@ type User_Human struct {
 
 func (x *User_Human) Reset() {
 	*x = User_Human{}
-	mi := &file_signet_v1_user_proto_msgTypes[64]
+	mi := &file_signet_v1_user_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3757,7 +3889,7 @@ func (x *User_Human) String() string {
 func (*User_Human) ProtoMessage() {}
 
 func (x *User_Human) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[64]
+	mi := &file_signet_v1_user_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3835,7 +3967,7 @@ type User_AcceptedTerms struct {
 
 func (x *User_AcceptedTerms) Reset() {
 	*x = User_AcceptedTerms{}
-	mi := &file_signet_v1_user_proto_msgTypes[65]
+	mi := &file_signet_v1_user_proto_msgTypes[67]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3847,7 +3979,7 @@ func (x *User_AcceptedTerms) String() string {
 func (*User_AcceptedTerms) ProtoMessage() {}
 
 func (x *User_AcceptedTerms) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[65]
+	mi := &file_signet_v1_user_proto_msgTypes[67]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3890,7 +4022,7 @@ type User_Service struct {
 
 func (x *User_Service) Reset() {
 	*x = User_Service{}
-	mi := &file_signet_v1_user_proto_msgTypes[66]
+	mi := &file_signet_v1_user_proto_msgTypes[68]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3902,7 +4034,7 @@ func (x *User_Service) String() string {
 func (*User_Service) ProtoMessage() {}
 
 func (x *User_Service) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[66]
+	mi := &file_signet_v1_user_proto_msgTypes[68]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3961,7 +4093,7 @@ type ImportUsersRequest_User struct {
 
 func (x *ImportUsersRequest_User) Reset() {
 	*x = ImportUsersRequest_User{}
-	mi := &file_signet_v1_user_proto_msgTypes[67]
+	mi := &file_signet_v1_user_proto_msgTypes[69]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3973,7 +4105,7 @@ func (x *ImportUsersRequest_User) String() string {
 func (*ImportUsersRequest_User) ProtoMessage() {}
 
 func (x *ImportUsersRequest_User) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[67]
+	mi := &file_signet_v1_user_proto_msgTypes[69]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4053,7 +4185,7 @@ type ImportUsersRequest_User_Email struct {
 
 func (x *ImportUsersRequest_User_Email) Reset() {
 	*x = ImportUsersRequest_User_Email{}
-	mi := &file_signet_v1_user_proto_msgTypes[68]
+	mi := &file_signet_v1_user_proto_msgTypes[70]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4065,7 +4197,7 @@ func (x *ImportUsersRequest_User_Email) String() string {
 func (*ImportUsersRequest_User_Email) ProtoMessage() {}
 
 func (x *ImportUsersRequest_User_Email) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[68]
+	mi := &file_signet_v1_user_proto_msgTypes[70]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4109,7 +4241,7 @@ type ImportUsersRequest_User_Phone struct {
 
 func (x *ImportUsersRequest_User_Phone) Reset() {
 	*x = ImportUsersRequest_User_Phone{}
-	mi := &file_signet_v1_user_proto_msgTypes[69]
+	mi := &file_signet_v1_user_proto_msgTypes[71]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4121,7 +4253,7 @@ func (x *ImportUsersRequest_User_Phone) String() string {
 func (*ImportUsersRequest_User_Phone) ProtoMessage() {}
 
 func (x *ImportUsersRequest_User_Phone) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[69]
+	mi := &file_signet_v1_user_proto_msgTypes[71]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4168,7 +4300,7 @@ type ImportUsersResponse_Result struct {
 
 func (x *ImportUsersResponse_Result) Reset() {
 	*x = ImportUsersResponse_Result{}
-	mi := &file_signet_v1_user_proto_msgTypes[70]
+	mi := &file_signet_v1_user_proto_msgTypes[72]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4180,7 +4312,7 @@ func (x *ImportUsersResponse_Result) String() string {
 func (*ImportUsersResponse_Result) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Result) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[70]
+	mi := &file_signet_v1_user_proto_msgTypes[72]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4239,7 +4371,7 @@ type ImportUsersResponse_Error struct {
 
 func (x *ImportUsersResponse_Error) Reset() {
 	*x = ImportUsersResponse_Error{}
-	mi := &file_signet_v1_user_proto_msgTypes[71]
+	mi := &file_signet_v1_user_proto_msgTypes[73]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4251,7 +4383,7 @@ func (x *ImportUsersResponse_Error) String() string {
 func (*ImportUsersResponse_Error) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Error) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[71]
+	mi := &file_signet_v1_user_proto_msgTypes[73]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4301,7 +4433,7 @@ type ImportUsersResponse_Error_Violation struct {
 
 func (x *ImportUsersResponse_Error_Violation) Reset() {
 	*x = ImportUsersResponse_Error_Violation{}
-	mi := &file_signet_v1_user_proto_msgTypes[72]
+	mi := &file_signet_v1_user_proto_msgTypes[74]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4313,7 +4445,7 @@ func (x *ImportUsersResponse_Error_Violation) String() string {
 func (*ImportUsersResponse_Error_Violation) ProtoMessage() {}
 
 func (x *ImportUsersResponse_Error_Violation) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_user_proto_msgTypes[72]
+	mi := &file_signet_v1_user_proto_msgTypes[74]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4339,6 +4471,70 @@ func (x *ImportUsersResponse_Error_Violation) GetField() string {
 func (x *ImportUsersResponse_Error_Violation) GetDescription() string {
 	if x != nil {
 		return x.Description
+	}
+	return ""
+}
+
+// A user who was found.
+type SearchUsersResponse_Found struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The user.
+	User *User `protobuf:"bytes,1,opt,name=user,proto3" json:"user,omitempty"`
+	// Identifier of the organization that the user belongs to.
+	OrgId string `protobuf:"bytes,2,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Name of that organization.
+	OrgName       string `protobuf:"bytes,3,opt,name=org_name,json=orgName,proto3" json:"org_name,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SearchUsersResponse_Found) Reset() {
+	*x = SearchUsersResponse_Found{}
+	mi := &file_signet_v1_user_proto_msgTypes[75]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SearchUsersResponse_Found) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SearchUsersResponse_Found) ProtoMessage() {}
+
+func (x *SearchUsersResponse_Found) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_user_proto_msgTypes[75]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SearchUsersResponse_Found.ProtoReflect.Descriptor instead.
+func (*SearchUsersResponse_Found) Descriptor() ([]byte, []int) {
+	return file_signet_v1_user_proto_rawDescGZIP(), []int{24, 0}
+}
+
+func (x *SearchUsersResponse_Found) GetUser() *User {
+	if x != nil {
+		return x.User
+	}
+	return nil
+}
+
+func (x *SearchUsersResponse_Found) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *SearchUsersResponse_Found) GetOrgName() string {
+	if x != nil {
+		return x.OrgName
 	}
 	return ""
 }
@@ -4505,7 +4701,21 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\x04type\x18\a \x01(\x0e2\x13.signet.v1.UserTypeB\b\xbaH\x05\x82\x01\x02\x10\x01R\x04type\"b\n" +
 	"\x11ListUsersResponse\x12%\n" +
 	"\x05users\x18\x01 \x03(\v2\x0f.signet.v1.UserR\x05users\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xdf\x02\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xaa\x01\n" +
+	"\x12SearchUsersRequest\x12 \n" +
+	"\x05query\x18\x01 \x01(\tB\n" +
+	"\xbaH\ar\x05\x10\x01\x18\xc8\x01R\x05query\x12+\n" +
+	"\x11all_organizations\x18\x02 \x01(\bR\x10allOrganizations\x12&\n" +
+	"\tpage_size\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bpageSize\x12\x1d\n" +
+	"\n" +
+	"page_token\x18\x04 \x01(\tR\tpageToken\"\xdd\x01\n" +
+	"\x13SearchUsersResponse\x12>\n" +
+	"\aresults\x18\x01 \x03(\v2$.signet.v1.SearchUsersResponse.FoundR\aresults\x12&\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x1a^\n" +
+	"\x05Found\x12#\n" +
+	"\x04user\x18\x01 \x01(\v2\x0f.signet.v1.UserR\x04user\x12\x15\n" +
+	"\x06org_id\x18\x02 \x01(\tR\x05orgId\x12\x19\n" +
+	"\borg_name\x18\x03 \x01(\tR\aorgName\"\xdf\x02\n" +
 	"\x18UpdateUserProfileRequest\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12)\n" +
 	"\n" +
@@ -4619,7 +4829,7 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\bUserType\x12\x19\n" +
 	"\x15USER_TYPE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fUSER_TYPE_HUMAN\x10\x01\x12\x15\n" +
-	"\x11USER_TYPE_SERVICE\x10\x022\xa6$\n" +
+	"\x11USER_TYPE_SERVICE\x10\x022\xae%\n" +
 	"\vUserService\x12\x90\x01\n" +
 	"\x0fUpdateMyProfile\x12!.signet.v1.UpdateMyProfileRequest\x1a\".signet.v1.UpdateMyProfileResponse\"6\xaa\xbb\x18\x13 \x010\x01b\vsignet.self\x10\x01\x82\xd3\xe4\x93\x02\x19:\x01*\x1a\x14/v1/users/me/profile\x12\xb4\x01\n" +
 	"\x0fSetUserPassword\x12!.signet.v1.SetUserPasswordRequest\x1a\".signet.v1.SetUserPasswordResponse\"Z\xaa\xbb\x18/ \x020\x01b\x10signet.passwordsh\x02\n" +
@@ -4641,7 +4851,9 @@ const file_signet_v1_user_proto_rawDesc = "" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02\x16:\x01*\"\x11/v1/users/service\x12w\n" +
 	"\tListUsers\x12\x1b.signet.v1.ListUsersRequest\x1a\x1c.signet.v1.ListUsersResponse\"/\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
-	"\tuser.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\xa8\x01\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\v\x12\t/v1/users\x12\x85\x01\n" +
+	"\vSearchUsers\x12\x1d.signet.v1.SearchUsersRequest\x1a\x1e.signet.v1.SearchUsersResponse\"7\xaa\xbb\x18\x1a \x02b\vsignet.read\n" +
+	"\tuser.read\x82\xd3\xe4\x93\x02\x13\x12\x11/v1/users/_search\x12\xa8\x01\n" +
 	"\x11UpdateUserProfile\x12#.signet.v1.UpdateUserProfileRequest\x1a$.signet.v1.UpdateUserProfileResponse\"H\xaa\xbb\x18\x1e \x020\x01b\fsignet.write\n" +
 	"\n" +
 	"user.write\x82\xd3\xe4\x93\x02 :\x01*\x1a\x1b/v1/users/{user_id}/profile\x12\xa8\x01\n" +
@@ -4706,7 +4918,7 @@ func file_signet_v1_user_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_user_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 73)
+var file_signet_v1_user_proto_msgTypes = make([]protoimpl.MessageInfo, 76)
 var file_signet_v1_user_proto_goTypes = []any{
 	(ImportMode)(0),                                // 0: signet.v1.ImportMode
 	(UserType)(0),                                  // 1: signet.v1.UserType
@@ -4734,184 +4946,191 @@ var file_signet_v1_user_proto_goTypes = []any{
 	(*AddServiceUserResponse)(nil),                 // 23: signet.v1.AddServiceUserResponse
 	(*ListUsersRequest)(nil),                       // 24: signet.v1.ListUsersRequest
 	(*ListUsersResponse)(nil),                      // 25: signet.v1.ListUsersResponse
-	(*UpdateUserProfileRequest)(nil),               // 26: signet.v1.UpdateUserProfileRequest
-	(*UpdateUserProfileResponse)(nil),              // 27: signet.v1.UpdateUserProfileResponse
-	(*UpdateServiceUserRequest)(nil),               // 28: signet.v1.UpdateServiceUserRequest
-	(*UpdateServiceUserResponse)(nil),              // 29: signet.v1.UpdateServiceUserResponse
-	(*SetUserNameRequest)(nil),                     // 30: signet.v1.SetUserNameRequest
-	(*SetUserNameResponse)(nil),                    // 31: signet.v1.SetUserNameResponse
-	(*SetUserEmailRequest)(nil),                    // 32: signet.v1.SetUserEmailRequest
-	(*SetUserEmailResponse)(nil),                   // 33: signet.v1.SetUserEmailResponse
-	(*CreateEmailCodeRequest)(nil),                 // 34: signet.v1.CreateEmailCodeRequest
-	(*CreateEmailCodeResponse)(nil),                // 35: signet.v1.CreateEmailCodeResponse
-	(*SetMyEmailRequest)(nil),                      // 36: signet.v1.SetMyEmailRequest
-	(*SetMyEmailResponse)(nil),                     // 37: signet.v1.SetMyEmailResponse
-	(*RequestMyEmailCodeRequest)(nil),              // 38: signet.v1.RequestMyEmailCodeRequest
-	(*RequestMyEmailCodeResponse)(nil),             // 39: signet.v1.RequestMyEmailCodeResponse
-	(*VerifyMyEmailRequest)(nil),                   // 40: signet.v1.VerifyMyEmailRequest
-	(*VerifyMyEmailResponse)(nil),                  // 41: signet.v1.VerifyMyEmailResponse
-	(*SetUserPhoneRequest)(nil),                    // 42: signet.v1.SetUserPhoneRequest
-	(*SetUserPhoneResponse)(nil),                   // 43: signet.v1.SetUserPhoneResponse
-	(*CreatePhoneCodeRequest)(nil),                 // 44: signet.v1.CreatePhoneCodeRequest
-	(*CreatePhoneCodeResponse)(nil),                // 45: signet.v1.CreatePhoneCodeResponse
-	(*SetMyPhoneRequest)(nil),                      // 46: signet.v1.SetMyPhoneRequest
-	(*SetMyPhoneResponse)(nil),                     // 47: signet.v1.SetMyPhoneResponse
-	(*RequestMyPhoneCodeRequest)(nil),              // 48: signet.v1.RequestMyPhoneCodeRequest
-	(*RequestMyPhoneCodeResponse)(nil),             // 49: signet.v1.RequestMyPhoneCodeResponse
-	(*VerifyMyPhoneRequest)(nil),                   // 50: signet.v1.VerifyMyPhoneRequest
-	(*VerifyMyPhoneResponse)(nil),                  // 51: signet.v1.VerifyMyPhoneResponse
-	(*RemoveUserPhoneRequest)(nil),                 // 52: signet.v1.RemoveUserPhoneRequest
-	(*RemoveUserPhoneResponse)(nil),                // 53: signet.v1.RemoveUserPhoneResponse
-	(*RemoveMyPhoneRequest)(nil),                   // 54: signet.v1.RemoveMyPhoneRequest
-	(*RemoveMyPhoneResponse)(nil),                  // 55: signet.v1.RemoveMyPhoneResponse
-	(*DeactivateUserRequest)(nil),                  // 56: signet.v1.DeactivateUserRequest
-	(*DeactivateUserResponse)(nil),                 // 57: signet.v1.DeactivateUserResponse
-	(*ReactivateUserRequest)(nil),                  // 58: signet.v1.ReactivateUserRequest
-	(*ReactivateUserResponse)(nil),                 // 59: signet.v1.ReactivateUserResponse
-	(*LockUserRequest)(nil),                        // 60: signet.v1.LockUserRequest
-	(*LockUserResponse)(nil),                       // 61: signet.v1.LockUserResponse
-	(*UnlockUserRequest)(nil),                      // 62: signet.v1.UnlockUserRequest
-	(*UnlockUserResponse)(nil),                     // 63: signet.v1.UnlockUserResponse
-	(*RemoveUserRequest)(nil),                      // 64: signet.v1.RemoveUserRequest
-	(*RemoveUserResponse)(nil),                     // 65: signet.v1.RemoveUserResponse
-	(*User_Profile)(nil),                           // 66: signet.v1.User.Profile
-	(*User_Human)(nil),                             // 67: signet.v1.User.Human
-	(*User_AcceptedTerms)(nil),                     // 68: signet.v1.User.AcceptedTerms
-	(*User_Service)(nil),                           // 69: signet.v1.User.Service
-	(*ImportUsersRequest_User)(nil),                // 70: signet.v1.ImportUsersRequest.User
-	(*ImportUsersRequest_User_Email)(nil),          // 71: signet.v1.ImportUsersRequest.User.Email
-	(*ImportUsersRequest_User_Phone)(nil),          // 72: signet.v1.ImportUsersRequest.User.Phone
-	(*ImportUsersResponse_Result)(nil),             // 73: signet.v1.ImportUsersResponse.Result
-	(*ImportUsersResponse_Error)(nil),              // 74: signet.v1.ImportUsersResponse.Error
-	(*ImportUsersResponse_Error_Violation)(nil),    // 75: signet.v1.ImportUsersResponse.Error.Violation
-	(*Details)(nil),                                // 76: signet.v1.Details
-	(Gender)(0),                                    // 77: signet.v1.Gender
-	(*SetupOrganizationRequest_Human_Profile)(nil), // 78: signet.v1.SetupOrganizationRequest.Human.Profile
-	(*SetupOrganizationRequest_Human_Email)(nil),   // 79: signet.v1.SetupOrganizationRequest.Human.Email
-	(*SetupOrganizationRequest_Human_Phone)(nil),   // 80: signet.v1.SetupOrganizationRequest.Human.Phone
-	(*timestamppb.Timestamp)(nil),                  // 81: google.protobuf.Timestamp
+	(*SearchUsersRequest)(nil),                     // 26: signet.v1.SearchUsersRequest
+	(*SearchUsersResponse)(nil),                    // 27: signet.v1.SearchUsersResponse
+	(*UpdateUserProfileRequest)(nil),               // 28: signet.v1.UpdateUserProfileRequest
+	(*UpdateUserProfileResponse)(nil),              // 29: signet.v1.UpdateUserProfileResponse
+	(*UpdateServiceUserRequest)(nil),               // 30: signet.v1.UpdateServiceUserRequest
+	(*UpdateServiceUserResponse)(nil),              // 31: signet.v1.UpdateServiceUserResponse
+	(*SetUserNameRequest)(nil),                     // 32: signet.v1.SetUserNameRequest
+	(*SetUserNameResponse)(nil),                    // 33: signet.v1.SetUserNameResponse
+	(*SetUserEmailRequest)(nil),                    // 34: signet.v1.SetUserEmailRequest
+	(*SetUserEmailResponse)(nil),                   // 35: signet.v1.SetUserEmailResponse
+	(*CreateEmailCodeRequest)(nil),                 // 36: signet.v1.CreateEmailCodeRequest
+	(*CreateEmailCodeResponse)(nil),                // 37: signet.v1.CreateEmailCodeResponse
+	(*SetMyEmailRequest)(nil),                      // 38: signet.v1.SetMyEmailRequest
+	(*SetMyEmailResponse)(nil),                     // 39: signet.v1.SetMyEmailResponse
+	(*RequestMyEmailCodeRequest)(nil),              // 40: signet.v1.RequestMyEmailCodeRequest
+	(*RequestMyEmailCodeResponse)(nil),             // 41: signet.v1.RequestMyEmailCodeResponse
+	(*VerifyMyEmailRequest)(nil),                   // 42: signet.v1.VerifyMyEmailRequest
+	(*VerifyMyEmailResponse)(nil),                  // 43: signet.v1.VerifyMyEmailResponse
+	(*SetUserPhoneRequest)(nil),                    // 44: signet.v1.SetUserPhoneRequest
+	(*SetUserPhoneResponse)(nil),                   // 45: signet.v1.SetUserPhoneResponse
+	(*CreatePhoneCodeRequest)(nil),                 // 46: signet.v1.CreatePhoneCodeRequest
+	(*CreatePhoneCodeResponse)(nil),                // 47: signet.v1.CreatePhoneCodeResponse
+	(*SetMyPhoneRequest)(nil),                      // 48: signet.v1.SetMyPhoneRequest
+	(*SetMyPhoneResponse)(nil),                     // 49: signet.v1.SetMyPhoneResponse
+	(*RequestMyPhoneCodeRequest)(nil),              // 50: signet.v1.RequestMyPhoneCodeRequest
+	(*RequestMyPhoneCodeResponse)(nil),             // 51: signet.v1.RequestMyPhoneCodeResponse
+	(*VerifyMyPhoneRequest)(nil),                   // 52: signet.v1.VerifyMyPhoneRequest
+	(*VerifyMyPhoneResponse)(nil),                  // 53: signet.v1.VerifyMyPhoneResponse
+	(*RemoveUserPhoneRequest)(nil),                 // 54: signet.v1.RemoveUserPhoneRequest
+	(*RemoveUserPhoneResponse)(nil),                // 55: signet.v1.RemoveUserPhoneResponse
+	(*RemoveMyPhoneRequest)(nil),                   // 56: signet.v1.RemoveMyPhoneRequest
+	(*RemoveMyPhoneResponse)(nil),                  // 57: signet.v1.RemoveMyPhoneResponse
+	(*DeactivateUserRequest)(nil),                  // 58: signet.v1.DeactivateUserRequest
+	(*DeactivateUserResponse)(nil),                 // 59: signet.v1.DeactivateUserResponse
+	(*ReactivateUserRequest)(nil),                  // 60: signet.v1.ReactivateUserRequest
+	(*ReactivateUserResponse)(nil),                 // 61: signet.v1.ReactivateUserResponse
+	(*LockUserRequest)(nil),                        // 62: signet.v1.LockUserRequest
+	(*LockUserResponse)(nil),                       // 63: signet.v1.LockUserResponse
+	(*UnlockUserRequest)(nil),                      // 64: signet.v1.UnlockUserRequest
+	(*UnlockUserResponse)(nil),                     // 65: signet.v1.UnlockUserResponse
+	(*RemoveUserRequest)(nil),                      // 66: signet.v1.RemoveUserRequest
+	(*RemoveUserResponse)(nil),                     // 67: signet.v1.RemoveUserResponse
+	(*User_Profile)(nil),                           // 68: signet.v1.User.Profile
+	(*User_Human)(nil),                             // 69: signet.v1.User.Human
+	(*User_AcceptedTerms)(nil),                     // 70: signet.v1.User.AcceptedTerms
+	(*User_Service)(nil),                           // 71: signet.v1.User.Service
+	(*ImportUsersRequest_User)(nil),                // 72: signet.v1.ImportUsersRequest.User
+	(*ImportUsersRequest_User_Email)(nil),          // 73: signet.v1.ImportUsersRequest.User.Email
+	(*ImportUsersRequest_User_Phone)(nil),          // 74: signet.v1.ImportUsersRequest.User.Phone
+	(*ImportUsersResponse_Result)(nil),             // 75: signet.v1.ImportUsersResponse.Result
+	(*ImportUsersResponse_Error)(nil),              // 76: signet.v1.ImportUsersResponse.Error
+	(*ImportUsersResponse_Error_Violation)(nil),    // 77: signet.v1.ImportUsersResponse.Error.Violation
+	(*SearchUsersResponse_Found)(nil),              // 78: signet.v1.SearchUsersResponse.Found
+	(*Details)(nil),                                // 79: signet.v1.Details
+	(Gender)(0),                                    // 80: signet.v1.Gender
+	(*SetupOrganizationRequest_Human_Profile)(nil), // 81: signet.v1.SetupOrganizationRequest.Human.Profile
+	(*SetupOrganizationRequest_Human_Email)(nil),   // 82: signet.v1.SetupOrganizationRequest.Human.Email
+	(*SetupOrganizationRequest_Human_Phone)(nil),   // 83: signet.v1.SetupOrganizationRequest.Human.Phone
+	(*timestamppb.Timestamp)(nil),                  // 84: google.protobuf.Timestamp
 }
 var file_signet_v1_user_proto_depIdxs = []int32{
-	76, // 0: signet.v1.User.details:type_name -> signet.v1.Details
+	79, // 0: signet.v1.User.details:type_name -> signet.v1.Details
 	2,  // 1: signet.v1.User.state:type_name -> signet.v1.User.State
-	67, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
-	69, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
-	77, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
-	76, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
-	76, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
-	76, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
-	76, // 8: signet.v1.ResetPasswordResponse.details:type_name -> signet.v1.Details
+	69, // 2: signet.v1.User.human:type_name -> signet.v1.User.Human
+	71, // 3: signet.v1.User.service:type_name -> signet.v1.User.Service
+	80, // 4: signet.v1.UpdateMyProfileRequest.gender:type_name -> signet.v1.Gender
+	79, // 5: signet.v1.UpdateMyProfileResponse.details:type_name -> signet.v1.Details
+	79, // 6: signet.v1.SetUserPasswordResponse.details:type_name -> signet.v1.Details
+	79, // 7: signet.v1.ChangeMyPasswordResponse.details:type_name -> signet.v1.Details
+	79, // 8: signet.v1.ResetPasswordResponse.details:type_name -> signet.v1.Details
 	3,  // 9: signet.v1.GetMyUserResponse.user:type_name -> signet.v1.User
 	3,  // 10: signet.v1.GetUserResponse.user:type_name -> signet.v1.User
-	78, // 11: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	79, // 12: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
-	80, // 13: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
-	76, // 14: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
+	81, // 11: signet.v1.AddHumanUserRequest.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	82, // 12: signet.v1.AddHumanUserRequest.email:type_name -> signet.v1.SetupOrganizationRequest.Human.Email
+	83, // 13: signet.v1.AddHumanUserRequest.phone:type_name -> signet.v1.SetupOrganizationRequest.Human.Phone
+	79, // 14: signet.v1.AddHumanUserResponse.details:type_name -> signet.v1.Details
 	0,  // 15: signet.v1.ImportUsersRequest.mode:type_name -> signet.v1.ImportMode
-	70, // 16: signet.v1.ImportUsersRequest.users:type_name -> signet.v1.ImportUsersRequest.User
-	73, // 17: signet.v1.ImportUsersResponse.results:type_name -> signet.v1.ImportUsersResponse.Result
-	76, // 18: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
+	72, // 16: signet.v1.ImportUsersRequest.users:type_name -> signet.v1.ImportUsersRequest.User
+	75, // 17: signet.v1.ImportUsersResponse.results:type_name -> signet.v1.ImportUsersResponse.Result
+	79, // 18: signet.v1.AddServiceUserResponse.details:type_name -> signet.v1.Details
 	2,  // 19: signet.v1.ListUsersRequest.state:type_name -> signet.v1.User.State
 	1,  // 20: signet.v1.ListUsersRequest.type:type_name -> signet.v1.UserType
 	3,  // 21: signet.v1.ListUsersResponse.users:type_name -> signet.v1.User
-	77, // 22: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
-	76, // 23: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
-	76, // 24: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
-	76, // 25: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
-	76, // 26: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
-	81, // 27: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	76, // 28: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
-	81, // 29: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	76, // 30: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
-	76, // 31: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
-	81, // 32: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	76, // 33: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
-	81, // 34: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
-	76, // 35: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
-	76, // 36: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
-	76, // 37: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
-	76, // 38: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
-	76, // 39: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
-	76, // 40: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
-	76, // 41: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
-	76, // 42: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
-	77, // 43: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
-	66, // 44: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
-	68, // 45: signet.v1.User.Human.accepted_terms:type_name -> signet.v1.User.AcceptedTerms
-	81, // 46: signet.v1.User.AcceptedTerms.acceptance_date:type_name -> google.protobuf.Timestamp
-	78, // 47: signet.v1.ImportUsersRequest.User.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
-	71, // 48: signet.v1.ImportUsersRequest.User.email:type_name -> signet.v1.ImportUsersRequest.User.Email
-	72, // 49: signet.v1.ImportUsersRequest.User.phone:type_name -> signet.v1.ImportUsersRequest.User.Phone
-	76, // 50: signet.v1.ImportUsersResponse.Result.details:type_name -> signet.v1.Details
-	74, // 51: signet.v1.ImportUsersResponse.Result.error:type_name -> signet.v1.ImportUsersResponse.Error
-	75, // 52: signet.v1.ImportUsersResponse.Error.field_violations:type_name -> signet.v1.ImportUsersResponse.Error.Violation
-	4,  // 53: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
-	6,  // 54: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
-	8,  // 55: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
-	10, // 56: signet.v1.UserService.RequestPasswordReset:input_type -> signet.v1.RequestPasswordResetRequest
-	12, // 57: signet.v1.UserService.ResetPassword:input_type -> signet.v1.ResetPasswordRequest
-	14, // 58: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
-	16, // 59: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
-	18, // 60: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
-	20, // 61: signet.v1.UserService.ImportUsers:input_type -> signet.v1.ImportUsersRequest
-	22, // 62: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
-	24, // 63: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
-	26, // 64: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
-	28, // 65: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
-	30, // 66: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
-	32, // 67: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
-	34, // 68: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
-	36, // 69: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
-	38, // 70: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
-	40, // 71: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
-	42, // 72: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
-	44, // 73: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
-	46, // 74: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
-	48, // 75: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
-	50, // 76: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
-	52, // 77: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
-	54, // 78: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
-	56, // 79: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
-	58, // 80: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
-	60, // 81: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
-	62, // 82: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
-	64, // 83: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
-	5,  // 84: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
-	7,  // 85: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
-	9,  // 86: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
-	11, // 87: signet.v1.UserService.RequestPasswordReset:output_type -> signet.v1.RequestPasswordResetResponse
-	13, // 88: signet.v1.UserService.ResetPassword:output_type -> signet.v1.ResetPasswordResponse
-	15, // 89: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
-	17, // 90: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
-	19, // 91: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
-	21, // 92: signet.v1.UserService.ImportUsers:output_type -> signet.v1.ImportUsersResponse
-	23, // 93: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
-	25, // 94: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
-	27, // 95: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
-	29, // 96: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
-	31, // 97: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
-	33, // 98: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
-	35, // 99: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
-	37, // 100: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
-	39, // 101: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
-	41, // 102: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
-	43, // 103: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
-	45, // 104: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
-	47, // 105: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
-	49, // 106: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
-	51, // 107: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
-	53, // 108: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
-	55, // 109: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
-	57, // 110: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
-	59, // 111: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
-	61, // 112: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
-	63, // 113: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
-	65, // 114: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
-	84, // [84:115] is the sub-list for method output_type
-	53, // [53:84] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	78, // 22: signet.v1.SearchUsersResponse.results:type_name -> signet.v1.SearchUsersResponse.Found
+	80, // 23: signet.v1.UpdateUserProfileRequest.gender:type_name -> signet.v1.Gender
+	79, // 24: signet.v1.UpdateUserProfileResponse.details:type_name -> signet.v1.Details
+	79, // 25: signet.v1.UpdateServiceUserResponse.details:type_name -> signet.v1.Details
+	79, // 26: signet.v1.SetUserNameResponse.details:type_name -> signet.v1.Details
+	79, // 27: signet.v1.SetUserEmailResponse.details:type_name -> signet.v1.Details
+	84, // 28: signet.v1.CreateEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	79, // 29: signet.v1.SetMyEmailResponse.details:type_name -> signet.v1.Details
+	84, // 30: signet.v1.RequestMyEmailCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	79, // 31: signet.v1.VerifyMyEmailResponse.details:type_name -> signet.v1.Details
+	79, // 32: signet.v1.SetUserPhoneResponse.details:type_name -> signet.v1.Details
+	84, // 33: signet.v1.CreatePhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	79, // 34: signet.v1.SetMyPhoneResponse.details:type_name -> signet.v1.Details
+	84, // 35: signet.v1.RequestMyPhoneCodeResponse.expiration_date:type_name -> google.protobuf.Timestamp
+	79, // 36: signet.v1.VerifyMyPhoneResponse.details:type_name -> signet.v1.Details
+	79, // 37: signet.v1.RemoveUserPhoneResponse.details:type_name -> signet.v1.Details
+	79, // 38: signet.v1.RemoveMyPhoneResponse.details:type_name -> signet.v1.Details
+	79, // 39: signet.v1.DeactivateUserResponse.details:type_name -> signet.v1.Details
+	79, // 40: signet.v1.ReactivateUserResponse.details:type_name -> signet.v1.Details
+	79, // 41: signet.v1.LockUserResponse.details:type_name -> signet.v1.Details
+	79, // 42: signet.v1.UnlockUserResponse.details:type_name -> signet.v1.Details
+	79, // 43: signet.v1.RemoveUserResponse.details:type_name -> signet.v1.Details
+	80, // 44: signet.v1.User.Profile.gender:type_name -> signet.v1.Gender
+	68, // 45: signet.v1.User.Human.profile:type_name -> signet.v1.User.Profile
+	70, // 46: signet.v1.User.Human.accepted_terms:type_name -> signet.v1.User.AcceptedTerms
+	84, // 47: signet.v1.User.AcceptedTerms.acceptance_date:type_name -> google.protobuf.Timestamp
+	81, // 48: signet.v1.ImportUsersRequest.User.profile:type_name -> signet.v1.SetupOrganizationRequest.Human.Profile
+	73, // 49: signet.v1.ImportUsersRequest.User.email:type_name -> signet.v1.ImportUsersRequest.User.Email
+	74, // 50: signet.v1.ImportUsersRequest.User.phone:type_name -> signet.v1.ImportUsersRequest.User.Phone
+	79, // 51: signet.v1.ImportUsersResponse.Result.details:type_name -> signet.v1.Details
+	76, // 52: signet.v1.ImportUsersResponse.Result.error:type_name -> signet.v1.ImportUsersResponse.Error
+	77, // 53: signet.v1.ImportUsersResponse.Error.field_violations:type_name -> signet.v1.ImportUsersResponse.Error.Violation
+	3,  // 54: signet.v1.SearchUsersResponse.Found.user:type_name -> signet.v1.User
+	4,  // 55: signet.v1.UserService.UpdateMyProfile:input_type -> signet.v1.UpdateMyProfileRequest
+	6,  // 56: signet.v1.UserService.SetUserPassword:input_type -> signet.v1.SetUserPasswordRequest
+	8,  // 57: signet.v1.UserService.ChangeMyPassword:input_type -> signet.v1.ChangeMyPasswordRequest
+	10, // 58: signet.v1.UserService.RequestPasswordReset:input_type -> signet.v1.RequestPasswordResetRequest
+	12, // 59: signet.v1.UserService.ResetPassword:input_type -> signet.v1.ResetPasswordRequest
+	14, // 60: signet.v1.UserService.GetMyUser:input_type -> signet.v1.GetMyUserRequest
+	16, // 61: signet.v1.UserService.GetUser:input_type -> signet.v1.GetUserRequest
+	18, // 62: signet.v1.UserService.AddHumanUser:input_type -> signet.v1.AddHumanUserRequest
+	20, // 63: signet.v1.UserService.ImportUsers:input_type -> signet.v1.ImportUsersRequest
+	22, // 64: signet.v1.UserService.AddServiceUser:input_type -> signet.v1.AddServiceUserRequest
+	24, // 65: signet.v1.UserService.ListUsers:input_type -> signet.v1.ListUsersRequest
+	26, // 66: signet.v1.UserService.SearchUsers:input_type -> signet.v1.SearchUsersRequest
+	28, // 67: signet.v1.UserService.UpdateUserProfile:input_type -> signet.v1.UpdateUserProfileRequest
+	30, // 68: signet.v1.UserService.UpdateServiceUser:input_type -> signet.v1.UpdateServiceUserRequest
+	32, // 69: signet.v1.UserService.SetUserName:input_type -> signet.v1.SetUserNameRequest
+	34, // 70: signet.v1.UserService.SetUserEmail:input_type -> signet.v1.SetUserEmailRequest
+	36, // 71: signet.v1.UserService.CreateEmailCode:input_type -> signet.v1.CreateEmailCodeRequest
+	38, // 72: signet.v1.UserService.SetMyEmail:input_type -> signet.v1.SetMyEmailRequest
+	40, // 73: signet.v1.UserService.RequestMyEmailCode:input_type -> signet.v1.RequestMyEmailCodeRequest
+	42, // 74: signet.v1.UserService.VerifyMyEmail:input_type -> signet.v1.VerifyMyEmailRequest
+	44, // 75: signet.v1.UserService.SetUserPhone:input_type -> signet.v1.SetUserPhoneRequest
+	46, // 76: signet.v1.UserService.CreatePhoneCode:input_type -> signet.v1.CreatePhoneCodeRequest
+	48, // 77: signet.v1.UserService.SetMyPhone:input_type -> signet.v1.SetMyPhoneRequest
+	50, // 78: signet.v1.UserService.RequestMyPhoneCode:input_type -> signet.v1.RequestMyPhoneCodeRequest
+	52, // 79: signet.v1.UserService.VerifyMyPhone:input_type -> signet.v1.VerifyMyPhoneRequest
+	54, // 80: signet.v1.UserService.RemoveUserPhone:input_type -> signet.v1.RemoveUserPhoneRequest
+	56, // 81: signet.v1.UserService.RemoveMyPhone:input_type -> signet.v1.RemoveMyPhoneRequest
+	58, // 82: signet.v1.UserService.DeactivateUser:input_type -> signet.v1.DeactivateUserRequest
+	60, // 83: signet.v1.UserService.ReactivateUser:input_type -> signet.v1.ReactivateUserRequest
+	62, // 84: signet.v1.UserService.LockUser:input_type -> signet.v1.LockUserRequest
+	64, // 85: signet.v1.UserService.UnlockUser:input_type -> signet.v1.UnlockUserRequest
+	66, // 86: signet.v1.UserService.RemoveUser:input_type -> signet.v1.RemoveUserRequest
+	5,  // 87: signet.v1.UserService.UpdateMyProfile:output_type -> signet.v1.UpdateMyProfileResponse
+	7,  // 88: signet.v1.UserService.SetUserPassword:output_type -> signet.v1.SetUserPasswordResponse
+	9,  // 89: signet.v1.UserService.ChangeMyPassword:output_type -> signet.v1.ChangeMyPasswordResponse
+	11, // 90: signet.v1.UserService.RequestPasswordReset:output_type -> signet.v1.RequestPasswordResetResponse
+	13, // 91: signet.v1.UserService.ResetPassword:output_type -> signet.v1.ResetPasswordResponse
+	15, // 92: signet.v1.UserService.GetMyUser:output_type -> signet.v1.GetMyUserResponse
+	17, // 93: signet.v1.UserService.GetUser:output_type -> signet.v1.GetUserResponse
+	19, // 94: signet.v1.UserService.AddHumanUser:output_type -> signet.v1.AddHumanUserResponse
+	21, // 95: signet.v1.UserService.ImportUsers:output_type -> signet.v1.ImportUsersResponse
+	23, // 96: signet.v1.UserService.AddServiceUser:output_type -> signet.v1.AddServiceUserResponse
+	25, // 97: signet.v1.UserService.ListUsers:output_type -> signet.v1.ListUsersResponse
+	27, // 98: signet.v1.UserService.SearchUsers:output_type -> signet.v1.SearchUsersResponse
+	29, // 99: signet.v1.UserService.UpdateUserProfile:output_type -> signet.v1.UpdateUserProfileResponse
+	31, // 100: signet.v1.UserService.UpdateServiceUser:output_type -> signet.v1.UpdateServiceUserResponse
+	33, // 101: signet.v1.UserService.SetUserName:output_type -> signet.v1.SetUserNameResponse
+	35, // 102: signet.v1.UserService.SetUserEmail:output_type -> signet.v1.SetUserEmailResponse
+	37, // 103: signet.v1.UserService.CreateEmailCode:output_type -> signet.v1.CreateEmailCodeResponse
+	39, // 104: signet.v1.UserService.SetMyEmail:output_type -> signet.v1.SetMyEmailResponse
+	41, // 105: signet.v1.UserService.RequestMyEmailCode:output_type -> signet.v1.RequestMyEmailCodeResponse
+	43, // 106: signet.v1.UserService.VerifyMyEmail:output_type -> signet.v1.VerifyMyEmailResponse
+	45, // 107: signet.v1.UserService.SetUserPhone:output_type -> signet.v1.SetUserPhoneResponse
+	47, // 108: signet.v1.UserService.CreatePhoneCode:output_type -> signet.v1.CreatePhoneCodeResponse
+	49, // 109: signet.v1.UserService.SetMyPhone:output_type -> signet.v1.SetMyPhoneResponse
+	51, // 110: signet.v1.UserService.RequestMyPhoneCode:output_type -> signet.v1.RequestMyPhoneCodeResponse
+	53, // 111: signet.v1.UserService.VerifyMyPhone:output_type -> signet.v1.VerifyMyPhoneResponse
+	55, // 112: signet.v1.UserService.RemoveUserPhone:output_type -> signet.v1.RemoveUserPhoneResponse
+	57, // 113: signet.v1.UserService.RemoveMyPhone:output_type -> signet.v1.RemoveMyPhoneResponse
+	59, // 114: signet.v1.UserService.DeactivateUser:output_type -> signet.v1.DeactivateUserResponse
+	61, // 115: signet.v1.UserService.ReactivateUser:output_type -> signet.v1.ReactivateUserResponse
+	63, // 116: signet.v1.UserService.LockUser:output_type -> signet.v1.LockUserResponse
+	65, // 117: signet.v1.UserService.UnlockUser:output_type -> signet.v1.UnlockUserResponse
+	67, // 118: signet.v1.UserService.RemoveUser:output_type -> signet.v1.RemoveUserResponse
+	87, // [87:119] is the sub-list for method output_type
+	55, // [55:87] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_user_proto_init() }
@@ -4927,14 +5146,14 @@ func file_signet_v1_user_proto_init() {
 		(*User_Service_)(nil),
 	}
 	file_signet_v1_user_proto_msgTypes[1].OneofWrappers = []any{}
-	file_signet_v1_user_proto_msgTypes[23].OneofWrappers = []any{}
+	file_signet_v1_user_proto_msgTypes[25].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_user_proto_rawDesc), len(file_signet_v1_user_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   73,
+			NumMessages:   76,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -31,7 +31,7 @@ type check struct {
 
 // Run runs the suite on every engine.
 func Run(t *testing.T, subject Subject) {
-	for _, checks := range [][]check{listChecks, groupChecks} {
+	for _, checks := range [][]check{listChecks, groupChecks, searchChecks} {
 		for _, c := range checks {
 			t.Run(c.name, func(t *testing.T) {
 				engines := testdb.Engines
@@ -113,7 +113,8 @@ var (
 	users = event.Define(event.Schema[thing]{Name: "user", Table: "users", Prefix: "usr", Shape: 2, Facts: []event.Fact[thing]{userSet{}},
 		Columns: []string{event.Standing, "verified_email", event.State, "type", "user_name", "name", "email"},
 		Lookup:  func(o *event.Object[thing]) []string { return append([]string{"", ""}, o.Data.columns()...) },
-		Groups:  func(o *event.Object[thing]) []string { return o.Data.Tags }})
+		Groups:  func(o *event.Object[thing]) []string { return o.Data.Tags },
+		Words:   func(o *event.Object[thing]) []string { return []string{o.Data.Name} }})
 	// oldUsers are users as the version before lists had them.
 	oldUsers = event.Define(event.Schema[thing]{Name: "user", Table: "users", Prefix: "usr", Shape: 1, Facts: []event.Fact[thing]{userSet{}},
 		Columns: []string{event.Standing, "verified_email"}, Lookup: func(*event.Object[thing]) []string { return []string{"", ""} }})

@@ -81,6 +81,7 @@ var users = event.Define(event.Schema[user]{
 		return []string{event.StandingOf(o.Data.Count), emailDigest(o.Data.Email), state, "", name, name, event.LookupText(o.Data.Email), strconv.Itoa(o.Data.Count)}
 	},
 	Groups: func(o *event.Object[user]) []string { return o.Data.Tags },
+	Words:  func(o *event.Object[user]) []string { return []string{o.Data.Name, o.Data.Email} },
 	Claims: func(o *event.Object[user]) []event.Claim {
 		if o.Data.Removed {
 			return nil

@@ -113,6 +113,11 @@ func damage(t *testing.T, e *env) {
 		{"a group of somebody else", `UPDATE groupings SET object_id = 'usr_b' WHERE object_id = 'usr_a' AND name = 'blue'`},
 		{"a group of nobody", `INSERT INTO groupings (name, object_id) VALUES ('red', 'nobody')`},
 		{"no groups at all", `DELETE FROM groupings`},
+		{"a missing word", `DELETE FROM words WHERE object_id = 'usr_a'`},
+		{"an extra word", `INSERT INTO words (object_id, word, org_id) VALUES ('usr_a', 'extra', 'org_a')`},
+		{"a word in another organization", `UPDATE words SET org_id = 'org_x' WHERE object_id = 'usr_a'`},
+		{"a word of nobody", `INSERT INTO words (object_id, word, org_id) VALUES ('nobody', 'extra', 'org_a')`},
+		{"no words at all", `DELETE FROM words`},
 		{"no state at all", `DELETE FROM users`},
 	} {
 		t.Run(d.name, func(t *testing.T) {

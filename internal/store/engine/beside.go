@@ -7,6 +7,11 @@ const insertToken = "INSERT INTO tokens (hash, id, kind, name, user_id, epoch, o
 
 const InsertGrouping = "INSERT INTO groupings (name, object_id) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
+const (
+	InsertWord = "INSERT INTO words (object_id, word, org_id) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+	deleteWord = "DELETE FROM words WHERE object_id = ? AND word = ?"
+)
+
 // writeBeside writes rows, groups and tokens, the same way on both engines. Rows that were looked for and absent are plainly
 // inserted: where another node was faster, that fails, and the batch decides again.
 func writeBeside(c *event.Changes, exec func(sql string, args ...any) error) error {

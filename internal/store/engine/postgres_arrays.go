@@ -64,3 +64,10 @@ func eventArrays(events []event.Event) []any {
 	}
 	return []any{ids, sequences, orgs, types, payloads, sealed, keys, hashes, actors, requests, times}
 }
+
+func wordArrays(of []event.Word) (ids, words, orgs []string) {
+	for _, w := range of {
+		ids, words, orgs = append(ids, w.ObjectID), append(words, w.Word), append(orgs, w.Org)
+	}
+	return ids, words, orgs
+}

@@ -312,6 +312,16 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 	if err := writeBeside(c, func(text string, args ...any) error { return e.Exec(ctx, text, args...) }); err != nil {
 		return err
 	}
+	for _, w := range c.Lost {
+		if err := e.Exec(ctx, deleteWord, w.ObjectID, w.Word); err != nil {
+			return err
+		}
+	}
+	for _, w := range c.Found {
+		if err := e.Exec(ctx, InsertWord, w.ObjectID, w.Word, w.Org); err != nil {
+			return err
+		}
+	}
 	if len(c.Events) == 0 {
 		return nil
 	}

@@ -62,6 +62,8 @@ const (
 	UserServiceAddServiceUserProcedure = "/signet.v1.UserService/AddServiceUser"
 	// UserServiceListUsersProcedure is the fully-qualified name of the UserService's ListUsers RPC.
 	UserServiceListUsersProcedure = "/signet.v1.UserService/ListUsers"
+	// UserServiceSearchUsersProcedure is the fully-qualified name of the UserService's SearchUsers RPC.
+	UserServiceSearchUsersProcedure = "/signet.v1.UserService/SearchUsers"
 	// UserServiceUpdateUserProfileProcedure is the fully-qualified name of the UserService's
 	// UpdateUserProfile RPC.
 	UserServiceUpdateUserProfileProcedure = "/signet.v1.UserService/UpdateUserProfile"
@@ -201,6 +203,17 @@ type UserServiceClient interface {
 	// the text, ignoring case, ordered by that value; only one of the three can
 	// be used at a time.
 	ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error)
+	// Search users
+	//
+	// Returns the users of the context organization who have, for every word of
+	// `query`, a word that begins with it: in the user name, the first, last,
+	// nick and display name, the e-mail address, or the name of a service user.
+	// Words also begin after a dot, a dash, an `@` and other punctuation: `exam`
+	// finds everybody with an address at `example.com`. Case, width and the way
+	// accents are encoded do not matter. Users are in the order of the word that
+	// was found. With `allOrganizations` it searches all organizations; the caller
+	// must be allowed to read users in the whole installation.
+	SearchUsers(context.Context, *v1.SearchUsersRequest) (*v1.SearchUsersResponse, error)
 	// Replace a person's profile
 	//
 	// Replaces the profile of a user. Optional fields that are left out are empty
@@ -397,6 +410,12 @@ func NewUserServiceClient(httpClient connect.HTTPClient, baseURL string, opts ..
 			connect.WithSchema(userServiceMethods.ByName("ListUsers")),
 			connect.WithClientOptions(opts...),
 		),
+		searchUsers: connect.NewClient[v1.SearchUsersRequest, v1.SearchUsersResponse](
+			httpClient,
+			baseURL+UserServiceSearchUsersProcedure,
+			connect.WithSchema(userServiceMethods.ByName("SearchUsers")),
+			connect.WithClientOptions(opts...),
+		),
 		updateUserProfile: connect.NewClient[v1.UpdateUserProfileRequest, v1.UpdateUserProfileResponse](
 			httpClient,
 			baseURL+UserServiceUpdateUserProfileProcedure,
@@ -533,6 +552,7 @@ type userServiceClient struct {
 	importUsers          *connect.Client[v1.ImportUsersRequest, v1.ImportUsersResponse]
 	addServiceUser       *connect.Client[v1.AddServiceUserRequest, v1.AddServiceUserResponse]
 	listUsers            *connect.Client[v1.ListUsersRequest, v1.ListUsersResponse]
+	searchUsers          *connect.Client[v1.SearchUsersRequest, v1.SearchUsersResponse]
 	updateUserProfile    *connect.Client[v1.UpdateUserProfileRequest, v1.UpdateUserProfileResponse]
 	updateServiceUser    *connect.Client[v1.UpdateServiceUserRequest, v1.UpdateServiceUserResponse]
 	setUserName          *connect.Client[v1.SetUserNameRequest, v1.SetUserNameResponse]
@@ -648,6 +668,15 @@ func (c *userServiceClient) AddServiceUser(ctx context.Context, req *v1.AddServi
 // ListUsers calls signet.v1.UserService.ListUsers.
 func (c *userServiceClient) ListUsers(ctx context.Context, req *v1.ListUsersRequest) (*v1.ListUsersResponse, error) {
 	response, err := c.listUsers.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SearchUsers calls signet.v1.UserService.SearchUsers.
+func (c *userServiceClient) SearchUsers(ctx context.Context, req *v1.SearchUsersRequest) (*v1.SearchUsersResponse, error) {
+	response, err := c.searchUsers.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -917,6 +946,17 @@ type UserServiceHandler interface {
 	// the text, ignoring case, ordered by that value; only one of the three can
 	// be used at a time.
 	ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error)
+	// Search users
+	//
+	// Returns the users of the context organization who have, for every word of
+	// `query`, a word that begins with it: in the user name, the first, last,
+	// nick and display name, the e-mail address, or the name of a service user.
+	// Words also begin after a dot, a dash, an `@` and other punctuation: `exam`
+	// finds everybody with an address at `example.com`. Case, width and the way
+	// accents are encoded do not matter. Users are in the order of the word that
+	// was found. With `allOrganizations` it searches all organizations; the caller
+	// must be allowed to read users in the whole installation.
+	SearchUsers(context.Context, *v1.SearchUsersRequest) (*v1.SearchUsersResponse, error)
 	// Replace a person's profile
 	//
 	// Replaces the profile of a user. Optional fields that are left out are empty
@@ -1109,6 +1149,12 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 		connect.WithSchema(userServiceMethods.ByName("ListUsers")),
 		connect.WithHandlerOptions(opts...),
 	)
+	userServiceSearchUsersHandler := connect.NewUnaryHandlerSimple(
+		UserServiceSearchUsersProcedure,
+		svc.SearchUsers,
+		connect.WithSchema(userServiceMethods.ByName("SearchUsers")),
+		connect.WithHandlerOptions(opts...),
+	)
 	userServiceUpdateUserProfileHandler := connect.NewUnaryHandlerSimple(
 		UserServiceUpdateUserProfileProcedure,
 		svc.UpdateUserProfile,
@@ -1253,6 +1299,8 @@ func NewUserServiceHandler(svc UserServiceHandler, opts ...connect.HandlerOption
 			userServiceAddServiceUserHandler.ServeHTTP(w, r)
 		case UserServiceListUsersProcedure:
 			userServiceListUsersHandler.ServeHTTP(w, r)
+		case UserServiceSearchUsersProcedure:
+			userServiceSearchUsersHandler.ServeHTTP(w, r)
 		case UserServiceUpdateUserProfileProcedure:
 			userServiceUpdateUserProfileHandler.ServeHTTP(w, r)
 		case UserServiceUpdateServiceUserProcedure:
@@ -1344,6 +1392,10 @@ func (UnimplementedUserServiceHandler) AddServiceUser(context.Context, *v1.AddSe
 
 func (UnimplementedUserServiceHandler) ListUsers(context.Context, *v1.ListUsersRequest) (*v1.ListUsersResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.ListUsers is not implemented"))
+}
+
+func (UnimplementedUserServiceHandler) SearchUsers(context.Context, *v1.SearchUsersRequest) (*v1.SearchUsersResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("signet.v1.UserService.SearchUsers is not implemented"))
 }
 
 func (UnimplementedUserServiceHandler) UpdateUserProfile(context.Context, *v1.UpdateUserProfileRequest) (*v1.UpdateUserProfileResponse, error) {

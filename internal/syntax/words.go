@@ -1,0 +1,155 @@
+package syntax
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/text/unicode/rangetable"
+)
+
+// Bounds of what is kept of a text to find it by its words: names of the usual kind stay far below, and nobody makes the index large with a strange one.
+const (
+	MaxWord  = 64 // bytes of a word
+	MaxWords = 64 // words of one object
+)
+
+// Words gives what texts are found by: from every place where a word begins, the text up to the next white space, in its comparison form, sorted, cut to
+// MaxWord. What begins with "ann", "schmidt@ex" or "example.c" is then found in "Anna.Schmidt@example.com" as the beginning of one of them. A word that another one
+// begins with is left out: whatever finds it finds the other one. The first MaxWords count.
+//
+// It gives the same for ever, so that states need not keep what it gave, see SearchKey.
+func Words(texts ...string) []string {
+	words := make([]string, 0, 16)
+	for _, text := range texts {
+		for word := range begun(text) {
+			if len(words) < MaxWords {
+				words = append(words, CutWord(word))
+			}
+		}
+	}
+	return outermost(words)
+}
+
+// begun gives the words of Words in full, as they come.
+func begun(text string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for token := range strings.FieldsFuncSeq(SearchKey(text), isSpace) {
+			token = trimmed(token)
+			inside := false
+			for i, r := range token {
+				if in := inWord(r); in != inside {
+					if inside = in; in && !yield(token[i:]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// HasWord tells whether a text has a word that begins with another one, in full.
+func HasWord(text, beginning string) bool {
+	for word := range begun(text) {
+		if strings.HasPrefix(word, beginning) {
+			return true
+		}
+	}
+	return false
+}
+
+// QueryWords gives the words that somebody looks for: each is the beginning of one of Words. They are cut alike; in full they are given where that matters.
+func QueryWords(query string) (words, full []string) {
+	long := false
+	for token := range strings.FieldsFuncSeq(SearchKey(query), isSpace) {
+		if token = trimmed(token); token != "" {
+			word := CutWord(token)
+			words, full, long = append(words, word), append(full, token), long || word != token
+		}
+	}
+	if words = outermost(words); !long {
+		full = nil
+	}
+	return words, full
+}
+
+// CutWord cuts a word to MaxWord, between characters.
+func CutWord(word string) string {
+	if len(word) <= MaxWord {
+		return word
+	}
+	cut := MaxWord
+	for !utf8.RuneStart(word[cut]) {
+		cut--
+	}
+	return word[:cut]
+}
+
+// outermost sorts words and leaves out those that others begin with. In order, such a word stands right before one of them.
+func outermost(words []string) []string {
+	slices.Sort(words)
+	kept := words[:0]
+	for i, w := range words {
+		if i+1 == len(words) || !strings.HasPrefix(words[i+1], w) {
+			kept = append(kept, w)
+		}
+	}
+	return kept
+}
+
+// trimmed is a text without what belongs to no word at its ends.
+func trimmed(text string) string {
+	return strings.TrimFunc(text, func(r rune) bool { return !inWord(r) })
+}
+
+// settled are the characters whose comparison form never changes: Unicode promises that for those it has assigned.
+var settled = rangetable.Assigned("12.0.0")
+
+// SearchKey is NameKey for texts whose key nobody keeps: characters that are younger than settled stay as they are, so that it gives the same whatever tables a
+// build has.
+func SearchKey(s string) string {
+	if isASCII(s) {
+		return strings.ToLower(s)
+	}
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	var key strings.Builder
+	for s != "" {
+		young := strings.IndexFunc(s, func(r rune) bool { return !unicode.Is(settled, r) })
+		if young < 0 {
+			young = len(s)
+		}
+		key.WriteString(NameKey(s[:young]))
+		if s = s[young:]; s != "" {
+			_, size := utf8.DecodeRuneInString(s)
+			key.WriteString(s[:size])
+			s = s[size:]
+		}
+	}
+	return key.String()
+}
+
+// isSpace tells what stands between words and belongs to none: white space as far as SearchKey leaves it, by a list that does not change.
+func isSpace(r rune) bool {
+	switch r {
+	case 0x1680, 0x200B, 0x2028, 0x2029, 0x3000:
+		return true
+	}
+	return r <= ' ' || 0x7F <= r && r <= 0xA0
+}
+
+// inWord tells letters, digits and marks from punctuation, by a list that does not change: everything that is not known as punctuation is in a word.
+func inWord(r rune) bool {
+	switch {
+	case r < utf8.RuneSelf:
+		return isAlnum(byte(r))
+	case r <= 0xBF, r == 0xD7, r == 0xF7: // of Latin-1
+		return r == 0xAA || r == 0xB2 || r == 0xB3 || r == 0xB5 || r == 0xB9 || r == 0xBA
+	case 0x2010 <= r && r <= 0x2027, 0x2030 <= r && r <= 0x205E: // dashes, quotes, …
+		return false
+	case 0x3001 <= r && r <= 0x3003, 0x3008 <= r && r <= 0x3011, 0x3014 <= r && r <= 0x301F, r == 0x30FB: // of Chinese and Japanese
+		return false
+	}
+	return !isSpace(r)
+}
