@@ -28,6 +28,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/metadatas"
+	"github.com/signet-idm/signet/internal/api/permissions"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
@@ -197,6 +198,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.MetadataService", Impl: metadatas.Service{Store: s.store}},
 			{Name: "signet.v1.InvitationService", Impl: invitations.Service{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: time.Now}},
 			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
+			{Name: "signet.v1.AccessService", Impl: permissions.New(s.store, time.Now)},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: sessions.Authenticate,

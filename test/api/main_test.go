@@ -124,6 +124,7 @@ var stories = []struct {
 	{"events are listed", eventStory},
 	{"events are followed", streamStory},
 	{"streams end with the right to them", streamEndStory},
+	{"what callers may do", accessStory},
 }
 
 // checks run once per engine.
@@ -179,6 +180,9 @@ var checks = []struct {
 	{"events of the installation", installationEvents},
 	{"groups on every node", groupsOnEveryNode},
 	{"a stream of a session that is restricted", restrictedStream},
+	{"callers may do what they are told", accessMatches},
+	{"roles are listed", rolesListed},
+	{"access to many organizations", manyOrganizations},
 }
 
 func TestAPI(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/invitations"
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/metadatas"
+	"github.com/signet-idm/signet/internal/api/permissions"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
@@ -46,6 +47,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.InvitationService":       invitations.Service{},
 	"signet.v1.RegistrationService":     registrations.Service{},
 	"signet.v1.RememberedDeviceService": remembered.Service{},
+	"signet.v1.AccessService":           permissions.Service{},
 }
 
 // methods calls check for every RPC of the API.
