@@ -125,6 +125,7 @@ var stories = []struct {
 	{"events are followed", streamStory},
 	{"streams end with the right to them", streamEndStory},
 	{"what callers may do", accessStory},
+	{"status", statusStory},
 }
 
 // checks run once per engine.
@@ -183,6 +184,7 @@ var checks = []struct {
 	{"callers may do what they are told", accessMatches},
 	{"roles are listed", rolesListed},
 	{"access to many organizations", manyOrganizations},
+	{"troubles at a glance", troubles},
 }
 
 func TestAPI(t *testing.T) {
