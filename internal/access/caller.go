@@ -71,7 +71,14 @@ func (c *Caller) In(scope string, p Permission) (Permit, error) {
 	default:
 		return Permit{}, ErrDenied
 	}
-	return Permit{origin: c.Origin(), scope: scope, holds: holdings{memberships: c.Memberships, bound: c.Scopes != nil, scopes: ScopesGiven(c.Scopes), needs: c.Needs}}, nil
+	return Permit{origin: c.Origin(), scope: scope, holds: c.holdings()}, nil
+}
+
+// Covers tells whether the caller holds every permission in these roles, as Permit.Covers does. It is for showing what would be refused: it permits nothing.
+func (c *Caller) Covers(target Memberships) bool { return target.heldBy(c.holdings().hold) }
+
+func (c *Caller) holdings() holdings {
+	return holdings{memberships: c.Memberships, bound: c.Scopes != nil, scopes: ScopesGiven(c.Scopes), needs: c.Needs}
 }
 
 // holdings is what a caller can do: what the user may, and of this what the scopes of the token allow, if it is bound by any.

@@ -139,6 +139,26 @@ func IsPermission(p Permission) bool { return slices.Contains(installationRoles[
 // Permissions are all there are: an owner of the installation holds every one.
 func Permissions() []Permission { return slices.Clone(installationRoles[IAMOwner]) }
 
+// RolesOf are the roles that can be had in a scope, an organization (also one without a name) or Installation, sorted.
+func RolesOf(scope string) []Role { return slices.Sorted(maps.Keys(rolesIn(scope))) }
+
+// PermissionsOf are the permissions that roles bring in their scope, sorted.
+func PermissionsOf(scope string, roles []Role) (all []Permission) {
+	for _, r := range roles {
+		all = append(all, rolesIn(scope)[r]...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// rolesIn are the roles that count in a scope.
+func rolesIn(scope string) map[Role][]Permission {
+	if scope == Installation {
+		return installationRoles
+	}
+	return orgRoles
+}
+
 // Installation is the scope that covers every organization.
 const Installation = "installation"
 
@@ -180,10 +200,7 @@ func (m Memberships) Cover(others Memberships) bool { return others.heldBy(m.Hol
 // heldBy tells whether somebody holds every permission in these roles.
 func (m Memberships) heldBy(hold func(p Permission, scope string) bool) bool {
 	for scope, roles := range m {
-		known := orgRoles
-		if scope == Installation {
-			known = installationRoles
-		}
+		known := rolesIn(scope)
 		for _, r := range roles {
 			for _, p := range known[r] {
 				if !hold(p, scope) {

@@ -106,6 +106,9 @@ var notices = map[event.Type]Kind{
 	user.PhoneRemoved{}.EventType():    PhoneChanged,
 }
 
+// FollowerName is the name of the follower, which never changes.
+const FollowerName = "mail"
+
 // Follower gives the follower that sends the mails.
 func (m *Mailer) Follower() notify.Follower {
 	types := []event.Type{user.HumanAdded{}.EventType(), user.EmailCodeRequested{}.EventType(),
@@ -116,7 +119,7 @@ func (m *Mailer) Follower() notify.Follower {
 	for t := range notices {
 		types = append(types, t)
 	}
-	return notify.Follower{Name: "mail", Types: types, Handle: m.handle, Patience: user.RestoreLife}
+	return notify.Follower{Name: FollowerName, Types: types, Handle: m.handle, Patience: user.RestoreLife}
 }
 
 func (m *Mailer) handle(ctx context.Context, e *event.Event) error {

@@ -11,11 +11,27 @@ import (
 
 // Progress is the row of a worker: how far it has come, and which node works.
 type Progress struct {
-	Position int64   `json:"position"`         // up to here everything was sent, or is parked
-	Begins   bool    `json:"begins,omitempty"` // of a webhook: its own first event is still to come
-	Parked   []Retry `json:"held,omitempty"`   // of a follower: what is parked
-	Node     string  `json:"node,omitempty"`   // that holds the lease; empty: none
-	Until    int64   `json:"until,omitempty"`  // then another node may acquire it
+	Position int64    `json:"position"`          // up to here everything was sent, or is parked
+	Begins   bool     `json:"begins,omitempty"`  // of a webhook: its own first event is still to come
+	Parked   []Retry  `json:"held,omitempty"`    // of a follower: what is parked
+	Failure  *Failure `json:"failure,omitempty"` // of a follower: the last one; nil: none
+	Node     string   `json:"node,omitempty"`    // that holds the lease; empty: none
+	Until    int64    `json:"until,omitempty"`   // then another node may acquire it
+}
+
+// Failure is when an event failed, and why.
+type Failure struct {
+	At      int64  `json:"at"`
+	Problem string `json:"problem"`
+}
+
+// Read gives the row of a follower. One that has not begun has come nowhere.
+func Read(ctx context.Context, r event.Reader, name string) (*Progress, error) {
+	row, err := r.Row(ctx, rowOf(name))
+	if err != nil || row == nil {
+		return &Progress{}, err
+	}
+	return progressIn(row)
 }
 
 // Put writes the row.

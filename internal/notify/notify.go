@@ -19,6 +19,7 @@ import (
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -123,12 +124,17 @@ type follower struct {
 	Follower
 	log   *slog.Logger
 	store event.Log
+	last  *Failure // nil: none
 }
+
+// maxProblem is how much is kept of why an event failed, in bytes.
+const maxProblem = 300
 
 func keyOf(position int64) string { return strconv.FormatInt(position, 10) }
 
 func (f *follower) Load(_ context.Context, p *Progress) (map[string]*Parked, error) {
 	parked := map[string]*Parked{}
+	f.last = p.Failure
 	for _, h := range p.Parked {
 		parked[keyOf(h.Position)] = &Parked{Retry: h}
 	}
@@ -174,6 +180,7 @@ func (f *follower) Settled(r *Result, p *Parked, q *Queue) {
 	if p == nil {
 		return
 	}
+	f.last = &Failure{At: p.Last, Problem: strings.ToValidUTF8(r.Problem[:min(len(r.Problem), maxProblem)], "")}
 	log := f.log.With("event", string(p.Type), "position", p.Position, "tries", p.Tries, "error", r.Problem)
 	if p.Next == 0 {
 		log.Error("an event was dropped")
@@ -218,7 +225,7 @@ func (f *follower) parked(q *Queue) (all []Retry) {
 }
 
 func (f *follower) Save(p *Progress, q *Queue) ([]event.Row, error) {
-	p.Parked = f.parked(q)
+	p.Parked, p.Failure = f.parked(q), f.last
 	return nil, nil
 }
 

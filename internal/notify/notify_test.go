@@ -541,3 +541,35 @@ func TestANodeThatStopsDoesNotWaitForLong(t *testing.T) {
 		}
 	})
 }
+
+func TestTheLastFailureIsKeptForWhoeverLooks(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newNodes(db)
+		s, seen := w.Open(t), newSeen()
+		begun, err := Read(t.Context(), s, "test")
+		must(t, err)
+		if begun.Position != 0 || begun.Failure != nil {
+			t.Errorf("before it has begun: %+v", begun)
+		}
+		r := w.runner(s, seen.follower())
+		must(t, r.Begin(t.Context()))
+		seen.fail["a"] = 1
+		happen(t, s, "a")
+		work(t, r.worker(r.Followers[0]))
+		failed, err := Read(t.Context(), s, "test")
+		must(t, err)
+		want := Failure{At: event.Micros(w.Clock.Now()), Problem: "not now"}
+		if len(failed.Parked) != 1 || failed.Failure == nil || *failed.Failure != want {
+			t.Fatalf("%+v, want %+v", failed, want)
+		}
+		// Another node goes on, and the event arrives.
+		w.Clock.Advance(time.Hour)
+		happen(t, s, "b")
+		work(t, r.worker(r.Followers[0]))
+		after, err := Read(t.Context(), s, "test")
+		must(t, err)
+		if len(after.Parked) != 0 || after.Failure == nil || *after.Failure != want {
+			t.Errorf("%+v, want %+v", after, want)
+		}
+	})
+}

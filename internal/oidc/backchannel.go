@@ -61,9 +61,12 @@ func (r *receiver) reliable() bool { return r.failed == nil && !r.slow }
 var ends = []event.Type{session.Ended{}.EventType(), user.SessionsEnded{}.EventType(), user.PasswordSet{}.EventType(), user.PasswordChanged{}.EventType(),
 	user.PasswordReset{}.EventType(), user.EmailRestored{}.EventType(), user.Deactivated{}.EventType(), user.WasLocked{}.EventType(), user.WasRemoved{}.EventType()}
 
+// FollowerName is the name of the follower, which never changes.
+const FollowerName = "logout"
+
 // Follower gives the follower that tells them.
 func (b *BackChannel) Follower() notify.Follower {
-	return notify.Follower{Name: "logout", Types: ends, Handle: b.handle, Forgetful: true}
+	return notify.Follower{Name: FollowerName, Types: ends, Handle: b.handle, Forgetful: true}
 }
 
 // Stop ends what is on its way: it comes again after the next start. Nothing is sent afterwards.

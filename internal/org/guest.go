@@ -23,11 +23,20 @@ func Enter(ctx context.Context, r event.Reader, caller *access.Caller, id string
 	return Admits(o, caller, p, now)
 }
 
-// Admits refuses a guest whose sign-in is not enough to act in the organization. How guests sign in is decided by their own organization. Whoever has the permission by a
-// role in the installation is no guest, and nobody signs in for personal access tokens and service users. Errors: PermissionDenied, SECOND_FACTOR_REQUIRED and RECENT_PROOF_REQUIRED.
+// Admits refuses a guest whose sign-in is not enough to act in the organization. Whoever has the permission by a role in the installation is no guest.
+// Errors: those of AdmitsGuest.
 func Admits(o *event.Object[Org], caller *access.Caller, p access.Permission, now time.Time) error {
+	if caller.Memberships.Hold(p, access.Installation) {
+		return nil
+	}
+	return AdmitsGuest(o, caller, now)
+}
+
+// AdmitsGuest is Admits for a permission by a role in the organization. How guests sign in is decided by their own organization. Nobody signs in for
+// personal access tokens and service users. Errors: PermissionDenied, SECOND_FACTOR_REQUIRED and RECENT_PROOF_REQUIRED.
+func AdmitsGuest(o *event.Object[Org], caller *access.Caller, now time.Time) error {
 	policy := o.Data.Policy
-	if o.ID == caller.OrgID || !policy.SecondFactorRequired && policy.GuestProofSeconds == 0 || caller.Shown == nil || caller.Memberships.Hold(p, access.Installation) {
+	if o.ID == caller.OrgID || !policy.SecondFactorRequired && policy.GuestProofSeconds == 0 || caller.Shown == nil {
 		return nil
 	}
 	shown, err := caller.Shown()

@@ -33,6 +33,11 @@ import (
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
 	"github.com/signet-idm/signet/internal/console"
+	"github.com/signet-idm/signet/internal/api/permissions"
+	"github.com/signet-idm/signet/internal/api/projects"
+	"github.com/signet-idm/signet/internal/api/registrations"
+	"github.com/signet-idm/signet/internal/api/remembered"
+	"github.com/signet-idm/signet/internal/api/status"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
@@ -44,6 +49,7 @@ import (
 	"github.com/signet-idm/signet/internal/login"
 	"github.com/signet-idm/signet/internal/login/invited"
 	registeringpages "github.com/signet-idm/signet/internal/login/registering"
+	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/oidc"
@@ -179,6 +185,10 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if config.ZitadelV1 {
 		alias = zitadelV1
 	}
+	counts, err := webhook.NewMetrics(s.metrics)
+	if err != nil {
+		return nil, err
+	}
 	handler, err := rpc.New(rpc.Config{
 		Alias: alias,
 		Rules: rules,
@@ -202,6 +212,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.MetadataService", Impl: metadatas.Service{Store: s.store}},
 			{Name: "signet.v1.InvitationService", Impl: invitations.Service{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: time.Now}},
 			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
+			{Name: "signet.v1.AccessService", Impl: permissions.New(s.store, time.Now)},
+			{Name: "signet.v1.StatusService", Impl: s.status(counts)},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: consoletoken.Tokens{Sessions: sessions}.Authenticate,
@@ -228,10 +240,6 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	counts, err := webhook.NewMetrics(s.metrics)
-	if err != nil {
-		return nil, err
-	}
 	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Metrics: counts, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
 	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop,
 		background(func(ctx context.Context) { s.keys.Run(ctx, log) }), background(func(ctx context.Context) { sessions.AnswerResets(ctx, log) }),
@@ -242,6 +250,19 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		}),
 		background(func(ctx context.Context) { registering.Run(ctx, log) }))
 	return s, nil
+}
+
+// status tells how the node and the installation are doing.
+func (s *Server) status(webhooks *webhook.Metrics) status.Service {
+	out := status.Service{Version: s.config.Version, Engine: "sqlite", Started: time.Now(), Clock: time.Now, Log: s.store, Followers: []string{oidc.FollowerName},
+		Webhooks: webhooks, Mail: s.sender() != nil, Keys: s.keys}
+	if s.config.Database != "" {
+		out.Engine = "postgres"
+	}
+	if out.Mail {
+		out.Followers = append(out.Followers, mail.FollowerName)
+	}
+	return out
 }
 
 // ownPages signs people in for applications with pages of their own.

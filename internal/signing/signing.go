@@ -143,10 +143,13 @@ func (s *Signing) algorithms() (all []Algorithm) {
 }
 
 // newest key of an algorithm; nil where there is none.
-func (s *Signing) newest(alg Algorithm) *Key {
-	for i := range slices.Backward(s.Keys) {
-		if s.Keys[i].Algorithm == alg {
-			return &s.Keys[i]
+func (s *Signing) newest(alg Algorithm) *Key { return Newest(s.Keys, alg) }
+
+// Newest is the latest of the keys of an algorithm; nil where there is none. The next one is made when it has signed for Period.
+func Newest(keys []Key, alg Algorithm) *Key {
+	for i := range slices.Backward(keys) {
+		if keys[i].Algorithm == alg {
+			return &keys[i]
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
 )
 
@@ -18,6 +19,17 @@ func (s *Store) sealAll(interval time.Duration) {
 	if s.seals() {
 		s.sealer.Run(interval, &s.written, s.stopping, s.stopped)
 	}
+}
+
+// Sealed is the position up to which the log is sealed. It is what the database says: only Verify tells whether that is true.
+func (s *Store) Sealed(ctx context.Context) (position int64, err error) {
+	if !s.seals() {
+		return 0, nil
+	}
+	if position, err = proof.Sealed(ctx, s.engine); err != nil {
+		return 0, engine.Away(ctx, err)
+	}
+	return position, nil
 }
 
 // Verify walks the whole log and tells whether it is as it was written. It changes nothing and may run beside a server.

@@ -3,6 +3,7 @@ package webhook
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -12,7 +13,24 @@ import (
 // Metrics are what a node tells about its webhooks: numbers, with labels from closed sets. Nil tells nothing.
 type Metrics struct {
 	delivered, failed prometheus.Counter
-	waiting           map[bool]prometheus.Gauge // by whether they have failed for good
+
+	objects  [2]atomic.Int64 // that wait: for a retry, and because one has failed for good
+	webhooks atomic.Int64    // with such objects
+}
+
+// Waiting is what waits for webhooks that a node serves.
+type Waiting struct {
+	Webhooks int64 // with events that wait because one has failed
+	Retrying int64 // objects whose events wait for a retry
+	Failed   int64 // objects whose events wait because one has failed for good
+}
+
+// Waiting tells what the metrics tell.
+func (m *Metrics) Waiting() Waiting {
+	if m == nil {
+		return Waiting{}
+	}
+	return Waiting{Webhooks: m.webhooks.Load(), Retrying: m.objects[0].Load(), Failed: m.objects[1].Load()}
 }
 
 // NewMetrics registers the metrics.
@@ -20,14 +38,18 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	messages := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "signet", Name: "webhook_messages_total", Help: "Messages about events that were sent to receivers of webhooks, every try for itself.",
 	}, []string{"outcome"})
-	waiting := prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Namespace: "signet", Name: "webhook_objects_waiting", Help: "Objects whose events wait for a webhook that this node serves: one is tried again, or has failed for good.",
-	}, []string{"state"})
-	if err := errors.Join(registerer.Register(messages), registerer.Register(waiting)); err != nil {
+	m := &Metrics{delivered: messages.WithLabelValues("delivered"), failed: messages.WithLabelValues("failed")}
+	waiting := func(state string, of *atomic.Int64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Namespace: "signet", Name: "webhook_objects_waiting", Help: "Objects whose events wait for a webhook that this node serves: one is tried again, or has failed for good.",
+			ConstLabels: prometheus.Labels{"state": state},
+		}, func() float64 { return float64(of.Load()) })
+	}
+	err := errors.Join(registerer.Register(messages), registerer.Register(waiting("retrying", &m.objects[0])), registerer.Register(waiting("failed", &m.objects[1])))
+	if err != nil {
 		return nil, fmt.Errorf("webhook: register the metrics: %w", err)
 	}
-	return &Metrics{delivered: messages.WithLabelValues("delivered"), failed: messages.WithLabelValues("failed"),
-		waiting: map[bool]prometheus.Gauge{false: waiting.WithLabelValues("retrying"), true: waiting.WithLabelValues("failed")}}, nil
+	return m, nil
 }
 
 // sent counts a message.
@@ -52,8 +74,8 @@ func (m *Metrics) put(parked map[string]*notify.Parked, before map[bool]int) map
 			now[p.Failed]++
 		}
 	}
-	for failed, gauge := range m.waiting {
-		gauge.Add(float64(now[failed] - before[failed]))
-	}
+	m.objects[0].Add(int64(now[false] - before[false]))
+	m.objects[1].Add(int64(now[true] - before[true]))
+	m.webhooks.Add(int64(min(len(now), 1) - min(len(before), 1)))
 	return now
 }

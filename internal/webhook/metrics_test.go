@@ -44,6 +44,9 @@ func TestMetricsTellWhatIsSentAndWhatWaits(t *testing.T) {
 		want := map[string]float64{"signet_webhook_messages_total delivered": delivered, "signet_webhook_messages_total failed": failed,
 			"signet_webhook_objects_waiting retrying": retrying, "signet_webhook_objects_waiting failed": forGood}
 		testkit.Await(t, fmt.Sprintf("the metrics are %v", want), func() bool { return maps.Equal(read(), want) })
+		if got := metrics.Waiting(); got != (Waiting{Webhooks: int64(min(retrying+forGood, 1)), Retrying: int64(retrying), Failed: int64(forGood)}) {
+			t.Errorf("waiting: %+v", got)
+		}
 	}
 	tell(0, 0, 0, 0)
 	hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"app.*"} })

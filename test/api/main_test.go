@@ -126,6 +126,8 @@ var stories = []struct {
 	{"events are listed", eventStory},
 	{"events are followed", streamStory},
 	{"streams end with the right to them", streamEndStory},
+	{"what callers may do", accessStory},
+	{"status", statusStory},
 }
 
 // checks run once per engine.
@@ -181,6 +183,10 @@ var checks = []struct {
 	{"events of the installation", installationEvents},
 	{"groups on every node", groupsOnEveryNode},
 	{"a stream of a session that is restricted", restrictedStream},
+	{"callers may do what they are told", accessMatches},
+	{"roles are listed", rolesListed},
+	{"access to many organizations", manyOrganizations},
+	{"troubles at a glance", troubles},
 }
 
 func TestAPI(t *testing.T) {

@@ -53,7 +53,7 @@ func about(things ...string) func(string) bool {
 }
 
 func inOneOrganization(permission string) bool {
-	return permission != "org.setup" && permission != "app.api_access.write" && !about("installation", "signing")(permission)
+	return permission != "org.setup" && permission != "app.api_access.write" && permission != "app.all_organizations.write" && !about("installation", "signing")(permission)
 }
 
 // permissionsOf a role that can be granted, for the rule that nobody grants more than they hold.

@@ -176,6 +176,8 @@ func webhooksServed(t *testing.T, w *World) {
 	same(t, "which", strings.HasPrefix(failed.GetEventId(), s.app+"."), true)
 	same(t, "status", failed.GetStatus(), int32(http.StatusBadGateway))
 	same(t, "it is tried again", failed.GetNextTry() != nil, true)
+	waiting := c.status(t, own.root).GetWebhooks()
+	same(t, "at a glance", [3]int32{waiting.GetInTrouble(), waiting.GetObjectsRetrying(), waiting.GetObjectsFailed()}, [3]int32{1, 1, 0})
 	deliveries := done[*signetv1.ListWebhookDeliveriesResponse](t, c, s.owner, &signetv1.ListWebhookDeliveriesRequest{WebhookId: added.GetWebhookId()}).GetDeliveries()
 	same(t, "attempts", len(deliveries) >= 1 && deliveries[0].GetType() == "app.deactivated.v1" && !deliveries[0].GetDelivered(), true)
 	mu.Lock()

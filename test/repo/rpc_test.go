@@ -21,9 +21,11 @@ import (
 	"github.com/signet-idm/signet/internal/api/links"
 	"github.com/signet-idm/signet/internal/api/metadatas"
 	"github.com/signet-idm/signet/internal/api/names"
+	"github.com/signet-idm/signet/internal/api/permissions"
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
+	"github.com/signet-idm/signet/internal/api/status"
 )
 
 // handlers implement the services of the API.
@@ -48,6 +50,8 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.InvitationService":       invitations.Service{},
 	"signet.v1.RegistrationService":     registrations.Service{},
 	"signet.v1.RememberedDeviceService": remembered.Service{},
+	"signet.v1.AccessService":           permissions.Service{},
+	"signet.v1.StatusService":           status.Service{},
 }
 
 // methods calls check for every RPC of the API.

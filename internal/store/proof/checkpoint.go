@@ -125,6 +125,15 @@ func readCheckpoint(ctx context.Context, x reader, n int64, locked string) (*che
 	return found, err
 }
 
+// Sealed is how far a log is sealed, as its head says.
+func Sealed(ctx context.Context, x reader) (position int64, err error) {
+	head, err := readCheckpoint(ctx, x, 0, "")
+	if err != nil || head == nil {
+		return 0, err
+	}
+	return head.position, nil
+}
+
 // reader is what an engine and a transaction have in common.
 type reader interface {
 	Query(ctx context.Context, sql string, args []any, each func(engine.Scanner) error) error

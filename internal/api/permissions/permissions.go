@@ -1,0 +1,189 @@
+// Package permissions is the part of the API that tells what a caller may do, and what roles allow.
+package permissions
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/user"
+)
+
+const (
+	most   = 1000 // organizations that are told
+	atOnce = 64   // that are read together: the store reads so many in one round trip
+)
+
+// Service implements AccessService.
+type Service struct {
+	Store event.Reader
+	Clock func() time.Time
+
+	table func() *table
+}
+
+var _ signetv1connect.AccessServiceHandler = Service{}
+
+// New makes the service. It reads the definition of the API when it is first asked.
+func New(r event.Reader, clock func() time.Time) Service {
+	return Service{Store: r, Clock: clock, table: sync.OnceValue(readTable)}
+}
+
+// GetMyAccess tells what the caller may do.
+func (s Service) GetMyAccess(ctx context.Context, r *signetv1.GetMyAccessRequest) (*signetv1.GetMyAccessResponse, error) {
+	caller := call.From(ctx).Caller
+	out := &signetv1.GetMyAccessResponse{
+		InstallationPermissions: s.held(caller, access.Installation),
+		InstallationRoles:       roleNames(caller.Memberships[access.Installation]),
+		LimitedToScopes:         caller.Scopes != nil,
+		Scopes:                  access.ScopesGiven(caller.Scopes).Names(),
+		Session:                 caller.TokenKind == string(secret.Session),
+	}
+	ids, more := organizationsOf(caller)
+	out.More = more
+	found, err := s.organizations(ctx, caller, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range found {
+		if o == nil || o.Data.State == org.Removed {
+			continue
+		}
+		shown, err := s.show(caller, o)
+		if err != nil {
+			return nil, err
+		}
+		out.Organizations = append(out.Organizations, shown)
+	}
+	if r.GetUserId() != "" {
+		over, err := s.over(ctx, caller, r.GetUserId())
+		if err != nil {
+			return nil, err
+		}
+		out.OverUser = proto.Bool(over)
+	}
+	return out, nil
+}
+
+// ListRoles tells what roles and permissions allow.
+func (s Service) ListRoles(context.Context, *signetv1.ListRolesRequest) (*signetv1.ListRolesResponse, error) {
+	return s.table().render(), nil
+}
+
+// held are the permissions that the caller has by roles in a scope and can do something with. A token that is bound by scopes can use a permission
+// if it can call one of the operations that need it.
+func (s Service) held(caller *access.Caller, scope string) (names []string) {
+	for _, p := range access.PermissionsOf(scope, caller.Memberships[scope]) {
+		if caller.Scopes == nil || s.table().usable(p, access.ScopesGiven(caller.Scopes)) {
+			names = append(names, string(p))
+		}
+	}
+	return names
+}
+
+// organizationsOf are the identifiers of the organizations that a caller is in, the own one first. The bound keeps an answer small; somebody
+// with so many is better served by lists.
+func organizationsOf(caller *access.Caller) (ids []string, more bool) {
+	for _, id := range slices.Sorted(maps.Keys(caller.Memberships)) {
+		if id != access.Installation && id != caller.OrgID {
+			ids = append(ids, id)
+		}
+	}
+	ids = slices.Insert(ids, 0, caller.OrgID)
+	if len(ids) > most {
+		return ids[:most], true
+	}
+	return ids, false
+}
+
+// organizations reads organizations, as many together as the store reads in one round trip; nil in the place of one that does not exist.
+func (s Service) organizations(ctx context.Context, caller *access.Caller, ids []string) ([]*event.Object[org.Org], error) {
+	found, failed := make([]*event.Object[org.Org], len(ids)), make([]error, len(ids))
+	var all sync.WaitGroup
+	places := make(chan struct{}, atOnce)
+	for i, id := range ids {
+		places <- struct{}{}
+		all.Go(func() {
+			found[i], failed[i] = org.Owning(ctx, s.Store, caller, id)
+			<-places
+		})
+	}
+	all.Wait()
+	return found, errors.Join(failed...)
+}
+
+// states by their number in the API.
+var states = map[org.State]signetv1.Organization_State{
+	org.Active: signetv1.Organization_STATE_ACTIVE, org.Inactive: signetv1.Organization_STATE_INACTIVE,
+}
+
+func (s Service) show(caller *access.Caller, o *event.Object[org.Org]) (*signetv1.OrganizationAccess, error) {
+	needs, err := needsOf(org.AdmitsGuest(o, caller, s.Clock()))
+	return &signetv1.OrganizationAccess{OrgId: o.ID, Name: o.Data.Name, State: states[o.Data.State], Permissions: s.held(caller, o.ID),
+		Roles: roleNames(caller.Memberships[o.ID]), Needs: needs}, err
+}
+
+// needsOf names what an organization refuses a sign-in for.
+func needsOf(refusal error) (signetv1.OrganizationAccess_Need, error) {
+	e, ours := errors.AsType[*errs.Error](refusal)
+	switch {
+	case refusal == nil:
+		return signetv1.OrganizationAccess_NEED_UNSPECIFIED, nil
+	case ours && e.Reason == access.SecondFactorRequired:
+		return signetv1.OrganizationAccess_NEED_SECOND_FACTOR, nil
+	case ours && e.Reason == access.RecentProofRequired:
+		return signetv1.OrganizationAccess_NEED_RECENT_PROOF, nil
+	}
+	return 0, refusal
+}
+
+// over tells whether the caller holds whatever a user holds. Errors: user.ErrNotFound, also where the caller may not read the user: nobody learns here who exists.
+func (s Service) over(ctx context.Context, caller *access.Caller, id string) (bool, error) {
+	u, err := user.Kind.Read(ctx, s.Store, id)
+	if err != nil {
+		return false, err
+	}
+	if u == nil || u.Data.State == user.Removed {
+		return false, user.ErrNotFound
+	}
+	if id == caller.UserID {
+		return caller.Covers(u.Data.Memberships), nil
+	}
+	permit, err := caller.In(u.Org, access.UserRead)
+	if err == nil && u.Org != caller.OrgID {
+		err = org.Enter(ctx, s.Store, caller, u.Org, access.UserRead, s.Clock())
+	}
+	if e, ours := errors.AsType[*errs.Error](err); ours && (e.Kind == errs.PermissionDenied || e.Kind == errs.NotFound) {
+		return false, user.ErrNotFound
+	}
+	if err != nil {
+		return false, err
+	}
+	return permit.Covers(u.Data.Memberships) == nil, nil
+}
+
+func roleNames(roles []access.Role) (names []string) {
+	for _, r := range roles {
+		names = append(names, string(r))
+	}
+	slices.Sort(names)
+	return names
+}
+
+func byName[T interface{ GetName() string }](a, b T) int {
+	return cmp.Compare(a.GetName(), b.GetName())
+}
