@@ -23,6 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
+	"github.com/signet-idm/signet/internal/api/trials"
 )
 
 // handlers implement the services of the API.
@@ -46,6 +47,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.InvitationService":       invitations.Service{},
 	"signet.v1.RegistrationService":     registrations.Service{},
 	"signet.v1.RememberedDeviceService": remembered.Service{},
+	"signet.v1.SignInTrialService":      trials.Service{},
 }
 
 // methods calls check for every RPC of the API.
