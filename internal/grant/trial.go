@@ -68,14 +68,14 @@ func gone(err error) error {
 
 // StartTrial begins a trial of a sign-in to an application of the permit's organization, for the person of a session. If the request is refused at once, there is
 // nothing to walk: the trial has no ID. Without an address to go back to, it is the first one that is registered.
-// Errors: PermissionDenied for somebody else; app.ErrNotFound; ResourceExhausted.
+// Errors: app.ErrNotFound; trial.ErrSession for an application, a token and a service user; ResourceExhausted.
 func (g *Grants) StartTrial(ctx context.Context, permit access.Permit, caller *access.Caller, a Ask, pkce bool) (*Trial, error) {
-	if caller.TokenKind != string(secret.Session) {
-		return nil, trial.ErrSession
-	}
 	client, err := app.Get(ctx, g.Store, permit, a.ClientID)
 	if err != nil {
 		return nil, err
+	}
+	if caller.TokenKind != string(secret.Session) {
+		return nil, trial.ErrSession
 	}
 	if a.RedirectURI == "" && len(client.Data.RedirectURIs) > 0 {
 		a.RedirectURI = client.Data.RedirectURIs[0]
