@@ -28,7 +28,7 @@ func TestPeopleOfOtherOrganizationsAreAskedUntilTheirConsentCovers(t *testing.T)
 		id := w.begin(a)
 		p, err := w.Pending(t.Context(), id, browser)
 		must(t, err)
-		need, err := w.Needs(t.Context(), p, in)
+		need, _, err := w.Needs(t.Context(), p, in)
 		must(t, err)
 		_, err = w.Approve(t.Context(), id, browser, in, nil)
 		if (need == NeedsConsent) != (err != nil) {
@@ -266,7 +266,7 @@ func TestAnApplicationOfAnotherOrganizationIsToldOfTheRolesThatConcernIt(t *test
 		must(t, err)
 		claims, err := w.ClaimsOf(t.Context(), b, nil)
 		must(t, err)
-		for where, told := range map[string]any{"user info": claims[RolesScope], "ID token": claimsOf(t, made.IDToken)[RolesScope]} {
+		for where, told := range map[string]any{"user info": claims.Values[RolesScope], "ID token": claimsOf(t, made.IDToken)[RolesScope]} {
 			if got, _ := json.Marshal(told); string(got) != want {
 				t.Errorf("%s, %s: got %s", client, where, got)
 			}

@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/trial"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
@@ -41,6 +42,8 @@ type terms struct {
 	basis.Basis
 
 	places *project.Places // that the basis names, see look
+	trial  bool            // of a trial, see trial.go
+	passed []trial.Step    // of a trial: why nothing was missing
 }
 
 // offline tells whether the tokens outlive the session.
@@ -110,6 +113,9 @@ func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *sessio
 	if err != nil {
 		return "", err
 	}
+	if p.Trial != "" {
+		return g.approveTrial(ctx, p, browser, bearer, consented)
+	}
 	text, hash := secret.NewToken(secret.Code)
 	row := requestRow(id)
 	err = g.agree(ctx, bearer, p.agreement(consented), []event.RowKey{row}, func(tx *event.Tx, t terms) error {
@@ -137,6 +143,9 @@ func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.E
 	p, err := g.Pending(ctx, id, browser)
 	if err != nil {
 		return "", err
+	}
+	if p.Trial != "" {
+		return g.refuseTrial(ctx, p, browser, because)
 	}
 	row := requestRow(id)
 	err = g.Store.Do(ctx, event.Command{
@@ -233,7 +242,7 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	if err != nil {
 		return terms{}, err
 	}
-	need, err := a.need(client, caller, verdict, proof, givenTo(a.client, c), tx.Now())
+	need, _, err := a.need(client, caller, verdict, proof, givenTo(a.client, c), tx.Now())
 	if err != nil {
 		return terms{}, err
 	}
@@ -251,11 +260,14 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	if err != nil {
 		return terms{}, err
 	}
-	since, err := give(tx, u.ID, a.client, slices.Concat(scopes, a.told), a.asked)
-	if err != nil {
+	var since int64
+	var passed []trial.Step
+	if a.trial {
+		passed = trial.Passed(client, caller.OrgID, proof, a.asked, a.asks(client, caller.OrgID) != nil)
+	} else if since, err = give(tx, u.ID, a.client, slices.Concat(scopes, a.told), a.asked); err != nil {
 		return terms{}, err
 	}
-	return terms{Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, UserID: u.ID, OrgID: o.ID,
+	return terms{passed: passed, Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, UserID: u.ID, OrgID: o.ID,
 		TokenEpoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam"),
 		Basis: basis.Basis{Bound: a.org, Place: place, Told: a.told}}, nil
 }

@@ -2,24 +2,26 @@ package grant
 
 import (
 	"context"
-	"slices"
+	"strings"
 
-	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/claimset"
 	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
 
 // How sure Signet is of who signed in, as the claim acr tells it.
 const (
-	SingleFactor = "urn:signet:acr:single"
-	MultiFactor  = "urn:signet:acr:multi"
+	SingleFactor = claimset.SingleFactor
+	MultiFactor  = claimset.MultiFactor
 )
+
+// PersonClaims are those that tell about a person, as the scopes allow.
+var PersonClaims = claimset.People
 
 // unix gives seconds, as tokens tell the time.
 func unix(micros int64) int64 { return event.Time(micros).Unix() }
@@ -55,71 +57,31 @@ func (g *Grants) whose(ctx context.Context, client *event.Object[app.App], t *te
 	return &whom{user: u, org: o, held: held}, err
 }
 
-// AddProof adds the claims about how somebody signed in.
-func AddProof(claims map[string]any, p session.Proof) {
-	if len(p.Methods) == 0 {
-		return // a service user
-	}
-	methods := []string{}
-	for _, m := range p.Methods {
-		if !slices.Contains(methods, string(m)) {
-			methods = append(methods, string(m))
-		}
-	}
-	claims["acr"] = SingleFactor
-	if p.SecondFactor {
-		claims["acr"] = MultiFactor
-		methods = append(methods, "mfa")
-	}
-	claims["amr"], claims["auth_time"] = methods, unix(p.At)
-}
-
-// AddOrganization adds the claims about a user's organization and roles, as far as the scopes allow. Who reads them
-// in another organization is told of the roles in that organization and in the user's: who looks after the installation, or a third organization, is not its
-// business. Where several read the same claims they are told what each of them may know.
-func AddOrganization(claims map[string]any, u *event.Object[user.User], o *event.Object[org.Org], scopes []string, readers ...string) {
-	if slices.Contains(scopes, OrgScope) {
-		of := map[string]any{"id": o.ID, "name": o.Data.Name}
-		if len(o.Data.Domains) > 0 {
-			of["primary_domain"] = o.Data.Domains[0].Name
-		}
-		claims[OrgScope] = of
-	}
-	if slices.Contains(scopes, RolesScope) {
-		roles := map[string][]access.Role{}
-		for scope, held := range u.Data.Memberships {
-			if len(held) > 0 && !slices.ContainsFunc(readers, func(reader string) bool { return reader != o.ID && scope != o.ID && scope != reader }) { // guests may hold none
-				roles[scope] = held
-			}
-		}
-		claims[RolesScope] = roles
-	}
-}
-
-// PersonClaims are those that tell about a person, as the scopes allow.
-var PersonClaims = []string{"name", "given_name", "family_name", "nickname", "preferred_username", "gender", "locale", "updated_at", "email", "email_verified",
-	"phone_number", "phone_number_verified", OrgScope, RolesScope}
-
 // ClaimsOf are what is told to the holder of an access token, or of it to a client that the token is meant for: reader, nil for the holder. The user and the organization
 // come with the token where they were at hand, as they are at that moment. What the token's application is told about roles and groups is for it and others of its
 // project.
-func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader *Client) (map[string]any, error) {
+func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader *Client) (claimset.Set, error) {
+	return g.addClaims(ctx, claimset.New(false), b, reader)
+}
+
+// addClaims is ClaimsOf for a set that there is.
+func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.Bearer, reader *Client) (claimset.Set, error) {
 	u, err := b.Person, error(nil)
 	if u == nil {
 		u, err = user.Self(ctx, g.Store, b.Caller)
 	}
 	if err != nil {
-		return nil, err
+		return claims, err
 	}
 	o, err := org.Mine(ctx, g.Store, b.Caller)
 	if err != nil {
-		return nil, err
+		return claims, err
 	}
 	if reader == nil {
-		claims := about(u, o, b.Given.Scopes, b.ClientOrg)
+		claims.AddPerson(u, o, b.Given.Scopes, b.ClientOrg)
 		return claims, g.addHeld(ctx, claims, b, u)
 	}
-	claims := about(u, o, b.Given.Scopes, b.ClientOrg, reader.Org())
+	claims.AddPerson(u, o, b.Given.Scopes, b.ClientOrg, reader.Org())
 	if !reader.owns(&b.Token) {
 		if !told.SameProject(reader.App, b.ClientOrg, b.Client.Project) {
 			return claims, nil
@@ -132,9 +94,10 @@ func (g *Grants) ClaimsOf(ctx context.Context, b *session.Bearer, reader *Client
 }
 
 // addHeld adds what the application of a token is told about roles, groups and metadata.
-func (g *Grants) addHeld(ctx context.Context, claims map[string]any, b *session.Bearer, u *event.Object[user.User]) (err error) {
+func (g *Grants) addHeld(ctx context.Context, claims claimset.Set, b *session.Bearer, u *event.Object[user.User]) (err error) {
 	c, w := told.Agreed(b.Client, u.Org, b.Given.Told), project.PersonOf(u)
 	if !c.Roles && !c.Groups && len(c.Metadata) == 0 {
+		told.Add(claims, project.Held{})
 		return nil
 	}
 	places := b.Places
@@ -148,37 +111,25 @@ func (g *Grants) addHeld(ctx context.Context, claims map[string]any, b *session.
 	return err
 }
 
-func about(u *event.Object[user.User], o *event.Object[org.Org], scopes []string, readers ...string) map[string]any {
-	claims := map[string]any{"sub": u.ID}
-	AddOrganization(claims, u, o, scopes, readers...)
-	set := func(name, value string) {
-		if value != "" {
-			claims[name] = value
+// Introspection is what is said of an access token that counts: about is what there is to say of its user.
+func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.Set {
+	claims, always := claimset.New(about.Explained()), claimset.Why{Source: claimset.Always}
+	client := b.Token.Client
+	if client == "" {
+		client = b.Token.UserID // a service user acts for itself
+	}
+	for name, value := range map[string]any{"active": true, "token_type": "Bearer", "iss": g.Issuer, "sub": b.Token.UserID, "jti": b.Token.ID, "client_id": client,
+		"scope": strings.Join(b.Given.Scopes, " "), "iat": unix(b.Token.Created), "aud": b.Given.Audience, "exp": unix(b.Token.Expires)} {
+		claims.Put(name, value, always)
+	}
+	claims.AddProof(b.Given.Proof)
+	for name, from := range map[string]string{OrgScope: OrgScope, RolesScope: RolesScope, "username": "preferred_username",
+		told.Roles: told.Roles, told.Groups: told.Groups, told.Metadata: told.Metadata} {
+		if value, known := about.Values[from]; known {
+			claims.Put(name, value, about.Why(from))
+		} else if why, noted := about.Missing()[from]; noted {
+			claims.Lacks(why, name)
 		}
-	}
-	human := u.Data.Human
-	if slices.Contains(scopes, ProfileScope) {
-		set("preferred_username", u.Data.UserName)
-		claims["updated_at"] = u.Changed.Unix()
-		if human != nil {
-			p := human.Profile
-			set("name", p.DisplayName)
-			set("given_name", p.FirstName)
-			set("family_name", p.LastName)
-			set("nickname", p.NickName)
-			set("gender", string(p.Gender))
-			if tag, ok := syntax.Language(p.PreferredLanguage); ok {
-				set("locale", tag.String())
-			}
-		} else if u.Data.Service != nil {
-			set("name", u.Data.Service.Name)
-		}
-	}
-	if human != nil && slices.Contains(scopes, EmailScope) && human.Email.Address != "" {
-		claims["email"], claims["email_verified"] = human.Email.Address, human.Email.Verified
-	}
-	if human != nil && slices.Contains(scopes, PhoneScope) && human.Phone != nil {
-		claims["phone_number"], claims["phone_number_verified"] = human.Phone.Normal, human.Phone.Verified
 	}
 	return claims
 }

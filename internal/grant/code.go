@@ -2,9 +2,6 @@ package grant
 
 import (
 	"context"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/base64"
 	"encoding/hex"
 	"slices"
 	"time"
@@ -12,6 +9,8 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/asked"
+	"github.com/signet-idm/signet/internal/grant/visited"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
@@ -52,7 +51,7 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 	if read == nil || read.Client != client.ID() {
 		return nil, ErrInvalidGrant
 	}
-	if !read.Used && (read.RedirectURI != c.RedirectURI || !verified(read.Challenge, c.Verifier)) {
+	if !read.Used && (read.RedirectURI != c.RedirectURI || !asked.Verified(read.Challenge, c.Verifier)) {
 		return nil, ErrInvalidGrant
 	}
 	return g.firstTokens(ctx, client, &read.terms, []event.RowKey{row}, func(tx *event.Tx) (reused bool, err error) {
@@ -69,18 +68,6 @@ func (g *Grants) Exchange(ctx context.Context, client *Client, c Code) (*Tokens,
 		put(tx, row, now, usedLife)
 		return false, nil
 	})
-}
-
-// verified judges a PKCE verifier. A verifier without a challenge is refused, too: somebody has taken the challenge out.
-func verified(challenge, verifier string) bool {
-	if challenge == "" || verifier == "" {
-		return challenge == verifier
-	}
-	if len(verifier) < 43 || len(verifier) > 128 {
-		return false
-	}
-	sum := sha256.Sum256([]byte(verifier))
-	return subtle.ConstantTimeCompare([]byte(base64.RawURLEncoding.EncodeToString(sum[:])), []byte(challenge)) == 1
 }
 
 // firstTokens makes the first tokens of a family, in one command with use, which uses up what leads to them. Errors:
@@ -100,7 +87,7 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 	err = g.Store.Do(ctx, event.Command{
 		Origin: event.Origin{Actor: t.UserID},
 		Read:   refs(append(t.reads(), in.Reads()...)...),
-		Rows:   append(slices.Clone(rows), visitedRow(t.UserID), familyRow(t.Family)),
+		Rows:   append(slices.Clone(rows), visited.Row(t.UserID), familyRow(t.Family)),
 		Tokens: []string{in.ID},
 		Decide: func(tx *event.Tx) error {
 			var err error
@@ -116,7 +103,7 @@ func (g *Grants) firstTokens(ctx context.Context, client *Client, t *terms, rows
 			}
 			tx.PutToken(made.stored)
 			next.put(tx, t)
-			return noteClient(tx, t, max(opened.Expires, proof.Until))
+			return visited.Note(tx, t.UserID, t.Session, t.Client, max(opened.Expires, proof.Until))
 		},
 	})
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/grant/asked"
+	"github.com/signet-idm/signet/internal/grant/claimset"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
@@ -294,7 +296,7 @@ func TestTheApplicationsOfASession(t *testing.T) {
 	must(t, err)
 	left := func(want ...string) {
 		t.Helper()
-		visited, err := w.Left(t.Context(), "usr_a")
+		visited, err := w.Visits().Left(t.Context(), "usr_a")
 		must(t, err)
 		var got []string
 		for _, v := range visited {
@@ -310,14 +312,14 @@ func TestTheApplicationsOfASession(t *testing.T) {
 	first := in.Token.ID
 	must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), first))
 	left(first+" app_spa", first+" app_jwt")
-	must(t, w.Told(t.Context(), "usr_a", first, "app_spa"))
+	must(t, w.Visits().Told(t.Context(), "usr_a", first, "app_spa"))
 	left(first + " app_jwt")
 	w.change("usr_a", user.SessionsEnded{})
 	left(first+" app_jwt", other.Token.ID+" app_spa")
-	must(t, w.Told(t.Context(), "usr_a", first, "app_jwt"))
-	must(t, w.Told(t.Context(), "usr_a", other.Token.ID, "app_spa"))
+	must(t, w.Visits().Told(t.Context(), "usr_a", first, "app_jwt"))
+	must(t, w.Visits().Told(t.Context(), "usr_a", other.Token.ID, "app_spa"))
 	left()
-	if known, err := w.visits(t.Context(), "usr_a"); err != nil || known != nil {
+	if known, err := w.Visits().Known(t.Context(), "usr_a"); err != nil || known != nil {
 		t.Errorf("what nobody has to be told is kept: %v, %v", known, err)
 	}
 
@@ -325,7 +327,7 @@ func TestTheApplicationsOfASession(t *testing.T) {
 	_, err = w.exchange("app_spa", w.code(ask("app_spa", "openid"), w.signIn("usr_a")))
 	must(t, err)
 	w.store.Advance(13 * time.Hour)
-	if visited, err := w.Left(t.Context(), "usr_a"); err != nil || len(visited) != 1 {
+	if visited, err := w.Visits().Left(t.Context(), "usr_a"); err != nil || len(visited) != 1 {
 		t.Errorf("got %v, %v", visited, err)
 	}
 	w.store.Advance(24 * time.Hour)
@@ -345,7 +347,9 @@ func TestClaims(t *testing.T) {
 	} {
 		who, err := w.whose(t.Context(), w.client("app_spa").App, &terms{UserID: "usr_a"})
 		must(t, err)
-		if got, _ := json.Marshal(about(who.user, who.org, []string{scope}, "org_a")); string(got) != want {
+		claims := claimset.New(false)
+		claims.AddPerson(who.user, who.org, []string{scope}, "org_a")
+		if got, _ := json.Marshal(claims.Values); string(got) != want {
 			t.Errorf("%s: got %s", scope, got)
 		}
 	}
@@ -414,7 +418,7 @@ func TestVerifiers(t *testing.T) {
 		{challenge(), "", false}, {"", verifier, false}, {challenge(), verifier + "x", false}, {sum("short"), "short", false}, {sum(long + "x"), long + "x", false},
 		{verifier, verifier, false},
 	} {
-		if got := verified(tt.challenge, tt.verifier); got != tt.want {
+		if got := asked.Verified(tt.challenge, tt.verifier); got != tt.want {
 			t.Errorf("%q %q: %v", tt.challenge, tt.verifier, got)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/call"
+	"github.com/signet-idm/signet/internal/grant/asked"
 	"github.com/signet-idm/signet/internal/grant/assertion"
 	"github.com/signet-idm/signet/internal/grant/usercode"
 	"github.com/signet-idm/signet/test/costtest"
@@ -37,7 +38,7 @@ func TestNothingThatAStrangerSendsCostsMuchToRead(t *testing.T) {
 		},
 		"a user code":    func(s string) { _ = usercode.Canonical(s) },
 		"a redirect URI": func(s string) { app.RedirectAllowed(spa, s) },
-		"languages":      func(s string) { locales(strings.Fields(s)) },
+		"languages":      func(s string) { asked.Locales(strings.Fields(s)) },
 		"other parameters": func(s string) {
 			a := ask("app_spa", "openid")
 			a.Prompt, a.MaxAge, a.CodeChallenge = s, s, s

@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/grant/asked"
 	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/project"
@@ -43,10 +44,12 @@ func TestWhatAnAuthorizationRequestMayBe(t *testing.T) {
 		{"a request object elsewhere", func(a *Ask) { a.RequestURI = "https://shop.test/request" }, "REQUEST_NOT_SUPPORTED"},
 		{"a request object counts more than the rest", func(a *Ask) { a.Request, a.ResponseType = "e30.e30.", "token" }, "REQUEST_NOT_SUPPORTED"},
 
-		{"the longest texts", func(a *Ask) { a.State, a.Nonce, a.LoginHint = long(maxState), long(maxNonce), long(maxHint) }, "prompt [], max age none, scopes [openid]"},
-		{"a long state", func(a *Ask) { a.State = long(maxState + 1) }, "INVALID_REQUEST state"},
-		{"a long nonce", func(a *Ask) { a.Nonce = long(maxNonce + 1) }, "INVALID_REQUEST nonce"},
-		{"a long hint", func(a *Ask) { a.LoginHint = long(maxHint + 1) }, "INVALID_REQUEST login_hint"},
+		{"the longest texts", func(a *Ask) {
+			a.State, a.Nonce, a.LoginHint = long(asked.MaxState), long(asked.MaxNonce), long(asked.MaxHint)
+		}, "prompt [], max age none, scopes [openid]"},
+		{"a long state", func(a *Ask) { a.State = long(asked.MaxState + 1) }, "INVALID_REQUEST state"},
+		{"a long nonce", func(a *Ask) { a.Nonce = long(asked.MaxNonce + 1) }, "INVALID_REQUEST nonce"},
+		{"a long hint", func(a *Ask) { a.LoginHint = long(asked.MaxHint + 1) }, "INVALID_REQUEST login_hint"},
 
 		{"no challenge", func(a *Ask) { a.CodeChallenge, a.CodeChallengeMethod = "", "" }, "INVALID_REQUEST code_challenge"},
 		{"a method of no challenge", func(a *Ask) { a.CodeChallenge = "" }, "INVALID_REQUEST code_challenge"},
@@ -109,16 +112,15 @@ func readAs(r *Request, err error) string {
 
 func TestOnlyAClientWithACredentialMayLeaveTheChallengeOut(t *testing.T) {
 	for method, fine := range map[app.AuthMethod]bool{app.NoAuth: false, app.SecretBasic: true, app.SecretPost: true, app.PrivateKeyJWT: true} {
-		client := &app.App{Settings: app.Settings{AuthMethod: method}}
-		if err := readChallenge(client, Ask{}); (err == nil) != fine {
+		if err := (Ask{}).Challenge(method == app.NoAuth); (err == nil) != fine {
 			t.Errorf("%s, none: %v", method, err)
 		}
 		for _, half := range []Ask{{CodeChallenge: challenge()}, {CodeChallengeMethod: "S256"}, {CodeChallengeMethod: "plain"}} {
-			if readChallenge(client, half) == nil {
+			if half.Challenge(method == app.NoAuth) == nil {
 				t.Errorf("%s may send half of it: %+v", method, half)
 			}
 		}
-		if err := readChallenge(client, Ask{CodeChallenge: challenge(), CodeChallengeMethod: "S256"}); err != nil {
+		if err := (Ask{CodeChallenge: challenge(), CodeChallengeMethod: "S256"}).Challenge(method == app.NoAuth); err != nil {
 			t.Errorf("%s, all of it: %v", method, err)
 		}
 	}
@@ -234,13 +236,13 @@ func TestWhatIsMissingBeforeAnApplicationIsApproved(t *testing.T) {
 			places, err := project.Look(t.Context(), nil, project.ClientOf(client), person, tt.asks.org)
 			must(t, err)
 			verdict, _ := places.Judge(person, "")
-			need, err := tt.asks.need(client, who, verdict, proof, tt.given, begun+tt.now)
+			need, _, err := tt.asks.need(client, who, verdict, proof, tt.given, begun+tt.now)
 			if need != tt.want || !errors.Is(err, tt.err) {
 				t.Errorf("it needs %q, %v", need, err)
 			}
 		})
 	}
-	if _, err := (agreement{}).need(nil, nil, project.Admitted, session.Proof{}, Consent{}, 0); !errors.Is(err, ErrUnknownClient) {
+	if _, _, err := (agreement{}).need(nil, nil, project.Admitted, session.Proof{}, Consent{}, 0); !errors.Is(err, ErrUnknownClient) {
 		t.Errorf("an application that is gone: %v", err)
 	}
 }

@@ -20,11 +20,7 @@ package grant
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -34,7 +30,9 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/flows"
 	"github.com/signet-idm/signet/internal/grant/usercode"
+	"github.com/signet-idm/signet/internal/grant/visited"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 )
@@ -50,21 +48,19 @@ const (
 
 // The reasons of this package. Those that OAuth has a word for are that word in upper case.
 const (
-	InvalidClient           errs.Reason = "INVALID_CLIENT"
-	InvalidGrant            errs.Reason = "INVALID_GRANT"
-	InvalidScope            errs.Reason = "INVALID_SCOPE"
-	UnauthorizedClient      errs.Reason = "UNAUTHORIZED_CLIENT"
-	UnsupportedResponseType errs.Reason = "UNSUPPORTED_RESPONSE_TYPE"
-	RequestNotSupported     errs.Reason = "REQUEST_NOT_SUPPORTED"
-	AccessDenied            errs.Reason = "ACCESS_DENIED"
-	LoginRequired           errs.Reason = "LOGIN_REQUIRED"
-	ConsentRequired         errs.Reason = "CONSENT_REQUIRED"
-	InteractionRequired     errs.Reason = "INTERACTION_REQUIRED"
-	SelectionRequired       errs.Reason = "ACCOUNT_SELECTION_REQUIRED"
-	AuthorizationPending    errs.Reason = "AUTHORIZATION_PENDING"
-	SlowDown                errs.Reason = "SLOW_DOWN"
-	ExpiredToken            errs.Reason = "EXPIRED_TOKEN"
-	UnmetAuthentication     errs.Reason = "UNMET_AUTHENTICATION_REQUIREMENTS"
+	InvalidClient        errs.Reason = "INVALID_CLIENT"
+	InvalidGrant         errs.Reason = "INVALID_GRANT"
+	InvalidScope         errs.Reason = "INVALID_SCOPE"
+	UnauthorizedClient   errs.Reason = "UNAUTHORIZED_CLIENT"
+	AccessDenied         errs.Reason = "ACCESS_DENIED"
+	LoginRequired        errs.Reason = "LOGIN_REQUIRED"
+	ConsentRequired      errs.Reason = "CONSENT_REQUIRED"
+	InteractionRequired  errs.Reason = "INTERACTION_REQUIRED"
+	SelectionRequired    errs.Reason = "ACCOUNT_SELECTION_REQUIRED"
+	AuthorizationPending errs.Reason = "AUTHORIZATION_PENDING"
+	SlowDown             errs.Reason = "SLOW_DOWN"
+	ExpiredToken         errs.Reason = "EXPIRED_TOKEN"
+	UnmetAuthentication  errs.Reason = "UNMET_AUTHENTICATION_REQUIREMENTS"
 
 	UnknownClient     errs.Reason = "UNKNOWN_CLIENT"
 	RedirectRefused   errs.Reason = "REDIRECT_REFUSED"
@@ -134,61 +130,25 @@ func (g *Grants) strangers(ctx context.Context) error {
 	return g.Sessions.NetworkLimiter.Take(call.From(ctx).Peer, 1)
 }
 
-// digest is what is stored of a secret that cannot be guessed.
-func digest(text string) string {
-	sum := sha256.Sum256([]byte(text))
-	return hex.EncodeToString(sum[:])
-}
+// What is on its way is in rows, see package flows.
+var (
+	digest = flows.Digest
+	flow   = flows.Key
+	put    = flows.Put
+)
 
-func flow(kind, key string) event.RowKey {
-	return event.RowKey{Table: event.Flows, Key: kind + "/" + key}
-}
+func decode[T any](row *event.Row, err error) (*T, error) { return flows.Decode[T](row, err) }
 
-// decode reads what a row holds; nil for no row.
-func decode[T any](row *event.Row, err error) (*T, error) {
-	if err != nil || row == nil {
-		return nil, err
-	}
-	value := new(T)
-	if err := json.Unmarshal(row.Value, value); err != nil {
-		return nil, fmt.Errorf("row on %s: %w", row.Table, err)
-	}
-	return value, nil
-}
-
-// put writes a row that counts for a while.
-func put(tx *event.Tx, key event.RowKey, value any, life time.Duration) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // plain fields of ours
-	}
-	tx.PutRow(event.Row{RowKey: key, Value: text, Expires: tx.Now() + life.Microseconds()})
-}
-
-// putFor is put for what only the browser that it came by may read again. Applications send along what they like, names of people
-// among it, and nobody would find that to erase it: so it is sealed with what the browser alone holds.
 func (g *Grants) putFor(tx *event.Tx, browser string, key event.RowKey, value any, life time.Duration) {
-	text, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // plain fields of ours
-	}
-	sealed := g.Master.DataKeyOf(purposeBrowser, []byte(browser)).Seal(text, []byte(key.Key))
-	tx.PutRow(event.Row{RowKey: key, Value: sealed, Expires: tx.Now() + life.Microseconds()})
+	flows.PutFor(g.Master, tx, browser, key, value, life)
 }
 
-const purposeBrowser = "sign-in of a browser"
-
-// decodeFor reads what putFor wrote; nil for no row, and for another browser.
 func decodeFor[T any](g *Grants, browser string, row *event.Row, err error) (*T, error) {
-	if err != nil || row == nil || browser == "" {
-		return nil, err
-	}
-	opened := *row
-	if opened.Value, err = g.Master.DataKeyOf(purposeBrowser, []byte(browser)).Open(row.Value, []byte(row.Key)); err != nil {
-		return nil, nil
-	}
-	return decode[T](&opened, nil)
+	return flows.DecodeFor[T](g.Master, browser, row, err)
 }
+
+// Visits knows the applications that sessions led to tokens of.
+func (g *Grants) Visits() visited.Visits { return visited.Visits{Store: g.Store, Sessions: g.Sessions} }
 
 // refs lists objects, each once.
 func refs(all ...event.Ref) []event.Ref {

@@ -7,6 +7,7 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/grant/claimset"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -17,9 +18,9 @@ func TestTheRolesOfGuestsAndOfGroupsInClaims(t *testing.T) {
 	for _, f := range []event.Fact[user.User]{user.MembershipSet{Scope: "org_b", Stays: true}, user.GroupJoined{Org: "org_a", Group: "grp_g", Roles: []access.Role{access.OrgOwner}}} {
 		f.Apply(&u.Data)
 	}
-	claims := map[string]any{}
-	grant.AddOrganization(claims, u, &event.Object[org.Org]{ID: "org_a"}, []string{grant.RolesScope})
-	if want := map[string][]access.Role{"org_a": {access.OrgOwner}}; !reflect.DeepEqual(claims[grant.RolesScope], want) {
+	claims := claimset.New(false)
+	claims.AddOrganization(u, &event.Object[org.Org]{ID: "org_a"}, []string{grant.RolesScope})
+	if want := map[string][]access.Role{"org_a": {access.OrgOwner}}; !reflect.DeepEqual(claims.Values[grant.RolesScope], want) {
 		t.Errorf("told %v", claims)
 	}
 }

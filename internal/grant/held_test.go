@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/grant/claimset"
 	"github.com/signet-idm/signet/internal/grant/told"
 	"github.com/signet-idm/signet/internal/group"
 	"github.com/signet-idm/signet/internal/org"
@@ -93,7 +94,7 @@ func (w *world) need(client, userID, scopes string) string {
 	p, err := w.Pending(w.t.Context(), id, browser)
 	must(w.t, err)
 	in := w.signIn(userID)
-	need, err := w.Needs(w.t.Context(), p, in)
+	need, _, err := w.Needs(w.t.Context(), p, in)
 	_, refused := w.Approve(w.t.Context(), id, browser, in, p.Asks())
 	if (need == NeedsNothing || need == NeedsConsent) != (refused == nil) && err == nil {
 		w.t.Errorf("it needs %q, and approving says %v", need, refused)
@@ -141,7 +142,7 @@ func (w *world) introspected(client, text string) string {
 	}
 	claims, err := w.ClaimsOf(w.t.Context(), b, w.client(client))
 	must(w.t, err)
-	return seen(w.t, claims)
+	return seen(w.t, claims.Values)
 }
 
 // userInfo is what the holder of a token sees.
@@ -154,7 +155,7 @@ func (w *world) userInfo(text string) string {
 	}
 	claims, err := w.ClaimsOf(w.t.Context(), b, nil)
 	must(w.t, err)
-	return seen(w.t, claims)
+	return seen(w.t, claims.Values)
 }
 
 func TestTokensCarryRolesAndGroupsByOrganization(t *testing.T) {
@@ -348,9 +349,9 @@ func TestWhatDoesNotFitIntoATokenIsSaidAndFoundElsewhere(t *testing.T) {
 	}
 	t.Run("the bound", func(t *testing.T) {
 		for size, fits := range map[int]bool{told.MaxToken: true, told.MaxToken + 1: false} {
-			claims := map[string]any{}
+			claims := claimset.New(false)
 			told.AddToToken(claims, project.Held{Roles: map[string][]string{"o": {strings.Repeat("k", size-len(`{"o":[""]}`)-len(`{}`))}}, Groups: map[string][]string{}})
-			if _, there := claims[told.Roles]; there != fits {
+			if _, there := claims.Values[told.Roles]; there != fits {
 				t.Errorf("%d bytes: %v", size, there)
 			}
 		}

@@ -2,15 +2,15 @@ package grant
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/claimset"
 	"github.com/signet-idm/signet/internal/grant/told"
+	"github.com/signet-idm/signet/internal/grant/trial"
 )
 
 const idTokenLife = time.Hour
@@ -23,33 +23,40 @@ func (g *Grants) idToken(ctx context.Context, client *event.Object[app.App], w *
 	if !slices.Contains(made.Scopes, OpenID) {
 		return "", nil
 	}
-	issued := event.Time(made.Issued)
-	claims := map[string]any{"iss": g.Issuer, "sub": t.UserID, "aud": client.ID, "azp": client.ID, "iat": issued.Unix(), "exp": issued.Add(idTokenLife).Unix(),
-		"sid": t.Session, "at_hash": halfHash(made.Access)}
+	claims, always := claimset.New(t.trial), claimset.Why{Source: claimset.Always}
+	for name, value := range map[string]any{"iss": g.Issuer, "sub": t.UserID, "iat": unix(made.Issued), "sid": t.Session, "at_hash": claimset.HalfHash(made.Access)} {
+		claims.Put(name, value, always)
+	}
+	t.put(claims, "aud", client.ID, trial.Audience)
+	t.put(claims, "azp", client.ID, trial.Audience)
+	t.put(claims, "exp", unix(made.Issued+idTokenLife.Microseconds()), unix(made.Issued+trial.TokenLife.Microseconds()))
 	if t.Nonce != "" {
-		claims["nonce"] = t.Nonce
+		claims.Put("nonce", t.Nonce, claimset.Why{Source: claimset.Request, Of: "nonce"})
+	} else {
+		claims.Lacks(claimset.Missing{Lack: claimset.NotAsked, Of: "nonce"}, "nonce")
 	}
-	AddProof(claims, t.Proof)
-	for name, value := range about(w.user, w.org, made.Scopes, client.Org) {
-		if inIDToken(name, &client.Data, t.Claims) {
-			claims[name] = value
-		}
-	}
+	claims.AddProof(t.Proof)
+	person := claimset.New(t.trial)
+	person.AddPerson(w.user, w.org, made.Scopes, client.Org)
+	claims.Take(person, inIDToken(&client.Data, t.Claims))
 	told.AddToToken(claims, w.held)
-	token, err := g.Signer.Sign(ctx, client.Data.SigningAlgorithm, IDTokenType, claims)
+	made.idClaims = claims
+	token, err := g.Signer.Sign(ctx, client.Data.SigningAlgorithm, t.typ(IDTokenType), claims.Values)
 	if err != nil {
 		return "", fmt.Errorf("sign an ID token: %w", err)
 	}
 	return token, nil
 }
 
-// inIDToken tells whether a claim about a person, which the scopes allow, is in an application's ID tokens.
-func inIDToken(name string, client *app.App, asked []string) bool {
-	return client.IDTokenClaims == app.ScopeClaims || name == OrgScope || name == RolesScope || slices.Contains(asked, name)
-}
-
-// halfHash is what an ID token says about the access token beside it. ES256 and RS256 both mean SHA-256.
-func halfHash(token string) string {
-	sum := sha256.Sum256([]byte(token))
-	return base64.RawURLEncoding.EncodeToString(sum[:len(sum)/2])
+// inIDToken tells whether a claim about a person, which the scopes allow, is in an application's ID tokens, and why.
+func inIDToken(client *app.App, asked []string) func(string, claimset.Why) (claimset.Why, *claimset.Missing) {
+	return func(name string, why claimset.Why) (claimset.Why, *claimset.Missing) {
+		switch {
+		case client.IDTokenClaims == app.ScopeClaims, name == OrgScope, name == RolesScope, name == "sub":
+			return why, nil
+		case slices.Contains(asked, name):
+			return claimset.Why{Source: claimset.Request, Of: "claims"}, nil
+		}
+		return why, &claimset.Missing{Lack: claimset.NotSet, Of: "idTokenClaims"}
+	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/asked"
 )
 
 // Logout is the wish of an application that a person be signed out, on its way to the pages.
@@ -40,10 +41,10 @@ func (g *Grants) BeginLogout(ctx context.Context, l Logout, browser, redirectURI
 	if err := g.strangers(ctx); err != nil {
 		return "", err
 	}
-	if l.Redirect, err = withState(redirectURI, clip(state)); err != nil {
+	if l.Redirect, err = withState(redirectURI, Ask{State: state}.StateBack()); err != nil {
 		return "", ErrRedirectRefused.Because(err)
 	}
-	l.UILocales = locales(l.UILocales)
+	l.UILocales = asked.Locales(l.UILocales)
 	id = rand.Text()
 	return id, g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Decide: func(tx *event.Tx) error {
 		g.putFor(tx, browser, logoutRow(id), &l, requestLife)

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
-	"encoding/base64"
 	"errors"
 	"net/url"
 	"slices"
@@ -15,40 +14,18 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/asked"
 	"github.com/signet-idm/signet/internal/grant/claimreq"
 	"github.com/signet-idm/signet/internal/grant/told"
+	"github.com/signet-idm/signet/internal/grant/trial"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 )
 
-// Ask is an authorization request as an application sends it, in the words of OAuth.
-type Ask struct {
-	ClientID            string
-	RedirectURI         string
-	ResponseType        string
-	ResponseMode        string
-	Scope               string
-	State               string
-	Nonce               string
-	CodeChallenge       string
-	CodeChallengeMethod string
-	Prompt              string
-	MaxAge              string
-	LoginHint           string
-	UILocales           string
-	ProviderHint        string // idp_hint
-	Claims              string // JSON, see claimreq
-	ACRValues           string
-	Request             string // request objects are not supported
-	RequestURI          string
-
-	Subject string // whom the application means, by an ID token of theirs (id_token_hint); empty: whoever sits there
-	Unknown bool   // it means somebody, but nobody knows whom: the ID token cannot be read any more
-
-	Browser string // the secret that tells the browser from others, see Pending
-}
+// Ask is an authorization request as an application sends it.
+type Ask = asked.Ask
 
 // Request is an authorization request on its way.
 type Request struct {
@@ -72,31 +49,15 @@ type Request struct {
 	Factor       bool     `json:"factor,omitempty"`  // it takes nobody without a second factor
 	Prefers      bool     `json:"prefers,omitempty"` // it prefers one, and takes what there is
 	Created      int64    `json:"created"`
+
+	Trial string `json:"-"` // whose trial it is, see trial.go; empty: it is real
 }
 
 // Silent tells that nobody is to be asked anything.
-func (r *Request) Silent() bool { return slices.Contains(r.Prompt, promptNone) }
+func (r *Request) Silent() bool { return slices.Contains(r.Prompt, asked.PromptNone) }
 
 // Creates tells whether the application wants the person to make an account.
-func (r *Request) Creates() bool { return slices.Contains(r.Prompt, promptCreate) }
-
-// Prompts, in the words of OpenID Connect.
-const (
-	promptNone    = "none"
-	promptLogin   = "login"
-	promptConsent = "consent"
-	promptSelect  = "select_account"
-	promptCreate  = "create" // OpenID Connect Prompt Create 1.0
-)
-
-// Bounds of what an application can send along.
-const (
-	maxState   = 2000
-	maxNonce   = 500
-	maxHint    = 500
-	maxLocales = 20
-	maxLocale  = 35 // characters of a language tag
-)
+func (r *Request) Creates() bool { return slices.Contains(r.Prompt, asked.PromptCreate) }
 
 // Began is what became of an authorization request: the id under which the pages find it, or the address to send the
 // browser to at once because it is refused.
@@ -112,32 +73,19 @@ func requestRow(id string) event.RowKey { return flow("request", id) }
 // ErrUnknownClient, ErrRedirectRefused; ResourceExhausted where too much was begun from the network. All other refusals go back to the
 // application.
 func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
-	client, err := g.active(ctx, a.ClientID)
+	client, err := g.asking(ctx, a)
 	if err != nil {
 		return Began{}, err
-	}
-	if client == nil || !slices.Contains(client.Data.GrantTypes, app.AuthorizationCode) {
-		return Began{}, ErrUnknownClient
-	}
-	if !app.RedirectAllowed(&client.Data, a.RedirectURI) {
-		return Began{}, ErrRedirectRefused
 	}
 	// Before anything that a stranger has written is read: that costs more than it takes to send it.
 	if err := g.strangers(ctx); err != nil {
 		return Began{}, err
 	}
-	r, err := read(client, a)
-	if err == nil {
-		r.Org, err = g.boundTo(ctx, r.Scopes)
-	}
+	r, err := g.read(ctx, client, a)
 	if refused, ours := asRefusal(err); ours {
-		return Began{Refused: g.answer(a.RedirectURI, clip(a.State), oauthError(refused)...), Because: err}, nil
+		return Began{Refused: g.answer(a.RedirectURI, a.StateBack(), oauthError(refused)...), Because: err}, nil
 	}
 	if err != nil {
-		return Began{}, err
-	}
-	// Nobody is asked about what cannot be given, and what can be given later on, nobody was asked about.
-	if _, r.Scopes, err = g.meantFor(ctx, client.ID, client.Org, r.Scopes); err != nil {
 		return Began{}, err
 	}
 	r.ID = rand.Text()
@@ -149,11 +97,32 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	return Began{ID: r.ID}, err
 }
 
-func clip(state string) string {
-	if len(state) > maxState {
-		return ""
+// asking finds the application of a request, if the address to go back to is one of its own. Errors: ErrUnknownClient; ErrRedirectRefused.
+func (g *Grants) asking(ctx context.Context, a Ask) (*event.Object[app.App], error) {
+	client, err := g.active(ctx, a.ClientID)
+	if err != nil {
+		return nil, err
 	}
-	return state
+	if client == nil || !slices.Contains(client.Data.GrantTypes, app.AuthorizationCode) {
+		return nil, ErrUnknownClient
+	}
+	if !app.RedirectAllowed(&client.Data, a.RedirectURI) {
+		return nil, ErrRedirectRefused
+	}
+	return client, nil
+}
+
+// read judges a request of an application. Nobody is asked about what cannot be given, and what can be given later on, nobody was asked about.
+func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask) (*Request, error) {
+	r, err := read(client, a)
+	if err != nil {
+		return nil, err
+	}
+	if r.Org, err = g.boundTo(ctx, r.Scopes); err != nil {
+		return nil, err
+	}
+	_, r.Scopes, err = g.meantFor(ctx, client.ID, client.Org, r.Scopes)
+	return r, err
 }
 
 // asRefusal gives an error that is the application's fault, not ours.
@@ -173,118 +142,51 @@ func wrong(parameter, message string) error {
 
 // read judges a request whose client and redirect URI are fine.
 func read(client *event.Object[app.App], a Ask) (*Request, error) {
-	if err := readParameters(a); err != nil {
+	if err := a.Parameters(); err != nil {
 		return nil, err
 	}
-	if err := readChallenge(&client.Data, a); err != nil {
+	if err := a.Challenge(client.Data.AuthMethod == app.NoAuth); err != nil {
 		return nil, err
 	}
 	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
-		LoginHint: a.LoginHint, ProviderHint: a.ProviderHint, UILocales: locales(strings.Fields(a.UILocales)), Subject: a.Subject}
+		LoginHint: a.LoginHint, ProviderHint: a.ProviderHint, UILocales: asked.Locales(strings.Fields(a.UILocales)), Subject: a.Subject}
 	var err error
-	if r.Prompt, err = readPrompt(a.Prompt); err != nil {
+	if r.Prompt, err = asked.Prompt(a.Prompt); err != nil {
 		return nil, err
 	}
-	if r.MaxAge, err = readMaxAge(a.MaxAge); err != nil {
+	if r.MaxAge, err = asked.MaxAge(a.MaxAge); err != nil {
 		return nil, err
 	}
 	if a.Unknown && r.Silent() {
 		return nil, ErrLoginRequired
 	}
-	asked := strings.Fields(a.Scope)
-	if len(asked) > maxScopes {
+	scopes := strings.Fields(a.Scope)
+	if len(scopes) > maxScopes {
 		return nil, ErrInvalidScope
 	}
-	r.Scopes, r.Told = appScopes(&client.Data, asked), told.Names(client.Data.RoleSettings)
+	r.Scopes, r.Told = appScopes(&client.Data, scopes), told.Names(client.Data.RoleSettings)
 	return r, r.readClaims(a.Claims, strings.Fields(a.ACRValues))
 }
 
 // readClaims notes which claims an ID token is to have, who the person has to be, and whether a second factor is demanded. Claims beyond the scopes are left out
 // when there is a token. levels are those of acr_values, the best one first. Errors: InvalidArgument; ErrUnmetAuthentication.
 func (r *Request) readClaims(text string, levels []string) error {
-	asked, problem := claimreq.Read(text)
+	claims, problem := claimreq.Read(text)
 	switch {
 	case problem != "":
 		return wrong("claims", problem)
-	case asked.Subject != "" && r.Subject != "" && asked.Subject != r.Subject:
+	case claims.Subject != "" && r.Subject != "" && claims.Subject != r.Subject:
 		return wrong("claims", "must name the person of id_token_hint as sub, or nobody")
 	}
-	r.Claims, r.Subject = both(PersonClaims, asked.Names), cmp.Or(asked.Subject, r.Subject)
-	if first := both(append(levels, asked.Wished...), []string{SingleFactor, MultiFactor}); len(first) > 0 && !r.Silent() {
+	r.Claims, r.Subject = both(PersonClaims, claims.Names), cmp.Or(claims.Subject, r.Subject)
+	if first := both(append(levels, claims.Wished...), []string{SingleFactor, MultiFactor}); len(first) > 0 && !r.Silent() {
 		r.Prefers = first[0] == MultiFactor
 	}
-	if asked.Levels == nil || slices.Contains(asked.Levels, SingleFactor) {
+	if claims.Levels == nil || slices.Contains(claims.Levels, SingleFactor) {
 		return nil
 	}
-	if r.Factor = slices.Contains(asked.Levels, MultiFactor); !r.Factor {
+	if r.Factor = slices.Contains(claims.Levels, MultiFactor); !r.Factor {
 		return ErrUnmetAuthentication
-	}
-	return nil
-}
-
-func readParameters(a Ask) error {
-	switch {
-	case a.Request != "" || a.RequestURI != "":
-		return errs.New(errs.InvalidArgument, RequestNotSupported, "request objects are not supported: send plain parameters")
-	case a.ResponseType != "code":
-		return errs.New(errs.InvalidArgument, UnsupportedResponseType, "only response_type=code is supported")
-	case a.ResponseMode != "" && a.ResponseMode != "query":
-		return wrong("response_mode", "must be query, or be left out")
-	case len(a.State) > maxState:
-		return wrong("state", "is too long")
-	case len(a.Nonce) > maxNonce:
-		return wrong("nonce", "is too long")
-	case len(a.LoginHint) > maxHint:
-		return wrong("login_hint", "is too long")
-	case len(a.ProviderHint) > event.MaxID:
-		return wrong("idp_hint", "must be the identifier of an identity provider")
-	}
-	return nil
-}
-
-// readPrompt gives the prompts, each once.
-func readPrompt(text string) ([]string, error) {
-	prompts := strings.Fields(text)
-	for _, p := range prompts {
-		if !slices.Contains([]string{promptNone, promptLogin, promptConsent, promptSelect, promptCreate}, p) || p == promptNone && len(prompts) > 1 {
-			return nil, wrong("prompt", "must be none, or some of login, consent, select_account and create")
-		}
-	}
-	slices.Sort(prompts)
-	return slices.Compact(prompts), nil
-}
-
-// readMaxAge gives the number of seconds; nil where the application sets no limit.
-func readMaxAge(text string) (*int64, error) {
-	if text == "" {
-		return nil, nil
-	}
-	age, err := strconv.ParseInt(text, 10, 32)
-	if err != nil || age < 0 {
-		return nil, wrong("max_age", "must be a number of seconds")
-	}
-	return &age, nil
-}
-
-// locales leaves out what is no language, and more of them than anybody speaks: what is stored for strangers is bounded.
-func locales(asked []string) []string {
-	asked = slices.DeleteFunc(slices.Clone(asked), func(tag string) bool { return len(tag) > maxLocale })
-	return asked[:min(len(asked), maxLocales)]
-}
-
-// readChallenge judges PKCE: only S256, and never without where a client cannot keep a secret.
-func readChallenge(client *app.App, a Ask) error {
-	if a.CodeChallenge == "" && a.CodeChallengeMethod == "" {
-		if client.AuthMethod == app.NoAuth {
-			return wrong("code_challenge", "must be sent: this application has no secret")
-		}
-		return nil
-	}
-	if a.CodeChallengeMethod != "S256" {
-		return wrong("code_challenge_method", "must be S256")
-	}
-	if sum, err := base64.RawURLEncoding.DecodeString(a.CodeChallenge); err != nil || len(sum) != 32 {
-		return wrong("code_challenge", "must be the SHA-256 of the verifier in base64url without padding")
 	}
 	return nil
 }
@@ -323,6 +225,9 @@ func Fits(a *event.Object[app.App], bound string, caller *access.Caller) bool {
 func (g *Grants) Pending(ctx context.Context, id, browser string) (*Pending, error) {
 	row, err := g.Store.Row(ctx, requestRow(id))
 	r, err := decodeFor[Request](g, browser, row, err)
+	if strings.HasPrefix(id, trial.Prefix) {
+		r, err = g.walked(ctx, id, browser)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -358,23 +263,23 @@ const (
 	NeedsConsent      Need = "consent"       // the person has to be asked
 )
 
-// Needs tells what is missing for a person who is signed in. Errors: access.ErrUnauthenticated for something else than a
+// Needs tells what is missing for a person who is signed in, and why. Errors: access.ErrUnauthenticated for something else than a
 // session that counts in full; ErrAccessDenied where people of the organization may not use the application.
-func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) (Need, error) {
+func (g *Grants) Needs(ctx context.Context, p *Pending, bearer *session.Bearer) (Need, trial.Why, error) {
 	if err := unrestricted(bearer); err != nil {
-		return "", err
+		return "", trial.Why{}, err
 	}
 	proof, err := session.ProofOf(&bearer.Token)
 	if err != nil {
-		return "", err
+		return "", trial.Why{}, err
 	}
 	c, err := Kind.Read(ctx, g.Store, IDFor(bearer.Caller.UserID))
 	if err != nil {
-		return "", err
+		return "", trial.Why{}, err
 	}
 	_, verdict, err := g.look(ctx, p.App, bearer.Caller, p.Request.Org)
 	if err != nil {
-		return "", err
+		return "", trial.Why{}, err
 	}
 	return p.agreement(nil).need(p.App, bearer.Caller, verdict, proof, givenTo(p.Client, c), g.now())
 }
@@ -395,54 +300,79 @@ type agreement struct {
 	asked     bool     // the person has been asked
 	consented []string // what they agreed to, if they were
 	places    *project.Places
+	trial     bool // it is a trial: nothing is recorded
 }
 
 func (r *Request) agreement(consented []string) agreement {
-	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, factor: r.Factor, prefers: r.Prefers, ask: slices.Contains(r.Prompt, promptConsent),
+	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, factor: r.Factor, prefers: r.Prefers, ask: slices.Contains(r.Prompt, asked.PromptConsent),
 		asked: consented != nil, consented: consented}
-	if slices.Contains(r.Prompt, promptLogin) {
+	if slices.Contains(r.Prompt, asked.PromptLogin) {
 		a.since = r.Created
 	}
 	return a
 }
 
-// tooOld tells whether what was proven at a moment is older than the application takes. What was proven since it asked never is, or nobody could ever
-// be young enough for max_age=0.
-func (a agreement) tooOld(at, now int64) bool {
-	return at < a.since || a.maxAge != nil && at < a.begun && now-at > seconds(*a.maxAge).Microseconds()
+// tooOld tells why what was proven at a moment is older than the application takes; nil where it is not. What was proven since it asked never is, or nobody
+// could ever be young enough for max_age=0.
+func (a agreement) tooOld(at, now int64) *trial.Why {
+	switch {
+	case at < a.since:
+		return &trial.Why{Because: trial.ByPrompt, Detail: asked.PromptLogin}
+	case a.maxAge != nil && at < a.begun && now-at > seconds(*a.maxAge).Microseconds():
+		return &trial.Why{Because: trial.ByMaxAge, Detail: strconv.FormatInt(*a.maxAge, 10)}
+	}
+	return nil
 }
 
-// need judges an agreement for a person, with what is known of them at a moment.
-func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdict project.Verdict, proof session.Proof, given Consent, now int64) (Need, error) {
+// need judges an agreement for a person, with what is known of them at a moment, and says why it needs what is missing.
+func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdict project.Verdict, proof session.Proof, given Consent, now int64) (Need, trial.Why, error) {
 	if client == nil || client.Data.State != app.Active {
-		return "", ErrUnknownClient
+		return "", trial.Why{}, ErrUnknownClient
 	}
 	first, second := proof.Proven(who.SecondFactor)
 	switch {
 	case a.subject != "" && a.subject != who.UserID:
-		return NeedsOtherPerson, nil
+		return NeedsOtherPerson, trial.Why{Because: trial.ByHint}, nil
 	case verdict == project.OtherOrg:
-		return NeedsOtherAccount, nil
+		return NeedsOtherAccount, trial.Why{Because: trial.OtherOrg, Detail: a.org}, nil
 	case verdict == project.NoRole:
-		return NeedsRole, nil
+		return NeedsRole, trial.Why{Because: trial.NoRole}, nil
 	case verdict != project.Admitted:
-		return "", ErrAccessDenied
-	case a.tooOld(first, now):
-		return NeedsSignIn, nil
-	case a.tooOld(second, now):
-		return NeedsFactorAgain, nil
-	case (a.factor || a.prefers && who.SecondFactor) && !proof.SecondFactor:
-		return NeedsFactor, nil
-	case !a.asked && (a.ask || (asksConsent(client, who.OrgID) || alwaysAsked(a.scopes)) && !given.covers(slices.Concat(a.scopes, a.told))):
-		return NeedsConsent, nil
+		return "", trial.Why{}, ErrAccessDenied
 	}
-	return NeedsNothing, nil
+	if why := a.tooOld(first, now); why != nil {
+		return NeedsSignIn, *why, nil
+	}
+	if why := a.tooOld(second, now); why != nil {
+		return NeedsFactorAgain, *why, nil
+	}
+	switch {
+	case a.factor && !proof.SecondFactor:
+		return NeedsFactor, trial.Why{Because: trial.ByClaims}, nil
+	case a.prefers && who.SecondFactor && !proof.SecondFactor:
+		return NeedsFactor, trial.Why{Because: trial.ByACR}, nil
+	}
+	if why := a.asks(client, who.OrgID); !a.asked && why != nil && (a.ask || !given.covers(slices.Concat(a.scopes, a.told))) {
+		return NeedsConsent, *why, nil
+	}
+	return NeedsNothing, trial.Why{Because: trial.NothingMissing}, nil
 }
 
-// asksConsent tells whether people of an organization have to be asked what an application may have. What leaves the organization is theirs to give,
-// whatever those say who set the application up.
-func asksConsent(client *event.Object[app.App], userOrg string) bool {
-	return client.Data.ConsentRequired || client.Org != userOrg
+// asks tells why people of an organization have to be asked what an application may have; nil where they have not. What leaves the organization is theirs to
+// give, whatever those say who set the application up.
+func (a agreement) asks(client *event.Object[app.App], userOrg string) *trial.Why {
+	switch {
+	case a.ask:
+		return &trial.Why{Because: trial.ByPrompt, Detail: asked.PromptConsent}
+	case client.Org != userOrg:
+		return &trial.Why{Because: trial.AppOfOtherOrg}
+	case client.Data.ConsentRequired:
+		return &trial.Why{Because: trial.BySetting, Detail: "consentRequired"}
+	}
+	if always := alwaysAsked(a.scopes); len(always) > 0 {
+		return &trial.Why{Because: trial.ByScope, Detail: always[0]}
+	}
+	return nil
 }
 
 // answer is the address that takes parameters back to the application, in pairs. What the address has in its query stays.

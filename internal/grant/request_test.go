@@ -156,7 +156,7 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 			id := w.begin(a)
 			p, err := w.Pending(t.Context(), id, browser)
 			must(t, err)
-			need, err := w.Needs(t.Context(), p, in)
+			need, _, err := w.Needs(t.Context(), p, in)
 			if need != tt.need || !isOrNil(err, tt.err) {
 				t.Errorf("it needs %q, %v", need, err)
 			}
@@ -178,7 +178,7 @@ func TestAProofThatWasGivenSinceTheRequestIsYoungEnough(t *testing.T) {
 		w.store.Advance(5 * time.Minute) // on the other pages
 		p, err := w.Pending(t.Context(), id, browser)
 		must(t, err)
-		if need, err := w.Needs(t.Context(), p, in); err != nil || need != NeedsNothing {
+		if need, _, err := w.Needs(t.Context(), p, in); err != nil || need != NeedsNothing {
 			t.Errorf("max_age=%s: it needs %q, %v", age, need, err)
 		}
 		_, err = w.Approve(t.Context(), id, browser, in, nil)
@@ -272,7 +272,7 @@ func TestConsent(t *testing.T) {
 		t.Helper()
 		p, err := w.Pending(t.Context(), w.begin(ask("app_asks", scopes)), browser)
 		must(t, err)
-		n, err := w.Needs(t.Context(), p, in)
+		n, _, err := w.Needs(t.Context(), p, in)
 		must(t, err)
 		return n
 	}

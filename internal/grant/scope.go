@@ -8,7 +8,9 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/grant/told"
+	"github.com/signet-idm/signet/internal/grant/claimset"
+	"github.com/signet-idm/signet/internal/grant/trial"
+	"github.com/signet-idm/signet/internal/grant/weight"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/session/basis"
@@ -18,13 +20,13 @@ import (
 
 // The scopes.
 const (
-	OpenID        = "openid"         // an ID token, and who the person is
-	ProfileScope  = "profile"        // names, language
-	EmailScope    = "email"          //
-	PhoneScope    = "phone"          //
-	OfflineAccess = "offline_access" // refresh tokens, beyond the session
-	OrgScope      = "urn:signet:org"
-	RolesScope    = "urn:signet:roles"
+	OpenID        = claimset.OpenID // an ID token, and who the person is
+	ProfileScope  = claimset.ProfileScope
+	EmailScope    = claimset.EmailScope
+	PhoneScope    = claimset.PhoneScope
+	OfflineAccess = claimset.OfflineAccess // refresh tokens, beyond the session
+	OrgScope      = claimset.OrgScope
+	RolesScope    = claimset.RolesScope
 
 	orgByID     = basis.OrgByID     // sign in to this organization only
 	orgByDomain = basis.OrgByDomain // the same, by one of its domains
@@ -46,27 +48,25 @@ func both(first, second []string) []string {
 	return slices.DeleteFunc(slices.Clone(first), func(s string) bool { return !slices.Contains(second, s) })
 }
 
-// askable sorts the scopes that were asked for and leaves out what cannot be given: names that mean nothing here, those of
-// Signet's API that the client may not have, and offline access where there are no refresh tokens.
+// askable sorts the scopes that were asked for and leaves out what cannot be given.
 func askable(asked, api []string, offline bool) []string {
-	var kept []string
-	for _, s := range asked {
-		switch {
-		case access.IsAPIScope(s):
-			if !slices.Contains(api, s) {
-				continue
-			}
-		case s == OfflineAccess:
-			if !offline {
-				continue
-			}
-		case audienceOf(s) == "" && !strings.HasPrefix(s, orgByID) && !strings.HasPrefix(s, orgByDomain) && !slices.Contains(Scopes, s):
-			continue
-		}
-		kept = append(kept, s)
-	}
+	kept := slices.DeleteFunc(slices.Clone(asked), func(s string) bool { return unaskable(s, api, offline) != "" })
 	slices.Sort(kept)
 	return slices.Compact(kept)
+}
+
+// unaskable tells why a scope cannot be given: it means nothing here, is one of Signet's API that the client may not have, or is offline access where there are
+// no refresh tokens; empty where it can.
+func unaskable(s string, api []string, offline bool) trial.Code {
+	switch {
+	case access.IsAPIScope(s) && !slices.Contains(api, s):
+		return trial.ScopeNotAllowed
+	case s == OfflineAccess && !offline:
+		return trial.NoRefreshTokens
+	case !access.IsAPIScope(s) && audienceOf(s) == "" && !strings.HasPrefix(s, orgByID) && !strings.HasPrefix(s, orgByDomain) && !slices.Contains(Scopes, s):
+		return trial.ScopeUnknown
+	}
+	return ""
 }
 
 // appScopes is askable for an application.
@@ -74,10 +74,10 @@ func appScopes(a *app.App, asked []string) []string {
 	return askable(asked, a.APIScopes, slices.Contains(a.GrantTypes, app.RefreshToken))
 }
 
-// alwaysAsked tells whether there are scopes that no application gets without the person's consent: with those an application can
+// alwaysAsked are the scopes that no application gets without the person's consent: with those an application can
 // open ways in.
-func alwaysAsked(scopes []string) bool {
-	return access.ScopesNamed(scopes...).Without(access.GeneralScopes) != 0
+func alwaysAsked(scopes []string) []string {
+	return access.ScopesNamed(scopes...).Without(access.GeneralScopes).Names()
 }
 
 // audienceOf gives the application that a scope adds to the audience; empty for other scopes.
@@ -165,26 +165,5 @@ func (g *Grants) look(ctx context.Context, client *event.Object[app.App], caller
 	return places, verdict, nil
 }
 
-// usual are the scopes that applications ask for every day, in the order in which people are asked about them: what an application may change, or
-// keeps when they are gone, then what it reads, then who they are.
-var usual = slices.Concat(access.WriteScope.Names(), access.SelfScope.Names(), []string{OfflineAccess}, access.ReadScope.Names(),
-	[]string{told.Roles, told.Groups, told.Metadata, RolesScope, OrgScope, PhoneScope, EmailScope, ProfileScope, OpenID})
-
-func weight(scope string) int {
-	if strings.HasPrefix(scope, OrgScope+":") {
-		scope = OrgScope
-	}
-	if i := slices.Index(usual, scope); i >= 0 {
-		return 2 + i
-	}
-	if access.IsAPIScope(scope) { // it has to be allowed by name
-		return 1
-	}
-	return 0
-}
-
-// ByWeight gives scopes in the order in which people are asked about them: first what they should not overlook, because it is unusual or gives more
-// than others. In the alphabet it would stand below what nearly every application asks for.
-func ByWeight(scopes []string) []string {
-	return slices.SortedStableFunc(slices.Values(scopes), func(a, b string) int { return weight(a) - weight(b) })
-}
+// ByWeight gives scopes in the order in which people are asked about them.
+var ByWeight = weight.Sorted

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event/eventtest"
+	"github.com/signet-idm/signet/internal/grant/asked"
 	"github.com/signet-idm/signet/internal/network"
 )
 
@@ -89,7 +90,7 @@ func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {
 		"one prompt again":    func(a *Ask) { a.Prompt = strings.Repeat("login ", 5000) },
 		"unknown long scopes": func(a *Ask) { a.Scope = "openid " + long },
 		"as much as there may be": func(a *Ask) {
-			a.State, a.Nonce, a.LoginHint, a.Scope = long[:maxState], long[:maxNonce], long[:maxHint], "openid"
+			a.State, a.Nonce, a.LoginHint, a.Scope = long[:asked.MaxState], long[:asked.MaxNonce], long[:asked.MaxHint], "openid"
 			a.Claims = `{"id_token":{"` + strings.Join(PersonClaims, `":null,"`) + `":null,"` + long[:3000] + `":null}}`
 			for i := range maxScopes - 1 {
 				a.Scope += " urn:signet:app:" + string(rune('A'+i)) + long[:maxID-1] + ":aud"

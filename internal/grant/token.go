@@ -12,7 +12,10 @@ import (
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/claimset"
 	"github.com/signet-idm/signet/internal/grant/told"
+	"github.com/signet-idm/signet/internal/grant/trial"
+	"github.com/signet-idm/signet/internal/project"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/basis"
@@ -27,7 +30,8 @@ type Tokens struct {
 	IDToken string        // empty: none
 	Issued  int64
 
-	stored event.Token
+	stored           event.Token
+	claims, idClaims claimset.Set // of a trial, with their reasons
 }
 
 // prepare makes an access token and an ID token for an application, to be given by a command that finds the terms to hold. What it is not approved for, or not any
@@ -39,6 +43,9 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	}
 	now := g.now()
 	life := seconds(client.Data.AccessTokenSeconds)
+	if t.trial {
+		life = trial.TokenLife
+	}
 	made := &Tokens{Life: life, Scopes: scopes, Issued: now}
 	aud := g.narrowed(t.Audience, scopes)
 	made.stored = event.Token{ID: event.NewID("oat"), Kind: string(secret.Access), UserID: t.UserID, Epoch: t.TokenEpoch, OrgEpoch: t.OrgEpoch,
@@ -63,9 +70,14 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 
 // sign makes the access token a JWT.
 func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *whom, t *terms, aud []string, made *Tokens) error {
-	claims := map[string]any{"iss": g.Issuer, "sub": t.UserID, "aud": aud, "client_id": t.Client, "jti": made.stored.ID,
-		"iat": unix(made.Issued), "exp": unix(made.stored.Expires), "scope": strings.Join(made.Scopes, " ")}
-	AddProof(claims, t.Proof)
+	claims, always := claimset.New(t.trial), claimset.Why{Source: claimset.Always}
+	for name, value := range map[string]any{"iss": g.Issuer, "sub": t.UserID, "client_id": t.Client, "jti": made.stored.ID, "iat": unix(made.Issued),
+		"scope": strings.Join(made.Scopes, " ")} {
+		claims.Put(name, value, always)
+	}
+	t.put(claims, "aud", aud, trial.Audience)
+	t.put(claims, "exp", unix(made.Issued+seconds(client.Data.AccessTokenSeconds).Microseconds()), unix(made.stored.Expires))
+	claims.AddProof(t.Proof)
 	readers, err := g.readers(ctx, aud)
 	if err != nil {
 		return err
@@ -74,15 +86,17 @@ func (g *Grants) sign(ctx context.Context, client *event.Object[app.App], w *who
 	for _, a := range readers {
 		orgs, together = append(orgs, a.Org), together && told.SameProject(a, client.Org, client.Data.RoleSettings.Project)
 	}
-	AddOrganization(claims, w.user, w.org, made.Scopes, orgs...)
+	claims.AddOrganization(w.user, w.org, made.Scopes, orgs...)
+	var held project.Held
 	if together {
-		held := w.held
-		if len(readers) > 0 {
+		if held = w.held; len(readers) > 0 {
 			held.Metadata = nil // each application has its own list of keys
 		}
-		told.AddToToken(claims, held)
 	}
-	if made.Access, err = g.Signer.Sign(ctx, client.Data.SigningAlgorithm, "at+jwt", claims); err != nil {
+	told.AddToToken(claims, held)
+	told.Withhold(claims, w.held, held)
+	made.claims = claims
+	if made.Access, err = g.Signer.Sign(ctx, client.Data.SigningAlgorithm, t.typ("at+jwt"), claims.Values); err != nil {
 		return fmt.Errorf("sign an access token: %w", err)
 	}
 	sum := sha256.Sum256([]byte(made.Access))

@@ -31,7 +31,9 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/federation"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/grant/trial"
 	"github.com/signet-idm/signet/internal/login/arrivals"
+	"github.com/signet-idm/signet/internal/login/forms"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/registration"
@@ -83,6 +85,7 @@ func (l *Login) Mount(site *web.Site) {
 	} {
 		site.Handle(path, l.Pages.SameOrigin(l.page(serve)))
 	}
+	site.Handle(trial.Path, l.Pages.SameOrigin(l.page(l.try)))
 	site.Handle(pages.AssetsPath, l.Pages.Assets())
 	l.mountProviders(site)
 }
@@ -178,7 +181,7 @@ func (l *Login) signIn(w http.ResponseWriter, r *http.Request) error {
 
 // toRegister leads to making an account, where the organization that the sign-in is for lets people do that.
 func (v *visit) toRegister() (pages.Link, error) {
-	if v.Registrations == nil || v.arrival != nil {
+	if v.Registrations == nil || v.arrival != nil || v.trial() {
 		return pages.Link{}, nil
 	}
 	if _, err := v.Registrations.Open(v.r.Context(), v.place()); is(err, registration.Off) || is(err, registration.NoMail) {
@@ -224,6 +227,7 @@ func Refuse(p *pages.Pages, w http.ResponseWriter, r *http.Request, err error) {
 // byReason are the pages for errors that people see differently from others of their kind.
 var byReason = map[errs.Reason]web.Page{
 	grant.RequestNotFound: {Status: http.StatusBadRequest, What: pages.Expired},
+	trial.NotFound:        {Status: http.StatusBadRequest, What: pages.Expired},
 	grant.UnknownClient:   {Status: http.StatusBadRequest, What: pages.BadRequest},
 	grant.RedirectRefused: {Status: http.StatusBadRequest, What: pages.BadRequest},
 	share.UsedUp:          {Status: http.StatusServiceUnavailable, What: pages.Unavailable}, // by whom is not for a person who signs in to know
@@ -239,13 +243,7 @@ func pageOf(err error) web.Page {
 }
 
 // redirect sends the browser on with a GET.
-func redirect(w http.ResponseWriter, to string) {
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer") // the address may hold a code
-	h.Set("Location", to)
-	w.WriteHeader(http.StatusSeeOther)
-}
+var redirect = forms.Redirect
 
 // link leads to this page with some of its parameters changed; empty ones are left out.
 func (v *visit) link(change url.Values) pages.Link { return pages.To(Path, v.parameters(change)) }

@@ -3,6 +3,7 @@ package login
 import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/grant/trial"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
@@ -44,86 +45,102 @@ type facts struct {
 	need        grant.Need // what the application's request lacks
 	denied      bool       // the application is not for people of this organization
 	silent      bool       // the application wants nobody to be asked
+	why         trial.Why  // why the request lacks it
+	mustChoose  bool       // the application wants the person to pick an account
+	foreign     bool       // the sign-in is a trial of somebody else
 }
 
 // next reads the facts and finds the page that comes next.
-func (v *visit) next() (step, error) {
+func (v *visit) next() (step, trial.Why, error) {
 	query := v.r.URL.Query()
 	f := facts{arrived: v.arrival != nil, register: v.arrival != nil && v.arrival.Register, linking: v.arrival != nil && (query.Get(paramLink) != "" || v.arrival.Linking != ""), able: len(v.able()) > 0, other: query.Get(paramOther) != "", application: v.pending != nil, again: query.Get(paramAgain) != "",
-		silent: v.pending != nil && v.pending.Silent()}
+		silent: v.pending != nil && v.pending.Silent(), mustChoose: v.mustChoose()}
 	if v.bearer == nil {
-		return f.next(), nil
+		next, why := f.next()
+		return next, why, nil
 	}
 	caller := v.bearer.Caller
+	f.foreign = v.foreign()
 	f.chosen, f.enrolled, f.recent = true, v.person.Data.SecondFactor, session.Recent(caller, v.Clock())
 	var err error
 	if f.passwordless, f.linked, err = v.passwordless(); err != nil {
-		return nil, err
+		return nil, trial.Why{}, err
 	}
 	f.mustProve, f.mustChangePassword = caller.MustProveSecondFactor, caller.MustChangePassword
 	if f.application && isWhole(v.bearer) { // nothing is approved by other sessions
-		f.need, err = v.Grants.Needs(v.r.Context(), v.pending, v.bearer)
+		f.need, f.why, err = v.Grants.Needs(v.r.Context(), v.pending, v.bearer)
 		if f.denied = is(err, grant.AccessDenied); err != nil && !f.denied {
-			return nil, err
+			return nil, trial.Why{}, err
 		}
 	}
-	return f.next(), nil
+	next, why := f.next()
+	return next, why, nil
 }
 
-// next is the page for the first thing that is missing, or the refusal of an application that wants nobody to be asked for it.
-func (f facts) next() step {
-	page := f.page()
-	if why := page.silently(); f.silent && why != nil {
-		return refused{why}
+// next is the page for the first thing that is missing and why it comes, or the refusal of an application that wants nobody to be asked for it.
+func (f facts) next() (step, trial.Why) {
+	page, why := f.page()
+	if refusal := page.silently(); f.silent && refusal != nil {
+		return refused{refusal}, why
 	}
-	return page
+	return page, why
 }
 
-func (f facts) page() step {
+func because(b trial.Because) trial.Why { return trial.Why{Because: b} }
+
+func (f facts) page() (step, trial.Why) {
 	switch {
+	case f.chosen && f.foreign:
+		return notOwn{}, because(trial.ForeignAccount)
 	case !f.chosen && f.arrived && !f.linking && f.register:
-		return register{}
+		return register{}, because(trial.Newcomer)
 	case !f.chosen && f.arrived && !f.linking:
-		return unlinked{}
+		return unlinked{}, because(trial.Newcomer)
+	case !f.chosen && f.able && !f.other && f.mustChoose:
+		return chooseAccount{}, trial.Why{Because: trial.ByPrompt, Detail: "select_account"}
 	case !f.chosen && f.able && !f.other:
-		return chooseAccount{}
+		return chooseAccount{}, because(trial.SeveralAccounts)
+	case !f.chosen && f.other:
+		return loginName{}, because(trial.OtherWanted)
 	case !f.chosen:
-		return loginName{}
+		return loginName{}, because(trial.NobodyThere)
 	case f.mustProve && !f.enrolled && f.recent:
-		return enrol{}
+		return enrol{}, because(trial.ByPolicy)
+	case f.mustProve && f.enrolled:
+		return f.proof(), because(trial.HasFactor)
 	case f.mustProve:
-		return f.proof()
+		return f.proof(), because(trial.NotRecent)
 	case f.mustChangePassword:
-		return newPassword{}
+		return newPassword{}, because(trial.OldPassword)
 	case f.arrived && !f.recent:
-		return f.proof()
+		return f.proof(), because(trial.NotRecent)
 	case f.arrived:
-		return confirmLink{}
+		return confirmLink{}, because(trial.Newcomer)
 	case f.again && !f.application && !f.recent:
-		return f.proof()
+		return f.proof(), because(trial.NotRecent)
 	case f.denied:
-		return notAllowed{}
+		return notAllowed{}, because(trial.NotForThem)
 	}
 	switch f.need {
 	case grant.NeedsOtherPerson:
-		return refused{grant.ErrLoginRequired}
+		return refused{grant.ErrLoginRequired}, f.why
 	case grant.NeedsOtherAccount:
-		return loginName{}
+		return loginName{}, f.why
 	case grant.NeedsRole:
-		return noRole{}
+		return noRole{}, f.why
 	case grant.NeedsSignIn:
-		return f.first()
+		return f.first(), f.why
 	case grant.NeedsFactorAgain:
-		return secondFactor{again: true}
+		return secondFactor{again: true}, f.why
 	case grant.NeedsFactor:
 		if f.enrolled {
-			return secondFactor{}
+			return secondFactor{}, f.why
 		}
-		return refused{grant.ErrUnmetAuthentication}
+		return refused{grant.ErrUnmetAuthentication}, because(trial.NoFactor)
 	case grant.NeedsConsent:
-		return consent{}
+		return consent{}, f.why
 	}
-	return arrived{}
+	return arrived{}, f.why
 }
 
 // proof asks who is there: for a second factor where there is one, else for the password.

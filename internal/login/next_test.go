@@ -100,7 +100,7 @@ func TestThePageThatComesNext(t *testing.T) {
 			newPassword{}, grant.ErrInteractionRequired},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			if got := tt.facts.next(); got != tt.want {
+			if got, _ := tt.facts.next(); got != tt.want {
 				t.Errorf("got %T", got)
 			}
 			tt.facts.silent = true
@@ -108,7 +108,7 @@ func TestThePageThatComesNext(t *testing.T) {
 			if tt.silent != nil {
 				want = refused{tt.silent}
 			}
-			if got := tt.facts.next(); got != want {
+			if got, _ := tt.facts.next(); got != want {
 				t.Errorf("when nobody is to be asked, got %+v", got)
 			}
 		})
@@ -277,7 +277,7 @@ func (w *world) at(query string, ask *grant.Ask, tokens ...string) step {
 	r.URL.RawQuery = parameters.Encode()
 	v, err := w.visit(recorder, r)
 	testkit.Must(w.t, err)
-	next, err := v.next()
+	next, _, err := v.next()
 	testkit.Must(w.t, err)
 	return next
 }

@@ -14,10 +14,12 @@ import (
 	"github.com/signet-idm/signet/internal/federation"
 	"github.com/signet-idm/signet/internal/federation/failure"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/grant/trial"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/login/arrivals"
 	"github.com/signet-idm/signet/internal/login/backchannel"
 	"github.com/signet-idm/signet/internal/login/newaccount"
+	"github.com/signet-idm/signet/internal/login/offer"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
@@ -45,48 +47,9 @@ func Linking(session, to string) url.Values {
 	return url.Values{paramTo: {to}, paramAccount: {session}, paramLink: {"1"}}
 }
 
-// offer is what an organization offers to whoever signs in there.
-type offer struct {
-	providers []*event.Object[idp.Provider]
-	methods   policy.Policy
-}
-
-// offered reads what the place of the sign-in offers: its own providers, and those of the default organization.
-func (l *Login) offered(ctx context.Context, place string) (offer, error) {
-	asked, _, err := org.ReadPolicy(ctx, l.Store, place)
-	if err != nil {
-		return offer{}, err
-	}
-	o := offer{methods: asked}
-	if !asked.Allows(policy.WithProvider) {
-		return o, nil
-	}
-	found, err := idp.OfferedTo(ctx, l.Store, place, l.Sessions.DefaultOrg)
-	if err != nil {
-		return offer{}, err
-	}
-	for _, p := range found {
-		if asked.AllowsProvider(p.ID) {
-			o.providers = append(o.providers, p)
-		}
-	}
-	return o, nil
-}
-
-// only is the one provider that people of the organization can sign in with; nil where there are other ways.
-func (o offer) only() *event.Object[idp.Provider] {
-	if len(o.providers) != 1 || o.methods.Allows(policy.WithPassword) || o.methods.Allows(policy.WithPasskey) {
-		return nil
-	}
-	return o.providers[0]
-}
-
-// find gives one of the providers; nil where it is not offered.
-func (o offer) find(id string) *event.Object[idp.Provider] {
-	if i := slices.IndexFunc(o.providers, func(p *event.Object[idp.Provider]) bool { return p.ID == id }); i >= 0 {
-		return o.providers[i]
-	}
-	return nil
+// offered reads what the place of a sign-in offers.
+func (l *Login) offered(ctx context.Context, place string) (offer.Offer, error) {
+	return offer.At(ctx, l.Store, place, l.Sessions.DefaultOrg)
 }
 
 // place is the organization that whoever signs in is taken to be of, until they say who they are.
@@ -109,11 +72,11 @@ func (v *visit) buttons() (buttons []pages.Provider, only bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
-	for _, p := range o.providers {
+	for _, p := range o.Providers {
 		buttons = append(buttons, Button(p, v.toProvider(p.ID)))
 	}
 	bound, _ := v.pending.Place()
-	only = bound != "" && len(buttons) > 0 && v.r.URL.Query().Get(paramOther) != otherName && !o.methods.Allows(policy.WithPassword) && !o.methods.Allows(policy.WithPasskey)
+	only = bound != "" && len(buttons) > 0 && v.r.URL.Query().Get(paramOther) != otherName && !o.Methods.Allows(policy.WithPassword) && !o.Methods.Allows(policy.WithPasskey)
 	return buttons, only, nil
 }
 
@@ -138,11 +101,11 @@ func (v *visit) straight() (*event.Object[idp.Provider], error) {
 	if err != nil {
 		return nil, err
 	}
-	if hinted := o.find(v.pending.ProviderHint); hinted != nil {
+	if hinted := o.Find(v.pending.ProviderHint); hinted != nil {
 		return hinted, nil
 	}
 	if bound, _ := v.pending.Place(); bound != "" {
-		return o.only(), nil
+		return o.Only(), nil
 	}
 	return nil, nil
 }
@@ -169,10 +132,10 @@ func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
 	if err != nil {
 		return nil, err
 	}
-	if chosen := o.find(o.methods.DefaultProvider); chosen != nil {
+	if chosen := o.Find(o.Methods.DefaultProvider); chosen != nil {
 		return chosen, nil
 	}
-	return o.only(), nil
+	return o.Only(), nil
 }
 
 // mountProviders registers the addresses of signing in through providers.
@@ -210,6 +173,9 @@ func (l *Login) startAtProvider(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if err := v.note(trial.Provider, trial.Shown, trial.Why{Because: trial.ByChoice, Detail: providerIn(r)}); err != nil {
+		return err
+	}
 	return v.start(providerIn(r), query.Get(paramHint))
 }
 
@@ -241,7 +207,9 @@ func (l *Login) provider(ctx context.Context, id string) (*event.Object[idp.Prov
 }
 
 // linking tells whether somebody who is signed in wants to link an account.
-func (v *visit) linking() bool { return v.r.URL.Query().Get(paramLink) != "" && v.bearer != nil }
+func (v *visit) linking() bool {
+	return v.r.URL.Query().Get(paramLink) != "" && v.bearer != nil && !v.trial()
+}
 
 // backFromProvider takes the answer of a provider.
 func (l *Login) backFromProvider(w http.ResponseWriter, r *http.Request) error {
@@ -271,6 +239,13 @@ func (l *Login) backFromProvider(w http.ResponseWriter, r *http.Request) error {
 	v, also := l.visit(w, &from)
 	if also != nil {
 		return errors.Join(err, also)
+	}
+	outcome := trial.Done
+	if err != nil {
+		outcome = trial.Failed
+	}
+	if err := v.note(trial.Provider, outcome, trial.Why{Because: trial.ByAnswer, Detail: id}); err != nil {
+		return err
 	}
 	if err != nil {
 		return v.failedThere(err)
@@ -328,6 +303,8 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 	switch {
 	case err == nil:
 		return v.enter(in)
+	case v.trial() && (is(err, session.LinkSuspended) || is(err, session.NotLinked)):
+		return v.endTrial(trial.NewAccount, trial.Newcomer)
 	case is(err, session.LinkSuspended):
 		kept.Suspended = true
 		return v.hold(kept)
@@ -390,20 +367,8 @@ func (v *visit) hold(a arrivals.Arrival) error {
 
 // registration is what is known of somebody who has no account yet.
 func (v *visit) registration(who idp.Identity) federated.Registration {
-	info := call.From(v.r.Context())
-	r := federated.Registration{OrgID: who.Org, UserName: who.UserName, FirstName: who.FirstName, LastName: who.LastName, NickName: who.NickName, Language: who.Language,
-		Email: who.Email, EmailFromProvider: true, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
-	if bound, _ := v.pending.Place(); bound != "" {
-		r.OrgID = bound
-	}
-	if r.UserName == "" {
-		r.UserName = who.Email
-	}
-	// A name like an address is only for whose it is. What comes before the @ will do for everybody.
-	if name, _, like := strings.Cut(r.UserName, "@"); like && (!who.EmailVerified || r.UserName != who.Email) {
-		r.UserName = name
-	}
-	return r
+	bound, _ := v.pending.Place()
+	return newaccount.Of(who, bound, call.From(v.r.Context()))
 }
 
 // invited adds what an invitation brings to the registration of somebody who is on the way from its page.

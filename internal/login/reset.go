@@ -4,14 +4,13 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
-	"time"
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/login/mailed"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/session"
@@ -25,50 +24,10 @@ const (
 	cookieVerify  = "signet-verify"  // likewise
 	cookieRestore = "signet-restore" // likewise
 	cookieBack    = "signet-back"    // the application's request on whose way somebody had forgotten the password
-
-	mailedLife = time.Hour // codes live no longer
-)
-
-// Parameters of a link in a mail.
-const (
-	paramUser = "user"
-	paramCode = "code"
-
-	paramMailed = "mailed" // the browser was given a cookie in place of the code
 )
 
 // ParamSent of mail.VerifyPath says that a mail has just been asked for.
 const ParamSent = "sent"
-
-// mailed is what a link in a mail says: whom it is about, and the code that only the reader of the mail has.
-type mailed struct{ user, code string }
-
-var (
-	userForm = regexp.MustCompile(`^usr_[0-9A-Za-z_-]{1,60}$`)
-	codeForm = regexp.MustCompile(`^[0-9A-Za-z]{1,20}$`)
-)
-
-// fromMail reads the link that a browser came by. The code leaves the address before any page is shown, for addresses end up in
-// histories and are sent along to others: it goes on in a cookie, and moved tells that the browser was sent to the same page
-// without it. Nothing is done with the code, so that programs that look at the links in mails do no harm.
-func fromMail(w http.ResponseWriter, r *http.Request, cookie string) (m mailed, moved bool) {
-	query := r.URL.Query()
-	if m.user = query.Get(paramUser); !userForm.MatchString(m.user) {
-		m.user = ""
-	}
-	if query.Has(paramCode) {
-		if code := query.Get(paramCode); m.user != "" && codeForm.MatchString(code) {
-			http.SetCookie(w, pages.Cookie(cookie, m.user+separator+code, mailedLife))
-		}
-		web.Browser(w, r)
-		redirect(w, r.URL.Path+"?"+url.Values{paramUser: {m.user}, paramMailed: {"1"}}.Encode())
-		return mailed{}, true
-	}
-	if user, code, ok := strings.Cut(pages.CookieValue(r, cookie), separator); ok && m.user != "" && user == m.user {
-		m.code = code
-	}
-	return m, false
-}
 
 // badLink says that the link of a mail is good for nothing.
 func (l *Login) badLink(w http.ResponseWriter, r *http.Request, next pages.Link) error {
@@ -123,7 +82,7 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 	back := pages.ForgetCookie(cookieBack)
 	if pending != nil {
 		request.OrgID, request.AppOrg = pending.Place() // as for the password
-		back = pages.Cookie(cookieBack, pending.ID, mailedLife)
+		back = pages.Cookie(cookieBack, pending.ID, mailed.Life)
 	}
 	if err := l.Sessions.RequestReset(r.Context(), request); err != nil {
 		return err
@@ -135,18 +94,18 @@ func (l *Login) forgot(w http.ResponseWriter, r *http.Request) error {
 
 // reset takes a new password from somebody who has a code from a mail. The code is looked at only with the password.
 func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
-	m, moved := fromMail(w, r, cookieReset)
-	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {
+	m, moved := mailed.From(w, r, cookieReset)
+	if moved || l.noCookie(w, r, r.URL.Query().Has(mailed.Param), nil) {
 		return nil
 	}
 	useless := func() error {
 		http.SetCookie(w, pages.ForgetCookie(cookieReset))
 		return l.badLink(w, r, pages.To(PathForgot, nil))
 	}
-	if m.code == "" {
+	if m.Code == "" {
 		return useless()
 	}
-	rules, err := l.rulesFor(r, m.user)
+	rules, err := l.rulesFor(r, m.User)
 	if err != nil {
 		return err
 	}
@@ -168,10 +127,10 @@ func (l *Login) reset(w http.ResponseWriter, r *http.Request) error {
 		return show(problems)
 	}
 	info := call.From(r.Context())
-	_, err = l.Sessions.Reset(r.Context(), session.Reset{UserID: m.user, Code: m.code, Password: chosen, Answer: session.Answer{TOTPCode: r.PostFormValue(pages.FieldCode)},
+	_, err = l.Sessions.Reset(r.Context(), session.Reset{UserID: m.User, Code: m.Code, Password: chosen, Answer: session.Answer{TOTPCode: r.PostFormValue(pages.FieldCode)},
 		Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
-	case isAbout(err, paramCode):
+	case isAbout(err, mailed.ParamCode):
 		return useless()
 	case errors.Is(err, session.ErrResetFactor):
 		factor = true
@@ -217,8 +176,8 @@ func isAbout(err error, field string) bool {
 // verify takes the code that proves an e-mail address, from whoever has the mail or from the person who is signed in, who can
 // ask for another mail.
 func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
-	m, moved := fromMail(w, r, cookieVerify)
-	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {
+	m, moved := mailed.From(w, r, cookieVerify)
+	if moved || l.noCookie(w, r, r.URL.Query().Has(mailed.Param), nil) {
 		return nil
 	}
 	accounts, err := l.Browsers.Accounts(r)
@@ -226,10 +185,10 @@ func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	bearer := accounts.Whole()
-	if bearer != nil && m.user != "" && bearer.Caller.UserID != m.user {
+	if bearer != nil && m.User != "" && bearer.Caller.UserID != m.User {
 		bearer = nil // the link is about somebody else
 	}
-	if bearer == nil && m.user == "" {
+	if bearer == nil && m.User == "" {
 		redirect(w, Path+"?"+url.Values{paramTo: {mail.VerifyPath}}.Encode())
 		return nil
 	}
@@ -247,7 +206,7 @@ func (l *Login) verify(w http.ResponseWriter, r *http.Request) error {
 // proof is a visit to prove an e-mail address.
 type proof struct {
 	*visit
-	mailed mailed
+	mailed mailed.Link
 }
 
 func (p *proof) answer() error {
@@ -278,10 +237,10 @@ func (p *proof) answer() error {
 	if p.bearer != nil {
 		_, err = user.VerifyMine(p.r.Context(), p.Store, p.Master, p.bearer.Caller, user.ByEmail, event.IfMatch{}, code)
 	} else {
-		origin := event.Origin{Actor: p.mailed.user, RequestID: call.From(p.r.Context()).RequestID}
-		_, err = user.VerifyEmailByCode(p.r.Context(), p.Store, p.Master, origin, p.mailed.user, code)
+		origin := event.Origin{Actor: p.mailed.User, RequestID: call.From(p.r.Context()).RequestID}
+		_, err = user.VerifyEmailByCode(p.r.Context(), p.Store, p.Master, origin, p.mailed.User, code)
 	}
-	if isAbout(err, paramCode) {
+	if isAbout(err, mailed.ParamCode) {
 		return wrong(pages.WrongCode())
 	}
 	if err != nil {
@@ -291,7 +250,7 @@ func (p *proof) answer() error {
 }
 
 func (p *proof) show(with pages.Frame) error {
-	view := pages.VerifyEmail{Frame: p.frame(with), Code: p.mailed.code, Again: p.bearer != nil && p.Mail}
+	view := pages.VerifyEmail{Frame: p.frame(with), Code: p.mailed.Code, Again: p.bearer != nil && p.Mail}
 	if p.person != nil {
 		view.Email = p.person.Data.Human.Email.Address
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/lifecycle"
+	"github.com/signet-idm/signet/internal/login/mailed"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/web"
@@ -19,11 +20,11 @@ const paramRestored = "restored"
 // restore takes an e-mail address back for somebody who has the link of the mail about its change, and leads to a new password.
 // Opening the page does nothing and tells nothing; the button does.
 func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
-	m, moved := fromMail(w, r, cookieRestore)
-	if moved || l.noCookie(w, r, r.URL.Query().Has(paramMailed), nil) {
+	m, moved := mailed.From(w, r, cookieRestore)
+	if moved || l.noCookie(w, r, r.URL.Query().Has(mailed.Param), nil) {
 		return nil
 	}
-	if m.code == "" {
+	if m.Code == "" {
 		return l.badLink(w, r, pages.To(Path, nil))
 	}
 	if r.Method != http.MethodPost {
@@ -35,10 +36,10 @@ func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 	if err := l.Sessions.NetworkLimiter.Take(info.Peer, 1); err != nil {
 		return err
 	}
-	code, err := lifecycle.Restore{UserID: m.user, Code: m.code, RequestID: info.RequestID}.Do(r.Context(), l.Store, l.Master, l.Sessions.Factors)
+	code, err := lifecycle.Restore{UserID: m.User, Code: m.Code, RequestID: info.RequestID}.Do(r.Context(), l.Store, l.Master, l.Sessions.Factors)
 	e, ours := errors.AsType[*errs.Error](err)
 	switch {
-	case isAbout(err, paramCode):
+	case isAbout(err, mailed.ParamCode):
 		http.SetCookie(w, pages.ForgetCookie(cookieRestore))
 		return l.badLink(w, r, pages.To(Path, nil))
 	case ours && e.Kind == errs.FailedPrecondition:
@@ -48,7 +49,7 @@ func (l *Login) restore(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	http.SetCookie(w, pages.ForgetCookie(cookieRestore))
-	http.SetCookie(w, pages.Cookie(cookieReset, m.user+separator+code, mailedLife))
-	redirect(w, mail.ResetPath+"?"+url.Values{paramUser: {m.user}, paramRestored: {"1"}}.Encode())
+	http.SetCookie(w, mailed.Cookie(cookieReset, m.User, code))
+	redirect(w, mail.ResetPath+"?"+url.Values{mailed.ParamUser: {m.User}, paramRestored: {"1"}}.Encode())
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/grant/trial"
 	"github.com/signet-idm/signet/internal/login/forms"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
@@ -83,6 +84,9 @@ func (l loginName) show(v *visit, with pages.Frame) error {
 	}
 	if there, err := v.straight(); err != nil || there != nil && with.Problems == nil {
 		if err != nil {
+			return err
+		}
+		if err := v.note(trial.Provider, trial.Shown, trial.Why{Because: trial.ByProvider, Detail: there.ID}); err != nil {
 			return err
 		}
 		return v.start(there.ID, name)
@@ -185,6 +189,11 @@ func (v *visit) enter(in session.SignedIn) error {
 	}
 	if err := v.accounts.Enter(v.r.Context(), v.w, token); err != nil {
 		return err
+	}
+	if v.trial() {
+		if v.bearer = v.accounts.Session(in.SessionID); v.foreign() {
+			return notOwn{}.show(v, pages.Frame{})
+		}
 	}
 	return v.on(in.SessionID)
 }

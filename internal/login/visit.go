@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/grant/trial"
 	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/login/arrivals"
 	"github.com/signet-idm/signet/internal/mail"
@@ -36,6 +37,8 @@ type visit struct {
 	bearer *session.Bearer
 	person *event.Object[user.User]
 	home   *event.Object[org.Org]
+
+	problem bool // the page that was shown says what is wrong with a form
 }
 
 // visit reads what is stored.
@@ -144,12 +147,19 @@ func (v *visit) mayLink(bearer *session.Bearer) bool {
 
 // answer takes the form that was sent, or shows the next page.
 func (v *visit) answer() error {
-	next, err := v.next()
+	next, why, err := v.next()
 	if err != nil {
 		return err
 	}
 	if v.r.Method == http.MethodPost {
-		return next.take(v)
+		if err := next.take(v); err != nil {
+			return err
+		}
+		v.took(nameOf(next))
+		return nil
+	}
+	if err := v.note(nameOf(next), trial.Shown, why); err != nil {
+		return err
 	}
 	return next.show(v, pages.Frame{})
 }
@@ -166,7 +176,7 @@ func (v *visit) sayNo(why *errs.Error) error {
 // leave sends the browser to the application. After a form, which always leads to an address with an account, browsers would hold
 // the application's own redirects against our policy for forms: a page in between ends that.
 func (v *visit) leave(to string) error {
-	if v.r.Method != http.MethodPost && v.r.URL.Query().Get(paramAccount) == "" {
+	if v.trial() || v.r.Method != http.MethodPost && v.r.URL.Query().Get(paramAccount) == "" { // a trial leads to a page of ours
 		redirect(v.w, to)
 		return nil
 	}
@@ -199,7 +209,7 @@ func (v *visit) frame(with pages.Frame) pages.Frame {
 // render shows a page, with the status that fits what is wrong.
 func (v *visit) render(view pages.View, problems []pages.Problem) {
 	status := http.StatusOK
-	if len(problems) > 0 {
+	if v.problem = len(problems) > 0; v.problem {
 		status = http.StatusUnprocessableEntity
 	}
 	v.Pages.Render(v.w, v.r, status, view)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/grant/visited"
 	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
@@ -87,7 +87,7 @@ func (b *BackChannel) handle(ctx context.Context, e *event.Event) error {
 	if e.Type == (session.Ended{}).EventType() {
 		userID = session.UserOf(e.ObjectID)
 	}
-	left, err := b.Provider.grants.Left(ctx, userID)
+	left, err := b.Provider.grants.Visits().Left(ctx, userID)
 	if err != nil || len(left) == 0 {
 		return err
 	}
@@ -116,14 +116,14 @@ func (b *BackChannel) handle(ctx context.Context, e *event.Event) error {
 		case <-within.Done():
 		}
 	}
-	if left, err = b.Provider.grants.Left(ctx, userID); err != nil {
+	if left, err = b.Provider.grants.Visits().Left(ctx, userID); err != nil {
 		return err
 	}
 	return b.problems(left)
 }
 
 // problems says why applications have not been told; nil where all have.
-func (b *BackChannel) problems(left []grant.Visited) error {
+func (b *BackChannel) problems(left []visited.Visited) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var all []error
@@ -210,7 +210,7 @@ func (b *BackChannel) tell(ctx context.Context, m message) error {
 			return fmt.Errorf("the application answered %d", answer.Status)
 		}
 	}
-	return grants.Told(ctx, m.userID, m.sessionID, m.client)
+	return grants.Visits().Told(ctx, m.userID, m.sessionID, m.client)
 }
 
 // listener gives an application that wants to be told; nil where it does not, or is not in use.

@@ -7,10 +7,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
-	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/grant"
-	"github.com/signet-idm/signet/internal/grant/told"
-	"github.com/signet-idm/signet/internal/session"
 )
 
 // keys serves the public keys.
@@ -53,24 +50,7 @@ func (p *Provider) introspect(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.introspection(b, about), nil
-}
-
-// introspection is what is said of a token that counts: about is what there is to say of its user.
-func (p *Provider) introspection(b *session.Bearer, about map[string]any) map[string]any {
-	claims := map[string]any{"active": true, "token_type": "Bearer", "iss": p.issuer, "sub": b.Token.UserID, "aud": b.Given.Audience, "jti": b.Token.ID,
-		"client_id": b.Token.Client, "scope": strings.Join(b.Given.Scopes, " "), "iat": event.Time(b.Token.Created).Unix(), "exp": event.Time(b.Token.Expires).Unix()}
-	if b.Token.Client == "" {
-		claims["client_id"] = b.Token.UserID // a service user acts for itself
-	}
-	grant.AddProof(claims, b.Given.Proof)
-	for name, from := range map[string]string{grant.OrgScope: grant.OrgScope, grant.RolesScope: grant.RolesScope, "username": "preferred_username",
-		told.Roles: told.Roles, told.Groups: told.Groups, told.Metadata: told.Metadata} {
-		if value, known := about[from]; known {
-			claims[name] = value
-		}
-	}
-	return claims
+	return p.grants.Introspection(b, about).Values, nil
 }
 
 var (
@@ -100,7 +80,8 @@ func (p *Provider) userInfo(r *request) (any, error) {
 	if !has(b.Given.Scopes, grant.OpenID) {
 		return nil, r.refuseToken(errTokenScope)
 	}
-	return p.grants.ClaimsOf(r.Context(), b, nil)
+	claims, err := p.grants.ClaimsOf(r.Context(), b, nil)
+	return claims.Values, err
 }
 
 // bearerToken gives the access token, from the header or else from the form; empty for none.

@@ -38,6 +38,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
 	"github.com/signet-idm/signet/internal/api/status"
+	"github.com/signet-idm/signet/internal/api/trials"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/federation"
@@ -181,6 +182,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
+	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.keys, KeySets: keySets, Issuer: config.ExternalURL}
 	var alias *rpc.Alias
 	if config.ZitadelV1 {
 		alias = zitadelV1
@@ -214,6 +216,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
 			{Name: "signet.v1.AccessService", Impl: permissions.New(s.store, time.Now)},
 			{Name: "signet.v1.StatusService", Impl: s.status(counts)},
+			{Name: "signet.v1.SignInTrialService", Impl: trials.Service{Grants: s.grants}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: consoletoken.Tokens{Sessions: sessions}.Authenticate,
@@ -233,7 +236,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s.endStreams = handler.EndStreams
-	if err := s.mount(handler, sessions, registering, keySets, master); err != nil {
+	if err := s.mount(handler, sessions, registering, master); err != nil {
 		return nil, err
 	}
 	followers, err := s.followers(ctx, master)
@@ -271,7 +274,7 @@ func (s *Server) ownPages(sessions *session.Sessions) ownpage.Pages {
 }
 
 // mount puts the OpenID Connect provider and the hosted pages beside the API.
-func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering *registration.Registrations, keySets *outbound.KeySets, master secret.MasterKey) error {
+func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering *registration.Registrations, master secret.MasterKey) error {
 	metrics, err := web.NewMetrics(s.metrics)
 	if err != nil {
 		return err
@@ -281,8 +284,6 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 		return err
 	}
 	s.handler = &web.Front{Next: site, TrustedProxies: s.config.proxies, Log: s.log}
-	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.keys,
-		KeySets: keySets, Issuer: s.config.ExternalURL}
 	shown, err := pages.New(pages.Config{ExternalURL: s.config.external, Log: s.log})
 	if err != nil {
 		return err

@@ -26,6 +26,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
 	"github.com/signet-idm/signet/internal/api/status"
+	"github.com/signet-idm/signet/internal/api/trials"
 )
 
 // handlers implement the services of the API.
@@ -52,6 +53,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.RememberedDeviceService": remembered.Service{},
 	"signet.v1.AccessService":           permissions.Service{},
 	"signet.v1.StatusService":           status.Service{},
+	"signet.v1.SignInTrialService":      trials.Service{},
 }
 
 // methods calls check for every RPC of the API.

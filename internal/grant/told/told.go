@@ -8,6 +8,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/grant/claimset"
 	"github.com/signet-idm/signet/internal/project"
 )
 
@@ -55,8 +56,12 @@ func SameProject(a *event.Object[app.App], org, project string) bool {
 	return a != nil && project != "" && a.Org == org && a.Data.RoleSettings.Project == project
 }
 
-// Add adds the claims as they are.
-func Add(claims map[string]any, h project.Held) {
+// settings are the switches of an application that the claims come from.
+var settings = map[string]string{Roles: "roleSettings.rolesInTokens", Groups: "roleSettings.groupsInTokens", Metadata: "roleSettings.metadataKeys"}
+
+// present are the claims that there are.
+func present(h project.Held) map[string]any {
+	claims := map[string]any{}
 	if h.Roles != nil {
 		claims[Roles] = h.Roles
 	}
@@ -66,15 +71,24 @@ func Add(claims map[string]any, h project.Held) {
 	if h.Metadata != nil {
 		claims[Metadata] = h.Metadata
 	}
+	return claims
+}
+
+// Add adds the claims as they are.
+func Add(claims claimset.Set, h project.Held) {
+	for name, value := range present(h) {
+		claims.Put(name, value, claimset.Why{Source: claimset.Setting, Of: settings[name]})
+	}
+	for name, of := range settings {
+		claims.Lacks(claimset.Missing{Lack: claimset.NotSet, Of: of}, name)
+	}
 }
 
 // AddToToken adds the claims if they fit; otherwise the token says which are missing. User info and introspection have them.
-func AddToToken(claims map[string]any, h project.Held) {
+func AddToToken(claims claimset.Set, h project.Held) {
 	size := 0
 	var names []string
-	whole := map[string]any{}
-	Add(whole, h)
-	for name, value := range whole {
+	for name, value := range present(h) {
 		text, err := json.Marshal(value)
 		if err != nil {
 			panic(err) // plain strings
@@ -87,5 +101,16 @@ func AddToToken(claims map[string]any, h project.Held) {
 		return
 	}
 	slices.Sort(names)
-	claims[Overflow] = names
+	claims.Put(Overflow, names, claimset.Why{Source: claimset.Size})
+	claims.Lacks(claimset.Missing{Lack: claimset.TooLarge}, names...)
+}
+
+// Withhold notes that claims are not told because others read them, too.
+func Withhold(claims claimset.Set, whole, told project.Held) {
+	there := present(told)
+	for name := range present(whole) {
+		if _, is := there[name]; !is {
+			claims.Lacks(claimset.Missing{Lack: claimset.OtherAudience}, name)
+		}
+	}
 }

@@ -3,6 +3,7 @@ package forms
 
 import (
 	"errors"
+	"net/http"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/pages"
@@ -24,4 +25,13 @@ func Problem(field string, wrong pages.Message, err error) ([]pages.Problem, err
 		return []pages.Problem{{Message: pages.Changed()}}, nil
 	}
 	return nil, err
+}
+
+// Redirect sends the browser on with a GET.
+func Redirect(w http.ResponseWriter, to string) {
+	h := w.Header()
+	h.Set("Cache-Control", "no-store")
+	h.Set("Referrer-Policy", "no-referrer") // the address may hold a code
+	h.Set("Location", to)
+	w.WriteHeader(http.StatusSeeOther)
 }

@@ -6,9 +6,12 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/pages"
 	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/session/federated"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -55,4 +58,21 @@ func Problems(err error) ([]pages.Problem, error) {
 		return nil, err
 	}
 	return problems, nil
+}
+
+// Of is what is known of somebody whom a provider has brought and who has no account yet. bound is the organization that the sign-in is bound to; empty: none.
+func Of(who idp.Identity, bound string, info *call.Info) federated.Registration {
+	r := federated.Registration{OrgID: who.Org, UserName: who.UserName, FirstName: who.FirstName, LastName: who.LastName, NickName: who.NickName, Language: who.Language,
+		Email: who.Email, EmailFromProvider: true, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID}
+	if bound != "" {
+		r.OrgID = bound
+	}
+	if r.UserName == "" {
+		r.UserName = who.Email
+	}
+	// A name like an address is only for whose it is. What comes before the @ will do for everybody.
+	if name, _, like := strings.Cut(r.UserName, "@"); like && (!who.EmailVerified || r.UserName != who.Email) {
+		r.UserName = name
+	}
+	return r
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/factor"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/login/forms"
 	"github.com/signet-idm/signet/internal/login/newaccount"
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/org"
@@ -63,13 +64,7 @@ func (p *Pages) page(serve func(http.ResponseWriter, *http.Request) error) http.
 }
 
 // redirect sends the browser on with a GET.
-func redirect(w http.ResponseWriter, to string) {
-	h := w.Header()
-	h.Set("Cache-Control", "no-store")
-	h.Set("Referrer-Policy", "no-referrer") // the address may hold a code
-	h.Set("Location", to)
-	w.WriteHeader(http.StatusSeeOther)
-}
+var redirect = forms.Redirect
 
 // onTheWay finds the application's request that somebody came by, if it is one of this browser; nil where there is none, or none any more.
 func (p *Pages) onTheWay(r *http.Request, id string) (*grant.Pending, error) {
@@ -77,7 +72,7 @@ func (p *Pages) onTheWay(r *http.Request, id string) (*grant.Pending, error) {
 		return nil, nil
 	}
 	pending, err := p.Grants.Pending(r.Context(), id, web.KnownBrowser(r))
-	if errors.Is(err, grant.ErrRequestNotFound) || errors.Is(err, grant.ErrUnknownClient) {
+	if errors.Is(err, grant.ErrRequestNotFound) || errors.Is(err, grant.ErrUnknownClient) || err == nil && pending.Trial != "" { // a trial makes no account
 		return nil, nil
 	}
 	return pending, err
