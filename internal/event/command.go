@@ -55,7 +55,7 @@ type SideTable string
 const (
 	Secrets     SideTable = "secrets"     // password hashes; key: object id / name
 	Keys        SideTable = "keys"        // the keys personal data is sealed with, wrapped by the master key; key: key id
-	Throttle    SideTable = "throttle"    // counters of failed sign-ins; key: a MAC of the account
+	Throttle    SideTable = "throttle"    // counters of failed sign-ins; key: a MAC of the account; and numbers of sign-ins by organization and month
 	Idempotency SideTable = "idempotency" // answers to repeat; key: a MAC of caller, method and idempotency key
 	Flows       SideTable = "flows"       // sign-ins and grants on their way: requests, codes, challenges, refresh tokens
 	Followers   SideTable = "followers"   // how far those who follow the log have come; key: the follower

@@ -50,6 +50,8 @@ type Config struct {
 	Clock       func() time.Time
 	ExternalURL string // without a slash at the end
 	Signing     Signer // for private_key_jwt
+	// Failed is told the organization of a provider through which a sign-in failed; nil: nobody is.
+	Failed func(org string)
 	// Failing is told of failures that could not be recorded; nil: nobody is.
 	Failing func(error)
 }
@@ -204,6 +206,9 @@ func (f *Federation) record(ctx context.Context, p *Provider, requestID string, 
 	failed, ok := errors.AsType[*Failure](err)
 	if !ok || failed == nil {
 		return err
+	}
+	if f.Failed != nil {
+		f.Failed(p.Org)
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), deadline)
 	defer cancel()

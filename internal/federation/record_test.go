@@ -14,6 +14,12 @@ import (
 
 func TestAFailedSignInTellsAdministratorsWhichCheckFailed(t *testing.T) {
 	w := newWorld(t)
+	told := 0
+	w.Failed = func(org string) {
+		if told++; org != "org_a" {
+			t.Errorf("it counts for %q", org)
+		}
+	}
 	p := w.jwt()
 	fail := func(token string) {
 		t.Helper()
@@ -45,6 +51,9 @@ func TestAFailedSignInTellsAdministratorsWhichCheckFailed(t *testing.T) {
 	}
 	if o := eventtest.State(t, w.s, failure.Kind, "ips_1"); o.Org != "org_a" || o.Data.Failed != 7 {
 		t.Errorf("got %+v", o)
+	}
+	if told != 7 {
+		t.Errorf("%d failures were told, each of 7 counts", told)
 	}
 	if w.s.Stored(t, "our secret audience") {
 		t.Error("what was sent is stored")

@@ -33,6 +33,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
+	"github.com/signet-idm/signet/internal/api/signincounts"
 	"github.com/signet-idm/signet/internal/api/status"
 	"github.com/signet-idm/signet/internal/api/trials"
 	"github.com/signet-idm/signet/internal/console"
@@ -63,6 +64,7 @@ import (
 	"github.com/signet-idm/signet/internal/session/federated"
 	"github.com/signet-idm/signet/internal/session/newcomer"
 	"github.com/signet-idm/signet/internal/session/ownpage"
+	"github.com/signet-idm/signet/internal/session/tally"
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/signing"
@@ -160,15 +162,16 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
 		log.Warn("updating the signing keys", "error", err)
 	}
+	counted := tally.New(s.store, time.Now, session.SignInThrottled)
 	keySets := outbound.NewKeySets(s.outbound, time.Now, s.calls)
 	s.federation = federation.New(federation.Config{Client: s.outbound, Keys: keySets, Calls: s.calls, Master: master, Store: s.store, Clock: time.Now,
-		ExternalURL: config.ExternalURL, Signing: s.keys, Failing: func(err error) { log.Warn("recording a failed sign-in through an identity provider", "error", err) }})
+		ExternalURL: config.ExternalURL, Signing: s.keys, Failed: func(org string) { counted.Failed(org, tally.Provider) }, Failing: func(err error) { log.Warn("recording a failed sign-in through an identity provider", "error", err) }})
 	factors, err := factor.New(master, config.ExternalURL)
 	if err != nil {
 		return nil, err
 	}
 	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, EmailsPerOrganization: config.EmailsPerOrganization,
-		Standings: &session.Standings{}, Renewals: &s.renewals, Audience: config.ExternalURL, NetworkLimiter: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: time.Now}}
+		Standings: &session.Standings{}, Renewals: &s.renewals, Tally: counted, Audience: config.ExternalURL, NetworkLimiter: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: time.Now}}
 	s.invitations = invitation.Invitations{Store: s.store, Master: master, DefaultOrg: defaultOrg, ExternalURL: config.ExternalURL, Mail: s.sender() != nil}
 	registering := registration.New(sessions, s.registrationMailer(master))
 	cleaner := lifecycle.NewCleaner(s.store, log)
@@ -214,6 +217,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.AccessService", Impl: permissions.New(s.store, time.Now)},
 			{Name: "signet.v1.StatusService", Impl: s.status(counts)},
 			{Name: "signet.v1.SignInTrialService", Impl: trials.Service{Grants: s.grants}},
+			{Name: "signet.v1.SignInCountService", Impl: signincounts.Service{Tally: counted}},
 			{Name: "signet.v1.EventService", Impl: api.Events{Journal: journal.New(s.store, master), Master: master}},
 		},
 		Authenticate: consoletoken.Tokens{Sessions: sessions}.Authenticate,
@@ -248,7 +252,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 				log.Warn("ending expired invitations failed: the server retries in a minute", "error", err)
 			})
 		}),
-		background(func(ctx context.Context) { registering.Run(ctx, log) }))
+		background(func(ctx context.Context) { registering.Run(ctx, log) }), background(func(ctx context.Context) { counted.Run(ctx, log) }))
 	return s, nil
 }
 

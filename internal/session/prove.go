@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session/guessing"
+	"github.com/signet-idm/signet/internal/session/tally"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -268,7 +269,7 @@ func (s *Sessions) StartPasskeySignIn() (options string, err error) {
 // SignInWithPasskey opens a session for the owner of a passkey, who has proven both factors by it. Errors: InvalidArgument
 // where the assertion cannot be read; Unauthenticated whatever else is wrong; ResourceExhausted when slowed down, or where too much was
 // begun from the network.
-func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (SignedIn, error) {
+func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (in SignedIn, err error) {
 	if err := s.NetworkLimiter.Take(a.Peer, 1); err != nil {
 		return SignedIn{}, err
 	}
@@ -283,10 +284,11 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (Sig
 	if u != nil && (u.Data.State == user.Removed || a.OrgID != "" && u.Org != a.OrgID) {
 		u = nil
 	}
-	userID := ""
+	userID, at := "", ""
 	if u != nil {
-		userID = u.ID
+		userID, at = u.ID, u.Org
 	}
+	defer func() { s.Tally.Outcome(at, tally.Passkey, err) }()
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
 	everywhere, err := installation.ReadPolicy(ctx, s.Store)
 	if err != nil {
@@ -317,7 +319,7 @@ func (s *Sessions) SignInWithPasskey(ctx context.Context, a PasskeyAttempt) (Sig
 		return SignedIn{}, errPasskeyFailed
 	}
 	origin.Actor = userID
-	in, right, err := s.open(ctx, u, everywhere, t, origin, opening{
+	in, right, err = s.open(ctx, u, everywhere, t, origin, opening{
 		way:   policy.WithPasskey,
 		proof: Proof{Methods: []Method{ByPasskey}, SecondFactor: true},
 		rows:  []event.RowKey{assertion.Row, user.FactorsRow(userID)},

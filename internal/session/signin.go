@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session/guessing"
 	"github.com/signet-idm/signet/internal/session/names"
+	"github.com/signet-idm/signet/internal/session/tally"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -58,7 +59,7 @@ func userRef(id string) event.Ref { return user.Kind.Ref(id) }
 
 // SignIn opens a session. Errors: ErrSignInFailed after the same work whatever was wrong; ResourceExhausted when
 // slowed down, before any work; Unavailable when too many passwords are being checked.
-func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
+func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err error) {
 	u, typed, err := s.find(ctx, a.LoginName, names.Where{Org: a.OrgID, App: a.AppOrg})
 	if err != nil {
 		return SignedIn{}, err
@@ -73,6 +74,11 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 	if err != nil {
 		return SignedIn{}, err
 	}
+	at := shareOf
+	if u != nil {
+		at = u.Org
+	}
+	defer func() { s.Tally.Outcome(at, tally.Password, err) }()
 	place := PlaceOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
 	t := s.throttle(policy.Effective(everywhere, there), atPassword(u, typed), idOf(u), a.Peer, place)
@@ -88,7 +94,7 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (SignedIn, error) {
 		return SignedIn{}, s.withoutVerdict(ctx, t, origin, err)
 	}
 	origin.Actor = u.ID
-	in, right, err := s.open(ctx, u, everywhere, t, origin, opening{way: policy.WithPassword, kept: kept, proof: Proof{Methods: []Method{ByPassword}}, accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
+	in, right, err = s.open(ctx, u, everywhere, t, origin, opening{way: policy.WithPassword, kept: kept, proof: Proof{Methods: []Method{ByPassword}}, accept: func(tx *event.Tx, now *event.Object[user.User]) (bool, error) {
 		// A password set meanwhile wins: the session belongs to the password it verified.
 		if now.Data.Password.Version != u.Data.Password.Version {
 			return false, nil

@@ -22,6 +22,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session/basis"
 	"github.com/signet-idm/signet/internal/session/names"
+	"github.com/signet-idm/signet/internal/session/tally"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -45,6 +46,8 @@ type Sessions struct {
 	Renewals *Renewals
 	// Factors checks second factors.
 	Factors *factor.Factors
+	// Tally counts sign-ins; nil: nobody does.
+	Tally *tally.Tally
 	// NetworkLimiter bounds what those who have not signed in can begin from one network. Nil: it is not bounded.
 	NetworkLimiter *network.Limiter
 }

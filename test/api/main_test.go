@@ -128,6 +128,7 @@ var stories = []struct {
 	{"streams end with the right to them", streamEndStory},
 	{"what callers may do", accessStory},
 	{"status", statusStory},
+	{"sign-ins are counted", countStory},
 }
 
 // checks run once per engine.
@@ -187,6 +188,7 @@ var checks = []struct {
 	{"roles are listed", rolesListed},
 	{"access to many organizations", manyOrganizations},
 	{"troubles at a glance", troubles},
+	{"sign-ins are counted on every node", countsOnEveryNode},
 }
 
 func TestAPI(t *testing.T) {

@@ -25,6 +25,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/projects"
 	"github.com/signet-idm/signet/internal/api/registrations"
 	"github.com/signet-idm/signet/internal/api/remembered"
+	"github.com/signet-idm/signet/internal/api/signincounts"
 	"github.com/signet-idm/signet/internal/api/status"
 	"github.com/signet-idm/signet/internal/api/trials"
 )
@@ -54,6 +55,7 @@ var handlers = map[protoreflect.FullName]any{
 	"signet.v1.AccessService":           permissions.Service{},
 	"signet.v1.StatusService":           status.Service{},
 	"signet.v1.SignInTrialService":      trials.Service{},
+	"signet.v1.SignInCountService":      signincounts.Service{},
 }
 
 // methods calls check for every RPC of the API.

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/links"
+	"github.com/signet-idm/signet/internal/session/tally"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -34,7 +35,9 @@ type Through struct {
 // SignInThrough opens a session for the user who is linked to an identity, or who is linked by the address of it where the provider may do that.
 // Errors: session.ErrNotLinked; session.ErrLinkSuspended; session.ErrMethodNotAllowed; session.ErrSignInFailed, whatever else is in the way, also that the
 // provider was changed or switched off since the identity was checked.
-func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Through) (session.SignedIn, error) {
+func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Through) (in session.SignedIn, err error) {
+	counts := who.Org // where it counts
+	defer func() { s.Tally.Outcome(counts, tally.Provider, err) }()
 	claim := user.LinkClaim(who.Provider, who.Issuer, who.Subject)
 	id, err := s.Store.Holder(ctx, claim)
 	if err != nil {
@@ -56,6 +59,7 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Throug
 	if u == nil {
 		return session.SignedIn{}, session.ErrSignInFailed
 	}
+	counts = u.Org
 	everywhere, err := installation.ReadPolicy(ctx, s.Store)
 	if err != nil {
 		return session.SignedIn{}, err

@@ -14,6 +14,7 @@ import (
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/links"
+	"github.com/signet-idm/signet/internal/session/tally"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -141,6 +142,7 @@ func (s Sessions) RegisterThrough(ctx context.Context, who idp.Identity, r Regis
 	if err := s.Store.Do(ctx, command); err != nil {
 		return session.SignedIn{}, err
 	}
+	s.Tally.Outcome(in, tally.Provider, nil)
 	return made.SignedIn, nil
 }
 

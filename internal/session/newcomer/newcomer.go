@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
+	"github.com/signet-idm/signet/internal/session/tally"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -150,6 +151,11 @@ func (n Newcomers) Create(ctx context.Context, p Person, needs event.Command, al
 	if err != nil {
 		return session.SignedIn{}, err
 	}
+	way := tally.Password
+	if p.Passkey != nil {
+		way = tally.Passkey
+	}
+	n.Tally.Outcome(p.OrgID, way, nil)
 	return made.SignedIn, nil
 }
 
