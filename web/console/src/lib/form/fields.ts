@@ -3,6 +3,7 @@ import { ScalarType, type DescEnum, type DescField, type DescMessage, type JsonO
 import { fieldRule } from '../api/command';
 import type { FieldRule } from '../api/rules';
 import { hasText, t } from '../texts.svelte';
+import type { Found } from './Picker.svelte';
 
 export interface Option {
   readonly value: string;
@@ -10,7 +11,7 @@ export interface Option {
   readonly hint?: string;
 }
 
-export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization';
+export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'pick' | 'file';
 
 /** A field of a form. Only the path is needed: the rest follows from the definition. */
 export interface Field {
@@ -29,6 +30,8 @@ export interface Field {
   readonly autocomplete?: AutoFill | undefined;
   /** The organization in which users are looked for. */
   readonly org?: string | undefined;
+  /** Looks up what a field of the kind `pick` can hold. */
+  readonly find?: ((typed: string, signal: AbortSignal) => Promise<Found[]>) | undefined;
 }
 
 /** A field with everything that is known about it. */
