@@ -32,6 +32,28 @@ export function number(value: number | bigint): string {
   return new Intl.NumberFormat(language()).format(value);
 }
 
+/** The units in which durations are given, the largest first. */
+export const durationUnits = [['day', 86_400], ['hour', 3600], ['minute', 60], ['second', 1]] as const;
+export type DurationUnit = (typeof durationUnits)[number][0];
+
+/** The largest unit in which a number of seconds has no rest. */
+export function durationUnit(seconds: number): DurationUnit {
+  return durationUnits.find(([, length]) => seconds >= length && seconds % length === 0)?.[0] ?? 'second';
+}
+
+/** A duration in its largest whole unit, such as `12 hours`. */
+export function duration(seconds: number): string {
+  const unit = durationUnit(seconds);
+  const length = durationUnits.find(([name]) => name === unit)?.[1] ?? 1;
+  return new Intl.NumberFormat(language(), { style: 'unit', unit, unitDisplay: 'long' }).format(seconds / length);
+}
+
+/** The name of a unit, as it stands behind a number. */
+export function unitText(unit: DurationUnit, amount: number): string {
+  const parts = new Intl.NumberFormat(language(), { style: 'unit', unit, unitDisplay: 'long' }).formatToParts(amount);
+  return parts.find((p) => p.type === 'unit')?.value ?? unit;
+}
+
 /** Several things in one sentence. */
 export function list(items: readonly string[]): string {
   return new Intl.ListFormat(language(), { type: 'conjunction' }).format(items);

@@ -12,6 +12,7 @@ export interface Option {
 }
 
 export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'pick' | 'file';
+export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'groups' | 'duration';
 
 /** A field of a form. Only the path is needed: the rest follows from the definition. */
 export interface Field {
@@ -28,10 +29,16 @@ export interface Field {
   readonly required?: boolean | undefined;
   /** What the browser may fill in. */
   readonly autocomplete?: AutoFill | undefined;
-  /** The organization in which users are looked for. */
+  /** The organization in which users and groups are looked for; `*`: every one. */
   readonly org?: string | undefined;
   /** Looks up what a field of the kind `pick` can hold. */
   readonly find?: ((typed: string, signal: AbortSignal) => Promise<Found[]>) | undefined;
+  /** Guests of the organization can be chosen, too. */
+  readonly guests?: boolean | undefined;
+  /** Key of the heading of the part of the form that begins with this field. */
+  readonly section?: string | undefined;
+  /** What is said instead of the hint, where it depends on more than the field. */
+  readonly note?: string | undefined;
 }
 
 /** A field with everything that is known about it. */
@@ -54,7 +61,7 @@ export function known(message: DescMessage, field: Field): KnownField {
     ...field,
     kind: field.kind ?? kindOf(found, rule),
     text: t(field.label ?? `field.${name}`),
-    note: hasText(hint) ? t(hint) : '',
+    note: field.note ?? (hasText(hint) ? t(hint) : ''),
     rule,
     options: field.options ?? (found.enum ? enumOptions(found.enum) : []),
     repeated: found.fieldKind === 'list',

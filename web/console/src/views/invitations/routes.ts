@@ -1,0 +1,14 @@
+import Mail from '@lucide/svelte/icons/mail';
+import type { Action, Route } from '../../routes.svelte';
+
+export const routes: readonly Route[] = [
+  {
+    path: '/o/:org/invitations',
+    area: 'invitations',
+    view: () => import('./Invitations.svelte'),
+    needs: 'InvitationService/ListInvitations',
+    place: { group: 'organization', text: 'nav.invitations', icon: Mail, order: 35 },
+  },
+];
+
+export const actions: readonly Action[] = [{ text: 'do.invite', href: '/o/:org/invitations?add=invitation', needs: 'InvitationService/CreateInvitation' }];
