@@ -17,6 +17,8 @@ export interface Route {
   readonly view: () => Promise<{ default: View }>;
   /** An operation that the view cannot do without: who may not call it is not led there. */
   readonly needs?: OperationName;
+  /** It is needed in the whole installation, not in one organization. */
+  readonly everywhere?: boolean;
   /** Where it stands in the navigation, and its text (in `common`). Views of single objects have no place. */
   readonly place?: { readonly group: 'organization' | 'installation' | 'me'; readonly text: string; readonly icon: Component; readonly order: number };
 }
@@ -43,12 +45,12 @@ export function find(path: string): { route: Route; parameters: Record<string, s
 }
 
 const filled = (path: string, org: string) => path.replace(':org', org);
-const allowed = (needs: OperationName | undefined, org: string) => !needs || may(needs, org);
+const allowed = (needs: OperationName | undefined, org: string | undefined) => !needs || may(needs, org);
 
 /** The entries of a group of the navigation. */
 export function navigation(group: 'organization' | 'installation' | 'me', org: string) {
   return routes
-    .flatMap((r) => (r.place?.group === group && allowed(r.needs, org) ? [{ ...r.place, href: filled(r.path, org) }] : []))
+    .flatMap((r) => (r.place?.group === group && allowed(r.needs, r.everywhere ? undefined : org) ? [{ ...r.place, href: filled(r.path, org) }] : []))
     .sort((a, b) => a.order - b.order);
 }
 
