@@ -4,13 +4,20 @@ import { fieldRule } from '../api/command';
 import type { FieldRule } from '../api/rules';
 import { hasText, t } from '../texts.svelte';
 
+/** What a lookup has found. */
+export interface Found {
+  id: string;
+  text: string;
+  detail?: string | undefined;
+}
+
 export interface Option {
   readonly value: string;
   readonly text: string;
   readonly hint?: string;
 }
 
-export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization';
+export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'lookup';
 
 /** A field of a form. Only the path is needed: the rest follows from the definition. */
 export interface Field {
@@ -29,6 +36,9 @@ export interface Field {
   readonly autocomplete?: AutoFill | undefined;
   /** The organization in which users are looked for. */
   readonly org?: string | undefined;
+  /** How a `lookup` finds what can be chosen, and the text of what was chosen before. */
+  readonly find?: ((typed: string, signal: AbortSignal) => Promise<Found[]>) | undefined;
+  readonly nameOf?: ((id: string) => Promise<string>) | undefined;
 }
 
 /** A field with everything that is known about it. */
