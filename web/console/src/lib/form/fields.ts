@@ -5,6 +5,13 @@ import type { FieldRule } from '../api/rules';
 import { hasText, t } from '../texts.svelte';
 import type { Found } from './Picker.svelte';
 
+/** What a lookup has found. */
+export interface Found {
+  id: string;
+  text: string;
+  detail?: string | undefined;
+}
+
 export interface Option {
   readonly value: string;
   readonly text: string;
@@ -13,6 +20,7 @@ export interface Option {
 
 export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'pick' | 'file';
 export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'groups' | 'duration';
+export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'lookup';
 
 /** A field of a form. Only the path is needed: the rest follows from the definition. */
 export interface Field {
@@ -39,6 +47,9 @@ export interface Field {
   readonly section?: string | undefined;
   /** What is said instead of the hint, where it depends on more than the field. */
   readonly note?: string | undefined;
+  /** How a `lookup` finds what can be chosen, and the text of what was chosen before. */
+  readonly find?: ((typed: string, signal: AbortSignal) => Promise<Found[]>) | undefined;
+  readonly nameOf?: ((id: string) => Promise<string>) | undefined;
 }
 
 /** A field with everything that is known about it. */
