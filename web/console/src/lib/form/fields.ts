@@ -50,6 +50,8 @@ export interface Field {
   /** How a `lookup` finds what can be chosen, and the text of what was chosen before. */
   readonly find?: ((typed: string, signal: AbortSignal) => Promise<Found[]>) | undefined;
   readonly nameOf?: ((id: string) => Promise<string>) | undefined;
+  /** Nothing is said about that it can be left out: in this form, everything can. */
+  readonly quiet?: boolean | undefined;
 }
 
 /** A field with everything that is known about it. */
