@@ -1,0 +1,95 @@
+// Names for identifiers. However many a view shows, it asks once: all that are wanted in the same moment go into one request.
+import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
+import type { GenMessage } from '@bufbuild/protobuf/codegenv2';
+import { SvelteMap } from 'svelte/reactivity';
+import { operations } from '../gen/operations';
+import { call } from './api/call.svelte';
+import { address } from './router.svelte';
+
+/** What an identifier stands for. */
+export interface Named {
+  readonly id: string;
+  /** As in the types of events. */
+  readonly kind: 'user' | 'org' | 'app' | 'project' | 'group' | 'idp' | 'webhook';
+  readonly name: string;
+  /** The organization that it belongs to. */
+  readonly org: string;
+}
+
+type Request = Message<'signet.v1.LookUpNamesRequest'> & { ids: string[] };
+type Response = Message<'signet.v1.LookUpNamesResponse'> & { names: { id: string; kind: string; name: string; orgId: string }[] };
+interface Generated {
+  readonly NameService: { readonly method: { readonly lookUpNames: DescMethodUnary<GenMessage<Request>, GenMessage<Response>> } };
+}
+
+// A server without this operation has no names to give: identifiers are shown as they are.
+const generated: Generated | undefined = Object.values(import.meta.glob<Generated>('../gen/signet/v1/name_pb.ts', { eager: true }))[0];
+const lookUp = 'NameService/LookUpNames' in operations ? generated?.NameService.method.lookUpNames : undefined;
+
+const most = 500;
+const known = new SvelteMap<string, Named>();
+/** What was asked for on this page, found or not. */
+let asked = new Map<string, Promise<void>>();
+let page = '';
+let wanted: string[] = [];
+let batch: Promise<void> | undefined;
+
+/** Asks for everything that was wanted in this moment. */
+async function ask(): Promise<void> {
+  // Everything that is drawn together is wanted together.
+  await new Promise((resolve) => setTimeout(resolve));
+  const ids = wanted;
+  [wanted, batch] = [[], undefined];
+  if (!lookUp) return;
+  for (let i = 0; i < ids.length; i += most) {
+    const { names } = await call(lookUp, { ids: ids.slice(i, i + most) });
+    for (const n of names) known.set(n.id, { id: n.id, kind: n.kind as Named['kind'], name: n.name, org: n.orgId });
+  }
+}
+
+/**
+ * Finds out what identifiers stand for; those that the caller may not read are left out of the answer. It never fails: without
+ * an answer, there are no names. What was asked for once is not asked for again on the same page.
+ */
+export async function namesOf(ids: Iterable<string>): Promise<ReadonlyMap<string, Named>> {
+  if (page !== address.path) [page, asked] = [address.path, new Map()];
+  const all = [...new Set(ids)].filter(Boolean);
+  for (const id of all) {
+    if (asked.has(id)) continue;
+    wanted.push(id);
+    batch ??= ask().catch(() => {});
+    asked.set(id, batch);
+  }
+  await Promise.all(all.map((id) => asked.get(id)));
+  return new Map(all.flatMap((id) => (known.has(id) ? [[id, known.get(id) as Named]] : [])));
+}
+
+/** What is known of an identifier now. Whatever shows it is drawn again when its name arrives. */
+export function named(id: string): Named | undefined {
+  return known.get(id);
+}
+
+/** The name of an identifier as text, or else the identifier itself. */
+export function nameText(id: string): string {
+  return known.get(id)?.name || id;
+}
+
+const places: Record<Named['kind'], (n: Named) => string> = {
+  user: (n) => `/o/${n.org}/users/${n.id}`,
+  org: (n) => `/o/${n.id}`,
+  app: (n) => `/o/${n.org}/apps/${n.id}`,
+  project: (n) => `/o/${n.org}/projects/${n.id}`,
+  group: (n) => `/o/${n.org}/groups/${n.id}`,
+  idp: (n) => `/o/${n.org}/providers/${n.id}`,
+  webhook: (n) => `/o/${n.org}/webhooks/${n.id}`,
+};
+
+/** The address of the view of an object, empty if there is none. */
+export function placeOf(object: Named): string {
+  return places[object.kind]?.(object) ?? '';
+}
+
+/** An identifier short enough for a line; its end tells it from others. */
+export function shortId(id: string): string {
+  return id.length <= 14 ? id : `…${id.slice(-12)}`;
+}
