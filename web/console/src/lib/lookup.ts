@@ -1,8 +1,6 @@
 // Names for identifiers. However many a view shows, it asks once: all that are wanted in the same moment go into one request.
-import type { DescMethodUnary, Message } from '@bufbuild/protobuf';
-import type { GenMessage } from '@bufbuild/protobuf/codegenv2';
 import { SvelteMap } from 'svelte/reactivity';
-import { operations } from '../gen/operations';
+import { NameService } from '../gen/signet/v1/name_pb';
 import { call } from './api/call.svelte';
 import { address } from './router.svelte';
 
@@ -15,16 +13,6 @@ export interface Named {
   /** The organization that it belongs to. */
   readonly org: string;
 }
-
-type Request = Message<'signet.v1.LookUpNamesRequest'> & { ids: string[] };
-type Response = Message<'signet.v1.LookUpNamesResponse'> & { names: { id: string; kind: string; name: string; orgId: string }[] };
-interface Generated {
-  readonly NameService: { readonly method: { readonly lookUpNames: DescMethodUnary<GenMessage<Request>, GenMessage<Response>> } };
-}
-
-// A server without this operation has no names to give: identifiers are shown as they are.
-const generated: Generated | undefined = Object.values(import.meta.glob<Generated>('../gen/signet/v1/name_pb.ts', { eager: true }))[0];
-const lookUp = 'NameService/LookUpNames' in operations ? generated?.NameService.method.lookUpNames : undefined;
 
 const most = 500;
 const known = new SvelteMap<string, Named>();
@@ -40,9 +28,8 @@ async function ask(): Promise<void> {
   await new Promise((resolve) => setTimeout(resolve));
   const ids = wanted;
   [wanted, batch] = [[], undefined];
-  if (!lookUp) return;
   for (let i = 0; i < ids.length; i += most) {
-    const { names } = await call(lookUp, { ids: ids.slice(i, i + most) });
+    const { names } = await call(NameService.method.lookUpNames, { ids: ids.slice(i, i + most) });
     for (const n of names) known.set(n.id, { id: n.id, kind: n.kind as Named['kind'], name: n.name, org: n.orgId });
   }
 }

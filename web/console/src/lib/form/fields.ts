@@ -3,7 +3,6 @@ import { ScalarType, type DescEnum, type DescField, type DescMessage, type JsonO
 import { fieldRule } from '../api/command';
 import type { FieldRule } from '../api/rules';
 import { hasText, t } from '../texts.svelte';
-import type { Found } from './Picker.svelte';
 
 /** What a lookup has found. */
 export interface Found {
@@ -18,9 +17,7 @@ export interface Option {
   readonly hint?: string;
 }
 
-export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'pick' | 'file';
-export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'groups' | 'duration';
-export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'lookup';
+export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'file' | 'groups' | 'duration' | 'lookup';
 
 /** A field of a form. Only the path is needed: the rest follows from the definition. */
 export interface Field {
@@ -39,8 +36,6 @@ export interface Field {
   readonly autocomplete?: AutoFill | undefined;
   /** The organization in which users and groups are looked for; `*`: every one. */
   readonly org?: string | undefined;
-  /** Looks up what a field of the kind `pick` can hold. */
-  readonly find?: ((typed: string, signal: AbortSignal) => Promise<Found[]>) | undefined;
   /** Guests of the organization can be chosen, too. */
   readonly guests?: boolean | undefined;
   /** Key of the heading of the part of the form that begins with this field. */
