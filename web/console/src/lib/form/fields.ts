@@ -35,6 +35,8 @@ export interface Field {
   readonly section?: string | undefined;
   /** What is said instead of the hint, where it depends on more than the field. */
   readonly note?: string | undefined;
+  /** Nothing is said about that it can be left out: in this form, everything can. */
+  readonly quiet?: boolean | undefined;
 }
 
 /** A field with everything that is known about it. */
