@@ -15,7 +15,8 @@ export function date(time: Timestamp | Date | undefined): string {
 /** A time to the millisecond, as logs need it. */
 export function exactTime(time: Timestamp | Date | undefined): string {
   if (!time) return '';
-  return new Intl.DateTimeFormat(language(), { dateStyle: 'short', timeStyle: 'medium', fractionalSecondDigits: 3 } as Intl.DateTimeFormatOptions).format(asDate(time));
+  const parts = { year: 'numeric', month: '2-digit', day: '2-digit', hour: '2-digit', minute: '2-digit', second: '2-digit', fractionalSecondDigits: 3, timeZoneName: 'short' } as const;
+  return new Intl.DateTimeFormat(language(), parts).format(asDate(time));
 }
 
 /** How long ago, or in how long. */
