@@ -18,9 +18,6 @@ export const routes: readonly Route[] = [
   { ...one, path: '/o/:org/apps/:app/credentials', view: () => import('./Credentials.svelte') },
   { ...one, path: '/o/:org/apps/:app/access', view: () => import('./Access.svelte') },
   { ...one, path: '/o/:org/apps/:app/metadata', view: () => import('./Metadata.svelte'), needs: 'MetadataService/GetApplicationMetadata' },
-  { ...one, path: '/o/:org/apps/:app/snippets', view: () => import('./Snippets.svelte') },
-  { ...one, path: '/o/:org/apps/:app/try', view: () => import('./Try.svelte'), needs: 'SignInTrialService/StartSignInTrial' },
-  { path: '/apps/:app/try', area: 'apps', view: () => import('./TryReturn.svelte') },
   {
     path: '/installation/apps',
     area: 'apps',
