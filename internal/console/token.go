@@ -137,7 +137,7 @@ func (v *visit) token() error {
 	if v.bearer == nil {
 		// Where one session was meant, another one of this browser does not take its place unasked.
 		wish := login.Wish{To: v.to(), Other: v.ask.SessionID != "" && v.accounts.Current() != nil}
-		v.refuse(access.ErrUnauthenticated, answer{SignIn: wish.Link().String()})
+		v.elsewhere(access.ErrUnauthenticated, answer{SignIn: wish.Link().String()})
 		return nil
 	}
 	here := login.Wish{To: v.to(), Account: v.bearer.Token.ID}
@@ -146,7 +146,7 @@ func (v *visit) token() error {
 		if !caller.MustProveSecondFactor {
 			why = access.ErrPasswordChange
 		}
-		v.refuse(why, answer{Next: here.Link().String(), SessionID: v.bearer.Token.ID})
+		v.elsewhere(why, answer{Next: here.Link().String(), SessionID: v.bearer.Token.ID})
 		return nil
 	}
 	token, expires := v.Tokens.New(v.bearer)
@@ -169,6 +169,12 @@ func (v *visit) signOut() error {
 	}
 	v.answer(http.StatusOK, answer{SignIn: login.Wish{To: v.to()}.Link().String()})
 	return nil
+}
+
+// elsewhere leads the person to a page of the server first. The application expects that, so it is no failure: browsers would show one to the person.
+func (v *visit) elsewhere(why *errs.Error, to answer) {
+	to.RequestID, to.Reason, to.Message = call.From(v.r.Context()).RequestID, why.Reason, why.Message
+	v.answer(http.StatusOK, to)
 }
 
 // refuse says what is wrong, in the words of the API.

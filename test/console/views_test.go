@@ -20,7 +20,7 @@ type view struct {
 
 // views are all views, for an installation with one object of each kind.
 func (o *objects) views() []view {
-	fill := strings.NewReplacer(":org", o.org, ":user", o.user, ":app", o.app, ":project", o.project, ":provider", o.provider, ":group", o.group, ":webhook", o.webhook)
+	fill := strings.NewReplacer(":org", o.org, ":user", o.user, ":app", o.app, ":project", o.project, ":provider", o.provider, ":group", o.group, ":grant", o.grant, ":webhook", o.webhook)
 	var all []view
 	for _, route := range routes(o.t) {
 		path := fill.Replace(route)
@@ -52,8 +52,8 @@ func routes(t testing.TB) []string {
 
 // objects are one of each kind in an organization.
 type objects struct {
-	t                                                 testing.TB
-	org, user, app, project, provider, group, webhook string
+	t                                                        testing.TB
+	org, user, app, project, provider, group, grant, webhook string
 }
 
 // fill adds one object of each kind to an organization, with names made of a text.
@@ -79,6 +79,12 @@ func (s *installation) fill(org, name string) *objects {
 	o.app = id(s.in(org, "POST", "/v1/apps", map[string]any{"name": text(200), "type": "APPLICATION_TYPE_WEB", "redirectUris": []string{"https://app.test/callback"}}), "appId")
 	o.project = id(s.in(org, "POST", "/v1/projects", map[string]any{"name": text(200)}), "projectId")
 	s.in(org, "PUT", "/v1/projects/"+o.project+"/roles/reader", map[string]any{"name": text(100), "description": text(200)})
+	// Another organization grants a project of its own to this one.
+	vendor := s.rest("POST", "/v1/orgs/_setup", map[string]any{"org": map[string]any{"name": text(200)}, "human": map[string]any{"userName": "vendor",
+		"profile": map[string]any{"firstName": text(200), "lastName": text(200)}, "email": map[string]any{"email": "vendor@mail.test", "isEmailVerified": true}, "password": password}})["orgId"].(string)
+	granted := id(s.in(vendor, "POST", "/v1/projects", map[string]any{"name": text(200)}), "projectId")
+	s.in(vendor, "PUT", "/v1/projects/"+granted+"/roles/reader", map[string]any{"name": text(100)})
+	o.grant = id(s.in(vendor, "POST", "/v1/projects/"+granted+"/grants", map[string]any{"grantedOrgId": org, "roleKeys": []string{"reader"}}), "grantId")
 	o.provider = id(s.in(org, "POST", "/v1/idps/jwt", map[string]any{"name": text(200), "jwtEndpoint": "https://idp.test/jwt", "issuer": "https://idp.test", "keysEndpoint": "https://idp.test/keys", "headerName": "x-token"}), "idpId")
 	o.group = id(s.in(org, "POST", "/v1/groups", map[string]any{"name": text(200), "description": text(200)}), "groupId")
 	s.in(org, "PUT", "/v1/groups/"+o.group+"/members/"+o.user, map[string]any{})

@@ -18,6 +18,7 @@ import (
 func TestEveryOperationHasItsPlaceInTheConsole(t *testing.T) {
 	const sources = "../../web/console/src"
 	named := regexp.MustCompile(`\b([A-Z]\w+Service)\.method\.(\w+)`)
+	short := regexp.MustCompile(`const (\w+) = ([A-Z]\w+Service)\.method;`)
 	used := map[string]bool{}
 	err := filepath.WalkDir(sources, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -32,6 +33,11 @@ func TestEveryOperationHasItsPlaceInTheConsole(t *testing.T) {
 		text, err := os.ReadFile(path)
 		for _, m := range named.FindAllStringSubmatch(string(text), -1) {
 			used[m[1]+"/"+strings.ToLower(m[2])] = true
+		}
+		for _, s := range short.FindAllStringSubmatch(string(text), -1) {
+			for _, m := range regexp.MustCompile(`\b`+s[1]+`\.(\w+)`).FindAllStringSubmatch(string(text), -1) {
+				used[s[2]+"/"+strings.ToLower(m[1])] = true
+			}
 		}
 		return err
 	})

@@ -14,7 +14,7 @@ export interface Shown {
 
 /** The profile of a person as a form holds it. */
 export function profileOf(user: User): JsonObject {
-  return user.type.case === 'human' && user.type.value.profile ? (toJson(User_ProfileSchema, user.type.value.profile) as JsonObject) : {};
+  return user.type.case === 'human' && user.type.value.profile ? { gender: 'GENDER_UNSPECIFIED', ...(toJson(User_ProfileSchema, user.type.value.profile) as JsonObject) } : {};
 }
 
 export const profileFields = [
