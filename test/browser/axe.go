@@ -57,6 +57,7 @@ const overflowing = `(() => {
 	if (document.documentElement.scrollWidth > most) wide.push('the page: ' + document.documentElement.scrollWidth);
 	for (const e of document.body.querySelectorAll('*')) {
 		if (e.closest('.sr') || e.tagName === 'OPTION' || e.tagName === 'NOSCRIPT') continue;
+		if (e.closest('[role="region"][tabindex="0"]')) continue; // meant to be scrolled, also by keyboard
 		const box = e.getBoundingClientRect();
 		if (box.width === 0) continue;
 		if (box.right > most + 0.5 || box.left < -0.5) wide.push(e.outerHTML.slice(0, 160) + ' reaches to ' + box.right);

@@ -119,7 +119,7 @@ func TestEveryViewCanBeUsed(t *testing.T) {
 			}
 			w.Look(browser.Narrow)
 			if wide := w.Overflowing(); len(wide) > 0 {
-				t.Errorf("it does not fit on a phone:\n%s", strings.Join(wide, "\n"))
+				t.Errorf("it does not fit on a phone, in %d places:\n%s", len(wide), strings.Join(wide[:min(len(wide), 6)], "\n"))
 			}
 			w.Look(browser.Look{Width: 1280, Height: 900})
 			w.quiet()
