@@ -257,7 +257,7 @@ func (w *window) mark(what, script string) string {
 	w.t.Helper()
 	w.until(what, fmt.Sprintf(`(() => {
 		const visible = (e) => e.checkVisibility() && !e.closest('[aria-hidden="true"]');
-		const top = [...document.querySelectorAll('[role="dialog"]')].filter((e) => e.checkVisibility()).at(-1) ?? document;
+		const top = [...document.querySelectorAll('[role="dialog"]')].filter((e) => e.checkVisibility()).sort((a, b) => getComputedStyle(a).zIndex - getComputedStyle(b).zIndex).at(-1) ?? document;
 		const found = %s;
 		if (!found) return false;
 		document.querySelectorAll('[data-test]').forEach((e) => e.removeAttribute('data-test'));
