@@ -407,7 +407,10 @@ private val answer = registerForActivityResult(ActivityResultContracts.StartActi
 }
 
 fun signIn() = AuthorizationServiceConfiguration.fetchFromIssuer(Uri.parse(${kotlin(f.issuer)})) { configuration, error ->
-    if (configuration == null) return@fetchFromIssuer Unit.also { Log.e("sign-in", "no configuration", error) }
+    if (configuration == null) {
+        Log.e("sign-in", "no configuration", error)
+        return@fetchFromIssuer
+    }
     val request = AuthorizationRequest.Builder(
         configuration, ${kotlin(f.id)}, ResponseTypeValues.CODE, Uri.parse(${kotlin(f.redirect)}),
     ).setScope(${kotlin(f.scope)}).build() // with PKCE, state and nonce
