@@ -17,6 +17,9 @@ export const routes: readonly Route[] = [
   { ...one, path: '/o/:org/apps/:app/settings', view: () => import('./Settings.svelte') },
   { ...one, path: '/o/:org/apps/:app/credentials', view: () => import('./Credentials.svelte') },
   { ...one, path: '/o/:org/apps/:app/access', view: () => import('./Access.svelte') },
+  { ...one, path: '/o/:org/apps/:app/snippets', view: () => import('./Snippets.svelte') },
+  { ...one, path: '/o/:org/apps/:app/try', view: () => import('./Try.svelte'), needs: 'SignInTrialService/StartSignInTrial' },
+  { path: '/apps/:app/try', area: 'apps', view: () => import('./TryReturn.svelte') },
   { ...one, path: '/o/:org/apps/:app/metadata', view: () => import('./Metadata.svelte'), needs: 'MetadataService/GetApplicationMetadata' },
   {
     path: '/installation/apps',
