@@ -1,5 +1,6 @@
 // What a form knows of its fields: their types from the definition, their values by JSON paths.
 import { ScalarType, type DescEnum, type DescField, type DescMessage, type JsonObject, type JsonValue } from '@bufbuild/protobuf';
+import type { Component } from 'svelte';
 import { fieldRule } from '../api/command';
 import type { FieldRule } from '../api/rules';
 import { hasText, t } from '../texts.svelte';
@@ -18,6 +19,16 @@ export interface Option {
 }
 
 export type Kind = 'text' | 'multiline' | 'lines' | 'secret' | 'email' | 'number' | 'checkbox' | 'select' | 'choices' | 'time' | 'user' | 'organization' | 'file' | 'groups' | 'duration' | 'lookup';
+
+/** What a control for a list is given, where a view has its own. */
+export interface ControlProps {
+  id: string;
+  value: readonly string[];
+  onchange: (value: string[]) => void;
+  'aria-describedby'?: string | undefined;
+  'aria-invalid'?: 'true' | undefined;
+  'aria-required'?: 'true' | undefined;
+}
 
 /** A field of a form. Only the path is needed: the rest follows from the definition. */
 export interface Field {
@@ -45,6 +56,8 @@ export interface Field {
   /** How a `lookup` finds what can be chosen, and the text of what was chosen before. */
   readonly find?: ((typed: string, signal: AbortSignal) => Promise<Found[]>) | undefined;
   readonly nameOf?: ((id: string) => Promise<string>) | undefined;
+  /** The control of a list, instead of one line for each. */
+  readonly control?: Component<ControlProps> | undefined;
   /** Nothing is said about that it can be left out: in this form, everything can. */
   readonly quiet?: boolean | undefined;
 }
