@@ -44,7 +44,7 @@ case "$mode" in
 esac
 
 cd "$app"
-"$node" tools/texts.mjs ${CONSOLE_TEXTS-}
+"$node" tools/texts.mjs
 "$node" node_modules/svelte-check/bin/svelte-check --tsconfig ./tsconfig.json --fail-on-warnings --output human --threshold warning
 "$node" node_modules/vite/bin/vite.js build --logLevel warn
 cd "$root"

@@ -219,6 +219,15 @@ func (w *window) enter(a account) {
 	w.Submit("button.primary")
 }
 
+// enterAndClose is enter in a window that closes itself at the end.
+func (w *window) enterAndClose(a account) {
+	w.t.Helper()
+	w.Fill("#loginName", a.login)
+	w.Submit("button.primary")
+	w.Fill("#password", a.password)
+	w.Click("button.primary")
+}
+
 // visit opens a view by its address, as a link in a mail does.
 func (w *window) visit(path string) {
 	w.t.Helper()
