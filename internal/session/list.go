@@ -2,12 +2,14 @@ package session
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session/device"
+	"github.com/signet-idm/signet/internal/session/useragent"
 	"github.com/signet-idm/signet/internal/user"
 )
 
@@ -53,4 +55,18 @@ func (s *Sessions) List(ctx context.Context, w Whose, kind secret.TokenKind, aft
 		}
 	}
 	return shown, next, nil
+}
+
+// A session is called by where it was opened, for its owner to recognise it: the address, a space, and the browser, as far as
+// they are known. That is personal, so it stands with the session only, and goes with it.
+
+// nameOf is what a session from this place is called.
+func nameOf(p Place) string {
+	return strings.TrimRight(p.Address+" "+useragent.Name(p.UserAgent), " ")
+}
+
+// Place tells where a session was opened; empty where that is not known.
+func (s Shown) Place() (address, browser string) {
+	address, browser, _ = strings.Cut(s.Name, " ")
+	return address, browser
 }
