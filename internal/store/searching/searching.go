@@ -149,7 +149,7 @@ func along(ctx context.Context, db Database, q event.Search, leading string, mos
 			return found, nil, nil
 		}
 		looked += rows
-		step = most
+		step = 2000 // and not all at once, for somebody may be found soon
 	}
 	return found, &after, nil
 }
