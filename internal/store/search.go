@@ -11,6 +11,10 @@ import (
 	"github.com/signet-idm/signet/internal/store/searching"
 )
 
+// maxSearched is how many entries of the index a search looks at for one page. Users with a frequent first name stand there by their last names: those with one of them may all
+// come late. The number is as large as what is counted to choose the word, so that whatever one word of the query finds less often is found in one page.
+const maxSearched = 20_000
+
 // Search implements event.Reader.
 func (s *Store) Search(ctx context.Context, q event.Search) (event.Page, error) {
 	if _, known := s.byName[q.Kind]; !known {
@@ -19,7 +23,7 @@ func (s *Store) Search(ctx context.Context, q event.Search) (event.Page, error) 
 	if len(q.Words) == 0 || slices.ContainsFunc(q.Words, func(w string) bool { return w == "" || !storable(w) }) {
 		return event.Page{}, nil
 	}
-	found, next, err := searching.Run(ctx, s.engine, q, maxLooked)
+	found, next, err := searching.Run(ctx, s.engine, q, maxSearched)
 	if err != nil {
 		return event.Page{}, engine.Away(ctx, err)
 	}

@@ -14,11 +14,9 @@ import (
 // MaxSearchWords is how many words a search may have: each makes it dearer, and a few say whom one means.
 const MaxSearchWords = 10
 
-// texts are those whose words the user is found by; none of a removed one. Where there are too many words, the first texts count.
+// texts are those whose words the user is found by. A removed one has none left. Where there are too many words, the first texts count.
 func (u *User) texts() []string {
 	switch {
-	case u.State == Removed:
-		return nil
 	case u.Human != nil:
 		p := &u.Human.Profile
 		return []string{u.Human.Email.Address, u.UserName, p.DisplayName, p.FirstName, p.LastName, p.NickName}

@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -86,8 +88,7 @@ func run(ctx context.Context, users, orgs int, dir, database, binary string) (er
 
 // firstStart lets the program make what every installation has.
 func firstStart(ctx context.Context, dir, database, binary string) error {
-	admin := filepath.Join(dir, "first-admin.json")
-	if _, err := os.Stat(admin); err == nil {
+	if _, err := os.Stat(filepath.Join(dir, "first-admin.json")); err == nil {
 		return nil
 	}
 	if binary == "" {
@@ -101,7 +102,13 @@ func firstStart(ctx context.Context, dir, database, binary string) error {
 			return fmt.Errorf("building signet: %w\n%s", err, out)
 		}
 	}
-	args := []string{"start", "--data-dir", dir, "--listen", "127.0.0.1:0"}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	address := listener.Addr().String()
+	listener.Close()
+	args := []string{"start", "--data-dir", dir, "--listen", address}
 	if database != "" {
 		args = append(args, "--database", database)
 	}
@@ -120,7 +127,11 @@ func firstStart(ctx context.Context, dir, database, binary string) error {
 			return fmt.Errorf("signet start ended by itself: %w", err)
 		case <-ctx.Done():
 		case <-look.C:
-			if _, err := os.Stat(admin); err != nil {
+			answer, err := http.Get("http://" + address + "/readyz") // a server that is stopped before it is ready has failed
+			if err != nil {
+				continue
+			}
+			if answer.Body.Close(); answer.StatusCode != http.StatusOK {
 				continue
 			}
 		}

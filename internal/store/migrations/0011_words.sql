@@ -7,4 +7,5 @@ CREATE TABLE words (
 	PRIMARY KEY (object_id, word)
 ) /* KEYED */;
 CREATE INDEX words_org ON words (org_id, word, object_id);
-CREATE INDEX words_all ON words (word, object_id);
+-- No word is empty. That it says so keeps this index from being used for one organization.
+CREATE INDEX words_all ON words (word, object_id) WHERE word <> '';

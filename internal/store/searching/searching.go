@@ -84,14 +84,14 @@ func endOf(word string) string {
 	return strings.Repeat("\U0010FFFF", syntax.MaxWord) // behind every word there can be
 }
 
-// rangeOf gives the range behind a cursor. It is put so that only the index made for it will do: in an organization, or over all of them.
+// rangeOf gives the range behind a cursor, in an organization or over all of them. Its end is put as plain conditions: PostgreSQL would not stop where a comparison of rows
+// ends, but read on to the end of the organization. Each range says what only its own index has.
 func rangeOf(org, word string, after event.Cursor) wordRange {
 	end := endOf(word)
 	if org == "" {
-		return wordRange{"(w.word, w.object_id) > (?, ?) AND w.word < ?", "w.word, w.object_id", []any{after.Value, after.ID, end}}
+		return wordRange{"(w.word, w.object_id) > (?, ?) AND w.word < ? AND w.word <> ''", "w.word, w.object_id", []any{after.Value, after.ID, end}}
 	}
-	return wordRange{"(w.org_id, w.word, w.object_id) > (?, ?, ?) AND (w.org_id, w.word) < (?, ?)", "w.org_id, w.word, w.object_id",
-		[]any{org, after.Value, after.ID, org, end}}
+	return wordRange{"w.org_id = ? AND (w.word, w.object_id) > (?, ?) AND w.word < ?", "w.org_id, w.word, w.object_id", []any{org, after.Value, after.ID, end}}
 }
 
 // CountText counts what a word finds, up to a number.
@@ -149,7 +149,7 @@ func along(ctx context.Context, db Database, q event.Search, leading string, mos
 			return found, nil, nil
 		}
 		looked += rows
-		step = most
+		step = 2000 // and not all at once, for somebody may be found soon
 	}
 	return found, &after, nil
 }
