@@ -118,7 +118,7 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 	t.Run("too many attempts", func(t *testing.T) {
 		kim := s.person(s.admin.org, "kim")
 		w := s.signIn(t, b, kim)
-		w.visit("/me")
+		w.visit("/me?add=password")
 		for attempt := range 30 {
 			if attempt == 29 {
 				t.Fatal("nothing slows the guesses down")
@@ -135,9 +135,6 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 // guess tries to change the password with a wrong current one, and waits for the answer.
 func (w *window) guess(current string) {
 	w.t.Helper()
-	if !w.Has(`[name="currentPassword"]`) {
-		w.press("Change password")
-	}
 	w.Fill(`[name="currentPassword"]`, current)
 	w.Fill(`[name="newPassword"]`, "a quite New word 42")
 	w.Do(chromedp.Evaluate(`document.querySelectorAll('.failure, .problem').forEach((e) => e.remove())`, nil))
