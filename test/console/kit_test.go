@@ -17,8 +17,6 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/network"
-	"github.com/chromedp/chromedp"
-	"github.com/chromedp/chromedp/kb"
 
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
@@ -297,42 +295,6 @@ func (w *window) fill(label, text string) {
 	w.t.Helper()
 	w.Fill(w.labelled(label), text)
 }
-
-// tick presses the box with a label.
-func (w *window) tick(label string) {
-	w.t.Helper()
-	w.Click(w.labelled(label))
-}
-
-// choose selects an option of the field with a label by its text.
-func (w *window) choose(label, option string) {
-	w.t.Helper()
-	selector := w.labelled(label)
-	var value string
-	w.Evaluate(fmt.Sprintf(`[...document.querySelector(%q).options].find((o) => o.text === %q)?.value ?? ''`, selector, option), &value)
-	if value == "" {
-		w.t.Fatalf("%q has no option %q", label, option)
-	}
-	w.Do(chromedp.SetValue(selector, value, chromedp.ByQuery), chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).dispatchEvent(new Event('change', {bubbles: true}))`, selector), nil))
-}
-
-// pick looks something up in a field and takes the first that is found.
-func (w *window) pick(label, typed, found string) {
-	w.t.Helper()
-	w.fill(label, typed)
-	w.Click(w.mark(fmt.Sprintf("%q is found", found), fmt.Sprintf(`[...document.querySelectorAll('[role="option"]')].find((e) => e.checkVisibility() && e.innerText.includes(%q))`, found)))
-}
-
-// keys presses keys where the focus is.
-func (w *window) keys(keys ...string) {
-	w.t.Helper()
-	for _, key := range keys {
-		w.Do(chromedp.KeyEvent(key))
-	}
-}
-
-// escape closes what is open.
-func (w *window) escape() { w.keys(kb.Escape) }
 
 // quiet fails the test if the browser has complained.
 func (w *window) quiet() {

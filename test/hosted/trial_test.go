@@ -634,7 +634,7 @@ func TestWhatIsKeptOfATrialIsSealed(t *testing.T) {
 	if row == nil || strings.Contains(string(row.Value), "secret") || strings.Contains(row.Key, tr.id) || strings.Contains(row.Key, jo.id) {
 		t.Errorf("the row is %+v", row)
 	}
-	if left := time.UnixMicro(row.Expires).Sub(time.Now()); left > trial.Life {
+	if left := time.Until(time.UnixMicro(row.Expires)); left > trial.Life {
 		t.Errorf("it stays for %s", left)
 	}
 }
