@@ -258,10 +258,10 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 
 // status tells how the node and the installation are doing.
 func (s *Server) status(webhooks *webhook.Metrics) status.Service {
-	out := status.Service{Version: s.config.Version, Engine: "sqlite", Started: time.Now(), Clock: time.Now, Log: s.store, Followers: []string{oidc.FollowerName},
+	out := status.Service{Version: s.config.Version, Engine: "SQLite", Started: time.Now(), Clock: time.Now, Log: s.store, Followers: []string{oidc.FollowerName},
 		Webhooks: webhooks, Mail: s.sender() != nil, Keys: s.keys}
 	if s.config.Database != "" {
-		out.Engine = "postgres"
+		out.Engine = "PostgreSQL"
 	}
 	if out.Mail {
 		out.Followers = append(out.Followers, mail.FollowerName)

@@ -218,7 +218,11 @@ func listsStayInside(t *testing.T, w *World) {
 					t.Errorf("%d entries on a page of two", len(found))
 				}
 				for _, e := range found {
-					id := e.ProtoReflect().Get(e.ProtoReflect().Descriptor().Fields().Get(0)).String() // the identifier comes first
+					listed := e.ProtoReflect()
+					for listed.Descriptor().Fields().Get(0).Message() != nil { // an entry can hold the object with more about it
+						listed = listed.Get(listed.Descriptor().Fields().Get(0)).Message()
+					}
+					id := listed.Get(listed.Descriptor().Fields().Get(0)).String() // the identifier comes first
 					if seen[id] {
 						t.Errorf("%s is listed twice", id)
 					}

@@ -28,7 +28,7 @@ func statusStory(t *testing.T, c *Client) {
 	s := c.w.scene(t)
 	viewer := s.holder(t, iamViewer)
 	told := c.status(t, viewer)
-	engine := map[string]string{testdb.SQLite: "sqlite", testdb.Postgres: "postgres"}[c.w.db.Engine]
+	engine := map[string]string{testdb.SQLite: "SQLite", testdb.Postgres: "PostgreSQL"}[c.w.db.Engine]
 	same(t, "engine", told.GetNode().GetEngine(), engine)
 	if up := told.GetNode().GetTime().AsTime().Sub(told.GetNode().GetStartTime().AsTime()); up <= 0 || time.Since(told.GetNode().GetTime().AsTime()) > time.Minute {
 		t.Errorf("%v", told.GetNode())

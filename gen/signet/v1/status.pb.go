@@ -156,7 +156,7 @@ type NodeStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Version of the program.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// The database: `sqlite` or `postgres`.
+	// The database: `SQLite` or `PostgreSQL`.
 	Engine string `protobuf:"bytes,2,opt,name=engine,proto3" json:"engine,omitempty"`
 	// When the node was started.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
