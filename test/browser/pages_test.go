@@ -53,15 +53,17 @@ func with(t *testing.T, origin *url.URL, also func(p *pages.Pages, mux *http.Ser
 func TestEveryPageInEveryLanguage(t *testing.T) {
 	browser.NeedAxe(t)
 	b, origin := browser.Start(t), preview(t)
-	for _, language := range pages.Languages {
+	for l, language := range pages.Languages {
 		t.Run(language, func(t *testing.T) {
 			t.Parallel()
 			tab := b.Tab(t)
-			for _, s := range samples() {
+			for i, s := range samples() {
 				tab.Look(browser.Desktop)
 				tab.Open(origin + "/preview/" + language + "/" + s.Name)
-				first := language == pages.Languages[0] // colours are the same in all
-				report(t, s.Name, "axe", tab.Axe(first))
+				first := language == pages.Languages[0]         // colours are the same in all
+				if first || l == 1+i%(len(pages.Languages)-1) { // a page has the same elements in all: another language is enough
+					report(t, s.Name, "axe", tab.Axe(first))
+				}
 				report(t, s.Name, "does not fit 800 pixels", tab.Overflowing())
 				report(t, s.Name, "is wrong, but does not look so", unmarked(tab))
 				report(t, s.Name, "is not level with the field beside it", uneven(tab))

@@ -8,9 +8,9 @@ import (
 	"github.com/signet-idm/signet/test/testdb"
 )
 
-// 10,000 times in a row, and without a wait: what a writer was answered is what a reader finds right after, on PostgreSQL
+// Thousands of times in a row, and without a wait: what a writer was answered is what a reader finds right after, on PostgreSQL
 // through the other of two nodes.
-func TestAReadSeesTheWriteBeforeIt(t *testing.T) {
+func TestScaleAReadSeesTheWriteBeforeIt(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {
 		p := s.start(t)
 		admin := s.admin(t)
@@ -21,7 +21,7 @@ func TestAReadSeesTheWriteBeforeIt(t *testing.T) {
 			other := newSite(t, s.Database)
 			nodes[1] = newClient(t, other.start(t, "--master-key-file", s.path("master.key")), nodes[0].token)
 		}
-		for i := range 10_000 {
+		for i := range scaled(1_000, 10_000) {
 			writer, reader := nodes[i%2], nodes[1-i%2]
 			name := fmt.Sprint("Round ", i)
 			sent := profile(name)
