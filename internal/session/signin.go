@@ -74,10 +74,8 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 	if err != nil {
 		return SignedIn{}, err
 	}
+	// So do the counts of failures: administrators read those of their organization, and would learn who is in another one.
 	at := shareOf
-	if u != nil {
-		at = u.Org
-	}
 	defer func() { s.Tally.Outcome(at, tally.Password, err) }()
 	place := PlaceOf(a.Peer, a.UserAgent)
 	origin := event.Origin{Actor: event.System, RequestID: a.RequestID}
@@ -107,6 +105,7 @@ func (s *Sessions) SignIn(ctx context.Context, a Attempt) (in SignedIn, err erro
 	if err == nil && !right {
 		return SignedIn{}, ErrSignInFailed
 	}
+	at = u.Org
 	return in, err
 }
 
