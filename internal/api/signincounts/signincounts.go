@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"slices"
+	"time"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
@@ -40,7 +41,7 @@ func (s Service) CountSignIns(ctx context.Context, r *signetv1.CountSignInsReque
 	}
 	out := &signetv1.CountSignInsResponse{}
 	for _, d := range days {
-		shown := &signetv1.SignInDay{Date: d.Date.Format("2006-01-02")}
+		shown := &signetv1.SignInDay{Date: d.Date.Format(time.DateOnly)}
 		for way, c := range d.Day {
 			shown.Counts = append(shown.Counts, &signetv1.SignInCount{Way: ways[way], Successes: uint64(c.Successes), Failures: uint64(c.Failures), Throttled: uint64(c.Throttled)})
 		}

@@ -1,7 +1,7 @@
 // Package tally counts sign-ins by organization, day and way: successes, failures, and what was throttled. Nothing in the counts is about a person.
 //
 // Each node counts in memory, and adds what it has counted to the stored counts about once a second: a sign-in waits for nobody, and rows that
-// several nodes share are written a few times a minute, not once for each sign-in. A node that is killed loses what it has not added yet.
+// several nodes share are written once a second, not once for each sign-in. A node that is killed loses what it has not added yet.
 package tally
 
 import (
@@ -26,11 +26,11 @@ const (
 	// MostDays is how many days are kept.
 	MostDays = 90
 
-	interval  = time.Second
-	most      = 10_000           // counts in memory: with more, what is new counts for the installation only
-	rowsAtime = 100              // rows that one command writes
-	stopTime  = 10 * time.Second // for the last time before the node stops
-	day       = 24 * time.Hour
+	interval = time.Second
+	most     = 10_000           // counts in memory: with more, what is new counts for the installation only
+	atOnce   = 100              // rows that one command writes
+	stopTime = 10 * time.Second // for the last time before the node stops
+	day      = 24 * time.Hour
 )
 
 // Way is how somebody signs in, as it is stored.
@@ -57,27 +57,27 @@ func (c Counts) plus(o Counts) Counts {
 // Day are the numbers of one day.
 type Day map[Way]Counts
 
-// place is where something counts: an organization or access.Installation, and a day, as a time that it begins at.
+// place is where something counts: an organization or access.Installation, and a day.
 type place struct {
 	scope string
-	day   int64 // since 1970
+	day   int64 // number of the day since 1970-01-01
 }
 
-// Tally counts on one node. The zero value counts nothing; nil neither.
+// Tally counts on one node. Nil counts nothing.
 type Tally struct {
-	store event.Store
-	clock func() time.Time
-	name  errs.Reason // of what is throttled
+	store     event.Store
+	clock     func() time.Time
+	throttled errs.Reason
 
 	mu      sync.Mutex
 	pending map[place]Day
 
-	adding sync.Mutex // held by who adds to the stored counts
+	flushing sync.Mutex // when Flush ends, counts that another Flush has taken are stored, too
 }
 
 // New makes a Tally. throttled is the reason of attempts that are refused unheard.
 func New(store event.Store, clock func() time.Time, throttled errs.Reason) *Tally {
-	return &Tally{store: store, clock: clock, name: throttled, pending: map[place]Day{}}
+	return &Tally{store: store, clock: clock, throttled: throttled, pending: map[place]Day{}}
 }
 
 // Outcome counts an attempt to sign in by how it ended. org is the organization that it was at; empty where none is known: then it counts for the
@@ -91,7 +91,7 @@ func (t *Tally) Outcome(org string, way Way, err error) {
 	case err == nil:
 		t.add(org, way, Counts{Successes: 1})
 	case e == nil:
-	case e.Reason == t.name:
+	case e.Reason == t.throttled:
 		t.add(org, way, Counts{Throttled: 1})
 	case e.Kind == errs.Unauthenticated, e.Kind == errs.PermissionDenied:
 		t.add(org, way, Counts{Failures: 1})
@@ -148,8 +148,8 @@ func (t *Tally) Run(ctx context.Context, log *slog.Logger) {
 
 // Flush adds what was counted so far to the stored counts. What could not be added is counted again later. Errors: those of event.Store.
 func (t *Tally) Flush(ctx context.Context) error {
-	t.adding.Lock()
-	defer t.adding.Unlock()
+	t.flushing.Lock()
+	defer t.flushing.Unlock()
 	t.mu.Lock()
 	counted := t.pending
 	t.pending = map[place]Day{}
@@ -165,7 +165,7 @@ func (t *Tally) Flush(ctx context.Context) error {
 	var failed []error
 	// In one order on every node: they do not wait for each other in a circle.
 	keys := slices.SortedFunc(maps.Keys(rows), func(a, b event.RowKey) int { return strings.Compare(a.Key, b.Key) })
-	for part := range slices.Chunk(keys, rowsAtime) {
+	for part := range slices.Chunk(keys, atOnce) {
 		if err := t.store.Do(ctx, addition(part, rows)); err != nil {
 			failed = append(failed, err)
 			t.giveBack(part, rows)
