@@ -1,9 +1,7 @@
 package api
 
 import (
-	"cmp"
 	"context"
-	"slices"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/api/idempotency"
@@ -91,26 +89,18 @@ func (s Users) SearchUsers(ctx context.Context, r *signetv1.SearchUsersRequest) 
 	if err != nil {
 		return nil, err
 	}
-	refs := make([]event.Ref, len(found))
+	ids := make([]string, len(found))
 	for i, u := range found {
-		refs[i] = org.Kind.Ref(u.Org)
+		ids[i] = u.Org
 	}
-	slices.SortFunc(refs, func(a, b event.Ref) int { return cmp.Compare(a.ID, b.ID) })
-	owners, err := s.Store.Records(ctx, slices.Compact(refs))
+	owners, err := org.OwningAll(ctx, s.Store, info.Caller, ids)
 	if err != nil {
 		return nil, err
 	}
 	out := &signetv1.SearchUsersResponse{NextPageToken: next}
 	for _, u := range found {
-		record := owners[org.Kind.Ref(u.Org)]
-		if record == nil {
-			continue
-		}
-		owner, err := org.Kind.Open(record)
-		if err != nil {
-			return nil, err
-		}
-		if owner.Data.State == org.Removed { // its users are about to go, too
+		owner := owners[u.Org]
+		if owner == nil { // its users are about to go, too
 			continue
 		}
 		out.Results = append(out.Results, &signetv1.SearchUsersResponse_Found{User: show(u, owner), OrgId: owner.ID, OrgName: owner.Data.Name})

@@ -202,6 +202,35 @@ func Owning(ctx context.Context, r event.Reader, caller *access.Caller, id strin
 	return Kind.Read(ctx, r, id)
 }
 
+// OwningAll is Owning for several, by identifier. Organizations that do not exist or were removed are left out.
+func OwningAll(ctx context.Context, r event.Reader, caller *access.Caller, ids []string) (map[string]*event.Object[Org], error) {
+	ids = slices.Compact(slices.Sorted(slices.Values(ids)))
+	var refs []event.Ref
+	for _, id := range ids {
+		if caller.Org == nil || caller.Org.ID != id {
+			refs = append(refs, Kind.Ref(id))
+		}
+	}
+	records, err := r.Records(ctx, refs)
+	if err != nil {
+		return nil, err
+	}
+	if len(refs) < len(ids) {
+		records[Kind.Ref(caller.Org.ID)] = caller.Org
+	}
+	all := make(map[string]*event.Object[Org], len(records))
+	for _, record := range records {
+		o, err := Kind.Open(record)
+		if err != nil {
+			return nil, err
+		}
+		if present(o) == nil {
+			all[o.ID] = o
+		}
+	}
+	return all, nil
+}
+
 // Home is Owning where there must be one. Errors: ErrNotFound.
 func Home(ctx context.Context, r event.Reader, caller *access.Caller, id string) (*event.Object[Org], error) {
 	return mustExist(Owning(ctx, r, caller, id))

@@ -54,7 +54,7 @@ func searchUsersStory(t *testing.T, c *Client) {
 		{"änni", "[anna]"},
 		{"mueller", "[anna]"},
 		{"a.muel", "[anna]"},
-		{"@" + mark, "[bert.berg " + robot.UserName + " anna]"}, // …, mark.example, mark export, in dept.mark.example
+		{"@" + mark, "[" + robot.UserName + " anna bert.berg]"}, // by mark, then by mark.example in the order of their identifiers
 		{mark + " ber", "[bert.berg]"},
 		{"ber " + mark + " nobody", "[]"},
 		{"berg", "[bert.berg]"},
@@ -67,10 +67,6 @@ func searchUsersStory(t *testing.T, c *Client) {
 	} {
 		for _, size := range []int32{0, 1, 100} {
 			got := c.search(t, s.owner, &signetv1.SearchUsersRequest{Query: x.query, PageSize: size})
-			if x.query == "@"+mark {
-				same(t, x.query, len(got), 3)
-				continue
-			}
 			same(t, fmt.Sprint(x.query, " by ", size), fmt.Sprint(got), x.want)
 		}
 	}

@@ -37,20 +37,22 @@ type named struct {
 }
 
 // kinds are those, by the prefix of their identifiers.
-var kinds = map[string]named{}
+var kinds = byPrefix(
+	named{user.Kind, access.UserRead, nameOf(user.Kind, func(u *user.User) (string, bool) { return u.ShownName(), u.State == user.Removed })},
+	named{org.Kind, access.OrgRead, nameOf(org.Kind, func(o *org.Org) (string, bool) { return o.Name, o.State == org.Removed })},
+	named{app.Kind, access.AppRead, nameOf(app.Kind, func(a *app.App) (string, bool) { return a.Name, a.State == app.Removed })},
+	named{project.Kind, access.ProjectRead, nameOf(project.Kind, func(p *project.Project) (string, bool) { return p.Name, p.State == project.Removed })},
+	named{group.Kind, access.GroupRead, nameOf(group.Kind, func(g *group.Group) (string, bool) { return g.Name, g.State == group.Removed })},
+	named{idp.Kind, access.IDPRead, nameOf(idp.Kind, func(p *idp.Provider) (string, bool) { return p.General.Name, p.State == idp.Removed })},
+	named{webhook.Kind, access.WebhookRead, nameOf(webhook.Kind, func(w *webhook.Webhook) (string, bool) { return w.Name, w.State == webhook.Removed })},
+)
 
-func init() {
-	for _, k := range []named{
-		{user.Kind, access.UserRead, nameOf(user.Kind, func(u *user.User) (string, bool) { return u.ShownName(), u.State == user.Removed })},
-		{org.Kind, access.OrgRead, nameOf(org.Kind, func(o *org.Org) (string, bool) { return o.Name, o.State == org.Removed })},
-		{app.Kind, access.AppRead, nameOf(app.Kind, func(a *app.App) (string, bool) { return a.Name, a.State == app.Removed })},
-		{project.Kind, access.ProjectRead, nameOf(project.Kind, func(p *project.Project) (string, bool) { return p.Name, p.State == project.Removed })},
-		{group.Kind, access.GroupRead, nameOf(group.Kind, func(g *group.Group) (string, bool) { return g.Name, g.State == group.Removed })},
-		{idp.Kind, access.IDPRead, nameOf(idp.Kind, func(p *idp.Provider) (string, bool) { return p.General.Name, p.State == idp.Removed })},
-		{webhook.Kind, access.WebhookRead, nameOf(webhook.Kind, func(w *webhook.Webhook) (string, bool) { return w.Name, w.State == webhook.Removed })},
-	} {
+func byPrefix(all ...named) map[string]named {
+	kinds := map[string]named{}
+	for _, k := range all {
 		kinds[k.kind.Prefix()] = k
 	}
+	return kinds
 }
 
 func nameOf[S any](kind *event.Objects[S], name func(*S) (shown string, gone bool)) func(*event.Record) (string, error) {
@@ -122,25 +124,17 @@ func mayRead(caller *access.Caller, r *event.Record) bool {
 
 // admits judges organizations as a request to each of them would be: it must be there, and the sign-in of a guest must be enough for it.
 func (s Service) admits(ctx context.Context, caller *access.Caller, of []event.Ref, records map[event.Ref]*event.Record) (func(id string, p access.Permission) bool, error) {
-	var refs []event.Ref
+	var ids []string
 	for _, ref := range of {
-		if owner := org.Kind.Ref(records[ref].Org); !slices.Contains(refs, owner) {
-			refs = append(refs, owner)
-		}
+		ids = append(ids, records[ref].Org)
 	}
-	found, err := s.Store.Records(ctx, refs)
+	owners, err := org.OwningAll(ctx, s.Store, caller, ids)
 	if err != nil {
 		return nil, err
-	}
-	owners := map[string]*event.Object[org.Org]{}
-	for ref, record := range found {
-		if owners[ref.ID], err = org.Kind.Open(record); err != nil {
-			return nil, err
-		}
 	}
 	now := s.Clock()
 	return func(id string, p access.Permission) bool {
 		o := owners[id]
-		return o != nil && o.Data.State != org.Removed && org.Admits(o, caller, p, now) == nil
+		return o != nil && org.Admits(o, caller, p, now) == nil
 	}, nil
 }

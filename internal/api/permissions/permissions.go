@@ -23,10 +23,7 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-const (
-	most   = 1000 // organizations that are told
-	atOnce = 64   // that are read together: the store reads so many in one round trip
-)
+const most = 1000 // organizations that are told
 
 // Service implements AccessService.
 type Service struct {
@@ -55,12 +52,13 @@ func (s Service) GetMyAccess(ctx context.Context, r *signetv1.GetMyAccessRequest
 	}
 	ids, more := organizationsOf(caller)
 	out.More = more
-	found, err := s.organizations(ctx, caller, ids)
+	found, err := org.OwningAll(ctx, s.Store, caller, ids)
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range found {
-		if o == nil || o.Data.State == org.Removed {
+	for _, id := range ids {
+		o := found[id]
+		if o == nil {
 			continue
 		}
 		shown, err := s.show(caller, o)
@@ -87,8 +85,9 @@ func (s Service) ListRoles(context.Context, *signetv1.ListRolesRequest) (*signet
 // held are the permissions that the caller has by roles in a scope and can do something with. A token that is bound by scopes can use a permission
 // if it can call one of the operations that need it.
 func (s Service) held(caller *access.Caller, scope string) (names []string) {
+	given := access.ScopesGiven(caller.Scopes)
 	for _, p := range access.PermissionsOf(scope, caller.Memberships[scope]) {
-		if caller.Scopes == nil || s.table().usable(p, access.ScopesGiven(caller.Scopes)) {
+		if caller.Scopes == nil || s.table().usable(p, given) {
 			names = append(names, string(p))
 		}
 	}
@@ -108,22 +107,6 @@ func organizationsOf(caller *access.Caller) (ids []string, more bool) {
 		return ids[:most], true
 	}
 	return ids, false
-}
-
-// organizations reads organizations, as many together as the store reads in one round trip; nil in the place of one that does not exist.
-func (s Service) organizations(ctx context.Context, caller *access.Caller, ids []string) ([]*event.Object[org.Org], error) {
-	found, failed := make([]*event.Object[org.Org], len(ids)), make([]error, len(ids))
-	var all sync.WaitGroup
-	places := make(chan struct{}, atOnce)
-	for i, id := range ids {
-		places <- struct{}{}
-		all.Go(func() {
-			found[i], failed[i] = org.Owning(ctx, s.Store, caller, id)
-			<-places
-		})
-	}
-	all.Wait()
-	return found, errors.Join(failed...)
 }
 
 // states by their number in the API.

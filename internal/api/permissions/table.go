@@ -14,11 +14,15 @@ import (
 // table is what the definition of the API says about permissions. The server enforces the same rules (package rpc).
 type table struct {
 	operations map[access.Permission][]*signetv1.Operation
+	scopes     map[access.Permission][]access.APIScopes // with which applications can use a permission, each for itself
 }
 
 // readTable reads the compiled descriptors.
 func readTable() *table {
-	t := &table{operations: map[access.Permission][]*signetv1.Operation{}}
+	t := &table{operations: map[access.Permission][]*signetv1.Operation{}, scopes: map[access.Permission][]access.APIScopes{}}
+	for p, needs := range access.BesideOperations {
+		t.scopes[p] = append(t.scopes[p], needs)
+	}
 	protoregistry.GlobalFiles.RangeFilesByPackage("signet.v1", func(file protoreflect.FileDescriptor) bool {
 		for i := range file.Services().Len() {
 			methods := file.Services().Get(i).Methods()
@@ -45,17 +49,14 @@ func (t *table) add(md protoreflect.MethodDescriptor) {
 		Installation: rule.GetScope() == signetv1.Scope_SCOPE_SELF,
 		Scopes:       rule.GetApiScopes(),
 	})
+	if needs := access.ScopesNamed(rule.GetApiScopes()...); needs != 0 {
+		t.scopes[p] = append(t.scopes[p], needs)
+	}
 }
 
 // usable tells whether a token with these scopes can do something with a permission.
 func (t *table) usable(p access.Permission, given access.APIScopes) bool {
-	if needs, beside := access.BesideOperations[p]; beside && needs.Without(given) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(t.operations[p], func(o *signetv1.Operation) bool {
-		needs := access.ScopesNamed(o.GetScopes()...)
-		return needs != 0 && needs.Without(given) == 0
-	})
+	return slices.ContainsFunc(t.scopes[p], func(needs access.APIScopes) bool { return needs.Without(given) == 0 })
 }
 
 func (t *table) render() *signetv1.ListRolesResponse {
