@@ -2,12 +2,10 @@ package store
 
 import (
 	"context"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
@@ -53,28 +51,4 @@ func (s *Store) ask(ctx context.Context, ref event.Ref) *askedRecord {
 		}
 	}
 	return s.records.Ask(ref)
-}
-
-// raiseFactVersion lets facts of a version into the log, for good, unless a node is running that does not know them.
-func (s *Store) raiseFactVersion(ctx context.Context, to int) (raised bool, err error) {
-	err = s.engine.Transact(ctx, func(x engine.Executor) error {
-		oldest, err := s.engine.OldestNode(ctx, x)
-		if err != nil {
-			return err
-		}
-		have, err := readMeta(ctx, x)
-		if err != nil {
-			return err
-		}
-		stored, _ := strconv.Atoi(string(have[engine.FactVersionRow]))
-		if raised = max(stored, oldest) >= to; !raised || stored >= to {
-			return nil
-		}
-		return putMeta(ctx, x, engine.FactVersionRow, []byte(strconv.Itoa(to)))
-	})
-	if err != nil || !raised {
-		return false, engine.Away(ctx, err)
-	}
-	s.facts.Store(int64(to))
-	return true, nil
 }

@@ -174,10 +174,19 @@ func (s *Store) tokenQuestion(texts *[len(lookupSizes)]string, hashes [][32]byte
 var moved = &event.Record{}
 
 // askRecords reads objects, of one kind or of several. Of those that were seen before it asks only for their versions.
-func (s *Store) askRecords(refs []event.Ref, found map[event.Ref]*event.Record) (questions []readbatch.Question) {
+func (s *Store) askRecords(refs []event.Ref, found map[event.Ref]*event.Record) []readbatch.Question {
+	return s.recordQuestions(refs, found, s.seen.has)
+}
+
+// askWhole reads objects as a whole, whether or not they were seen.
+func (s *Store) askWhole(refs []event.Ref, found map[event.Ref]*event.Record) []readbatch.Question {
+	return s.recordQuestions(refs, found, func(event.Ref) bool { return false })
+}
+
+func (s *Store) recordQuestions(refs []event.Ref, found map[event.Ref]*event.Record, has func(event.Ref) bool) (questions []readbatch.Question) {
 	unseen, seen := map[event.Kind][]string{}, map[event.Kind][]string{}
 	for _, ref := range refs {
-		if s.seen.has(ref) {
+		if has(ref) {
 			seen[ref.Kind] = append(seen[ref.Kind], ref.ID)
 		} else {
 			unseen[ref.Kind] = append(unseen[ref.Kind], ref.ID)
@@ -196,32 +205,16 @@ func (s *Store) askRecords(refs []event.Ref, found map[event.Ref]*event.Record) 
 		}))
 	}
 	for kind, ids := range unseen {
-		questions = append(questions, s.whole(kind, ids, found))
+		questions = append(questions, each(&s.sql.record, kind, ids, func(scan engine.Scanner) error {
+			r, dest := engine.ScanRecord(s.byName[kind], false)
+			if err := scan(dest...); err != nil {
+				return err
+			}
+			found[r.Ref] = s.seen.keep(s.byName[kind], r)
+			return nil
+		}))
 	}
 	return questions
-}
-
-// askWhole reads objects as a whole, whether or not they were seen.
-func (s *Store) askWhole(refs []event.Ref, found map[event.Ref]*event.Record) (questions []readbatch.Question) {
-	ids := map[event.Kind][]string{}
-	for _, ref := range refs {
-		ids[ref.Kind] = append(ids[ref.Kind], ref.ID)
-	}
-	for kind, ids := range ids {
-		questions = append(questions, s.whole(kind, ids, found))
-	}
-	return questions
-}
-
-func (s *Store) whole(kind event.Kind, ids []string, found map[event.Ref]*event.Record) readbatch.Question {
-	return each(&s.sql.record, kind, ids, func(scan engine.Scanner) error {
-		r, dest := engine.ScanRecord(s.byName[kind], false)
-		if err := scan(dest...); err != nil {
-			return err
-		}
-		found[r.Ref] = s.seen.keep(s.byName[kind], r)
-		return nil
-	})
 }
 
 // readRecord reads an object as a whole, for itself alone.

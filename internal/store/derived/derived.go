@@ -1,4 +1,4 @@
-// Package derived has the tables beside the states that follow from them: claims, the groups that objects are in, and the words that they are found by.
+// Package derived is about the tables that follow from the states of objects: claims, the groups that objects are in, and the words that they are found by.
 package derived
 
 import (
@@ -6,12 +6,13 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/engine"
 )
 
-// Tables are their names.
+// Tables are the names of these tables.
 var Tables = []string{"claims", "groupings", "words"}
 
 // Insert inserts what an object has in them.
@@ -28,12 +29,15 @@ func Insert(ctx context.Context, x engine.Executor, f event.Folded) error {
 			return err
 		}
 	}
-	for _, word := range f.Words {
-		if err := x.Exec(ctx, engine.InsertWord, id, word, f.Record.Org); err != nil {
-			return err
-		}
+	if len(f.Words) == 0 {
+		return nil
 	}
-	return nil
+	// There are many, and an upgrade inserts those of every user: one statement for all of them.
+	var rows []any
+	for _, word := range f.Words {
+		rows = append(rows, id, word, f.Record.Org)
+	}
+	return x.Exec(ctx, "INSERT INTO words (object_id, word, org_id) VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(f.Words)-1), rows...)
 }
 
 // Delete deletes what an object has in them.
@@ -70,7 +74,7 @@ func (c Counts) AddStored(ctx context.Context, x engine.Executor, id string) err
 	return nil
 }
 
-// Different gives what an object has otherwise than it should, by the words of a report.
+// Different names the tables whose rows of an object are not as they should be, in the words of a report.
 func Different(ctx context.Context, x engine.Executor, f event.Folded) (different []string, err error) {
 	for _, part := range []struct {
 		name string

@@ -318,7 +318,7 @@ func (e *sqliteEngine) writeAll(ctx context.Context, c *event.Changes) error {
 		}
 	}
 	for _, w := range c.Found {
-		if err := e.Exec(ctx, InsertWord, w.ObjectID, w.Word, w.Org); err != nil {
+		if err := e.Exec(ctx, insertWord, w.ObjectID, w.Word, w.Org); err != nil {
 			return err
 		}
 	}
