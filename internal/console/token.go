@@ -74,7 +74,7 @@ func (c *Console) asked(serve func(v *visit) error) http.Handler {
 			err = serve(v)
 		}
 		if err != nil {
-			v.refuse(err, answer{})
+			v.refuse(err)
 		}
 	})
 }
@@ -171,21 +171,20 @@ func (v *visit) signOut() error {
 	return nil
 }
 
-// elsewhere leads the person to a page of the server first. The application expects that, so it is no failure: browsers would show one to the person.
+// elsewhere sends the person to a page of the server first. The application expects that, so the status is 200: browsers report others as errors.
 func (v *visit) elsewhere(why *errs.Error, to answer) {
 	to.RequestID, to.Reason, to.Message = call.From(v.r.Context()).RequestID, why.Reason, why.Message
 	v.answer(http.StatusOK, to)
 }
 
 // refuse says what is wrong, in the words of the API.
-func (v *visit) refuse(err error, with answer) {
+func (v *visit) refuse(err error) {
 	web.Failed(v.r.Context(), err)
-	with.RequestID = call.From(v.r.Context()).RequestID
-	with.Message = "an internal error occurred: give the request id to the operator"
+	a := answer{RequestID: call.From(v.r.Context()).RequestID, Message: "an internal error occurred: give the request id to the operator"}
 	if e, ours := errors.AsType[*errs.Error](err); ours && e.Kind != errs.Internal {
-		with.Reason, with.Message = e.Reason, e.Message
+		a.Reason, a.Message = e.Reason, e.Message
 	}
-	v.answer(web.AnswerTo(err).REST, with)
+	v.answer(web.AnswerTo(err).REST, a)
 }
 
 func (v *visit) answer(status int, a answer) {

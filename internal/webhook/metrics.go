@@ -14,8 +14,7 @@ import (
 type Metrics struct {
 	delivered, failed prometheus.Counter
 
-	objects  [2]atomic.Int64 // that wait: for a retry, and because one has failed for good
-	webhooks atomic.Int64    // with such objects
+	waiting struct{ webhooks, retrying, failed atomic.Int64 } // see Waiting
 }
 
 // Waiting is what waits for webhooks that a node serves.
@@ -30,7 +29,7 @@ func (m *Metrics) Waiting() Waiting {
 	if m == nil {
 		return Waiting{}
 	}
-	return Waiting{Webhooks: m.webhooks.Load(), Retrying: m.objects[0].Load(), Failed: m.objects[1].Load()}
+	return Waiting{Webhooks: m.waiting.webhooks.Load(), Retrying: m.waiting.retrying.Load(), Failed: m.waiting.failed.Load()}
 }
 
 // NewMetrics registers the metrics.
@@ -45,7 +44,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 			ConstLabels: prometheus.Labels{"state": state},
 		}, func() float64 { return float64(of.Load()) })
 	}
-	err := errors.Join(registerer.Register(messages), registerer.Register(waiting("retrying", &m.objects[0])), registerer.Register(waiting("failed", &m.objects[1])))
+	err := errors.Join(registerer.Register(messages), registerer.Register(waiting("retrying", &m.waiting.retrying)), registerer.Register(waiting("failed", &m.waiting.failed)))
 	if err != nil {
 		return nil, fmt.Errorf("webhook: register the metrics: %w", err)
 	}
@@ -74,8 +73,8 @@ func (m *Metrics) put(parked map[string]*notify.Parked, before map[bool]int) map
 			now[p.Failed]++
 		}
 	}
-	m.objects[0].Add(int64(now[false] - before[false]))
-	m.objects[1].Add(int64(now[true] - before[true]))
-	m.webhooks.Add(int64(min(len(now), 1) - min(len(before), 1)))
+	m.waiting.retrying.Add(int64(now[false] - before[false]))
+	m.waiting.failed.Add(int64(now[true] - before[true]))
+	m.waiting.webhooks.Add(int64(min(len(now), 1) - min(len(before), 1)))
 	return now
 }
