@@ -139,7 +139,7 @@ func IsPermission(p Permission) bool { return slices.Contains(installationRoles[
 // Permissions are all there are: an owner of the installation holds every one.
 func Permissions() []Permission { return slices.Clone(installationRoles[IAMOwner]) }
 
-// RolesOf are the roles that can be had in a scope, an organization (also one without a name) or Installation, sorted.
+// RolesOf are the roles that exist in a scope, sorted: Installation, or any organization, for which an empty scope stands, too.
 func RolesOf(scope string) []Role { return slices.Sorted(maps.Keys(rolesIn(scope))) }
 
 // PermissionsOf are the permissions that roles bring in their scope, sorted.

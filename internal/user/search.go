@@ -11,7 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
-// MaxSearchWords is how many words a search may have: each makes it dearer, and a few say whom one means.
+// MaxSearchWords is how many words a search may have: each makes it more expensive, and a few are enough to find somebody.
 const MaxSearchWords = 10
 
 // texts are those whose words the user is found by. A removed one has none left. Where there are too many words, the first texts count.

@@ -185,14 +185,14 @@ func accessStory(t *testing.T, c *Client) {
 	needs(session, signetv1.OrganizationAccess_NEED_SECOND_FACTOR)
 
 	// Over whom: what SetUserPassword says decides.
-	over := func(as *Actor, id string) *signetv1.GetMyAccessRequest {
+	over := func(id string) *signetv1.GetMyAccessRequest {
 		return &signetv1.GetMyAccessRequest{UserId: id}
 	}
 	manager, root := s.holder(t, userManager), s.holder(t, iamOwner)
 	set := setPassword("", c.w.secret("over"))
 	for _, as := range []*Actor{s.owner, manager, root, c.w.root, s.holder(t, iamOwner)} {
 		for _, target := range []*Actor{s.owner, s.user, manager, root} {
-			told := done[*signetv1.GetMyAccessResponse](t, c, as, over(as, target.UserID))
+			told := done[*signetv1.GetMyAccessResponse](t, c, as, over(target.UserID))
 			if told.OverUser == nil {
 				t.Fatal("it does not tell over whom")
 			}
@@ -204,25 +204,25 @@ func accessStory(t *testing.T, c *Client) {
 			same(t, "over "+target.UserID, told.GetOverUser(), a.reason() != "TARGET_HOLDS_MORE")
 		}
 	}
-	same(t, "a lesser one over oneself", done[*signetv1.GetMyAccessResponse](t, c, s.user, over(s.user, s.user.UserID)).GetOverUser(), true)
+	same(t, "a lesser one over oneself", done[*signetv1.GetMyAccessResponse](t, c, s.user, over(s.user.UserID)).GetOverUser(), true)
 	removed := c.w.addUser(t, person{Org: s.org, Domain: s.domain})
 	c.carryOut(t, s.owner, &signetv1.RemoveUserRequest{UserId: removed.UserID})
 	for _, as := range []*Actor{s.owner, root} {
 		for _, id := range []string{"usr_0198c0de00007000800000000000dead", "x", s.org, removed.UserID} {
-			c.refused(t, noUser, as, over(as, id))
+			c.refused(t, noUser, as, over(id))
 		}
 	}
-	c.refused(t, noUser, s.user, over(s.user, s.owner.UserID))        // may not read users
-	c.refused(t, noUser, home.owner, over(home.owner, s.user.UserID)) // of another organization
-	c.refused(t, noUser, session, over(session, s.user.UserID))       // not with this sign-in
+	c.refused(t, noUser, s.user, over(s.owner.UserID))    // may not read users
+	c.refused(t, noUser, home.owner, over(s.user.UserID)) // of another organization
+	c.refused(t, noUser, session, over(s.user.UserID))    // not with this sign-in
 	reader := func(scopes ...string) *Actor {
 		return &Actor{Token: c.w.accessToken(t, s.owner, c.w.server.URL(), scopes...)}
 	}
-	c.refused(t, scopeRequired, reader("signet.self"), over(nil, s.user.UserID))
+	c.refused(t, scopeRequired, reader("signet.self"), over(s.user.UserID))
 	both := reader("signet.self", "signet.read")
-	same(t, "an application over somebody with roles", done[*signetv1.GetMyAccessResponse](t, c, both, over(nil, manager.UserID)).GetOverUser(), false)
-	same(t, "an application over somebody without", done[*signetv1.GetMyAccessResponse](t, c, both, over(nil, s.user.UserID)).GetOverUser(), true)
-	same(t, "an application over its user", done[*signetv1.GetMyAccessResponse](t, c, both, over(nil, s.owner.UserID)).GetOverUser(), false)
+	same(t, "an application over somebody with roles", done[*signetv1.GetMyAccessResponse](t, c, both, over(manager.UserID)).GetOverUser(), false)
+	same(t, "an application over somebody without", done[*signetv1.GetMyAccessResponse](t, c, both, over(s.user.UserID)).GetOverUser(), true)
+	same(t, "an application over its user", done[*signetv1.GetMyAccessResponse](t, c, both, over(s.owner.UserID)).GetOverUser(), false)
 }
 
 // manyOrganizations: the answer is bounded.

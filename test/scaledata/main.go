@@ -142,26 +142,27 @@ func firstStart(ctx context.Context, dir, database, binary string) error {
 	}
 }
 
-// parts does something for all of a number in parts, several at a time, and says how far it has come.
+// parts does something for all of a number in parts, several at a time, and says how far it has come. When one part fails, no other begins.
 func parts(ctx context.Context, what string, total int, do func(from, to int) error) error {
 	const (
-		together = 100
-		hands    = 8
+		size    = 100
+		workers = 8
 	)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	var next, done atomic.Int64
-	failed := make(chan error, hands)
 	var group sync.WaitGroup
 	begun := time.Now()
-	for range hands {
+	for range workers {
 		group.Go(func() {
 			for ctx.Err() == nil {
-				from := int(next.Add(together)) - together
+				from := int(next.Add(size)) - size
 				if from >= total {
 					return
 				}
-				to := min(from+together, total)
+				to := min(from+size, total)
 				if err := do(from, to); err != nil {
-					failed <- err
+					stop(err)
 					return
 				}
 				if n := done.Add(int64(to - from)); n/50_000 != (n-int64(to-from))/50_000 {
@@ -171,8 +172,7 @@ func parts(ctx context.Context, what string, total int, do func(from, to int) er
 		})
 	}
 	group.Wait()
-	close(failed)
-	return errors.Join(<-failed, ctx.Err())
+	return context.Cause(ctx)
 }
 
 func addOrgs(ctx context.Context, st event.Store, ids []string, from, to int) error {
