@@ -18,15 +18,25 @@ const (
 
 // Words gives what texts are found by: from every place where a word begins, the text up to the next white space, in its comparison form, sorted, cut to
 // MaxWord. What begins with "ann", "schmidt@ex" or "example.c" is then found in "Anna.Schmidt@example.com" as the beginning of one of them. A word that another one
-// begins with is left out: whatever finds it finds the other one. The first MaxWords count.
+// begins with is left out: whatever finds it finds the other one. If there are more than MaxWords, each text has its share: nobody can hide a name behind
+// an address of many words.
 //
 // It gives the same for ever, so that states need not keep what it gave, see SearchKey.
 func Words(texts ...string) []string {
-	words := make([]string, 0, 16)
-	for _, text := range texts {
+	of := make([][]string, len(texts))
+	for i, text := range texts {
 		for word := range begun(text) {
-			if len(words) < MaxWords {
-				words = append(words, CutWord(word))
+			if len(of[i]) == MaxWords {
+				break
+			}
+			of[i] = append(of[i], CutWord(word))
+		}
+	}
+	words := make([]string, 0, 16)
+	for i := range MaxWords {
+		for _, its := range of {
+			if i < len(its) && len(words) < MaxWords {
+				words = append(words, its[i])
 			}
 		}
 	}

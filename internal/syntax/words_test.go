@@ -44,6 +44,10 @@ func TestWordsAreBounded(t *testing.T) {
 	if got := syntax.Words(many.String()); len(got) != syntax.MaxWords || got[0] != "w000" {
 		t.Errorf("%d words: %q", len(got), got)
 	}
+	address := strings.Repeat("a.", 100) + "example"
+	if got := syntax.Words(address, address, "Anna Maria Berg"); len(got) > syntax.MaxWords || !slices.Contains(got, "anna") || !slices.Contains(got, "berg") {
+		t.Errorf("a name is hidden by an address of many words: %q", got)
+	}
 	for _, long := range []string{strings.Repeat("x", 1000), strings.Repeat("ü", 1000), "x" + strings.Repeat("ü", 1000), strings.Repeat("\U00020000", 1000)} {
 		got := syntax.Words(long)
 		if len(got) != 1 || len(got[0]) > syntax.MaxWord || len(got[0]) < syntax.MaxWord-3 || !utf8.ValidString(got[0]) {

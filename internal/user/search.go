@@ -14,7 +14,7 @@ import (
 // MaxSearchWords is how many words a search may have: each makes it more expensive, and a few are enough to find somebody.
 const MaxSearchWords = 10
 
-// texts are those whose words the user is found by. A removed one has none left. Where there are too many words, the first texts count.
+// texts are those whose words the user is found by. A removed one has none left.
 func (u *User) texts() []string {
 	switch {
 	case u.Human != nil:
