@@ -299,7 +299,7 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 	v.stranger()
 	bound, ofApplication := v.pending.Place()
 	info := call.From(ctx)
-	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, AppOrg: ofApplication, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, AppOrg: ofApplication, NoLink: v.trial(), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
 	case err == nil:
 		return v.enter(in)
