@@ -220,14 +220,20 @@ func Fits(a *event.Object[app.App], bound string, caller *access.Caller) bool {
 	return bound == "" || bound == caller.OrgID || guest && a.Data.RoleSettings.Project != ""
 }
 
+// begun is a real request that was begun in this browser; nil where there is none.
+func (g *Grants) begun(ctx context.Context, id, browser string) (*Request, error) {
+	row, err := g.Store.Row(ctx, requestRow(id))
+	return decodeFor[Request](g, browser, row, err)
+}
+
 // Pending finds a request that was begun in this browser. Errors: ErrRequestNotFound; ErrUnknownClient where the
 // application was switched off meanwhile.
 func (g *Grants) Pending(ctx context.Context, id, browser string) (*Pending, error) {
-	row, err := g.Store.Row(ctx, requestRow(id))
-	r, err := decodeFor[Request](g, browser, row, err)
+	find := g.begun
 	if strings.HasPrefix(id, trial.Prefix) {
-		r, err = g.walked(ctx, id, browser)
+		find = g.walked
 	}
+	r, err := find(ctx, id, browser)
 	if err != nil {
 		return nil, err
 	}

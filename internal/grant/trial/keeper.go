@@ -132,6 +132,9 @@ func (k *Kept) In(browser string) error {
 // Open binds a trial to the browser that opens its address, if that has the session in which the trial was started. Opened again in the same browser, it goes on.
 // Errors: ErrNotFound.
 func (s Keeper) Open(ctx context.Context, id, browser string, has func(session string) bool) error {
+	if _, err := s.Read(ctx, id); err != nil {
+		return err // anybody can ask: a read costs less than a command
+	}
 	return s.change(ctx, id, func(tx *event.Tx, k *Kept) error {
 		if k.State != Started {
 			return k.In(browser)
