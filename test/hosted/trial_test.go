@@ -450,6 +450,15 @@ func TestWhoCanStartATrial(t *testing.T) {
 				w.json("POST", "/v1/apps/"+shop+"/sign_in_trials", in, tt.token).shows(tt.status, tt.reason)
 			})
 		}
+		t.Run("nor see or finish one by anything else than a session", func(t *testing.T) {
+			tr := b.try(shop)
+			tr.arrived(tr.get(tr.address))
+			for _, token := range []string{pat, application} {
+				w.fetch("/v1/sign_in_trials/"+tr.id, token).shows(403)
+				w.json("POST", "/v1/sign_in_trials/"+tr.id+"/_finish", map[string]any{}, token).shows(403)
+			}
+			tr.finish()
+		})
 		t.Run("only so many at a time", func(t *testing.T) {
 			var first *tried
 			for i := range trial.MaxOpen {
