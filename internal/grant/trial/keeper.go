@@ -123,7 +123,7 @@ func (s Keeper) change(ctx context.Context, id string, decide func(*event.Tx, *K
 
 // In refuses a trial in another browser than the one that opened it, and one that is over. Errors: ErrNotFound.
 func (k *Kept) In(browser string) error {
-	if browser == "" || k.Browser != flows.Digest(browser) || k.State != Running {
+	if k.Browser != flows.Digest(browser) || k.State != Running {
 		return ErrNotFound
 	}
 	return nil
