@@ -136,10 +136,6 @@ func oauthError(e *errs.Error) []string {
 	return []string{"error", strings.ToLower(string(e.Reason)), "error_description", e.Message}
 }
 
-func wrong(parameter, message string) error {
-	return errs.Invalid(errs.Violation{Field: parameter, Message: message})
-}
-
 // read judges a request whose client and redirect URI are fine.
 func read(client *event.Object[app.App], a Ask) (*Request, error) {
 	if err := a.Parameters(); err != nil {
@@ -174,9 +170,9 @@ func (r *Request) readClaims(text string, levels []string) error {
 	claims, problem := claimreq.Read(text)
 	switch {
 	case problem != "":
-		return wrong("claims", problem)
+		return errs.Wrong("claims", problem)
 	case claims.Subject != "" && r.Subject != "" && claims.Subject != r.Subject:
-		return wrong("claims", "must name the person of id_token_hint as sub, or nobody")
+		return errs.Wrong("claims", "must name the person of id_token_hint as sub, or nobody")
 	}
 	r.Claims, r.Subject = both(PersonClaims, claims.Names), cmp.Or(claims.Subject, r.Subject)
 	if first := both(append(levels, claims.Wished...), []string{SingleFactor, MultiFactor}); len(first) > 0 && !r.Silent() {
@@ -220,14 +216,20 @@ func Fits(a *event.Object[app.App], bound string, caller *access.Caller) bool {
 	return bound == "" || bound == caller.OrgID || guest && a.Data.RoleSettings.Project != ""
 }
 
+// begun is a real request that was begun in this browser; nil where there is none.
+func (g *Grants) begun(ctx context.Context, id, browser string) (*Request, error) {
+	row, err := g.Store.Row(ctx, requestRow(id))
+	return decodeFor[Request](g, browser, row, err)
+}
+
 // Pending finds a request that was begun in this browser. Errors: ErrRequestNotFound; ErrUnknownClient where the
 // application was switched off meanwhile.
 func (g *Grants) Pending(ctx context.Context, id, browser string) (*Pending, error) {
-	row, err := g.Store.Row(ctx, requestRow(id))
-	r, err := decodeFor[Request](g, browser, row, err)
+	find := g.begun
 	if strings.HasPrefix(id, trial.Prefix) {
-		r, err = g.walked(ctx, id, browser)
+		find = g.walked
 	}
+	r, err := find(ctx, id, browser)
 	if err != nil {
 		return nil, err
 	}

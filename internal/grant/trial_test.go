@@ -49,11 +49,14 @@ func TestATrialIsApprovedForItsPersonOnly(t *testing.T) {
 	wants(t, err, ErrRequestNotFound)
 	_, err = w.Refuse(t.Context(), id, "another browser", ErrAccessDenied)
 	wants(t, err, ErrRequestNotFound)
+	_, err = w.Pending(t.Context(), id, "another browser")
+	wants(t, err, ErrRequestNotFound)
 	to, err := w.Approve(t.Context(), id, browser, a, nil)
 	if must(t, err); to != "/console/apps/app_spa/try?trial="+id {
 		t.Errorf("sent to %s", to)
 	}
 	for name, again := range map[string]func() error{
+		"shown":    func() error { _, err := w.Pending(t.Context(), id, browser); return err },
 		"approved": func() error { _, err := w.Approve(t.Context(), id, browser, a, nil); return err },
 		"refused":  func() error { _, err := w.Refuse(t.Context(), id, browser, ErrAccessDenied); return err },
 	} {

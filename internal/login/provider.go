@@ -173,16 +173,16 @@ func (l *Login) startAtProvider(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	if err := v.note(trial.Provider, trial.Shown, trial.Why{Because: trial.ByChoice, Detail: providerIn(r)}); err != nil {
-		return err
-	}
-	return v.start(providerIn(r), query.Get(paramHint))
+	return v.start(providerIn(r), query.Get(paramHint), trial.ByChoice)
 }
 
 // start sends the browser to a provider. Somebody who is signed in is asked there to prove again who they are, or links an account.
-func (v *visit) start(id, hint string) error {
+func (v *visit) start(id, hint string, why trial.Because) error {
 	p, err := v.provider(v.r.Context(), id)
 	if err != nil {
+		return err
+	}
+	if err := v.note(trial.Provider, trial.Shown, trial.Why{Because: why, Detail: p.ID}); err != nil {
 		return err
 	}
 	a := federation.Attempt{Browser: web.Browser(v.w, v.r), Return: v.parameters(nil).Encode(), Hint: hint, Again: v.bearer != nil && !v.linking(), RequestID: call.From(v.r.Context()).RequestID}
@@ -299,7 +299,7 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 	v.stranger()
 	bound, ofApplication := v.pending.Place()
 	info := call.From(ctx)
-	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, AppOrg: ofApplication, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, AppOrg: ofApplication, NoLink: v.trial(), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
 	case err == nil:
 		return v.enter(in)

@@ -86,10 +86,7 @@ func (l loginName) show(v *visit, with pages.Frame) error {
 		if err != nil {
 			return err
 		}
-		if err := v.note(trial.Provider, trial.Shown, trial.Why{Because: trial.ByProvider, Detail: there.ID}); err != nil {
-			return err
-		}
-		return v.start(there.ID, name)
+		return v.start(there.ID, name, trial.ByProvider)
 	}
 	options, err := v.passkeyToSignIn()
 	if err != nil {

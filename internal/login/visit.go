@@ -60,7 +60,7 @@ func (l *Login) visit(w http.ResponseWriter, r *http.Request) (*visit, error) {
 		if v.arrival, err = l.arrivals().Read(r.Context(), v.browser, id); err != nil {
 			return nil, err
 		}
-		if v.arrival.Attempt != "" { // for an application, and for nothing here
+		if v.arrival.Attempt != "" || v.trial() { // for an application, and for nothing here; a trial makes no account and no link
 			return nil, grant.ErrRequestNotFound
 		}
 	}

@@ -221,7 +221,7 @@ func TestATrialSaysWhyEveryClaimIsThere(t *testing.T) {
 		// What is shown is what the tokens say, and the real values are those that an application gets.
 		for which, d := range map[string]*document{"ID token": a.IDToken, "access token": a.AccessToken} {
 			header, claims := payloadOf(t, d.Token)
-			if header["typ"] != trial.TokenType || len(claims) != len(d.Claims) || claims["aud"] != trial.Audience || claims["exp"].(float64)-claims["iat"].(float64) != 60 {
+			if header["typ"] != trial.TokenType || len(claims) != len(d.Claims) || claims["aud"] != trial.Audience || which == "ID token" && claims["azp"] != trial.Audience || claims["exp"].(float64)-claims["iat"].(float64) != 60 {
 				t.Errorf("%s: %v %v", which, header, claims)
 			}
 			if _, real := d.value("aud"); !strings.Contains(real, shop) {
@@ -362,7 +362,11 @@ func TestATrialIsOfTheOwnAccountOnly(t *testing.T) {
 			tr = b.try(shop, "prompt", "login")
 			p := tr.get(tr.address).shows(200, "Password")
 			other := b.get(p.path + "&other=1&account=").shows(200)
-			ended(t, tr, other.signIn(kim.name, password))
+			signed := b.send(http.MethodPost, other.path, values("loginName", kim.name, "password", password))
+			if list := w.sessionsOf(kim); list != 0 {
+				t.Errorf("%d sessions of the other account count until the browser goes on", list)
+			}
+			ended(t, tr, signed.follow())
 			if got := strings.Count(b.jar["__Host-signet"], "sgn_ses_"); got != 1 {
 				t.Errorf("the browser has %d sessions", got)
 			}
@@ -450,6 +454,15 @@ func TestWhoCanStartATrial(t *testing.T) {
 				w.json("POST", "/v1/apps/"+shop+"/sign_in_trials", in, tt.token).shows(tt.status, tt.reason)
 			})
 		}
+		t.Run("only a session sees and finishes one", func(t *testing.T) {
+			tr := b.try(shop)
+			tr.arrived(tr.get(tr.address))
+			for _, token := range []string{pat, application} {
+				w.fetch("/v1/sign_in_trials/"+tr.id, token).shows(403)
+				w.json("POST", "/v1/sign_in_trials/"+tr.id+"/_finish", map[string]any{}, token).shows(403)
+			}
+			tr.finish()
+		})
 		t.Run("only so many at a time", func(t *testing.T) {
 			var first *tried
 			for i := range trial.MaxOpen {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/grant"
@@ -56,34 +57,28 @@ func document(token string, claims claimset.Set) (*signetv1.SignInTrialDocument,
 	return out, nil
 }
 
-// said is a reason with its text in English; %s stands for what it is about.
+// said is a reason with its text in English; % stands for what it is about.
 type said[T any] struct {
 	value   T
 	message string
-	names   bool // the text names what it is about
 }
 
-func (s said[T]) text(of string) string {
-	if s.names {
-		return fmt.Sprintf(s.message, of)
-	}
-	return s.message
-}
+func (s said[T]) text(of string) string { return strings.ReplaceAll(s.message, "%", of) }
 
 var sources = map[claimset.Source]said[signetv1.SignInTrialSource]{
-	claimset.Always:  {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_ALWAYS, "It is always there.", false},
-	claimset.Scope:   {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SCOPE, "The scope %s was granted.", true},
-	claimset.Request: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_REQUEST, "The request asks for it by the parameter %s.", true},
-	claimset.Setting: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SETTING, "The setting %s of the application switches it on.", true},
-	claimset.SignIn:  {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SIGN_IN, "It says how the person signed in.", false},
-	claimset.Size:    {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SIZE, "It names the claims that are too large for a token.", false},
+	claimset.Always:  {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_ALWAYS, "It is always there."},
+	claimset.Scope:   {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SCOPE, "The scope % was granted."},
+	claimset.Request: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_REQUEST, "The request asks for it by the parameter %."},
+	claimset.Setting: {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SETTING, "The setting % of the application switches it on."},
+	claimset.SignIn:  {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SIGN_IN, "It says how the person signed in."},
+	claimset.Size:    {signetv1.SignInTrialSource_SIGN_IN_TRIAL_SOURCE_SIZE, "It names the claims that are too large for a token."},
 }
 
 var lacks = map[claimset.Lack]said[signetv1.SignInTrialLack]{
-	claimset.NoScope:       {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SCOPE, "The scope %s was not granted.", true},
-	claimset.NoValue:       {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_NO_VALUE, "The account has no such value.", false},
-	claimset.NotSet:        {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SETTING, "The setting %s of the application leaves it out.", true},
-	claimset.NotAsked:      {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_REQUEST, "The request does not have the parameter %s.", true},
-	claimset.TooLarge:      {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SIZE, "It is too large for a token. User info and introspection have it.", false},
-	claimset.OtherAudience: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_AUDIENCE, "Another application in the audience does not belong to the same project, or has its own list of keys.", false},
+	claimset.NoScope:       {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SCOPE, "The scope % was not granted."},
+	claimset.NoValue:       {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_NO_VALUE, "The account has no such value."},
+	claimset.NotSet:        {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SETTING, "The setting % of the application leaves it out."},
+	claimset.NotAsked:      {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_REQUEST, "The request does not have the parameter %."},
+	claimset.TooLarge:      {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_SIZE, "It is too large for a token. User info and introspection have it."},
+	claimset.OtherAudience: {signetv1.SignInTrialLack_SIGN_IN_TRIAL_LACK_AUDIENCE, "Another application in the audience does not belong to the same project, or has its own list of keys."},
 }

@@ -64,10 +64,6 @@ const (
 	maxLocale  = 35 // characters of a language tag
 )
 
-func wrong(parameter, message string) error {
-	return errs.Invalid(errs.Violation{Field: parameter, Message: message})
-}
-
 // Parameters judges those that are read by themselves.
 func (a Ask) Parameters() error {
 	switch {
@@ -76,15 +72,15 @@ func (a Ask) Parameters() error {
 	case a.ResponseType != "code":
 		return errs.New(errs.InvalidArgument, UnsupportedResponseType, "only response_type=code is supported")
 	case a.ResponseMode != "" && a.ResponseMode != "query":
-		return wrong("response_mode", "must be query, or be left out")
+		return errs.Wrong("response_mode", "must be query, or be left out")
 	case len(a.State) > MaxState:
-		return wrong("state", "is too long")
+		return errs.Wrong("state", "is too long")
 	case len(a.Nonce) > MaxNonce:
-		return wrong("nonce", "is too long")
+		return errs.Wrong("nonce", "is too long")
 	case len(a.LoginHint) > MaxHint:
-		return wrong("login_hint", "is too long")
+		return errs.Wrong("login_hint", "is too long")
 	case len(a.ProviderHint) > event.MaxID:
-		return wrong("idp_hint", "must be the identifier of an identity provider")
+		return errs.Wrong("idp_hint", "must be the identifier of an identity provider")
 	}
 	return nil
 }
@@ -102,7 +98,7 @@ func Prompt(text string) ([]string, error) {
 	prompts := strings.Fields(text)
 	for _, p := range prompts {
 		if !slices.Contains([]string{PromptNone, PromptLogin, PromptConsent, PromptSelect, PromptCreate}, p) || p == PromptNone && len(prompts) > 1 {
-			return nil, wrong("prompt", "must be none, or some of login, consent, select_account and create")
+			return nil, errs.Wrong("prompt", "must be none, or some of login, consent, select_account and create")
 		}
 	}
 	slices.Sort(prompts)
@@ -116,7 +112,7 @@ func MaxAge(text string) (*int64, error) {
 	}
 	age, err := strconv.ParseInt(text, 10, 32)
 	if err != nil || age < 0 {
-		return nil, wrong("max_age", "must be a number of seconds")
+		return nil, errs.Wrong("max_age", "must be a number of seconds")
 	}
 	return &age, nil
 }
@@ -131,15 +127,15 @@ func Locales(tags []string) []string {
 func (a Ask) Challenge(secretless bool) error {
 	if a.CodeChallenge == "" && a.CodeChallengeMethod == "" {
 		if secretless {
-			return wrong("code_challenge", "must be sent: this application has no secret")
+			return errs.Wrong("code_challenge", "must be sent: this application has no secret")
 		}
 		return nil
 	}
 	if a.CodeChallengeMethod != "S256" {
-		return wrong("code_challenge_method", "must be S256")
+		return errs.Wrong("code_challenge_method", "must be S256")
 	}
 	if sum, err := base64.RawURLEncoding.DecodeString(a.CodeChallenge); err != nil || len(sum) != 32 {
-		return wrong("code_challenge", "must be the SHA-256 of the verifier in base64url without padding")
+		return errs.Wrong("code_challenge", "must be the SHA-256 of the verifier in base64url without padding")
 	}
 	return nil
 }

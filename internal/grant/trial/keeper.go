@@ -123,7 +123,7 @@ func (s Keeper) change(ctx context.Context, id string, decide func(*event.Tx, *K
 
 // In refuses a trial in another browser than the one that opened it, and one that is over. Errors: ErrNotFound.
 func (k *Kept) In(browser string) error {
-	if browser == "" || k.Browser != flows.Digest(browser) || k.State != Running {
+	if k.Browser != flows.Digest(browser) || k.State != Running {
 		return ErrNotFound
 	}
 	return nil
@@ -132,6 +132,9 @@ func (k *Kept) In(browser string) error {
 // Open binds a trial to the browser that opens its address, if that has the session in which the trial was started. Opened again in the same browser, it goes on.
 // Errors: ErrNotFound.
 func (s Keeper) Open(ctx context.Context, id, browser string, has func(session string) bool) error {
+	if _, err := s.Read(ctx, id); err != nil {
+		return err // anybody can ask: a read costs less than a command
+	}
 	return s.change(ctx, id, func(tx *event.Tx, k *Kept) error {
 		if k.State != Started {
 			return k.In(browser)

@@ -1,4 +1,4 @@
-// Package trial has what is kept of a trial of a sign-in: an administrator walks the sign-in to an application with the own account, and sees what happened
+// Package trial has what is kept of a trial of a sign-in: an administrator signs in to an application with their own account, and sees what happened
 // on the way and why. The rules are in package grant (trial.go), the pages in package login note the steps.
 package trial
 

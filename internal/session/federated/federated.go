@@ -27,6 +27,7 @@ type Through struct {
 	OrgID     string // that the sign-in is bound to: only its users are let in; empty: any
 	AppOrg    string // the organization of the application that it is for; it decides nothing here
 	By        *ByCode
+	NoLink    bool // nobody is linked by the address: it has to be somebody who is linked already
 	Peer      netip.Addr
 	UserAgent string
 	RequestID string
@@ -44,13 +45,13 @@ func (s Sessions) SignInThrough(ctx context.Context, who idp.Identity, at Throug
 		return session.SignedIn{}, err
 	}
 	byEmail := id == ""
-	if byEmail {
+	if byEmail && !at.NoLink {
 		if id, err = s.withEmail(ctx, who); err != nil {
 			return session.SignedIn{}, err
 		}
-		if id == "" {
-			return session.SignedIn{}, session.ErrNotLinked
-		}
+	}
+	if id == "" {
+		return session.SignedIn{}, session.ErrNotLinked
 	}
 	u, err := user.Kind.Read(ctx, s.Store, id)
 	if err != nil {

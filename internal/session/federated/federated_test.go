@@ -2,6 +2,7 @@ package federated
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"sync"
 	"testing"
@@ -228,6 +229,9 @@ func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 				c.change(&who)
 			}
 			mark, before := w.store.Mark(), w.store.Fingerprint()
+			if _, err := w.SignInThrough(t.Context(), who, Through{NoLink: true, Peer: home}); !errors.Is(err, session.ErrNotLinked) || w.store.Fingerprint() != before {
+				t.Errorf("somebody who may not be linked: %v", err)
+			}
 			in, err := w.signIn(who)
 			eventtest.As(t, err, c.refusal)
 			if c.refusal != nil {
