@@ -67,7 +67,7 @@ func (c *Caller) In(scope string, p Permission) (Permit, error) {
 	switch {
 	case c.Memberships.Hold(p, scope):
 	case scope == Installation:
-		return Permit{}, errDeniedInstallation
+		return Permit{}, ErrDeniedInstallation
 	default:
 		return Permit{}, ErrDenied
 	}

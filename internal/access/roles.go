@@ -260,8 +260,8 @@ var (
 		"the token is not valid: it has expired or was revoked, or belongs to another installation. Sign in again, or use a new token")
 )
 
-// errDeniedInstallation is ErrDenied for what concerns the whole installation.
-var errDeniedInstallation = errs.New(errs.PermissionDenied, PermissionDenied,
+// ErrDeniedInstallation is ErrDenied for what concerns the whole installation, or all organizations: it says whom to ask.
+var ErrDeniedInstallation = errs.New(errs.PermissionDenied, PermissionDenied,
 	"you do not have the permission for this in the installation: ask one of its owners (IAM_OWNER) for a role with it")
 
 // ErrDenied is the one answer to whoever lacks a permission, whether or not the target exists.

@@ -30,8 +30,10 @@ type Query struct {
 // scope limits a query to what the permit is for. Errors: access.ErrDenied.
 func (q *Query) scope(permit access.Permit) error {
 	switch {
-	case q.Everywhere && !permit.Holds(access.EventRead, access.Installation), permit.Org() == "":
+	case permit.Org() == "":
 		return access.ErrDenied
+	case q.Everywhere && !permit.Holds(access.EventRead, access.Installation):
+		return access.ErrDeniedInstallation
 	case q.Everywhere:
 		q.Filter.OrgIDs = nil
 	default:

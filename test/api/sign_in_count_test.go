@@ -2,8 +2,11 @@ package api_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/access"
@@ -62,7 +65,11 @@ func countStory(t *testing.T, c *Client) {
 		same(t, "the first one", days[0].GetDate(), time.Now().UTC().AddDate(0, 0, 1-want).Format(time.DateOnly))
 	}
 	c.refused(t, invalid("days"), s.owner, &signetv1.CountSignInsRequest{Days: 91})
-	c.refused(t, permissionDenied, s.owner, all)
+	for _, req := range []proto.Message{all, &signetv1.SearchUsersRequest{Query: "anna", AllOrganizations: true}, &signetv1.ListEventsRequest{AllOrganizations: true}} {
+		if said := c.refused(t, permissionDenied, s.owner, req).status.GetMessage(); !strings.Contains(said, "in the installation") {
+			t.Errorf("all organizations are refused with %q, which does not say whom to ask", said)
+		}
+	}
 	c.refused(t, permissionDenied, s.holder(t, iamOrgManager), all)
 	elsewhere := c.w.newScene(t)
 	same(t, "another organization", fmt.Sprint(c.counted(t, elsewhere.owner, &signetv1.CountSignInsRequest{})), "map[]")

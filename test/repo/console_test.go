@@ -2,6 +2,7 @@ package repo
 
 import (
 	"bufio"
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,5 +74,45 @@ func TestEveryOperationHasItsPlaceInTheConsole(t *testing.T) {
 	})
 	for name := range reasons {
 		t.Errorf("testdata/not_in_the_console.txt names %s, which is no operation", name)
+	}
+}
+
+// The console says every event as a sentence, and can list events by every type.
+func TestEveryEventHasASentenceInTheConsole(t *testing.T) {
+	samples, err := filepath.Glob("testdata/events/*.json")
+	if err != nil || len(samples) == 0 {
+		t.Fatalf("there are no samples of events: %v", err)
+	}
+	newest := map[string]string{}
+	for _, path := range samples { // sorted, so that the last version stays
+		m := regexp.MustCompile(`^(\w+)\.(\w+)\.v(\d+)`).FindStringSubmatch(filepath.Base(path))
+		newest[m[1]+"."+m[2]] = m[3]
+	}
+	text, err := os.ReadFile("../../web/console/src/lib/events.ts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]string{}
+	for _, kind := range regexp.MustCompile(`(?m)^  (\w+): '([\w: ]+)',$`).FindAllStringSubmatch(string(text), -1) {
+		for name := range strings.FieldsSeq(kind[2]) {
+			name, version, _ := strings.Cut(name, ":")
+			listed[kind[1]+"."+name] = cmp.Or(version, "1")
+		}
+	}
+	texts, err := os.ReadFile("../../web/console/src/texts/en/events.json") // make console compares the other languages with it
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, version := range newest {
+		if listed[name] != version {
+			t.Errorf("web/console/src/lib/events.ts does not list %s with version %s", name, version)
+		}
+		delete(listed, name)
+		if !strings.Contains(string(texts), `"event.`+name+`":`) {
+			t.Errorf("web/console/src/texts/en/events.json has no sentence for %s", name)
+		}
+	}
+	for name := range listed {
+		t.Errorf("web/console/src/lib/events.ts lists %s, which is no event", name)
 	}
 }

@@ -75,7 +75,7 @@ func (OrganizationAccess_Need) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_access_proto_rawDescGZIP(), []int{2, 0}
 }
 
-// What to tell besides what the caller may do.
+// Whether to compare the caller with a user.
 type GetMyAccessRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of a user: `overUser` is then about this user. The caller must be
@@ -143,9 +143,9 @@ type GetMyAccessResponse struct {
 	// The caller uses a session. Other credentials of people cannot change how
 	// their owner signs in.
 	Session bool `protobuf:"varint,7,opt,name=session,proto3" json:"session,omitempty"`
-	// The caller has every permission that the user `userId` has, everywhere.
-	// Passwords, states and credentials of others can be changed only by callers
-	// who have. Left out if no user was named.
+	// The caller has every permission that the user `userId` has, everywhere. Only
+	// such callers can change the password, the state and the credentials of the
+	// user. Left out if no user was named.
 	OverUser      *bool `protobuf:"varint,8,opt,name=over_user,json=overUser,proto3,oneof" json:"over_user,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -248,8 +248,8 @@ type OrganizationAccess struct {
 	State Organization_State `protobuf:"varint,3,opt,name=state,proto3,enum=signet.v1.Organization_State" json:"state,omitempty"`
 	// What the caller may do there by roles in the organization. Sorted.
 	Permissions []string `protobuf:"bytes,4,rep,name=permissions,proto3" json:"permissions,omitempty"`
-	// The roles of the caller in the organization. Sorted. None: a guest without
-	// roles, or the own organization.
+	// The roles of the caller in the organization. Sorted. Empty for guests, and for
+	// users of the organization, who have no roles.
 	Roles []string `protobuf:"bytes,5,rep,name=roles,proto3" json:"roles,omitempty"`
 	// What the organization requires of this sign-in first. It does not apply to
 	// what the caller may do in the whole installation.
@@ -330,7 +330,7 @@ func (x *OrganizationAccess) GetNeeds() OrganizationAccess_Need {
 	return OrganizationAccess_NEED_UNSPECIFIED
 }
 
-// Nothing to say.
+// ListRoles has no parameters.
 type ListRolesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -492,7 +492,7 @@ type Permission struct {
 	// Name of the permission, such as `user.read`.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// The operations that need it, sorted by name. A permission without operations
-	// is needed in the course of others, for some requests.
+	// is needed for some requests of other operations.
 	Operations    []*Operation `protobuf:"bytes,2,rep,name=operations,proto3" json:"operations,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -550,7 +550,7 @@ type Operation struct {
 	// The permission is needed in the whole installation; otherwise in one
 	// organization.
 	Installation bool `protobuf:"varint,2,opt,name=installation,proto3" json:"installation,omitempty"`
-	// The scopes that applications need besides. None: it is not for applications.
+	// The scopes that applications also need. Empty: applications cannot call it.
 	Scopes        []string `protobuf:"bytes,3,rep,name=scopes,proto3" json:"scopes,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -23,11 +23,12 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Whose names to look up.
+// Which names to look up.
 type LookUpNamesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifiers of users, organizations, applications, projects, groups,
-	// identity providers and webhooks: 1 to 500.
+	// identity providers and webhooks: 1 to 500. Over REST they are part of the
+	// address: about 190 fit into 8 KiB, the usual limit of proxies.
 	Ids           []string `protobuf:"bytes,1,rep,name=ids,proto3" json:"ids,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -85,7 +85,7 @@ type CountSignInsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// How many days, today included: up to 90, 30 if it is 0 or left out.
 	Days int32 `protobuf:"varint,1,opt,name=days,proto3" json:"days,omitempty"`
-	// Count those of every organization.
+	// Count the sign-ins of all organizations.
 	AllOrganizations bool `protobuf:"varint,2,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -138,7 +138,7 @@ func (x *CountSignInsRequest) GetAllOrganizations() bool {
 // Answer to CountSignIns.
 type CountSignInsResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The days, the oldest first. Each one is there, also if nothing happened.
+	// The days, the oldest first. Each one is there, even if nothing happened.
 	Days          []*SignInDay `protobuf:"bytes,1,rep,name=days,proto3" json:"days,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -245,7 +245,7 @@ type SignInCount struct {
 	Successes uint64 `protobuf:"varint,2,opt,name=successes,proto3" json:"successes,omitempty"`
 	// Attempts that were refused.
 	Failures uint64 `protobuf:"varint,3,opt,name=failures,proto3" json:"failures,omitempty"`
-	// Attempts that were refused unheard, because there were too many.
+	// Attempts that were refused without a check, because there were too many.
 	Throttled     uint64 `protobuf:"varint,4,opt,name=throttled,proto3" json:"throttled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -87,7 +87,7 @@ type SignInTrialState int32
 const (
 	// Not a state.
 	SignInTrialState_SIGN_IN_TRIAL_STATE_UNSPECIFIED SignInTrialState = 0
-	// Its address was not opened yet.
+	// Its address has not been opened yet.
 	SignInTrialState_SIGN_IN_TRIAL_STATE_STARTED SignInTrialState = 1
 	// The person is on the sign-in pages.
 	SignInTrialState_SIGN_IN_TRIAL_STATE_RUNNING SignInTrialState = 2
@@ -142,7 +142,7 @@ func (SignInTrialState) EnumDescriptor() ([]byte, []int) {
 	return file_signet_v1_sign_in_trial_proto_rawDescGZIP(), []int{1}
 }
 
-// What became of a step.
+// The result of a step.
 type SignInTrialOutcome int32
 
 const (
@@ -354,8 +354,8 @@ type StartSignInTrialRequest struct {
 	AppId string `protobuf:"bytes,1,opt,name=app_id,json=appId,proto3" json:"app_id,omitempty"`
 	// `redirect_uri`. Empty: the first one that is registered.
 	RedirectUri string `protobuf:"bytes,2,opt,name=redirect_uri,json=redirectUri,proto3" json:"redirect_uri,omitempty"`
-	// `scope`, separated by spaces. Other applications as audience are scopes, too:
-	// `urn:signet:app:{appId}:aud`.
+	// `scope`, separated by spaces. Other applications as audience are scopes,
+	// too: `urn:signet:app:{appId}:aud`.
 	Scope string `protobuf:"bytes,3,opt,name=scope,proto3" json:"scope,omitempty"`
 	// `prompt`, such as `login` or `none`.
 	Prompt string `protobuf:"bytes,4,opt,name=prompt,proto3" json:"prompt,omitempty"`
@@ -491,7 +491,7 @@ type StartSignInTrialResponse struct {
 	TrialId string `protobuf:"bytes,1,opt,name=trial_id,json=trialId,proto3" json:"trial_id,omitempty"`
 	// Address to open in the browser. Empty if the request is refused at once.
 	Address string `protobuf:"bytes,2,opt,name=address,proto3" json:"address,omitempty"`
-	// Until when the trial can be walked and finished.
+	// Until when the trial can be finished.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
 	// The request, with the findings.
 	Request *SignInTrialRequest `protobuf:"bytes,4,opt,name=request,proto3" json:"request,omitempty"`
@@ -779,13 +779,14 @@ func (x *SignInTrialFinding) GetMessage() string {
 // What an application would get, or a person would see, instead of a sign-in.
 type SignInTrialRefusal struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The `error` of OAuth, such as `login_required`. If the trial itself ended the
-	// sign-in, `trial_other_account` or `trial_new_account`.
+	// The `error` of OAuth, such as `login_required`. If the trial itself ended
+	// the sign-in, `trial_other_account` or `trial_new_account`.
 	Error string `protobuf:"bytes,1,opt,name=error,proto3" json:"error,omitempty"`
 	// `error_description`.
 	Description string `protobuf:"bytes,2,opt,name=description,proto3" json:"description,omitempty"`
-	// The address that the browser would take to the application. Empty: the person
-	// would see a page of this service, and the application would get nothing.
+	// The address with which the browser would return to the application. Empty:
+	// the person would see a page of this service, and the application would get
+	// nothing.
 	Address       string `protobuf:"bytes,3,opt,name=address,proto3" json:"address,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -853,9 +854,9 @@ type SignInTrial struct {
 	State SignInTrialState `protobuf:"varint,3,opt,name=state,proto3,enum=signet.v1.SignInTrialState" json:"state,omitempty"`
 	// When it was started.
 	CreationDate *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=creation_date,json=creationDate,proto3" json:"creation_date,omitempty"`
-	// Until when it can be walked and finished.
+	// Until when it can be finished.
 	ExpirationDate *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=expiration_date,json=expirationDate,proto3" json:"expiration_date,omitempty"`
-	// The request, with the findings of now.
+	// The request, with the current findings.
 	Request *SignInTrialRequest `protobuf:"bytes,6,opt,name=request,proto3" json:"request,omitempty"`
 	// The steps, in their order.
 	Steps []*SignInTrialStep `protobuf:"bytes,7,rep,name=steps,proto3" json:"steps,omitempty"`
@@ -956,7 +957,7 @@ type SignInTrialStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// A stable name of the page or decision, such as `password` or `consent`.
 	Step string `protobuf:"bytes,1,opt,name=step,proto3" json:"step,omitempty"`
-	// What became of it.
+	// The result.
 	Outcome SignInTrialOutcome `protobuf:"varint,2,opt,name=outcome,proto3,enum=signet.v1.SignInTrialOutcome" json:"outcome,omitempty"`
 	// A stable name of the reason for it, such as `max_age`.
 	Because string `protobuf:"bytes,3,opt,name=because,proto3" json:"because,omitempty"`
@@ -1238,15 +1239,15 @@ func (x *FinishSignInTrialResponse) GetAnswer() *SignInTrialAnswer {
 // What an application would get after a sign-in.
 type SignInTrialAnswer struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The address that the browser would take to the application. A trial makes no
-	// code: `CODE` is in its place.
+	// The address with which the browser would return to the application. A trial
+	// makes no code: `CODE` is in its place.
 	Address string `protobuf:"bytes,1,opt,name=address,proto3" json:"address,omitempty"`
 	// How the application would then ask for tokens, as a command for a shell.
 	TokenRequest string `protobuf:"bytes,2,opt,name=token_request,json=tokenRequest,proto3" json:"token_request,omitempty"`
 	// The scopes of the access token.
 	Scopes []string `protobuf:"bytes,3,rep,name=scopes,proto3" json:"scopes,omitempty"`
-	// How many seconds the access token of a real sign-in is valid. Tokens of trials
-	// are valid for one minute.
+	// How many seconds the access token of a real sign-in is valid. Tokens of
+	// trials are valid for one minute.
 	AccessTokenSeconds int64 `protobuf:"varint,4,opt,name=access_token_seconds,json=accessTokenSeconds,proto3" json:"access_token_seconds,omitempty"`
 	// The application would get a refresh token.
 	RefreshToken bool `protobuf:"varint,5,opt,name=refresh_token,json=refreshToken,proto3" json:"refresh_token,omitempty"`
@@ -1427,11 +1428,12 @@ type SignInTrialClaim struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Its value, as JSON.
 	Value string `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Its value in a real sign-in, as JSON, if that is another one; otherwise empty.
+	// Its value in a real sign-in, as JSON, if that is another one; otherwise
+	// empty.
 	RealValue string `protobuf:"bytes,3,opt,name=real_value,json=realValue,proto3" json:"real_value,omitempty"`
 	// Where it comes from.
 	Source SignInTrialSource `protobuf:"varint,4,opt,name=source,proto3,enum=signet.v1.SignInTrialSource" json:"source,omitempty"`
-	// What of the source, such as the name of a scope; may be empty.
+	// More about the source, such as the name of a scope; may be empty.
 	Detail string `protobuf:"bytes,5,opt,name=detail,proto3" json:"detail,omitempty"`
 	// Why it is there, in English.
 	Message       string `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
@@ -1518,7 +1520,7 @@ type SignInTrialMissing struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// Why it is missing.
 	Lack SignInTrialLack `protobuf:"varint,2,opt,name=lack,proto3,enum=signet.v1.SignInTrialLack" json:"lack,omitempty"`
-	// What of the reason, such as the name of a scope; may be empty.
+	// More about the reason, such as the name of a scope; may be empty.
 	Detail string `protobuf:"bytes,3,opt,name=detail,proto3" json:"detail,omitempty"`
 	// Why it is missing, in English.
 	Message       string `protobuf:"bytes,4,opt,name=message,proto3" json:"message,omitempty"`

@@ -23,7 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// Nothing to say.
+// GetStatus has no parameters.
 type GetStatusRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -292,7 +292,7 @@ type FollowerStatus struct {
 	Lag uint64 `protobuf:"varint,3,opt,name=lag,proto3" json:"lag,omitempty"`
 	// How many events failed and wait for their next try.
 	Parked int32 `protobuf:"varint,4,opt,name=parked,proto3" json:"parked,omitempty"`
-	// When the next of them is tried again. Left out if none is parked.
+	// When the server tries the next of them again. Left out if none is parked.
 	NextRetry *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=next_retry,json=nextRetry,proto3" json:"next_retry,omitempty"`
 	// When an event failed last. Left out if none has.
 	LastFailureTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=last_failure_time,json=lastFailureTime,proto3" json:"last_failure_time,omitempty"`
@@ -501,7 +501,7 @@ type SigningKeyStatus struct {
 	KeyId string `protobuf:"bytes,2,opt,name=key_id,json=keyId,proto3" json:"key_id,omitempty"`
 	// When the next key is made and published. It signs one day later.
 	NextRotation *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=next_rotation,json=nextRotation,proto3" json:"next_rotation,omitempty"`
-	// From when on the next key signs, if it is already published.
+	// When the next key begins to sign, if it is already published.
 	NextSignsFrom *timestamppb.Timestamp `protobuf:"bytes,4,opt,name=next_signs_from,json=nextSignsFrom,proto3" json:"next_signs_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1650,7 +1650,7 @@ type SearchUsersRequest struct {
 	// The beginnings of words, separated by white space: 1 to 200 characters, at
 	// most 10 words. Users must match all of them.
 	Query string `protobuf:"bytes,1,opt,name=query,proto3" json:"query,omitempty"`
-	// In every organization, not in one.
+	// Search in all organizations, not only in the context organization.
 	AllOrganizations bool `protobuf:"varint,2,opt,name=all_organizations,json=allOrganizations,proto3" json:"all_organizations,omitempty"`
 	// How many to return at most: up to 100, 20 if it is 0 or left out.
 	PageSize int32 `protobuf:"varint,3,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`

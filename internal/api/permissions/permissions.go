@@ -134,14 +134,17 @@ func needsOf(refusal error) (signetv1.OrganizationAccess_Need, error) {
 	return 0, refusal
 }
 
-// over tells whether the caller holds whatever a user holds. Errors: user.ErrNotFound, also where the caller may not read the user: nobody learns here who exists.
+// errNobody does not name the organization: the request is not about one.
+var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or you may not see this user")
+
+// over tells whether the caller holds whatever a user holds. Errors: errNobody, also where the caller may not read the user: nobody learns here who exists.
 func (s Service) over(ctx context.Context, caller *access.Caller, id string) (bool, error) {
 	u, err := user.Kind.Read(ctx, s.Store, id)
 	if err != nil {
 		return false, err
 	}
 	if u == nil || u.Data.State == user.Removed {
-		return false, user.ErrNotFound
+		return false, errNobody
 	}
 	if id == caller.UserID {
 		return caller.Covers(u.Data.Memberships), nil
@@ -151,7 +154,7 @@ func (s Service) over(ctx context.Context, caller *access.Caller, id string) (bo
 		err = org.Enter(ctx, s.Store, caller, u.Org, access.UserRead, s.Clock())
 	}
 	if e, ours := errors.AsType[*errs.Error](err); ours && (e.Kind == errs.PermissionDenied || e.Kind == errs.NotFound) {
-		return false, user.ErrNotFound
+		return false, errNobody
 	}
 	if err != nil {
 		return false, err

@@ -31,7 +31,7 @@ func (s Service) CountSignIns(ctx context.Context, r *signetv1.CountSignInsReque
 	scope := permit.Org()
 	if r.GetAllOrganizations() {
 		if !permit.Holds(access.EventRead, access.Installation) {
-			return nil, access.ErrDenied
+			return nil, access.ErrDeniedInstallation
 		}
 		scope = access.Installation
 	}

@@ -48,13 +48,13 @@ const (
 type SignInTrialServiceClient interface {
 	// Start a trial of a sign-in
 	//
-	// Checks an authorization request as the application would send it, with the
-	// findings. If the request is not refused at once, open `address` in the browser
-	// in which the caller is signed in: the sign-in pages follow, and then
-	// `/console/apps/{appId}/try?trial={trialId}`. This needs a session of a person
-	// (SESSION_REQUIRED). A trial can be walked and finished within ten minutes,
-	// by the same person only. One person can have at most 20 at a time
-	// (TOO_MANY_SIGN_IN_TRIALS).
+	// Checks an authorization request as the application would send it, and
+	// returns it with the findings. If the request is not refused at once, open
+	// `address` in the browser in which the caller is signed in: the sign-in
+	// pages follow, and then `/console/apps/{appId}/try?trial={trialId}`. This
+	// needs a session of a person (SESSION_REQUIRED). A trial must be finished
+	// within ten minutes, by the same person. One person can have at most 20 at a
+	// time (TOO_MANY_SIGN_IN_TRIALS).
 	StartSignInTrial(context.Context, *v1.StartSignInTrialRequest) (*v1.StartSignInTrialResponse, error)
 	// Get a trial of a sign-in
 	//
@@ -139,13 +139,13 @@ func (c *signInTrialServiceClient) FinishSignInTrial(ctx context.Context, req *v
 type SignInTrialServiceHandler interface {
 	// Start a trial of a sign-in
 	//
-	// Checks an authorization request as the application would send it, with the
-	// findings. If the request is not refused at once, open `address` in the browser
-	// in which the caller is signed in: the sign-in pages follow, and then
-	// `/console/apps/{appId}/try?trial={trialId}`. This needs a session of a person
-	// (SESSION_REQUIRED). A trial can be walked and finished within ten minutes,
-	// by the same person only. One person can have at most 20 at a time
-	// (TOO_MANY_SIGN_IN_TRIALS).
+	// Checks an authorization request as the application would send it, and
+	// returns it with the findings. If the request is not refused at once, open
+	// `address` in the browser in which the caller is signed in: the sign-in
+	// pages follow, and then `/console/apps/{appId}/try?trial={trialId}`. This
+	// needs a session of a person (SESSION_REQUIRED). A trial must be finished
+	// within ten minutes, by the same person. One person can have at most 20 at a
+	// time (TOO_MANY_SIGN_IN_TRIALS).
 	StartSignInTrial(context.Context, *v1.StartSignInTrialRequest) (*v1.StartSignInTrialResponse, error)
 	// Get a trial of a sign-in
 	//

@@ -42,7 +42,7 @@ type StatusServiceClient interface {
 	// Get the status
 	//
 	// Returns how the node that answers and the installation are doing. It costs
-	// the same whatever the number of users and events.
+	// the same however many users and events there are.
 	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
 }
 
@@ -85,7 +85,7 @@ type StatusServiceHandler interface {
 	// Get the status
 	//
 	// Returns how the node that answers and the installation are doing. It costs
-	// the same whatever the number of users and events.
+	// the same however many users and events there are.
 	GetStatus(context.Context, *v1.GetStatusRequest) (*v1.GetStatusResponse, error)
 }
 
