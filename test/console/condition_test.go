@@ -154,7 +154,7 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w.sees("Live")
 		seen := func(name string) {
 			id := s.person(jo.org, name).id
-			w.until(name+" is in the log, once", fmt.Sprintf(`[...document.querySelectorAll('main tbody tr')].filter((r) => r.innerText.includes('new') && r.querySelector('[href*="%s"]')).length === 1`, id))
+			w.until(name+" is in the log, once", fmt.Sprintf(`[...document.querySelectorAll('main tbody tr')].filter((r) => r.innerText.includes('A person was added') && r.querySelector('[href*="%s"]')).length === 1`, id))
 		}
 		seen("before")
 		s.stop()
