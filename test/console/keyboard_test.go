@@ -28,8 +28,7 @@ const reachable = `(() => {
 		.filter((e) => e.checkVisibility({visibilityProperty: true}) && !e.disabled && e.tabIndex >= 0 && !e.closest('[inert], [aria-hidden="true"]'))
 		.filter((e, i, all) => e.type !== 'radio' || all.findIndex((o) => o.type === 'radio' && o.name === e.name) === i);
 	all.forEach((e, i) => e.setAttribute('data-use', i));
-	document.activeElement?.blur();
-	getSelection()?.removeAllRanges();
+	all[0].focus(); // the link that skips the navigation comes first
 	return all.length;
 })()`
 
@@ -54,8 +53,10 @@ func (w *window) walk() {
 	var count int
 	w.Evaluate(reachable, &count)
 	met := map[int]bool{}
-	for range count + 10 {
-		w.key(kb.Tab)
+	for i := range count + 10 {
+		if i > 0 {
+			w.key(kb.Tab)
+		}
 		var at focus
 		w.Evaluate(focused, &at)
 		if at.Use == -1 {
@@ -99,7 +100,9 @@ func (w *window) opens(path string) {
 			continue
 		}
 		w.until(fmt.Sprintf("the focus is in what %q opened", name), over+`.some((e) => e.contains(document.activeElement))`)
-		for range 12 {
+		var menu bool // Tab leads out of a menu, and closes it
+		w.Evaluate(over+`.some((e) => e.getAttribute('role') === 'menu')`, &menu)
+		for i := 0; i < 12 && !menu; i++ {
 			w.key(kb.Tab)
 			var inside bool
 			if w.Evaluate(over+`.some((e) => e.contains(document.activeElement)) || `+over+`.length === 0`, &inside); !inside {
@@ -111,7 +114,7 @@ func (w *window) opens(path string) {
 		}
 		w.key(kb.Escape)
 		w.until(fmt.Sprintf("Escape closes what %q opened", name), over+".length === 0")
-		w.until(fmt.Sprintf("the focus is back at %q", name), `document.activeElement?.hasAttribute('data-pressed') || document.activeElement?.id === 'main' || document.activeElement?.closest('main') !== null`)
+		w.until(fmt.Sprintf("the focus is back at %q", name), `document.activeElement?.closest('main') !== null`)
 		w.Evaluate(`document.querySelectorAll('[data-pressed]').forEach((e) => e.removeAttribute('data-pressed')), true`, nil)
 	}
 }
@@ -137,8 +140,8 @@ func TestDrivingByKeyboard(t *testing.T) {
 			// Texts that several places share, such as "Event log", are told apart by what follows.
 			for range 10 {
 				var chosen string
-				w.Evaluate(`document.querySelector('.palette [data-command-item][data-selected]')?.getAttribute('data-value') ?? ''`, &chosen)
-				if strings.HasSuffix(strings.ToLower(chosen), strings.ToLower(strings.TrimPrefix(entry.Path, "/console"))) {
+				w.Evaluate(`document.querySelector('.palette [aria-selected="true"]')?.dataset.href ?? ''`, &chosen)
+				if chosen == strings.TrimPrefix(entry.Path, "/console") {
 					break
 				}
 				w.key(kb.ArrowDown)
