@@ -53,7 +53,8 @@ func (w *window) walk() {
 	var count int
 	w.Evaluate(reachable, &count)
 	met := map[int]bool{}
-	for i := range count + 10 {
+	last := -1
+	for i := range 3*count + 10 {
 		if i > 0 {
 			w.key(kb.Tab)
 		}
@@ -62,11 +63,14 @@ func (w *window) walk() {
 		if at.Use == -1 {
 			break
 		}
-		if at.Use >= 0 && met[at.Use] {
+		if at.Use >= 0 && at.Use == last {
+			continue // the next part of a date
+		}
+		if met[at.Use] {
 			break
 		}
-		met[at.Use] = true
-		if !at.Shows {
+		met[at.Use], last = true, at.Use
+		if !at.Shows && i > 0 {
 			w.t.Errorf("nobody sees that this has the focus: %s", at.HTML)
 		}
 	}
