@@ -56,6 +56,13 @@ export async function go(to: string, { replace = false } = {}): Promise<void> {
   await arrive();
 }
 
+let moved = false;
+
+/** Whether another view than the first one is shown. */
+export function hasMoved(): boolean {
+  return moved;
+}
+
 async function arrive(): Promise<void> {
   const before = state.path;
   const now = read();
@@ -63,13 +70,18 @@ async function arrive(): Promise<void> {
   state.path = now.path;
   state.query = now.query;
   if (now.path === before) return;
+  moved = true;
   await tick();
   window.scrollTo(0, 0);
 }
 
 /** Starts to listen for links and for the browser's own buttons. */
 export function startRouter(): void {
-  window.addEventListener('popstate', () => void arrive());
+  moved = false;
+  window.addEventListener('popstate', () => {
+    if (mayLeave()) void arrive();
+    else history.pushState(null, '', base + withParameters({}));
+  });
   window.addEventListener('beforeunload', (event) => {
     if (guards.some((g) => g())) event.preventDefault();
   });
