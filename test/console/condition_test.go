@@ -2,11 +2,19 @@ package console
 
 import (
 	"context"
+	"encoding/base64"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/fetch"
 	"github.com/chromedp/cdproto/network"
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/anypb"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/signet-idm/signet/test/browser"
 	"github.com/signet-idm/signet/test/testdb"
@@ -92,4 +100,74 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w.settle()
 		w.sees("Jo jo")
 	})
+	t.Run("of two who change the same, nobody overwrites the other unawares", func(t *testing.T) {
+		w := s.signIn(t, b, jo)
+		kim := s.person(jo.org, "kim")
+		profile := func(display string) map[string]any {
+			return map[string]any{"firstName": "Kim", "lastName": "Kim", "displayName": display, "nickName": "K", "preferredLanguage": "en"}
+		}
+		shown := func() string {
+			user := s.in(jo.org, "GET", "/v1/users/"+kim.id, nil)["user"].(map[string]any)
+			return user["human"].(map[string]any)["profile"].(map[string]any)["displayName"].(string)
+		}
+		w.visit(users + "/" + kim.id)
+		for _, way := range []struct{ button, ends string }{{"Save my version", "Mine"}, {"Use the current version", "Theirs"}} {
+			w.fill("Display name", "Mine")
+			s.in(jo.org, "PUT", "/v1/users/"+kim.id+"/profile", profile("Theirs"))
+			w.press("Save")
+			w.sees("Somebody else has changed this in the meantime")
+			var row string
+			if w.Evaluate(`document.querySelector('.conflict tbody').innerText.replace(/\s+/g, ' ')`, &row); !strings.Contains(row, "Display name Mine Theirs") {
+				t.Errorf("the versions are shown as %q", row)
+			}
+			if got := shown(); got != "Theirs" {
+				t.Errorf("before anybody chose it is %q", got)
+			}
+			w.press(way.button)
+			w.until("the conflict is over", `document.querySelector('.conflict') === null && document.querySelector('main').getAttribute('aria-busy') === 'false'`)
+			w.until("the field has what was chosen", fmt.Sprintf(`document.querySelector(%q).value === %q`, w.labelled("Display name"), way.ends))
+			if got := shown(); got != way.ends {
+				t.Errorf("after %q it is %q", way.button, got)
+			}
+			s.in(jo.org, "PUT", "/v1/users/"+kim.id+"/profile", profile("Before"))
+			w.visit(users + "/" + kim.id)
+		}
+	})
+
+	t.Run("too many requests are told with the time to wait, and tried again by itself", func(t *testing.T) {
+		w := s.signIn(t, b, jo)
+		refusal, err := proto.Marshal(&statuspb.Status{Code: 8, Message: "too many", Details: []*anypb.Any{
+			packed(t, &errdetails.ErrorInfo{Reason: "TOO_MANY_REQUESTS", Domain: "signet"}), packed(t, &errdetails.RetryInfo{RetryDelay: durationpb.New(2 * time.Second)})}})
+		must(t, err)
+		stop := w.intercept("UserService/ListUsers", 200, map[string]string{"content-type": "application/grpc-web+proto", "grpc-status": "8", "grpc-message": "too many",
+			"grpc-status-details-bin": base64.RawStdEncoding.EncodeToString(refusal)}, "")
+		w.visit(users)
+		w.sees("Too many requests")
+		w.sees("Try again in 2 seconds.")
+		stop()
+		w.sees("Jo jo")
+	})
+
+	t.Run("a stream that is cut goes on where it was", func(t *testing.T) {
+		w := s.signIn(t, b, jo)
+		w.visit("/o/" + jo.org + "/events?follow=1")
+		w.sees("Live")
+		seen := func(name string) {
+			id := s.person(jo.org, name).id
+			w.until(name+" is in the log, once", fmt.Sprintf(`[...document.querySelectorAll('main tbody tr')].filter((r) => r.innerText.includes('A person was added') && r.querySelector('[href*="%s"]')).length === 1`, id))
+		}
+		seen("before")
+		s.stop()
+		w.sees("Interrupted, reconnecting")
+		s.run()
+		seen("after") // whether it was made before or after the stream was there again
+		w.sees("Live")
+	})
+}
+
+func packed(t *testing.T, m proto.Message) *anypb.Any {
+	t.Helper()
+	a, err := anypb.New(m)
+	must(t, err)
+	return a
 }

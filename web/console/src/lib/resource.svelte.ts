@@ -53,6 +53,14 @@ export class Resource<T> {
   }
 }
 
+/** Those that are shown now. */
+const shown = new Set<Resource<unknown>>();
+
+/** Loads everything on the page again: somebody else has changed something. */
+export function reloadShown(): void {
+  for (const one of shown) void one.reload();
+}
+
 /** Loads while the component is shown, and again whenever something that `load` reads at its beginning changes. */
 export function resource<T>(load: (signal: AbortSignal) => Promise<T>): Resource<T> {
   let promise: Promise<T> | undefined;
@@ -66,7 +74,9 @@ export function resource<T>(load: (signal: AbortSignal) => Promise<T>): Resource
     promise = load(abort.signal);
     promise.catch(() => {});
     untrack(() => void made.reload());
+    shown.add(made as Resource<unknown>);
     return () => {
+      shown.delete(made as Resource<unknown>);
       abort.abort();
       made.stop();
     };

@@ -1,6 +1,7 @@
 // The roles of the API, as they are offered and named.
 import { AccessService, type Role } from '../gen/signet/v1/access_pb';
-import { holds } from './access.svelte';
+import type { Group } from '../gen/signet/v1/group_pb';
+import { holds, may } from './access.svelte';
 import { call } from './api/call.svelte';
 import { enumText, type Option } from './form/fields';
 import { hasText, t } from './texts.svelte';
@@ -25,6 +26,11 @@ export function roleHint(role: Role): string {
 /** Whether the caller holds everything that the roles allow. Others cannot be given or taken away. Without an organization: roles of the installation. */
 export function coversRoles(roles: readonly Role[], names: readonly string[], org?: string): boolean {
   return names.every((name) => roles.find((r) => r.name === name)?.permissions.every((p) => holds(p, org)) ?? false);
+}
+
+/** Whether the caller may change who gets the roles that a group gives. */
+export function coversGroup(roles: readonly Role[], group: Group, org: string): boolean {
+  return group.roles.length === 0 || (may('MemberService/SetOrganizationMember', org) && coversRoles(roles, group.roles, org));
 }
 
 /** The roles of an organization, or of the installation, as choices. */

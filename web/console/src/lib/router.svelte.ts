@@ -1,12 +1,15 @@
 // The address says what is shown: the view by its path, filters and page by its query.
 import { tick } from 'svelte';
+import { SvelteMap } from 'svelte/reactivity';
 import { forgetCalls } from './api/call.svelte';
 
 export const base = '/console';
 
-const read = () => ({ path: location.pathname.slice(base.length) || '/', query: new URLSearchParams(location.search) });
+const read = () => location.pathname.slice(base.length) || '/';
 
-const state = $state(read());
+const state = $state({ path: read() });
+/** Whoever reads one parameter is not told about the others. */
+const query = new SvelteMap<string, string>(new URLSearchParams(location.search));
 let guards: (() => boolean)[] = [];
 
 /** Where the console is. */
@@ -14,24 +17,21 @@ export const address = {
   get path() {
     return state.path;
   },
-  get query() {
-    return state.query;
-  },
 };
 
 /** A parameter of the query, empty if it is not there. */
 export function parameter(name: string): string {
-  return state.query.get(name) ?? '';
+  return query.get(name) ?? '';
 }
 
 /** The address inside the console that differs from this one by some parameters; empty ones are left out. */
 export function withParameters(changes: Record<string, string | undefined>): string {
-  const query = new URLSearchParams(state.query);
+  const changed = new URLSearchParams([...query]);
   for (const [name, value] of Object.entries(changes)) {
-    if (value) query.set(name, value);
-    else query.delete(name);
+    if (value) changed.set(name, value);
+    else changed.delete(name);
   }
-  return state.path + (query.size > 0 ? `?${query}` : '');
+  return state.path + (changed.size > 0 ? `?${changed}` : '');
 }
 
 /** Asks before leaving, as long as the given function says so. Gives the function that takes it back. */
@@ -56,20 +56,32 @@ export async function go(to: string, { replace = false } = {}): Promise<void> {
   await arrive();
 }
 
+let moved = false;
+
+/** Whether another view than the first one is shown. */
+export function hasMoved(): boolean {
+  return moved;
+}
+
 async function arrive(): Promise<void> {
-  const before = state.path;
-  const now = read();
-  if (now.path !== before) forgetCalls();
-  state.path = now.path;
-  state.query = now.query;
-  if (now.path === before) return;
+  const [before, now, asked] = [state.path, read(), new URLSearchParams(location.search)];
+  if (now !== before) forgetCalls();
+  state.path = now;
+  for (const name of [...query.keys()]) if (!asked.has(name)) query.delete(name);
+  for (const [name, value] of asked) query.set(name, value);
+  if (now === before) return;
+  moved = true;
   await tick();
   window.scrollTo(0, 0);
 }
 
 /** Starts to listen for links and for the browser's own buttons. */
 export function startRouter(): void {
-  window.addEventListener('popstate', () => void arrive());
+  moved = false;
+  window.addEventListener('popstate', () => {
+    if (mayLeave()) void arrive();
+    else history.pushState(null, '', base + withParameters({}));
+  });
   window.addEventListener('beforeunload', (event) => {
     if (guards.some((g) => g())) event.preventDefault();
   });

@@ -25,6 +25,7 @@ function readStored(): string | undefined {
 
 const state = $state({ language: preferred(), texts: {} as Texts });
 const loaded = new Set<string>();
+let wanted = state.language;
 let rules = new Intl.PluralRules(state.language);
 
 /** The language of the page. */
@@ -32,10 +33,12 @@ export function language(): Language {
   return state.language;
 }
 
+const textsOf = (of: Language, areas: readonly string[]) => Promise.all(areas.map((a) => files[`../texts/${of}/${a}.json`]?.() ?? Promise.resolve({})));
+
 /** Loads the texts of areas. Views get theirs before they are shown. */
 export async function loadTexts(...areas: string[]): Promise<void> {
   const missing = areas.filter((a) => !loaded.has(a));
-  const found = await Promise.all(missing.map((a) => files[`../texts/${state.language}/${a}.json`]?.() ?? Promise.resolve({})));
+  const found = await textsOf(state.language, missing);
   if (missing.length === 0) return;
   state.texts = Object.assign({}, state.texts, ...found) as Texts;
   for (const a of missing) loaded.add(a);
@@ -43,9 +46,14 @@ export async function loadTexts(...areas: string[]): Promise<void> {
 
 /** Changes the language and remembers it in this browser. */
 export async function chooseLanguage(chosen: Language): Promise<void> {
+  wanted = chosen;
   const areas = [...loaded];
-  loaded.clear();
+  const found = await textsOf(chosen, areas);
+  // Somebody who goes through the list has chosen another one meanwhile.
+  if (wanted !== chosen) return;
   state.language = chosen;
+  state.texts = Object.assign({}, ...found) as Texts;
+  for (const a of loaded) if (!areas.includes(a)) loaded.delete(a);
   rules = new Intl.PluralRules(chosen);
   document.documentElement.lang = chosen;
   try {
@@ -53,7 +61,6 @@ export async function chooseLanguage(chosen: Language): Promise<void> {
   } catch {
     // A browser that stores nothing forgets it with the tab.
   }
-  await loadTexts(...areas);
 }
 
 type Values = Record<string, string | number>;

@@ -137,12 +137,13 @@ export function onSignIn(told: () => void): () => void {
 
 /** Ends the session in this browser. */
 export async function signOut(): Promise<void> {
-  await fetch('/console/sign_out', {
+  const answer = await fetch('/console/sign_out', {
     method: 'POST',
     credentials: 'same-origin',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ sessionId: session.sessionId }),
   });
+  if (!answer.ok) throw new Problem(new ConnectError('', answer.status === 429 ? Code.ResourceExhausted : Code.Unavailable));
   forgetToken();
   location.assign('/console/');
 }

@@ -1,0 +1,102 @@
+package console
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/signet-idm/signet/test/browser"
+	"github.com/signet-idm/signet/test/testdb"
+)
+
+// From the first start to somebody who is signed in to an application: all of it in the browser, as the README's reader does it.
+func TestFromTheFirstStartToAnApplication(t *testing.T) { firstHour(t, testdb.SQLite) }
+
+func firstHour(t *testing.T, engine string) {
+	b := browser.Start(t)
+	s := start(t, engine)
+	w := &window{Tab: b.Tab(t), t: t, s: s}
+	w.Look(browser.Look{Width: 1280, Height: 900})
+	w.Open(s.url)
+	w.enter(s.admin)
+	w.settle()
+
+	w.press("Users")
+	w.settle()
+	w.press("Add a user")
+	w.fill("User name", "anna")
+	w.fill("First name", "Anna")
+	w.fill("Last name", "Arnold")
+	w.fill("E-mail", "anna at mail.test")
+	w.fill("Password", password)
+	w.press("Add")
+	w.until("the address is refused at its field", fmt.Sprintf(`document.querySelector(%q).getAttribute('aria-invalid') === 'true'`, w.labelled("E-mail")))
+	w.fill("E-mail", "anna@mail.test")
+	w.Click(w.labelled("Does not have to be changed at the first sign-in"))
+	w.press("Add")
+	w.sees("The user was added.")
+	w.sees("Anna Arnold")
+
+	listener, err := net.Listen("tcp", "localhost:0")
+	must(t, err)
+	address := fmt.Sprintf("localhost:%d", listener.Addr().(*net.TCPAddr).Port)
+	must(t, listener.Close())
+	w.press("Applications")
+	w.settle()
+	w.press("Add an application")
+	w.Click(w.mark("web applications can be chosen", `[...top.querySelectorAll('a.kind')].find((a) => a.innerText.startsWith('Web application'))`))
+	w.fill("Name", "Shop")
+	w.fill("Redirect addresses", "http://"+address+"/callback")
+	w.fill("Redirect addresses after signing out", "http://"+address+"/")
+	w.press("Add")
+	w.sees("The application was added.")
+	var client struct{ ID, Secret string }
+	w.Evaluate(fmt.Sprintf(`({ID: document.querySelector('[role="dialog"] dd code').innerText, Secret: document.querySelector(%q).value})`, w.labelled("Client secret")), &client)
+	w.press("To the application")
+	w.until("the application's page is there", fmt.Sprintf(`location.pathname.endsWith('/apps/%s')`, client.ID))
+	w.settle()
+
+	shop(t, address, "ISSUER="+s.url, "CLIENT_ID="+client.ID, "CLIENT_SECRET="+client.Secret)
+	anna := b.Tab(t)
+	anna.Open("http://" + address)
+	anna.Click(`a[href="/sign-in"]`)
+	(&window{Tab: anna, t: t, s: s}).enter(account{login: "anna@default.localhost", password: password})
+	anna.WaitFor(`form[action="/sign-out"]`)
+	if hello := anna.Text("h1"); !strings.HasPrefix(hello, "Hello, Anna") {
+		t.Errorf("the application says %q", hello)
+	}
+
+	// What happened can be seen.
+	w.press("Event log")
+	w.settle()
+	w.sees("The person signed in")
+	w.sees("Anna Arnold")
+	w.quiet()
+}
+
+// shop runs the example of a web application.
+func shop(t *testing.T, address string, environment ...string) {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "shop")
+	if out, err := exec.Command("go", "build", "-o", binary, "github.com/signet-idm/signet/examples/web").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	cmd := exec.Command(binary)
+	cmd.Env = append(os.Environ(), append(environment, "LISTEN="+address)...)
+	out, err := cmd.StdoutPipe()
+	must(t, err)
+	cmd.Stderr = cmd.Stdout
+	must(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); !strings.HasPrefix(line, "Open ") {
+		t.Fatalf("the application says %q: %v", line, err)
+	}
+}
