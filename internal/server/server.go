@@ -214,7 +214,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			{Name: "signet.v1.MetadataService", Impl: metadatas.Service{Store: s.store}},
 			{Name: "signet.v1.InvitationService", Impl: invitations.Service{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: time.Now}},
 			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
-			{Name: "signet.v1.AccessService", Impl: permissions.New(s.store, time.Now)},
+			{Name: "signet.v1.AccessService", Impl: permissions.New(s.store, time.Now, defaultOrg)},
 			{Name: "signet.v1.StatusService", Impl: s.status(counts)},
 			{Name: "signet.v1.SignInTrialService", Impl: trials.Service{Grants: s.grants}},
 			{Name: "signet.v1.SignInCountService", Impl: signincounts.Service{Tally: counted}},

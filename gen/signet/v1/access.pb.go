@@ -146,7 +146,11 @@ type GetMyAccessResponse struct {
 	// The caller has every permission that the user `userId` has, everywhere. Only
 	// such callers can change the password, the state and the credentials of the
 	// user. Left out if no user was named.
-	OverUser      *bool `protobuf:"varint,8,opt,name=over_user,json=overUser,proto3,oneof" json:"over_user,omitempty"`
+	OverUser *bool `protobuf:"varint,8,opt,name=over_user,json=overUser,proto3,oneof" json:"over_user,omitempty"`
+	// The default organization of the installation: it cannot be deactivated or
+	// removed. Left out unless the caller is in it or has a role in the
+	// installation.
+	DefaultOrgId  string `protobuf:"bytes,9,opt,name=default_org_id,json=defaultOrgId,proto3" json:"default_org_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -235,6 +239,13 @@ func (x *GetMyAccessResponse) GetOverUser() bool {
 		return *x.OverUser
 	}
 	return false
+}
+
+func (x *GetMyAccessResponse) GetDefaultOrgId() string {
+	if x != nil {
+		return x.DefaultOrgId
+	}
+	return ""
 }
 
 // What the caller may do in one organization by roles there.
@@ -613,7 +624,7 @@ const file_signet_v1_access_proto_rawDesc = "" +
 	"\n" +
 	"\x16signet/v1/access.proto\x12\tsignet.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/options.proto\x1a\x1csignet/v1/organization.proto\">\n" +
 	"\x12GetMyAccessRequest\x12(\n" +
-	"\auser_id\x18\x01 \x01(\tB\x0f\xb2\xbb\x18\vsignet.readR\x06userId\"\xe6\x02\n" +
+	"\auser_id\x18\x01 \x01(\tB\x0f\xb2\xbb\x18\vsignet.readR\x06userId\"\x8c\x03\n" +
 	"\x13GetMyAccessResponse\x129\n" +
 	"\x18installation_permissions\x18\x01 \x03(\tR\x17installationPermissions\x12-\n" +
 	"\x12installation_roles\x18\x02 \x03(\tR\x11installationRoles\x12C\n" +
@@ -622,7 +633,8 @@ const file_signet_v1_access_proto_rawDesc = "" +
 	"\x11limited_to_scopes\x18\x05 \x01(\bR\x0flimitedToScopes\x12\x16\n" +
 	"\x06scopes\x18\x06 \x03(\tR\x06scopes\x12\x18\n" +
 	"\asession\x18\a \x01(\bR\asession\x12 \n" +
-	"\tover_user\x18\b \x01(\bH\x00R\boverUser\x88\x01\x01B\f\n" +
+	"\tover_user\x18\b \x01(\bH\x00R\boverUser\x88\x01\x01\x12$\n" +
+	"\x0edefault_org_id\x18\t \x01(\tR\fdefaultOrgIdB\f\n" +
 	"\n" +
 	"_over_user\"\xb3\x02\n" +
 	"\x12OrganizationAccess\x12\x15\n" +

@@ -29,6 +29,8 @@ const most = 1000 // organizations that are told
 type Service struct {
 	Store event.Reader
 	Clock func() time.Time
+	// DefaultOrg is the identifier of the default organization.
+	DefaultOrg string
 
 	table func() *table
 }
@@ -36,8 +38,8 @@ type Service struct {
 var _ signetv1connect.AccessServiceHandler = Service{}
 
 // New makes the service. It reads the definition of the API when it is first asked.
-func New(r event.Reader, clock func() time.Time) Service {
-	return Service{Store: r, Clock: clock, table: sync.OnceValue(readTable)}
+func New(r event.Reader, clock func() time.Time, defaultOrg string) Service {
+	return Service{Store: r, Clock: clock, DefaultOrg: defaultOrg, table: sync.OnceValue(readTable)}
 }
 
 // GetMyAccess tells what the caller may do.
@@ -52,6 +54,9 @@ func (s Service) GetMyAccess(ctx context.Context, r *signetv1.GetMyAccessRequest
 	}
 	ids, more := organizationsOf(caller)
 	out.More = more
+	if len(out.InstallationRoles) > 0 || slices.Contains(ids, s.DefaultOrg) {
+		out.DefaultOrgId = s.DefaultOrg
+	}
 	found, err := org.OwningAll(ctx, s.Store, caller, ids)
 	if err != nil {
 		return nil, err

@@ -5,13 +5,14 @@ import type { OperationName } from './api/rules';
 
 type Organization = GetMyAccessResponse['organizations'][number];
 
-const state = $state({ everywhere: new Set<string>(), organizations: [] as Organization[], home: '' });
+const state = $state({ everywhere: new Set<string>(), organizations: [] as Organization[], home: '', defaultOrg: '' });
 
 /** Asks what the caller may do. */
 export async function loadAccess(): Promise<void> {
   const answer = await call(AccessService.method.getMyAccess, {});
   state.everywhere = new Set(answer.installationPermissions);
   state.organizations = answer.organizations;
+  state.defaultOrg = answer.defaultOrgId;
   state.home = answer.organizations[0]?.orgId ?? '';
 }
 
@@ -23,6 +24,11 @@ export function myOrganizations(): readonly Organization[] {
 /** The organization that the caller belongs to. */
 export function homeOrganization(): string {
   return state.home;
+}
+
+/** Whether it is the default organization of the installation. */
+export function isDefault(org: string): boolean {
+  return org === state.defaultOrg;
 }
 
 /** Whether the caller holds a permission in the organization, or in the whole installation. */

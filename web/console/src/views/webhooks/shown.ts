@@ -1,7 +1,7 @@
 // What the views of webhooks have in common: the fields of their forms, who may change them, and how they show figures.
 import type { JsonObject } from '@bufbuild/protobuf';
 import { Webhook_State, WebhookService, type Webhook } from '../../gen/signet/v1/webhook_pb';
-import { holds, may } from '../../lib/access.svelte';
+import { holds, isDefault, may } from '../../lib/access.svelte';
 import type { Field } from '../../lib/form/fields';
 import { language, t } from '../../lib/texts.svelte';
 import OrganizationsPicker from './OrganizationsPicker.svelte';
@@ -18,14 +18,14 @@ export function mayChange(webhook: Webhook, org: string): boolean {
 }
 
 /** The fields of both forms. The address is never shown whole: where there is one, an empty field keeps it. */
-export function fieldsOf(existing: boolean): Field[] {
+export function fieldsOf(org: string, existing: boolean): Field[] {
   const fields: Field[] = [
     { path: 'name', required: true },
     { path: 'url', label: 'webhooks.url', hint: existing ? 'webhooks.urlKeep' : 'webhooks.urlHint', required: !existing },
     { path: 'types', label: 'webhooks.types', hint: 'webhooks.typesHint', control: TypesPicker },
     { path: 'personalData', label: 'webhooks.personalData', hint: 'webhooks.personalDataHint' },
   ];
-  if (!holds('webhook.write')) return fields;
+  if (!holds('webhook.write') || !isDefault(org)) return fields;
   return [
     ...fields,
     { path: 'allOrganizations', section: 'webhooks.reach', label: 'webhooks.allOrganizations', hint: 'webhooks.allOrganizationsHint' },
