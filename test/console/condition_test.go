@@ -81,6 +81,27 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		}
 	})
 
+	t.Run("what one person has typed is not sent as another", func(t *testing.T) {
+		w := s.signIn(t, b, jo)
+		lou := s.person(jo.org, "lou", "ORG_OWNER")
+		w.visit(users + "?add=human")
+		w.fill("User name", "typed-by-jo")
+		w.fill("First name", "Typed")
+		w.fill("Last name", "Jo")
+		w.fill("E-mail", "typed-by-jo@mail.test")
+		s.in(jo.org, "DELETE", "/v1/users/"+jo.id+"/sessions", nil)
+		w.press("Add")
+		w.sees("Your session has ended")
+		(&window{Tab: w.Opened(func() { w.press("Sign in") }), t: t, s: s}).enterAndClose(lou)
+		w.sees("Another account is signed in now")
+		if found, _ := s.in(jo.org, "GET", "/v1/users/_search?query=typed-by-jo", nil)["results"].([]any); len(found) > 0 {
+			t.Errorf("it was sent as the other: %v", found)
+		}
+		w.press("Reload")
+		w.settle()
+		w.sees("Jo lou")
+	})
+
 	t.Run("a server that restarts is noticed and comes back by itself", func(t *testing.T) {
 		w := s.signIn(t, b, jo)
 		w.visit(users)

@@ -40,6 +40,12 @@ export function guardLeaving(unsaved: () => boolean): () => void {
   return () => (guards = guards.filter((g) => g !== unsaved));
 }
 
+/** Loads the console anew without asking: what was typed cannot be sent any more. */
+export function reload(): void {
+  guards = [];
+  location.assign(`${base}/`);
+}
+
 let mayLeave: () => boolean = () => true;
 
 /** Sets how to ask whether to leave what was typed. */
