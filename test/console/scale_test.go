@@ -11,10 +11,11 @@ import (
 	"github.com/signet-idm/signet/test/browser"
 )
 
-// painted does something in the page and measures until what it leads to is painted, and how many requests it took.
+// painted does something in the page and measures until what it leads to is painted, and how many requests it took. other() is true in another view than before.
 const painted = `(async () => {
 	const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
 	performance.clearResourceTimings();
+	const heading = document.querySelector('main h1'), other = () => document.querySelector('main h1') !== null && document.querySelector('main h1') !== heading;
 	const before = performance.now();
 	%s;
 	while (!(%s)) {
@@ -55,11 +56,11 @@ func TestDrivingAtScale(t *testing.T) {
 	w.visit("/o/" + org)
 	// The first visit loads the view itself; what counts is the second, and both are shown.
 	for _, round := range []string{"first visit", "again"} {
-		measure("users, "+round, click(users), `location.pathname.endsWith('/users') && `+rows)
-		measure("a user, "+round, click(`main tbody a`), `location.pathname.includes('/users/') && document.querySelector('main h1') !== null && document.querySelector('main dl') !== null && document.querySelector('main .pending') === null`)
-		measure("the log, "+round, click(events), `location.pathname.endsWith('/events') && `+rows)
+		measure("users, "+round, click(users), `other() && location.pathname.endsWith('/users') && `+rows)
+		measure("a user, "+round, click(`main tbody a`), `other() && location.pathname.includes('/users/') && document.querySelector('main dl') !== null && document.querySelector('main .pending') === null`)
+		measure("the log, "+round, click(events), `other() && location.pathname.endsWith('/events') && `+rows)
 		measure("search, "+round, `(() => { const f = document.querySelector('header input[type="search"]'); f.value = 'an'; f.dispatchEvent(new Event('input', {bubbles: true})); f.form.requestSubmit(); })()`,
-			`location.pathname.endsWith('/search') && `+rows)
+			`other() && location.pathname.endsWith('/search') && `+rows)
 	}
 	w.visit("/o/" + org + "/users")
 	for page := 2; page < 20; page++ {
