@@ -17,7 +17,7 @@ mapfile -t others < <(comm -23 <(go list "${inside[@]}" | sort) <(printf '%s\n' 
 
 # The longest packages come first: at the end, they would run alone. go test does not run a package twice.
 # SQLite itself, translated from C, is left out of the race detector: it would take most of the time.
-CGO_ENABLED=1 suite race -race -gcflags=modernc.org/sqlite/lib=-race=false ./internal/store "${concurrent[@]}" &
+CGO_ENABLED=1 suite race -race -gcflags=modernc.org/sqlite/lib=-race=false ./internal/store ./internal/registration ./internal/webhook ./cmd/signet "${concurrent[@]}" &
 race=$!
 tests() {
   mkdir -p .cache/test

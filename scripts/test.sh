@@ -54,7 +54,7 @@ if [[ $status -ne 0 ]]; then
   if [[ -e $work/failed ]]; then
     cat "$work/failed"
   fi
-  for log in "$work"/*.log; do # what servers inside the tests log would bury it
+  for log in $(grep -lE '^(FAIL|panic:)' "$work"/*.log); do # what servers inside the tests log would bury it
     grep -vE '^\s*(=== |--- PASS|PASS)|^time=|^[0-9]{4}/[0-9/]+ [0-9:]+ (INFO|WARN)' "$log" | tail -n 300 || true
   done
   exit "$status"
