@@ -121,7 +121,7 @@ fi
 {
   echo "listen_addresses = '127.0.0.1'"
   echo "unix_socket_directories = '$work'"
-  echo "max_connections = 200"
+  echo "max_connections = 300"
   echo "log_min_messages = fatal"
   if [[ ${SIGNET_TEST_POSTGRES_FAST-} == 1 ]]; then
     echo "fsync = off"

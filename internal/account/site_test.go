@@ -48,7 +48,7 @@ const (
 )
 
 var (
-	hasher = secret.NewHasher(0, 0)
+	hasher = secret.NewCheapHasher()
 	hash   = sync.OnceValue(func() []byte {
 		made, err := hasher.Hash(context.Background(), pass)
 		if err != nil {

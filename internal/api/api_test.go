@@ -229,7 +229,7 @@ func TestTheIdempotencyKeyBelongsToCallerMethodAndRequest(t *testing.T) {
 // request arrives where it belongs. The rules themselves are tested next to them.
 func TestTheOperationsAnswer(t *testing.T) {
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, idp.Kind, session.Kind)
-	hasher := secret.NewHasher(0, 0)
+	hasher := secret.NewCheapHasher()
 	set := setup.Setup{Store: s, Hasher: hasher, DomainSuffix: "id.test"}
 	sessions := &session.Sessions{Store: s, Hasher: hasher, Master: s.Master, Clock: s.Now, Standings: &session.Standings{}}
 	orgs := Organizations{Setup: set, Master: s.Master, Clock: s.Now}
@@ -351,7 +351,7 @@ func TestTheOperationsAnswer(t *testing.T) {
 
 func TestAServiceUserIsShownAsOne(t *testing.T) {
 	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind, session.Kind)
-	first, err := setup.Setup{Store: s, Hasher: secret.NewHasher(0, 0), DomainSuffix: "id.test"}.First(t.Context(), func(setup.FirstAdmin) error { return nil })
+	first, err := setup.Setup{Store: s, Hasher: secret.NewCheapHasher(), DomainSuffix: "id.test"}.First(t.Context(), func(setup.FirstAdmin) error { return nil })
 	must(t, err)
 	ctx := call.With(t.Context(), &call.Info{Permit: permit(t, first.OrgID)})
 	got, err := Users{Store: s}.GetUser(ctx, &signetv1.GetUserRequest{UserId: first.ServiceUserID})

@@ -34,7 +34,7 @@ import (
 var (
 	must   = testkit.Must
 	home   = netip.MustParseAddr("192.0.2.1")
-	hasher = secret.NewHasher(0, 0)
+	hasher = secret.NewCheapHasher()
 
 	owner   = access.Memberships{"org_a": {access.OrgOwner}}
 	manager = access.Memberships{"org_a": {access.OrgUserManager}}

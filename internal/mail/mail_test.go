@@ -220,7 +220,7 @@ func TestAResetGoesToAVerifiedAddress(t *testing.T) {
 	if m.Kind != ResetPassword || m.Subject != "Setzen Sie Ihr Passwort zurück" || !strings.HasPrefix(m.Link, "https://id.example.org/reset?code="+m.Code+"&user=usr_jo") || !strings.Contains(m.Text, m.Link) {
 		t.Errorf("%+v", m)
 	}
-	sessions := &session.Sessions{Store: p.Store, Hasher: secret.NewHasher(0, 0), Master: p.Master, Clock: p.Now, DefaultOrg: "org_a"}
+	sessions := &session.Sessions{Store: p.Store, Hasher: secret.NewCheapHasher(), Master: p.Master, Clock: p.Now, DefaultOrg: "org_a"}
 	_, err := sessions.Reset(t.Context(), session.Reset{UserID: "usr_jo", Code: m.Code, Password: "kettle-brume"})
 	must(t, err)
 	must(t, p.deliver(t))

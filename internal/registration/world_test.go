@@ -33,7 +33,7 @@ const (
 var (
 	must   = testkit.Must
 	home   = netip.MustParseAddr("192.0.2.1")
-	hasher = secret.NewHasher(0, 0)
+	hasher = secret.NewCheapHasher()
 	kinds  = []event.Definition{installation.Kind, org.Kind, user.Kind, app.Kind, idp.Kind, session.Kind}
 )
 

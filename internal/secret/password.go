@@ -63,6 +63,7 @@ type Hasher struct {
 	limit     *share.Places
 	costly    *share.Places // in front of limit
 	claim     share.Claim   // Bytes are those that a caller keeps in memory besides the password
+	cheap     bool          // see NewCheapHasher
 	hash      func(password string) []byte
 	verifiers map[algorithm]verifier.Verifier
 }
@@ -132,6 +133,7 @@ func (h *Hasher) Hash(ctx context.Context, password string) ([]byte, error) {
 // ErrUnusableHash comes after the work of a wrong password, so that a caller may answer as for one.
 func (h *Hasher) Verify(ctx context.Context, encoded []byte, password string) (ok bool, upgraded []byte, err error) {
 	m, problem := inspect(string(encoded))
+	m.current = m.current || h.cheap && strings.HasPrefix(string(encoded), cheapPrefix)
 	if problem != "" {
 		if err := h.VerifyNothing(ctx, password); err != nil {
 			return false, nil, err
@@ -161,12 +163,15 @@ func (h *Hasher) VerifyNothing(ctx context.Context, password string) error {
 	})
 }
 
-func hash(password string) []byte {
+func hash(password string) []byte { return salted(currentPrefix, argon.Key, password) }
+
+// salted is the hash of a password with a new salt, in the PHC string format.
+func salted(prefix string, key func(password, salt []byte) []byte, password string) []byte {
 	salt := make([]byte, saltLength)
 	_, _ = rand.Read(salt) // it never fails: crypto/rand ends the program instead
 	encoding := base64.RawStdEncoding
-	encoded := encoding.AppendEncode([]byte(currentPrefix), salt)
-	return encoding.AppendEncode(append(encoded, '$'), argon.Key([]byte(password), salt))
+	encoded := encoding.AppendEncode([]byte(prefix), salt)
+	return encoding.AppendEncode(append(encoded, '$'), key([]byte(password), salt))
 }
 
 // verifyArgon2 computes what Hash makes in memory that is used again, and leaves every other cost to the library.
@@ -213,7 +218,11 @@ func (h *Hasher) verify(m measured, encoded, password string) (ok bool, upgraded
 }
 
 func (h *Hasher) spend(password string) {
-	_, _ = h.verifiers[algorithmArgon2].Verify(nothing, password)
+	compared := nothing
+	if h.cheap {
+		compared = cheapNothing
+	}
+	_, _ = h.verifiers[algorithmArgon2].Verify(compared, password)
 }
 
 // allBytesCount is false for passwords of which an older algorithm does not see everything: bcrypt stops after 72

@@ -17,6 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/syntax"
 )
@@ -55,7 +56,8 @@ type Config struct {
 
 	Version string // of the program, for the metrics
 
-	Resolver org.Resolver // where the proof of a domain is looked for; nil: as the machine resolves names
+	Resolver org.Resolver   // where the proof of a domain is looked for; nil: as the machine resolves names
+	Hasher   *secret.Hasher // of passwords; nil: secret.NewHasher, which is what the program has
 }
 
 // settled is a Config with every default filled in and every value checked, before anything is opened or made.
@@ -81,6 +83,9 @@ func (c Config) settle() (*settled, error) {
 	s := &settled{Config: c}
 	if c.Resolver == nil {
 		s.Resolver = net.DefaultResolver
+	}
+	if c.Hasher == nil {
+		s.Hasher = secret.NewHasher(0, 0)
 	}
 	if err := checkAddress(c.Listen); err != nil {
 		return nil, fmt.Errorf("--listen %q must be an address such as localhost:8080: %w", c.Listen, err)

@@ -149,7 +149,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	hasher := secret.NewHasher(0, 0)
+	hasher := config.Hasher
 	setUp := setup.Setup{Store: s.store, Hasher: hasher, DomainSuffix: config.DomainSuffix}
 	defaultOrg, err := s.firstStart(ctx, setUp)
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 )
 
 var (
-	hasher = secret.NewHasher(0, 0)
+	hasher = secret.NewCheapHasher()
 	home   = netip.MustParseAddr("192.0.2.1")
 	away   = netip.MustParseAddr("198.51.100.7")
 

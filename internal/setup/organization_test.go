@@ -27,7 +27,7 @@ import (
 )
 
 var (
-	hasher = secret.NewHasher(0, 0)
+	hasher = secret.NewCheapHasher()
 	iam    = permit(access.Installation, access.OrgSetup)
 )
 

@@ -15,7 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/user"
 )
 
-var hasher = secret.NewHasher(0, 0)
+var hasher = secret.NewCheapHasher()
 
 func permit(t *testing.T, org string, m access.Memberships) access.Permit {
 	t.Helper()

@@ -22,7 +22,7 @@ func TestEveryWayToAVerifiedEmailRecordsOnWhoseWord(t *testing.T) {
 	viewer := access.Memberships{access.Installation: {access.IAMOwnerViewer}, "org_a": {access.OrgUserManager}}
 	create := func(m access.Memberships) func(t *testing.T, s *eventtest.Store) string {
 		return func(t *testing.T, s *eventtest.Store) string {
-			added, err := user.CreateHuman{NewHuman: jo}.Do(t.Context(), s, secret.NewHasher(0, 0), permit(t, "org_a", m), event.Once{})
+			added, err := user.CreateHuman{NewHuman: jo}.Do(t.Context(), s, secret.NewCheapHasher(), permit(t, "org_a", m), event.Once{})
 			must(t, err)
 			return added.ID
 		}

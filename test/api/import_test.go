@@ -10,7 +10,10 @@ import (
 	"google.golang.org/grpc/codes"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 type (
@@ -204,6 +207,7 @@ func importSize(t *testing.T, w *World) {
 
 // importedHashes: whoever comes with the hash of another system signs in with the password, and has one of ours afterwards.
 func importedHashes(t *testing.T, w *World) {
+	w = openWorld(t, testdb.New(t, w.db.Engine), func(c *server.Config) { c.Hasher = secret.NewHasher(0, 0) }) // as the program has it
 	s := w.scene(t)
 	c := &Client{w, w.rest}
 	for name, hash := range map[string]string{

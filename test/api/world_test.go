@@ -65,7 +65,7 @@ type World struct {
 func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config)) *World {
 	w := &World{db: db, dir: t.TempDir(), master: secret.NewMasterKey(), secrets: map[string]bool{}}
 	w.hide(string(w.master.Text()))
-	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text()), Resolver: &w.dns, StartsPerMinute: 1_000_000}
+	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text()), Resolver: &w.dns, StartsPerMinute: 1_000_000, Hasher: secret.NewCheapHasher()}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}
@@ -119,7 +119,7 @@ func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config
 	w.hide(w.first.Token)
 	w.root = &Actor{UserID: w.first.ServiceUserID, OrgID: w.first.OrgID, Token: w.first.Token}
 	w.password = w.secret("shared")
-	if w.hash, err = secret.NewHasher(0, 0).Hash(t.Context(), w.password); err != nil {
+	if w.hash, err = secret.NewCheapHasher().Hash(t.Context(), w.password); err != nil {
 		t.Fatal(err)
 	}
 	w.here, w.there = w.newOrg(t), w.newOrg(t)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	cdpbrowser "github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
@@ -67,7 +68,7 @@ func find() string {
 	if path := os.Getenv("SIGNET_TEST_BROWSER"); path != "" {
 		return path
 	}
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome-stable", "google-chrome"} {
+	for _, name := range []string{"/usr/lib/chromium/chromium-headless-shell", "chromium", "chromium-browser", "google-chrome-stable", "google-chrome"} {
 		if path, err := exec.LookPath(name); err == nil {
 			return path
 		}
@@ -102,6 +103,11 @@ func (b *Browser) Tab(t testing.TB) *Tab {
 	// A window of its own has to be asked for by name: without it the browser looks for one in which to open a tab.
 	executor := cdp.WithExecutor(b.ctx, chromedp.FromContext(b.ctx).Browser)
 	profile, err := target.CreateBrowserContext().Do(executor)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Chromium's shell asks nobody whether a page may copy what somebody pressed a button for; the whole browser lets it.
+	err = cdpbrowser.SetPermission(&cdpbrowser.PermissionDescriptor{Name: "clipboard-write"}, cdpbrowser.PermissionSettingGranted).WithBrowserContextID(profile).Do(executor)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,12 +39,8 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		program = filepath.Join(dir, "signet")
-		build := exec.Command("go", "build", "-o", program, "github.com/signet-idm/signet/cmd/signet")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		build.Stdout, build.Stderr = os.Stderr, os.Stderr
-		if err := build.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "building the program:", err)
+		if program, err = testkit.Program(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return m.Run()

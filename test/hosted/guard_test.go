@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/internal/policy"
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/user"
 	"github.com/signet-idm/signet/internal/web"
@@ -388,7 +389,7 @@ func TestParallelGuessesOnThePageAndOverTheAPICountTogether(t *testing.T) {
 
 // A crowd that signs in on the page is served in turn and, beyond a number, told to come back. Others do not wait for it.
 func TestACrowdThatSignsInKeepsNobodyElseWaiting(t *testing.T) {
-	w := open(t, server.Config{})
+	w := open(t, server.Config{Hasher: secret.NewHasher(0, 0)}) // as slow as the program
 	in := w.signedIn(w.person(w.org, true))
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

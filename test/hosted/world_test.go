@@ -74,7 +74,7 @@ func (w *world) do(c event.Command) {
 // person is somebody with a password.
 type person struct{ id, name, email string }
 
-var hasher = secret.NewHasher(0, 0)
+var hasher = secret.NewCheapHasher()
 
 // person adds somebody to an organization, with an e-mail address that is proven or not.
 func (w *world) person(orgID string, proven bool) person {

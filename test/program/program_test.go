@@ -31,6 +31,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // patience is how long a test waits for what should come at once.
@@ -47,12 +48,8 @@ func TestMain(m *testing.M) {
 			return 1
 		}
 		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "signet")
-		build := exec.Command("go", "build", "-o", binary, "github.com/signet-idm/signet/cmd/signet")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		build.Stdout, build.Stderr = os.Stderr, os.Stderr
-		if err := build.Run(); err != nil {
-			fmt.Fprintln(os.Stderr, "building the program:", err)
+		if binary, err = testkit.Program(dir); err != nil {
+			fmt.Fprintln(os.Stderr, err)
 			return 1
 		}
 		return m.Run()

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var (
@@ -18,12 +20,9 @@ var (
 // TestCommandsInTheDocsHaveTheirFlags: whatever a page writes after a command of the program, the help of that command has it. A flag that stands alone belongs
 // to some command.
 func TestCommandsInTheDocsHaveTheirFlags(t *testing.T) {
-	binary, helps, all, found := filepath.Join(t.TempDir(), "signet"), map[string]string{}, "", 0
-	build := exec.Command("go", "build", "-o", binary, "./cmd/signet")
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
+	helps, all, found := map[string]string{}, "", 0
+	binary, err := testkit.Program(t.TempDir())
+	must(t, err)
 	help := func(command string) string {
 		if _, known := helps[command]; !known {
 			out, err := exec.Command(binary, append(strings.Fields(command), "--help")...).Output()

@@ -121,3 +121,21 @@ func TestOneWayLeadsOut(t *testing.T) {
 		t.Errorf("only %d ways out were found: is the search still right?", found)
 	}
 }
+
+func TestOnlyTestsHashPasswordsCheaply(t *testing.T) {
+	found := 0
+	for _, f := range files(t) {
+		as := f.imported(module + "internal/secret")
+		ast.Inspect(f.syntax, func(n ast.Node) bool {
+			if s, ok := n.(*ast.SelectorExpr); ok && as != "" && isFunction(s, as, "NewCheapHasher") {
+				if found++; !f.test && !under(f.dir, testOnly) {
+					t.Errorf("%s: such a hash protects no password: use NewHasher", fileSet.Position(s.Pos()))
+				}
+			}
+			return true
+		})
+	}
+	if found < 3 {
+		t.Errorf("only %d uses were found: is the search still right?", found)
+	}
+}

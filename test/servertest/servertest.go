@@ -9,15 +9,19 @@ import (
 	"log/slog"
 	"testing"
 
+	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
 )
 
-// Start serves until the test ends, on a port of this machine and in a directory of its own unless config says otherwise. The server logs to log.
+// Start serves until the test ends, on a port of this machine, in a directory of its own and with passwords that cost nothing unless config says otherwise. The server logs to log.
 func Start(t testing.TB, config server.Config, log io.Writer) *server.Server {
 	t.Helper()
 	config.Listen = cmp.Or(config.Listen, "127.0.0.1:0")
 	if config.DataDir == "" {
 		config.DataDir = t.TempDir()
+	}
+	if config.Hasher == nil {
+		config.Hasher = secret.NewCheapHasher()
 	}
 	s, err := server.Open(t.Context(), config, slog.New(slog.NewTextHandler(log, nil)))
 	if err != nil {

@@ -41,12 +41,10 @@ var versionBefore = sync.OnceValue(func() string {
 	return strings.TrimSpace(string(text))
 })
 
-// built is where the program of this version is put.
-var built = filepath.Join(os.TempDir(), fmt.Sprint("signet-upgrade-", os.Getpid()))
+// scratch is where the program of this version is put if it has to be built.
+var scratch = filepath.Join(os.TempDir(), fmt.Sprint("signet-upgrade-", os.Getpid()))
 
-var buildNew = sync.OnceValue(func() error {
-	return command("", "go", "build", "-o", built, "github.com/signet-idm/signet/cmd/signet")
-})
+var buildNew = sync.OnceValues(func() (string, error) { return testkit.Program(scratch) })
 
 var errNoHistory = fmt.Errorf("this clone does not have the commit %s, which test/upgrade/VERSION names: fetch the whole history (git fetch --unshallow)", versionBefore())
 
@@ -89,15 +87,16 @@ func command(dir, name string, args ...string) error {
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	os.Remove(built)
+	os.RemoveAll(scratch)
 	os.Exit(code)
 }
 
 // thisVersion is the program of this version.
 func thisVersion(t *testing.T) string {
 	t.Helper()
-	must(t, buildNew())
-	return built
+	binary, err := buildNew()
+	must(t, err)
+	return binary
 }
 
 // theVersionBefore is the program of the version before.

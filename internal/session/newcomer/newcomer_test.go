@@ -34,7 +34,7 @@ const (
 var (
 	must   = testkit.Must
 	home   = netip.MustParseAddr("192.0.2.1")
-	hasher = secret.NewHasher(0, 0)
+	hasher = secret.NewCheapHasher()
 	ticket = event.RowKey{Table: event.Flows, Key: "ticket"}
 )
 
