@@ -55,6 +55,8 @@ if [[ -z ${SIGNET_TEST_BROWSER-} ]]; then
   fi
   SIGNET_TEST_BROWSER=$(browser) || missing Chromium chromium-headless-shell
   export SIGNET_TEST_BROWSER
+elif [[ $SIGNET_TEST_BROWSER == chromium ]] && ! command -v chromium >/dev/null; then
+  install chromium fonts-dejavu-core # the whole browser is wanted
 fi
 
 if ! command -v npm >/dev/null; then
