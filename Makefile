@@ -52,9 +52,9 @@ preview: ## show every page with made-up data in every language
 	go run ./test/preview
 
 .PHONY: pictures
-pictures: ## take a picture of every page, into .cache/pictures
+pictures: ## take a picture of every page and every view of the console, into .cache/pictures
 	mkdir -p .cache/pictures
-	scripts/with-browser.sh go test -count=1 -tags pictures -run TestPictures ./test/browser
+	scripts/with-browser.sh go test -count=1 -tags pictures -run TestPictures ./test/browser ./test/console
 
 .PHONY: clients
 clients: ## run other people's clients that are too heavy for make test, unmodified
