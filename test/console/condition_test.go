@@ -106,7 +106,7 @@ func TestWhenSomethingGoesWrong(t *testing.T) {
 		w := s.signIn(t, b, jo)
 		w.visit(users)
 		s.stop()
-		w.fill("Begins with", "Jo")
+		w.fill("Begins with", "Jo jo")
 		w.sees("The server does not answer")
 		s.run()
 		w.until("the list is there again", `document.querySelector('main .failure') === null && document.querySelectorAll('main tbody tr').length === 1`)
