@@ -6,12 +6,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -30,25 +27,20 @@ type Options struct {
 	FactVersion int // see event.Gated; event.FactVersion when 0
 }
 
+// silenceChanged is for the log. It does not say which server it is: the log is read by more people than may know that.
+func (o *Options) silenceChanged(silent bool) {
+	switch {
+	case o.Log == nil:
+	case silent:
+		o.Log.Warn("PostgreSQL has gone silent: its connections were given up, and the server keeps asking for it")
+	default:
+		o.Log.Info("PostgreSQL answers again")
+	}
+}
+
 // IsPostgres tells whether a database address means PostgreSQL.
 func IsPostgres(database string) bool {
 	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
-}
-
-// Address is where a database is, for people: without user, password and options.
-func Address(database string) string {
-	if !IsPostgres(database) {
-		return database
-	}
-	config, err := pgx.ParseConfig(database)
-	if err != nil {
-		return "PostgreSQL"
-	}
-	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
-	if strings.HasPrefix(config.Host, "/") { // a socket
-		host = config.Host
-	}
-	return "PostgreSQL at " + host + ", database " + config.Database
 }
 
 // Open connects.

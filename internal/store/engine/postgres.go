@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/engine/silence"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
@@ -30,6 +30,8 @@ type pgEngine struct {
 	conn   *pgx.Conn // the writer's; nil until needed, and after it broke. It holds runLock
 	first  *dialing  // the writer's first connection, on its way; nil: none is
 	texts  sync.Map  // shared text: numbered text
+	dialer *silence.Dialer
+	access pgx.TxAccessMode // of transactions that may write
 
 	factVersion int
 
@@ -68,15 +70,17 @@ func newPgKind(k event.Definition) pgKind {
 }
 
 func openPostgres(ctx context.Context, o Options) (Engine, error) {
-	database, readOnly := o.Database, o.ReadOnly
-	config, err := pgxpool.ParseConfig(database)
+	config, err := parseAddress(o.Database)
 	if err != nil {
-		return nil, errors.New("the database address is not valid: it must be a URL such as postgres://user@host:5432/name") // err would quote the password
+		return nil, err
 	}
-	if !strings.Contains(database, "pool_max_conns") {
-		config.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
+	e := &pgEngine{factVersion: cmp.Or(o.FactVersion, event.FactVersion)}
+	if o.ReadOnly {
+		e.access = pgx.ReadOnly // and not the session: target_session_attrs would find that it cannot be written to
 	}
-	e := &pgEngine{config: config.ConnConfig.Copy(), factVersion: cmp.Or(o.FactVersion, event.FactVersion)}
+	e.dialer = silence.New(o.silenceChanged)
+	config.ConnConfig.DialFunc = e.dialer.Dial
+	e.config = config.ConnConfig.Copy()
 	for _, k := range o.Kinds {
 		e.kinds = append(e.kinds, newPgKind(k))
 	}
@@ -93,13 +97,11 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 			e.config.RuntimeParams[name] = value
 		}
 	}
-	if readOnly {
-		config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
-	}
 	if e.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		e.dialer.Close()
 		return nil, err
 	}
-	if !readOnly { // PostgreSQL takes its time to take a connection: the writer's comes beside the first of the readers'
+	if !o.ReadOnly { // PostgreSQL takes its time to take a connection: the writer's comes beside the first of the readers'
 		e.first = dial(ctx, e.config)
 	}
 	if err := e.pool.Ping(ctx); err != nil {
@@ -110,6 +112,7 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 }
 
 func (e *pgEngine) Close() error {
+	defer e.dialer.Close()
 	e.pool.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -397,7 +400,9 @@ func (e *pgEngine) failed(ctx context.Context, err error) error {
 		switch pg.Code[:2] {
 		case "57", "08", "53": // an operator stepped in, the connection failed, the server is out of something
 		default:
-			return err
+			if pg.Code != "25006" { // it only reads any more: another one has taken its place
+				return err
+			}
 		}
 	}
 	if ctx.Err() == nil && !e.conn.IsClosed() {
@@ -510,7 +515,7 @@ func (x pgTx) Query(ctx context.Context, sql string, args []any, each func(Scann
 }
 
 func (e *pgEngine) Transact(ctx context.Context, f func(Executor) error) error {
-	return discreet(pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
+	return discreet(pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{AccessMode: e.access}, func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
 }
 
 func (e *pgEngine) Aside(ctx context.Context, f func(Executor) error) error {
