@@ -23,8 +23,8 @@ func (s *Server) sender() mail.Sender {
 	return nil
 }
 
-// lacking is what the operator has left out.
-func (s *Server) lacking() map[string]string {
+// details is what the operator should know of a server that is ready.
+func (s *Server) details() map[string]string {
 	if s.sender() != nil {
 		return nil
 	}

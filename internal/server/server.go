@@ -230,8 +230,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		CORSOrigins: config.CORSOrigins,
 		Log:         log,
 		OpenAPI:     openapi.Document,
-		Ready:       s.store.Ping,
-		Lacking:     s.lacking(),
+		Ready:       s.store.Ready,
+		Details:     s.details,
 	})
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ type Dialer struct {
 	changed func(silent bool) // for the log; called once per change of a server
 	dialer  net.Dialer
 	stop    chan struct{}
+	closing sync.Once
 
 	mu      sync.Mutex
 	servers map[where]*server
@@ -68,7 +69,7 @@ func start(t times, changed func(silent bool)) *Dialer {
 }
 
 // Close ends the watch. The connections stay.
-func (d *Dialer) Close() { close(d.stop) }
+func (d *Dialer) Close() { d.closing.Do(func() { close(d.stop) }) }
 
 // Dial connects. A server that is known to be silent is refused at once: another one of the same address may be there.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (net.Conn, error) {
