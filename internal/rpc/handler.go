@@ -72,7 +72,7 @@ type Handler struct {
 	origins map[string]bool
 	rules   *fieldrules.Rules
 	check   call.Rules
-	unready atomic.Bool // it was when somebody last asked
+	unready atomic.Bool                            // it was when somebody last asked
 	needs   map[access.Permission]access.APIScopes // what an application needs to hold a permission
 	run     run
 	stream  run // the same for streams

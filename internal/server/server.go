@@ -382,7 +382,7 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	}
 	options := store.Options{Database: database, Kinds: model.Kinds, Log: s.log, ReadOnly: readOnly}
 	handedOver := starting && s.handedOver() // before the look: another node's first start writes it only after the database is filled
-	look, err := store.LookAt(ctx, options)
+	look, err := s.lookAt(ctx, options, starting)
 	if err != nil {
 		return none, err
 	}

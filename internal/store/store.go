@@ -180,6 +180,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 // ErrInUse says that nodes are running on a PostgreSQL database that a rebuild needs for itself.
 var ErrInUse = engine.ErrInUse
 
+// ErrAway says that PostgreSQL cannot be reached now, and may be later.
+var ErrAway = engine.ErrAway
+
 // IsPostgres tells whether a database address means PostgreSQL.
 func IsPostgres(database string) bool { return engine.IsPostgres(database) }
 
