@@ -10,7 +10,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -53,6 +52,9 @@ type Options struct {
 
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
 	SealInterval  time.Duration // how long to wait for more events before the log is sealed up to them; a second when 0
+
+	Remembered *proof.Mark            // see proof.Sealer
+	Remember   func(proof.Mark) error // likewise
 
 	FactVersion int // of the facts that this node knows, see event.Gated; event.FactVersion when 0
 
@@ -168,7 +170,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.records, s.clientCredentials = readbatch.Add(reader, s.askRecords), readbatch.Add(reader, s.askClientCredentials)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
-		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log}
+		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log, Remembered: o.Remembered, Remember: o.Remember}
 		if s.cache == nil { // a node that starts needs its connections to get ready
 			s.sealer.Delay = time.Second
 		}
@@ -524,15 +526,6 @@ func (s *Store) needs(commands []*pending) *engine.Needs {
 			}
 		}
 	}
-	slices.Sort(n.Tokens)
-	n.Tokens = slices.Compact(n.Tokens)
-	slices.SortFunc(n.Claims, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
-	n.Claims = slices.Compact(n.Claims)
-	sortUnique(n.Write)
-	sortUnique(n.Read)
-	sortUnique(n.Rows)
-	for kind, ids := range n.Read {
-		n.Read[kind] = without(ids, n.Write[kind])
-	}
+	n.Sort()
 	return n
 }

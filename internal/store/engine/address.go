@@ -54,11 +54,18 @@ const (
 
 var errAddress = errors.New("the database address is not valid: it must be a URL such as postgres://user@host:5432/name")
 
-// parseAddress reads an address, and fills in what it leaves open.
-func parseAddress(database string) (*pgxpool.Config, error) {
-	config, err := pgxpool.ParseConfig(database)
+// parseAddress reads an address, and fills in what it leaves open. pooled tells that it leads to a pooler, see pooler.go.
+func parseAddress(database string) (config *pgxpool.Config, pooled bool, err error) {
+	config, err = pgxpool.ParseConfig(database)
 	if err != nil {
-		return nil, errAddress // err would quote the password
+		return nil, false, errAddress // err would quote the password
+	}
+	mode, pooled := config.ConnConfig.RuntimeParams[poolerParam]
+	if pooled && mode != "transaction" {
+		return nil, false, errors.New("the database address is not valid: " + poolerParam + " must be transaction, or left out")
+	}
+	if delete(config.ConnConfig.RuntimeParams, poolerParam); pooled && !strings.Contains(database, "default_query_exec_mode") {
+		config.ConnConfig.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
 	if !strings.Contains(database, "pool_max_conns") {
 		config.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
@@ -76,7 +83,7 @@ func parseAddress(database string) (*pgxpool.Config, error) {
 	if judge := c.ValidateConnect; judge != nil {
 		c.ValidateConnect = func(ctx context.Context, conn *pgconn.PgConn) error { return wrongRole(conn, judge(ctx, conn)) }
 	}
-	return config, nil
+	return config, pooled, nil
 }
 
 // errWrongRole says that a server is not what target_session_attrs wants.

@@ -3,9 +3,11 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -122,6 +124,30 @@ type Needs struct {
 	Rows             map[event.SideTable][]string
 	Tokens           []string // ids
 	ShortLockTimeout bool     // hardly wait for locks
+}
+
+// Sort puts everything into its order, once each. What is locked is not read besides.
+func (n *Needs) Sort() {
+	slices.Sort(n.Tokens)
+	n.Tokens = slices.Compact(n.Tokens)
+	slices.SortFunc(n.Claims, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
+	n.Claims = slices.Compact(n.Claims)
+	sortUnique(n.Write)
+	sortUnique(n.Read)
+	sortUnique(n.Rows)
+	for kind, ids := range n.Read {
+		n.Read[kind] = slices.DeleteFunc(ids, func(id string) bool {
+			_, locked := slices.BinarySearch(n.Write[kind], id)
+			return locked
+		})
+	}
+}
+
+func sortUnique[K comparable](m map[K][]string) {
+	for k, v := range m {
+		slices.Sort(v)
+		m[k] = slices.Compact(v)
+	}
 }
 
 // ErrInUse says that nodes are running on a PostgreSQL database that a rebuild needs for itself.

@@ -33,6 +33,10 @@ type pgEngine struct {
 	dialer *silence.Dialer
 	access pgx.TxAccessMode // of transactions that may write
 
+	pooled bool      // connections belong to nobody for longer than a transaction
+	member *pgx.Conn // of a node behind a pooler: it has a transaction open that holds the node's locks; nil until needed
+	limits [2]string // of the writer's transactions behind a pooler: lock_timeout, idle_in_transaction_session_timeout
+
 	factVersion int
 
 	writing sync.Mutex // the writer's loop against alone
@@ -70,11 +74,11 @@ func newPgKind(k event.Definition) pgKind {
 }
 
 func openPostgres(ctx context.Context, o Options) (Engine, error) {
-	config, err := parseAddress(o.Database)
+	config, pooled, err := parseAddress(o.Database)
 	if err != nil {
 		return nil, err
 	}
-	e := &pgEngine{factVersion: cmp.Or(o.FactVersion, event.FactVersion)}
+	e := &pgEngine{pooled: pooled, factVersion: cmp.Or(o.FactVersion, event.FactVersion)}
 	if o.ReadOnly {
 		e.access = pgx.ReadOnly // and not the session: target_session_attrs would find that it cannot be written to
 	}
@@ -88,13 +92,17 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	// anew each time costs more than running them. The plan is made while there are few rows, which seem quickest to be read as a whole: with
 	// sixty keys to compare each with, they are not, and they will not stay few.
 	for _, c := range []*pgx.ConnConfig{e.config, config.ConnConfig} {
-		c.RuntimeParams["plan_cache_mode"], c.RuntimeParams["enable_seqscan"], c.RuntimeParams["jit"] = "force_generic_plan", "off", "off"
+		if !pooled { // a pooler refuses settings of a session, and does not keep what is prepared
+			c.RuntimeParams["plan_cache_mode"], c.RuntimeParams["enable_seqscan"], c.RuntimeParams["jit"] = "force_generic_plan", "off", "off"
+		}
 	}
 	// A node that is stopped or cut off between its two pipelines keeps its locks. Others wait for them only so long,
 	// and PostgreSQL ends such a transaction.
-	for name, value := range map[string]string{"lock_timeout": "2s", "idle_in_transaction_session_timeout": "10s"} {
-		if _, set := e.config.RuntimeParams[name]; !set {
-			e.config.RuntimeParams[name] = value
+	for i, limit := range []struct{ name, value string }{{"lock_timeout", "2s"}, {"idle_in_transaction_session_timeout", "10s"}} {
+		e.limits[i] = cmp.Or(e.config.RuntimeParams[limit.name], limit.value)
+		if e.config.RuntimeParams[limit.name] = e.limits[i]; pooled {
+			delete(e.config.RuntimeParams, limit.name)
+			delete(config.ConnConfig.RuntimeParams, limit.name)
 		}
 	}
 	if e.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
@@ -120,10 +128,11 @@ func (e *pgEngine) Close() error {
 		e.first.giveUp(ctx)
 		e.first = nil
 	}
+	e.leave(ctx)
 	if e.conn == nil {
 		return nil
 	}
-	if !e.conn.IsClosed() {
+	if !e.conn.IsClosed() && !e.pooled {
 		// PostgreSQL notices a closed connection some time later: whoever rebuilds now should not have to wait for that.
 		_, _ = e.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
 	}
@@ -168,8 +177,10 @@ var errRebuilding = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAwa
 func (e *pgEngine) Join(ctx context.Context) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	if e.conn != nil && !e.conn.IsClosed() && e.conn.Ping(ctx) != nil {
-		e.conn.Close(ctx)
+	for _, c := range []*pgx.Conn{e.conn, e.member} {
+		if c != nil && !c.IsClosed() && c.Ping(ctx) != nil {
+			c.Close(ctx)
+		}
 	}
 	return e.connect(ctx)
 }
@@ -183,6 +194,9 @@ func (e *pgEngine) Alone(ctx context.Context, f func(Executor) error) error {
 	defer e.writing.Unlock()
 	if err := e.connect(ctx); err != nil {
 		return err
+	}
+	if e.pooled {
+		return e.alonePooled(ctx, f)
 	}
 	var alone bool
 	if err := e.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(runLock)).Scan(&alone); err != nil {
@@ -211,6 +225,9 @@ func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
 	}
 	l := &loads{}
 	l.queue(nil, "BEGIN")
+	if e.pooled {
+		e.joinBatch(l)
+	}
 	if n.ShortLockTimeout {
 		l.queue(nil, "SET LOCAL lock_timeout = '50ms'")
 	}
@@ -279,7 +296,7 @@ func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
 		record(k, k.read, n.Read[k.Name()])
 	}
 	if n.ShortLockTimeout {
-		l.queue(nil, "SET LOCAL lock_timeout = DEFAULT") // the head of the log is worth waiting for
+		l.queue(nil, "SELECT set_config('lock_timeout', $1, true)", e.limits[0]) // the head of the log is worth waiting for
 	}
 	results := e.conn.SendBatch(ctx, &l.batch)
 	defer results.Close()

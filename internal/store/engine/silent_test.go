@@ -84,12 +84,12 @@ func TestTheMembersOfAClusterMeanTheOneThatWrites(t *testing.T) {
 	db := testdb.New(t, testdb.Postgres)
 	wire := testdb.NewWire(t, db)
 	for suffix, want := range map[string]bool{"": true, "&target_session_attrs=any": false} {
-		config, err := parseAddress(several(t, db.URL, wire.Host(), "127.0.0.1:1") + suffix)
+		config, _, err := parseAddress(several(t, db.URL, wire.Host(), "127.0.0.1:1") + suffix)
 		if err != nil || (config.ConnConfig.ValidateConnect != nil) != want || config.ConnConfig.ConnectTimeout != connectTimeoutOne {
 			t.Errorf("%q: %v, %v", suffix, config.ConnConfig.ConnectTimeout, err)
 		}
 	}
-	config, err := parseAddress(db.URL + "&connect_timeout=7")
+	config, _, err := parseAddress(db.URL + "&connect_timeout=7")
 	if err != nil || config.ConnConfig.ConnectTimeout != 7*time.Second || config.ConnConfig.ValidateConnect != nil {
 		t.Errorf("a single host: %v, %v", config.ConnConfig.ConnectTimeout, err)
 	}
