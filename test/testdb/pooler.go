@@ -51,7 +51,7 @@ listen_port = %s
 unix_socket_dir =
 auth_type = any
 pool_mode = transaction
-default_pool_size = 6
+default_pool_size = 12
 max_client_conn = 500
 logfile = %s
 `, host, port, address.User.Username(), listen, filepath.Join(dir, "log"))

@@ -54,11 +54,7 @@ func New(t testing.TB, engine string) Database {
 	if engine == SQLite {
 		return Database{Engine: SQLite, URL: filepath.Join(t.TempDir(), "signet.db")}
 	}
-	db := newPostgres(t)
-	if os.Getenv("SIGNET_TEST_POOLED") != "" { // for make faults
-		return Pooled(t, db)
-	}
-	return db
+	return newPostgres(t)
 }
 
 func newPostgres(t testing.TB) Database {
