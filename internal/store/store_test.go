@@ -23,7 +23,7 @@ func TestFaultsStoreBehindAPooler(t *testing.T) {
 	}
 	var mu sync.Mutex
 	pooled := map[string]string{} // by the address without
-	storetest.Run(t, storetest.Subject{HasData: store.HasData, ErrWrongKey: store.ErrWrongKey, Open: func(ctx context.Context, o storetest.Options) (storetest.Node, bool, error) {
+	storetest.Run(t, storetest.Subject{Pooled: true, HasData: store.HasData, ErrWrongKey: store.ErrWrongKey, Open: func(ctx context.Context, o storetest.Options) (storetest.Node, bool, error) {
 		if store.IsPostgres(o.Database) {
 			mu.Lock()
 			defer mu.Unlock()

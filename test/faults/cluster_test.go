@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/http"
@@ -191,10 +192,22 @@ func (c *cluster) start(t *testing.T, m *member) {
 
 func (c *cluster) await(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for end := time.Now().Add(4 * time.Minute); !holds(); time.Sleep(100 * time.Millisecond) {
-		if time.Now().After(end) {
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	defer cancel()
+	for !holds() {
+		if pause(ctx, 100*time.Millisecond); ctx.Err() != nil {
 			t.Fatal("it did not happen: " + what)
 		}
+	}
+}
+
+// pause is the pace of who does something again and again.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
 	}
 }
 

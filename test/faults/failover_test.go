@@ -108,9 +108,13 @@ type writer struct {
 func newWorld(t *testing.T, c *cluster, binary, way string) *world {
 	t.Helper()
 	name := "signet_" + strings.ToLower(way)
-	admin, err := pgx.Connect(t.Context(), c.address("HAProxy", "postgres"))
-	must(t, err)
-	_, err = admin.Exec(t.Context(), "CREATE DATABASE "+name)
+	var admin *pgx.Conn
+	c.await(t, "the cluster can be reached", func() (reached bool) {
+		var err error
+		admin, err = pgx.Connect(t.Context(), c.address("HAProxy", "postgres"))
+		return err == nil
+	})
+	_, err := admin.Exec(t.Context(), "CREATE DATABASE "+name)
 	must(t, err)
 	must(t, admin.Close(t.Context()))
 	w := &world{c: c, binary: binary, database: c.address(way, name), plain: &progress{}}
@@ -194,16 +198,17 @@ func (w *world) start(t *testing.T, n *node, key string) {
 var client = &http.Client{Timeout: time.Minute}
 
 func (n *node) do(ctx context.Context, method, path string, body map[string]any) (int, map[string]any, error) {
-	text, err := json.Marshal(body)
+	var sent io.Reader
+	if body != nil {
+		text, err := json.Marshal(body)
+		if err != nil {
+			return 0, nil, err
+		}
+		sent = bytes.NewReader(text)
+	}
+	req, err := http.NewRequestWithContext(ctx, method, n.url+path, sent)
 	if err != nil {
 		return 0, nil, err
-	}
-	req, err := http.NewRequestWithContext(ctx, method, n.url+path, bytes.NewReader(text))
-	if err != nil {
-		return 0, nil, err
-	}
-	if body == nil {
-		req.Body = nil
 	}
 	req.Header.Set("authorization", "Bearer "+n.token)
 	req.Header.Set("content-type", "application/json")
@@ -228,7 +233,7 @@ func (wr *writer) run(ctx context.Context) {
 			wr.node.worked()
 		default:
 			wr.refused[status]++
-			time.Sleep(20 * time.Millisecond) // as a client that is polite enough
+			pause(ctx, 20*time.Millisecond) // as a client that is polite enough
 		}
 	}
 }
@@ -245,7 +250,7 @@ func (n *node) watch(ctx context.Context) {
 		n.mu.Lock()
 		n.probes = append(n.probes, p)
 		n.mu.Unlock()
-		time.Sleep(100 * time.Millisecond)
+		pause(ctx, 100*time.Millisecond)
 	}
 }
 
@@ -281,11 +286,11 @@ func (w *world) beside(ctx context.Context, address string) {
 				_ = conn.Close(ctx)
 				conn = nil
 			}
-			time.Sleep(20 * time.Millisecond)
+			pause(ctx, 20*time.Millisecond)
 			continue
 		}
 		w.plain.worked()
-		time.Sleep(10 * time.Millisecond)
+		pause(ctx, 10*time.Millisecond)
 	}
 }
 

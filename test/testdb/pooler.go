@@ -11,7 +11,8 @@ import (
 	"strconv"
 	"syscall"
 	"testing"
-	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // Pooled puts PgBouncer in transaction mode in front of a database of PostgreSQL, with few connections behind it, so that nobody gets the same one twice for sure.
@@ -68,17 +69,13 @@ logfile = %s
 		_ = command.Wait()
 	})
 	address.Host = net.JoinHostPort("127.0.0.1", listen)
-	for end := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	testkit.Await(t, "PgBouncer takes connections", func() bool {
 		c, err := net.Dial("tcp", address.Host)
 		if err == nil {
 			c.Close()
-			break
 		}
-		if time.Now().After(end) {
-			log, _ := os.ReadFile(filepath.Join(dir, "log"))
-			t.Fatalf("PgBouncer does not start: %v\n%s", err, log)
-		}
-	}
+		return err == nil
+	})
 	address.RawQuery += "&pooler=transaction"
 	return Database{Engine: Postgres, URL: address.String()}
 }

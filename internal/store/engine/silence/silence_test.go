@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var quick = times{patience: 20 * time.Millisecond, answer: 100 * time.Millisecond, looks: 5 * time.Millisecond, interest: time.Minute}
@@ -51,15 +53,6 @@ func (s *speaker) dial(d *Dialer) (net.Conn, error) {
 	return d.Dial(context.Background(), "tcp", s.Addr().String())
 }
 
-func await(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !holds(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("it did not happen: " + what)
-		}
-	}
-}
-
 func TestWhoWaitsForASlowServerGoesOnWaiting(t *testing.T) {
 	s := newSpeaker(t)
 	d := start(quick, func(silent bool) { t.Errorf("it is taken for silent: %v", silent) })
@@ -73,7 +66,7 @@ func TestWhoWaitsForASlowServerGoesOnWaiting(t *testing.T) {
 		_, err := c.Read(make([]byte, 1))
 		read <- err
 	}()
-	await(t, "the server is asked again and again", func() bool { return s.asked.Load() >= 5 })
+	testkit.Await(t, "the server is asked again and again", func() bool { return s.asked.Load() >= 5 })
 	select {
 	case err := <-read:
 		t.Errorf("it was ended: %v", err)
@@ -108,7 +101,7 @@ func TestASilentServerIsGivenUpAndComesBack(t *testing.T) {
 	}
 	s.silent.Store(false)
 	var again net.Conn
-	await(t, "it is back", func() bool {
+	testkit.Await(t, "it is back", func() bool {
 		again, err = s.dial(d)
 		return err == nil
 	})
@@ -133,7 +126,7 @@ func TestAServerThatNobodyWantsIsForgotten(t *testing.T) {
 	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, Err) {
 		t.Fatal(err)
 	}
-	await(t, "it is forgotten", func() bool {
+	testkit.Await(t, "it is forgotten", func() bool {
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		return len(d.servers) == 0
