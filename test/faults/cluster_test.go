@@ -4,6 +4,7 @@ package faults
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/http"
@@ -131,7 +132,7 @@ bootstrap:
     synchronous_mode_strict: true
     postgresql:
       use_pg_rewind: true
-      parameters: {wal_log_hints: "on", max_connections: 100, fsync: "off", full_page_writes: "off"}
+      parameters: {wal_log_hints: "on", max_connections: 100, fsync: "off"}
   initdb: [{encoding: UTF8}, {locale: C}]
   pg_hba: ["host all all 127.0.0.1/32 trust", "host replication all 127.0.0.1/32 trust"]
 postgresql:
@@ -140,6 +141,8 @@ postgresql:
   bin_dir: %[5]s
   data_dir: %[6]s
   pgpass: %[6]s.pgpass
+  remove_data_directory_on_rewind_failure: true
+  remove_data_directory_on_diverged_timelines: true
   authentication: {superuser: {username: postgres}, replication: {username: replicator}, rewind: {username: postgres}}
   parameters: {unix_socket_directories: "%[7]s"}
 watchdog: {mode: "off"}
@@ -227,19 +230,36 @@ func (c *cluster) leader() *member {
 	return nil
 }
 
-// whole tells that there is a leader, and that both others follow it, one of them synchronously.
+// whole tells that there is a leader, and that both others follow it closely, one of them synchronously.
 func (c *cluster) whole() bool {
-	follow, synchronous := 0, false
-	for _, m := range c.members {
-		for path, found := range map[string]func(){"/replica": func() { follow++ }, "/synchronous": func() { synchronous = true }} {
-			if resp, err := quick.Get("http://" + m.rest + path); err == nil {
-				if resp.Body.Close(); resp.StatusCode == 200 {
-					found()
-				}
-			}
+	leader := c.leader()
+	if leader == nil {
+		return false
+	}
+	resp, err := quick.Get("http://" + leader.rest + "/cluster")
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()
+	var all struct {
+		Members []struct {
+			Role, State string
+			Timeline    int
+			Lag         any
 		}
 	}
-	return c.leader() != nil && follow == 2 && synchronous
+	if json.NewDecoder(resp.Body).Decode(&all) != nil || len(all.Members) != len(c.members) {
+		return false
+	}
+	synchronous := false
+	for _, m := range all.Members {
+		lag, known := m.Lag.(float64)
+		if m.Timeline != all.Members[0].Timeline || m.Role != "leader" && (!known || lag > 1<<20 || m.State != "running" && m.State != "streaming") {
+			return false
+		}
+		synchronous = synchronous || m.Role == "sync_standby"
+	}
+	return synchronous
 }
 
 // processes are those of a member: Patroni, PostgreSQL, and whatever it has started.
