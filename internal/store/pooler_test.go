@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,6 +20,10 @@ func TestNodesBehindAPooler(t *testing.T) {
 	ctx := t.Context()
 	db := testdb.New(t, testdb.Postgres)
 	pooled := testdb.Pooled(t, db)
+	_, _, err := Open(ctx, Options{Database: strings.Replace(pooled.URL, "&pooler=transaction", "", 1), Master: secret.NewMasterKey()})
+	if err == nil || !strings.Contains(err.Error(), "add pooler=transaction to --database") {
+		t.Errorf("an address that does not say so: %v", err)
+	}
 	master := secret.NewMasterKey()
 	node := func(version int, address string) (*Store, error) {
 		s, _, err := Open(ctx, Options{Database: address, Kinds: []event.Definition{gatedThings}, Master: master, FactVersion: version})

@@ -34,6 +34,9 @@ func notConnected(c *pgx.ConnConfig, err error) error {
 	case "53300":
 		return fmt.Errorf("%s has no free connection: raise its max_connections, or set pool_max_conns in --database: %w", at, ErrAway)
 	}
+	if strings.Contains(refusal.Message, "unsupported startup parameter") { // what PgBouncer says; it has one code for everything
+		return fmt.Errorf("%s is a pooler that keeps no settings of a connection: add pooler=transaction to --database", at)
+	}
 	if passing(refusal) {
 		return fmt.Errorf("%s does not accept connections now (SQLSTATE %s): %w", at, refusal.Code, ErrAway)
 	}

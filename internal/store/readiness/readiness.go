@@ -47,16 +47,17 @@ func (r *Readiness) Begin() {
 	r.begun = r.now()
 }
 
-// End says what has become of it. Only an error that says that storage is away counts: any other is one command's own.
+// End says what has become of it. An error that does not say that storage is away, such as a conflict, says nothing about the next batch.
 func (r *Readiness) End(err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun = time.Time{}
-	if err == nil || !isAway(err) {
+	switch {
+	case err == nil:
 		r.good, r.failed = r.now(), nil
-		return
+	case isAway(err):
+		r.failed = err
 	}
-	r.failed = err
 }
 
 // Break says that nothing is written any more before somebody has stepped in.

@@ -68,6 +68,13 @@ func TestANodeIsNotReadyWhileItsWritesFail(t *testing.T) {
 	l.want(t, "the disk is full")
 	l.pass(pause)
 	l.want(t, "the disk is full")
+	l.fails.Store(errs.New(errs.Aborted, event.Contention, "somebody else was faster"))
+	_ = l.batch() // it says nothing: the write of somebody else may be the one that hangs
+	l.pass(pause)
+	l.want(t, "the database does not answer")
+	l.fails.Store(full)
+	l.pass(pause)
+	l.want(t, "the disk is full")
 	before := l.writes.Load()
 	l.want(t, "the disk is full")
 	if l.writes.Load() != before {
