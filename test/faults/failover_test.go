@@ -267,13 +267,16 @@ func (w *world) beside(ctx context.Context, address string) {
 	var conn *pgx.Conn
 	for ctx.Err() == nil {
 		err := func() (err error) {
-			short, cancel := context.WithTimeout(ctx, 2*time.Second)
-			defer cancel()
-			if conn == nil {
+			fresh := conn == nil
+			if fresh {
 				if conn, err = pgx.Connect(ctx, u.String()); err != nil {
 					conn = nil
 					return err
 				}
+			}
+			short, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			if fresh {
 				if _, err := conn.Exec(short, "CREATE TABLE IF NOT EXISTS plain (id BIGINT GENERATED ALWAYS AS IDENTITY)"); err != nil {
 					return err
 				}
@@ -310,6 +313,13 @@ func (w *world) failover(t *testing.T, round int) {
 	}
 	began := time.Now()
 	c.signal(old, fault)
+	defer func() {
+		if fault == syscall.SIGSTOP {
+			c.signal(old, syscall.SIGCONT)
+		} else {
+			c.start(t, old)
+		}
+	}()
 	c.await(t, "another leader", func() bool { m := c.leader(); return m != nil && m != old })
 	led := time.Now()
 	var plain time.Duration
@@ -342,11 +352,6 @@ func (w *world) failover(t *testing.T, round int) {
 		said += "; " + n.readiness(t, began, began.Add(back[i]))
 	}
 	t.Log(said)
-	if fault == syscall.SIGSTOP {
-		c.signal(old, syscall.SIGCONT)
-	} else {
-		c.start(t, old)
-	}
 }
 
 // readiness checks the answers of a node since the fault: soon, and no while nothing could be written.
