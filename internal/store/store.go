@@ -377,7 +377,8 @@ func answer(commands []*pending, err error) {
 // wait for an answer, and why.
 func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, rest []*pending, failed error) {
 	s.ready.Begin()
-	defer func() { s.ready.End(failed) }()
+	wrote := false
+	defer func() { s.ready.End(wrote, failed) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	n := s.needs(commands)
@@ -391,7 +392,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 	answers := decide(batch, commands)
 	taken, rest = commands[:len(answers)], commands[len(answers):]
 	changes := batch.Changes()
-	if changes.Empty() {
+	if wrote = !changes.Empty(); !wrote {
 		s.engine.Rollback(ctx)
 	} else if err := s.engine.Commit(ctx, changes); err != nil {
 		s.engine.Rollback(ctx)
@@ -399,7 +400,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 	}
 	s.seen.Forget(changes.Erased)
 	// Refusals too wait until what they may rest on is durable.
-	d := decision{commands: slices.Clone(taken), answers: answers, wrote: !changes.Empty()}
+	d := decision{commands: slices.Clone(taken), answers: answers, wrote: wrote}
 	if n := len(changes.Events); n > 0 {
 		d.events, d.end = true, changes.Events[n-1].Position
 	}

@@ -47,15 +47,16 @@ func (r *Readiness) Begin() {
 	r.begun = r.now()
 }
 
-// End says what has become of it. An error that does not say that storage is away, such as a conflict, says nothing about the next batch.
-func (r *Readiness) End(err error) {
+// End says what has become of it. A batch that had nothing to write, or one with an error that does not say that storage is away, such as a conflict, says nothing about
+// the next one.
+func (r *Readiness) End(wrote bool, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.begun = time.Time{}
 	switch {
-	case err == nil:
+	case err == nil && wrote:
 		r.good, r.failed = r.now(), nil
-	case isAway(err):
+	case err != nil && isAway(err):
 		r.failed = err
 	}
 }

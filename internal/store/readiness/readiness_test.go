@@ -37,7 +37,7 @@ func (l *lab) batch() error {
 	if e := l.fails.Load(); e != nil {
 		err = e
 	}
-	l.End(err)
+	l.End(true, err)
 	return err
 }
 
@@ -69,7 +69,8 @@ func TestANodeIsNotReadyWhileItsWritesFail(t *testing.T) {
 	l.pass(pause)
 	l.want(t, "the disk is full")
 	l.fails.Store(errs.New(errs.Aborted, event.Contention, "somebody else was faster"))
-	_ = l.batch() // it says nothing: the write of somebody else may be the one that hangs
+	l.End(false, nil) // it has written nothing
+	_ = l.batch()     // it says nothing: the write of somebody else may be the one that hangs
 	l.pass(pause)
 	l.want(t, "the database does not answer")
 	l.fails.Store(full)
