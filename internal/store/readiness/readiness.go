@@ -32,6 +32,7 @@ type Readiness struct {
 	failed error     // with which the last one was not
 	broken error     // for good
 	look   *look     // the last one
+	found  error     // by the last one that is done
 }
 
 type look struct {
@@ -117,7 +118,7 @@ func (r *Readiness) looking() *look {
 		case err == nil:
 			err = r.failed // of somebody else meanwhile
 		}
-		l.err, l.ended = err, r.now()
+		l.err, l.ended, r.found = err, r.now(), err
 		close(l.done)
 	}()
 	return l
@@ -136,6 +137,8 @@ func (r *Readiness) soFar(l *look) error {
 		return r.broken
 	case r.failed != nil:
 		return r.failed
+	case r.found != nil: // what has failed is not in use again before it has worked
+		return r.found
 	case waited > hangs:
 		return away("the database has not answered for " + waited.Round(time.Second).String())
 	}

@@ -133,6 +133,23 @@ func TestAnAnswerComesWithinASecondWhateverHangs(t *testing.T) {
 	}
 }
 
+// A node that could not read is not ready before it has written: a new primary answers before it stores anything.
+func TestWhatHasFailedIsNotReadyBeforeItHasWorked(t *testing.T) {
+	l := newLab()
+	l.want(t, "")
+	reads := l.Read
+	l.Read = func(context.Context) error { return errors.New("no route") }
+	l.pass(fresh + 1)
+	l.want(t, "the database does not answer")
+	l.pass(pause)
+	writes := l.Write
+	let := make(chan struct{})
+	l.Read, l.Write = reads, func(ctx context.Context) error { <-let; return writes(ctx) }
+	l.want(t, "the database does not answer")
+	close(let)
+	l.want(t, "")
+}
+
 func TestADiskThatLosesWritesIsNotReadyAgain(t *testing.T) {
 	l := newLab()
 	l.Break(&errs.Error{Kind: errs.Unavailable, Message: "the disk does not store what is written: fix it"})
