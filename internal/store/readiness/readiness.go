@@ -102,12 +102,11 @@ func (r *Readiness) looking() *look {
 	}
 	l := &look{begun: now, done: make(chan struct{})}
 	r.look = l
-	write := r.failed != nil || now.Sub(r.good) > fresh
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), lookTime)
 		defer cancel()
 		err := r.Read(ctx)
-		if err == nil && write {
+		if err == nil && r.stale() { // by now: it may have taken long
 			err = r.Write(ctx)
 		}
 		r.mu.Lock()
@@ -122,6 +121,13 @@ func (r *Readiness) looking() *look {
 		close(l.done)
 	}()
 	return l
+}
+
+// stale tells that the last write says nothing about the next one.
+func (r *Readiness) stale() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.failed != nil || r.now().Sub(r.good) > fresh
 }
 
 // soFar is what is known while a look goes on.

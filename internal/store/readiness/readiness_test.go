@@ -150,6 +150,20 @@ func TestWhatHasFailedIsNotReadyBeforeItHasWorked(t *testing.T) {
 	l.want(t, "")
 }
 
+// A pooler lets everybody wait for a new primary, which then answers before it stores anything.
+func TestAReadThatHungIsNotEnough(t *testing.T) {
+	l := newLab()
+	l.want(t, "")
+	let, never := make(chan struct{}), make(chan struct{})
+	defer close(never)
+	l.Read = func(context.Context) error { <-let; return nil }
+	l.Write = func(context.Context) error { <-never; return nil }
+	l.want(t, "")
+	l.pass(fresh + time.Second)
+	close(let)
+	l.want(t, "the database has not answered for 6s")
+}
+
 func TestADiskThatLosesWritesIsNotReadyAgain(t *testing.T) {
 	l := newLab()
 	l.Break(&errs.Error{Kind: errs.Unavailable, Message: "the disk does not store what is written: fix it"})
