@@ -80,6 +80,11 @@ fuzz: ## fuzz everything that parses, FUZZTIME (30s) each
 crash: ## 100 x kill -9 under load on each engine
 	SIGNET_CRASH_ROUNDS=100 scripts/with-postgres.sh go test -count=1 -timeout 60m -run 'Crash' -v ./test/...
 
+.PHONY: faults
+faults: ## fail over a cluster of PostgreSQL under load, SIGNET_FAULTS_ROUNDS (4) times on each way to it; every store test behind PgBouncer
+	SIGNET_FAULTS=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 20m -run Faults ./internal/store
+	scripts/with-patroni.sh go test -count=1 -timeout 60m -tags faults -run Faults -v ./test/faults
+
 .PHONY: scale
 scale: ## the tests that have a full size at that size (a million events); takes up to an hour
 	SIGNET_SCALE=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 60m -run Scale -v ./...

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs a command beside a throw-away PostgreSQL server, for the tests that want a real one.
+# Runs a command beside a throw-away PostgreSQL server, for the tests that want a real one. PgBouncer is installed beside it.
 #
 #   scripts/with-postgres.sh go test ./...
 #
@@ -60,6 +60,21 @@ MESSAGE
     fi
     exec "$@"
   fi
+fi
+
+# PgBouncer, which tests put in front of the server themselves. Its service is not started: the package would, unless a policy says otherwise.
+if ! PATH=$PATH:/usr/sbin command -v pgbouncer >/dev/null && [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null; then
+  echo "with-postgres: installing PgBouncer" >&2
+  (
+    policy=/usr/sbin/policy-rc.d
+    if [[ ! -e $policy ]]; then
+      trap 'rm -f "$policy"' EXIT
+      printf '#!/bin/sh\nexit 101\n' >"$policy"
+      chmod +x "$policy"
+    fi
+    export DEBIAN_FRONTEND=noninteractive
+    apt-get update -qq && apt-get install -y -qq --no-install-recommends pgbouncer
+  ) >&2 || echo "with-postgres: the installation failed" >&2
 fi
 
 # The server refuses to run as root. Another user has to be able to reach its directory, so that is made under /tmp

@@ -101,6 +101,8 @@ type startCmd struct {
 
 	Console bool `help:"Serve the web console under /console/. --console=false switches it off. Default: on." default:"true"`
 
+	DatabaseWait time.Duration `help:"How long a start waits for a PostgreSQL database that is away. Default: ${default}." default:"1m" placeholder:"TIME"`
+
 	ZitadelV1 bool `name:"zitadel-v1" env:"SIGNET_ZITADEL_V1" help:"Serve the five core operations under their names in version 1 of ZITADEL's API, too."`
 
 	WebhookLease time.Duration `help:"How long a dead node keeps its lease on webhooks. Default: ${default}." default:"30s" placeholder:"TIME"`
@@ -125,7 +127,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.MetricsListen, config.OutboundAllow, config.Development = c.MetricsListen, c.OutboundAllow, c.Development
 	config.WebhookLease, config.WebhookRetry, config.StartsPerMinute = c.WebhookLease, c.WebhookRetry, c.StartsPerMinute
 	config.ZitadelV1, config.EmailsPerOrganization, config.Version = c.ZitadelV1, c.EmailsPerOrganization, version
-	config.NoConsole = !c.Console
+	config.NoConsole, config.DatabaseWait = !c.Console, c.DatabaseWait
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	log := c.logger()
 	s, err := server.Open(ctx, config, log)

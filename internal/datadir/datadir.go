@@ -26,6 +26,7 @@ const (
 	databaseFile   = "signet.db"
 	keyFile        = "master.key"
 	lockFile       = "lock"
+	logHeadFile    = "log-head"
 	FirstAdminFile = "first-admin.json"
 )
 
@@ -97,6 +98,24 @@ func (d *Dir) Close() error {
 		return nil
 	}
 	return d.lock.Close()
+}
+
+// LogHead is where the log ended when a node on PostgreSQL last wrote that down; nil where none has.
+func (d *Dir) LogHead() ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(d.path, logHeadFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
+}
+
+// KeepLogHead writes that down. It may be lost with the machine: then an older one is there, which is as true.
+func (d *Dir) KeepLogHead(text string) error {
+	path := filepath.Join(d.path, logHeadFile)
+	if err := os.WriteFile(path+".tmp", []byte(text), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(path+".tmp", path)
 }
 
 // Database is the path of the embedded database. Errors: when the file is a link, symbolic or hard, since the lock of

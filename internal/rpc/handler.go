@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -57,7 +58,7 @@ type Config struct {
 
 	OpenAPI     []byte                          // served at /openapi.json
 	Ready       func(ctx context.Context) error // decides about /readyz and the gRPC health service
-	Lacking     map[string]string               // what /readyz says is missing though requests are served; no secrets
+	Details     func() map[string]string        // what /readyz says besides, while requests are served; no secrets. Nil: nothing
 	CORSOrigins []string                        // such as https://console.example.com
 	TimeLimit   time.Duration                   // per request; 30 seconds if zero
 	Streams     StreamLimits
@@ -71,6 +72,7 @@ type Handler struct {
 	origins map[string]bool
 	rules   *fieldrules.Rules
 	check   call.Rules
+	unready atomic.Bool                            // it was when somebody last asked
 	needs   map[access.Permission]access.APIScopes // what an application needs to hold a permission
 	run     run
 	stream  run // the same for streams

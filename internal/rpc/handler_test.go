@@ -244,8 +244,30 @@ func TestReadiness(t *testing.T) {
 	if log := l.logs(); !strings.Contains(log, "10.0.0.5") || !strings.Contains(log, "level=WARN") {
 		t.Errorf("the log says %s", log)
 	}
+	l.logged.Reset()
+	if o := l.rest(t, l.h1, "GET", "/readyz", "", nil); o.http != 503 || l.logs() != "" {
+		t.Errorf("each time that somebody asks is logged: %s", l.logs())
+	}
 	if o := l.rest(t, l.h1, "GET", "/healthz", "", nil); o.http != 200 {
 		t.Errorf("got %+v", o)
+	}
+}
+
+// Whoever asks whether the server is ready gets an answer soon, with a reason that tells nothing that is not for everybody.
+func TestReadinessIsSoonAndInWords(t *testing.T) {
+	l := newLab(t, func(c *Config) {
+		c.Ready = func(ctx context.Context) error {
+			<-ctx.Done()
+			return (&errs.Error{Kind: errs.Unavailable, Reason: "STORAGE_UNAVAILABLE", Message: "the disk is full"}).Because(errors.New("dial tcp 10.0.0.5"))
+		}
+	})
+	began := time.Now()
+	o := l.rest(t, l.h1, "GET", "/readyz", "", nil)
+	if took := time.Since(began); took > 10*time.Second { // 0.9 s, on a machine that has time; without a limit 30 s
+		t.Errorf("it took %v", took)
+	}
+	if o.http != 503 || o.reason != "NOT_READY" || !strings.Contains(string(o.body), "at the moment: the disk is full") || strings.Contains(string(o.body), "10.0.0.5") {
+		t.Errorf("got %+v, %s", o, o.body)
 	}
 }
 

@@ -103,15 +103,7 @@ func (c *health) lastFound() bool {
 	return c.found
 }
 
-func (c *health) isReady(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, c.h.config.TimeLimit)
-	defer cancel()
-	err := c.h.ready(ctx)
-	if err != nil && ctx.Err() == nil {
-		c.h.config.Log.WarnContext(ctx, "not ready", "cause", err.Error())
-	}
-	return err == nil
-}
+func (c *health) isReady(ctx context.Context) bool { return c.h.ready(ctx) == nil }
 
 // watch lets a call last until its caller or the server ends it, where there is room.
 func watch(x *exchange) (context.Context, func(), error) {

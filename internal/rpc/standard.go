@@ -4,13 +4,17 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"connectrpc.com/connect"
 	"connectrpc.com/grpchealth"
 	"connectrpc.com/grpcreflect"
 	"google.golang.org/genproto/googleapis/rpc/code"
+
+	"github.com/signet-idm/signet/internal/errs"
 )
 
 // mountStandard adds what every such server has: probes, the description of the API, gRPC reflection and health. They
@@ -47,20 +51,26 @@ func (h *Handler) mountStandard() (problems []error) {
 	return problems
 }
 
-// serveReady tells whether requests can be served, and which parts the operator has left out. Why they cannot be is for the
-// operator, so only the log says it.
+// serveReady tells whether requests can be served, and what the operator should know all the same. What exactly has failed is for the operator, so only the
+// log says it.
 func (x *exchange) serveReady() {
 	x.Quiet = true
-	ctx, cancel := context.WithTimeout(x.Request.Context(), x.limit)
-	defer cancel()
-	if err := x.h.ready(ctx); err != nil {
-		x.refuse(errNotReady.Because(err))
+	if err := x.h.ready(x.Request.Context()); err != nil {
+		refusal := *errNotReady.Because(err)
+		if known, ok := errors.AsType[*errs.Error](err); ok {
+			refusal.Message += ": " + known.Message
+		}
+		x.refuse(&refusal)
 		return
+	}
+	var details map[string]string
+	if x.h.config.Details != nil {
+		details = x.h.config.Details()
 	}
 	body, err := json.Marshal(struct {
 		Status  string            `json:"status"`
 		Details map[string]string `json:"details,omitempty"`
-	}{"ok", x.h.config.Lacking})
+	}{"ok", details})
 	if err != nil {
 		x.refuse(err)
 		return
@@ -68,11 +78,25 @@ func (x *exchange) serveReady() {
 	x.answer(http.StatusOK, body)
 }
 
+// readyTime is for looking whether the server is ready. Whoever asks takes no answer for a no after a second or two.
+const readyTime = 900 * time.Millisecond
+
+// ready logs when the answer changes, and not each time that somebody asks.
 func (h *Handler) ready(ctx context.Context) error {
 	if h.config.Ready == nil {
 		return nil
 	}
-	return h.config.Ready(ctx)
+	limited, cancel := context.WithTimeout(ctx, readyTime)
+	defer cancel()
+	err := h.config.Ready(limited)
+	switch {
+	case err != nil && ctx.Err() != nil: // whoever asked has gone
+	case err != nil && !h.unready.Swap(true):
+		h.config.Log.WarnContext(ctx, "not ready", "error", err.Error(), "cause", errors.Unwrap(err))
+	case err == nil && h.unready.Swap(false):
+		h.config.Log.InfoContext(ctx, "ready again")
+	}
+	return err
 }
 
 // foreign serves a gRPC method that is not ours, under the limits of ours: content type, size, and those that begin sets.

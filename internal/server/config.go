@@ -28,8 +28,9 @@ type Config struct {
 	ExternalURL     string // empty: made from Listen
 	InsecureURL     bool   // ExternalURL may be http although it is not on this machine
 	DataDir         string
-	Database        string // a postgres:// address; empty: the embedded database in DataDir
-	MasterKey       string // the key itself, from the environment
+	Database        string        // a postgres:// address; empty: the embedded database in DataDir
+	DatabaseWait    time.Duration // how long a start waits for a database that is away
+	MasterKey       string        // the key itself, from the environment
 	MasterKeyFile   string
 	DomainSuffix    string // empty: the external host name
 	FirstAdminFile  string
@@ -130,6 +131,9 @@ func (c Config) settle() (*settled, error) {
 	}
 	if err := s.settleOutbound(); err != nil {
 		return nil, err
+	}
+	if c.DatabaseWait < 0 || c.DatabaseWait > maxWait {
+		return nil, errors.New("--database-wait must be between 0s and 24h")
 	}
 	if c.WebhookLease != 0 && (c.WebhookLease < time.Second || c.WebhookLease > time.Hour) {
 		return nil, errors.New("--webhook-lease must be between 1s and 1h")

@@ -23,14 +23,6 @@ func (s *Server) sender() mail.Sender {
 	return nil
 }
 
-// lacking is what the operator has left out.
-func (s *Server) lacking() map[string]string {
-	if s.sender() != nil {
-		return nil
-	}
-	return map[string]string{"mail": "not configured"}
-}
-
 func (s *Server) mailer(master secret.MasterKey) *mail.Mailer {
 	return &mail.Mailer{Store: s.store, Master: master, Clock: time.Now, Sender: s.sender(), ExternalURL: s.config.ExternalURL}
 }

@@ -177,7 +177,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	cleaner := lifecycle.NewCleaner(s.store, log)
 	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "signet_build_info", Help: "Always 1; the label has the version of the program.", ConstLabels: prometheus.Labels{"version": config.Version},
-	}, func() float64 { return 1 }))
+	}, func() float64 { return 1 }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "signet_log_lost_events", Help: "How many events at least that this node had seen the database has lost since the node was started.",
+	}, func() float64 { return float64(s.store.Lost()) }))
 	rules, err := compiled()
 	if err != nil {
 		return nil, err
@@ -230,8 +232,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		CORSOrigins: config.CORSOrigins,
 		Log:         log,
 		OpenAPI:     openapi.Document,
-		Ready:       s.store.Ping,
-		Lacking:     s.lacking(),
+		Ready:       s.store.Ready,
+		Details:     s.details,
 	})
 	if err != nil {
 		return nil, err
@@ -382,7 +384,7 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	}
 	options := store.Options{Database: database, Kinds: model.Kinds, Log: s.log, ReadOnly: readOnly}
 	handedOver := starting && s.handedOver() // before the look: another node's first start writes it only after the database is filled
-	look, err := store.LookAt(ctx, options)
+	look, err := s.lookAt(ctx, options, starting)
 	if err != nil {
 		return none, err
 	}
@@ -400,6 +402,9 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 		}
 	}
 	options.Look = look
+	if starting {
+		s.rememberLog(&options)
+	}
 	if options.Master, err = s.masterKey(ctx, database, filled); err != nil {
 		return none, err
 	}

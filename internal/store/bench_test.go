@@ -51,9 +51,15 @@ var accounts = event.Define(event.Schema[account]{
 
 // BenchmarkDo has 64 callers change 1000 users, one fact with about 200 bytes of personal data at a time.
 func BenchmarkDo(b *testing.B) {
-	for _, engine := range []string{testdb.SQLite, testdb.Postgres} {
+	const pooled = "behind PgBouncer"
+	for _, engine := range []string{testdb.SQLite, testdb.Postgres, pooled} {
 		b.Run(engine, func(b *testing.B) {
-			db := testdb.New(b, engine)
+			var db testdb.Database
+			if engine == pooled {
+				db = testdb.Pooled(b, testdb.New(b, testdb.Postgres))
+			} else {
+				db = testdb.New(b, engine)
+			}
 			s, _, err := store.Open(b.Context(), store.Options{Database: db.URL, Kinds: []event.Definition{accounts}, Master: secret.NewMasterKey()})
 			if err != nil {
 				b.Fatal(err)

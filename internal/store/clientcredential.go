@@ -65,7 +65,7 @@ func (s *Store) askClientCredentials(refs []event.Ref, found map[event.Ref]*even
 				&secret.Value, &secret.Expires); err != nil {
 				return err
 			}
-			p := &event.ClientCredential{Object: s.seen.same(&object), Org: s.seen.same(&org)}
+			p := &event.ClientCredential{Object: s.seen.Same(&object), Org: s.seen.Same(&org)}
 			if secret.Expires >= 0 {
 				secret.RowKey = event.SecretOf(object.ID)
 				p.Secret = secret

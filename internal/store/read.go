@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"fmt"
@@ -11,7 +10,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/store/cache"
 	"github.com/signet-idm/signet/internal/store/engine"
 )
 
@@ -228,34 +226,3 @@ func (s *Store) onDisk() int64 {
 
 // Written implements event.Log.
 func (s *Store) Written() <-chan struct{} { return s.written.Next() }
-
-// seen remembers what rows of PostgreSQL mean, so that a row that has not changed since it was last read is not decoded
-// again. It never answers by itself: where an object stands is asked for anew each time, and only a record that
-// stands exactly there is used. The zero value remembers nothing.
-type seen struct{ records *cache.Cache }
-
-// has tells whether an object was read before.
-func (s seen) has(ref event.Ref) bool { return s.records.Record(ref) != nil }
-
-// same gives the record that was read at this sequence, with this hash and shape; nil when there is none.
-func (s seen) same(now *event.Record) *event.Record {
-	old := s.records.Record(now.Ref)
-	if old == nil || old.Sequence != now.Sequence || old.Shape != now.Shape || !bytes.Equal(old.Hash, now.Hash) {
-		return nil
-	}
-	return old
-}
-
-// keep gives the record to use for one that was just read: the same one, decoded already, or this one from now on.
-func (s seen) keep(k event.Definition, r *event.Record) *event.Record {
-	if s.records == nil {
-		return r
-	}
-	if old := s.same(r); old != nil {
-		return old
-	}
-	if k.Prepare(r) == nil { // what cannot be decoded is for Open to complain about
-		s.records.KeepRecord(s.records.Moment(), r)
-	}
-	return r
-}

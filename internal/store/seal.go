@@ -32,6 +32,9 @@ func (s *Store) Sealed(ctx context.Context) (position int64, err error) {
 	return position, nil
 }
 
+// Lost is how many events at least that this node had seen the database has lost.
+func (s *Store) Lost() int64 { return s.sealer.Lost() }
+
 // Verify walks the whole log and tells whether it is as it was written. It changes nothing and may run beside a server.
 func (s *Store) Verify(ctx context.Context, o proof.Options) (*proof.Report, error) {
 	return proof.Verify(ctx, s.engine, s.root, s.kinds, o)

@@ -3,7 +3,6 @@ package store
 import (
 	"crypto/subtle"
 	"os"
-	"slices"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/engine"
@@ -36,20 +35,6 @@ func newStatements(kinds map[event.Kind]event.Definition, deciding event.TokenKi
 		st.record[k.Name()], st.version[k.Name()], st.clientCredential[k.Name()] = record, version, clientCredential
 	}
 	return st
-}
-
-func sortUnique[K comparable](m map[K][]string) {
-	for k, v := range m {
-		slices.Sort(v)
-		m[k] = slices.Compact(v)
-	}
-}
-
-func without(ids, remove []string) []string {
-	return slices.DeleteFunc(ids, func(id string) bool {
-		_, found := slices.BinarySearch(remove, id)
-		return found
-	})
 }
 
 func constantTimeEqual(a, b []byte) bool { return subtle.ConstantTimeCompare(a, b) == 1 }

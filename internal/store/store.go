@@ -10,9 +10,9 @@
 package store
 
 import (
-	"bytes"
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -29,6 +29,7 @@ import (
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
 	"github.com/signet-idm/signet/internal/store/readbatch"
+	"github.com/signet-idm/signet/internal/store/readiness"
 )
 
 // Bounds of one batch: commands, and bytes after which the rest waits for the next one.
@@ -52,6 +53,9 @@ type Options struct {
 	SweepInterval time.Duration // how often to delete what has expired; every minute when 0
 	SealInterval  time.Duration // how long to wait for more events before the log is sealed up to them; a second when 0
 
+	Remembered *proof.Mark            // see proof.Sealer
+	Remember   func(proof.Mark) error // likewise
+
 	FactVersion int // of the facts that this node knows, see event.Gated; event.FactVersion when 0
 
 	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
@@ -72,12 +76,13 @@ type Store struct {
 	root       secret.MasterKey
 	clock      func() time.Time
 	log        *slog.Logger
+	name       string       // of this node, for as long as it runs
 	schema     int          // see Options
 	facts      atomic.Int64 // version of the facts that every node knows, as far as this one has asked
 	times      scrubTimes
 
 	queue             chan *pending // nil: read-only
-	seen              seen
+	seen              cache.Seen
 	tokens            *readbatch.Lookups[[32]byte, *event.TokenContext]      // nil when read-only
 	appTokens         *readbatch.Lookups[[32]byte, *event.TokenContext]      // likewise
 	records           *readbatch.Lookups[event.Ref, *event.Record]           // on PostgreSQL; nil when read-only
@@ -85,6 +90,7 @@ type Store struct {
 	decided           chan decision
 	erasing           chan *pending // decided and durable, but not answered before the files are scrubbed
 	written           event.Bell
+	ready             readiness.Readiness
 	durable           atomic.Int64 // see onDisk
 	broken            atomic.Bool  // the disk failed: nothing is written any more
 	stopping          chan struct{}
@@ -101,7 +107,7 @@ var _ event.Log = (*Store)(nil)
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, schema: o.schema, times: o.scrub.orUsual(),
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, name: "node:" + rand.Text(), schema: o.schema, times: o.scrub.orUsual(),
 		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -153,17 +159,18 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.durable.Store(end)
 		}
 		s.queue = make(chan *pending, maxQueue)
+		s.ready.Read, s.ready.Write = s.Ping, s.tryWrite
 		go s.write()
 		go s.answerDurable()
 		go s.answerErased()
 		reader := readbatch.Start(s.stopping, s.engine.Ask)
 		s.tokens, s.appTokens = readbatch.Add(reader, s.askTokens), readbatch.Add(reader, s.askAppTokens)
 		if s.cache == nil { // each read is a round trip
-			s.seen = seen{cache.New(s.tokenKinds)}
+			s.seen = cache.NewSeen(s.tokenKinds)
 			s.records, s.clientCredentials = readbatch.Add(reader, s.askRecords), readbatch.Add(reader, s.askClientCredentials)
 		}
 		go s.sweepAll(cmp.Or(o.SweepInterval, sweepInterval))
-		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log}
+		s.sealer = &proof.Sealer{Engine: s.engine, Root: s.root, Log: s.log, Remembered: o.Remembered, Remember: o.Remember}
 		if s.cache == nil { // a node that starts needs its connections to get ready
 			s.sealer.Delay = time.Second
 		}
@@ -174,6 +181,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 
 // ErrInUse says that nodes are running on a PostgreSQL database that a rebuild needs for itself.
 var ErrInUse = engine.ErrInUse
+
+// ErrAway says that PostgreSQL cannot be reached now, and may be later.
+var ErrAway = engine.ErrAway
 
 // IsPostgres tells whether a database address means PostgreSQL.
 func IsPostgres(database string) bool { return engine.IsPostgres(database) }
@@ -190,12 +200,6 @@ func (s *Store) Close() error {
 		s.closed = s.engine.Close()
 	})
 	return s.closed
-}
-
-// Ping tells whether the database answers.
-func (s *Store) Ping(ctx context.Context) error {
-	_, err := s.Position(ctx)
-	return err
 }
 
 // pending is a queued command and its answer.
@@ -372,6 +376,9 @@ func answer(commands []*pending, err error) {
 // transaction runs one batch. It answers its commands itself unless writing failed; then it gives back those that
 // wait for an answer, and why.
 func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, rest []*pending, failed error) {
+	s.ready.Begin()
+	wrote := false
+	defer func() { s.ready.End(wrote, failed) }()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	n := s.needs(commands)
@@ -385,15 +392,15 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 	answers := decide(batch, commands)
 	taken, rest = commands[:len(answers)], commands[len(answers):]
 	changes := batch.Changes()
-	if changes.Empty() {
+	if wrote = !changes.Empty(); !wrote {
 		s.engine.Rollback(ctx)
 	} else if err := s.engine.Commit(ctx, changes); err != nil {
 		s.engine.Rollback(ctx)
 		return taken, rest, err
 	}
-	s.seen.records.Forget(changes.Erased)
+	s.seen.Forget(changes.Erased)
 	// Refusals too wait until what they may rest on is durable.
-	d := decision{commands: slices.Clone(taken), answers: answers, wrote: !changes.Empty()}
+	d := decision{commands: slices.Clone(taken), answers: answers, wrote: wrote}
 	if n := len(changes.Events); n > 0 {
 		d.events, d.end = true, changes.Events[n-1].Position
 	}
@@ -446,6 +453,7 @@ func (s *Store) answerDurable() {
 			if failed = s.engine.Sync(); failed != nil {
 				// What has been written since is built on what may be lost: nothing more can be promised.
 				s.broken.Store(true)
+				s.ready.Break(errBroken.Because(failed))
 				s.log.Error("the disk does not store what is written: fix it and restart the server", "error", failed)
 			}
 		}
@@ -519,15 +527,6 @@ func (s *Store) needs(commands []*pending) *engine.Needs {
 			}
 		}
 	}
-	slices.Sort(n.Tokens)
-	n.Tokens = slices.Compact(n.Tokens)
-	slices.SortFunc(n.Claims, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
-	n.Claims = slices.Compact(n.Claims)
-	sortUnique(n.Write)
-	sortUnique(n.Read)
-	sortUnique(n.Rows)
-	for kind, ids := range n.Read {
-		n.Read[kind] = without(ids, n.Write[kind])
-	}
+	n.Sort()
 	return n
 }

@@ -2,15 +2,38 @@ package store_test
 
 import (
 	"context"
+	"os"
+	"sync"
 	"testing"
 
 	"github.com/signet-idm/signet/internal/event/listtest"
 	"github.com/signet-idm/signet/internal/event/storetest"
 	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/test/testdb"
 )
 
 func TestStore(t *testing.T) {
 	storetest.Run(t, storetest.Subject{Open: open, HasData: store.HasData, ErrWrongKey: store.ErrWrongKey})
+}
+
+// The same behind PgBouncer, which make faults does.
+func TestFaultsStoreBehindAPooler(t *testing.T) {
+	if os.Getenv("SIGNET_FAULTS") == "" {
+		return
+	}
+	var mu sync.Mutex
+	pooled := map[string]string{} // by the address without
+	storetest.Run(t, storetest.Subject{Pooled: true, HasData: store.HasData, ErrWrongKey: store.ErrWrongKey, Open: func(ctx context.Context, o storetest.Options) (storetest.Node, bool, error) {
+		if store.IsPostgres(o.Database) {
+			mu.Lock()
+			defer mu.Unlock()
+			if pooled[o.Database] == "" {
+				pooled[o.Database] = testdb.Pooled(t, testdb.Database{Engine: testdb.Postgres, URL: o.Database}).URL
+			}
+			o.Database = pooled[o.Database]
+		}
+		return open(ctx, o)
+	}})
 }
 
 func TestLists(t *testing.T) {

@@ -164,7 +164,7 @@ func (s *Store) tokenQuestion(texts *[len(lookupSizes)]string, hashes [][32]byte
 			b.Session = nil
 		}
 		b.UserID, b.OrgID = user.ID, org.ID
-		b.User, b.Org = s.seen.same(&user), s.seen.same(&org)
+		b.User, b.Org = s.seen.Same(&user), s.seen.Same(&org)
 		found[[32]byte(b.Token.Hash)] = b
 		return nil
 	}}}
@@ -175,7 +175,7 @@ var moved = &event.Record{}
 
 // askRecords reads objects, of one kind or of several. Of those that were seen before it asks only for their versions.
 func (s *Store) askRecords(refs []event.Ref, found map[event.Ref]*event.Record) []readbatch.Question {
-	return s.recordQuestions(refs, found, s.seen.has)
+	return s.recordQuestions(refs, found, s.seen.Has)
 }
 
 // askWhole reads objects as a whole, whether or not they were seen.
@@ -198,7 +198,7 @@ func (s *Store) recordQuestions(refs []event.Ref, found map[event.Ref]*event.Rec
 			if err := scan(&r.ID, &r.Sequence, &r.Hash, &r.Shape); err != nil {
 				return err
 			}
-			if found[r.Ref] = s.seen.same(&r); found[r.Ref] == nil {
+			if found[r.Ref] = s.seen.Same(&r); found[r.Ref] == nil {
 				found[r.Ref] = moved
 			}
 			return nil
@@ -210,7 +210,7 @@ func (s *Store) recordQuestions(refs []event.Ref, found map[event.Ref]*event.Rec
 			if err := scan(dest...); err != nil {
 				return err
 			}
-			found[r.Ref] = s.seen.keep(s.byName[kind], r)
+			found[r.Ref] = s.seen.Keep(s.byName[kind], r)
 			return nil
 		}))
 	}
@@ -225,7 +225,7 @@ func (s *Store) readRecord(ctx context.Context, ref event.Ref) (found *event.Rec
 		if err := scan(dest...); err != nil {
 			return err
 		}
-		found = s.seen.keep(k, r)
+		found = s.seen.Keep(k, r)
 		return nil
 	})
 	return found, engine.Away(ctx, err)

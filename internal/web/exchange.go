@@ -85,7 +85,7 @@ func (s *Site) observe(x *Exchange) {
 		attrs = append(attrs, slog.String("user", x.Info.Caller.UserID))
 	}
 	level, why := explain(x.Failure)
-	if x.Quiet && level == slog.LevelInfo {
+	if x.Quiet && level < slog.LevelError {
 		level = slog.LevelDebug
 	}
 	s.config.Log.LogAttrs(x.Request.Context(), level, "request", append(attrs, why...)...)

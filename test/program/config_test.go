@@ -73,7 +73,7 @@ func TestHelpListsEverySetting(t *testing.T) {
 	t.Parallel()
 	help := run(t, nil, "start", "--help").fine(t).stdout
 	for _, name := range []string{"config", "listen", "external-url", "insecure-external-url", "data-dir", "database", "master-key-file", "domain-suffix", "first-admin-file",
-		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "outbound-allow", "development", "webhook-lease",
+		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "outbound-allow", "development", "webhook-lease", "database-wait",
 		"webhook-retry", "starts-per-minute", "console", "zitadel-v1", "smtp-url", "smtp-from", "smtp-password-file"} {
 		if !strings.Contains(help, "--"+name) || !strings.Contains(help, "($SIGNET_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) {
 			t.Errorf("the help does not speak of %s:\n%s", name, help)
@@ -137,14 +137,15 @@ func TestBadSettings(t *testing.T) {
 		{name: "tries without a pause", args: []string{"--webhook-retry", "1ms"}, says: "--webhook-retry must be between 100ms and 1m"},
 		{name: "hardly any sign-ins", args: []string{"--starts-per-minute", "9"}, says: "--starts-per-minute must be between 10 and 1000000"},
 		{name: "less than none", args: []string{"--starts-per-minute=-1"}, says: "--starts-per-minute must be between 10 and 1000000"},
+		{name: "a wait for ever", args: []string{"--database-wait", "25h"}, says: "--database-wait must be between 0s and 24h"},
 		{name: "a time without a unit", args: []string{"--webhook-lease", "30"}, says: "--webhook-lease"},
 		{name: "data directory without a name", args: []string{"--data-dir", ""}, says: "--data-dir is empty"},
 		{name: "unknown flag", args: []string{"--liste", "localhost:1"}, says: "unknown flag --liste"},
 		{name: "another database", args: []string{"--database", "mysql://signet:" + password + "@127.0.0.1/signet"}, says: "--database must be a URL such as postgres://"},
 		{name: "database by key and value", args: []string{"--database", "host=127.0.0.1 password=" + password}, says: "--database must be a URL such as postgres://"},
 		{name: "database address that cannot be read", args: []string{"--database", "postgres://signet:" + password + "@127.0.0.1:port/signet"}, says: "the database address is not valid"},
-		{name: "database that is not there", args: []string{"--database", address}, says: "PostgreSQL at 127.0.0.1:1 does not answer"},
-		{name: "database from the environment", env: []string{"SIGNET_DATABASE=" + address}, says: "PostgreSQL at 127.0.0.1:1 does not answer"},
+		{name: "database that is not there", args: []string{"--database", address, "--database-wait", "0s"}, says: "PostgreSQL at 127.0.0.1:1 does not answer"},
+		{name: "database from the environment", env: []string{"SIGNET_DATABASE=" + address, "SIGNET_DATABASE_WAIT=0s"}, says: "PostgreSQL at 127.0.0.1:1 does not answer"},
 		{name: "database as an argument", args: []string{address}, says: "unexpected argument postgres://…@127.0.0.1:1/signet (see signet start --help)"},
 		{name: "database under a mistyped flag", args: []string{"--databse", address}, says: "unknown flag --databse"},
 		{name: "key as the name of a file", args: []string{"--master-key-file", key}, says: "takes the name of a file, not the key"},

@@ -39,13 +39,18 @@ func TestPostgreSQLRefuses(t *testing.T) {
 			"no such database":       {func(u *url.URL) { u.Path = "/nodb" }, `has no database "nodb": create it (CREATE DATABASE "nodb"), or correct --database`},
 			"no such role":           {func(u *url.URL) { u.User = url.User("no one") }, `does not let the role "no one" in: it does not exist (CREATE ROLE "no one" LOGIN)`},
 			"no right on the schema": {func(u *url.URL) { u.User = url.User(guest) }, `run there GRANT CREATE ON SCHEMA "public" TO "` + guest + `"`},
+			"no such attributes":     {func(u *url.URL) { u.RawQuery += "&target_session_attrs=whatever" }, "the database address is not valid"},
 			"nobody there":           {func(u *url.URL) { u.Host = "127.0.0.1:1" }, "PostgreSQL at 127.0.0.1:1 does not answer: connecting to PostgreSQL failed: connection refused: check --database, and that it is running"},
 		} {
 			t.Run(what, func(t *testing.T) {
 				u := address(t, database.URL)
 				tt.change(u)
 				s := newSite(t, testdb.Database{Engine: testdb.Postgres, URL: u.String()})
-				s.run(t, "start", "--listen", "localhost:0").refused(t, tt.says)
+				wait := "10m" // what waiting does not help is refused at once
+				if what == "nobody there" {
+					wait = "0s"
+				}
+				s.run(t, "start", "--listen", "localhost:0", "--database-wait", wait).refused(t, tt.says)
 			})
 		}
 		_, err = db.ExecContext(t.Context(), "GRANT CREATE ON SCHEMA public TO "+guest)
@@ -53,6 +58,19 @@ func TestPostgreSQLRefuses(t *testing.T) {
 		u := address(t, database.URL)
 		u.User = url.User(guest)
 		newSite(t, testdb.Database{Engine: testdb.Postgres, URL: u.String()}).start(t)
+	})
+}
+
+// A start waits for a database that is away, also for one that takes connections and does not answer.
+func TestAStartWaitsForTheDatabase(t *testing.T) {
+	t.Parallel()
+	testdb.On(t, []string{testdb.Postgres}, func(t *testing.T, database testdb.Database) {
+		wire := testdb.NewWire(t, database)
+		wire.Freeze()
+		p := newSite(t, wire.Database).launch(t, nil)
+		p.await(t, "waiting for the database (--database-wait)")
+		wire.Resume()
+		p.awaitReady(t)
 	})
 }
 

@@ -63,6 +63,8 @@ type Subject struct {
 	HasData func(ctx context.Context, database string) (bool, error)
 	// ErrWrongKey is how Open refuses a key that is not the database's.
 	ErrWrongKey error
+	// Pooled says that a pooler stands in front of the database, which keeps connections for others.
+	Pooled bool
 }
 
 type check struct {

@@ -76,6 +76,11 @@ func (e *pgEngine) OldestNode(ctx context.Context, x Executor) (factVersion int,
 
 // connect makes sure that the writer has a connection, and that no rebuild is running.
 func (e *pgEngine) connect(ctx context.Context) error {
+	if e.pooled {
+		if err := e.enlist(ctx); err != nil {
+			return err
+		}
+	}
 	if e.conn != nil && !e.conn.IsClosed() {
 		return nil
 	}
@@ -83,7 +88,11 @@ func (e *pgEngine) connect(ctx context.Context) error {
 	if err != nil {
 		return Away(ctx, discreet(err))
 	}
-	if err := e.join(ctx, conn); err != nil {
+	if e.pooled { // each batch joins by itself
+		e.conn = conn
+		return nil
+	}
+	if err := e.join(ctx, conn, joinSession); err != nil {
 		conn.Close(ctx)
 		return err
 	}
@@ -91,11 +100,21 @@ func (e *pgEngine) connect(ctx context.Context) error {
 	return nil
 }
 
+// What takes the locks of a node: for a session, and for a transaction.
+const (
+	joinSession     = "SELECT pg_try_advisory_lock_shared($1) FROM (SELECT pg_advisory_xact_lock_shared($2), pg_advisory_lock_shared($3, $4)) l"
+	joinTransaction = "SELECT pg_try_advisory_xact_lock_shared($1) FROM (SELECT pg_advisory_xact_lock_shared($2), pg_advisory_xact_lock_shared($3, $4)) l"
+)
+
+// joinArgs are the parameters of these.
+func (e *pgEngine) joinArgs() []any {
+	return []any{int64(runLock), int64(joinLock), int32(factLock), int32(e.factVersion)}
+}
+
 // join takes the locks of a node. What the log may hold is read behind them: whoever raises that has seen this node, or is done.
-func (e *pgEngine) join(ctx context.Context, conn *pgx.Conn) error {
+func (e *pgEngine) join(ctx context.Context, conn *pgx.Conn, text string) error {
 	var joined bool
-	err := conn.QueryRow(ctx, "SELECT pg_try_advisory_lock_shared($1) FROM (SELECT pg_advisory_xact_lock_shared($2), pg_advisory_lock_shared($3, $4)) l",
-		int64(runLock), int64(joinLock), int32(factLock), int32(e.factVersion)).Scan(&joined)
+	err := conn.QueryRow(ctx, text, e.joinArgs()...).Scan(&joined)
 	if err != nil {
 		return Away(ctx, discreet(err))
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
+	"github.com/signet-idm/signet/internal/store/engine/silence"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 	"github.com/signet-idm/signet/test/testdb"
 )
@@ -28,7 +29,7 @@ func TestAnErrorDoesNotTellWhereTheDatabaseIs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e := &pgEngine{config: config.ConnConfig.Copy()}
+	e := &pgEngine{config: config.ConnConfig.Copy(), dialer: silence.New(func(bool) {})}
 	if e.pool, err = pgxpool.NewWithConfig(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}

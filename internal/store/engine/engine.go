@@ -3,15 +3,14 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"log/slog"
-	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/jackc/pgx/v5"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -30,25 +29,20 @@ type Options struct {
 	FactVersion int // see event.Gated; event.FactVersion when 0
 }
 
+// silenceChanged is for the log. It does not say which server it is: the log is read by more people than may know that.
+func (o *Options) silenceChanged(silent bool) {
+	switch {
+	case o.Log == nil:
+	case silent:
+		o.Log.Warn("PostgreSQL has gone silent: its connections were given up, and the server keeps asking for it")
+	default:
+		o.Log.Info("PostgreSQL answers again")
+	}
+}
+
 // IsPostgres tells whether a database address means PostgreSQL.
 func IsPostgres(database string) bool {
 	return strings.HasPrefix(database, "postgres://") || strings.HasPrefix(database, "postgresql://")
-}
-
-// Address is where a database is, for people: without user, password and options.
-func Address(database string) string {
-	if !IsPostgres(database) {
-		return database
-	}
-	config, err := pgx.ParseConfig(database)
-	if err != nil {
-		return "PostgreSQL"
-	}
-	host := net.JoinHostPort(config.Host, strconv.Itoa(int(config.Port)))
-	if strings.HasPrefix(config.Host, "/") { // a socket
-		host = config.Host
-	}
-	return "PostgreSQL at " + host + ", database " + config.Database
 }
 
 // Open connects.
@@ -130,6 +124,30 @@ type Needs struct {
 	Rows             map[event.SideTable][]string
 	Tokens           []string // ids
 	ShortLockTimeout bool     // hardly wait for locks
+}
+
+// Sort puts everything into its order, once each. What is locked is not read besides.
+func (n *Needs) Sort() {
+	slices.Sort(n.Tokens)
+	n.Tokens = slices.Compact(n.Tokens)
+	slices.SortFunc(n.Claims, func(a, b [32]byte) int { return bytes.Compare(a[:], b[:]) })
+	n.Claims = slices.Compact(n.Claims)
+	sortUnique(n.Write)
+	sortUnique(n.Read)
+	sortUnique(n.Rows)
+	for kind, ids := range n.Read {
+		n.Read[kind] = slices.DeleteFunc(ids, func(id string) bool {
+			_, locked := slices.BinarySearch(n.Write[kind], id)
+			return locked
+		})
+	}
+}
+
+func sortUnique[K comparable](m map[K][]string) {
+	for k, v := range m {
+		slices.Sort(v)
+		m[k] = slices.Compact(v)
+	}
 }
 
 // ErrInUse says that nodes are running on a PostgreSQL database that a rebuild needs for itself.

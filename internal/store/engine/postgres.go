@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 	"strings"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/store/engine/silence"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 )
 
@@ -30,6 +30,12 @@ type pgEngine struct {
 	conn   *pgx.Conn // the writer's; nil until needed, and after it broke. It holds runLock
 	first  *dialing  // the writer's first connection, on its way; nil: none is
 	texts  sync.Map  // shared text: numbered text
+	dialer *silence.Dialer
+	access pgx.TxAccessMode // of transactions that may write
+
+	pooled bool      // connections belong to nobody for longer than a transaction
+	member *pgx.Conn // of a node behind a pooler: it has a transaction open that holds the node's locks; nil until needed
+	limits [2]string // of the writer's transactions behind a pooler: lock_timeout, idle_in_transaction_session_timeout
 
 	factVersion int
 
@@ -68,15 +74,17 @@ func newPgKind(k event.Definition) pgKind {
 }
 
 func openPostgres(ctx context.Context, o Options) (Engine, error) {
-	database, readOnly := o.Database, o.ReadOnly
-	config, err := pgxpool.ParseConfig(database)
+	config, pooled, err := parseAddress(o.Database)
 	if err != nil {
-		return nil, errors.New("the database address is not valid: it must be a URL such as postgres://user@host:5432/name") // err would quote the password
+		return nil, err
 	}
-	if !strings.Contains(database, "pool_max_conns") {
-		config.MaxConns = int32(max(8, 4*runtime.GOMAXPROCS(0)))
+	e := &pgEngine{pooled: pooled, factVersion: cmp.Or(o.FactVersion, event.FactVersion)}
+	if o.ReadOnly {
+		e.access = pgx.ReadOnly // and not the session: target_session_attrs would find that it cannot be written to
 	}
-	e := &pgEngine{config: config.ConnConfig.Copy(), factVersion: cmp.Or(o.FactVersion, event.FactVersion)}
+	e.dialer = silence.New(o.silenceChanged)
+	config.ConnConfig.DialFunc = e.dialer.Dial
+	e.config = config.ConnConfig.Copy()
 	for _, k := range o.Kinds {
 		e.kinds = append(e.kinds, newPgKind(k))
 	}
@@ -84,22 +92,24 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	// anew each time costs more than running them. The plan is made while there are few rows, which seem quickest to be read as a whole: with
 	// sixty keys to compare each with, they are not, and they will not stay few.
 	for _, c := range []*pgx.ConnConfig{e.config, config.ConnConfig} {
-		c.RuntimeParams["plan_cache_mode"], c.RuntimeParams["enable_seqscan"], c.RuntimeParams["jit"] = "force_generic_plan", "off", "off"
+		if !pooled { // a pooler refuses settings of a session, and does not keep what is prepared
+			c.RuntimeParams["plan_cache_mode"], c.RuntimeParams["enable_seqscan"], c.RuntimeParams["jit"] = "force_generic_plan", "off", "off"
+		}
 	}
 	// A node that is stopped or cut off between its two pipelines keeps its locks. Others wait for them only so long,
 	// and PostgreSQL ends such a transaction.
-	for name, value := range map[string]string{"lock_timeout": "2s", "idle_in_transaction_session_timeout": "10s"} {
-		if _, set := e.config.RuntimeParams[name]; !set {
-			e.config.RuntimeParams[name] = value
+	for i, limit := range []struct{ name, value string }{{"lock_timeout", "2s"}, {"idle_in_transaction_session_timeout", "10s"}} {
+		e.limits[i] = cmp.Or(e.config.RuntimeParams[limit.name], limit.value)
+		if e.config.RuntimeParams[limit.name] = e.limits[i]; pooled {
+			delete(e.config.RuntimeParams, limit.name)
+			delete(config.ConnConfig.RuntimeParams, limit.name)
 		}
 	}
-	if readOnly {
-		config.ConnConfig.RuntimeParams["default_transaction_read_only"] = "on"
-	}
 	if e.pool, err = pgxpool.NewWithConfig(ctx, config); err != nil {
+		e.dialer.Close()
 		return nil, err
 	}
-	if !readOnly { // PostgreSQL takes its time to take a connection: the writer's comes beside the first of the readers'
+	if !o.ReadOnly { // PostgreSQL takes its time to take a connection: the writer's comes beside the first of the readers'
 		e.first = dial(ctx, e.config)
 	}
 	if err := e.pool.Ping(ctx); err != nil {
@@ -110,6 +120,7 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 }
 
 func (e *pgEngine) Close() error {
+	defer e.dialer.Close()
 	e.pool.Close()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -117,10 +128,11 @@ func (e *pgEngine) Close() error {
 		e.first.giveUp(ctx)
 		e.first = nil
 	}
+	e.leave(ctx)
 	if e.conn == nil {
 		return nil
 	}
-	if !e.conn.IsClosed() {
+	if !e.conn.IsClosed() && !e.pooled {
 		// PostgreSQL notices a closed connection some time later: whoever rebuilds now should not have to wait for that.
 		_, _ = e.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()")
 	}
@@ -165,8 +177,10 @@ var errRebuilding = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAwa
 func (e *pgEngine) Join(ctx context.Context) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
-	if e.conn != nil && !e.conn.IsClosed() && e.conn.Ping(ctx) != nil {
-		e.conn.Close(ctx)
+	for _, c := range []*pgx.Conn{e.conn, e.member} {
+		if c != nil && !c.IsClosed() && c.Ping(ctx) != nil {
+			c.Close(ctx)
+		}
 	}
 	return e.connect(ctx)
 }
@@ -180,6 +194,9 @@ func (e *pgEngine) Alone(ctx context.Context, f func(Executor) error) error {
 	defer e.writing.Unlock()
 	if err := e.connect(ctx); err != nil {
 		return err
+	}
+	if e.pooled {
+		return e.alonePooled(ctx, f)
 	}
 	var alone bool
 	if err := e.conn.QueryRow(ctx, "SELECT pg_try_advisory_lock($1)", int64(runLock)).Scan(&alone); err != nil {
@@ -208,6 +225,9 @@ func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
 	}
 	l := &loads{}
 	l.queue(nil, "BEGIN")
+	if e.pooled {
+		e.joinBatch(l)
+	}
 	if n.ShortLockTimeout {
 		l.queue(nil, "SET LOCAL lock_timeout = '50ms'")
 	}
@@ -276,7 +296,7 @@ func (e *pgEngine) load(ctx context.Context, n *Needs) (event.Loaded, error) {
 		record(k, k.read, n.Read[k.Name()])
 	}
 	if n.ShortLockTimeout {
-		l.queue(nil, "SET LOCAL lock_timeout = DEFAULT") // the head of the log is worth waiting for
+		l.queue(nil, "SELECT set_config('lock_timeout', $1, true)", e.limits[0]) // the head of the log is worth waiting for
 	}
 	results := e.conn.SendBatch(ctx, &l.batch)
 	defer results.Close()
@@ -397,7 +417,9 @@ func (e *pgEngine) failed(ctx context.Context, err error) error {
 		switch pg.Code[:2] {
 		case "57", "08", "53": // an operator stepped in, the connection failed, the server is out of something
 		default:
-			return err
+			if pg.Code != "25006" { // it only reads any more: another one has taken its place
+				return err
+			}
 		}
 	}
 	if ctx.Err() == nil && !e.conn.IsClosed() {
@@ -510,7 +532,7 @@ func (x pgTx) Query(ctx context.Context, sql string, args []any, each func(Scann
 }
 
 func (e *pgEngine) Transact(ctx context.Context, f func(Executor) error) error {
-	return discreet(pgx.BeginFunc(ctx, e.pool, func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
+	return discreet(pgx.BeginTxFunc(ctx, e.pool, pgx.TxOptions{AccessMode: e.access}, func(tx pgx.Tx) error { return f(pgTx{e, tx}) }))
 }
 
 func (e *pgEngine) Aside(ctx context.Context, f func(Executor) error) error {

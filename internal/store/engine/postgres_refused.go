@@ -9,12 +9,18 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
+// ErrAway says that a database cannot be reached now, and may be later. Any other error of Open stays until somebody does something about it.
+var ErrAway = errors.New("check --database, and that it is running")
+
 // notConnected tells whoever starts the program why PostgreSQL cannot be used, and what to do about it.
 func notConnected(c *pgx.ConnConfig, err error) error {
-	at := fmt.Sprintf("PostgreSQL at %s:%d", c.Host, c.Port)
+	at := "PostgreSQL at " + strings.Join(hosts(&c.Config), ", ")
 	refusal, answered := errors.AsType[*pgconn.PgError](err)
 	if !answered {
-		return fmt.Errorf("%s does not answer: %w: check --database, and that it is running", at, discreet(err))
+		if problem, passing := whatFailed(err); passing {
+			return fmt.Errorf("%s does not answer: connecting to PostgreSQL failed: %s: %w", at, problem, ErrAway)
+		}
+		return fmt.Errorf("%s cannot be used: %w", at, discreet(err))
 	}
 	switch refusal.Code {
 	case "3D000":
@@ -26,9 +32,24 @@ func notConnected(c *pgx.ConnConfig, err error) error {
 	case "42501":
 		return fmt.Errorf("%s does not let the role %q connect to the database %q: GRANT CONNECT ON DATABASE %s TO %s", at, c.User, c.Database, quoted(c.Database), quoted(c.User))
 	case "53300":
-		return fmt.Errorf("%s has no free connection: raise its max_connections, or set pool_max_conns in --database", at)
+		return fmt.Errorf("%s has no free connection: raise its max_connections, or set pool_max_conns in --database: %w", at, ErrAway)
+	}
+	if strings.Contains(refusal.Message, "unsupported startup parameter") { // what PgBouncer says; it has one code for everything
+		return fmt.Errorf("%s is a pooler that keeps no settings of a connection: add pooler=transaction to --database", at)
+	}
+	if passing(refusal) {
+		return fmt.Errorf("%s does not accept connections now (SQLSTATE %s): %w", at, refusal.Code, ErrAway)
 	}
 	return fmt.Errorf("%s refuses the connection: %w", at, discreet(err))
+}
+
+// passing tells of a refusal that the server is about to start or to stop, or out of something.
+func passing(refusal *pgconn.PgError) bool {
+	switch refusal.Code[:2] {
+	case "57", "53", "08":
+		return true
+	}
+	return false
 }
 
 // mayNotCreate tells how to let the role make tables.

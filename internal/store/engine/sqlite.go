@@ -377,24 +377,30 @@ func (e *sqliteEngine) update(ctx context.Context, old, r *event.Record) error {
 func (e *sqliteEngine) Rollback(context.Context) {
 	if e.open {
 		e.open = false
-		if err := e.Exec(context.Background(), "ROLLBACK"); err != nil {
+		if err := e.Exec(context.Background(), "ROLLBACK"); err != nil && !isRolledBack(err) {
 			e.log.Warn("rolling back", "error", err)
 		}
 	}
 	e.writing.Unlock()
 }
 
+// isRolledBack tells that there was nothing left to roll back: SQLite has done it when the disk failed.
+func isRolledBack(err error) bool { return strings.Contains(err.Error(), "no transaction is active") }
+
 // away tells a database that cannot write (disk full, file gone) from one that refuses a statement, which is one
 // command's fault.
 func (e *sqliteEngine) away(err error) error {
+	problem := "the database cannot be written"
 	if se, ok := errors.AsType[*sqlite.Error](err); ok {
 		switch se.Code() & 0xff {
+		case sqlite3.SQLITE_FULL:
+			problem = "the disk of the server is full"
 		case sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_TOOBIG, sqlite3.SQLITE_MISMATCH, sqlite3.SQLITE_RANGE, sqlite3.SQLITE_ERROR:
 			return err
 		}
 	}
 	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
-		Message: "the database cannot be written: the outcome may be unknown, so read before you try again"}
+		Message: problem + ": the outcome may be unknown, so read before you try again"}
 }
 
 func (e *sqliteEngine) IsConflict(error) bool { return false } // one writer: nobody to lose a race to

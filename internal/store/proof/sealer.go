@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -27,9 +28,14 @@ type Sealer struct {
 	Log    *slog.Logger
 	Delay  time.Duration // before Run begins
 
-	mu    sync.Mutex // held by Seal
-	known int64      // how far the log was sealed when this one last looked
-	begun bool
+	Remembered *Mark            // the end of the log when this node last ran; nil: it does not know
+	Remember   func(Mark) error // is given the end of the log now and then, to be Remembered by the next one; nil: nobody wants to know
+
+	mu     sync.Mutex // held by Seal
+	known  int64      // how far the log was sealed when this one last looked
+	begun  bool
+	memory memory
+	lost   atomic.Int64
 }
 
 // Seal seals what is not sealed yet, in bounded steps. busy tells that another node was doing that: it may have missed the last events.
@@ -39,7 +45,7 @@ func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
 	defer s.mu.Unlock()
 	for more := true; more && err == nil && !busy && ctx.Err() == nil; {
 		var end int64
-		if end, err = logEnd(ctx, s.Engine); err != nil || s.begun && end == s.known {
+		if end, err = logEnd(ctx, s.Engine); err != nil || s.begun && end == s.known && end >= s.memory.end {
 			return false, err // mostly, and without a transaction
 		}
 		more, busy, err = s.step(ctx)
@@ -60,6 +66,7 @@ func logEnd(ctx context.Context, x reader) (position int64, err error) {
 // step seals one page.
 func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
 	var sealed int64
+	var next memory
 	err = s.Engine.Aside(ctx, func(x engine.Executor) error {
 		head, err := readCheckpoint(ctx, x, 0, s.Engine.Dialect(" /* FREE */"))
 		if err != nil {
@@ -80,11 +87,14 @@ func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
 				return err
 			}
 		}
+		if err := s.compare(ctx, x, head); err != nil {
+			return err
+		}
 		full, events, err := s.extend(ctx, x, head)
 		if err != nil {
 			return err
 		}
-		more, sealed = events == page, head.position
+		more, sealed, next = events == page, head.position, memory{end: head.position, head: *head}
 		if events == 0 {
 			return nil
 		}
@@ -100,7 +110,8 @@ func (s *Sealer) step(ctx context.Context) (more, busy bool, err error) {
 	if err != nil || busy {
 		return false, busy, err
 	}
-	s.known, s.begun = sealed, true
+	next.kept, next.keptWhen = s.memory.kept, s.memory.keptWhen
+	s.known, s.begun, s.memory = sealed, true, next
 	return more, false, nil
 }
 
@@ -150,8 +161,7 @@ func (s *Sealer) wentBack(ctx context.Context, x engine.Executor, position int64
 	if end >= s.known {
 		return fmt.Errorf("the head of the checkpoints went back from position %d to %d: run signet verify", s.known, position)
 	}
-	s.Log.Error("the log ends before the last sealed event: the database has lost events, or is an older copy", "sealed", s.known, "end", end)
-	return nil
+	return nil // compare says so
 }
 
 // Run seals at intervals, once something was written, until stopping closes, and then once more after everything was answered.
@@ -183,6 +193,7 @@ func (s *Sealer) Run(interval time.Duration, written *event.Bell, stopping, answ
 		case busy:
 			pause(interval, nil)
 		default:
+			s.remember(false)
 			pause(10*interval, next) // in the end without a ring, to see what others have left
 			pause(interval, nil)     // for more that is about to come
 		}
@@ -199,4 +210,5 @@ func (s *Sealer) Run(interval time.Duration, written *event.Bell, stopping, answ
 			pause(10*time.Millisecond, nil)
 		}
 	}
+	s.remember(true)
 }
