@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/signet-idm/signet/cmd/signet/remote"
+	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/systemd"
+)
+
+type healthCmd struct {
+	Listen  string `help:"Address that the server listens on. Default: ${default}." default:"localhost:8080" placeholder:"HOST:PORT"`
+	TLSCert string `name:"tls-cert" help:"Certificate chain of the server, if it serves TLS." placeholder:"FILE"`
+}
+
+func (c *healthCmd) Run(ctx context.Context) error {
+	return remote.Probe(ctx, c.Listen, c.TLSCert != "", "/readyz")
+}
+
+type firstAdminCmd struct {
+	DataDir        string `help:"Directory of first-admin.json. Default: ${default}." default:"./signet-data" placeholder:"DIR"`
+	FirstAdminFile string `help:"The file, if it is elsewhere." placeholder:"FILE"`
+}
+
+func (c *firstAdminCmd) Run() error {
+	path := c.FirstAdminFile
+	if path == "" {
+		path = filepath.Join(c.DataDir, datadir.FirstAdminFile)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%w: only the node that did the first start has the file; without it, signet admin recover creates a new owner", err)
+	}
+	_, err = os.Stdout.Write(text)
+	return err
+}
+
+// metricsSocket is the name of the socket of systemd for metrics (FileDescriptorName=).
+const metricsSocket = "metrics"
+
+// passedSockets are those that systemd has opened for the server; nil: it opens its own.
+func passedSockets() (main, metrics net.Listener, err error) {
+	sockets, err := systemd.Sockets()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, s := range sockets {
+		if _, ok := s.Addr().(*net.TCPAddr); !ok {
+			return nil, nil, fmt.Errorf("the socket %q of systemd must be a TCP socket: set ListenStream= to an address and a port", s.Name)
+		}
+		place := &main
+		if s.Name == metricsSocket {
+			place = &metrics
+		}
+		if *place != nil {
+			return nil, nil, fmt.Errorf("systemd passes more than one socket where the server needs one: use one ListenStream= for requests, and one with FileDescriptorName=%s for metrics", metricsSocket)
+		}
+		*place = s.Listener
+	}
+	return main, metrics, nil
+}
+
+// tellSystemd says that the server is ready, that it stops when it does, and meanwhile that it is alive. It is as long as it answers requests. An
+// embedded database has to answer, too; a database elsewhere may be down without a restart of the server being of use.
+func tellSystemd(ctx context.Context, log *slog.Logger, listening net.Addr, config server.Config) {
+	tell := func(state string) {
+		if err := systemd.Notify(state); err != nil {
+			log.Warn(err.Error())
+		}
+	}
+	tell(systemd.Ready)
+	context.AfterFunc(ctx, func() { tell(systemd.Stopping) })
+	path := "/readyz"
+	if config.Database != "" {
+		path = "/healthz"
+	}
+	go systemd.Watch(ctx, func(ctx context.Context) error {
+		return remote.Probe(ctx, listening.String(), config.TLSCert != "", path)
+	},
+		func(err error) {
+			log.Warn("the watchdog of systemd is not told that the server is alive", "error", err)
+		})
+}
