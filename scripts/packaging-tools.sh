@@ -1,0 +1,12 @@
+# To be sourced at the root of the repository: builds the tools of packaging/tools/go.mod into .cache/packaging-tools when their versions change, and
+# puts them on the PATH. They are apart from tools/go.mod: make test does not need them, and a cold build takes many minutes.
+packaging_bin=$PWD/.cache/packaging-tools
+mkdir -p "$packaging_bin"
+echo '*' >.cache/.gitignore
+packaging_stamp=$(go env GOVERSION GOOS GOARCH | cat - packaging/tools/go.mod packaging/tools/go.sum packaging/tools/*/*.go | cksum)
+if [[ $(cat "$packaging_bin/.stamp" 2>/dev/null) != "$packaging_stamp" ]]; then
+  echo "building the tools for packages, this takes a while once" >&2
+  GOWORK=off GOFLAGS=-buildvcs=false CGO_ENABLED=0 GOBIN=$packaging_bin go -C packaging/tools install -mod=readonly -trimpath tool ./...
+  echo "$packaging_stamp" >"$packaging_bin/.stamp"
+fi
+export PATH=$packaging_bin:$PATH
