@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the packages for this processor, then installs, runs, uses and removes them: the image under runc, the Debian package in a fresh Debian, the
-# unit under systemd-analyze; and renders and validates the chart and the compose files. Needs root and Debian; what is missing is installed.
+# Makes the packages for this processor, then installs, runs, uses and removes them: the image under runc, the Debian package in a fresh Debian, where
+# a systemd of its own runs the unit; and renders and validates the chart and the compose files. Needs root and Debian; what is missing is installed.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 if [[ $(id -u) -ne 0 ]] || ! command -v apt-get >/dev/null; then
@@ -18,11 +18,11 @@ fi
 debian=$PWD/.cache/debian
 if [[ ! -e $debian/made ]]; then
   rm -rf "$debian"
-  debootstrap --variant=minbase bookworm "$debian/root"
+  debootstrap --variant=minbase --include=systemd,systemd-sysv bookworm "$debian/root"
   touch "$debian/made"
 fi
 export PATH=$PATH:/usr/sbin
 source scripts/packaging-tools.sh
 dist=$PWD/.cache/packages-dist
 scripts/release.sh "$dist" "linux/$(go env GOARCH)"
-SIGNET_DIST=$dist SIGNET_DEBIAN=$debian/root go test -count=1 -tags packages -run Packages -v ./test/packaging
+PACKAGES_DIST=$dist PACKAGES_DEBIAN=$debian/root go test -count=1 -tags packages -run Packages -v ./test/packaging

@@ -31,7 +31,7 @@ const patience = time.Minute
 // made finds the one file of the release with this ending.
 func made(t *testing.T, pattern string) string {
 	t.Helper()
-	found, err := filepath.Glob(filepath.Join(os.Getenv("SIGNET_DIST"), pattern))
+	found, err := filepath.Glob(filepath.Join(os.Getenv("PACKAGES_DIST"), pattern))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%s: %q, %v", pattern, found, err)
 	}
@@ -278,7 +278,7 @@ func bundle(t *testing.T, dir, rootfs string, args, env []string, mounts map[str
 // TestPackagesDebian installs the package in a fresh Debian, starts it as its unit would, uses it, removes and purges it.
 func TestPackagesDebian(t *testing.T) {
 	debian := filepath.Join(t.TempDir(), "debian")
-	sh(t, "cp", "--archive", os.Getenv("SIGNET_DEBIAN"), debian)
+	sh(t, "cp", "--archive", os.Getenv("PACKAGES_DEBIAN"), debian)
 	if err := os.Chmod(filepath.Dir(debian), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -362,7 +362,7 @@ func listing(t *testing.T, dir string) (names []string) {
 			return err
 		}
 		name := strings.TrimPrefix(path, dir)
-		for _, prefix := range []string{"/var/lib/dpkg", "/var/log", "/var/cache", "/proc", "/sys", "/dev", "/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock"} {
+		for _, prefix := range []string{"/var/lib/dpkg", "/var/log", "/var/cache", "/proc", "/sys", "/dev", "/run", "/etc/passwd-", "/etc/group-", "/etc/shadow-", "/etc/gshadow-", "/etc/.pwd.lock"} {
 			if strings.HasPrefix(name, prefix) {
 				return nil
 			}
@@ -528,5 +528,5 @@ func TestPackagesArchive(t *testing.T) {
 		t.Errorf("the list of parts has %d modules and %d packages", count("pkg:golang/"), count("pkg:npm/"))
 	}
 	t.Logf("%d modules and %d packages", count("pkg:golang/"), count("pkg:npm/"))
-	sh(t, "sh", "-c", `cd "$SIGNET_DIST" && sha256sum --check SHA256SUMS`)
+	sh(t, "sh", "-c", `cd "$PACKAGES_DIST" && sha256sum --check SHA256SUMS`)
 }
