@@ -176,6 +176,10 @@ func TestMigrateDoesWhatAStartWould(t *testing.T) {
 		if said := s.run(t, "migrate").fine(t).stdout; said != "The data is at version "+versionNow(t)+".\n" {
 			t.Errorf("it said %q", said)
 		}
+		if s.Engine == testdb.Postgres { // from anywhere, with nothing but the key
+			key := strings.TrimSpace(string(readFile(t, s.path("master.key"))))
+			run(t, []string{"SIGNET_MASTER_KEY=" + key}, "migrate", "--database", s.URL, "--data-dir", filepath.Join(t.TempDir(), "none")).fine(t)
+		}
 	})
 }
 
