@@ -5,41 +5,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
-	"path/filepath"
 
 	"github.com/signet-idm/signet/cmd/signet/remote"
-	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/systemd"
 )
-
-type healthCmd struct {
-	Listen  string `help:"Address that the server listens on. Default: ${default}." default:"localhost:8080" placeholder:"HOST:PORT"`
-	TLSCert string `name:"tls-cert" help:"Certificate chain of the server, if it serves TLS." placeholder:"FILE"`
-}
-
-func (c *healthCmd) Run(ctx context.Context) error {
-	return remote.Probe(ctx, c.Listen, c.TLSCert != "", "/readyz")
-}
-
-type firstAdminCmd struct {
-	DataDir        string `help:"Directory of first-admin.json. Default: ${default}." default:"./signet-data" placeholder:"DIR"`
-	FirstAdminFile string `help:"The file, if it is elsewhere." placeholder:"FILE"`
-}
-
-func (c *firstAdminCmd) Run() error {
-	path := c.FirstAdminFile
-	if path == "" {
-		path = filepath.Join(c.DataDir, datadir.FirstAdminFile)
-	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return fmt.Errorf("%w: only the node that did the first start has the file; without it, signet admin recover creates a new owner", err)
-	}
-	_, err = os.Stdout.Write(text)
-	return err
-}
 
 // metricsSocket is the name of the socket of systemd for metrics (FileDescriptorName=).
 const metricsSocket = "metrics"
@@ -80,10 +50,10 @@ func tellSystemd(ctx context.Context, log *slog.Logger, listening net.Addr, conf
 	if config.Database != "" {
 		path = "/healthz"
 	}
-	go systemd.Watch(ctx, func(ctx context.Context) error {
+	alive := func(ctx context.Context) error {
 		return remote.Probe(ctx, listening.String(), config.TLSCert != "", path)
-	},
-		func(err error) {
-			log.Warn("the watchdog of systemd is not told that the server is alive", "error", err)
-		})
+	}
+	go systemd.Watch(ctx, alive, func(err error) {
+		log.Warn("the watchdog of systemd is not told that the server is alive", "error", err)
+	})
 }
