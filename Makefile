@@ -68,6 +68,18 @@ joining: ## accept invitations and register in a browser, in all ways: what is t
 providers: ## sign in through other people's identity providers in a browser: what is too slow for make test
 	CI=$${CI-true} scripts/with-browser.sh scripts/with-proxies.sh go test -count=1 -timeout 20m -tags providers -run 'Provider' -v ./test/browser
 
+.PHONY: release
+release: ## make everything that is published with a version into dist: programs, image, packages, chart, lists of parts, checksums
+	scripts/release.sh
+
+.PHONY: release-check
+release-check: ## make the release twice, in two places, and compare the bytes; takes half an hour
+	scripts/release-check.sh
+
+.PHONY: packages
+packages: ## install, run, use and remove what the release makes: image, Debian package, unit, chart, compose files. Needs root and Debian
+	scripts/packages.sh
+
 .PHONY: fixtures
 fixtures: ## make the data in test/upgrade/testdata with the version before
 	SIGNET_UPDATE_FIXTURES=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -run TestFixtures ./test/upgrade

@@ -31,14 +31,20 @@ import (
 // version is that of the newest section of CHANGELOG.md. Builds between two releases tell theirs apart by the commit.
 const version = "0.1.0"
 
+// commit is set by the linker in a release, so that its bytes do not depend on how the repository was cloned.
+var commit string
+
 type cli struct {
 	Config configFile `help:"YAML file with the same settings: one key per flag, without the leading dashes." placeholder:"FILE"`
 
 	Start   startCmd   `cmd:"" help:"Run the server. The first start sets everything up."`
+	Health  healthCmd  `cmd:"" help:"Ask the server on this machine whether it is ready: exit with 0 if it is, else with 1."`
+	Migrate migrateCmd `cmd:"" help:"Bring the data to this version, as a start would. With the embedded database, stop the server first."`
 	Rebuild rebuildCmd `cmd:"" help:"Rebuild the state tables from the log, or check that they match it."`
 	Verify  verifyCmd  `cmd:"" help:"Check that the log is unchanged. Can run beside a server."`
 	Admin   struct {
-		Recover recoverCmd `cmd:"" help:"Create a new owner of the installation with a token. Stop the server first."`
+		Recover recoverCmd    `cmd:"" help:"Create a new owner of the installation with a token. Stop the server first."`
+		First   firstAdminCmd `cmd:"" help:"Print the credentials that the first start has left, for images without a shell. Can run beside a server."`
 	} `cmd:"" help:"Emergency access with the data directory or the database."`
 	Keys struct {
 		List   listKeysCmd   `cmd:"" help:"List the signing keys. Can run beside a server."`
@@ -130,6 +136,10 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.NoConsole, config.DatabaseWait = !c.Console, c.DatabaseWait
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	log := c.logger()
+	var err error
+	if config.Listener, config.MetricsListener, err = passedSockets(); err != nil {
+		return err
+	}
 	s, err := server.Open(ctx, config, log)
 	if err != nil && ctx.Err() != nil {
 		log.Info("stopped before it was ready")
@@ -140,6 +150,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	}
 	defer s.Close()
 	return s.Serve(ctx, func() {
+		tellSystemd(ctx, log, s.Addr(), config)
 		ready := []any{"url", s.URL(), "listen", s.Addr().String()}
 		if console := s.ConsoleURL(); console != "" {
 			ready = append(ready, "console", console)
@@ -269,15 +280,18 @@ func (c *rotateKeysCmd) Run(ctx context.Context) error {
 type versionCmd struct{}
 
 func (versionCmd) Run() error {
-	commit := ""
-	if info, ok := debug.ReadBuildInfo(); ok {
+	built := commit
+	if info, ok := debug.ReadBuildInfo(); ok && built == "" {
 		for _, setting := range info.Settings {
 			if setting.Key == "vcs.revision" {
-				commit = " " + setting.Value
+				built = setting.Value
 			}
 		}
 	}
-	fmt.Printf("signet %s%s %s %s/%s\n", version, commit, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	if built != "" {
+		built = " " + built
+	}
+	fmt.Printf("signet %s%s %s %s/%s\n", version, built, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil
 }
 

@@ -14,10 +14,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 
 	_ "modernc.org/sqlite" // for Mend
 
+	"github.com/signet-idm/signet/internal/disk"
 	"github.com/signet-idm/signet/internal/secret"
 )
 
@@ -81,9 +81,9 @@ func (d *Dir) Lock() error {
 	if err != nil {
 		return fmt.Errorf("locking the data directory: %w", forbidden(d.path, err))
 	}
-	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+	if err := disk.Lock(f); err != nil {
 		f.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
+		if errors.Is(err, disk.ErrLocked) {
 			return ErrInUse
 		}
 		return fmt.Errorf("locking the data directory: %w", err)
@@ -129,8 +129,7 @@ func (d *Dir) Database() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("the database file: %w", err)
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	if !info.Mode().IsRegular() || ok && stat.Nlink > 1 {
+	if !info.Mode().IsRegular() || disk.HasOtherNames(info) {
 		return "", fmt.Errorf("%s must be a regular file, not a link: link the whole data directory instead", path)
 	}
 	return path, nil
@@ -331,9 +330,5 @@ func PublishFirstAdmin(path, orgID string) error {
 func temporary(path, orgID string) string { return path + "." + orgID + ".tmp" }
 
 func syncDirectory(path string) error {
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
+	return disk.SyncDirectory(filepath.Dir(path))
 }

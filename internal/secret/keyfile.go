@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/signet-idm/signet/internal/disk"
 )
 
 // LoadOrCreateKeyFile reads the master key from the file at path. When there is no such file and create is set, it makes
@@ -55,9 +57,9 @@ func loadKeyFile(path string) (MasterKey, error) {
 	if err != nil {
 		return MasterKey{}, fmt.Errorf("master key file: %w", err)
 	}
-	if mode := info.Mode(); mode.IsRegular() && mode.Perm()&0o077 != 0 {
+	if disk.OthersCanRead(info) {
 		return MasterKey{}, fmt.Errorf("other users can read the master key file %s (mode %04o): run chmod 600 on it, "+
-			"and rotate the key if somebody may have read it", path, mode.Perm())
+			"and rotate the key if somebody may have read it", path, info.Mode().Perm())
 	}
 	// A wrong path may name something without an end. The limit is above every valid length.
 	text, err := io.ReadAll(io.LimitReader(f, 1024))
@@ -93,14 +95,5 @@ func createKeyFile(path string, key MasterKey) (err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	return syncDirectory(filepath.Dir(path))
-}
-
-// syncDirectory makes the name of a new file as durable as its content.
-func syncDirectory(path string) error {
-	d, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return disk.SyncDirectory(filepath.Dir(path)) // the name is as durable as the key
 }

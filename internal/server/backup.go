@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/disk"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
@@ -141,11 +142,7 @@ func newFile(path string, fill func(made string) error) (err error) {
 			return err
 		}
 	}
-	parent, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(parent.Sync(), parent.Close())
+	return disk.SyncDirectory(filepath.Dir(path))
 }
 
 // watchSize tells how a file grows.

@@ -55,6 +55,9 @@ type Config struct {
 	SMTPPasswordFile string
 	SMTPRoots        *x509.CertPool // who signs the mail server's certificate; nil: as the machine trusts
 
+	// Sockets that somebody else has opened, such as systemd. They count instead of Listen and MetricsListen.
+	Listener, MetricsListener net.Listener
+
 	Version string // of the program, for the metrics
 
 	Resolver org.Resolver   // where the proof of a domain is looked for; nil: as the machine resolves names
@@ -87,6 +90,10 @@ func (c Config) settle() (*settled, error) {
 	}
 	if c.Hasher == nil {
 		s.Hasher = secret.NewHasher(0, 0)
+	}
+	if c.Listener != nil {
+		c.Listen = c.Listener.Addr().String()
+		s.Listen = c.Listen
 	}
 	if err := checkAddress(c.Listen); err != nil {
 		return nil, fmt.Errorf("--listen %q must be an address such as localhost:8080: %w", c.Listen, err)

@@ -7,7 +7,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -342,11 +341,14 @@ func background(work func(ctx context.Context)) (stop func()) {
 }
 
 func (s *Server) listen() (err error) {
-	if s.listener, err = net.Listen("tcp", s.config.Listen); err != nil {
-		return fmt.Errorf("--listen %s: %w", s.config.Listen, explainListen(err))
+	s.listener, s.metricsListener = s.config.Listener, s.config.MetricsListener
+	if s.listener == nil {
+		if s.listener, err = net.Listen("tcp", s.config.Listen); err != nil {
+			return fmt.Errorf("--listen %s: %w", s.config.Listen, explainListen(err))
+		}
 	}
 	s.config.listening(s.listener.Addr())
-	if s.config.MetricsListen == "" {
+	if s.metricsListener != nil || s.config.MetricsListen == "" {
 		return nil
 	}
 	if s.metricsListener, err = net.Listen("tcp", s.config.MetricsListen); err != nil {
@@ -391,7 +393,7 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	defer look.Close()
 	filled := look.Filled
 	if !filled && !starting {
-		return none, errors.New("there is no installation here yet: create one with signet start")
+		return none, ErrNoInstallation
 	}
 	if look.MovedTo != "" && !readOnly {
 		return none, goneTo(look.MovedTo)
@@ -554,43 +556,4 @@ func NewHTTPServer(handler http.Handler, log *slog.Logger) *http.Server {
 	server.Protocols.SetHTTP2(true)
 	server.Protocols.SetUnencryptedHTTP2(true)
 	return server
-}
-
-// Maintain opens the data of a stopped server for a command, locking the directory unless readOnly. On PostgreSQL with
-// a master key from elsewhere it works without a directory: an operator may be on another machine.
-func Maintain(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, st *store.Store) error) error {
-	return maintain(ctx, c, log, readOnly, !readOnly, func(ctx context.Context, st *store.Store, _ secret.MasterKey) error { return work(ctx, st) })
-}
-
-// MaintainKeys gives a command the signing keys. On PostgreSQL servers may run meanwhile; the embedded database has room
-// for one process that writes.
-func MaintainKeys(ctx context.Context, c Config, log *slog.Logger, readOnly bool, work func(ctx context.Context, keys *signing.Keys) error) error {
-	return maintain(ctx, c, log, readOnly, !readOnly && c.Database == "", func(ctx context.Context, st *store.Store, master secret.MasterKey) error {
-		return work(ctx, signing.New(st, master, time.Now))
-	})
-}
-
-func maintain(ctx context.Context, c Config, log *slog.Logger, readOnly, lock bool, work func(ctx context.Context, st *store.Store, master secret.MasterKey) error) (err error) {
-	if err := c.checkDatabase(); err != nil {
-		return err
-	}
-	s := &Server{config: &settled{Config: c}, log: log}
-	s.dir, err = datadir.Open(c.DataDir, false)
-	switch absent := errors.Is(err, fs.ErrNotExist) && c.Database != ""; {
-	case absent && c.MasterKey == "" && c.MasterKeyFile == "":
-		return fmt.Errorf("give the master key with --master-key-file or SIGNET_MASTER_KEY, or the directory that holds it with --data-dir: %w", err)
-	case err != nil && !absent:
-		return err
-	}
-	defer func() { err = errors.Join(err, s.Close()) }()
-	if lock && s.dir != nil {
-		if err := s.dir.Lock(); err != nil {
-			return err
-		}
-	}
-	master, err := s.openStore(ctx, false, readOnly)
-	if err != nil {
-		return err
-	}
-	return work(ctx, s.store, master)
 }

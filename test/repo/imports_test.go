@@ -26,10 +26,12 @@ var (
 	}{
 		{"internal/errs", nil},
 		{"internal/syntax", nil},
+		{"internal/disk", nil},
+		{"internal/systemd", nil},
 		{"internal/policy", []string{"internal/errs", "internal/syntax"}},
 		{"internal/share", []string{"internal/errs"}},
 		{"internal/metadata", []string{"internal/errs", "internal/event", "internal/syntax"}},
-		{"internal/secret", []string{"internal/errs", "internal/share", "internal/secret/argon"}},
+		{"internal/secret", []string{"internal/disk", "internal/errs", "internal/share", "internal/secret/argon"}},
 		{"internal/event", []string{"internal/errs", "internal/secret", "internal/syntax"}},
 		{"internal/access", []string{"internal/errs", "internal/event"}},
 		{"internal/outbound", []string{"internal/errs", "internal/share"}},

@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	"connectrpc.com/connect"
@@ -21,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/cmd/signet/remote"
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/disk"
 	"github.com/signet-idm/signet/internal/progress"
 	"github.com/signet-idm/signet/internal/syntax"
 )
@@ -144,7 +144,7 @@ func open(path string) (*os.File, error) {
 		return nil, err
 	}
 	// Not every file system has locks.
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
+	if err := disk.Lock(file); errors.Is(err, disk.ErrLocked) {
 		file.Close()
 		return nil, fmt.Errorf("another import of %s is running: wait for it to end", path)
 	}

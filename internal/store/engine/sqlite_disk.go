@@ -13,7 +13,7 @@ func (e *sqliteEngine) Sync() error {
 	e.syncing.Lock()
 	defer e.syncing.Unlock()
 	if e.wal == nil {
-		f, err := os.Open(e.path + "-wal")
+		f, err := os.OpenFile(e.path+"-wal", os.O_RDWR, 0) // Windows syncs only what can be written
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,57 @@
+package main
+
+// Commands for whoever runs the program in an image without a shell: health checks, the first credentials, a migration before a roll-out.
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/signet-idm/signet/cmd/signet/remote"
+	"github.com/signet-idm/signet/internal/datadir"
+	"github.com/signet-idm/signet/internal/server"
+)
+
+type healthCmd struct {
+	Listen  string `help:"Address that the server listens on. Default: ${default}." default:"localhost:8080" placeholder:"HOST:PORT"`
+	TLSCert string `name:"tls-cert" help:"Certificate chain of the server, if it serves TLS." placeholder:"FILE"`
+}
+
+func (c *healthCmd) Run(ctx context.Context) error {
+	return remote.Probe(ctx, c.Listen, c.TLSCert != "", "/readyz")
+}
+
+type firstAdminCmd struct {
+	DataDir        string `help:"Directory of first-admin.json. Default: ${default}." default:"./signet-data" placeholder:"DIR"`
+	FirstAdminFile string `help:"The file, if it is elsewhere." placeholder:"FILE"`
+}
+
+func (c *firstAdminCmd) Run() error {
+	path := c.FirstAdminFile
+	if path == "" {
+		path = filepath.Join(c.DataDir, datadir.FirstAdminFile)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("%w: only the node that did the first start has the file; without it, signet admin recover creates a new owner", err)
+	}
+	_, err = os.Stdout.Write(text)
+	return err
+}
+
+type migrateCmd struct{ dataFlags }
+
+// Run succeeds on an empty database, too: who deploys does not know whether a first start has been.
+func (c *migrateCmd) Run(ctx context.Context) error {
+	err := server.Migrate(ctx, c.config(), c.logger())
+	if errors.Is(err, server.ErrNoInstallation) {
+		fmt.Println("There is nothing to migrate yet. The first start of the server sets everything up.")
+		return nil
+	}
+	if err == nil {
+		fmt.Println("The data is at version " + version + ".")
+	}
+	return err
+}
