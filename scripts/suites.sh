@@ -10,7 +10,7 @@ suite() { # LOG FLAGS-AND-PACKAGES... ; go vet is part of the lint
   go test -vet=off -timeout 15m -v "$@" 2>&1 | tee "$log" | { grep --line-buffered -E '^(ok|FAIL|panic:|\s*--- FAIL)' || true; }
 }
 # The race detector makes tests several times as slow. It is on for packages with code that runs concurrently, unless they take minutes with it; make race has it for all.
-inside=(./internal/... ./cmd/... ./bench/...)
+inside=(./internal/... ./cmd/... ./bench/... ./packaging/...)
 uses_sync='{{range .Imports}}{{if or (eq . "sync") (eq . "sync/atomic")}}{{$.ImportPath}}{{println}}{{end}}{{end}}'
 mapfile -t concurrent < <(go list -f "$uses_sync" "${inside[@]}" | grep . | grep -vE "/internal/(store/proof|store/engine/scrubvfs|session)$" | sort -u)
 mapfile -t others < <(comm -23 <(go list "${inside[@]}" | sort) <(printf '%s\n' "${concurrent[@]}"))
