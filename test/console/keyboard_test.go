@@ -63,8 +63,8 @@ func (w *window) walk() {
 		if at.Use == -1 {
 			break
 		}
-		if at.Use >= 0 && at.Use == last {
-			continue // the next part of a date
+		if at.Use == -2 || at.Use == last {
+			continue // it has come since, such as the name of somebody; or it is the next part of a date
 		}
 		if met[at.Use] {
 			break

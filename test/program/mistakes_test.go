@@ -38,7 +38,7 @@ var mistakes = []struct {
 		"signet start --external-url http://id.example.org",
 		"signet start --external-url https://id.example.org/auth",
 		"signet start --database mysql://localhost/signet",
-		"signet start --database postgres://127.0.0.1:1/signet",
+		"signet start --database-wait 0s --database postgres://127.0.0.1:1/signet",
 		"signet start --tls-cert cert.pem",
 		"signet start --trusted-proxies proxy",
 		"signet start --cors-origins *",
