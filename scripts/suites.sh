@@ -16,14 +16,14 @@ mapfile -t concurrent < <(go list -f "$uses_sync" "${inside[@]}" | grep . | grep
 mapfile -t others < <(comm -23 <(go list "${inside[@]}" | sort) <(printf '%s\n' "${concurrent[@]}"))
 
 # The longest packages come first: at the end, they would run alone. go test does not run a package twice.
-# One package with the race detector runs beside two others, which wait for browsers and databases much of their time.
+# Both suites run at once: browsers and databases keep the tests of the second waiting much of their time.
 # SQLite itself, translated from C, is left out of the race detector: it would take most of the time.
-CGO_ENABLED=1 suite race -p 1 -race -gcflags=modernc.org/sqlite/lib=-race=false ./internal/store ./internal/registration ./internal/webhook ./cmd/signet "${concurrent[@]}" &
+CGO_ENABLED=1 suite race -race -gcflags=modernc.org/sqlite/lib=-race=false ./internal/store ./internal/registration ./internal/webhook ./cmd/signet "${concurrent[@]}" &
 race=$!
 tests() {
   mkdir -p .cache/test
   go build -o .cache/test/signet ./cmd/signet || return
-  SIGNET_TEST_PROGRAM=$PWD/.cache/test/signet suite tests -p 2 ./test/api ./test/program ./test/browser ./test/hosted ./test/console ./internal/session "${others[@]}" ./test/...
+  SIGNET_TEST_PROGRAM=$PWD/.cache/test/signet suite tests ./test/api ./test/program ./test/browser ./test/hosted ./test/console ./internal/session "${others[@]}" ./test/...
 }
 status=0
 tests || status=$?
