@@ -19,8 +19,6 @@ export default defineConfig({
     cssCodeSplit: false,
     rolldownOptions: {
       output: {
-        // Of a file that views share, each runs only what it needs.
-        strictExecutionOrder: true,
         codeSplitting: {
           groups: [
             { debugName: 'views', name: (id) => /\/src\/views\/([a-z]+)\/(?!routes\.ts)/.exec(id)?.[1] ?? null, priority: 2 },
