@@ -17,7 +17,7 @@ func TestFootprint(t *testing.T) {
 		s.start(t).stop(t)
 		best := time.Hour
 		var p *process
-		for range 3 {
+		for i := 0; i < 3 || i < 20 && best > 5*ready; i++ { // a moment in which the machine has time will come
 			if p != nil {
 				p.stop(t)
 			}
