@@ -16,9 +16,10 @@ mapfile -t concurrent < <(go list -f "$uses_sync" "${inside[@]}" | grep . | grep
 mapfile -t others < <(comm -23 <(go list "${inside[@]}" | sort) <(printf '%s\n' "${concurrent[@]}"))
 
 # The longest packages come first: at the end, they would run alone. go test does not run a package twice.
-# Both suites run at once: browsers and databases keep the tests of the second waiting much of their time.
+# Both suites run at once: browsers and databases keep the tests of the second waiting much of their time. More than one package with the race
+# detector beside them would make tests of times fail.
 # SQLite itself, translated from C, is left out of the race detector: it would take most of the time.
-CGO_ENABLED=1 suite race -race -gcflags=modernc.org/sqlite/lib=-race=false ./internal/store ./internal/registration ./internal/webhook ./cmd/signet "${concurrent[@]}" &
+CGO_ENABLED=1 suite race -p 1 -race -gcflags=modernc.org/sqlite/lib=-race=false ./internal/store ./internal/registration ./internal/webhook ./cmd/signet "${concurrent[@]}" &
 race=$!
 tests() {
   mkdir -p .cache/test
