@@ -69,7 +69,7 @@ providers: ## sign in through other people's identity providers in a browser: wh
 	CI=$${CI-true} scripts/with-browser.sh scripts/with-proxies.sh go test -count=1 -timeout 20m -tags providers -run 'Provider' -v ./test/browser
 
 .PHONY: release
-release: ## make everything that is published with a version into dist: programs, image, packages, chart, lists of parts, checksums
+release: ## make everything that is published with a version into dist: programs, image, packages, chart, SBOMs, checksums
 	scripts/release.sh
 
 .PHONY: release-check

@@ -23,7 +23,6 @@ if [[ ! -e $debian/made ]]; then
 fi
 export PATH=$PATH:/usr/sbin
 source scripts/packaging-tools.sh
-go test ./packaging/...
 dist=$PWD/.cache/packages-dist
 scripts/release.sh "$dist" "linux/$(go env GOARCH)"
 PACKAGES_DIST=$dist PACKAGES_DEBIAN=$debian/root go test -count=1 -tags packages -run Packages -v ./test/packaging

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes everything that is published with a version into DIR (dist): programs, image, packages, chart, lists of parts, checksums. The same commit
+# Makes everything that is published with a version into DIR (dist): programs, image, packages, chart, SBOMs, checksums. The same commit
 # gives the same bytes on every machine: compiler and tools are pinned.
 #
 #   scripts/release.sh [DIR [SYSTEM/ARCH,...]]

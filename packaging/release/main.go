@@ -1,5 +1,5 @@
 // Command release makes everything that is published with a version, byte for byte the same wherever it runs: the program for all systems, the
-// image for containers, the Debian packages, the chart, a list of parts for each program, and the checksums.
+// image for containers, the Debian packages, the chart, an SBOM for each program, and the checksums.
 //
 // It runs at the root of the repository (scripts/release.sh does that, with the pinned tools and compiler):
 //
@@ -77,7 +77,7 @@ func run(out, certificates, only string) error {
 		if err != nil {
 			return err
 		}
-		if err := errors.Join(r.archive(t, binary), r.parts(t, binary)); err != nil {
+		if err := errors.Join(r.archive(t, binary), r.sbom(t, binary)); err != nil {
 			return err
 		}
 		if t.system == "linux" {

@@ -525,7 +525,7 @@ func TestPackagesArchive(t *testing.T) {
 		return n
 	}
 	if count("pkg:golang/") < 30 || count("pkg:npm/svelte@") != 1 || parts.SerialNumber != "" {
-		t.Errorf("the list of parts has %d modules and %d packages", count("pkg:golang/"), count("pkg:npm/"))
+		t.Errorf("the SBOM has %d modules and %d packages", count("pkg:golang/"), count("pkg:npm/"))
 	}
 	t.Logf("%d modules and %d packages", count("pkg:golang/"), count("pkg:npm/"))
 	sh(t, "sh", "-c", `cd "$PACKAGES_DIST" && sha256sum --check SHA256SUMS`)

@@ -95,15 +95,22 @@ func TestTheMembersOfAClusterMeanTheOneThatWrites(t *testing.T) {
 	}
 }
 
-// A commit on a connection that goes silent may or may not have happened, and that is what is said.
-func TestASilentConnectionIsGivenUpSoon(t *testing.T) {
-	t.Parallel()
+// openBehindWire opens a database behind a wire that can be frozen.
+func openBehindWire(t *testing.T) (Engine, *testdb.Wire) {
+	t.Helper()
 	wire := testdb.NewWire(t, testdb.New(t, testdb.Postgres))
 	e, err := Open(t.Context(), Options{Database: wire.URL})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer e.Close()
+	t.Cleanup(func() { _ = e.Close() })
+	return e, wire
+}
+
+// A commit on a connection that goes silent may or may not have happened, and that is what is said.
+func TestASilentConnectionIsGivenUpSoon(t *testing.T) {
+	t.Parallel()
+	e, wire := openBehindWire(t)
 	begun := func() error {
 		_, err := e.Begin(t.Context(), &Needs{})
 		return err
@@ -113,7 +120,7 @@ func TestASilentConnectionIsGivenUpSoon(t *testing.T) {
 	}
 	wire.Freeze()
 	began := time.Now()
-	err = e.(*pgEngine).failed(t.Context(), e.(*pgEngine).conn.Ping(t.Context()))
+	err := e.(*pgEngine).failed(t.Context(), e.(*pgEngine).conn.Ping(t.Context()))
 	if errs.KindOf(err) != errs.Unavailable || !strings.Contains(err.Error(), "the outcome may be unknown") || time.Since(began) > givenUp {
 		t.Errorf("after %v: %v", time.Since(began), err)
 	}
@@ -140,13 +147,8 @@ func TestASilentConnectionIsGivenUpSoon(t *testing.T) {
 // What takes long for a reason goes on, however long it takes.
 func TestASlowStatementIsNotGivenUp(t *testing.T) {
 	t.Parallel()
-	wire := testdb.NewWire(t, testdb.New(t, testdb.Postgres))
-	e, err := Open(t.Context(), Options{Database: wire.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer e.Close()
-	err = e.Alone(t.Context(), func(x Executor) error {
+	e, _ := openBehindWire(t)
+	err := e.Alone(t.Context(), func(x Executor) error {
 		return x.Exec(t.Context(), "SELECT pg_sleep(4)")
 	})
 	if err != nil {

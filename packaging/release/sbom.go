@@ -54,9 +54,9 @@ func (l lockFile) inBundle() (places []string, err error) {
 	return places, nil
 }
 
-// parts lists what is in the program (an SBOM in the format of CycloneDX): the Go modules, as the program itself knows them, and the packages that
+// sbom lists what is in the program, in the format of CycloneDX: the Go modules, as the program itself knows them, and the packages that
 // the console is built from. It has no time and no number of its own.
-func (r *release) parts(t target, binary string) error {
+func (r *release) sbom(t target, binary string) error {
 	path := r.name(t.system + "_" + t.arch + ".cdx.json")
 	if err := r.tool("cyclonedx-gomod", "bin", "-json", "-noserial", "-std", "-version", "v"+r.version, "-output", path, binary); err != nil {
 		return err
