@@ -38,6 +38,16 @@ checks() {
   check "lint" scripts/lint.sh || status=$?
   return "$status"
 }
+# failures shows of a log what the failed tests said, and what does not compile. Thousands of lines of the others would bury it.
+failures() { # LOG
+  awk '
+    FNR == NR { if ($1 == "---" && $2 == "FAIL:") failed[$3] = 1; next }
+    /^=== / { shown = ($3 in failed); next }
+    /^# |^panic: |^fatal error: |^WARNING: DATA RACE/ { shown = 1 }
+    /^ *--- FAIL|^FAIL/ { print; shown = 0; next }
+    /^ *--- |^ok / { shown = 0 }
+    shown && !/^time=/ && !/^[0-9]+\/[0-9\/]+ [0-9:]+ (INFO|WARN)/ { print }' "$1" "$1"
+}
 set -m # a process group of its own, which finish can end
 checks &
 checking=$!
@@ -54,8 +64,8 @@ if [[ $status -ne 0 ]]; then
   if [[ -e $work/failed ]]; then
     cat "$work/failed"
   fi
-  for log in $(grep -lE '^(FAIL|panic:)' "$work"/*.log); do # what servers inside the tests log would bury it
-    grep -vE '^\s*(=== |--- PASS|PASS)|^time=|^[0-9]{4}/[0-9/]+ [0-9:]+ (INFO|WARN)' "$log" | tail -n 300 || true
+  for log in "$work"/*.log; do
+    failures "$log" | tail -n 300
   done
   exit "$status"
 fi

@@ -16,10 +16,12 @@ type counter struct {
 	LastEvent          int64     `json:"e,omitempty"`
 }
 
-// running is an attempt without a verdict. What it holds up is forgotten with it.
+// running is an attempt without a verdict.
 type running struct {
 	Started int64 `json:"s"`
-	Until   int64 `json:"u,omitempty"` // nothing is heard before, for this attempt
+	// Nothing is heard before, for so many attempts at once. It belongs to the place in the list: verdicts come in any order, and the last attempt's
+	// makes nobody free while those before it may fail as well.
+	Until int64 `json:"u,omitempty"`
 }
 
 // Limits of a counter.
@@ -50,27 +52,35 @@ func (c *counter) begin(now int64, l Limits, good bool) {
 	c.Running = append(c.Running, r)
 }
 
-// end forgets a running attempt. It may be gone already. Of those that began at the same moment it is the last, which
-// holds up the most: one less is running.
+// end forgets a running attempt. It may be gone already. One less is running, so what the last of them holds up is forgotten.
 func (c *counter) end(started int64) {
-	for i, r := range slices.Backward(c.Running) {
-		if r.Started == started {
-			c.Running = slices.Delete(c.Running, i, i+1)
-			return
-		}
+	i := c.find(started)
+	if i < 0 {
+		return
 	}
+	for ; i < len(c.Running)-1; i++ {
+		c.Running[i].Started = c.Running[i+1].Started
+	}
+	c.Running = c.Running[:i]
 }
 
-// fail makes a failure of a running attempt. Of those that began at the same moment it is the first: what the others hold
-// up stays, since no fewer are counted.
+// fail makes a failure of a running attempt. No fewer are counted, so what any of them holds up stays.
 func (c *counter) fail(started int64, l Limits) {
-	if i := slices.IndexFunc(c.Running, func(r running) bool { return r.Started == started }); i >= 0 {
-		c.Running = slices.Delete(c.Running, i, i+1)
+	if i := c.find(started); i >= 0 {
+		for ; i > 0; i-- {
+			c.Running[i].Started = c.Running[i-1].Started
+		}
+		c.Until = max(c.Until, c.Running[0].Until)
+		c.Running = c.Running[1:]
 	}
 	c.Failures++
 	if d := delay(c.Failures, l.Free, l.Ceiling); d > 0 {
 		c.Until = max(c.Until, started+d)
 	}
+}
+
+func (c *counter) find(started int64) int {
+	return slices.IndexFunc(c.Running, func(r running) bool { return r.Started == started })
 }
 
 // delay doubles with every failure beyond the free ones.

@@ -65,6 +65,36 @@ func TestAttemptsOfOneMomentHoldUpOthersByTheirNumber(t *testing.T) {
 	}
 }
 
+func TestVerdictsInAnyOrderMakeRoomForNoMoreAttempts(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		order [pairFree]int64
+	}{
+		{"the first first", [...]int64{1, 2, 3, 4, 5}},
+		{"the last first", [...]int64{5, 4, 3, 2, 1}},
+		{"mixed", [...]int64{3, 5, 1, 4, 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var failing, ending counter
+			for at := range int64(pairFree) {
+				failing.begin(at+1, pairLimits, false)
+				ending.begin(at+1, pairLimits, false)
+			}
+			second := pairFree + time.Second.Microseconds()
+			for i, started := range c.order {
+				failing.fail(started, pairLimits)
+				if failing.until() < second {
+					t.Errorf("%d of five failed: until %d, want %d", i+1, failing.until(), second)
+				}
+				ending.end(started)
+				if ending.until() != 0 || len(ending.Running) != pairFree-1-i {
+					t.Errorf("%d of five taken back: until %d, %d still running", i+1, ending.until(), len(ending.Running))
+				}
+			}
+		})
+	}
+}
+
 func TestAfterTheFreeFailuresOneIsHeardAtATime(t *testing.T) {
 	c := counter{Failures: pairFree}
 	c.begin(0, pairLimits, true)
