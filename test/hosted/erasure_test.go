@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,7 +207,11 @@ func TestARemovedPersonIsNowhere(t *testing.T) {
 		root := caller{world: w, token: w.server.FirstAdmin.Token}
 		hook := root.listen()
 		gone, stays := w.traces("Qwendoline", 1), w.traces("Ottokarlus", 2)
-		before := w.history(t, gone.userID)
+		var before map[string][]event.Event
+		testkit.Await(t, "the request to reset the password was looked at", func() bool { // at a time of its own
+			before = w.history(t, gone.userID)
+			return slices.ContainsFunc(before[session.IDFor(gone.userID)], func(e event.Event) bool { return e.Type == "sign_in.password_reset_requested.v1" })
+		})
 		root.call("DELETE", "/v1/users/"+gone.userID, nil)
 
 		list := written(append(gone.values, gone.address)...)
