@@ -512,16 +512,16 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 	failed := make(chan error, 2)
 	if s.config.certificate != nil {
 		main.TLSConfig.Certificates = []tls.Certificate{*s.config.certificate}
-		go func() { failed <- main.ServeTLS(s.listener, "", "") }()
+		go func() { failed <- main.ServeTLS(&accepting{Listener: s.listener, log: s.log}, "", "") }()
 	} else {
-		go func() { failed <- main.Serve(s.listener) }()
+		go func() { failed <- main.Serve(&accepting{Listener: s.listener, log: s.log}) }()
 	}
 	if s.metricsListener != nil {
 		mux := http.NewServeMux()
 		mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{}))
 		side := NewHTTPServer(&web.Front{Next: mux, Log: s.log}, s.log)
 		servers = append(servers, side)
-		go func() { failed <- side.Serve(s.metricsListener) }()
+		go func() { failed <- side.Serve(&accepting{Listener: s.metricsListener, log: s.log}) }()
 	}
 	if ready != nil {
 		ready()

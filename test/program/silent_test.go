@@ -1,11 +1,8 @@
 package program
 
 import (
-	"context"
 	"fmt"
 	"net/url"
-	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -28,71 +25,40 @@ func TestASilentDatabaseUnderLoad(t *testing.T) {
 		p := s.start(t)
 		admin := s.admin(t)
 		c := newClient(t, p, admin.Token)
-		load := &load{}
-		for i := range 2 {
-			created := c.want(t, 200, "POST", "/v1/idps/jwt", newProvider(fmt.Sprint("Load ", i)))
-			path := "/v1/idps/" + at[string](t, created, "idpId")
-			load.add(&register{token: admin.Token, write: path, read: path, body: func(value string) object { return object{"name": value} }, object: "idp", value: []string{"name"}})
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		defer cancel()
-		var writers sync.WaitGroup
-		var refused atomic.Int64
-		for i := range 4 {
-			r := load.registers[i%2]
-			writers.Go(func() {
-				for n := 0; ctx.Err() == nil; n++ {
-					value := fmt.Sprintf("writer %d value %d", i, n)
-					r.mu.Lock()
-					r.open[value] = true
-					r.mu.Unlock()
-					switch status, answer, err := c.do(ctx, "PUT", r.write, r.body(value)); {
-					case ctx.Err() != nil:
-					case err == nil && status == 200:
-						r.acknowledge(t, value, answer)
-						load.acknowledged.Add(1)
-					case err == nil && (status == 503 || status == 504 || status == 409):
-						refused.Add(1)
-					default:
-						t.Errorf("status %d, %v %v", status, answer, err)
-					}
-				}
-			})
-		}
-		more := func() { t.Helper(); awaitCount(t, &load.acknowledged, load.acknowledged.Load()+20) }
+		w := writeThrough(t, c, 4)
+		said := ""
 		ready := func() bool {
 			began := time.Now()
-			status, answer, err := c.do(ctx, "GET", "/readyz", nil)
+			status, answer, err := c.do(t.Context(), "GET", "/readyz", nil)
 			if took := time.Since(began); err != nil || took > 5*time.Second { // a second, on a machine that has time
 				t.Errorf("/readyz after %v: %v", took, err)
 			}
-			if status == 503 {
-				t.Log(answer["message"])
+			if message := fmt.Sprint(answer["message"]); status == 503 && message != said {
+				said = message
+				t.Log(said)
 			}
 			return status == 200
 		}
-		more()
+		w.more(t)
 		first.Freeze()
 		began := time.Now()
-		more() // at the other host
+		w.more(t) // at the other host
 		t.Logf("written at the other host %v after the first went silent", time.Since(began).Round(10*time.Millisecond))
 		second.Freeze()
 		for ready() {
 		}
 		first.Resume()
 		began = time.Now()
-		more() // it is back
+		w.more(t) // it is back
 		t.Logf("written %v after the first was back", time.Since(began).Round(10*time.Millisecond))
 		for !ready() {
 		}
 		second.Resume()
-		more()
-		cancel()
-		writers.Wait()
-		load.check(t, p, admin.Token)
+		w.more(t)
+		w.end(t, p)
 		p.stop(t)
 		s.run(t, "rebuild", "--check").fine(t)
 		s.verified(t)
-		t.Logf("%d acknowledged, %d refused", load.acknowledged.Load(), refused.Load())
+		t.Log(w)
 	})
 }
