@@ -47,7 +47,7 @@ func TestFaultsFailover(t *testing.T) {
 	c := newCluster(t)
 	for _, way := range []string{"hosts", "HAProxy", "PgBouncer"} {
 		t.Run(way, func(t *testing.T) {
-			c.await(t, "the cluster is whole", c.whole)
+			c.mend(t)
 			w := newWorld(t, c, binary, way)
 			for round := range rounds(t) {
 				w.failover(t, round)
@@ -300,7 +300,7 @@ func (w *world) beside(ctx context.Context, address string) {
 func (w *world) failover(t *testing.T, round int) {
 	t.Helper()
 	c := w.c
-	c.await(t, "the cluster is whole", c.whole)
+	c.mend(t)
 	now := time.Now()
 	c.await(t, "everybody writes", func() bool { return w.plain.since(now) && w.nodes[0].since(now) && w.nodes[1].since(now) })
 	old := c.leader()
@@ -388,7 +388,7 @@ func (n *node) readiness(t *testing.T, began, back time.Time) string {
 
 func (w *world) finish(t *testing.T) {
 	t.Helper()
-	w.c.await(t, "the cluster is whole", w.c.whole)
+	w.c.mend(t)
 	w.stop()
 	w.all.Wait()
 	acked := int64(0)
