@@ -98,6 +98,11 @@ faults: ## fail over a cluster of PostgreSQL under load, SIGNET_FAULTS_ROUNDS (4
 	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 20m -tags faults -run Faults -v ./test/program
 	scripts/with-patroni.sh go test -count=1 -timeout 60m -tags faults -run Faults -v ./test/faults
 
+.PHONY: alerts
+alerts: ## check the alerts for Prometheus and try some of them; needs promtool (Debian package prometheus)
+	promtool check rules packaging/prometheus/signet.rules.yaml
+	promtool test rules packaging/prometheus/signet.test.yaml
+
 .PHONY: scale
 scale: ## the tests that have a full size at that size (a million events); takes up to an hour
 	SIGNET_SCALE=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 60m -run Scale -v ./...

@@ -102,6 +102,7 @@ type startCmd struct {
 	TrustedProxies []string `help:"Addresses or networks of proxies whose X-Forwarded-For header is trusted." placeholder:"NET"`
 	CORSOrigins    []string `name:"cors-origins" help:"Origins of browser applications that may call the API." placeholder:"ORIGIN"`
 	MetricsListen  string   `help:"Address to serve Prometheus metrics on. Default: off." placeholder:"HOST:PORT"`
+	Profiling      bool     `help:"Serve profiles of the program (/debug/pprof) on the metrics address."`
 	OutboundAllow  []string `help:"Non-public addresses or networks that the server may call, also without TLS." placeholder:"NET"`
 	Development    bool     `help:"For developers: write requested codes to the log, and allow calls to this machine. Needs an external URL on this machine."`
 
@@ -130,7 +131,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.Listen, config.ExternalURL, config.InsecureURL, config.DomainSuffix = c.Listen, c.ExternalURL, c.InsecureURL, c.DomainSuffix
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
 	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
-	config.MetricsListen, config.OutboundAllow, config.Development = c.MetricsListen, c.OutboundAllow, c.Development
+	config.MetricsListen, config.Profiling, config.OutboundAllow, config.Development = c.MetricsListen, c.Profiling, c.OutboundAllow, c.Development
 	config.WebhookLease, config.WebhookRetry, config.StartsPerMinute = c.WebhookLease, c.WebhookRetry, c.StartsPerMinute
 	config.ZitadelV1, config.EmailsPerOrganization, config.Version = c.ZitadelV1, c.EmailsPerOrganization, version
 	config.NoConsole, config.DatabaseWait = !c.Console, c.DatabaseWait

@@ -66,6 +66,7 @@ type Runner struct {
 	Log       *slog.Logger
 	Clock     func() time.Time // that of the store
 	Followers []Follower
+	Meters    *Meters // nil: nobody wants to know
 }
 
 func rowOf(name string) event.RowKey { return event.RowKey{Table: event.Followers, Key: name} }
@@ -116,7 +117,7 @@ func (r *Runner) worker(f Follower) *Worker {
 	if !f.Forgetful {
 		rules.MaxParked = MaxParked
 	}
-	return NewWorker(Worker{Log: s.log, Clock: r.Clock, Sink: s, Rules: rules, Lease: Lease{Store: r.Store, Row: rowOf(f.Name)}})
+	return NewWorker(Worker{Log: s.log, Clock: r.Clock, Sink: s, Rules: rules, Lease: Lease{Store: r.Store, Row: rowOf(f.Name)}, Name: f.Name, Meters: r.Meters})
 }
 
 // follower is the sink of a Follower.

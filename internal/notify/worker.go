@@ -45,6 +45,10 @@ type Worker struct {
 	Rules Rules
 	Lease Lease
 
+	Name   string  // in the metrics
+	Meters *Meters // nil: nobody wants to know
+
+	meter   *meter // nil: likewise
 	queue   *Queue // nil: this node does not hold the lease
 	peekAt  int64
 	failing bool // the store was away the last time
@@ -73,6 +77,8 @@ func (w *Worker) now() int64 { return event.Micros(w.Clock()) }
 
 // Run works until ctx ends. Events on their way are waited for a little, and the lease is given back.
 func (w *Worker) Run(ctx context.Context) {
+	w.meter = w.Meters.add(w.Name)
+	defer w.Meters.drop(w.meter)
 	defer w.stop()
 	ticker := time.NewTicker(w.Rules.Poll)
 	defer ticker.Stop()
@@ -114,6 +120,7 @@ func (w *Worker) work(ctx context.Context) error {
 		}
 		do, key := w.queue.next(w.now())
 		if do == wait {
+			w.meter.note(w.queue, w.now())
 			return nil
 		}
 		if err := w.do(ctx, do, key); err != nil {
@@ -169,6 +176,7 @@ func (w *Worker) acquire(ctx context.Context) error {
 		return err
 	}
 	w.queue = newQueue(&w.Rules, *p, parked, now)
+	w.meter.acquired(p.Position, now)
 	w.sends, w.endAll = context.WithCancel(context.Background())
 	return nil
 }
@@ -205,6 +213,7 @@ func (w *Worker) save(ctx context.Context, write func(context.Context, Progress,
 		return nil
 	}
 	w.queue.wrote(*saved, w.now())
+	w.meter.note(w.queue, w.now())
 	return nil
 }
 
@@ -215,6 +224,7 @@ func (w *Worker) lose() {
 		<-w.results
 	}
 	w.queue = nil
+	w.meter.lost()
 	w.Sink.Closed()
 }
 

@@ -282,9 +282,9 @@ func TestMetrics(t *testing.T) {
 	l.frame(t, l.h2, "application/grpc", "Some/Thing", frameOf(0, nil), nil)
 	got := gather(t, registry)
 	for _, want := range []string{
-		"signet_requests_total OK signet.v1.UserService/GetMyUser rest", "signet_requests_total UNAUTHENTICATED signet.v1.UserService/GetUser rest",
-		"signet_requests_total NOT_FOUND unknown http", "signet_requests_total OK signet.v1.UserService/GetMyUser grpc",
-		"signet_requests_total UNIMPLEMENTED unknown grpc", "signet_request_duration_seconds signet.v1.UserService/GetMyUser rest",
+		"signet_requests_total OK signet.v1.UserService/GetMyUser rest ", "signet_requests_total UNAUTHENTICATED signet.v1.UserService/GetUser rest UNAUTHENTICATED",
+		"signet_requests_total NOT_FOUND unknown http UNKNOWN_PATH", "signet_requests_total OK signet.v1.UserService/GetMyUser grpc ",
+		"signet_requests_total UNIMPLEMENTED unknown grpc UNKNOWN_METHOD", "signet_request_duration_seconds signet.v1.UserService/GetMyUser rest",
 	} {
 		if got[want] == 0 {
 			t.Errorf("%q is not among %v", want, got)

@@ -64,6 +64,7 @@ type Hasher struct {
 	costly    *share.Places // in front of limit
 	claim     share.Claim   // Bytes are those that a caller keeps in memory besides the password
 	cheap     bool          // see NewCheapHasher
+	timed     func(waited, worked time.Duration)
 	hash      func(password string) []byte
 	verifiers map[algorithm]verifier.Verifier
 }
@@ -84,6 +85,7 @@ func NewHasher(slots, queue int) *Hasher {
 		limit:  share.New(bounds),
 		costly: share.New(half),
 		hash:   hash,
+		timed:  func(time.Duration, time.Duration) {},
 		verifiers: map[algorithm]verifier.Verifier{
 			algorithmArgon2: verifier.VerifyFunc(verifyArgon2),
 			algorithmBcrypt: bcrypt.Verifier,
@@ -108,16 +110,36 @@ func (h *Hasher) Public(org, network string, held int) *Hasher {
 	return &view
 }
 
+// Timed is the same Hasher that tells how long each password waited for its slot, and how long the work took.
+func (h *Hasher) Timed(tell func(waited, worked time.Duration)) *Hasher {
+	view := *h
+	view.timed = tell
+	return &view
+}
+
+// Places are the slots, and those of hashes that take long.
+func (h *Hasher) Places() (all, costly *share.Places) { return h.limit, h.costly }
+
 func (h *Hasher) do(ctx context.Context, places *share.Places, password string, work func() error) error {
 	claim := h.claim
 	claim.Bytes += len(password)
 	return places.Do(ctx, claim, work)
 }
 
+// inSlot is do for the work itself.
+func (h *Hasher) inSlot(ctx context.Context, password string, work func() error) error {
+	arrived := time.Now()
+	return h.do(ctx, h.limit, password, func() error {
+		begun := time.Now()
+		defer func() { h.timed(begun.Sub(arrived), time.Since(begun)) }()
+		return work()
+	})
+}
+
 // Hash returns the hash to store for password, in the PHC string format.
 func (h *Hasher) Hash(ctx context.Context, password string) ([]byte, error) {
 	var encoded []byte
-	err := h.do(ctx, h.limit, password, func() error {
+	err := h.inSlot(ctx, password, func() error {
 		encoded = h.hash(password)
 		return nil
 	})
@@ -141,7 +163,7 @@ func (h *Hasher) Verify(ctx context.Context, encoded []byte, password string) (o
 		return false, nil, ErrUnusableHash
 	}
 	work := func() error {
-		return h.do(ctx, h.limit, password, func() (err error) {
+		return h.inSlot(ctx, password, func() (err error) {
 			ok, upgraded, err = h.verify(m, string(encoded), password)
 			return err
 		})
@@ -157,7 +179,7 @@ func (h *Hasher) Verify(ctx context.Context, encoded []byte, password string) (o
 // VerifyNothing does the work of a Verify that fails. It is for sign-ins of users who do not exist or have no password,
 // so that the time of the answer does not tell. It returns the limiter's errors only.
 func (h *Hasher) VerifyNothing(ctx context.Context, password string) error {
-	return h.do(ctx, h.limit, password, func() error {
+	return h.inSlot(ctx, password, func() error {
 		h.spend(password)
 		return nil
 	})

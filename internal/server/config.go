@@ -39,6 +39,7 @@ type Config struct {
 	TrustedProxies  []string
 	CORSOrigins     []string
 	MetricsListen   string
+	Profiling       bool     // profiles are served beside the metrics
 	OutboundAllow   []string // networks that are called although they are not public
 	Development     bool
 	WebhookLease    time.Duration // how long a node that has died keeps its webhooks; zero: as package webhook has it
@@ -100,6 +101,9 @@ func (c Config) settle() (*settled, error) {
 	}
 	if err := checkAddress(c.MetricsListen); err != nil && c.MetricsListen != "" {
 		return nil, fmt.Errorf("--metrics-listen %q must be an address such as localhost:9090: %w", c.MetricsListen, err)
+	}
+	if c.Profiling && c.MetricsListen == "" && c.MetricsListener == nil {
+		return nil, errors.New("--profiling needs --metrics-listen: profiles are served there and nowhere else")
 	}
 	if err := c.checkDatabase(); err != nil {
 		return nil, err

@@ -16,9 +16,9 @@ import (
 func (s *Server) sender() mail.Sender {
 	switch {
 	case s.config.smtp != nil:
-		return s.config.smtp
+		return countedSender{s.config.smtp, s.gauges.mails}
 	case s.config.Development:
-		return mail.Log{Log: s.log}
+		return countedSender{mail.Log{Log: s.log}, s.gauges.mails}
 	}
 	return nil
 }
@@ -37,7 +37,7 @@ func (s *Server) registrationMailer(master secret.MasterKey) registration.Mailer
 
 // followers gives those who follow the log, with a note of where they begin.
 func (s *Server) followers(ctx context.Context, master secret.MasterKey) (*notify.Runner, error) {
-	r := &notify.Runner{Store: s.store, Log: s.log, Clock: time.Now, Followers: []notify.Follower{s.logouts.Follower()}}
+	r := &notify.Runner{Store: s.store, Log: s.log, Clock: time.Now, Followers: []notify.Follower{s.logouts.Follower()}, Meters: s.gauges.followers}
 	switch sender := s.sender(); {
 	case sender == nil:
 		s.log.Warn("mail is not configured: people cannot get codes or reset passwords by mail. Set --smtp-url and --smtp-from")

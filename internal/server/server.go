@@ -15,8 +15,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/signet-idm/signet/gen/openapi"
 	"github.com/signet-idm/signet/internal/access"
@@ -100,6 +98,8 @@ type Server struct {
 	federation *federation.Federation
 	logouts    *oidc.BackChannel
 	metrics    *prometheus.Registry
+	gauges     *gauges
+	front      *web.Front
 
 	renewals session.Renewals
 	outbound *outbound.Client // the one way to addresses that others have chosen
@@ -128,7 +128,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, log: log, metrics: prometheus.NewRegistry()}
+	s := &Server{config: config, log: log, metrics: prometheus.NewRegistry(), gauges: newGauges()}
 	compiled := beside(func() (*fieldrules.Rules, error) { return fieldrules.Compile("signet.v1") })
 	defer func() {
 		if err != nil {
@@ -148,7 +148,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	hasher := config.Hasher
+	hasher := s.gauges.timed(config.Hasher)
 	setUp := setup.Setup{Store: s.store, Hasher: hasher, DomainSuffix: config.DomainSuffix}
 	defaultOrg, err := s.firstStart(ctx, setUp)
 	if err != nil {
@@ -174,11 +174,6 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	s.invitations = invitation.Invitations{Store: s.store, Master: master, DefaultOrg: defaultOrg, ExternalURL: config.ExternalURL, Mail: s.sender() != nil}
 	registering := registration.New(sessions, s.registrationMailer(master))
 	cleaner := lifecycle.NewCleaner(s.store, log)
-	s.metrics.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "signet_build_info", Help: "Always 1; the label has the version of the program.", ConstLabels: prometheus.Labels{"version": config.Version},
-	}, func() float64 { return 1 }), prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "signet_log_lost_events", Help: "How many events at least that this node had seen the database has lost since the node was started.",
-	}, func() float64 { return float64(s.store.Lost()) }))
 	rules, err := compiled()
 	if err != nil {
 		return nil, err
@@ -241,11 +236,14 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err := s.mount(handler, sessions, registering, master); err != nil {
 		return nil, err
 	}
+	if err := s.registerMetrics(hasher, counted, handler.Places(), &s.front.Budget); err != nil {
+		return nil, err
+	}
 	followers, err := s.followers(ctx, master)
 	if err != nil {
 		return nil, err
 	}
-	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Metrics: counts, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
+	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Metrics: counts, Meters: s.gauges.followers, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
 	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop,
 		background(func(ctx context.Context) { s.keys.Run(ctx, log) }), background(func(ctx context.Context) { sessions.AnswerResets(ctx, log) }),
 		background(func(ctx context.Context) {
@@ -285,7 +283,8 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 	if err != nil {
 		return err
 	}
-	s.handler = &web.Front{Next: site, TrustedProxies: s.config.proxies, Log: s.log}
+	s.front = &web.Front{Next: site, TrustedProxies: s.config.proxies, Log: s.log}
+	s.handler = s.front
 	shown, err := pages.New(pages.Config{ExternalURL: s.config.external, Log: s.log})
 	if err != nil {
 		return err
@@ -406,6 +405,7 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	options.Look = look
 	if starting {
 		s.rememberLog(&options)
+		options.Stats = s.gauges.store
 	}
 	if options.Master, err = s.masterKey(ctx, database, filled); err != nil {
 		return none, err
@@ -517,9 +517,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		go func() { failed <- main.Serve(&accepting{Listener: s.listener, log: s.log}) }()
 	}
 	if s.metricsListener != nil {
-		mux := http.NewServeMux()
-		mux.Handle("GET /metrics", promhttp.HandlerFor(s.metrics, promhttp.HandlerOpts{}))
-		side := NewHTTPServer(&web.Front{Next: mux, Log: s.log}, s.log)
+		side := NewHTTPServer(&web.Front{Next: s.metricsHandler(), Log: s.log}, s.log)
 		servers = append(servers, side)
 		go func() { failed <- side.Serve(&accepting{Listener: s.metricsListener, log: s.log}) }()
 	}

@@ -63,7 +63,11 @@ type Places struct {
 	turns   uint64 // that were given so far
 	arrived uint64
 	line    [2]load // of all that wait, those whom we know and the public
+	refused Refused
 }
+
+// Refused is how many were refused so far: because of an organization's share, and because there is no room for anybody.
+type Refused struct{ UsedUp, Full uint64 }
 
 // load is what waits somewhere.
 type load struct{ callers, bytes int }
@@ -184,6 +188,16 @@ func (p *Places) Load() (held, waiting int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.bounds.Places - p.free, p.waiting()
+}
+
+// Bounds are those that the places were made with, with the refusals that follow from them.
+func (p *Places) Bounds() Bounds { return p.bounds }
+
+// Refused tells how many were refused.
+func (p *Places) Refused() Refused {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused
 }
 
 func (p *Places) waiting() int { return p.line[0].callers + p.line[1].callers }
@@ -312,10 +326,13 @@ func (p *Places) makeRoom(g *group, c *Claim) error {
 		switch {
 		case victim != nil:
 			p.unqueue(victim)
+			p.refused.UsedUp++
 			victim.turn <- p.bounds.UsedUp
 		case p.free > 0, 0 < g.line[class(c.Public)].callers && g.line[class(c.Public)].callers < line.callers:
+			p.refused.UsedUp++
 			return p.bounds.UsedUp
 		default:
+			p.refused.Full++
 			return p.bounds.Full
 		}
 	}

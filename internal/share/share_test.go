@@ -426,3 +426,30 @@ func BenchmarkAPlaceThatIsFree(b *testing.B) {
 		}
 	})
 }
+
+func TestRefusalsAreCounted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Bounds{Places: 1, Waiting: 2})
+		s.start("a", Claim{Org: "a"})
+		s.start("a waits", Claim{Org: "a"})
+		victim := s.start("a waits, too", Claim{Org: "a"})
+		if got := s.Refused(); got != (Refused{}) {
+			t.Errorf("before anybody was: %+v", got)
+		}
+		if err := <-s.start("no room", Claim{Org: "a"}); !errors.Is(err, errFull) {
+			t.Error(err)
+		}
+		s.start("b", Claim{Org: "b"})
+		if err := <-victim; !errors.Is(err, ErrUsedUp) {
+			t.Error(err)
+		}
+		if err := <-s.start("a again", Claim{Org: "a"}); !errors.Is(err, ErrUsedUp) {
+			t.Error(err)
+		}
+		if got := s.Refused(); got != (Refused{UsedUp: 2, Full: 1}) {
+			t.Errorf("%+v", got)
+		}
+		close(s.finish)
+		synctest.Wait()
+	})
+}

@@ -30,6 +30,7 @@ import (
 	"github.com/signet-idm/signet/internal/store/proof"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 	"github.com/signet-idm/signet/internal/store/readiness"
+	"github.com/signet-idm/signet/internal/store/stats"
 )
 
 // Bounds of one batch: commands, and bytes after which the rest waits for the next one.
@@ -58,6 +59,8 @@ type Options struct {
 
 	FactVersion int // of the facts that this node knows, see event.Gated; event.FactVersion when 0
 
+	Stats *stats.Stats // is told what the store does; nil: nobody is
+
 	schema int // the version to stop migrating at, for tests of what comes behind it; the newest when 0
 	scrub  scrubTimes
 	wrap   func(engine.Engine) engine.Engine // for tests that stand between; nil: nobody does
@@ -80,6 +83,7 @@ type Store struct {
 	schema     int          // see Options
 	facts      atomic.Int64 // version of the facts that every node knows, as far as this one has asked
 	times      scrubTimes
+	stats      *stats.Stats
 
 	queue             chan *pending // nil: read-only
 	seen              cache.Seen
@@ -107,7 +111,7 @@ var _ event.Log = (*Store)(nil)
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, name: "node:" + rand.Text(), schema: o.schema, times: o.scrub.orUsual(),
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, name: "node:" + rand.Text(), schema: o.schema, times: o.scrub.orUsual(), stats: o.Stats,
 		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -164,6 +168,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		go s.answerDurable()
 		go s.answerErased()
 		reader := readbatch.Start(s.stopping, s.engine.Ask)
+		reader.Told = s.stats.Read
 		s.tokens, s.appTokens = readbatch.Add(reader, s.askTokens), readbatch.Add(reader, s.askAppTokens)
 		if s.cache == nil { // each read is a round trip
 			s.seen = cache.NewSeen(s.tokenKinds)
@@ -174,6 +179,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		if s.cache == nil { // a node that starts needs its connections to get ready
 			s.sealer.Delay = time.Second
 		}
+		s.stats.Begin(stats.Parts{Engine: s.engine, Cache: s.cache, Seen: s.seen.Lookups(), Sealer: s.sealer, Ready: &s.ready, Waiting: func() int { return len(s.queue) }})
 		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
 	}
 	return s, created, nil
@@ -379,6 +385,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 	s.ready.Begin()
 	wrote := false
 	defer func() { s.ready.End(wrote, failed) }()
+	defer s.stats.Batch(len(commands), time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
 	n := s.needs(commands)
@@ -450,7 +457,7 @@ func (s *Store) answerDurable() {
 		}
 		var failed error
 		if slices.ContainsFunc(all, func(d decision) bool { return d.wrote }) {
-			if failed = s.engine.Sync(); failed != nil {
+			if failed = s.stats.Sync(s.engine); failed != nil {
 				// What has been written since is built on what may be lost: nothing more can be promised.
 				s.broken.Store(true)
 				s.ready.Break(errBroken.Because(failed))

@@ -88,6 +88,13 @@ func (b *Budget) giveBack(network netip.Addr, n int64) {
 	lower(b.first, wide(network), leastBody)
 }
 
+// Held tells how many bytes are taken, and how many can be.
+func (b *Budget) Held() (held, limit int64) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held, cmp.Or(b.Here, budgetHere)
+}
+
 func lower(of map[netip.Addr]int64, network netip.Addr, n int64) {
 	if of[network] -= n; of[network] == 0 {
 		delete(of, network)

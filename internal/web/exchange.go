@@ -90,8 +90,19 @@ func (s *Site) observe(x *Exchange) {
 	}
 	s.config.Log.LogAttrs(x.Request.Context(), level, "request", append(attrs, why...)...)
 	if !x.Quiet {
-		x.Metrics.Count(cmp.Or(x.Info.Procedure, "unknown"), x.Protocol, code, took)
+		x.Metrics.Count(cmp.Or(x.Info.Procedure, "unknown"), x.Protocol, code, reasonOf(x.Failure), took)
 	}
+}
+
+// reasonOf gives the reason of a refusal; empty where there is none.
+func reasonOf(failure error) string {
+	if failure == nil {
+		return ""
+	}
+	if e, ours := errors.AsType[*errs.Error](failure); ours {
+		return string(e.Reason)
+	}
+	return "INTERNAL"
 }
 
 // explain gives what the log says about a refusal, and how loud.

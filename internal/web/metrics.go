@@ -3,18 +3,34 @@ package web
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Metrics counts requests per procedure, protocol and code, all from closed sets, and streams while they are open, for those are
+// Metrics counts requests per operation, protocol, code and reason, all from closed sets, and streams while they are open, for those are
 // requests only when they end. The API and everything else share them. Nil counts nothing.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	streams  *prometheus.GaugeVec
 	sent     *prometheus.CounterVec
+
+	counted table[way, *counted] // what was found of requests and duration
+}
+
+// way is what was asked for, and how.
+type way struct{ operation, protocol string }
+
+// ending is how a request ended.
+type ending struct{ code, reason string }
+
+type counted struct {
+	duration prometheus.Observer
+	requests table[ending, prometheus.Counter]
 }
 
 // NewMetrics registers the metrics, or finds those that are registered there already. Without a registerer it gives nil.
@@ -25,17 +41,17 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "signet", Name: "requests_total", Help: "Requests answered.",
-		}, []string{"procedure", "protocol", "code"}),
+		}, []string{"operation", "protocol", "code", "reason"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Namespace: "signet", Name: "request_duration_seconds", Help: "Time from the start of a request to its answer.",
 			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
-		}, []string{"procedure", "protocol"}),
+		}, []string{"operation", "protocol"}),
 		streams: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Namespace: "signet", Name: "streams_open", Help: "Open streams.",
-		}, []string{"procedure", "protocol"}),
+		}, []string{"operation", "protocol"}),
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "signet", Name: "stream_events_total", Help: "Events sent on streams, without heartbeats.",
-		}, []string{"procedure", "protocol"}),
+		}, []string{"operation", "protocol"}),
 	}
 	err := errors.Join(register(registerer, &m.requests), register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))
 	return m, err
@@ -55,32 +71,65 @@ func register[C prometheus.Collector](registerer prometheus.Registerer, collecto
 	return nil
 }
 
-// Count notes one request.
-func (m *Metrics) Count(procedure, protocol, code string, took time.Duration) {
+// Count notes one request. reason is why it was refused; empty: it was not.
+func (m *Metrics) Count(operation, protocol, code, reason string, took time.Duration) {
 	if m == nil {
 		return
 	}
-	m.requests.WithLabelValues(procedure, protocol, code).Inc()
-	m.duration.WithLabelValues(procedure, protocol).Observe(took.Seconds())
+	c := m.counted.get(way{operation, protocol}, func(w way) *counted {
+		return &counted{duration: m.duration.WithLabelValues(w.operation, w.protocol)}
+	})
+	c.requests.get(ending{code, reason}, func(e ending) prometheus.Counter {
+		return m.requests.WithLabelValues(operation, protocol, e.code, e.reason)
+	}).Inc()
+	c.duration.Observe(took.Seconds())
 }
 
 // StreamBegins notes a stream whose first message goes out.
-func (m *Metrics) StreamBegins(procedure, protocol string) {
+func (m *Metrics) StreamBegins(operation, protocol string) {
 	if m != nil {
-		m.streams.WithLabelValues(procedure, protocol).Inc()
+		m.streams.WithLabelValues(operation, protocol).Inc()
 	}
 }
 
 // StreamEnds notes that it has ended.
-func (m *Metrics) StreamEnds(procedure, protocol string) {
+func (m *Metrics) StreamEnds(operation, protocol string) {
 	if m != nil {
-		m.streams.WithLabelValues(procedure, protocol).Dec()
+		m.streams.WithLabelValues(operation, protocol).Dec()
 	}
 }
 
 // StreamSent notes an event that was sent on it.
-func (m *Metrics) StreamSent(procedure, protocol string) {
+func (m *Metrics) StreamSent(operation, protocol string) {
 	if m != nil {
-		m.sent.WithLabelValues(procedure, protocol).Inc()
+		m.sent.WithLabelValues(operation, protocol).Inc()
 	}
+}
+
+// table holds few values, which are read without a lock and stay.
+type table[K comparable, V any] struct {
+	values atomic.Pointer[map[K]V] // never altered
+	adding sync.Mutex
+}
+
+// get gives a value, and makes it the first time.
+func (t *table[K, V]) get(key K, create func(K) V) V {
+	if all := t.values.Load(); all != nil {
+		if v, there := (*all)[key]; there {
+			return v
+		}
+	}
+	t.adding.Lock()
+	defer t.adding.Unlock()
+	next := map[K]V{}
+	if all := t.values.Load(); all != nil {
+		if v, there := (*all)[key]; there {
+			return v
+		}
+		maps.Copy(next, *all)
+	}
+	v := create(key)
+	next[key] = v
+	t.values.Store(&next)
+	return v
 }

@@ -183,7 +183,7 @@ func TestRequestsAreCountedTogetherWithThoseOfTheAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	api.Count("signet.v1.UserService/GetUser", "rest", "OK", time.Millisecond)
+	api.Count("signet.v1.UserService/GetUser", "rest", "OK", "", time.Millisecond)
 	newLab(t, registry, func(http.ResponseWriter, *http.Request) {}).get("/here")
 	families, err := registry.Gather()
 	if err != nil {

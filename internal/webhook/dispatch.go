@@ -9,8 +9,12 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/notify"
 	"github.com/signet-idm/signet/internal/share"
 )
+
+// FollowerName is that of all webhooks in the metrics.
+const FollowerName = "webhooks"
 
 const (
 	pollTime     = time.Second // how often to look for what other nodes have written
@@ -32,6 +36,7 @@ type Dispatcher struct {
 	Webhooks *Webhooks
 	Log      *slog.Logger
 	Metrics  *Metrics
+	Meters   *notify.Meters // of all webhooks together, as FollowerName; nil: nobody wants to know
 	// Lease is how long a node that has died keeps others from its webhooks; zero: 30 seconds.
 	Lease time.Duration
 	// FirstPause is how long an event that has failed waits for its second try; the other pauses follow from it, see pauses. Zero: 5 seconds.

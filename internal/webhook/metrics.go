@@ -37,7 +37,7 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	messages := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Namespace: "signet", Name: "webhook_messages_total", Help: "Messages about events that were sent to receivers of webhooks, every try for itself.",
 	}, []string{"outcome"})
-	m := &Metrics{delivered: messages.WithLabelValues("delivered"), failed: messages.WithLabelValues("failed")}
+	m := &Metrics{delivered: messages.WithLabelValues("succeeded"), failed: messages.WithLabelValues("failed")}
 	waiting := func(state string, of *atomic.Int64) prometheus.Collector {
 		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Namespace: "signet", Name: "webhook_objects_waiting", Help: "Objects whose events wait for a webhook that this node serves: one is tried again, or has failed for good.",

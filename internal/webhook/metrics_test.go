@@ -41,7 +41,7 @@ func TestMetricsTellWhatIsSentAndWhatWaits(t *testing.T) {
 	}
 	tell := func(delivered, failed, retrying, forGood float64) {
 		t.Helper()
-		want := map[string]float64{"signet_webhook_messages_total delivered": delivered, "signet_webhook_messages_total failed": failed,
+		want := map[string]float64{"signet_webhook_messages_total succeeded": delivered, "signet_webhook_messages_total failed": failed,
 			"signet_webhook_objects_waiting retrying": retrying, "signet_webhook_objects_waiting failed": forGood}
 		testkit.Await(t, fmt.Sprintf("the metrics are %v", want), func() bool { return maps.Equal(read(), want) })
 		if got := metrics.Waiting(); got != (Waiting{Webhooks: int64(min(retrying+forGood, 1)), Retrying: int64(retrying), Failed: int64(forGood)}) {

@@ -71,13 +71,14 @@ type Tally struct {
 
 	mu      sync.Mutex
 	pending map[place]Day
+	totals  Day // since the node was started
 
 	flushing sync.Mutex // when Flush ends, counts that another Flush has taken are stored, too
 }
 
 // New makes a Tally. throttled is the reason of attempts that are refused unheard.
 func New(store event.Store, clock func() time.Time, throttled errs.Reason) *Tally {
-	return &Tally{store: store, clock: clock, throttled: throttled, pending: map[place]Day{}}
+	return &Tally{store: store, clock: clock, throttled: throttled, pending: map[place]Day{}, totals: Day{}}
 }
 
 // Outcome counts an attempt to sign in by how it ended. org is the organization that it was at; empty where none is known: then it counts for the
@@ -109,10 +110,18 @@ func (t *Tally) add(org string, way Way, c Counts) {
 	today := t.clock().Unix() / int64(day/time.Second)
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.totals[way] = t.totals[way].plus(c)
 	t.addTo(place{access.Installation, today}, way, c)
 	if org != "" {
 		t.addTo(place{org, today}, way, c)
 	}
+}
+
+// Total gives what this node has counted of a way since it was started.
+func (t *Tally) Total(way Way) Counts {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.totals[way]
 }
 
 // addTo counts in memory. Whoever calls it holds the lock.

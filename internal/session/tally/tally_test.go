@@ -195,3 +195,19 @@ func TestANodeThatStopsStoresWhatItHasCounted(t *testing.T) {
 	today := time.Now().UTC().Format(time.DateOnly)
 	same(t, "after it", read(t, tally.New(s, time.Now, slow), "org_a", 1), today+" map[pwd:{1 0 0}]; ")
 }
+
+func TestTheTotalsGoOnWhenCountsAreStored(t *testing.T) {
+	counts := tally.New(eventtest.New(t, org.Kind), time.Now, slow)
+	for range 2 {
+		counts.Outcome("org_a", tally.Password, nil)
+		counts.Outcome("", tally.Password, wrong)
+		counts.Outcome("org_b", tally.Password, throttled)
+		counts.Failed("org_b", tally.Provider)
+		testkit.Must(t, counts.Flush(t.Context()))
+	}
+	for way, want := range map[tally.Way]tally.Counts{tally.Password: {Successes: 2, Failures: 2, Throttled: 2}, tally.Provider: {Failures: 2}, tally.Passkey: {}} {
+		if got := counts.Total(way); got != want {
+			t.Errorf("%s: %+v, want %+v", way, got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ package cache
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/signet-idm/signet/internal/event"
 )
@@ -20,6 +21,19 @@ type Cache struct {
 	rows    map[event.RowKey]*event.Row // of the table of secrets; never altered either
 	size    int
 	changes uint64 // how many commits have been told
+
+	Records, Tokens Lookups // that were answered from here, or could not be
+}
+
+// Lookups counts those that were looked for.
+type Lookups struct{ Hits, Misses atomic.Int64 }
+
+func (l *Lookups) count(hit bool) {
+	if hit {
+		l.Hits.Add(1)
+	} else {
+		l.Misses.Add(1)
+	}
 }
 
 // How much the cache may hold.
@@ -59,6 +73,12 @@ func (c *Cache) Record(ref event.Ref) *event.Record {
 	if c == nil {
 		return nil
 	}
+	r := c.record(ref)
+	c.Records.count(r != nil)
+	return r
+}
+
+func (c *Cache) record(ref event.Ref) *event.Record {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.records[ref]
@@ -130,6 +150,7 @@ func (c *Cache) TokenContext(hash [32]byte) (b TokenContext, ok bool) {
 	if c == nil {
 		return b, false
 	}
+	defer func() { c.Tokens.count(ok) }()
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	if b.Token = c.tokens[hash]; b.Token == nil {

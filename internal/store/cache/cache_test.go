@@ -49,3 +49,33 @@ func TestWhatIsAbsentIsKnownUntilItIsThere(t *testing.T) {
 		t.Error("no cache knows something")
 	}
 }
+
+func TestLookupsAreCounted(t *testing.T) {
+	ref := event.Ref{Kind: "user", ID: "usr_1"}
+	is := func(what string, l *Lookups, hits, misses int64) {
+		t.Helper()
+		if l.Hits.Load() != hits || l.Misses.Load() != misses {
+			t.Errorf("%s: %d hits and %d misses, want %d and %d", what, l.Hits.Load(), l.Misses.Load(), hits, misses)
+		}
+	}
+	c := New(event.TokenKinds{})
+	c.Record(ref)
+	c.KeepRecord(c.Moment(), &event.Record{Ref: ref})
+	c.Record(ref)
+	c.Record(ref)
+	c.TokenContext([32]byte{})
+	is("records", &c.Records, 2, 1)
+	is("tokens", &c.Tokens, 0, 1)
+
+	seen := NewSeen(event.TokenKinds{})
+	moved := &event.Record{Ref: ref, Sequence: 2}
+	seen.Same(moved)
+	seen.records.KeepRecord(seen.records.Moment(), &event.Record{Ref: ref, Sequence: 1})
+	if seen.Same(moved) != nil || seen.Same(&event.Record{Ref: ref, Sequence: 1}) == nil || !seen.Has(ref) {
+		t.Error("only what has not moved is the same")
+	}
+	is("what was seen", seen.Lookups(), 1, 2)
+	if none := (Seen{}); none.Lookups() != nil || none.Has(ref) || none.Same(moved) != nil {
+		t.Error("nothing is remembered, and something is found")
+	}
+}

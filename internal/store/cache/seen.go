@@ -18,15 +18,27 @@ func NewSeen(kinds event.TokenKinds) Seen { return Seen{New(kinds)} }
 func (s Seen) Forget(erased map[string]bool) { s.records.Forget(erased) }
 
 // Has tells whether an object was read before.
-func (s Seen) Has(ref event.Ref) bool { return s.records.Record(ref) != nil }
+func (s Seen) Has(ref event.Ref) bool { return s.records != nil && s.records.record(ref) != nil }
 
 // Same gives the record that was read at this sequence, with this hash and shape; nil when there is none.
 func (s Seen) Same(now *event.Record) *event.Record {
-	old := s.records.Record(now.Ref)
-	if old == nil || old.Sequence != now.Sequence || old.Shape != now.Shape || !bytes.Equal(old.Hash, now.Hash) {
+	if s.records == nil {
+		return nil
+	}
+	old := s.records.record(now.Ref)
+	same := old != nil && old.Sequence == now.Sequence && old.Shape == now.Shape && bytes.Equal(old.Hash, now.Hash)
+	if s.records.Records.count(same); !same {
 		return nil
 	}
 	return old
+}
+
+// Lookups counts how often the record was the same; nil where nothing is remembered.
+func (s Seen) Lookups() *Lookups {
+	if s.records == nil {
+		return nil
+	}
+	return &s.records.Records
 }
 
 // Keep gives the record to use for one that was just read: the same one, decoded already, or this one from now on.

@@ -36,6 +36,24 @@ type Sealer struct {
 	begun  bool
 	memory memory
 	lost   atomic.Int64
+
+	end, sealed, sealedAt atomic.Int64 // see Seen
+}
+
+// Seen tells where the log ended when the sealer last looked, up to where it is sealed, and when it was last seen to be sealed up to its end; zero: not yet.
+func (s *Sealer) Seen() (end, sealed int64, at time.Time) {
+	if micros := s.sealedAt.Load(); micros != 0 {
+		at = event.Time(micros)
+	}
+	return s.end.Load(), s.sealed.Load(), at
+}
+
+func (s *Sealer) saw(end int64) {
+	s.end.Store(end)
+	s.sealed.Store(s.known)
+	if s.begun && s.known >= end {
+		s.sealedAt.Store(event.Micros(time.Now()))
+	}
 }
 
 // Seal seals what is not sealed yet, in bounded steps. busy tells that another node was doing that: it may have missed the last events.
@@ -45,10 +63,16 @@ func (s *Sealer) Seal(ctx context.Context) (busy bool, err error) {
 	defer s.mu.Unlock()
 	for more := true; more && err == nil && !busy && ctx.Err() == nil; {
 		var end int64
-		if end, err = logEnd(ctx, s.Engine); err != nil || s.begun && end == s.known && end >= s.memory.end {
-			return false, err // mostly, and without a transaction
+		if end, err = logEnd(ctx, s.Engine); err != nil {
+			return false, err
 		}
-		more, busy, err = s.step(ctx)
+		if s.begun && end == s.known && end >= s.memory.end {
+			s.saw(end)
+			return false, nil // mostly, and without a transaction
+		}
+		if more, busy, err = s.step(ctx); err == nil && !busy {
+			s.saw(max(end, s.known))
+		}
 	}
 	return busy, err
 }

@@ -27,6 +27,9 @@ type Question struct {
 
 // Reader asks the database what lookups of several kinds want to know.
 type Reader struct {
+	// Told of every round trip: how many lookups it answered, and how long it took. Set before anybody asks; nil: nobody is.
+	Told func(lookups int, took time.Duration)
+
 	ask     func(ctx context.Context, questions []Question) error
 	stopped <-chan struct{}
 	wake    chan struct{} // holds something while anybody waits
@@ -44,6 +47,7 @@ type kind interface {
 // turn is what is asked for one kind of lookups in one round trip.
 type turn interface {
 	questions() []Question
+	size() int
 	answer(err error)
 }
 
@@ -100,10 +104,16 @@ func (r *Reader) answer(turns []turn) {
 	ctx, cancel := context.WithTimeout(context.Background(), queryTime)
 	defer cancel()
 	var questions []Question
+	lookups := 0
 	for _, t := range turns {
 		questions = append(questions, t.questions()...)
+		lookups += t.size()
 	}
+	begun := time.Now()
 	err := r.ask(ctx, questions)
+	if r.Told != nil {
+		r.Told(lookups, time.Since(begun))
+	}
 	for _, t := range turns {
 		t.answer(err)
 	}
@@ -195,6 +205,8 @@ func (b *batch[K, V]) questions() []Question {
 	b.found = make(map[K]V, len(keys))
 	return b.lookups.ask(keys, b.found)
 }
+
+func (b *batch[K, V]) size() int { return len(b.waiting) }
 
 func (b *batch[K, V]) answer(err error) {
 	for _, w := range b.waiting {

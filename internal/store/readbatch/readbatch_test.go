@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -168,4 +169,27 @@ func TestWhatNobodyWaitsForComesWithTheNextRoundTrip(t *testing.T) {
 		t.Errorf("the round trip asks %v", asked)
 	}
 	d.answer <- nil
+}
+
+func TestRoundTripsAreTold(t *testing.T) {
+	stop := make(chan struct{})
+	defer close(stop)
+	d := newDesk()
+	r := Start(stop, d.ask)
+	told := make(chan int, 1)
+	r.Told = func(lookups int, took time.Duration) { told <- lookups }
+	l, other := Add(r, doubles("a")), Add(r, doubles("b"))
+	l.Ask(1)
+	l.Ask(2)
+	last := other.Ask(3)
+	go func() {
+		<-d.asked
+		d.answer <- nil
+	}()
+	if _, err := last.Get(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if n := <-told; n != 3 {
+		t.Errorf("%d lookups, want 3", n)
+	}
 }

@@ -92,6 +92,13 @@ func (r *Readiness) Check(ctx context.Context) error {
 	return inWords(r.soFar(l))
 }
 
+// Known tells without any work whether the last batch was written, and none hangs.
+func (r *Readiness) Known() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.broken == nil && r.failed == nil && (r.begun.IsZero() || r.now().Sub(r.begun) <= hangs)
+}
+
 // looking gives the look that is on its way, or the last one where it has just failed, or a new one.
 func (r *Readiness) looking() *look {
 	r.mu.Lock()
