@@ -40,6 +40,15 @@ func checked(t *testing.T, s *site) {
 	s.verified(t)
 }
 
+// gap is the longest time so far without anything acknowledged, and starts anew.
+func (w *writers) gap() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	longest := max(w.longest, time.Since(w.last))
+	w.longest = 0
+	return longest
+}
+
 // Strangers hold all file descriptors that the server may open. Whoever is connected goes on, the log is not flooded, and it is over when they leave.
 func TestFaultsOutOfFileDescriptors(t *testing.T) {
 	eachEngine(t, func(t *testing.T, s *site) {

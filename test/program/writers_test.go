@@ -82,15 +82,6 @@ func (w *writers) end(t *testing.T, p *process) {
 	w.check(t, p, w.token)
 }
 
-// gap is the longest time so far without anything acknowledged, and starts anew.
-func (w *writers) gap() time.Duration {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	longest := max(w.longest, time.Since(w.last))
-	w.longest = 0
-	return longest
-}
-
 func (w *writers) String() string {
 	return fmt.Sprintf("%d acknowledged, %d refused", w.acknowledged.Load(), w.refused.Load())
 }
