@@ -391,12 +391,11 @@ func answer(commands []*pending, err error) {
 func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, rest []*pending, failed error) {
 	s.ready.Begin()
 	wrote := false
-	defer func() { s.ready.End(wrote, failed) }()
+	trace := batchtrace.Begin(commands, func(p *pending) *batchtrace.Command { return p.trace })
+	defer func() { s.ready.End(wrote, failed); trace.Failed(failed) }()
 	defer s.stats.Batch(len(commands), time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
-	trace := batchtrace.Begin(commands, func(p *pending) *batchtrace.Command { return p.trace })
-	defer func() { trace.End(failed) }()
 	n := s.needs(commands)
 	n.ShortLockTimeout = shortLockTimeout
 	loaded, err := s.begin(ctx, n)
@@ -416,6 +415,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 		s.engine.Rollback(ctx)
 		return taken, rest, err
 	}
+	trace.Committed()
 	s.seen.Forget(changes.Erased)
 	// Refusals too wait until what they may rest on is durable.
 	d := decision{commands: slices.Clone(taken), answers: answers, wrote: wrote}

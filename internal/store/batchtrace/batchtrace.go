@@ -69,8 +69,17 @@ func (b *Batch) Decided() {
 	}
 }
 
-// End notes that the transaction was committed or has failed.
-func (b *Batch) End(failed error) {
+// Committed notes that the transaction was committed. It comes before anybody is told: Durable follows.
+func (b *Batch) Committed() { b.end(nil) }
+
+// Failed notes why it was not, if so.
+func (b *Batch) Failed(err error) {
+	if err != nil {
+		b.end(err)
+	}
+}
+
+func (b *Batch) end(failed error) {
 	if b == nil {
 		return
 	}
