@@ -145,6 +145,7 @@ func Start(c *Checked, version string, log *slog.Logger, registerer prometheus.R
 	x.last, x.end = context.WithCancel(context.Background())
 	x.provider = sdk.NewTracerProvider(sdk.WithSampler(sdk.AlwaysSample()), sdk.WithSpanProcessor(processor{x}), sdk.WithResource(about))
 	x.Tracer = tracing.New(x.provider, c.sample)
+	log.Info("traces are on", "collector", c.endpoint.Host, "sample", c.sample)
 	go x.run()
 	return x, nil
 }
