@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"connectrpc.com/connect"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/internal/mail/mailtest"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/test/testdb"
@@ -28,12 +30,17 @@ func TestWhatFollowsFromARequestIsATraceOfItsOwnWithItsID(t *testing.T) {
 	admin := w.FirstAdmin.Token
 	w.rest(t, "POST", "/v1/webhooks", admin, "add-webhook", map[string]any{"name": "all", "url": receiver.URL + "/hook-of-" + lastName})
 	w.rest(t, "POST", "/v1/users/"+w.userID+"/password", admin, "set-password", map[string]any{"password": password + "!", "noChangeRequired": true})
-	for _, want := range []struct{ root, child string }{{"follower.mail", "mail.send"}, {"webhook", "outbound"}} {
+	_, err := connect.NewClient[signetv1.SetupOrganizationRequest, signetv1.SetupOrganizationResponse](client(), w.URL()+"/signet.v1.OrganizationService/SetupOrganization", connect.WithGRPC()).CallUnary(t.Context(),
+		with(&signetv1.SetupOrganizationRequest{Org: &signetv1.SetupOrganizationRequest_Org{Name: "Elsewhere"}, Human: &signetv1.SetupOrganizationRequest_Human{
+			UserName: "kunigunde", Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Kunigunde", LastName: lastName},
+			Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "kunigunde@mail.test"}, Password: password}}, admin, "set-up"))
+	must(t, err)
+	for _, want := range []struct{ root, child, request string }{{"follower.mail", "mail.send", "set-up"}, {"webhook", "outbound", "set-password"}} {
 		testkit.Await(t, want.root+" > "+want.child, func() bool {
 			w.collector.mu.Lock()
 			defer w.collector.mu.Unlock()
 			return slices.ContainsFunc(w.collector.spans, func(root *tracepb.Span) bool {
-				return root.GetName() == want.root && attribute(root, "signet.request_id") == "set-password" && len(root.GetParentSpanId()) == 0 &&
+				return root.GetName() == want.root && attribute(root, "signet.request_id") == want.request && len(root.GetParentSpanId()) == 0 &&
 					slices.ContainsFunc(w.collector.spans, func(s *tracepb.Span) bool {
 						return s.GetName() == want.child && string(s.GetParentSpanId()) == string(root.GetSpanId())
 					})
@@ -43,7 +50,7 @@ func TestWhatFollowsFromARequestIsATraceOfItsOwnWithItsID(t *testing.T) {
 	w.collector.mu.Lock()
 	defer w.collector.mu.Unlock()
 	for _, text := range w.collector.texts {
-		for _, secret := range []string{password, email, login, lastName, w.userID, admin, receiver.URL, receiver.Listener.Addr().String()} {
+		for _, secret := range []string{password, email, login, "kunigunde", lastName, w.userID, admin, receiver.URL, receiver.Listener.Addr().String()} {
 			if strings.Contains(text, secret) {
 				t.Errorf("the collector learns %q", secret)
 			}
