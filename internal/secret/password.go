@@ -127,11 +127,6 @@ func (h *Hasher) do(ctx context.Context, places *share.Places, password string, 
 	_, waiting := tracing.Start(ctx, "password.queue")
 	err := places.Do(ctx, claim, func() error {
 		waiting.End(nil)
-		if places == h.costly { // which only lets it wait for the others
-			return work()
-		}
-		_, hashing := tracing.Start(ctx, "password.hash")
-		defer hashing.End(nil)
 		return work()
 	})
 	waiting.End(err)
@@ -143,6 +138,8 @@ func (h *Hasher) inSlot(ctx context.Context, password string, work func() error)
 	arrived := time.Now()
 	return h.do(ctx, h.limit, password, func() error {
 		begun := time.Now()
+		_, hashing := tracing.Start(ctx, "password.hash")
+		defer hashing.End(nil)
 		defer func() { h.timed(begun.Sub(arrived), time.Since(begun)) }()
 		return work()
 	})

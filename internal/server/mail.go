@@ -15,8 +15,6 @@ import (
 // of their own machine.
 func (s *Server) sender() mail.Sender {
 	switch {
-	case s.config.smtp != nil && s.traces != nil:
-		return tracedMail{s.config.smtp}
 	case s.config.smtp != nil:
 		return countedSender{s.config.smtp, s.gauges.mails}
 	case s.config.Development:

@@ -3,7 +3,6 @@ package server
 import (
 	"context"
 
-	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/tracing"
 )
 
@@ -18,14 +17,4 @@ func (s *Server) tracer() *tracing.Tracer {
 // traced lets work in the background be traced.
 func (s *Server) traced(work func(context.Context)) func(context.Context) {
 	return func(ctx context.Context) { work(tracing.With(ctx, s.tracer())) }
-}
-
-// tracedMail shows how long the mail server takes.
-type tracedMail struct{ mail.Sender }
-
-func (m tracedMail) Send(ctx context.Context, letter mail.Mail) error {
-	ctx, span := tracing.Start(ctx, "mail.send")
-	err := m.Sender.Send(ctx, letter)
-	span.End(err)
-	return err
 }

@@ -35,7 +35,7 @@ func TestWhatFollowsFromARequestIsATraceOfItsOwnWithItsID(t *testing.T) {
 			UserName: "kunigunde", Profile: &signetv1.SetupOrganizationRequest_Human_Profile{FirstName: "Kunigunde", LastName: lastName},
 			Email: &signetv1.SetupOrganizationRequest_Human_Email{Email: "kunigunde@mail.test"}, Password: password}}, admin, "set-up"))
 	must(t, err)
-	for _, want := range []struct{ root, child, request string }{{"follower.mail", "mail.send", "set-up"}, {"webhook", "outbound", "set-password"}} {
+	for _, want := range []struct{ root, child, request string }{{"follower.mail", "mail.send", "set-up"}, {"follower.webhooks", "outbound", "set-password"}} {
 		testkit.Await(t, want.root+" > "+want.child, func() bool {
 			w.collector.mu.Lock()
 			defer w.collector.mu.Unlock()

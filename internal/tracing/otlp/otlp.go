@@ -15,6 +15,7 @@ import (
 	"net/url"
 	"os"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -105,6 +106,13 @@ func isToken(s string) bool {
 
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }
 
+// What becomes of a span. One is throttled if too many wait already: then nobody tries to send it.
+const (
+	accepted  = "succeeded"
+	failed    = "failed"
+	throttled = "throttled"
+)
+
 // Exporter sends spans beside everything else.
 type Exporter struct {
 	Tracer *tracing.Tracer
@@ -114,28 +122,25 @@ type Exporter struct {
 	log      *slog.Logger
 	queue    chan sdk.ReadOnlySpan
 	stopping chan struct{}
+	stop     sync.Once
 	stopped  chan struct{}
 	last     context.Context // ends what is on its way
 	end      context.CancelFunc
 	failing  bool // the last try has failed
 
-	sent    prometheus.Counter
-	dropped *prometheus.CounterVec
+	spans *prometheus.CounterVec
 }
 
 // Start makes an exporter that works until Stop. version is that of the program.
 func Start(c *Checked, version string, log *slog.Logger, registerer prometheus.Registerer) (*Exporter, error) {
 	x := &Exporter{log: log, queue: make(chan sdk.ReadOnlySpan, queueLength), stopping: make(chan struct{}), stopped: make(chan struct{}),
-		sent: prometheus.NewCounter(prometheus.CounterOpts{Name: "signet_trace_spans_sent_total", Help: "Spans that the collector has accepted."}),
-		dropped: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "signet_trace_spans_dropped_total",
-			Help: "Spans that were lost because too many were waiting (queue_full), or because the collector did not take them (not_sent)."}, []string{"why"})}
-	for _, collector := range []prometheus.Collector{x.sent, x.dropped} {
-		if err := registerer.Register(collector); err != nil {
-			return nil, err
-		}
+		spans: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "signet_trace_spans_total", Help: "Spans for the collector of traces."}, []string{"outcome"})}
+	if err := registerer.Register(x.spans); err != nil {
+		return nil, err
 	}
-	x.dropped.WithLabelValues("queue_full")
-	x.dropped.WithLabelValues("not_sent")
+	for _, outcome := range []string{accepted, failed, throttled} {
+		x.spans.WithLabelValues(outcome)
+	}
 	// What the operator says with OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME counts. A mistake there is no reason not to start.
 	about, err := resource.New(context.Background(), resource.WithAttributes(attribute.String("service.name", "signet"), attribute.String("service.version", version)), resource.WithFromEnv())
 	if err != nil {
@@ -162,7 +167,7 @@ func (x *Exporter) Stop() {
 		return
 	}
 	defer time.AfterFunc(stopTime, x.end).Stop()
-	close(x.stopping)
+	x.stop.Do(func() { close(x.stopping) })
 	<-x.stopped
 	x.end()
 }
@@ -176,7 +181,7 @@ func (p processor) OnEnd(span sdk.ReadOnlySpan) {
 	select {
 	case p.x.queue <- span:
 	default:
-		p.x.dropped.WithLabelValues("queue_full").Inc()
+		p.x.spans.WithLabelValues(throttled).Inc()
 	}
 }
 
@@ -224,7 +229,7 @@ func (x *Exporter) send(batch []sdk.ReadOnlySpan) {
 	err := x.out.ExportSpans(ctx, batch)
 	switch {
 	case err != nil:
-		x.dropped.WithLabelValues("not_sent").Add(float64(len(batch)))
+		x.spans.WithLabelValues(failed).Add(float64(len(batch)))
 		if !x.failing {
 			x.log.Warn("the collector of traces does not take spans: they are dropped until it does. Check --trace-endpoint and the collector", "error", err)
 		}
@@ -232,7 +237,7 @@ func (x *Exporter) send(batch []sdk.ReadOnlySpan) {
 		x.log.Info("the collector of traces takes spans again")
 	}
 	if err == nil {
-		x.sent.Add(float64(len(batch)))
+		x.spans.WithLabelValues(accepted).Add(float64(len(batch)))
 	}
 	x.failing = err != nil
 }

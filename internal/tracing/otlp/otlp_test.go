@@ -67,18 +67,14 @@ func (x *Exporter) record(t *testing.T, spans int) {
 	}
 }
 
-func (x *Exporter) lost(why string) float64 { return x.count("signet_trace_spans_dropped_total", why) }
-
 // count reads a counter.
-func (x *Exporter) count(name, why string) float64 {
+func (x *Exporter) count(outcome string) float64 {
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(x.sent, x.dropped)
+	registry.MustRegister(x.spans)
 	families, _ := registry.Gather()
-	for _, family := range families {
-		for _, m := range family.GetMetric() {
-			if family.GetName() == name && (why == "" || m.GetLabel()[0].GetValue() == why) {
-				return m.GetCounter().GetValue()
-			}
+	for _, m := range families[0].GetMetric() {
+		if m.GetLabel()[0].GetValue() == outcome {
+			return m.GetCounter().GetValue()
 		}
 	}
 	return -1
@@ -93,7 +89,7 @@ func TestSpansArriveWithTheHeaders(t *testing.T) {
 	if seen.Get("Authorization") != "Bearer s3cret" || seen.Get("Content-Type") != "application/x-protobuf" || path != "/v1/traces" {
 		t.Errorf("%s %v", path, seen)
 	}
-	if n := x.count("signet_trace_spans_sent_total", ""); n != 3 || log.Has("level=WARN") {
+	if n := x.count(accepted); n != 3 || log.Has("level=WARN") {
 		t.Errorf("%v were sent: %s", n, log)
 	}
 }
@@ -118,7 +114,7 @@ func TestACollectorThatHangsHoldsNobodyUp(t *testing.T) {
 	if stopping := time.Since(began); stopping > stopTime+2*time.Second || recording > 5*time.Second {
 		t.Errorf("recording took %v, stopping %v", recording, stopping)
 	}
-	if full, unsent := x.lost("queue_full"), x.lost("not_sent"); full < queueLength-batchLength || full+unsent != batchLength+2*queueLength {
+	if full, unsent := x.count(throttled), x.count(failed); full < queueLength-batchLength || full+unsent != batchLength+2*queueLength {
 		t.Errorf("%v did not fit and %v were not sent: all are counted", full, unsent)
 	}
 }
@@ -134,11 +130,11 @@ func TestACollectorThatFailsIsSaidOnce(t *testing.T) {
 	defer x.Stop()
 	for i := 1; i <= 3; i++ {
 		x.record(t, batchLength)
-		testkit.Await(t, "the failure", func() bool { return x.lost("not_sent") == float64(i*batchLength) })
+		testkit.Await(t, "the failure", func() bool { return x.count(failed) == float64(i*batchLength) })
 	}
 	answer.Store(http.StatusOK)
 	x.record(t, batchLength)
-	testkit.Await(t, "the collector takes them again", func() bool { return x.count("signet_trace_spans_sent_total", "") == batchLength })
+	testkit.Await(t, "the collector takes them again", func() bool { return x.count(accepted) == batchLength })
 	testkit.Await(t, "the log says so", func() bool { return log.Has("again") })
 	if n := strings.Count(log.String(), "level=WARN"); n != 1 {
 		t.Errorf("the log says it %d times:\n%s", n, log)
