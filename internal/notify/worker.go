@@ -189,6 +189,9 @@ func (w *Worker) send(ctx context.Context, r Result) {
 	span.Set("signet.event", string(r.Event.Type))
 	span.Count("signet.try", r.Try)
 	r.Outcome, r.Err = w.Sink.Send(spanned, &r.Event)
+	if r.Problem != "" {
+		span.Set("signet.outcome", "failed")
+	}
 	span.End(r.Err)
 	if ctx.Err() != nil && (r.Err != nil || r.Problem != "") {
 		r.Err = ctx.Err() // it may have arrived or not

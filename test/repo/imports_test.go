@@ -45,6 +45,7 @@ var (
 		forbidden []string
 	}{
 		{objects, outside},
+		{slices.DeleteFunc(slices.Clone(objects), func(pkg string) bool { return pkg == "internal/notify" }), []string{"internal/tracing"}}, // rules know no tracing
 		{[]string{"internal/api"}, []string{"internal/store", "internal/rpc", "internal/server", "net/http"}},
 		{[]string{"internal/web"}, slices.Concat(objects, []string{"internal/api", "internal/rpc", "internal/store"})},
 		{[]string{"internal/oidc", "internal/login", "internal/account", "internal/console", "internal/pages"}, []string{"internal/api", "internal/rpc", "internal/store", "internal/server"}},
