@@ -52,3 +52,11 @@ func summary(sql string) string {
 	}
 	return words[0]
 }
+
+// Pool implements engine.Pooled.
+func (t traced) Pool() (p engine.Pool) {
+	if pooled, ok := t.Engine.(engine.Pooled); ok {
+		p = pooled.Pool()
+	}
+	return p
+}
