@@ -110,3 +110,11 @@ scale: ## the tests that have a full size at that size (a million events); takes
 .PHONY: bench
 bench: ## measure the built binary on both engines; the table goes to bench/RESULTS.md
 	scripts/with-postgres.sh go run ./bench
+
+.PHONY: bench-traces
+bench-traces: ## measure what traces cost, off and at 1 %; BASE=FILE is another build to compare with
+	go run ./bench -traces -rounds 12 -time 24s -callers 64 $(if $(BASE),-base $(BASE))
+
+.PHONY: trace-pictures
+trace-pictures: ## draw the pictures of docs/operations/tracing.md from the spans of a real server
+	go test -count=1 -tags pictures -run TestTracePictures ./test/traces

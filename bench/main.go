@@ -4,6 +4,7 @@
 //
 //	make bench                          # everything; writes bench/RESULTS.md
 //	go run ./bench -engines sqlite -quick
+//	make bench-traces                   # what traces cost
 //
 // It builds the program, starts it on a fresh database per engine, fills that through the API, drives it over REST and
 // gRPC in a closed loop, and measures a floor between the operations. It talks to the loopback interface only, ends by
@@ -38,6 +39,8 @@ type plan struct {
 	quick     bool
 	out       string // where the report goes; empty: nowhere
 	dir       string // where temporary files go; empty: found
+	traces    bool   // only what traces cost is measured
+	base      string // another build of the program to compare that with; empty: none
 }
 
 // slice is how long one cell is measured in one round.
@@ -80,6 +83,8 @@ func parse(args []string, output io.Writer) (*plan, error) {
 	rounds := flags.Int("rounds", defaultRounds, "how often everything is repeated; the median counts")
 	out := flags.String("out", "", "file for the report; "+resultsFile+" when everything is measured with the default settings")
 	dir := flags.String("dir", "", "directory for temporary files, on a real disk")
+	traces := flags.Bool("traces", false, "measure only what traces cost, on the embedded database")
+	base := flags.String("base", "", "another build of the program, to compare it with this one when traces are off; with -traces")
 	quick := flags.Bool("quick", false, "a short run, to see that it works: 1 and 64 callers, one round, 0.8 s")
 	if err := flags.Parse(args); err != nil {
 		return nil, err
@@ -97,7 +102,7 @@ func parse(args []string, output io.Writer) (*plan, error) {
 			*callers = "1,64"
 		}
 	}
-	p := &plan{measured: *measured, rounds: *rounds, quick: *quick, out: *out, dir: *dir}
+	p := &plan{measured: *measured, rounds: *rounds, quick: *quick, out: *out, dir: *dir, traces: *traces, base: *base}
 	var err error
 	if p.engines, err = choose(*engines, []string{"sqlite", "postgres"}); err != nil {
 		return nil, err
@@ -185,6 +190,9 @@ func run(ctx context.Context, p *plan) (passed bool, err error) {
 	binary := filepath.Join(temporary, "signet")
 	if err := build(ctx, binary); err != nil {
 		return false, err
+	}
+	if p.traces {
+		return measureTraces(ctx, p, binary, p.base, temporary)
 	}
 	var subjects []*subject
 	defer func() {

@@ -198,7 +198,7 @@ type server struct {
 }
 
 // start runs the program and waits until it is ready.
-func start(ctx context.Context, binary, dir, database string) (*server, error) {
+func start(ctx context.Context, binary, dir, database string, flags ...string) (*server, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -210,6 +210,7 @@ func start(ctx context.Context, binary, dir, database string) (*server, error) {
 	if database != "" {
 		args = append(args, "--database", database)
 	}
+	args = append(args, flags...)
 	s := &server{cmd: exec.Command(binary, args...), address: address, log: dir + ".log", ended: make(chan error, 1)}
 	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

@@ -26,6 +26,7 @@ import (
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/tracing/otlp"
 )
 
 // version is that of the newest section of CHANGELOG.md. Builds between two releases tell theirs apart by the commit.
@@ -119,6 +120,10 @@ type startCmd struct {
 
 	EmailsPerOrganization bool `name:"emails-per-organization" help:"Find people by e-mail address only in the organization that the sign-in is for, not in the whole installation."`
 
+	TraceEndpoint    string  `help:"Collector that traces are sent to, by OTLP over HTTP: http://localhost:4318. Default: no traces." placeholder:"URL"`
+	TraceSample      float64 `help:"Share of requests that are traced, from 0 to 1. Default: ${default}." default:"0.01" placeholder:"RATIO"`
+	TraceHeadersFile string  `help:"File with the headers that the collector wants, one per line: authorization: Bearer …" placeholder:"FILE"`
+
 	SMTPURL          string `name:"smtp-url" help:"Mail server: smtps://user@host:465, or smtp://host:587 (STARTTLS). Default: no mail is sent." placeholder:"URL"`
 	SMTPFrom         string `name:"smtp-from" help:"Sender of mails, such as Signet <no-reply@id.example.org>." placeholder:"ADDRESS"`
 	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
@@ -136,6 +141,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.ZitadelV1, config.EmailsPerOrganization, config.Version = c.ZitadelV1, c.EmailsPerOrganization, version
 	config.NoConsole, config.DatabaseWait = !c.Console, c.DatabaseWait
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
+	config.Traces = otlp.Settings{Endpoint: c.TraceEndpoint, Sample: c.TraceSample, HeadersFile: c.TraceHeadersFile}
 	log := c.logger()
 	var err error
 	if config.Listener, config.MetricsListener, err = passedSockets(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/tracing"
 )
 
 // stopTime is how long events on their way have when the node stops.
@@ -45,7 +46,7 @@ type Worker struct {
 	Rules Rules
 	Lease Lease
 
-	Name   string  // in the metrics
+	Name   string  // in the metrics and traces
 	Meters *Meters // nil: nobody wants to know
 
 	meter   *meter // nil: likewise
@@ -177,13 +178,21 @@ func (w *Worker) acquire(ctx context.Context) error {
 	}
 	w.queue = newQueue(&w.Rules, *p, parked, now)
 	w.meter.acquired(p.Position, now)
-	w.sends, w.endAll = context.WithCancel(context.Background())
+	w.sends, w.endAll = context.WithCancel(context.WithoutCancel(ctx))
 	return nil
 }
 
 // send sends an event beside the worker.
 func (w *Worker) send(ctx context.Context, r Result) {
-	r.Outcome, r.Err = w.Sink.Send(ctx, &r.Event)
+	spanned, span := tracing.Work(ctx, "follower", w.Name)
+	span.Set("signet.request_id", r.Event.RequestID)
+	span.Set("signet.event", string(r.Event.Type))
+	span.Count("signet.try", r.Try)
+	r.Outcome, r.Err = w.Sink.Send(spanned, &r.Event)
+	if r.Problem != "" {
+		span.Set("signet.outcome", "failed")
+	}
+	span.End(r.Err)
 	if ctx.Err() != nil && (r.Err != nil || r.Problem != "") {
 		r.Err = ctx.Err() // it may have arrived or not
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/share"
+	"github.com/signet-idm/signet/internal/tracing"
 )
 
 // Limits that a Config without a value of its own has, and those that nobody sets.
@@ -165,9 +166,12 @@ func (c *Client) PostWith(ctx context.Context, address string, header map[string
 	return c.do(ctx, http.MethodPost, address, header, body, limit)
 }
 
-func (c *Client) do(ctx context.Context, method, address string, header map[string]string, body []byte, limit int64) (*Response, error) {
+func (c *Client) do(ctx context.Context, method, address string, header map[string]string, body []byte, limit int64) (_ *Response, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.config.Timeout)
 	defer cancel()
+	ctx, span := tracing.Start(ctx, "outbound")
+	span.Set("http.request.method", method)
+	defer func() { span.End(err) }()
 	target, err := Check(address)
 	if err != nil {
 		return nil, err
@@ -179,6 +183,7 @@ func (c *Client) do(ctx context.Context, method, address string, header map[stri
 		}
 		location := answer.Header.Get("Location")
 		if method != http.MethodGet || header != nil || !isRedirect(answer.StatusCode) || location == "" {
+			span.Count("http.response.status_code", answer.StatusCode)
 			return read(answer, limit)
 		}
 		answer.Body.Close()

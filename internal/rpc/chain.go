@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
+	"github.com/signet-idm/signet/internal/tracing"
 )
 
 // A Call is one request on its way through the chain, whatever protocol it came by.
@@ -98,8 +99,10 @@ func (h *Handler) authenticate(ctx context.Context, c *Call, req proto.Message, 
 	if _, named := bearer(c.header); named && len(c.names) > 0 && h.config.Ahead != nil {
 		ctx = h.config.Ahead(ctx, c.names)
 	}
+	spanned, span := tracing.Start(ctx, "authenticate")
 	var err error
-	if c.info.Caller, err = h.identify(ctx, c); err != nil {
+	c.info.Caller, err = h.identify(spanned, c)
+	if span.End(err); err != nil {
 		return nil, err
 	}
 	resp, err := next(ctx, c, req)
@@ -150,22 +153,31 @@ const fewBytes = 4 << 10
 
 // validate decodes the request and collects everything that is wrong with it and its headers.
 func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	spanned, span := tracing.Start(ctx, "validate")
+	err := h.read(spanned, c, req)
+	if span.End(err); err != nil {
+		return nil, err
+	}
+	return next(ctx, c, req)
+}
+
+func (h *Handler) read(ctx context.Context, c *Call, req proto.Message) error {
 	unreadable, err := c.decode(ctx, req)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	// What is wrong on the wire comes first: a number where a name should be is not an empty name.
 	found := append(unreadable, c.problems...)
 	if len(unreadable) == 0 {
 		broken, tooLong, err := h.rules.Check(req)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		// Lengths come before grammars, whose work grows with them. What is only a little too long is told together with all else.
 		if h.config.Check != nil && !(tooLong && proto.Size(req) > fewBytes) {
 			more, err := h.config.Check(req, h.check)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			broken = append(broken, more...)
 		}
@@ -182,9 +194,9 @@ func (h *Handler) validate(ctx context.Context, c *Call, req proto.Message, next
 		found = append(found, c.settleOrganization(req)...)
 	}
 	if len(found) > 0 {
-		return nil, errs.Invalid(firstOfEach(found)...)
+		return errs.Invalid(firstOfEach(found)...)
 	}
-	return next(ctx, c, req)
+	return nil
 }
 
 // firstOfEach keeps one violation per field, none inside an object that is wrong itself, and no more of them than a
@@ -276,8 +288,9 @@ func (h *Handler) authorize(ctx context.Context, c *Call, req proto.Message, nex
 		}
 		return next(ctx, c, req)
 	}
-	permit, err := h.judge(ctx, c, c.info.Caller, req)
-	if err != nil {
+	spanned, span := tracing.Start(ctx, "authorize")
+	permit, err := h.judge(spanned, c, c.info.Caller, req)
+	if span.End(err); err != nil {
 		return nil, err
 	}
 	c.info.Permit = permit.Renewing(func(ctx context.Context) (access.Permit, error) {
@@ -363,5 +376,8 @@ func operate(ctx context.Context, c *Call, req proto.Message) (proto.Message, er
 	case err != nil:
 		return nil, errCancelled.Because(err)
 	}
-	return c.op.invoke(ctx, req)
+	ctx, span := tracing.Start(ctx, "operate")
+	resp, err := c.op.invoke(ctx, req)
+	span.End(err)
+	return resp, err
 }

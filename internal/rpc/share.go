@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/signet-idm/signet/internal/share"
+	"github.com/signet-idm/signet/internal/tracing"
 )
 
 // shares are what organizations have to share of this server. Callers whom we do not know have no organization; they are bounded elsewhere.
@@ -48,7 +49,10 @@ func inShare(ctx context.Context, places *share.Places, c *Call, req proto.Messa
 		return next(ctx, c, req)
 	}
 	claim := share.Claim{Org: c.info.Caller.OrgID}
-	switch err := places.Enter(ctx, claim); {
+	_, waiting := tracing.Start(ctx, "turn")
+	err := places.Enter(ctx, claim)
+	waiting.End(err)
+	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, errNotStarted.Because(err)
 	case err != nil:

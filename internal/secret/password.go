@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/secret/argon"
 	"github.com/signet-idm/signet/internal/share"
+	"github.com/signet-idm/signet/internal/tracing"
 )
 
 // ReasonHashingBusy says that so many passwords wait to be hashed that one more would not be served in time.
@@ -123,7 +124,13 @@ func (h *Hasher) Places() (all, costly *share.Places) { return h.limit, h.costly
 func (h *Hasher) do(ctx context.Context, places *share.Places, password string, work func() error) error {
 	claim := h.claim
 	claim.Bytes += len(password)
-	return places.Do(ctx, claim, work)
+	_, waiting := tracing.Start(ctx, "password.queue")
+	err := places.Do(ctx, claim, func() error {
+		waiting.End(nil)
+		return work()
+	})
+	waiting.End(err)
+	return err
 }
 
 // inSlot is do for the work itself.
@@ -131,6 +138,8 @@ func (h *Hasher) inSlot(ctx context.Context, password string, work func() error)
 	arrived := time.Now()
 	return h.do(ctx, h.limit, password, func() error {
 		begun := time.Now()
+		_, hashing := tracing.Start(ctx, "password.hash")
+		defer hashing.End(nil)
 		defer func() { h.timed(begun.Sub(arrived), time.Since(begun)) }()
 		return work()
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/syntax"
+	"github.com/signet-idm/signet/internal/tracing/otlp"
 )
 
 // Config is what the operator can set. Its zero value with Listen and DataDir works.
@@ -49,6 +50,8 @@ type Config struct {
 
 	NoConsole bool // the web console is not served
 
+	Traces otlp.Settings
+
 	EmailsPerOrganization bool // e-mail addresses are login names only where the sign-in is at, see session.Sessions
 
 	SMTPURL          string // empty: no mail
@@ -73,6 +76,7 @@ type settled struct {
 	outbound    []netip.Prefix
 	certificate *tls.Certificate // nil: cleartext
 	smtp        *mail.SMTP       // nil: no mail
+	traces      *otlp.Checked    // nil: nothing is traced
 }
 
 // maxSuffix leaves room for a label in front of it: a domain has at most 200 characters.
@@ -131,6 +135,10 @@ func (c Config) settle() (*settled, error) {
 		return nil, err
 	}
 	if err := s.settleMail(); err != nil {
+		return nil, err
+	}
+	var err error
+	if s.traces, err = c.Traces.Check(); err != nil {
 		return nil, err
 	}
 	for _, text := range c.TrustedProxies {

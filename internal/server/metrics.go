@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/session/tally"
 	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/store/stats"
+	"github.com/signet-idm/signet/internal/tracing"
 	"github.com/signet-idm/signet/internal/web"
 	"github.com/signet-idm/signet/internal/webhook"
 )
@@ -141,7 +142,7 @@ func (p placesHeld) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// countedSender counts mails.
+// countedSender counts mails, and shows in traces how long the mail server takes.
 type countedSender struct {
 	mail.Sender
 	mails *prometheus.CounterVec
@@ -149,7 +150,9 @@ type countedSender struct {
 
 // Send implements mail.Sender.
 func (c countedSender) Send(ctx context.Context, m mail.Mail) error {
+	ctx, span := tracing.Start(ctx, "mail.send")
 	err := c.Sender.Send(ctx, m)
+	span.End(err)
 	outcome := "succeeded"
 	if _, refused := errors.AsType[*notify.Refusal](err); refused {
 		outcome = "refused"

@@ -66,6 +66,7 @@ import (
 	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/tracing/otlp"
 	"github.com/signet-idm/signet/internal/web"
 	"github.com/signet-idm/signet/internal/webhook"
 	built "github.com/signet-idm/signet/web/console"
@@ -100,6 +101,7 @@ type Server struct {
 	metrics    *prometheus.Registry
 	gauges     *gauges
 	front      *web.Front
+	traces     *otlp.Exporter // nil: nothing is traced
 
 	renewals session.Renewals
 	outbound *outbound.Client // the one way to addresses that others have chosen
@@ -143,6 +145,11 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	}
 	if err := s.listen(); err != nil {
 		return nil, err
+	}
+	if config.traces != nil {
+		if s.traces, err = otlp.Start(config.traces, config.Version, log, s.metrics); err != nil {
+			return nil, err
+		}
 	}
 	master, err := s.openStore(ctx, true, false)
 	if err != nil {
@@ -244,7 +251,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	dispatcher := &webhook.Dispatcher{Webhooks: s.webhooks, Log: log, Metrics: counts, Meters: s.gauges.followers, Lease: config.WebhookLease, FirstPause: config.WebhookRetry}
-	s.stopWork = append(s.stopWork, handler.EndStreams, background(dispatcher.Run), background(cleaner.Run), background(followers.Run), s.logouts.Stop,
+	s.stopWork = append(s.stopWork, handler.EndStreams, background(s.traced(dispatcher.Run)), background(cleaner.Run), background(s.traced(followers.Run)), s.logouts.Stop,
 		background(func(ctx context.Context) { s.keys.Run(ctx, log) }), background(func(ctx context.Context) { sessions.AnswerResets(ctx, log) }),
 		background(func(ctx context.Context) {
 			s.invitations.Run(ctx, time.Now, func(err error) {
@@ -279,7 +286,7 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 	if err != nil {
 		return err
 	}
-	site, err := web.New(web.Config{API: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: metrics})
+	site, err := web.New(web.Config{API: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: metrics, Tracer: s.tracer()})
 	if err != nil {
 		return err
 	}
@@ -383,7 +390,7 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 			return none, err
 		}
 	}
-	options := store.Options{Database: database, Kinds: model.Kinds, Log: s.log, ReadOnly: readOnly}
+	options := store.Options{Database: database, Kinds: model.Kinds, Log: s.log, ReadOnly: readOnly, Traced: s.traces != nil}
 	handedOver := starting && s.handedOver() // before the look: another node's first start writes it only after the database is filled
 	look, err := s.lookAt(ctx, options, starting)
 	if err != nil {
@@ -467,6 +474,7 @@ func (s *Server) Close() error {
 	if s.store != nil {
 		err = s.store.Close()
 	}
+	s.traces.Stop()
 	if s.dir != nil {
 		err = errors.Join(err, s.dir.Close())
 	}

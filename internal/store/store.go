@@ -25,11 +25,13 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/store/batchtrace"
 	"github.com/signet-idm/signet/internal/store/cache"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 	"github.com/signet-idm/signet/internal/store/readiness"
+	"github.com/signet-idm/signet/internal/store/sqltrace"
 	"github.com/signet-idm/signet/internal/store/stats"
 )
 
@@ -57,7 +59,8 @@ type Options struct {
 	Remembered *proof.Mark            // see proof.Sealer
 	Remember   func(proof.Mark) error // likewise
 
-	FactVersion int // of the facts that this node knows, see event.Gated; event.FactVersion when 0
+	FactVersion int  // of the facts that this node knows, see event.Gated; event.FactVersion when 0
+	Traced      bool // requests may be traced
 
 	Stats *stats.Stats // is told what the store does; nil: nobody is
 
@@ -131,6 +134,9 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.engine, o.Look.engine = o.Look.engine, nil
 	} else if s.engine, err = engine.Open(ctx, engine.Options{Database: o.Database, Kinds: o.Kinds, Cache: s.cache, Log: s.log, ReadOnly: o.ReadOnly, FactVersion: o.FactVersion}); err != nil {
 		return nil, false, err
+	}
+	if o.Traced {
+		s.engine = sqltrace.New(s.engine, engine.IsPostgres(o.Database))
 	}
 	if o.wrap != nil {
 		s.engine = o.wrap(s.engine)
@@ -214,6 +220,7 @@ type pending struct {
 	state   atomic.Int32 // waiting, started or abandoned
 	erases  bool         // it has destroyed keys of personal data
 	done    chan error
+	trace   *batchtrace.Command
 }
 
 const (
@@ -251,7 +258,7 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	if s.broken.Load() {
 		return errBroken
 	}
-	p := &pending{command: c, done: make(chan error, 1)}
+	p := &pending{command: c, done: make(chan error, 1), trace: batchtrace.Queued(ctx)}
 	select {
 	case <-s.stopping:
 		return errStopping
@@ -384,7 +391,8 @@ func answer(commands []*pending, err error) {
 func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, rest []*pending, failed error) {
 	s.ready.Begin()
 	wrote := false
-	defer func() { s.ready.End(wrote, failed) }()
+	trace := batchtrace.Begin(commands, func(p *pending) *batchtrace.Command { return p.trace })
+	defer func() { s.ready.End(wrote, failed); trace.Failed(failed) }()
 	defer s.stats.Batch(len(commands), time.Now())
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -394,9 +402,11 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 	if err != nil {
 		return commands, nil, err
 	}
+	trace.Loaded()
 	loaded.FactVersion = int(s.facts.Load())
 	batch := event.NewBatch(s.root, event.Micros(s.clock()), loaded)
 	answers := decide(batch, commands)
+	trace.Decided()
 	taken, rest = commands[:len(answers)], commands[len(answers):]
 	changes := batch.Changes()
 	if wrote = !changes.Empty(); !wrote {
@@ -405,6 +415,7 @@ func (s *Store) transaction(commands []*pending, shortLockTimeout bool) (taken, 
 		s.engine.Rollback(ctx)
 		return taken, rest, err
 	}
+	trace.Committed()
 	s.seen.Forget(changes.Erased)
 	// Refusals too wait until what they may rest on is durable.
 	d := decision{commands: slices.Clone(taken), answers: answers, wrote: wrote}
@@ -474,6 +485,7 @@ func (s *Store) answerDurable() {
 		}
 		for _, d := range all {
 			for i, p := range d.commands {
+				p.trace.Durable(failed)
 				switch {
 				case failed != nil:
 					p.done <- errBroken.Because(failed)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/tracing"
 )
 
 // Exchange is one request, its answer, and what the log says about them.
@@ -26,6 +27,7 @@ type Exchange struct {
 	Metrics  *Metrics
 
 	status int // 0: not answered yet
+	span   tracing.Span
 }
 
 type exchangeKey struct{}
@@ -73,7 +75,7 @@ func (s *Site) observe(x *Exchange) {
 	if code == "" {
 		code = strconv.Itoa(cmp.Or(x.status, http.StatusOK))
 	}
-	attrs := make([]slog.Attr, 0, 10)
+	attrs := make([]slog.Attr, 0, 11)
 	attrs = append(attrs,
 		slog.String("requestId", x.Info.RequestID),
 		slog.String("procedure", cmp.Or(x.Info.Procedure, "-")),
@@ -84,7 +86,11 @@ func (s *Site) observe(x *Exchange) {
 	if x.Info.Caller != nil {
 		attrs = append(attrs, slog.String("user", x.Info.Caller.UserID))
 	}
+	if x.span.Recorded() {
+		attrs = append(attrs, slog.String("traceId", x.span.TraceID()))
+	}
 	level, why := explain(x.Failure)
+	x.endSpan(code, level)
 	if x.Quiet && level < slog.LevelError {
 		level = slog.LevelDebug
 	}
@@ -103,6 +109,43 @@ func reasonOf(failure error) string {
 		return string(e.Reason)
 	}
 	return "INTERNAL"
+}
+
+// trace begins the span of the request, if it is one of those that are traced. Only proxies that are trusted are believed that it is part of a trace.
+func (s *Site) trace(x *Exchange) {
+	if s.config.Tracer == nil {
+		return
+	}
+	parent := tracing.ParentOf(x.Request.Header)
+	if parent != "" {
+		if direct, _ := parseAddr(x.Request.RemoteAddr); !contain(s.config.TrustedProxies, direct) {
+			parent = ""
+		}
+	}
+	var ctx context.Context
+	if ctx, x.span = s.config.Tracer.Request(x.Request.Context(), parent); x.span.Recorded() {
+		x.Request = x.Request.WithContext(ctx)
+	}
+}
+
+// endSpan says in the span what the log says, but for who it was.
+func (x *Exchange) endSpan(code string, level slog.Level) {
+	if !x.span.Recorded() {
+		return
+	}
+	x.span.Rename(cmp.Or(x.Info.Procedure, "unknown"))
+	x.span.Set("signet.operation", cmp.Or(x.Info.Procedure, "unknown"))
+	x.span.Set("signet.protocol", x.Protocol)
+	x.span.Set("signet.code", code)
+	x.span.Set("signet.request_id", x.Info.RequestID)
+	if level >= slog.LevelWarn {
+		x.span.End(x.Failure)
+		return
+	}
+	if e, ours := errors.AsType[*errs.Error](x.Failure); ours { // the caller's mistake, and no failure of ours
+		x.span.Set("signet.reason", string(e.Reason))
+	}
+	x.span.End(nil)
 }
 
 // explain gives what the log says about a refusal, and how loud.

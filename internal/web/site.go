@@ -13,6 +13,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/tracing"
 )
 
 // Limits of a request that is not of the API.
@@ -28,6 +29,7 @@ type Config struct {
 	TimeLimit      time.Duration  // per page; 30 seconds if zero
 	Log            *slog.Logger
 	Metrics        *Metrics
+	Tracer         *tracing.Tracer // nil: nothing is traced
 	Now            func() time.Time
 }
 
@@ -99,6 +101,7 @@ func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &Exchange{ResponseWriter: w, Request: r, Start: s.config.Now(), Protocol: "http", Metrics: s.config.Metrics, Info: call.Info{
 		RequestID: RequestID(r.Header), Peer: Peer(r, s.config.TrustedProxies), UserAgent: UserAgent(r.Header)}}
 	w.Header()[RequestIDHeader] = []string{x.Info.RequestID}
+	s.trace(x)
 	handler := s.handler(r)
 	defer s.observe(x)
 	defer func() {

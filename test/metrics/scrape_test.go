@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/signet-idm/signet/internal/server"
+	"github.com/signet-idm/signet/internal/tracing/otlp"
 	"github.com/signet-idm/signet/test/servertest"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
@@ -152,7 +153,7 @@ func (s *scraped) value(text string) string {
 // used starts a server and uses it a little, until every metric is there.
 func used(t *testing.T, db testdb.Database) (s *scraped) {
 	t.Helper()
-	config := server.Config{Development: true}
+	config := server.Config{Development: true, Traces: otlp.Settings{Endpoint: "http://127.0.0.1:1"}}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}

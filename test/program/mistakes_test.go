@@ -44,6 +44,8 @@ var mistakes = []struct {
 		"signet start --cors-origins *",
 		"signet start --smtp-url smtp.example.org",
 		"signet start --smtp-url smtp://mail.example.org:587",
+		"signet start --trace-endpoint collector:4318",
+		"signet start --trace-endpoint http://localhost:4318 --trace-sample 5",
 		"signet start --log-level verbose",
 		"signet start --webhook-lease 30",
 		"signet start --starts-per-minute 1",

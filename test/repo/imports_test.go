@@ -30,11 +30,12 @@ var (
 		{"internal/systemd", nil},
 		{"internal/policy", []string{"internal/errs", "internal/syntax"}},
 		{"internal/share", []string{"internal/errs"}},
+		{"internal/tracing", []string{"internal/errs"}},
 		{"internal/metadata", []string{"internal/errs", "internal/event", "internal/syntax"}},
-		{"internal/secret", []string{"internal/disk", "internal/errs", "internal/share", "internal/secret/argon"}},
+		{"internal/secret", []string{"internal/disk", "internal/errs", "internal/share", "internal/secret/argon", "internal/tracing"}},
 		{"internal/event", []string{"internal/errs", "internal/secret", "internal/syntax"}},
 		{"internal/access", []string{"internal/errs", "internal/event"}},
-		{"internal/outbound", []string{"internal/errs", "internal/share"}},
+		{"internal/outbound", []string{"internal/errs", "internal/share", "internal/tracing"}},
 		{"internal/call", []string{"internal/access", "internal/event", "internal/errs"}},
 		{"internal/pages", []string{"internal/syntax"}},
 	}
@@ -44,6 +45,7 @@ var (
 		forbidden []string
 	}{
 		{objects, outside},
+		{slices.DeleteFunc(slices.Clone(objects), func(pkg string) bool { return pkg == "internal/notify" }), []string{"internal/tracing"}}, // rules know no tracing
 		{[]string{"internal/api"}, []string{"internal/store", "internal/rpc", "internal/server", "net/http"}},
 		{[]string{"internal/web"}, slices.Concat(objects, []string{"internal/api", "internal/rpc", "internal/store"})},
 		{[]string{"internal/oidc", "internal/login", "internal/account", "internal/console", "internal/pages"}, []string{"internal/api", "internal/rpc", "internal/store", "internal/server"}},

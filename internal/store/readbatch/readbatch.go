@@ -8,6 +8,8 @@ import (
 	"runtime"
 	"sync"
 	"time"
+
+	"github.com/signet-idm/signet/internal/tracing"
 )
 
 // Most is how many of one kind are answered at once.
@@ -165,6 +167,8 @@ func (a *Asked[K, V]) Get(ctx context.Context) (found V, err error) {
 	default:
 		a.reader.call()
 	}
+	_, span := tracing.Start(ctx, "sql.shared")
+	defer func() { span.End(err) }()
 	select {
 	case <-a.done:
 		return a.found, a.err
