@@ -11,6 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/ratelimit"
 )
 
 // Exchange is one request, its answer, and what the log says about them.
@@ -25,7 +26,9 @@ type Exchange struct {
 	Quiet    bool   // a probe: logged for debugging only, and not counted
 	Metrics  *Metrics
 
-	status int // 0: not answered yet
+	limits  *ratelimit.Limits
+	counted Counted // see FromNetwork
+	status  int     // 0: not answered yet
 }
 
 type exchangeKey struct{}

@@ -15,6 +15,7 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	streams  *prometheus.GaugeVec
 	sent     *prometheus.CounterVec
+	limited  *prometheus.CounterVec
 }
 
 // NewMetrics registers the metrics, or finds those that are registered there already. Without a registerer it gives nil.
@@ -36,8 +37,11 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "signet", Name: "stream_events_total", Help: "Events sent on streams, without heartbeats.",
 		}, []string{"procedure", "protocol"}),
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "signet", Name: "rate_limited_total", Help: "Requests refused above a rate limit: of the caller, the organization, the network, or the network on public paths.",
+		}, []string{"kind"}),
 	}
-	err := errors.Join(register(registerer, &m.requests), register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))
+	err := errors.Join(register(registerer, &m.limited), register(registerer, &m.requests), register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))
 	return m, err
 }
 
@@ -62,6 +66,13 @@ func (m *Metrics) Count(procedure, protocol, code string, took time.Duration) {
 	}
 	m.requests.WithLabelValues(procedure, protocol, code).Inc()
 	m.duration.WithLabelValues(procedure, protocol).Observe(took.Seconds())
+}
+
+// RateLimited notes a request above a limit.
+func (m *Metrics) RateLimited(kind string) {
+	if m != nil {
+		m.limited.WithLabelValues(kind).Inc()
+	}
 }
 
 // StreamBegins notes a stream whose first message goes out.
