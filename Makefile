@@ -103,6 +103,10 @@ alerts: ## check the alerts for Prometheus and try some of them; needs promtool 
 	promtool check rules packaging/prometheus/signet.rules.yaml
 	promtool test rules packaging/prometheus/signet.test.yaml
 
+.PHONY: overload
+overload: ## 640 callers of the dearest operations with a reader beside; 100,000 bad requests at every entry point
+	SIGNET_BAD_REQUESTS=100000 go test -count=1 -timeout 20m -tags overload -run 'Overload|BadRequests' -v ./test/program
+
 .PHONY: scale
 scale: ## the tests that have a full size at that size (a million events); takes up to an hour
 	SIGNET_SCALE=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 60m -run Scale -v ./...

@@ -118,6 +118,11 @@ type startCmd struct {
 
 	StartsPerMinute int `help:"How many sign-ins, devices, resets and sign-outs one network may start per minute. Default: ${default}." default:"600" placeholder:"NUMBER"`
 
+	LimitCaller       string `help:"Requests that one caller may send, such as 100/s, 6000/m or off. Default: ${default}." default:"off" placeholder:"RATE"`
+	LimitOrganization string `help:"Requests that all callers of one organization may send. Default: ${default}." default:"off" placeholder:"RATE"`
+	LimitNetwork      string `help:"Requests that one network may send. Default: ${default}." default:"off" placeholder:"RATE"`
+	LimitPublic       string `help:"Requests that one network may send to public paths, such as the pages of signing in. Default: ${default}." default:"12000/m" placeholder:"RATE"`
+
 	EmailsPerOrganization bool `name:"emails-per-organization" help:"Find people by e-mail address only in the organization that the sign-in is for, not in the whole installation."`
 
 	TraceEndpoint    string  `help:"Collector that traces are sent to, by OTLP over HTTP: http://localhost:4318. Default: no traces." placeholder:"URL"`
@@ -138,6 +143,7 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.TrustedProxies, config.CORSOrigins = c.TrustedProxies, c.CORSOrigins
 	config.MetricsListen, config.Profiling, config.OutboundAllow, config.Development = c.MetricsListen, c.Profiling, c.OutboundAllow, c.Development
 	config.WebhookLease, config.WebhookRetry, config.StartsPerMinute = c.WebhookLease, c.WebhookRetry, c.StartsPerMinute
+	config.LimitCaller, config.LimitOrganization, config.LimitNetwork, config.LimitPublic = c.LimitCaller, c.LimitOrganization, c.LimitNetwork, c.LimitPublic
 	config.ZitadelV1, config.EmailsPerOrganization, config.Version = c.ZitadelV1, c.EmailsPerOrganization, version
 	config.NoConsole, config.DatabaseWait = !c.Console, c.DatabaseWait
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile

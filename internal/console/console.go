@@ -34,7 +34,7 @@ type Console struct {
 
 // Mount registers the application and what it asks for.
 func (c *Console) Mount(site *web.Site) {
-	site.HandleTree(pages.PathConsole, &files{from: c.Files, pages: c.Pages})
+	site.HandleTree(pages.PathConsole, web.Entry{Handler: &files{from: c.Files, pages: c.Pages}, Counted: web.AsStatic})
 	site.Handle(pages.PathConsole[:len(pages.PathConsole)-1], c.Pages.SameOrigin(http.HandlerFunc(toConsole)))
 	site.Handle(PathToken, c.asked((*visit).token))
 	site.Handle(PathSignOut, c.asked((*visit).signOut))

@@ -67,7 +67,7 @@ type visit struct {
 // asked guards what the application asks for. Nothing is read for a request that a page of another origin may have made: browsers name the
 // origin, and ask before they send JSON elsewhere, which nobody here allows.
 func (c *Console) asked(serve func(v *visit) error) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return web.Entry{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		v := &visit{Console: c, w: w, r: r}
 		err := v.enter()
 		if err == nil {
@@ -76,7 +76,7 @@ func (c *Console) asked(serve func(v *visit) error) http.Handler {
 		if err != nil {
 			v.refuse(err)
 		}
-	})
+	}), Refuse: func(w http.ResponseWriter, r *http.Request, err error) { (&visit{Console: c, w: w, r: r}).refuse(err) }}
 }
 
 func (v *visit) enter() error {

@@ -86,7 +86,8 @@ func (l *Login) Mount(site *web.Site) {
 		site.Handle(path, l.Pages.SameOrigin(l.page(serve)))
 	}
 	site.Handle(trial.Path, l.Pages.SameOrigin(l.page(l.try)))
-	site.Handle(pages.AssetsPath, l.Pages.Assets())
+	site.Handle(pages.AssetsPath, web.Entry{Handler: l.Pages.Assets(), Counted: web.AsStatic})
+	site.HandleRefused(func(w http.ResponseWriter, r *http.Request, err error) { Refuse(l.Pages, w, r, err) })
 	l.mountProviders(site)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 const assertionType = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
@@ -42,7 +43,10 @@ func (p *Provider) authenticate(r *request, said grant.Credentials) (*grant.Clie
 		return nil, err
 	}
 	r.allowOrigin(c)
-	return c, nil
+	if said.Method != app.NoAuth { // a name alone proves nothing: others could use up the limit of who has it
+		err = web.CountCaller(r.Context(), c.ID(), c.Org())
+	}
+	return c, err
 }
 
 // namesClient tells whether the client says in the body alone who it is. Then a challenge would answer something that it did not try (RFC 6749,

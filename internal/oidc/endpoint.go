@@ -103,6 +103,14 @@ func (e *endpoint) refuse(w http.ResponseWriter, r *request, err error) {
 	writeJSON(w, answer.Status, map[string]string{"error": answer.Error, "error_description": answer.Description})
 }
 
+// refuseEarly answers a request of which nothing has been read. Its client is not known, so no page may read the answer but that it waits.
+func (e *endpoint) refuseEarly(w http.ResponseWriter, plain *http.Request, err error) {
+	r := &request{Request: plain, answer: w.Header()}
+	r.answer.Set("Cache-Control", "no-store")
+	e.readOrigin(r)
+	e.refuse(w, r, err)
+}
+
 var (
 	errMethod   = errs.Invalid(errs.Violation{Message: "this path does not support that HTTP method: the header allow lists the supported ones"}).WithStatus(http.StatusMethodNotAllowed)
 	errQuery    = errs.Invalid(errs.Violation{Message: "parameters must not be in the query string, which ends up in logs: send them in the body"})
@@ -174,5 +182,5 @@ func (r *request) allowOrigin(client *grant.Client) {
 		return
 	}
 	r.answer.Set("Access-Control-Allow-Origin", r.origin)
-	r.answer.Set("Access-Control-Expose-Headers", web.RequestIDHeader+", Www-Authenticate")
+	r.answer.Set("Access-Control-Expose-Headers", web.RequestIDHeader+", Www-Authenticate, Retry-After, RateLimit, RateLimit-Policy")
 }

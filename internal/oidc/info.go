@@ -8,6 +8,7 @@ import (
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // keys serves the public keys.
@@ -71,6 +72,9 @@ func (p *Provider) userInfo(r *request) (any, error) {
 	}
 	if b == nil {
 		return nil, r.refuseToken(errToken)
+	}
+	if err := web.CountCaller(r.Context(), b.Caller.UserID, b.Caller.OrgID); err != nil {
+		return nil, err
 	}
 	if r.origin != "" {
 		if a, err := app.Kind.Read(r.Context(), p.grants.Store, b.Token.Client); err == nil && a != nil {

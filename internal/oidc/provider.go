@@ -86,16 +86,19 @@ func New(config Config) (*Provider, error) {
 func (p *Provider) Handlers() map[string]http.Handler {
 	post := []string{http.MethodPost}
 	get := []string{http.MethodGet, http.MethodHead}
-	discovery := &endpoint{handle: p.discovery, methods: get, cors: everyOrigin, public: true}
+	program := func(counted web.Counted, e *endpoint) http.Handler {
+		return web.Entry{Handler: e, Counted: counted, Refuse: e.refuseEarly}
+	}
+	discovery := program(web.AsStatic, &endpoint{handle: p.discovery, methods: get, cors: everyOrigin, public: true})
 	return map[string]http.Handler{
 		authorizePath:  http.HandlerFunc(p.authorize),
 		logoutPath:     http.HandlerFunc(p.logout),
-		tokenPath:      &endpoint{handle: p.token, methods: post, cors: clientOrigins, challenge: basicChallenge},
-		revokePath:     &endpoint{handle: p.revoke, methods: post, cors: clientOrigins, challenge: basicChallenge},
-		introspectPath: &endpoint{handle: p.introspect, methods: post, challenge: basicChallenge},
-		devicePath:     &endpoint{handle: p.deviceAuthorization, methods: post, challenge: basicChallenge},
-		userinfoPath:   &endpoint{handle: p.userInfo, methods: []string{http.MethodGet, http.MethodPost}, cors: clientOrigins, challenge: bearerChallenge},
-		keysPath:       &endpoint{handle: p.keys, methods: get, cors: everyOrigin, public: true},
+		tokenPath:      program(web.AsProgram, &endpoint{handle: p.token, methods: post, cors: clientOrigins, challenge: basicChallenge}),
+		revokePath:     program(web.AsProgram, &endpoint{handle: p.revoke, methods: post, cors: clientOrigins, challenge: basicChallenge}),
+		introspectPath: program(web.AsProgram, &endpoint{handle: p.introspect, methods: post, challenge: basicChallenge}),
+		devicePath:     program(web.AsProgram, &endpoint{handle: p.deviceAuthorization, methods: post, challenge: basicChallenge}),
+		userinfoPath:   program(web.WithToken, &endpoint{handle: p.userInfo, methods: []string{http.MethodGet, http.MethodPost}, cors: clientOrigins, challenge: bearerChallenge}),
+		keysPath:       program(web.AsStatic, &endpoint{handle: p.keys, methods: get, cors: everyOrigin, public: true}),
 
 		openIDPath: discovery, openIDPath + "/": discovery,
 		oauthPath: discovery, oauthPath + "/": discovery,

@@ -17,6 +17,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/rpc/strictjson"
 	"github.com/signet-idm/signet/internal/tracing"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // A Call is one request on its way through the chain, whatever protocol it came by.
@@ -25,6 +26,8 @@ type Call struct {
 	info   *call.Info
 	header http.Header   // as received; metadata, in gRPC
 	limit  time.Duration // how long it may take; 0: for ever
+
+	exchange *web.Exchange
 
 	// decode fills the request from the wire. Violations mean that nothing can be said about the rest of the message;
 	// where it can, what is wrong goes to problems, as do headers that the door has to read itself.
@@ -54,7 +57,7 @@ func link(last run, steps ...step) run {
 
 // chain is what every operation runs behind.
 func (h *Handler) chain() run {
-	return link(operate, guard, limit, h.authenticate, spare, h.large, h.validate, h.authorize, h.atOnce)
+	return link(operate, guard, limit, rate, h.authenticate, rateOfCaller, spare, h.large, h.validate, h.authorize, h.atOnce, h.unhurried)
 }
 
 // guard turns a panic into an internal error. The pipeline has a guard, too (package web); this one lets a stream end as its protocol wants.
@@ -89,6 +92,28 @@ func limit(ctx context.Context, c *Call, req proto.Message, next run) (proto.Mes
 		return nil, errDeadline.Because(err)
 	}
 	return nil, errCancelled.Because(err)
+}
+
+// rate counts the request against the limits of its network, before anything is read, hashed or looked up for it.
+func rate(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	as := web.WithToken
+	if c.op.rule.GetPublic() {
+		as = web.AsPublic
+	}
+	if err := c.exchange.FromNetwork(as); err != nil {
+		return nil, err
+	}
+	return next(ctx, c, req)
+}
+
+// rateOfCaller counts it against those of the caller and the caller's organization.
+func rateOfCaller(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if caller := c.info.Caller; caller != nil {
+		if err := c.exchange.OfCaller(caller.UserID, caller.OrgID); err != nil {
+			return nil, err
+		}
+	}
+	return next(ctx, c, req)
 }
 
 // authenticate finds out who is calling. Public operations do not look at credentials at all.

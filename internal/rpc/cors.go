@@ -11,7 +11,7 @@ const (
 	corsRequestHeaders = "authorization, content-type, x-service-orgid, if-match, idempotency-key, x-request-id, " +
 		"x-grpc-web, x-user-agent, grpc-timeout, last-event-id"
 	corsResponseHeaders = "grpc-status, grpc-message, grpc-status-details-bin, etag, deprecation, link, x-request-id, " +
-		"retry-after, www-authenticate"
+		"retry-after, ratelimit, ratelimit-policy, www-authenticate"
 	corsMaxAge = "7200" // seconds; browsers keep a preflight no longer anyway
 )
 

@@ -168,7 +168,7 @@ type exchange struct {
 
 // Serve implements web.Handler.
 func (h *Handler) Serve(e *web.Exchange) {
-	x := &exchange{Exchange: e, h: h, Call: Call{info: &e.Info, header: e.Request.Header, limit: h.config.TimeLimit}}
+	x := &exchange{Exchange: e, h: h, Call: Call{exchange: e, info: &e.Info, header: e.Request.Header, limit: h.config.TimeLimit}}
 	x.Code = code.Code_OK.String()
 	path := x.Request.URL.EscapedPath()
 	serve, values := h.root.match(x.Request.Method, path)

@@ -3,6 +3,7 @@ package rpc
 import (
 	"context"
 	"errors"
+	"runtime"
 
 	"google.golang.org/protobuf/proto"
 
@@ -17,12 +18,18 @@ type shares struct {
 	calls *share.Places
 	// large are the operations whose requests may be larger than others, from before the first byte of one is read.
 	large *share.Places
+	// unhurried are the operations that read or write many objects: lists, searches, imports. Processors are given to whatever can run, in turns: if hundreds of lists can,
+	// a password that is hashed for a sign-in waits for all of them every 10 ms. So only a few lists run at a time, and have their part, and everything else goes before the others.
+	unhurried *share.Places
 }
+
+const unhurriedPerProcessor = 2
 
 func newShares() shares {
 	return shares{
-		calls: share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
-		large: share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
+		calls:     share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
+		large:     share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
+		unhurried: share.New(share.Bounds{Places: unhurriedPerProcessor * runtime.GOMAXPROCS(0), Waiting: 1024}),
 	}
 }
 
@@ -42,6 +49,14 @@ func (h *Handler) large(ctx context.Context, c *Call, req proto.Message, next ru
 		return next(ctx, c, req)
 	}
 	return inShare(ctx, h.shares.large, c, req, next)
+}
+
+// unhurried lets operations with many objects wait for each other.
+func (h *Handler) unhurried(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if !c.op.unhurried {
+		return next(ctx, c, req)
+	}
+	return inShare(ctx, h.shares.unhurried, c, req, next)
 }
 
 func inShare(ctx context.Context, places *share.Places, c *Call, req proto.Message, next run) (proto.Message, error) {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"strings"
 	"testing"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/signet-idm/signet/internal/share"
 )
@@ -106,4 +109,32 @@ func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 		}
 	}
 	untilLoad(t, large, 0, 0)
+}
+
+// Imports and lists wait for each other. What is short goes before them, however many wait.
+func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
+	l := newLab(t)
+	places := share.New(share.Bounds{Places: 1, Waiting: 10})
+	l.handler.shares.unhurried = places
+	if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil {
+		t.Fatal(err)
+	}
+	waiting := asked(t, l, "owner", "/v1/users/_import", strings.NewReader(`{"users":[{"userName":"a"}]}`))
+	untilLoad(t, places, 1, 1)
+	if o := <-asked(t, l, "owner", "/v1/users/me", nil); o.http != 200 {
+		t.Errorf("a read: %+v", o)
+	}
+	places.Leave(share.Claim{Org: "org_own"})
+	<-waiting
+	for path, want := range map[string]bool{"signet.v1.UserService/ListUsers": true, "signet.v1.UserService/SearchUsers": true, "signet.v1.UserService/ImportUsers": true, "signet.v1.UserService/GetUser": false, "signet.v1.SessionService/CreateSession": false} {
+		ops, err := newOperations(Service{Name: protoreflect.FullName(strings.Split(path, "/")[0]), Impl: l.fake})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, op := range ops {
+			if op.procedure == path && op.unhurried != want {
+				t.Errorf("%s: %t", path, op.unhurried)
+			}
+		}
+	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/network"
 	"github.com/signet-idm/signet/internal/org"
+	"github.com/signet-idm/signet/internal/ratelimit"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store"
@@ -48,6 +49,9 @@ type Config struct {
 	ZitadelV1       bool          // the five core operations answer under their names in ZITADEL's API, too
 	StartsPerMinute int           // that a network can begin without having signed in; zero: network.DefaultPerMinute
 
+	// Rates such as 100/s, see package ratelimit; empty or off: no limit, but for LimitPublic, which is ratelimit.DefaultPublic if it is empty.
+	LimitCaller, LimitOrganization, LimitNetwork, LimitPublic string
+
 	NoConsole bool // the web console is not served
 
 	Traces otlp.Settings
@@ -77,6 +81,8 @@ type settled struct {
 	certificate *tls.Certificate // nil: cleartext
 	smtp        *mail.SMTP       // nil: no mail
 	traces      *otlp.Checked    // nil: nothing is traced
+
+	caller, organization, network, public ratelimit.Rate
 }
 
 // maxSuffix leaves room for a label in front of it: a domain has at most 200 characters.
@@ -164,6 +170,9 @@ func (c Config) settle() (*settled, error) {
 		return nil, fmt.Errorf("--starts-per-minute must be between %d and %d", minStarts, maxStarts)
 	}
 	s.StartsPerMinute = cmp.Or(c.StartsPerMinute, network.DefaultPerMinute)
+	if err := s.settleLimits(); err != nil {
+		return nil, err
+	}
 	s.CORSOrigins = nil
 	for _, text := range c.CORSOrigins {
 		origin := strings.TrimSpace(text)
@@ -173,6 +182,21 @@ func (c Config) settle() (*settled, error) {
 		s.CORSOrigins = append(s.CORSOrigins, origin)
 	}
 	return s, nil
+}
+
+func (s *settled) settleLimits() (err error) {
+	for _, l := range []struct {
+		flag, text, otherwise string
+		rate                  *ratelimit.Rate
+	}{
+		{"--limit-caller", s.LimitCaller, "off", &s.caller}, {"--limit-organization", s.LimitOrganization, "off", &s.organization},
+		{"--limit-network", s.LimitNetwork, "off", &s.network}, {"--limit-public", s.LimitPublic, ratelimit.DefaultPublic.String(), &s.public},
+	} {
+		if *l.rate, err = ratelimit.Parse(cmp.Or(l.text, l.otherwise)); err != nil {
+			return fmt.Errorf("%s %q %w", l.flag, l.text, err)
+		}
+	}
+	return nil
 }
 
 // settleOutbound lists the networks that are called although they are not public. A developer's own machine is one.

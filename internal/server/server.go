@@ -52,6 +52,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/outbound"
 	"github.com/signet-idm/signet/internal/pages"
+	"github.com/signet-idm/signet/internal/ratelimit"
 	"github.com/signet-idm/signet/internal/registration"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/rpc/fieldrules"
@@ -286,7 +287,8 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 	if err != nil {
 		return err
 	}
-	site, err := web.New(web.Config{API: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: metrics, Tracer: s.tracer()})
+	site, err := web.New(web.Config{API: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: metrics, Tracer: s.tracer(),
+		Limits: ratelimit.NewLimits(s.config.caller, s.config.organization, s.config.network, s.config.public, time.Now)})
 	if err != nil {
 		return err
 	}

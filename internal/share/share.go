@@ -64,6 +64,8 @@ type Places struct {
 	arrived uint64
 	line    [2]load // of all that wait, those whom we know and the public
 	refused Refused
+	pace    Pace
+	moved   time.Time // when the line last moved, or began
 }
 
 // Refused is how many were refused so far: because of an organization's share, and because there is no room for anybody.
@@ -130,7 +132,7 @@ func (p *Places) Do(ctx context.Context, c Claim, work func() error) error {
 	return work()
 }
 
-// Enter waits for a place. Whoever gets one calls Leave with the same claim. Errors: Bounds.UsedUp; Bounds.Full; ctx.Err().
+// Enter waits for a place. Whoever gets one calls Leave with the same claim. Errors: Bounds.UsedUp; Bounds.Full, also if ctx would end before the turn comes; ctx.Err().
 func (p *Places) Enter(ctx context.Context, c Claim) error {
 	p.mu.Lock()
 	g := p.group(c.Org)
@@ -139,7 +141,11 @@ func (p *Places) Enter(ctx context.Context, c Claim) error {
 		p.mu.Unlock()
 		return nil
 	}
-	if err := p.makeRoom(g, &c); err != nil {
+	err := p.pace.Admit(ctx, p.ahead(g, &c), p.bounds.Full)
+	if err == nil {
+		err = p.makeRoom(g, &c)
+	}
+	if err != nil {
 		p.mu.Unlock()
 		return err
 	}
@@ -230,6 +236,9 @@ func (p *Places) leave(c Claim) {
 		w := l.waiting[0]
 		p.unqueue(w)
 		p.hold(g, l)
+		now := time.Now()
+		p.pace.Moved(1, now.Sub(p.moved))
+		p.moved = now
 		w.turn <- nil
 	}
 }
@@ -280,7 +289,29 @@ func class(public bool) int {
 	return 0
 }
 
+// ahead tells how many turns a newcomer waits for at least: those of its own organization that go before it, and as many of each other that waits.
+func (p *Places) ahead(g *group, c *Claim) int {
+	own, lanes, groups := g.line[0].callers, 0, 0
+	if c.Public {
+		for _, l := range g.lanes {
+			if l.public && len(l.waiting) > 0 {
+				lanes++
+			}
+		}
+		own += min(g.line[1].callers, len(g.lane(*c, p.turns).waiting)*lanes)
+	}
+	for _, other := range p.groups {
+		if other.line[0].callers+other.line[1].callers > 0 {
+			groups++
+		}
+	}
+	return min(p.waiting(), own*groups)
+}
+
 func (p *Places) queue(g *group, c Claim) *waiter {
+	if p.waiting() == 0 {
+		p.moved = time.Now()
+	}
 	p.arrived++
 	w := &waiter{claim: c, arrived: p.arrived, turn: make(chan error, 1)}
 	l := g.lane(c, p.turns)

@@ -25,6 +25,7 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/store/batchtrace"
 	"github.com/signet-idm/signet/internal/store/cache"
 	"github.com/signet-idm/signet/internal/store/engine"
@@ -96,6 +97,7 @@ type Store struct {
 	clientCredentials *readbatch.Lookups[event.Ref, *event.ClientCredential] // likewise
 	decided           chan decision
 	erasing           chan *pending // decided and durable, but not answered before the files are scrubbed
+	pace              share.Pace    // of commands
 	written           event.Bell
 	ready             readiness.Readiness
 	durable           atomic.Int64 // see onDisk
@@ -258,6 +260,9 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	if s.broken.Load() {
 		return errBroken
 	}
+	if err := s.pace.Admit(ctx, len(s.queue), share.ErrBusy); err != nil {
+		return err
+	}
 	p := &pending{command: c, done: make(chan error, 1), trace: batchtrace.Queued(ctx)}
 	select {
 	case <-s.stopping:
@@ -340,9 +345,11 @@ func (s *Store) write() {
 				live = append(live, p)
 			}
 		}
+		began := time.Now()
 		for rest := live; len(rest) > 0; {
 			rest = s.run(rest, 1, false)
 		}
+		s.pace.Moved(len(live), time.Since(began))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/ratelimit"
 	"github.com/signet-idm/signet/internal/tracing"
 )
 
@@ -26,8 +27,10 @@ type Exchange struct {
 	Quiet    bool   // a probe: logged for debugging only, and not counted
 	Metrics  *Metrics
 
-	status int // 0: not answered yet
-	span   tracing.Span
+	limits  *ratelimit.Limits
+	counted Counted // see FromNetwork
+	status  int     // 0: not answered yet
+	span    tracing.Span
 }
 
 type exchangeKey struct{}

@@ -18,6 +18,7 @@ type Metrics struct {
 	duration *prometheus.HistogramVec
 	streams  *prometheus.GaugeVec
 	sent     *prometheus.CounterVec
+	limited  *prometheus.CounterVec
 
 	counted table[way, *counted] // what was found of requests and duration
 }
@@ -52,8 +53,11 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		sent: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "signet", Name: "stream_events_total", Help: "Events sent on streams, without heartbeats.",
 		}, []string{"operation", "protocol"}),
+		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Namespace: "signet", Name: "rate_limited_total", Help: "Requests refused above a rate limit: of the caller, the organization, the network, or the network on public paths.",
+		}, []string{"kind"}),
 	}
-	err := errors.Join(register(registerer, &m.requests), register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))
+	err := errors.Join(register(registerer, &m.limited), register(registerer, &m.requests), register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))
 	return m, err
 }
 
@@ -83,6 +87,13 @@ func (m *Metrics) Count(operation, protocol, code, reason string, took time.Dura
 		return m.requests.WithLabelValues(operation, protocol, e.code, e.reason)
 	}).Inc()
 	c.duration.Observe(took.Seconds())
+}
+
+// RateLimited notes a request above a limit.
+func (m *Metrics) RateLimited(kind string) {
+	if m != nil {
+		m.limited.WithLabelValues(kind).Inc()
+	}
 }
 
 // StreamBegins notes a stream whose first message goes out.

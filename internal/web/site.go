@@ -13,6 +13,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/ratelimit"
 	"github.com/signet-idm/signet/internal/tracing"
 )
 
@@ -29,7 +30,8 @@ type Config struct {
 	TimeLimit      time.Duration  // per page; 30 seconds if zero
 	Log            *slog.Logger
 	Metrics        *Metrics
-	Tracer         *tracing.Tracer // nil: nothing is traced
+	Limits         *ratelimit.Limits // nil: none
+	Tracer         *tracing.Tracer   // nil: nothing is traced
 	Now            func() time.Time
 }
 
@@ -50,6 +52,8 @@ type Site struct {
 	trees  []page
 	lost   page // nil handler: the API answers everybody
 	isAPI  func(path string) bool
+
+	refused func(w http.ResponseWriter, r *http.Request, err error)
 }
 
 // New makes a site without pages.
@@ -72,18 +76,31 @@ func New(config Config) (*Site, error) {
 // Handle serves a page. A path that ends with a slash stands for everything below it, down to the next slash; but / is
 // the way in and nothing else. A * stands for an identifier, with one part behind it.
 func (s *Site) Handle(path string, handler http.Handler) {
-	s.pages[path] = page{path, s.config.TimeLimit, handler}
+	s.pages[path] = s.page(path, handler)
+}
+
+// HandleRefused says how people are told that a request is refused before its page has seen it.
+func (s *Site) HandleRefused(refused func(w http.ResponseWriter, r *http.Request, err error)) {
+	s.refused = refused
+}
+
+func (s *Site) page(path string, handler http.Handler) page {
+	entry, ok := handler.(Entry)
+	if !ok {
+		entry.Handler = handler
+	}
+	return page{s, path, entry}
 }
 
 // HandleTree serves everything below a path that ends with a slash, however deep, unless a page has a path of its own there.
 func (s *Site) HandleTree(path string, handler http.Handler) {
-	s.trees = append(s.trees, page{path, s.config.TimeLimit, handler})
+	s.trees = append(s.trees, s.page(path, handler))
 }
 
 // HandleLost shows a page to people who ask for what is not there. isAPI tells which paths are for programs: those get the API's answer, and
 // so does whoever does not ask for a page.
 func (s *Site) HandleLost(handler http.Handler, isAPI func(path string) bool) {
-	s.lost, s.isAPI = page{"unknown", s.config.TimeLimit, handler}, isAPI
+	s.lost, s.isAPI = s.page("unknown", handler), isAPI
 }
 
 // Paths are those of the pages, in order. One that ends with a slash has others below it.
@@ -98,7 +115,7 @@ func (s *Site) Paths() []string {
 
 // ServeHTTP implements http.Handler.
 func (s *Site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &Exchange{ResponseWriter: w, Request: r, Start: s.config.Now(), Protocol: "http", Metrics: s.config.Metrics, Info: call.Info{
+	x := &Exchange{ResponseWriter: w, Request: r, Start: s.config.Now(), Protocol: "http", Metrics: s.config.Metrics, limits: s.config.Limits, Info: call.Info{
 		RequestID: RequestID(r.Header), Peer: Peer(r, s.config.TrustedProxies), UserAgent: UserAgent(r.Header)}}
 	w.Header()[RequestIDHeader] = []string{x.Info.RequestID}
 	s.trace(x)
@@ -135,7 +152,7 @@ func (s *Site) handler(r *http.Request) Handler {
 			return tree
 		}
 	}
-	if s.lost.Handler != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html") && !s.isAPI(path) {
+	if s.lost.entry.Handler != nil && (r.Method == http.MethodGet || r.Method == http.MethodHead) && strings.Contains(r.Header.Get("Accept"), "text/html") && !s.isAPI(path) {
 		return s.lost
 	}
 	return s.config.API
@@ -143,24 +160,28 @@ func (s *Site) handler(r *http.Request) Handler {
 
 // page is a handler that is not of the API.
 type page struct {
-	path      string
-	timeLimit time.Duration
-	http.Handler
+	site  *Site
+	path  string
+	entry Entry
 }
 
 // Serve implements Handler.
 func (p page) Serve(x *Exchange) {
 	x.Protocol, x.Info.Procedure = "web", p.path
 	x.Header()["X-Content-Type-Options"] = []string{"nosniff"}
-	ctx, cancel := context.WithTimeout(x.Request.Context(), p.timeLimit)
+	ctx, cancel := context.WithTimeout(x.Request.Context(), p.site.config.TimeLimit)
 	defer cancel()
 	r := x.Request.WithContext(call.With(context.WithValue(ctx, exchangeKey{}, x), &x.Info))
+	if err := x.FromNetwork(p.entry.Counted); err != nil {
+		p.refuseEarly(x, r, err)
+		return
+	}
 	if r.Body != nil && r.ContentLength > maxBody {
 		r.Body = tooLarge{} // nothing of it is read, and nobody is asked to send it
 	} else {
 		r.Body = http.MaxBytesReader(x, r.Body, maxBody)
 	}
-	p.ServeHTTP(x, r)
+	p.entry.ServeHTTP(x, r)
 }
 
 // Refuse implements Handler.

@@ -65,7 +65,7 @@ type World struct {
 func openWorld(t *testing.T, db testdb.Database, settings ...func(*server.Config)) *World {
 	w := &World{db: db, dir: t.TempDir(), master: secret.NewMasterKey(), secrets: map[string]bool{}}
 	w.hide(string(w.master.Text()))
-	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text()), Resolver: &w.dns, StartsPerMinute: 1_000_000, Hasher: secret.NewCheapHasher()}
+	config := server.Config{Listen: "127.0.0.1:0", ExternalURL: "https://" + suffix, DataDir: w.dir, MasterKey: string(w.master.Text()), Resolver: &w.dns, StartsPerMinute: 1_000_000, LimitPublic: "off", Hasher: secret.NewCheapHasher()}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
 	}

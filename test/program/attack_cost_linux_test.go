@@ -157,7 +157,7 @@ type target struct {
 
 func newTarget(t *testing.T, s *site) *target {
 	t.Helper()
-	p := s.start(t, "--starts-per-minute", "1000000")
+	p := s.start(t, "--starts-per-minute", "1000000", "--limit-public", "off")
 	admin := newClient(t, p, s.admin(t).Token)
 	admin.want(t, 200, "POST", "/v1/users/human", object{"userName": "nobody", "password": "a password of nobody", "noChangeRequired": true,
 		"profile": object{"firstName": "No", "lastName": "Body"}, "email": object{"email": "nobody@example.com", "isEmailVerified": true}})

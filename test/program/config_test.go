@@ -74,7 +74,7 @@ func TestHelpListsEverySetting(t *testing.T) {
 	help := run(t, nil, "start", "--help").fine(t).stdout
 	for _, name := range []string{"config", "listen", "external-url", "insecure-external-url", "data-dir", "database", "master-key-file", "domain-suffix", "first-admin-file",
 		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "outbound-allow", "development", "webhook-lease", "database-wait",
-		"webhook-retry", "starts-per-minute", "console", "zitadel-v1", "smtp-url", "smtp-from", "smtp-password-file"} {
+		"webhook-retry", "starts-per-minute", "limit-caller", "limit-organization", "limit-network", "limit-public", "console", "zitadel-v1", "smtp-url", "smtp-from", "smtp-password-file"} {
 		if !strings.Contains(help, "--"+name) || !strings.Contains(help, "($SIGNET_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) {
 			t.Errorf("the help does not speak of %s:\n%s", name, help)
 		}
@@ -136,6 +136,7 @@ func TestBadSettings(t *testing.T) {
 		{name: "webhooks of a dead node for ever", args: []string{"--webhook-lease", "2h"}, says: "--webhook-lease must be between 1s and 1h"},
 		{name: "tries without a pause", args: []string{"--webhook-retry", "1ms"}, says: "--webhook-retry must be between 100ms and 1m"},
 		{name: "hardly any sign-ins", args: []string{"--starts-per-minute", "9"}, says: "--starts-per-minute must be between 10 and 1000000"},
+		{name: "a limit without a time", args: []string{"--limit-caller", "100"}, says: `--limit-caller "100" must be a number of requests and a unit of time`},
 		{name: "less than none", args: []string{"--starts-per-minute=-1"}, says: "--starts-per-minute must be between 10 and 1000000"},
 		{name: "a wait for ever", args: []string{"--database-wait", "25h"}, says: "--database-wait must be between 0s and 24h"},
 		{name: "a time without a unit", args: []string{"--webhook-lease", "30"}, says: "--webhook-lease"},

@@ -6,9 +6,12 @@ import (
 	"context"
 	"errors"
 	"runtime"
+	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/tracing"
 )
 
@@ -36,6 +39,9 @@ type Reader struct {
 	stopped <-chan struct{}
 	wake    chan struct{} // holds something while anybody waits
 
+	readers int
+	pace    share.Pace // of round trips
+
 	mu    sync.Mutex
 	kinds []kind
 }
@@ -56,8 +62,8 @@ type turn interface {
 // Start starts reading, until stopped is closed. As a rule one round trip at a time is best: a second one would only halve what
 // each answers, and the work is the database's, which costs by the query more than by the row. Machines with many cores can use more.
 func Start(stopped <-chan struct{}, ask func(ctx context.Context, questions []Question) error) *Reader {
-	r := &Reader{ask: ask, stopped: stopped, wake: make(chan struct{}, 1)}
-	for range max(1, runtime.GOMAXPROCS(0)/4) {
+	r := &Reader{ask: ask, stopped: stopped, wake: make(chan struct{}, 1), readers: max(1, runtime.GOMAXPROCS(0)/4)}
+	for range r.readers {
 		go r.read()
 	}
 	return r
@@ -113,8 +119,10 @@ func (r *Reader) answer(turns []turn) {
 	}
 	begun := time.Now()
 	err := r.ask(ctx, questions)
+	took := time.Since(begun)
+	r.pace.Moved(1, took)
 	if r.Told != nil {
-		r.Told(lookups, time.Since(begun))
+		r.Told(lookups, took)
 	}
 	for _, t := range turns {
 		t.answer(err)
@@ -135,6 +143,8 @@ type Asked[K comparable, V any] struct {
 	found  V
 	err    error
 	done   chan struct{}
+	ahead  int         // round trips before its own
+	gone   atomic.Bool // who asked has left
 }
 
 // Add adds a kind of lookups. ask gives the queries that put what there is into found.
@@ -150,6 +160,7 @@ func Add[K comparable, V any](r *Reader, ask func(keys []K, found map[K]V) []Que
 func (l *Lookups[K, V]) Ask(key K) *Asked[K, V] {
 	a := &Asked[K, V]{reader: l.reader, key: key, done: make(chan struct{})}
 	l.reader.mu.Lock()
+	a.ahead = len(l.waiting) / Most / l.reader.readers
 	l.waiting = append(l.waiting, a)
 	full := len(l.waiting) >= Most
 	l.reader.mu.Unlock()
@@ -159,12 +170,16 @@ func (l *Lookups[K, V]) Ask(key K) *Asked[K, V] {
 	return a
 }
 
-// Get waits for the answer. Errors: what the queries failed with; that of ctx; ErrStopped.
+// Get waits for the answer. Errors: what the queries failed with; that of ctx; share.ErrBusy if ctx would end before the answer can come; ErrStopped.
 func (a *Asked[K, V]) Get(ctx context.Context) (found V, err error) {
 	select {
 	case <-a.done: // by a round trip that others have waited for
 		return a.found, a.err
 	default:
+		if err := a.reader.pace.Admit(ctx, a.ahead, share.ErrBusy); err != nil {
+			a.gone.Store(true)
+			return found, err
+		}
 		a.reader.call()
 	}
 	_, span := tracing.Start(ctx, "sql.shared")
@@ -173,6 +188,7 @@ func (a *Asked[K, V]) Get(ctx context.Context) (found V, err error) {
 	case <-a.done:
 		return a.found, a.err
 	case <-ctx.Done():
+		a.gone.Store(true)
 		return found, ctx.Err()
 	case <-a.reader.stopped:
 		return found, ErrStopped
@@ -183,6 +199,7 @@ func (a *Asked[K, V]) Get(ctx context.Context) (found V, err error) {
 func (l *Lookups[K, V]) Get(ctx context.Context, key K) (V, error) { return l.Ask(key).Get(ctx) }
 
 func (l *Lookups[K, V]) take() (turn, bool) {
+	l.waiting = slices.DeleteFunc(l.waiting, func(a *Asked[K, V]) bool { return a.gone.Load() })
 	if len(l.waiting) == 0 {
 		return nil, false
 	}

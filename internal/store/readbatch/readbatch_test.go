@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/test/testkit"
 )
 
@@ -191,5 +192,51 @@ func TestRoundTripsAreTold(t *testing.T) {
 	}
 	if n := <-told; n != 3 {
 		t.Errorf("%d lookups, want 3", n)
+	}
+}
+
+func TestNothingIsAskedForWhoHasLeft(t *testing.T) {
+	d, stopped := newDesk(), make(chan struct{})
+	defer close(stopped)
+	r := Start(stopped, d.ask)
+	l := Add(r, doubles("left"))
+	first := make(chan error)
+	go func() { _, err := l.Get(t.Context(), 1); first <- err }()
+	<-d.asked
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error)
+	go func() { _, err := l.Get(ctx, 2); left <- err }()
+	untilWaiting(t, r, l, 1)
+	cancel()
+	if err := <-left; !errors.Is(err, context.Canceled) {
+		t.Fatal(err)
+	}
+	third := make(chan error)
+	go func() { _, err := l.Get(t.Context(), 3); third <- err }()
+	untilWaiting(t, r, l, 2)
+	d.answer <- nil
+	<-first
+	if asked := <-d.asked; len(asked[0].Args) != 1 || asked[0].Args[0] != 3 {
+		t.Errorf("asked was %v", asked[0].Args)
+	}
+	d.answer <- nil
+	<-third
+}
+
+func TestWhoseAnswerWouldComeTooLateIsToldAtOnce(t *testing.T) {
+	d, stopped := newDesk(), make(chan struct{})
+	defer close(stopped)
+	r := Start(stopped, d.ask)
+	l := Add(r, doubles("left"))
+	r.pace.Moved(1, 24*time.Hour)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for range Most * r.readers { // nobody waits for these, so they stay
+		l.reader.mu.Lock()
+		l.waiting = append(l.waiting, &Asked[int, string]{reader: r, done: make(chan struct{})})
+		l.reader.mu.Unlock()
+	}
+	if _, err := l.Ask(1).Get(ctx); !errors.Is(err, share.ErrBusy) || ctx.Err() != nil {
+		t.Errorf("behind a full round trip: %v", err)
 	}
 }
