@@ -109,6 +109,11 @@ type startCmd struct {
 
 	DatabaseWait time.Duration `help:"How long a start waits for a PostgreSQL database that is away. Default: ${default}." default:"1m" placeholder:"TIME"`
 
+	BackupDirectory string        `help:"Directory for scheduled backups of the embedded database. Default: none are made." placeholder:"DIR"`
+	BackupEvery     time.Duration `help:"How often a backup is made. Default: 24h." placeholder:"TIME"`
+	BackupKeep      int           `help:"How many scheduled backups are kept. Default: 7." placeholder:"NUMBER"`
+	BackupMaxAge    time.Duration `help:"Delete scheduled backups that are older, but for the last one. Default: however old." placeholder:"TIME"`
+
 	ZitadelV1 bool `name:"zitadel-v1" env:"SIGNET_ZITADEL_V1" help:"Serve the five core operations under their names in version 1 of ZITADEL's API, too."`
 
 	WebhookLease time.Duration `help:"How long a dead node keeps its lease on webhooks. Default: ${default}." default:"30s" placeholder:"TIME"`
@@ -123,9 +128,8 @@ type startCmd struct {
 	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
 }
 
-func (c *startCmd) Run(ctx context.Context) error {
-	began := time.Now()
-	tuneMemory()
+// serverConfig is everything that a server is told by its flags.
+func (c *startCmd) serverConfig() server.Config {
 	config := c.config()
 	config.Listen, config.ExternalURL, config.InsecureURL, config.DomainSuffix = c.Listen, c.ExternalURL, c.InsecureURL, c.DomainSuffix
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
@@ -135,6 +139,14 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.ZitadelV1, config.EmailsPerOrganization, config.Version = c.ZitadelV1, c.EmailsPerOrganization, version
 	config.NoConsole, config.DatabaseWait = !c.Console, c.DatabaseWait
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
+	config.BackupDirectory, config.BackupEvery, config.BackupKeep, config.BackupMaxAge = c.BackupDirectory, c.BackupEvery, c.BackupKeep, c.BackupMaxAge
+	return config
+}
+
+func (c *startCmd) Run(ctx context.Context) error {
+	began := time.Now()
+	tuneMemory()
+	config := c.serverConfig()
 	log := c.logger()
 	var err error
 	if config.Listener, config.MetricsListener, err = passedSockets(); err != nil {

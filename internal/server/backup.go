@@ -89,23 +89,30 @@ func checkTarget(dir *datadir.Dir, target string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parent := filepath.Dir(abs)
-	if info, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return "", fmt.Errorf("the directory %s for the backup does not exist: create it first", parent)
-	} else if err != nil {
-		return "", fmt.Errorf("the directory for the backup: %w", err)
-	}
-	inside, err := dir.Contains(abs)
-	if err != nil {
+	if err := outside(dir, filepath.Dir(abs)); err != nil {
 		return "", err
-	}
-	if inside {
-		return "", errors.New("the backup must not be in the data directory, because both would be lost together: choose another place, preferably on another disk")
 	}
 	if _, err := os.Lstat(abs); !errors.Is(err, fs.ErrNotExist) {
 		return "", alreadyThere(abs)
 	}
 	return abs, nil
+}
+
+// outside finds out whether backups can be in a directory: it has to exist, and must not be lost with the data.
+func outside(dir *datadir.Dir, parent string) error {
+	if info, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return fmt.Errorf("the directory %s for the backup does not exist: create it first", parent)
+	} else if err != nil {
+		return fmt.Errorf("the directory for the backup: %w", err)
+	}
+	inside, err := dir.Contains(filepath.Join(parent, "backup"))
+	if err != nil {
+		return err
+	}
+	if inside {
+		return errors.New("the backup must not be in the data directory, because both would be lost together: choose another place, preferably on another disk")
+	}
+	return nil
 }
 
 func alreadyThere(path string) error {

@@ -48,6 +48,11 @@ type Config struct {
 
 	NoConsole bool // the web console is not served
 
+	BackupDirectory string        // empty: no scheduled backups
+	BackupEvery     time.Duration // zero, as in the next one: as package backups has it
+	BackupKeep      int
+	BackupMaxAge    time.Duration // zero: however old they are
+
 	EmailsPerOrganization bool // e-mail addresses are login names only where the sign-in is at, see session.Sessions
 
 	SMTPURL          string // empty: no mail
@@ -137,6 +142,9 @@ func (c Config) settle() (*settled, error) {
 		s.proxies = append(s.proxies, prefix)
 	}
 	if err := s.settleOutbound(); err != nil {
+		return nil, err
+	}
+	if err := s.settleBackups(); err != nil {
 		return nil, err
 	}
 	if c.DatabaseWait < 0 || c.DatabaseWait > maxWait {

@@ -35,5 +35,8 @@ func (s *Server) details() map[string]string {
 	if s.store.Lost() > 0 {
 		all["log"] = "the database has lost events"
 	}
+	if s.backups != nil && s.backups.Failing() {
+		all["backup"] = "the last scheduled backup failed"
+	}
 	return all
 }

@@ -35,6 +35,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/signincounts"
 	"github.com/signet-idm/signet/internal/api/status"
 	"github.com/signet-idm/signet/internal/api/trials"
+	"github.com/signet-idm/signet/internal/backups"
 	"github.com/signet-idm/signet/internal/console"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
@@ -106,6 +107,7 @@ type Server struct {
 	calls    *share.Places    // of it and of DNS that are waited for at once
 	webhooks *webhook.Webhooks
 	keys     *signing.Keys
+	backups  *backups.Schedule // nil: none are scheduled
 
 	stopWork   []func() // ends what runs beside the requests
 	endStreams func()
@@ -139,6 +141,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	if err := s.dir.Lock(); err != nil {
+		return nil, err
+	}
+	if err := s.checkBackups(); err != nil {
 		return nil, err
 	}
 	if err := s.listen(); err != nil {
@@ -241,6 +246,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err := s.mount(handler, sessions, registering, master); err != nil {
 		return nil, err
 	}
+	if err := s.scheduleBackups(defaultOrg); err != nil {
+		return nil, err
+	}
 	followers, err := s.followers(ctx, master)
 	if err != nil {
 		return nil, err
@@ -254,6 +262,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			})
 		}),
 		background(func(ctx context.Context) { registering.Run(ctx, log) }), background(func(ctx context.Context) { counted.Run(ctx, log) }))
+	if s.backups != nil {
+		s.stopWork = append(s.stopWork, background(s.backups.Run))
+	}
 	return s, nil
 }
 
@@ -464,8 +475,11 @@ func (s *Server) Close() error {
 	}
 	s.renewals.Stop()
 	var err error
+	if s.backups != nil {
+		err = s.backups.Close()
+	}
 	if s.store != nil {
-		err = s.store.Close()
+		err = errors.Join(err, s.store.Close())
 	}
 	if s.dir != nil {
 		err = errors.Join(err, s.dir.Close())
