@@ -109,6 +109,8 @@ type startCmd struct {
 
 	DatabaseWait time.Duration `help:"How long a start waits for a PostgreSQL database that is away. Default: ${default}." default:"1m" placeholder:"TIME"`
 
+	VerifyEvery time.Duration `help:"How often the server verifies the log, slowly, beside its requests; 0: never. Default: ${default}." default:"24h" placeholder:"TIME"`
+
 	BackupDirectory string        `help:"Directory for scheduled backups of the embedded database. Default: none are made." placeholder:"DIR"`
 	BackupEvery     time.Duration `help:"How often a backup is made. Default: 24h." placeholder:"TIME"`
 	BackupKeep      int           `help:"How many scheduled backups are kept. Default: 7." placeholder:"NUMBER"`
@@ -140,6 +142,7 @@ func (c *startCmd) serverConfig() server.Config {
 	config.NoConsole, config.DatabaseWait = !c.Console, c.DatabaseWait
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	config.BackupDirectory, config.BackupEvery, config.BackupKeep, config.BackupMaxAge = c.BackupDirectory, c.BackupEvery, c.BackupKeep, c.BackupMaxAge
+	config.VerifyEvery = c.VerifyEvery
 	return config
 }
 

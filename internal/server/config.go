@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server/verification"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/syntax"
 )
@@ -47,6 +48,8 @@ type Config struct {
 	StartsPerMinute int           // that a network can begin without having signed in; zero: network.DefaultPerMinute
 
 	NoConsole bool // the web console is not served
+
+	VerifyEvery time.Duration // how often the log is verified; zero: never
 
 	BackupDirectory string        // empty: no scheduled backups
 	BackupEvery     time.Duration // zero, as in the next one: as package backups has it
@@ -146,6 +149,9 @@ func (c Config) settle() (*settled, error) {
 	}
 	if err := s.settleBackups(); err != nil {
 		return nil, err
+	}
+	if c.VerifyEvery != 0 && (c.VerifyEvery < verification.MinEvery || c.VerifyEvery > verification.MaxEvery) {
+		return nil, fmt.Errorf("--verify-every must be between %s and %s, or 0 for never", verification.MinEvery, verification.MaxEvery)
 	}
 	if c.DatabaseWait < 0 || c.DatabaseWait > maxWait {
 		return nil, errors.New("--database-wait must be between 0s and 24h")

@@ -38,5 +38,10 @@ func (s *Server) details() map[string]string {
 	if s.backups != nil && s.backups.Failing() {
 		all["backup"] = "the last scheduled backup failed"
 	}
+	if s.verification != nil {
+		if said := s.verification.Detail(); said != "" {
+			all["verification"] = said
+		}
+	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/backups"
+	"github.com/signet-idm/signet/internal/server/verification"
 )
 
 // settleBackups checks the settings of scheduled backups.
@@ -63,4 +64,17 @@ func (s *Server) scheduleBackups(installation string) error {
 			return err
 		}}
 	return s.backups.Open(installation, s.metrics)
+}
+
+// beginSchedules begins what is done at intervals.
+func (s *Server) beginSchedules() error {
+	if s.backups != nil {
+		s.stopWork = append(s.stopWork, background(s.backups.Run))
+	}
+	if s.config.VerifyEvery == 0 {
+		return nil
+	}
+	s.verification = verification.New(s.store, s.store.Verify, s.config.VerifyEvery, s.log)
+	s.stopWork = append(s.stopWork, background(s.verification.Run))
+	return s.verification.Register(s.metrics)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/backups"
+	"github.com/signet-idm/signet/internal/server/verification"
 	"github.com/signet-idm/signet/test/testdb"
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -80,6 +81,24 @@ func TestAServerBacksItselfUp(t *testing.T) {
 	if again, err := backups.List(c.BackupDirectory); err != nil || len(again) != 1 {
 		t.Errorf("after a restart: %v, %v", again, err)
 	}
+}
+
+func TestAServerVerifiesItsLog(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		c := home(t, db)
+		c.VerifyEvery = time.Second
+		if _, err := c.settle(); err == nil || !strings.Contains(err.Error(), "--verify-every must be between") {
+			t.Errorf("a second: %v", err)
+		}
+		c.VerifyEvery = time.Hour
+		s := opened(t, c)
+		if s.verification.Tend(t.Context()); metric(t, s, "signet_verification_log_changed") != 0 || s.details()["verification"] != "" {
+			t.Errorf("%v", s.details())
+		}
+		if got, err := verification.Read(t.Context(), s.store); err != nil || got == nil || got.Since == 0 {
+			t.Errorf("%+v, %v", got, err)
+		}
+	})
 }
 
 // metric is what the server says about itself; -1: nothing.

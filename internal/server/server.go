@@ -59,6 +59,7 @@ import (
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/rpc/fieldrules"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server/verification"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/consoletoken"
 	"github.com/signet-idm/signet/internal/session/federated"
@@ -108,6 +109,8 @@ type Server struct {
 	webhooks *webhook.Webhooks
 	keys     *signing.Keys
 	backups  *backups.Schedule // nil: none are scheduled
+
+	verification *verification.Schedule // nil: none is scheduled
 
 	stopWork   []func() // ends what runs beside the requests
 	endStreams func()
@@ -262,10 +265,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			})
 		}),
 		background(func(ctx context.Context) { registering.Run(ctx, log) }), background(func(ctx context.Context) { counted.Run(ctx, log) }))
-	if s.backups != nil {
-		s.stopWork = append(s.stopWork, background(s.backups.Run))
-	}
-	return s, nil
+	return s, s.beginSchedules()
 }
 
 // status tells how the node and the installation are doing.

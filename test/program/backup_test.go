@@ -76,7 +76,6 @@ func TestBackupAndRestore(t *testing.T) {
 }
 
 func TestARehearsalForScripts(t *testing.T) {
-	t.Parallel()
 	s := embedded(t)
 	s.start(t)
 	backup := filepath.Join(t.TempDir(), "backup.db")
