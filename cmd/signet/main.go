@@ -41,6 +41,7 @@ type cli struct {
 	Health  healthCmd  `cmd:"" help:"Ask the server on this machine whether it is ready: exit with 0 if it is, else with 1."`
 	Migrate migrateCmd `cmd:"" help:"Bring the data to this version, as a start would. With the embedded database, stop the server first."`
 	Rebuild rebuildCmd `cmd:"" help:"Rebuild the state tables from the log, or check that they match it."`
+	Doctor  doctorCmd  `cmd:"" help:"Examine settings, database, keys, disk, certificates, backups and the external address, and say what to do. Takes the flags of start. Can run beside a server. Exit code: 0 fine, 1 warnings, 2 errors."`
 	Verify  verifyCmd  `cmd:"" help:"Check that the log is unchanged. Can run beside a server."`
 	Admin   struct {
 		Recover recoverCmd    `cmd:"" help:"Create a new owner of the installation with a token. Stop the server first."`
@@ -334,7 +335,11 @@ func run(args []string) int {
 		return complain(explainUsage(err), exitUsage)
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	if err := parsed.Run(); err != nil {
+	err = parsed.Run()
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
+	if err != nil {
 		return complain(stopped(ctx, err), exitFailed)
 	}
 	return 0
