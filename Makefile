@@ -97,6 +97,10 @@ faults: ## fail over a cluster of PostgreSQL under load, SIGNET_FAULTS_ROUNDS (4
 	SIGNET_FAULTS=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 20m -run Faults ./internal/store
 	scripts/with-patroni.sh go test -count=1 -timeout 60m -tags faults -run Faults -v ./test/faults
 
+.PHONY: recovery
+recovery: ## restore PostgreSQL from a base backup and WAL to a point in time, and check it
+	CI=$${CI-true} scripts/with-postgres.sh go test -count=1 -timeout 10m -tags recovery -run Recovery -v ./test/recovery
+
 .PHONY: scale
 scale: ## the tests that have a full size at that size (a million events); takes up to an hour
 	SIGNET_SCALE=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 60m -run Scale -v ./...
