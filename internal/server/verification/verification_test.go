@@ -178,7 +178,7 @@ func TestItRestsInProportionToItsWork(t *testing.T) {
 		s := &Schedule{}
 		pace, began := s.pace(nil), time.Now()
 		for range 5 {
-			time.Sleep(time.Second) // the work
+			<-time.After(time.Second) // the work
 			testkit.Must(t, pace(t.Context()))
 		}
 		if took := time.Since(began); took != 20*time.Second {
