@@ -107,6 +107,10 @@ alerts: ## check the alerts for Prometheus and try some of them; needs promtool 
 overload: ## 640 callers of the dearest operations with a reader beside; 100,000 bad requests at every entry point
 	SIGNET_BAD_REQUESTS=100000 go test -count=1 -timeout 20m -tags overload -run 'Overload|BadRequests' -v ./test/program
 
+.PHONY: recovery
+recovery: ## restore PostgreSQL from a base backup and WAL to a point in time, and check it
+	CI=$${CI-true} scripts/with-postgres.sh go test -count=1 -timeout 10m -tags recovery -run Recovery -v ./test/recovery
+
 .PHONY: scale
 scale: ## the tests that have a full size at that size (a million events); takes up to an hour
 	SIGNET_SCALE=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 60m -run Scale -v ./...

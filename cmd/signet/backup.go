@@ -2,10 +2,13 @@ package main
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/mattn/go-isatty"
 
@@ -33,9 +36,18 @@ func (c *backupCmd) Run(ctx context.Context) error {
 type restoreCmd struct {
 	File string `arg:"" help:"The backup."`
 	dataFlags
+	Rehearse          bool   `help:"Only try it: restore into a temporary directory, check everything, print what was seen, and remove it. Can run beside a server."`
+	RehearseDirectory string `help:"Where the temporary directory is made. Default: where the system has its temporary files." placeholder:"DIR"`
+	JSON              bool   `name:"json" help:"With --rehearse: print what was seen as JSON."`
 }
 
 func (c *restoreCmd) Run(ctx context.Context) error {
+	if c.Rehearse {
+		return c.rehearse(ctx)
+	}
+	if c.JSON || c.RehearseDirectory != "" {
+		return errors.New("--json and --rehearse-directory are for --rehearse")
+	}
 	bar := &bytesBar{}
 	report, err := server.Restore(ctx, c.config(), c.logger(), c.File, bar.show)
 	bar.end()
@@ -44,6 +56,31 @@ func (c *restoreCmd) Run(ctx context.Context) error {
 	}
 	fmt.Printf("restored into %s: %d events of %d objects, checked\n", c.DataDir, report.Events, report.Objects)
 	fmt.Println("Everything is as it was when the backup was made. Ended sessions and erased people are back: read docs/operations/backup.md before you let anybody in.")
+	return nil
+}
+
+func (c *restoreCmd) rehearse(ctx context.Context) error {
+	bar := &bytesBar{}
+	seen, err := server.Rehearse(ctx, c.config(), c.logger(), c.File, c.RehearseDirectory, bar.show)
+	bar.end()
+	if c.JSON {
+		seen.Problem = oneLine(seen.Problem)
+		out := json.NewEncoder(os.Stdout)
+		out.SetIndent("", "  ")
+		return errors.Join(err, out.Encode(seen))
+	}
+	for _, step := range seen.Steps {
+		took := "failed"
+		if !step.Failed {
+			took = time.Duration(step.Took * float64(time.Second)).Round(time.Millisecond).String()
+		}
+		fmt.Printf("%-16s %s\n", step.Name, took)
+	}
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%s can be restored: %d events of %d objects, the last at position %d from %s, %d not sealed\nhead %s\n",
+		seen.File, seen.Events, seen.Objects, seen.Position, seen.LastEvent.Format(time.RFC3339), seen.Unsealed, seen.Head)
 	return nil
 }
 

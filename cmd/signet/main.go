@@ -42,6 +42,7 @@ type cli struct {
 	Health  healthCmd  `cmd:"" help:"Ask the server on this machine whether it is ready: exit with 0 if it is, else with 1."`
 	Migrate migrateCmd `cmd:"" help:"Bring the data to this version, as a start would. With the embedded database, stop the server first."`
 	Rebuild rebuildCmd `cmd:"" help:"Rebuild the state tables from the log, or check that they match it."`
+	Doctor  doctorCmd  `cmd:"" help:"Examine settings, database, keys, disk, certificates, backups and the external address, and say what to do. Takes the flags of start. Can run beside a server. Exit code: 0 fine, 1 warnings, 2 errors."`
 	Verify  verifyCmd  `cmd:"" help:"Check that the log is unchanged. Can run beside a server."`
 	Admin   struct {
 		Recover recoverCmd    `cmd:"" help:"Create a new owner of the installation with a token. Stop the server first."`
@@ -111,6 +112,13 @@ type startCmd struct {
 
 	DatabaseWait time.Duration `help:"How long a start waits for a PostgreSQL database that is away. Default: ${default}." default:"1m" placeholder:"TIME"`
 
+	VerifyEvery time.Duration `help:"How often the server verifies the log, slowly, beside its requests; 0: never. Default: ${default}." default:"24h" placeholder:"TIME"`
+
+	BackupDirectory string        `help:"Directory for scheduled backups of the embedded database. Default: none are made." placeholder:"DIR"`
+	BackupEvery     time.Duration `help:"How often a backup is made. Default: 24h." placeholder:"TIME"`
+	BackupKeep      int           `help:"How many scheduled backups are kept. Default: 7." placeholder:"NUMBER"`
+	BackupMaxAge    time.Duration `help:"Delete scheduled backups that are older, but for the last one. Default: however old." placeholder:"TIME"`
+
 	ZitadelV1 bool `name:"zitadel-v1" env:"SIGNET_ZITADEL_V1" help:"Serve the five core operations under their names in version 1 of ZITADEL's API, too."`
 
 	WebhookLease time.Duration `help:"How long a dead node keeps its lease on webhooks. Default: ${default}." default:"30s" placeholder:"TIME"`
@@ -134,9 +142,8 @@ type startCmd struct {
 	SMTPPasswordFile string `name:"smtp-password-file" help:"File with the password for the mail server." placeholder:"FILE"`
 }
 
-func (c *startCmd) Run(ctx context.Context) error {
-	began := time.Now()
-	tuneMemory()
+// serverConfig is everything that a server is told by its flags.
+func (c *startCmd) serverConfig() server.Config {
 	config := c.config()
 	config.Listen, config.ExternalURL, config.InsecureURL, config.DomainSuffix = c.Listen, c.ExternalURL, c.InsecureURL, c.DomainSuffix
 	config.FirstAdminFile, config.TLSCert, config.TLSKey = c.FirstAdminFile, c.TLSCert, c.TLSKey
@@ -148,6 +155,15 @@ func (c *startCmd) Run(ctx context.Context) error {
 	config.NoConsole, config.DatabaseWait = !c.Console, c.DatabaseWait
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	config.Traces = otlp.Settings{Endpoint: c.TraceEndpoint, Sample: c.TraceSample, HeadersFile: c.TraceHeadersFile}
+	config.BackupDirectory, config.BackupEvery, config.BackupKeep, config.BackupMaxAge = c.BackupDirectory, c.BackupEvery, c.BackupKeep, c.BackupMaxAge
+	config.VerifyEvery = c.VerifyEvery
+	return config
+}
+
+func (c *startCmd) Run(ctx context.Context) error {
+	began := time.Now()
+	tuneMemory()
+	config := c.serverConfig()
 	log := c.logger()
 	var err error
 	if config.Listener, config.MetricsListener, err = passedSockets(); err != nil {
@@ -332,7 +348,11 @@ func run(args []string) int {
 		return complain(explainUsage(err), exitUsage)
 	}
 	parsed.BindTo(ctx, (*context.Context)(nil))
-	if err := parsed.Run(); err != nil {
+	err = parsed.Run()
+	if code, ok := errors.AsType[exitCode](err); ok {
+		return int(code)
+	}
+	if err != nil {
 		return complain(stopped(ctx, err), exitFailed)
 	}
 	return 0

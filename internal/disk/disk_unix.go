@@ -38,3 +38,12 @@ func HasOtherNames(info fs.FileInfo) bool {
 func OthersCanRead(info fs.FileInfo) bool {
 	return info.Mode().IsRegular() && info.Mode().Perm()&0o077 != 0
 }
+
+// Free is how many bytes a user can still write to the file system of a path.
+func Free(path string) (uint64, error) {
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(path, &stat); err != nil {
+		return 0, err
+	}
+	return uint64(stat.Bavail) * uint64(stat.Bsize), nil
+}

@@ -28,3 +28,12 @@ func HasOtherNames(fs.FileInfo) bool { return false }
 
 // OthersCanRead tells nothing here: access control lists decide, and the directory passes its own on.
 func OthersCanRead(fs.FileInfo) bool { return false }
+
+// Free is how many bytes a user can still write to the file system of a path.
+func Free(path string) (free uint64, err error) {
+	name, err := windows.UTF16PtrFromString(path)
+	if err == nil {
+		err = windows.GetDiskFreeSpaceEx(name, &free, nil, nil)
+	}
+	return free, err
+}

@@ -165,3 +165,25 @@ func (s *SMTP) send(ctx context.Context, m Mail) error {
 		return ctx.Err()
 	}
 }
+
+// Check connects to the mail server as Send does, with TLS and the password, and sends nothing. Its errors hold no password.
+func (s *SMTP) Check(ctx context.Context) error {
+	done := make(chan error, 1)
+	go func() {
+		err := s.client.DialWithContext(ctx)
+		if err == nil {
+			err = s.client.Close()
+		}
+		done <- err
+	}()
+	var err error
+	select {
+	case err = <-done:
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err != nil && s.password != "" {
+		return errors.New(strings.ReplaceAll(err.Error(), s.password, "…"))
+	}
+	return err
+}

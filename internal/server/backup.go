@@ -89,23 +89,30 @@ func checkTarget(dir *datadir.Dir, target string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	parent := filepath.Dir(abs)
-	if info, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
-		return "", fmt.Errorf("the directory %s for the backup does not exist: create it first", parent)
-	} else if err != nil {
-		return "", fmt.Errorf("the directory for the backup: %w", err)
-	}
-	inside, err := dir.Contains(abs)
-	if err != nil {
+	if err := outside(dir, filepath.Dir(abs)); err != nil {
 		return "", err
-	}
-	if inside {
-		return "", errors.New("the backup must not be in the data directory, because both would be lost together: choose another place, preferably on another disk")
 	}
 	if _, err := os.Lstat(abs); !errors.Is(err, fs.ErrNotExist) {
 		return "", alreadyThere(abs)
 	}
 	return abs, nil
+}
+
+// outside finds out whether backups can be in a directory: it has to exist, and must not be lost with the data.
+func outside(dir *datadir.Dir, parent string) error {
+	if info, err := os.Stat(parent); errors.Is(err, fs.ErrNotExist) || err == nil && !info.IsDir() {
+		return fmt.Errorf("the directory %s for the backup does not exist: create it first", parent)
+	} else if err != nil {
+		return fmt.Errorf("the directory for the backup: %w", err)
+	}
+	inside, err := dir.Contains(filepath.Join(parent, "backup"))
+	if err != nil {
+		return err
+	}
+	if inside {
+		return errors.New("the backup must not be in the data directory, because both would be lost together: choose another place, preferably on another disk")
+	}
+	return nil
 }
 
 func alreadyThere(path string) error {
@@ -227,7 +234,7 @@ func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progr
 	if err := engine.CheckFile(ctx, path, true); err != nil {
 		return nil, fmt.Errorf("the backup is damaged, and nothing was restored: %w", err)
 	}
-	if report, err = checkAll(ctx, path, master, log); err != nil {
+	if report, err = checkAll(ctx, path, master, log, &Rehearsal{}); err != nil {
 		return nil, err
 	}
 	return report, dir.AdoptRestored()
@@ -307,18 +314,24 @@ func copyFile(ctx context.Context, from, to string, progress Progress) (err erro
 }
 
 // checkAll opens a restored database as a start would, which brings its schema up to date, and runs every check there is.
-func checkAll(ctx context.Context, path string, master secret.MasterKey, log *slog.Logger) (report *store.RebuildReport, err error) {
+func checkAll(ctx context.Context, path string, master secret.MasterKey, log *slog.Logger, seen *Rehearsal) (report *store.RebuildReport, err error) {
+	done := seen.step("open")
 	st, _, err := store.Open(ctx, store.Options{Database: path, Kinds: model.Kinds, Master: master, Log: log})
 	if err != nil {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, st.Close()) }() // which puts all of it into the one file
+	done()
+	done = seen.step("rebuild --check")
 	if report, err = st.RebuildCheck(ctx); err != nil {
 		return nil, err
 	}
+	seen.Objects = report.Objects
 	if len(report.Differences) > 0 {
 		return nil, fmt.Errorf("the backup is damaged, and nothing was restored: %s", report.Differences[0])
 	}
+	done()
+	done = seen.step("verify")
 	proven, err := st.Verify(ctx, proof.Options{})
 	if err != nil {
 		return nil, err
@@ -326,5 +339,7 @@ func checkAll(ctx context.Context, path string, master secret.MasterKey, log *sl
 	if proven.Finding != nil {
 		return nil, fmt.Errorf("the log in the backup was changed, and nothing was restored: %s", proven.Finding)
 	}
+	done()
+	seen.Unsealed, seen.Head = proven.Unsealed, proven.Head.String()
 	return report, nil
 }

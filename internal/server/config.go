@@ -19,6 +19,7 @@ import (
 	"github.com/signet-idm/signet/internal/ratelimit"
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server/verification"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/syntax"
 	"github.com/signet-idm/signet/internal/tracing/otlp"
@@ -55,6 +56,13 @@ type Config struct {
 	NoConsole bool // the web console is not served
 
 	Traces otlp.Settings
+
+	VerifyEvery time.Duration // how often the log is verified; zero: never
+
+	BackupDirectory string        // empty: no scheduled backups
+	BackupEvery     time.Duration // zero, as in the next one: as package backups has it
+	BackupKeep      int
+	BackupMaxAge    time.Duration // zero: however old they are
 
 	EmailsPerOrganization bool // e-mail addresses are login names only where the sign-in is at, see session.Sessions
 
@@ -156,6 +164,12 @@ func (c Config) settle() (*settled, error) {
 	}
 	if err := s.settleOutbound(); err != nil {
 		return nil, err
+	}
+	if err := s.settleBackups(); err != nil {
+		return nil, err
+	}
+	if c.VerifyEvery != 0 && (c.VerifyEvery < verification.MinEvery || c.VerifyEvery > verification.MaxEvery) {
+		return nil, fmt.Errorf("--verify-every must be between %s and %s, or 0 for never", verification.MinEvery, verification.MaxEvery)
 	}
 	if c.DatabaseWait < 0 || c.DatabaseWait > maxWait {
 		return nil, errors.New("--database-wait must be between 0s and 24h")

@@ -35,5 +35,13 @@ func (s *Server) details() map[string]string {
 	if s.store.Lost() > 0 {
 		all["log"] = "the database has lost events"
 	}
+	if s.backups != nil && s.backups.Failing() {
+		all["backup"] = "the last scheduled backup failed"
+	}
+	if s.verification != nil {
+		if said := s.verification.Detail(); said != "" {
+			all["verification"] = said
+		}
+	}
 	return all
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/signet-idm/signet/internal/api/signincounts"
 	"github.com/signet-idm/signet/internal/api/status"
 	"github.com/signet-idm/signet/internal/api/trials"
+	"github.com/signet-idm/signet/internal/backups"
 	"github.com/signet-idm/signet/internal/console"
 	"github.com/signet-idm/signet/internal/datadir"
 	"github.com/signet-idm/signet/internal/factor"
@@ -57,6 +58,7 @@ import (
 	"github.com/signet-idm/signet/internal/rpc"
 	"github.com/signet-idm/signet/internal/rpc/fieldrules"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server/verification"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/consoletoken"
 	"github.com/signet-idm/signet/internal/session/federated"
@@ -109,6 +111,9 @@ type Server struct {
 	calls    *share.Places    // of it and of DNS that are waited for at once
 	webhooks *webhook.Webhooks
 	keys     *signing.Keys
+	backups  *backups.Schedule // nil: none are scheduled
+
+	verification *verification.Schedule // nil: none is scheduled
 
 	stopWork   []func() // ends what runs beside the requests
 	endStreams func()
@@ -142,6 +147,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	if err := s.dir.Lock(); err != nil {
+		return nil, err
+	}
+	if err := s.checkBackups(); err != nil {
 		return nil, err
 	}
 	if err := s.listen(); err != nil {
@@ -247,6 +255,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err := s.registerMetrics(hasher, counted, handler.Places(), &s.front.Budget); err != nil {
 		return nil, err
 	}
+	if err := s.scheduleBackups(defaultOrg); err != nil {
+		return nil, err
+	}
 	followers, err := s.followers(ctx, master)
 	if err != nil {
 		return nil, err
@@ -260,7 +271,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 			})
 		}),
 		background(func(ctx context.Context) { registering.Run(ctx, log) }), background(func(ctx context.Context) { counted.Run(ctx, log) }))
-	return s, nil
+	return s, s.beginSchedules()
 }
 
 // status tells how the node and the installation are doing.
@@ -473,8 +484,11 @@ func (s *Server) Close() error {
 	}
 	s.renewals.Stop()
 	var err error
+	if s.backups != nil {
+		err = s.backups.Close()
+	}
 	if s.store != nil {
-		err = s.store.Close()
+		err = errors.Join(err, s.store.Close())
 	}
 	s.traces.Stop()
 	if s.dir != nil {

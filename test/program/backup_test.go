@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -72,6 +73,32 @@ func TestBackupAndRestore(t *testing.T) {
 	// Both live on by themselves.
 	c.want(t, 200, "GET", "/v1/idps/"+late, nil)
 	rc.want(t, 200, "POST", "/v1/idps/jwt", newProvider("elsewhere"))
+}
+
+func TestARehearsalForScripts(t *testing.T) {
+	s := embedded(t)
+	s.start(t)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	s.run(t, "backup", backup).fine(t)
+	if out := s.run(t, "restore", "--rehearse", backup).fine(t).stdout; !strings.Contains(out, "can be restored: ") || !strings.Contains(out, "\nhead ") {
+		t.Error(out)
+	}
+	var seen struct {
+		OK      bool
+		Events  int
+		Problem string
+	}
+	if err := json.Unmarshal([]byte(s.run(t, "restore", "--rehearse", "--json", backup).fine(t).stdout), &seen); err != nil || !seen.OK || seen.Events == 0 {
+		t.Errorf("%+v, %v", seen, err)
+	}
+	if err := os.Truncate(backup, 20_000); err != nil {
+		t.Fatal(err)
+	}
+	r := s.run(t, "restore", "--rehearse", "--json", backup)
+	if err := json.Unmarshal([]byte(r.stdout), &seen); err != nil || r.code != 1 || seen.OK || seen.Problem == "" {
+		t.Errorf("%d: %+v, %v", r.code, seen, err)
+	}
+	s.run(t, "restore", "--json", backup).refused(t, "are for --rehearse")
 }
 
 func TestBackupOfPostgreSQL(t *testing.T) {

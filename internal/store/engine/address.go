@@ -98,3 +98,12 @@ func wrongRole(conn *pgconn.PgConn, err error) error {
 	}
 	return fmt.Errorf("%w: %w", errWrongRole, err)
 }
+
+// PoolSize is how many connections a node makes at most to a PostgreSQL database.
+func PoolSize(database string) (int, error) {
+	config, _, err := parseAddress(database)
+	if err != nil {
+		return 0, err
+	}
+	return int(config.MaxConns), nil
+}

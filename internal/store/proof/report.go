@@ -1,6 +1,7 @@
 package proof
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -11,6 +12,8 @@ import (
 type Options struct {
 	Expect   *Mark                                        // that the log must still contain; nil: nothing
 	Progress func(what string, total int64) *progress.Bar // makes a bar for each part of the work; nil: nobody looks
+	Pace     func(ctx context.Context) error              // is called after every thousand events and states, to rest for a while; nil: in one go
+	Chains   int                                          // how many are remembered, see maxEnds; 0: that many
 }
 
 // Report says what Verify has seen, up to the finding if there is one.

@@ -23,6 +23,7 @@ func Verify(ctx context.Context, e engine.Engine, root secret.MasterKey, kinds [
 	for _, k := range kinds {
 		v.objects[k.Name()] = 0
 	}
+	v.options.Chains = cmp.Or(o.Chains, maxEnds)
 	err := v.run(ctx)
 	return v.report, err
 }
@@ -132,6 +133,13 @@ func (v *verifier) bar(what string, total int64) *progress.Bar {
 	return v.options.Progress(what, total)
 }
 
+func (v *verifier) rest(ctx context.Context) error {
+	if v.options.Pace == nil {
+		return nil
+	}
+	return v.options.Pace(ctx)
+}
+
 // walk goes through the log in order. One goroutine reads ahead while the other one computes.
 func (v *verifier) walk(ctx context.Context) (*Finding, error) {
 	if v.lowest < 1 {
@@ -167,6 +175,9 @@ func (v *verifier) walk(ctx context.Context) (*Finding, error) {
 		}
 		position = v.report.Events
 		bar.Add(int64(len(s.events)))
+		if err := v.rest(ctx); err != nil {
+			return nil, err
+		}
 	}
 	select {
 	case err := <-failed:
@@ -309,7 +320,7 @@ func (v *verifier) follows(ctx context.Context, e *event.Event, hash []byte) (*F
 			v.objects[e.Type.Kind()]++
 		}
 	}
-	if !known && len(v.ends) >= maxEnds {
+	if !known && len(v.ends) >= v.options.Chains {
 		for other := range v.ends { // any of them
 			delete(v.ends, other)
 			break
@@ -399,6 +410,9 @@ func (v *verifier) states(ctx context.Context) (*Finding, error) {
 			})
 			if err != nil || f != nil {
 				return f, err
+			}
+			if err := v.rest(ctx); err != nil {
+				return nil, err
 			}
 		}
 		switch have := v.objects[k.Name()]; {
