@@ -13,5 +13,6 @@ go vet ./...
 go vet -tags pictures,providers,joining ./test/browser
 go vet -tags driving ./test/console
 go vet -tags faults ./test/faults
+go vet -tags rolling ./test/rolling
 go vet -tags packages ./test/packaging
 staticcheck ./...

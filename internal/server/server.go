@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -96,6 +97,8 @@ type Server struct {
 	dir        *datadir.Dir
 	store      *store.Store
 	handler    http.Handler
+	front      *web.Front // is handler
+	stopping   atomic.Bool
 	grants     *grant.Grants
 	federation *federation.Federation
 	logouts    *oidc.BackChannel
@@ -231,7 +234,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		CORSOrigins: config.CORSOrigins,
 		Log:         log,
 		OpenAPI:     openapi.Document,
-		Ready:       s.store.Ready,
+		Ready:       s.ready,
 		Details:     s.details,
 	})
 	if err != nil {
@@ -285,7 +288,8 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 	if err != nil {
 		return err
 	}
-	s.handler = &web.Front{Next: site, TrustedProxies: s.config.proxies, Log: s.log}
+	s.front = &web.Front{Next: site, TrustedProxies: s.config.proxies, Log: s.log}
+	s.handler = s.front
 	shown, err := pages.New(pages.Config{ExternalURL: s.config.external, Log: s.log})
 	if err != nil {
 		return err
@@ -504,17 +508,18 @@ func (s *Server) MetricsAddr() net.Addr {
 	return s.metricsListener.Addr()
 }
 
-// Serve answers requests until ctx ends, then lets the running ones finish. ready is called once, when a request would
+// Serve answers requests until ctx ends, then stops, see stop. ready is called once, when a request would
 // be answered.
 func (s *Server) Serve(ctx context.Context, ready func()) error {
 	main := NewHTTPServer(s.handler, s.log)
 	servers := []*http.Server{main}
 	failed := make(chan error, 2)
+	listening := newLastCalls(s.listener)
 	if s.config.certificate != nil {
 		main.TLSConfig.Certificates = []tls.Certificate{*s.config.certificate}
-		go func() { failed <- main.ServeTLS(s.listener, "", "") }()
+		go func() { failed <- main.ServeTLS(listening, "", "") }()
 	} else {
-		go func() { failed <- main.Serve(s.listener) }()
+		go func() { failed <- main.Serve(listening) }()
 	}
 	if s.metricsListener != nil {
 		mux := http.NewServeMux()
@@ -531,16 +536,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		return err
 	case <-ctx.Done():
 	}
-	s.log.Info("stopping", "timeout", stopTimeout.String())
-	s.endStreams()
-	stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
-	for _, server := range servers {
-		if err := server.Shutdown(stop); err != nil {
-			s.log.Warn("running requests were cancelled", "error", err)
-			server.Close()
-		}
-	}
+	s.stop(servers, listening)
 	return nil
 }
 
