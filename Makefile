@@ -98,7 +98,7 @@ faults: ## fail over a cluster of PostgreSQL under load, SIGNET_FAULTS_ROUNDS (4
 	scripts/with-patroni.sh go test -count=1 -timeout 60m -tags faults -run Faults -v ./test/faults
 
 .PHONY: rolling
-rolling: ## restart and upgrade three nodes one by one behind nginx and HAProxy under load, SIGNET_ROLLING_ROUNDS (2) times
+rolling: ## restart three nodes one by one behind nginx and HAProxy under load, SIGNET_ROLLING_ROUNDS (2) times
 	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-proxies.sh scripts/with-postgres.sh go test -count=1 -timeout 30m -tags rolling -v ./test/rolling
 
 .PHONY: scale

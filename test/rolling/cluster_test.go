@@ -157,6 +157,7 @@ func (c *cluster) start(i int, binary string) {
 		args = append(args, "--shutdown-delay", delay.String())
 	}
 	n := &node{cmd: program(binary, args...), log: &testkit.Log{}, ended: make(chan struct{})}
+	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that is cut off leaves nothing behind
 	out, err := n.cmd.StderrPipe()
 	must(c.t, err)
 	must(c.t, n.cmd.Start())
@@ -242,7 +243,7 @@ func (c *cluster) front(name, sample, port string, args func(dir, config string)
 	config := filepath.Join(dir, sample)
 	must(t, os.WriteFile(config, []byte(strings.NewReplacer(replace...).Replace(string(text))), 0o644))
 	cmd := exec.Command(path, args(dir, config)...)
-	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true}
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	said := &testkit.Log{}
 	cmd.Stdout, cmd.Stderr = said, said
 	must(t, cmd.Start())

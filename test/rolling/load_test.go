@@ -47,6 +47,8 @@ type load struct {
 	callers sync.WaitGroup
 	readers sync.WaitGroup
 
+	following context.Context // of the readers: they go on when the callers have stopped
+
 	mu       sync.Mutex
 	requests int
 	repeated map[string]int // refusals that a client may repeat
@@ -62,7 +64,9 @@ type load struct {
 func newLoad(c *cluster) *load {
 	l := &load{t: c.t, c: c, repeated: map[string]int{}, orgs: map[string]bool{}}
 	l.ctx, l.stop = context.WithCancel(context.Background())
-	c.t.Cleanup(func() { l.stop(); l.callers.Wait() })
+	var unfollow context.CancelFunc
+	l.following, unfollow = context.WithCancel(context.Background())
+	c.t.Cleanup(func() { l.stop(); unfollow(); l.callers.Wait(); l.readers.Wait() })
 	return l
 }
 
@@ -397,8 +401,7 @@ func (s *reader) saw(id string) {
 func (l *load) follows(w way) {
 	s := &reader{seen: map[string]int{}, resumed: map[string]int{}}
 	l.streams = append(l.streams, s)
-	ctx, cancel := context.WithCancel(context.Background())
-	l.t.Cleanup(func() { cancel(); l.readers.Wait() })
+	ctx := l.following
 	l.readers.Go(func() {
 		cursor := ""
 		for ctx.Err() == nil {
