@@ -111,6 +111,10 @@ overload: ## 640 callers of the dearest operations with a reader beside; 100,000
 recovery: ## restore PostgreSQL from a base backup and WAL to a point in time, and check it
 	CI=$${CI-true} scripts/with-postgres.sh go test -count=1 -timeout 10m -tags recovery -run Recovery -v ./test/recovery
 
+.PHONY: rolling
+rolling: ## restart three nodes one by one behind nginx and HAProxy under load, SIGNET_ROLLING_ROUNDS (2) times
+	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-proxies.sh scripts/with-postgres.sh go test -count=1 -timeout 30m -tags rolling -v ./test/rolling
+
 .PHONY: scale
 scale: ## the tests that have a full size at that size (a million events); takes up to an hour
 	SIGNET_SCALE=1 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-postgres.sh go test -count=1 -timeout 60m -run Scale -v ./...

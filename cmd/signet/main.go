@@ -112,6 +112,8 @@ type startCmd struct {
 
 	DatabaseWait time.Duration `help:"How long a start waits for a PostgreSQL database that is away. Default: ${default}." default:"1m" placeholder:"TIME"`
 
+	ShutdownDelay time.Duration `help:"How long a server that is told to stop still answers requests, but says that it is not ready, so that proxies send them elsewhere. Default: ${default}." default:"0s" placeholder:"TIME"`
+
 	VerifyEvery time.Duration `help:"How often the server verifies the log, slowly, beside its requests; 0: never. Default: ${default}." default:"24h" placeholder:"TIME"`
 
 	BackupDirectory string        `help:"Directory for scheduled backups of the embedded database. Default: none are made." placeholder:"DIR"`
@@ -152,7 +154,7 @@ func (c *startCmd) serverConfig() server.Config {
 	config.WebhookLease, config.WebhookRetry, config.StartsPerMinute = c.WebhookLease, c.WebhookRetry, c.StartsPerMinute
 	config.LimitCaller, config.LimitOrganization, config.LimitNetwork, config.LimitPublic = c.LimitCaller, c.LimitOrganization, c.LimitNetwork, c.LimitPublic
 	config.ZitadelV1, config.EmailsPerOrganization, config.Version = c.ZitadelV1, c.EmailsPerOrganization, version
-	config.NoConsole, config.DatabaseWait = !c.Console, c.DatabaseWait
+	config.NoConsole, config.DatabaseWait, config.ShutdownDelay = !c.Console, c.DatabaseWait, c.ShutdownDelay
 	config.SMTPURL, config.SMTPFrom, config.SMTPPasswordFile = c.SMTPURL, c.SMTPFrom, c.SMTPPasswordFile
 	config.Traces = otlp.Settings{Endpoint: c.TraceEndpoint, Sample: c.TraceSample, HeadersFile: c.TraceHeadersFile}
 	config.BackupDirectory, config.BackupEvery, config.BackupKeep, config.BackupMaxAge = c.BackupDirectory, c.BackupEvery, c.BackupKeep, c.BackupMaxAge

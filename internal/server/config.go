@@ -33,6 +33,7 @@ type Config struct {
 	DataDir         string
 	Database        string        // a postgres:// address; empty: the embedded database in DataDir
 	DatabaseWait    time.Duration // how long a start waits for a database that is away
+	ShutdownDelay   time.Duration // how long a server that stops says that it is not ready before it stops listening
 	MasterKey       string        // the key itself, from the environment
 	MasterKeyFile   string
 	DomainSuffix    string // empty: the external host name
@@ -173,6 +174,9 @@ func (c Config) settle() (*settled, error) {
 	}
 	if c.DatabaseWait < 0 || c.DatabaseWait > maxWait {
 		return nil, errors.New("--database-wait must be between 0s and 24h")
+	}
+	if c.ShutdownDelay < 0 || c.ShutdownDelay > maxShutdownDelay {
+		return nil, errors.New("--shutdown-delay must be between 0s and 5m")
 	}
 	if c.WebhookLease != 0 && (c.WebhookLease < time.Second || c.WebhookLease > time.Hour) {
 		return nil, errors.New("--webhook-lease must be between 1s and 1h")

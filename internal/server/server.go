@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -98,12 +99,13 @@ type Server struct {
 	dir        *datadir.Dir
 	store      *store.Store
 	handler    http.Handler
+	front      *web.Front // is handler
+	stopping   atomic.Bool
 	grants     *grant.Grants
 	federation *federation.Federation
 	logouts    *oidc.BackChannel
 	metrics    *prometheus.Registry
 	gauges     *gauges
-	front      *web.Front
 	traces     *otlp.Exporter // nil: nothing is traced
 
 	renewals session.Renewals
@@ -242,7 +244,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		CORSOrigins: config.CORSOrigins,
 		Log:         log,
 		OpenAPI:     openapi.Document,
-		Ready:       s.store.Ready,
+		Ready:       s.ready,
 		Details:     s.details,
 	})
 	if err != nil {
@@ -528,17 +530,18 @@ func (s *Server) MetricsAddr() net.Addr {
 	return s.metricsListener.Addr()
 }
 
-// Serve answers requests until ctx ends, then lets the running ones finish. ready is called once, when a request would
+// Serve answers requests until ctx ends, then stops, see stop. ready is called once, when a request would
 // be answered.
 func (s *Server) Serve(ctx context.Context, ready func()) error {
 	main := NewHTTPServer(s.handler, s.log)
 	servers := []*http.Server{main}
 	failed := make(chan error, 2)
+	listening := newLastCalls(s.listener)
 	if s.config.certificate != nil {
 		main.TLSConfig.Certificates = []tls.Certificate{*s.config.certificate}
-		go func() { failed <- main.ServeTLS(&accepting{Listener: s.listener, log: s.log}, "", "") }()
+		go func() { failed <- main.ServeTLS(&accepting{Listener: listening, log: s.log}, "", "") }()
 	} else {
-		go func() { failed <- main.Serve(&accepting{Listener: s.listener, log: s.log}) }()
+		go func() { failed <- main.Serve(&accepting{Listener: listening, log: s.log}) }()
 	}
 	if s.metricsListener != nil {
 		side := NewHTTPServer(&web.Front{Next: s.metricsHandler(), Log: s.log}, s.log)
@@ -553,16 +556,7 @@ func (s *Server) Serve(ctx context.Context, ready func()) error {
 		return err
 	case <-ctx.Done():
 	}
-	s.log.Info("stopping", "timeout", stopTimeout.String())
-	s.endStreams()
-	stop, cancel := context.WithTimeout(context.Background(), stopTimeout)
-	defer cancel()
-	for _, server := range servers {
-		if err := server.Shutdown(stop); err != nil {
-			s.log.Warn("running requests were cancelled", "error", err)
-			server.Close()
-		}
-	}
+	s.stop(servers, listening)
 	return nil
 }
 

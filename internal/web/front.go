@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,10 +34,22 @@ type Front struct {
 	Log            *slog.Logger   // nil: nothing is logged
 
 	restTime time.Duration // for tests; 0: maxRestTime
+	ending   atomic.Int32  // the newest version of HTTP whose connections end with their next answer
+}
+
+// EndConnections has each connection of HTTP/1.1 closed with its next answer, which says so. With all, the same goes for HTTP/2 (GOAWAY).
+func (f *Front) EndConnections(all bool) {
+	f.ending.Store(1)
+	if all {
+		f.ending.Store(2)
+	}
 }
 
 // ServeHTTP implements http.Handler.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if int32(r.ProtoMajor) <= f.ending.Load() {
+		w.Header()["Connection"] = []string{"close"} // in HTTP/2: go away
+	}
 	c := connectionOf(r)
 	if c == nil {
 		f.serve(w, r)

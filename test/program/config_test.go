@@ -73,7 +73,7 @@ func TestHelpListsEverySetting(t *testing.T) {
 	t.Parallel()
 	help := run(t, nil, "start", "--help").fine(t).stdout
 	for _, name := range []string{"config", "listen", "external-url", "insecure-external-url", "data-dir", "database", "master-key-file", "domain-suffix", "first-admin-file",
-		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "outbound-allow", "development", "webhook-lease", "database-wait",
+		"tls-cert", "tls-key", "trusted-proxies", "cors-origins", "log-level", "log-format", "metrics-listen", "outbound-allow", "development", "webhook-lease", "database-wait", "shutdown-delay",
 		"webhook-retry", "starts-per-minute", "limit-caller", "limit-organization", "limit-network", "limit-public", "console", "zitadel-v1", "smtp-url", "smtp-from", "smtp-password-file"} {
 		if !strings.Contains(help, "--"+name) || !strings.Contains(help, "($SIGNET_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))) {
 			t.Errorf("the help does not speak of %s:\n%s", name, help)
@@ -138,6 +138,7 @@ func TestBadSettings(t *testing.T) {
 		{name: "hardly any sign-ins", args: []string{"--starts-per-minute", "9"}, says: "--starts-per-minute must be between 10 and 1000000"},
 		{name: "a limit without a time", args: []string{"--limit-caller", "100"}, says: `--limit-caller "100" must be a number of requests and a unit of time`},
 		{name: "less than none", args: []string{"--starts-per-minute=-1"}, says: "--starts-per-minute must be between 10 and 1000000"},
+		{name: "a stop that never comes", args: []string{"--shutdown-delay", "6m"}, says: "--shutdown-delay must be between 0s and 5m"},
 		{name: "a wait for ever", args: []string{"--database-wait", "25h"}, says: "--database-wait must be between 0s and 24h"},
 		{name: "a time without a unit", args: []string{"--webhook-lease", "30"}, says: "--webhook-lease"},
 		{name: "data directory without a name", args: []string{"--data-dir", ""}, says: "--data-dir is empty"},
