@@ -40,6 +40,8 @@ func values(flag *kong.Flag, n int) (texts []string, want any) {
 	case *proof.Mark:
 		mark := &proof.Mark{Position: int64(n), Digest: [32]byte{byte(n)}}
 		return []string{mark.String()}, mark
+	case float64:
+		return []string{fmt.Sprint("0.", n)}, float64(n) / 10
 	case int:
 		return []string{fmt.Sprint(n)}, n
 	}

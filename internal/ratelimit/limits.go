@@ -27,6 +27,9 @@ const (
 	Public       Kind = "public" // a network, on paths that need no token
 )
 
+// Kinds are all of them.
+var Kinds = []Kind{Caller, Organization, Network, Public}
+
 // Limits are those of a node. Nil has none.
 type Limits struct{ Caller, Organization, Network, Public *Limiter }
 

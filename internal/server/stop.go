@@ -30,9 +30,9 @@ func (s *Server) stop(servers []*http.Server, listening *lastCalls) {
 	s.front.EndConnections(false)
 	if delay := s.config.ShutdownDelay; delay > 0 {
 		s.log.Info("stopping: not ready from now on", "delay", delay.String())
-		time.Sleep(delay / 2)
+		<-time.After(delay / 2)
 		s.front.EndConnections(true)
-		time.Sleep(delay / 2)
+		<-time.After(delay / 2)
 	}
 	s.log.Info("stopping", "timeout", stopTimeout.String())
 	s.front.EndConnections(true)

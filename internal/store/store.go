@@ -265,11 +265,6 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	}
 	p := &pending{command: c, done: make(chan error, 1), trace: batchtrace.Queued(ctx)}
 	select {
-	case <-s.stopping:
-		return errStopping
-	default:
-	}
-	select {
 	case s.queue <- p:
 	case <-ctx.Done():
 		return engine.ErrDeadline.Because(ctx.Err())

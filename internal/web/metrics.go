@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/signet-idm/signet/internal/ratelimit"
 )
 
 // Metrics counts requests per operation, protocol, code and reason, all from closed sets, and streams while they are open, for those are
@@ -56,6 +58,9 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 		limited: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Namespace: "signet", Name: "rate_limited_total", Help: "Requests refused above a rate limit: of the caller, the organization, the network, or the network on public paths.",
 		}, []string{"kind"}),
+	}
+	for _, kind := range ratelimit.Kinds {
+		m.limited.WithLabelValues(string(kind))
 	}
 	err := errors.Join(register(registerer, &m.limited), register(registerer, &m.requests), register(registerer, &m.duration), register(registerer, &m.streams), register(registerer, &m.sent))
 	return m, err

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/tracing/otlp"
@@ -153,9 +154,11 @@ func (s *scraped) value(text string) string {
 // used starts a server and uses it a little, until every metric is there.
 func used(t *testing.T, db testdb.Database) (s *scraped) {
 	t.Helper()
-	config := server.Config{Development: true, Traces: otlp.Settings{Endpoint: "http://127.0.0.1:1"}}
+	config := server.Config{Development: true, Traces: otlp.Settings{Endpoint: "http://127.0.0.1:1"}, VerifyEvery: 24 * time.Hour}
 	if db.Engine == testdb.Postgres {
 		config.Database = db.URL
+	} else {
+		config.BackupDirectory = t.TempDir()
 	}
 	n := start(t, config)
 	admin := n.FirstAdmin

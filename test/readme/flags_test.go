@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	command = regexp.MustCompile("\\bsignet ((?:start|health|migrate|rebuild|verify|admin recover|admin first|keys list|keys rotate|backup|restore|master-key rotate|move|import users|idp check|version)\\b)([^`|\n]*)")
+	command = regexp.MustCompile("\\bsignet ((?:start|health|migrate|rebuild|verify|admin recover|admin first|keys list|keys rotate|backup|restore|master-key rotate|move|import users|idp check|doctor|version)\\b)([^`|\n]*)")
 	flag    = regexp.MustCompile(`--[a-z][a-z0-9-]+`)
 	setting = regexp.MustCompile("`(--[a-z][a-z0-9-]+)[` ]")
 )
