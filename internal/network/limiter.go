@@ -52,8 +52,11 @@ func (s *Limiter) TakeNamed(from string, as int) (wait time.Duration) {
 	minute, now := time.Minute.Microseconds(), event.Micros(s.Clock())
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	// What lies further ahead than a minute is of a clock that was set back since.
-	whole := min(max(s.whole[from], now), now+minute) + int64(as)*minute/int64(s.PerMinute)
+	whole := max(s.whole[from], now)
+	if whole > now+minute { // of a clock that was set back since: it says nothing
+		whole = now
+	}
+	whole += int64(as) * minute / int64(s.PerMinute)
 	if late := whole - now - minute; late > 0 {
 		return time.Duration(late) * time.Microsecond
 	}

@@ -56,8 +56,8 @@ func TestANetworkBeginsSoMuchAMinute(t *testing.T) {
 		t.Errorf("%d were let through after an hour", n)
 	}
 	clock.Advance(-time.Hour)
-	if e, _ := errors.AsType[*errs.Error](s.Take(home, 1)); e == nil || e.RetryAfter != time.Second {
-		t.Errorf("a clock that was set back lets it wait %+v", e)
+	if err := s.Take(home, 1); err != nil {
+		t.Errorf("after the clock was set back: %v", err)
 	}
 	if taken(nil, home, 1000) != 1000 {
 		t.Error("there is a limit where none is set")

@@ -63,8 +63,10 @@ func (l *Limiter) Take(key []byte) Verdict {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.bucket(id)
-	// What is further ahead than the whole time comes from a clock that was set back since.
-	whole := min(max(b.whole, now), now+l.rate.Per)
+	whole := max(b.whole, now)
+	if whole > now+l.rate.Per { // from a clock that was set back since: it says nothing
+		whole = now
+	}
 	if v.Refused = whole+cost > now+l.rate.Per; !v.Refused {
 		whole += cost
 	}

@@ -17,6 +17,7 @@ import (
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/ratelimit"
 )
 
 func isObject(b []byte) bool {
@@ -290,7 +291,7 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("%q is not among %v", want, got)
 		}
 	}
-	if len(got) != 10 {
+	if len(got) != 10+len(ratelimit.Kinds) {
 		t.Errorf("there are %d series: %v", len(got), got)
 	}
 }

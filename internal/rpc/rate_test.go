@@ -57,13 +57,14 @@ func TestRequestsAboveALimitAreRefusedInEveryProtocol(t *testing.T) {
 					t.Errorf("somebody else: %+v", o)
 				}
 			}, fresh, func() { l.rest(t, l.h1, c.spend.verb, c.spend.path, c.spend.json(t), c.spend.header) })
-			families, err := l.registry.Gather()
-			if err != nil {
-				t.Fatal(err)
-			}
-			for _, f := range families {
-				if m := f.GetMetric(); f.GetName() == "signet_rate_limited_total" && (len(m) != 1 || m[0].GetLabel()[0].GetValue() != c.kind || m[0].GetCounter().GetValue() != 6) {
-					t.Errorf("counted were %v", m)
+			counted := gather(t, l.registry)
+			for _, kind := range ratelimit.Kinds {
+				want := 0.0
+				if string(kind) == c.kind {
+					want = 6
+				}
+				if n := counted["signet_rate_limited_total "+string(kind)]; n != want {
+					t.Errorf("%v of %s were counted, want %v", n, kind, want)
 				}
 			}
 		})

@@ -77,8 +77,9 @@ type Config struct {
 
 	Version string // of the program, for the metrics
 
-	Resolver org.Resolver   // where the proof of a domain is looked for; nil: as the machine resolves names
-	Hasher   *secret.Hasher // of passwords; nil: secret.NewHasher, which is what the program has
+	Resolver org.Resolver     // where the proof of a domain is looked for; nil: as the machine resolves names
+	Hasher   *secret.Hasher   // of passwords; nil: secret.NewHasher, which is what the program has
+	Clock    func() time.Time // nil: time.Now, which is what the program has
 }
 
 // settled is a Config with every default filled in and every value checked, before anything is opened or made.
@@ -107,6 +108,9 @@ func (c Config) settle() (*settled, error) {
 	s := &settled{Config: c}
 	if c.Resolver == nil {
 		s.Resolver = net.DefaultResolver
+	}
+	if c.Clock == nil {
+		s.Clock = time.Now
 	}
 	if c.Hasher == nil {
 		s.Hasher = secret.NewHasher(0, 0)

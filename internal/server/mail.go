@@ -2,7 +2,6 @@ package server
 
 import (
 	"context"
-	"time"
 
 	"github.com/signet-idm/signet/internal/mail"
 	"github.com/signet-idm/signet/internal/notify"
@@ -24,7 +23,7 @@ func (s *Server) sender() mail.Sender {
 }
 
 func (s *Server) mailer(master secret.MasterKey) *mail.Mailer {
-	return &mail.Mailer{Store: s.store, Master: master, Clock: time.Now, Sender: s.sender(), ExternalURL: s.config.ExternalURL}
+	return &mail.Mailer{Store: s.store, Master: master, Clock: s.config.Clock, Sender: s.sender(), ExternalURL: s.config.ExternalURL}
 }
 
 // registrationMailer writes to people who register; nil where there is no mail.
@@ -37,7 +36,7 @@ func (s *Server) registrationMailer(master secret.MasterKey) registration.Mailer
 
 // followers gives those who follow the log, with a note of where they begin.
 func (s *Server) followers(ctx context.Context, master secret.MasterKey) (*notify.Runner, error) {
-	r := &notify.Runner{Store: s.store, Log: s.log, Clock: time.Now, Followers: []notify.Follower{s.logouts.Follower()}, Meters: s.gauges.followers}
+	r := &notify.Runner{Store: s.store, Log: s.log, Clock: s.config.Clock, Followers: []notify.Follower{s.logouts.Follower()}, Meters: s.gauges.followers}
 	switch sender := s.sender(); {
 	case sender == nil:
 		s.log.Warn("mail is not configured: people cannot get codes or reset passwords by mail. Set --smtp-url and --smtp-from")

@@ -32,11 +32,11 @@ type gauges struct {
 	hashWork  prometheus.Histogram
 }
 
-func newGauges() *gauges {
+func newGauges(clock func() time.Time) *gauges {
 	store := stats.New()
 	g := &gauges{
 		store:     store,
-		followers: &notify.Meters{Names: []string{oidc.FollowerName, webhook.FollowerName}, Clock: time.Now, Position: store.Position},
+		followers: &notify.Meters{Names: []string{oidc.FollowerName, webhook.FollowerName}, Clock: clock, Position: store.Position},
 		mails: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "signet_mails_total", Help: "Mails by how it ended to hand them to the mail server, every try for itself.",
 		}, []string{"outcome"}),

@@ -54,7 +54,7 @@ func (s *Server) scheduleBackups(installation string) error {
 	if c.BackupDirectory == "" {
 		return nil
 	}
-	s.backups = &backups.Schedule{Directory: c.BackupDirectory, Every: c.BackupEvery, Keep: c.BackupKeep, MaxAge: c.BackupMaxAge, Clock: time.Now, Log: s.log,
+	s.backups = &backups.Schedule{Directory: c.BackupDirectory, Every: c.BackupEvery, Keep: c.BackupKeep, MaxAge: c.BackupMaxAge, Clock: s.config.Clock, Log: s.log,
 		Make: func(ctx context.Context, path string) error {
 			began := time.Now()
 			report, err := Backup(ctx, c.Config, path, nil)

@@ -138,7 +138,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config, log: log, metrics: prometheus.NewRegistry(), gauges: newGauges()}
+	s := &Server{config: config, log: log, metrics: prometheus.NewRegistry(), gauges: newGauges(config.Clock)}
 	compiled := beside(func() (*fieldrules.Rules, error) { return fieldrules.Compile("signet.v1") })
 	defer func() {
 		if err != nil {
@@ -173,22 +173,22 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		return nil, err
 	}
 	s.outbound, s.calls = outbound.New(outbound.Config{Allow: config.outbound, ConnsPerHost: outboundConns}), outbound.NewCalls()
-	s.webhooks = &webhook.Webhooks{Store: s.store, Root: master, Clock: time.Now, Calls: s.calls,
+	s.webhooks = &webhook.Webhooks{Store: s.store, Root: master, Clock: config.Clock, Calls: s.calls,
 		Outbound: outbound.New(outbound.Config{Allow: config.outbound, Timeout: webhook.SendTime, MaxRedirects: -1, ConnsPerHost: webhookConns})}
-	s.keys = signing.New(s.store, master, time.Now)
+	s.keys = signing.New(s.store, master, config.Clock)
 	if err := s.keys.Tend(ctx); err != nil { // tried again in the background
 		log.Warn("updating the signing keys", "error", err)
 	}
-	counted := tally.New(s.store, time.Now, session.SignInThrottled)
-	keySets := outbound.NewKeySets(s.outbound, time.Now, s.calls)
-	s.federation = federation.New(federation.Config{Client: s.outbound, Keys: keySets, Calls: s.calls, Master: master, Store: s.store, Clock: time.Now,
+	counted := tally.New(s.store, config.Clock, session.SignInThrottled)
+	keySets := outbound.NewKeySets(s.outbound, config.Clock, s.calls)
+	s.federation = federation.New(federation.Config{Client: s.outbound, Keys: keySets, Calls: s.calls, Master: master, Store: s.store, Clock: config.Clock,
 		ExternalURL: config.ExternalURL, Signing: s.keys, Failed: func(org string) { counted.Failed(org, tally.Provider) }, Failing: func(err error) { log.Warn("recording a failed sign-in through an identity provider", "error", err) }})
 	factors, err := factor.New(master, config.ExternalURL)
 	if err != nil {
 		return nil, err
 	}
-	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: time.Now, DefaultOrg: defaultOrg, EmailsPerOrganization: config.EmailsPerOrganization,
-		Standings: &session.Standings{}, Renewals: &s.renewals, Tally: counted, Audience: config.ExternalURL, NetworkLimiter: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: time.Now}}
+	sessions := &session.Sessions{Store: s.store, Factors: factors, Hasher: hasher, Master: master, Clock: config.Clock, DefaultOrg: defaultOrg, EmailsPerOrganization: config.EmailsPerOrganization,
+		Standings: &session.Standings{}, Renewals: &s.renewals, Tally: counted, Audience: config.ExternalURL, NetworkLimiter: &network.Limiter{PerMinute: config.StartsPerMinute, Clock: config.Clock}}
 	s.invitations = invitation.Invitations{Store: s.store, Master: master, DefaultOrg: defaultOrg, ExternalURL: config.ExternalURL, Mail: s.sender() != nil}
 	registering := registration.New(sessions, s.registrationMailer(master))
 	cleaner := lifecycle.NewCleaner(s.store, log)
@@ -196,7 +196,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: time.Now, Signer: s.keys, KeySets: keySets, Issuer: config.ExternalURL}
+	s.grants = &grant.Grants{Store: s.store, Sessions: sessions, Master: master, Clock: config.Clock, Signer: s.keys, KeySets: keySets, Issuer: config.ExternalURL}
 	var alias *rpc.Alias
 	if config.ZitadelV1 {
 		alias = zitadelV1
@@ -209,26 +209,26 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		Alias: alias,
 		Rules: rules,
 		Services: []rpc.Service{
-			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: time.Now, Mail: s.sender() != nil, Deliver: s.deliver()}},
-			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: time.Now, Resolver: sharedResolver{config.Resolver, s.calls}, Cleaner: cleaner}},
-			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: time.Now, Checker: s.federation}},
+			{Name: "signet.v1.UserService", Impl: api.Users{Store: s.store, Hasher: hasher, Sessions: sessions, Master: master, Clock: config.Clock, Mail: s.sender() != nil, Deliver: s.deliver()}},
+			{Name: "signet.v1.OrganizationService", Impl: api.Organizations{Setup: setUp, Master: master, Clock: config.Clock, Resolver: sharedResolver{config.Resolver, s.calls}, Cleaner: cleaner}},
+			{Name: "signet.v1.IdentityProviderService", Impl: api.IdentityProviders{Store: s.store, Master: master, Clock: config.Clock, Checker: s.federation}},
 			{Name: "signet.v1.SessionService", Impl: api.Sessions{Sessions: sessions, Master: master, OwnPages: s.ownPages(sessions)}},
 			{Name: "signet.v1.MemberService", Impl: api.Members{Store: s.store, Master: master}},
-			{Name: "signet.v1.GroupService", Impl: groups.Service{Store: s.store, Master: master, Clock: time.Now}},
-			{Name: "signet.v1.NameService", Impl: names.Service{Store: s.store, Clock: time.Now}},
+			{Name: "signet.v1.GroupService", Impl: groups.Service{Store: s.store, Master: master, Clock: config.Clock}},
+			{Name: "signet.v1.NameService", Impl: names.Service{Store: s.store, Clock: config.Clock}},
 			{Name: "signet.v1.PolicyService", Impl: api.Policies{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}, Mail: s.sender() != nil}},
 			{Name: "signet.v1.CredentialService", Impl: api.Credentials{Store: s.store, Sessions: sessions, Master: master}},
-			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: time.Now}},
+			{Name: "signet.v1.ApplicationService", Impl: api.Applications{Store: s.store, Master: master, Clock: config.Clock}},
 			{Name: "signet.v1.WebhookService", Impl: api.Webhooks{Webhooks: s.webhooks}},
-			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: time.Now}},
+			{Name: "signet.v1.SigningKeyService", Impl: api.SigningKeys{Keys: s.keys, Clock: config.Clock}},
 			{Name: "signet.v1.FactorService", Impl: factorsapi.Service{Store: s.store, Sessions: sessions}},
 			{Name: "signet.v1.RememberedDeviceService", Impl: remembered.Service{Sessions: sessions, Master: master}},
 			{Name: "signet.v1.LinkService", Impl: links.Service{Store: s.store, Sessions: federated.Sessions{Sessions: sessions}}},
-			{Name: "signet.v1.ProjectService", Impl: projects.Service{Store: s.store, Master: master, Clock: time.Now, Cleaner: cleaner}},
+			{Name: "signet.v1.ProjectService", Impl: projects.Service{Store: s.store, Master: master, Clock: config.Clock, Cleaner: cleaner}},
 			{Name: "signet.v1.MetadataService", Impl: metadatas.Service{Store: s.store}},
-			{Name: "signet.v1.InvitationService", Impl: invitations.Service{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: time.Now}},
+			{Name: "signet.v1.InvitationService", Impl: invitations.Service{Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Clock: config.Clock}},
 			{Name: "signet.v1.RegistrationService", Impl: registrations.Service{Registrations: registering}},
-			{Name: "signet.v1.AccessService", Impl: permissions.New(s.store, time.Now, defaultOrg)},
+			{Name: "signet.v1.AccessService", Impl: permissions.New(s.store, config.Clock, defaultOrg)},
 			{Name: "signet.v1.StatusService", Impl: s.status(counts)},
 			{Name: "signet.v1.SignInTrialService", Impl: trials.Service{Grants: s.grants}},
 			{Name: "signet.v1.SignInCountService", Impl: signincounts.Service{Tally: counted}},
@@ -238,9 +238,9 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		Proven:       sessions.Proven,
 		Ahead:        s.store.Ahead,
 		Organization: func(ctx context.Context, caller *access.Caller, id string, p access.Permission) error {
-			return org.Enter(ctx, s.store, caller, id, p, time.Now())
+			return org.Enter(ctx, s.store, caller, id, p, config.Clock())
 		},
-		Check:       api.Checker{Clock: time.Now}.Check,
+		Check:       api.Checker{Clock: config.Clock}.Check,
 		CORSOrigins: config.CORSOrigins,
 		Log:         log,
 		OpenAPI:     openapi.Document,
@@ -268,7 +268,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	s.stopWork = append(s.stopWork, handler.EndStreams, background(s.traced(dispatcher.Run)), background(cleaner.Run), background(s.traced(followers.Run)), s.logouts.Stop,
 		background(func(ctx context.Context) { s.keys.Run(ctx, log) }), background(func(ctx context.Context) { sessions.AnswerResets(ctx, log) }),
 		background(func(ctx context.Context) {
-			s.invitations.Run(ctx, time.Now, func(err error) {
+			s.invitations.Run(ctx, config.Clock, func(err error) {
 				log.Warn("ending expired invitations failed: the server retries in a minute", "error", err)
 			})
 		}),
@@ -278,7 +278,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 
 // status tells how the node and the installation are doing.
 func (s *Server) status(webhooks *webhook.Metrics) status.Service {
-	out := status.Service{Version: s.config.Version, Engine: "SQLite", Started: time.Now(), Clock: time.Now, Log: s.store, Followers: []string{oidc.FollowerName},
+	out := status.Service{Version: s.config.Version, Engine: "SQLite", Started: s.config.Clock(), Clock: s.config.Clock, Log: s.store, Followers: []string{oidc.FollowerName},
 		Webhooks: webhooks, Mail: s.sender() != nil, Keys: s.keys}
 	if s.config.Database != "" {
 		out.Engine = "PostgreSQL"
@@ -301,7 +301,7 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 		return err
 	}
 	site, err := web.New(web.Config{API: api, TrustedProxies: s.config.proxies, Log: s.log, Metrics: metrics, Tracer: s.tracer(),
-		Limits: ratelimit.NewLimits(s.config.caller, s.config.organization, s.config.network, s.config.public, time.Now)})
+		Limits: ratelimit.NewLimits(s.config.caller, s.config.organization, s.config.network, s.config.public, s.config.Clock)})
 	if err != nil {
 		return err
 	}
@@ -319,20 +319,20 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 	for path, handler := range provider.Handlers() {
 		site.Handle(path, handler)
 	}
-	browsers := login.Browsers{Sessions: sessions, Clock: time.Now}
+	browsers := login.Browsers{Sessions: sessions, Clock: s.config.Clock}
 	joining := invited.Pages{Store: s.store, Invitations: s.invitations, Newcomers: newcomer.Newcomers{Sessions: sessions}, Pages: shown, Browsers: browsers, Providers: s.federation != nil}
 	for path, handler := range joining.Handlers() {
 		site.Handle(path, handler)
 	}
-	(&login.Login{Invited: joining.Through, Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: time.Now, Master: master, Mail: s.sender() != nil,
+	(&login.Login{Invited: joining.Through, Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: s.config.Clock, Master: master, Mail: s.sender() != nil,
 		Federation: s.federation, Federated: federated.Sessions{Sessions: sessions}, OwnPages: s.ownPages(sessions), Registrations: registering, Console: !s.config.NoConsole}).Mount(site)
 	if !s.config.NoConsole {
 		(&console.Console{Files: built.Files(), Pages: shown, Browsers: browsers, Tokens: consoletoken.Tokens{Sessions: sessions},
-			Limiter: &network.Limiter{PerMinute: s.config.StartsPerMinute, Clock: time.Now}}).Mount(site)
+			Limiter: &network.Limiter{PerMinute: s.config.StartsPerMinute, Clock: s.config.Clock}}).Mount(site)
 	}
 	(&registeringpages.Pages{Store: s.store, Registrations: registering, Grants: s.grants, Shown: shown, Browsers: browsers}).Mount(site)
 	site.HandleLost(login.Lost(shown), api.Owns)
-	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: time.Now,
+	own := &account.Account{Store: s.store, Sessions: sessions, Grants: s.grants, Pages: shown, Browsers: browsers, Clock: s.config.Clock,
 		Master: master, Mail: s.sender() != nil, Deliver: s.deliver(), Federated: federated.Sessions{Sessions: sessions}}
 	for path, handler := range own.Handlers() {
 		site.Handle(path, handler)
@@ -405,7 +405,7 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 			return none, err
 		}
 	}
-	options := store.Options{Database: database, Kinds: model.Kinds, Log: s.log, ReadOnly: readOnly, Traced: s.traces != nil}
+	options := store.Options{Database: database, Kinds: model.Kinds, Log: s.log, ReadOnly: readOnly, Clock: s.config.Clock, Traced: s.traces != nil}
 	handedOver := starting && s.handedOver() // before the look: another node's first start writes it only after the database is filled
 	look, err := s.lookAt(ctx, options, starting)
 	if err != nil {

@@ -167,13 +167,24 @@ func (k *Keys) ListByOperator(ctx context.Context) ([]Key, event.Details, error)
 	return o.Data.Keys, o.Details(), nil
 }
 
-// Signs tells which of the keys signs at a time.
+// Signs tells which of the keys signs at a time. If the clock was set back to before the first one, that one signs all the same: it was published, and nobody
+// could sign in until the clock is there again.
 func Signs(keys []Key, alg Algorithm, now int64) *Key {
-	var latest *Key
+	var latest, first *Key
 	for i := range keys {
-		if key := &keys[i]; key.Algorithm == alg && key.SignsFrom <= now && key.Published(now) && (latest == nil || key.SignsFrom >= latest.SignsFrom) {
+		key := &keys[i]
+		if key.Algorithm != alg || !key.Published(now) {
+			continue
+		}
+		if key.SignsFrom <= now && (latest == nil || key.SignsFrom >= latest.SignsFrom) {
 			latest = key
 		}
+		if first == nil || key.SignsFrom < first.SignsFrom {
+			first = key
+		}
+	}
+	if latest == nil {
+		return first
 	}
 	return latest
 }
