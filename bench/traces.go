@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -100,13 +99,14 @@ func measureTraces(ctx context.Context, p *plan, binary, base, temporary string)
 		if v == nil {
 			continue
 		}
-		ratio := math.NaN()
+		compared := "- | -"
 		if other != nil {
-			ratio = ratioOf(v.samples, other.samples)
+			ratio := ratioOf(v.samples, other.samples)
 			passed = passed && ratio >= row.bound
+			compared = fmt.Sprintf("%.3f of %s | %.2f", ratio, row.to, row.bound)
 		}
-		fmt.Printf("| %s | %.0f | %.1f | %.3f of %s | %.2f |\n", v.name, middleOf(v.samples, func(s sample) float64 { return s.perSecond }),
-			middleOf(v.samples, func(s sample) float64 { return s.server }), ratio, row.to, row.bound)
+		fmt.Printf("| %s | %.0f | %.1f | %s |\n", v.name, middleOf(v.samples, func(s sample) float64 { return s.perSecond }),
+			middleOf(v.samples, func(s sample) float64 { return s.server }), compared)
 	}
 	fmt.Printf("\n%d rounds of %v each by turns, %d callers over REST, SQLite; the collector received %.1f MiB.\n", p.rounds, p.slice(), p.largest(), mebibytes(received.Load()))
 	return passed, nil

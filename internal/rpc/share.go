@@ -35,7 +35,7 @@ func newShares() shares {
 
 // Places are what organizations share of this server, by a name for the metrics.
 func (h *Handler) Places() map[string]*share.Places {
-	return map[string]*share.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "streams": h.streams.places}
+	return map[string]*share.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.unhurried, "streams": h.streams.places}
 }
 
 // atOnce lets organizations take turns where more is asked for than the server does at once.
