@@ -44,7 +44,7 @@ type operation struct {
 	userID      protoreflect.FieldDescriptor   // user_id of the request, where the rule asks for a proof of who names themselves
 	details     []protoreflect.FieldDescriptor // where a read's answer has the details of its object
 	maxBody     int64                          // bytes of a request
-	unhurried   bool                           // it reads or writes many objects, so short operations go first: see shares
+	bulk        bool                           // it reads or writes many objects, so short operations go first: see shares
 	proto       strictproto.Decoder            // of the request
 	deprecation string                         // value of the header, or empty
 	successor   string                         // path of what to use instead, or empty
@@ -129,7 +129,7 @@ func newOperation(md protoreflect.MethodDescriptor, impl reflect.Value) (*operat
 	}
 	op.proto = strictproto.For(md.Input())
 	op.maxBody = cmp.Or(int64(op.rule.GetMaxBytes()), maxBody)
-	op.unhurried = op.maxBody > maxBody || op.input.Descriptor().Fields().ByName("page_size") != nil
+	op.bulk = op.maxBody > maxBody || op.input.Descriptor().Fields().ByName("page_size") != nil
 	if since := op.rule.GetDeprecatedSince(); since != 0 {
 		op.deprecation = "@" + strconv.FormatInt(since, 10)
 	}

@@ -18,24 +18,24 @@ type shares struct {
 	calls *share.Places
 	// large are the operations whose requests may be larger than others, from before the first byte of one is read.
 	large *share.Places
-	// unhurried are the operations that read or write many objects: lists, searches, imports. Processors are given to whatever can run, in turns: if hundreds of lists can,
+	// bulk are the operations that read or write many objects: lists, searches, imports. Processors are given to whatever can run, in turns: if hundreds of lists can,
 	// a password that is hashed for a sign-in waits for all of them every 10 ms. So only a few lists run at a time, and have their part, and everything else goes before the others.
-	unhurried *share.Places
+	bulk *share.Places
 }
 
-const unhurriedPerProcessor = 2
+const bulkPerProcessor = 2
 
 func newShares() shares {
 	return shares{
-		calls:     share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
-		large:     share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
-		unhurried: share.New(share.Bounds{Places: unhurriedPerProcessor * runtime.GOMAXPROCS(0), Waiting: 1024}),
+		calls: share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
+		large: share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
+		bulk:  share.New(share.Bounds{Places: bulkPerProcessor * runtime.GOMAXPROCS(0), Waiting: 1024}),
 	}
 }
 
 // Places are what organizations share of this server, by a name for the metrics.
 func (h *Handler) Places() map[string]*share.Places {
-	return map[string]*share.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.unhurried, "streams": h.streams.places}
+	return map[string]*share.Places{"operations": h.shares.calls, "large_requests": h.shares.large, "lists_and_imports": h.shares.bulk, "streams": h.streams.places}
 }
 
 // atOnce lets organizations take turns where more is asked for than the server does at once.
@@ -51,12 +51,12 @@ func (h *Handler) large(ctx context.Context, c *Call, req proto.Message, next ru
 	return inShare(ctx, h.shares.large, c, req, next)
 }
 
-// unhurried lets operations with many objects wait for each other.
-func (h *Handler) unhurried(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
-	if !c.op.unhurried {
+// bulk lets operations with many objects wait for each other.
+func (h *Handler) bulk(ctx context.Context, c *Call, req proto.Message, next run) (proto.Message, error) {
+	if !c.op.bulk {
 		return next(ctx, c, req)
 	}
-	return inShare(ctx, h.shares.unhurried, c, req, next)
+	return inShare(ctx, h.shares.bulk, c, req, next)
 }
 
 func inShare(ctx context.Context, places *share.Places, c *Call, req proto.Message, next run) (proto.Message, error) {

@@ -115,7 +115,7 @@ func TestLargeRequestsAreSharedBeforeTheyAreRead(t *testing.T) {
 func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 	l := newLab(t)
 	places := share.New(share.Bounds{Places: 1, Waiting: 10})
-	l.handler.shares.unhurried = places
+	l.handler.shares.bulk = places
 	if err := places.Enter(t.Context(), share.Claim{Org: "org_own"}); err != nil {
 		t.Fatal(err)
 	}
@@ -132,8 +132,8 @@ func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, op := range ops {
-			if op.procedure == path && op.unhurried != want {
-				t.Errorf("%s: %t", path, op.unhurried)
+			if op.procedure == path && op.bulk != want {
+				t.Errorf("%s: %t", path, op.bulk)
 			}
 		}
 	}
