@@ -10,7 +10,7 @@ import (
 // raiseFactVersion lets facts of a version into the log, for good, unless a node is running that does not know them.
 func (s *Store) raiseFactVersion(ctx context.Context, to int) (raised bool, err error) {
 	err = s.engine.Transact(ctx, func(x engine.Executor) error {
-		oldest, err := s.engine.OldestNode(ctx, x)
+		oldest, _, err := s.engine.Nodes(ctx, x)
 		if err != nil {
 			return err
 		}

@@ -213,7 +213,7 @@ func TestNobodyJoinsWhileTheVersionIsRaised(t *testing.T) {
 	conn := connect(t, db)
 	joined := make(chan error, 1)
 	err := newer.engine.Transact(t.Context(), func(x engine.Executor) error {
-		if oldest, err := newer.engine.OldestNode(t.Context(), x); err != nil || oldest != 2 {
+		if oldest, _, err := newer.engine.Nodes(t.Context(), x); err != nil || oldest != 2 {
 			t.Fatalf("the oldest is %d, %v", oldest, err)
 		}
 		go func() {

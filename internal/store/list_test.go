@@ -10,6 +10,7 @@ import (
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/folding"
 	"github.com/signet-idm/signet/internal/store/listing"
 	"github.com/signet-idm/signet/internal/store/searching"
 	"github.com/signet-idm/signet/test/testdb"
@@ -199,6 +200,6 @@ func listsUseIndexes(t *testing.T, s *Store) {
 	good("events_object", positionOfText, []any{"usr_1", int64(2000)})
 	good("tokens_listed", tokensOfText, []any{"usr_1", "pat", "", int64(1), int64(50)})
 	for _, k := range s.kinds {
-		good(k.Table()+"_shape", outdatedText(k), []any{int64(1), "", int64(1)})
+		good(k.Table()+"_shape", folding.OutdatedText(k), []any{int64(1), "", int64(1)})
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
+	"github.com/signet-idm/signet/internal/store/schema"
 	"github.com/signet-idm/signet/internal/store/tablesum"
 )
 
@@ -122,7 +123,7 @@ func (m *move) makeRoom(ctx context.Context, from engine.Executor) error {
 	if err != nil {
 		return err
 	}
-	version, err := schemaVersion(ctx, from)
+	version, err := schema.Version(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -149,10 +150,10 @@ func (m *move) makeRoom(ctx context.Context, from engine.Executor) error {
 				}
 			}
 		}
-		if err := m.to.migrateIn(ctx, x); err != nil {
+		if err := schema.MigrateIn(ctx, e, x, m.to.schema); err != nil {
 			return fmt.Errorf("preparing the target: %w", err)
 		}
-		if have, err := schemaVersion(ctx, x); err != nil || have != version {
+		if have, err := schema.Version(ctx, x); err != nil || have != version {
 			return errors.Join(err, fmt.Errorf("the source has schema version %d, the target %d: use the newest program for both", version, have))
 		}
 		if there, err = e.Tables(ctx, x); err != nil {

@@ -1,7 +1,6 @@
 package store
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,19 +8,15 @@ import (
 	"strings"
 
 	"github.com/signet-idm/signet/internal/event"
-	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/store/derived"
 	"github.com/signet-idm/signet/internal/store/engine"
-	"github.com/signet-idm/signet/internal/store/readbatch"
+	"github.com/signet-idm/signet/internal/store/folding"
 )
 
 // RebuildReport says what a rebuild or a check has seen.
 type RebuildReport struct {
-	Events      int
-	Objects     int
+	folding.Counts
 	Differences []string // at most maxDifferences of them
-
-	read func(events int64) // told of events as they are read; nil: nobody wants to know
 }
 
 const maxDifferences = 20
@@ -36,7 +31,7 @@ func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
 }
 
 func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*RebuildReport, error) {
-	report := &RebuildReport{read: read}
+	report := &RebuildReport{Counts: folding.Counts{Read: read}}
 	differ := func(format string, args ...any) error {
 		report.Differences = append(report.Differences, fmt.Sprintf(format, args...))
 		if len(report.Differences) >= maxDifferences {
@@ -66,7 +61,7 @@ func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*Reb
 			}
 			return differ("%s: %v", id, why)
 		}
-		err := s.foldHistory(ctx, x, report, "", broken, func(k event.Definition, f event.Folded) error {
+		err := s.folder().All(ctx, x, &report.Counts, broken, func(k event.Definition, f event.Folded) error {
 			rec := f.Record
 			have, err := s.storedRecord(ctx, x, k, rec.ID)
 			if err != nil {
@@ -165,77 +160,42 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 				return err
 			}
 		}
-		return s.foldHistory(ctx, x, report, "", nil, func(k event.Definition, f event.Folded) error {
+		return s.folder().All(ctx, x, &report.Counts, nil, func(k event.Definition, f event.Folded) error {
 			return insertFolded(ctx, x, k, f)
 		})
 	})
 	return report, err
 }
 
-// refold folds anew the objects whose stored document is of an older shape than the program's. Other nodes may be at
-// work: each object is locked, and changed in place.
+// refold brings objects of an older shape into the program's: before the node serves, or beside other nodes that do, in the background, because they would have
+// to do without this one for as long as it takes.
 func (s *Store) refold(ctx context.Context) error {
-	kinds, err := s.behind(ctx)
-	if err != nil {
+	f := s.folder()
+	behind, err := f.Behind(ctx)
+	if err != nil || behind == nil {
 		return err
 	}
-	for _, k := range kinds {
-		for shape := 1; shape < k.Shape(); shape++ { // the first one is 1
-			if err := s.refoldShape(ctx, k, shape); err != nil {
-				return fmt.Errorf("folding %s into their new shape: %w", k.Table(), err)
-			}
-		}
+	running := 0
+	err = s.engine.Transact(ctx, func(x engine.Executor) error {
+		_, running, err = s.engine.Nodes(ctx, x)
+		return err
+	})
+	switch {
+	case err != nil:
+		return err
+	case running <= 1:
+		return f.Refold(ctx)
 	}
-	return nil
-}
-
-// behind gives the kinds that have objects of an older shape. Mostly there are none, and every start asks: so it is asked of all kinds at once.
-func (s *Store) behind(ctx context.Context) (found []event.Definition, err error) {
-	var questions []readbatch.Question
-	for _, k := range s.kinds {
-		if k.Shape() > 1 { // the first one is 1
-			questions = append(questions, readbatch.Question{SQL: "SELECT 1 FROM " + k.Table() + " WHERE (shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT 1",
-				Args: []any{int64(0), "", int64(k.Shape())}, Each: func(scan func(...any) error) error {
-					found = append(found, k)
-					return scan(new(int64))
-				}})
-		}
-	}
-	if len(questions) == 0 {
-		return nil, nil
-	}
-	err = s.engine.Ask(ctx, questions)
-	return found, err
-}
-
-// outdatedText finds objects of one shape. It asks for one and not for all below the program's, so that the index on the
-// shape gives them in the order of locks, without a look at any other object. It is put so that no other index would do:
-// PostgreSQL expects most objects to be of any shape it is asked for.
-func outdatedText(k event.Definition) string {
-	return "SELECT id FROM " + k.Table() + " WHERE (shape, id) > (?, ?) AND shape <= ? ORDER BY shape, id LIMIT 100 /* LOCKED */"
-}
-
-func (s *Store) refoldShape(ctx context.Context, k event.Definition, shape int) error {
-	text := s.engine.Dialect(outdatedText(k))
-	for last, more := "", true; more; {
-		err := s.engine.Transact(ctx, func(x engine.Executor) error {
-			var ids []string
-			err := x.Query(ctx, text, []any{int64(shape), last, int64(shape)}, func(scan engine.Scanner) error {
-				ids = append(ids, "")
-				return scan(&ids[len(ids)-1])
-			})
-			if err != nil {
-				return err
-			}
-			if more = len(ids) > 0; more {
-				last = ids[len(ids)-1]
-			}
-			return s.refoldIn(ctx, x, k, ids)
-		})
-		if err != nil {
-			return err
-		}
-	}
+	s.folding = make(chan struct{})
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() {
+		<-s.stopping
+		cancel()
+	}()
+	go func() {
+		defer close(s.folding)
+		f.Beside(ctx)
+	}()
 	return nil
 }
 
@@ -251,44 +211,21 @@ func (s *Store) outdated(loaded event.Loaded) []event.Ref {
 	return old
 }
 
-// refoldThese is refold for objects that are known, one by one.
+// refoldThese folds anew objects that are known, one by one.
 func (s *Store) refoldThese(ctx context.Context, refs []event.Ref) error {
 	for _, ref := range refs {
 		k := s.byName[ref.Kind]
 		err := s.engine.Transact(ctx, func(x engine.Executor) error {
-			var ids []string
-			text := s.engine.Dialect("SELECT id FROM " + k.Table() + " WHERE shape < ? AND id = ? /* LOCKED */")
-			err := x.Query(ctx, text, []any{int64(k.Shape()), ref.ID}, func(scan engine.Scanner) error {
-				ids = append(ids, "")
-				return scan(&ids[len(ids)-1])
-			})
-			if err != nil {
+			var events int64
+			text := s.engine.Dialect("SELECT sequence FROM " + k.Table() + " WHERE shape < ? AND id = ? /* LOCKED */")
+			err := x.Query(ctx, text, []any{int64(k.Shape()), ref.ID}, func(scan engine.Scanner) error { return scan(&events) })
+			if err != nil || events == 0 {
 				return err
 			}
-			return s.refoldIn(ctx, x, k, ids)
+			return s.folder().Replace(ctx, x, k, []string{ref.ID}, events)
 		})
 		if err != nil {
 			return fmt.Errorf("folding %s into its new shape: %w", ref.ID, err)
-		}
-	}
-	return nil
-}
-
-// refoldIn folds locked objects anew and changes them in place.
-func (s *Store) refoldIn(ctx context.Context, x engine.Executor, k event.Definition, ids []string) error {
-	update := "UPDATE " + k.Table() + " SET " + strings.Join(engine.StateColumns(k)[1:], " = ?, ") + " = ? WHERE id = ?"
-	for _, id := range ids {
-		err := s.foldHistory(ctx, x, &RebuildReport{}, id, nil, func(_ event.Definition, f event.Folded) error {
-			if err := x.Exec(ctx, update, append(engine.StateValues(f.Record)[1:], id)...); err != nil {
-				return err
-			}
-			if err := derived.Delete(ctx, x, id); err != nil {
-				return err
-			}
-			return derived.Insert(ctx, x, f)
-		})
-		if err != nil {
-			return err
 		}
 	}
 	return nil
@@ -303,113 +240,8 @@ func insertFolded(ctx context.Context, x engine.Executor, k event.Definition, f 
 	return derived.Insert(ctx, x, f)
 }
 
-type folded func(k event.Definition, f event.Folded) error
-
-// unfolded is told of a history that cannot be folded, and why; k is nil where the kind is unknown.
-type unfolded func(k event.Definition, id string, why error) error
-
-// foldHistory walks the history of one object, or with an empty id of all of them, and hands over each folded record.
-// The first history that cannot be folded is an error, unless broken takes it: then the walk goes on behind it.
-func (s *Store) foldHistory(ctx context.Context, x engine.Executor, report *RebuildReport, only string, broken unfolded, each folded) error {
-	const page = 1000
-	var (
-		fold  event.Fold // nil before the first object, and behind the place where a history broke
-		kind  event.Definition
-		id    string
-		seq   int64
-		prev  []byte
-		first = true
-	)
-	breaks := func(why error) error {
-		fold = nil
-		if broken == nil {
-			return fmt.Errorf("%s: %w", id, why)
-		}
-		return broken(kind, id, why)
-	}
-	finish := func() error {
-		if fold == nil {
-			return nil
-		}
-		f, err := fold.Folded()
-		if err != nil {
-			return breaks(err)
-		}
-		return each(kind, f)
-	}
-	add := func(e *event.Event) error {
-		if int64(e.Sequence) != seq+1 || !bytes.Equal(e.PrevHash, prev) {
-			return fmt.Errorf("event %d does not follow the previous one", e.Position)
-		}
-		return fold.Add(e)
-	}
-	text := "SELECT " + engine.EventColumns + " FROM events WHERE (object_id, sequence) > (?, ?) ORDER BY object_id, sequence LIMIT ?"
-	if only != "" {
-		text = "SELECT " + engine.EventColumns + " FROM events WHERE object_id = ? AND sequence > ? ORDER BY sequence LIMIT ?"
-		id = only
-	}
-	for {
-		var events []event.Event
-		err := x.Query(ctx, text, []any{id, seq, int64(page)}, func(scan engine.Scanner) error {
-			events = append(events, event.Event{})
-			return scan(engine.ScanEvent(&events[len(events)-1])...)
-		})
-		if err != nil {
-			return err
-		}
-		for i := range events {
-			e := &events[i]
-			report.Events++
-			if first || e.ObjectID != id {
-				if err := finish(); err != nil {
-					return err
-				}
-				report.Objects++
-				first, fold, id, seq, prev = false, nil, e.ObjectID, 0, nil
-				if kind = s.byName[e.Type.Kind()]; kind != nil {
-					fold = kind.NewFold(s.keyOpener(ctx, x))
-				} else if err := breaks(fmt.Errorf("event %d has the unknown type %s: use a newer program", e.Position, e.Type)); err != nil {
-					return err
-				}
-			}
-			if fold != nil {
-				if why := add(e); why != nil {
-					if err := breaks(why); err != nil {
-						return err
-					}
-				}
-			}
-			seq, prev = int64(e.Sequence), e.Hash()
-		}
-		if report.read != nil {
-			report.read(int64(len(events)))
-		}
-		if len(events) < page {
-			return finish()
-		}
-	}
-}
-
-// keyOpener reads keys as a fold asks for them. An object's events share one, so the last is kept.
-func (s *Store) keyOpener(ctx context.Context, x engine.Executor) event.KeyOpener {
-	var lastID string
-	var last secret.DataKey
-	return func(id string) (secret.DataKey, bool, error) {
-		if id == lastID {
-			return last, true, nil
-		}
-		var wrapped []byte
-		err := x.Query(ctx, "SELECT value FROM keys WHERE key = ?", []any{id}, func(scan engine.Scanner) error { return scan(&wrapped) })
-		if err != nil || wrapped == nil {
-			return secret.DataKey{}, false, err
-		}
-		key, err := s.root.UnwrapDataKey(wrapped, id)
-		if err != nil {
-			return key, false, err
-		}
-		lastID, last = id, key
-		return key, true, nil
-	}
+func (s *Store) folder() *folding.Folder {
+	return &folding.Folder{Engine: s.engine, Kinds: s.kinds, ByName: s.byName, Root: s.root, Log: s.log}
 }
 
 // storedRecord gives the state of an object; nil where there is none. One that cannot be read is empty, and equals no other.

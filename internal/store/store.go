@@ -32,6 +32,7 @@ import (
 	"github.com/signet-idm/signet/internal/store/proof"
 	"github.com/signet-idm/signet/internal/store/readbatch"
 	"github.com/signet-idm/signet/internal/store/readiness"
+	"github.com/signet-idm/signet/internal/store/schema"
 	"github.com/signet-idm/signet/internal/store/sqltrace"
 	"github.com/signet-idm/signet/internal/store/stats"
 )
@@ -107,6 +108,7 @@ type Store struct {
 	sweeping          chan struct{} // closed once nobody deletes what has expired any more
 	sealing           chan struct{} // closed once the log is sealed for the last time
 	sealer            *proof.Sealer // nil when read-only
+	folding           chan struct{} // closed once no object is folded into a new shape in the background any more; nil: none is
 	closing           sync.Once
 	closed            error
 }
@@ -144,7 +146,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		s.engine = o.wrap(s.engine)
 	}
 	if !o.ReadOnly {
-		if err := s.migrate(ctx); err != nil {
+		if err := schema.Migrate(ctx, s.engine, o.schema); err != nil {
 			s.engine.Close()
 			return nil, false, fmt.Errorf("preparing the database: %w", err)
 		}
@@ -210,6 +212,9 @@ func (s *Store) Close() error {
 			<-s.stopped
 			<-s.sweeping
 			<-s.sealing
+			if s.folding != nil {
+				<-s.folding
+			}
 		}
 		s.closed = s.engine.Close()
 	})

@@ -10,6 +10,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 var rebuildChecks = []check{
@@ -398,6 +399,21 @@ func raisedShape(t *testing.T, e *env) {
 	}
 }
 
+// awaitNewShape waits for what nodes do in the background.
+func (e *env) awaitNewShape(t *testing.T) {
+	t.Helper()
+	db := e.sql(t)
+	defer db.Close()
+	testkit.Await(t, "every object has its new shape", func() bool {
+		var n int
+		if err := db.QueryRowContext(t.Context(), fmt.Sprint("SELECT count(*) FROM orgs WHERE shape < ", newOrgs.Shape())).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n == 0
+	})
+}
+
+// raisedShapeBeside: the newer node does not wait for the older one, and leaves alone what that one has locked.
 func raisedShapeBeside(t *testing.T, e *env) {
 	fillOldShape(t, e)
 	old := e.open(t)
@@ -408,25 +424,12 @@ func raisedShapeBeside(t *testing.T, e *env) {
 		p.here()
 		return decide(tx)
 	}
-	opened := make(chan Node, 1)
-	err := meanwhile(t, old, p, c, func() {
-		go func() {
-			node, _, err := e.subject.Open(context.Background(), e.newOptions())
-			if err != nil {
-				t.Error(err)
-			}
-			opened <- node
-		}()
-		e.waiting(t)
-	})
+	var node Node
+	err := meanwhile(t, old, p, c, func() { node = e.openWith(t, e.newOptions()) })
 	if err != nil {
 		t.Error(err)
 	}
-	node := <-opened
-	if node == nil {
-		return
-	}
-	defer node.Close()
+	e.awaitNewShape(t)
 	o, err := newOrgs.Read(t.Context(), node, "org_001")
 	if err != nil || o.Sequence != 3 || o.Data.Changes != 2 {
 		t.Errorf("%+v, %v", o, err)
@@ -456,5 +459,6 @@ func raisedShapeTogether(t *testing.T, e *env) {
 	if t.Failed() {
 		return
 	}
+	e.awaitNewShape(t)
 	checkNewShape(t, nodes[1], count)
 }

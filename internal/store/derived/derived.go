@@ -2,7 +2,6 @@
 package derived
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -15,39 +14,153 @@ import (
 // Tables are the names of these tables.
 var Tables = []string{"claims", "groupings", "words"}
 
-// Insert inserts what an object has in them.
-func Insert(ctx context.Context, x engine.Executor, f event.Folded) error {
-	id := f.Record.ID
-	for _, c := range f.Claims {
-		digest := c.Digest()
-		if err := x.Exec(ctx, "INSERT INTO claims (digest, object_id) VALUES (?, ?)", digest[:], id); err != nil {
-			return err
-		}
-	}
-	for _, group := range f.Groups {
-		if err := x.Exec(ctx, engine.InsertGrouping, group, id); err != nil {
-			return err
-		}
-	}
-	if len(f.Words) == 0 {
-		return nil
-	}
-	// There are many, and an upgrade inserts those of every user: one statement for all of them.
-	var rows []any
-	for _, word := range f.Words {
-		rows = append(rows, id, word, f.Record.Org)
-	}
-	return x.Exec(ctx, "INSERT INTO words (object_id, word, org_id) VALUES (?, ?, ?)"+strings.Repeat(", (?, ?, ?)", len(f.Words)-1), rows...)
+// table is one of them: what an object should have in it, and what there is.
+type table struct {
+	name   string
+	called string // in the words of a report
+	read   string // gives object_id first
+	scan   func(scan engine.Scanner) (id string, row string, err error)
+	want   func(f event.Folded) []string // rows, in the form that scan gives them
+	insert func(f event.Folded) []engine.Statement
 }
 
-// Delete deletes what an object has in them.
-func Delete(ctx context.Context, x engine.Executor, id string) error {
-	for _, table := range Tables {
-		if err := x.Exec(ctx, "DELETE FROM "+table+" WHERE object_id = ?", id); err != nil {
+var tables = []table{
+	{name: "claims", called: "claims", read: "SELECT object_id, digest FROM claims", scan: scanBytes, want: claimRows, insert: insertClaims},
+	{name: "groupings", called: "groups", read: "SELECT object_id, name FROM groupings", scan: scanTexts, want: func(f event.Folded) []string { return f.Groups }, insert: insertGroups},
+	{name: "words", called: "words", read: "SELECT object_id, org_id, word FROM words", scan: scanWords, want: wordRows, insert: insertWords},
+}
+
+// atOnce is how many objects are looked at together.
+const atOnce = 50
+
+// Insert inserts what an object has in them.
+func Insert(ctx context.Context, x engine.Executor, f event.Folded) error {
+	for _, t := range tables {
+		if err := engine.ExecAll(ctx, x, t.insert(f)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Replacing gives the statements after which objects have in these tables what they should. What is right stays as it is.
+func Replacing(ctx context.Context, x engine.Executor, all []event.Folded) (statements []engine.Statement, err error) {
+	for part := range slices.Chunk(all, atOnce) {
+		ids := make([]string, len(part))
+		for i, f := range part {
+			ids[i] = f.Record.ID
+		}
+		for _, t := range tables {
+			have, err := t.rows(ctx, x, ids)
+			if err != nil && !errors.Is(err, engine.ErrOtherType) {
+				return nil, err
+			}
+			var inserts []engine.Statement
+			for _, f := range part {
+				if err == nil && slices.Equal(have[f.Record.ID], sorted(t.want(f))) {
+					continue
+				}
+				statements = append(statements, engine.Statement{SQL: "DELETE FROM " + t.name + " WHERE object_id = ?", Args: []any{f.Record.ID}})
+				inserts = append(inserts, t.insert(f)...)
+			}
+			statements = append(statements, inserts...) // a name may go from one of them to another
+		}
+	}
+	return statements, nil
+}
+
+// Different names the tables whose rows of an object are not as they should be, in the words of a report.
+func Different(ctx context.Context, x engine.Executor, f event.Folded) (different []string, err error) {
+	for _, t := range tables {
+		have, err := t.rows(ctx, x, []string{f.Record.ID})
+		switch {
+		case err != nil && !errors.Is(err, engine.ErrOtherType):
+			return nil, err
+		case err != nil || !slices.Equal(have[f.Record.ID], sorted(t.want(f))):
+			different = append(different, t.called)
+		}
+	}
+	return different, nil
+}
+
+// rows gives what objects have in a table, in order.
+func (t table) rows(ctx context.Context, x engine.Executor, ids []string) (map[string][]string, error) {
+	n := 1
+	if len(ids) > 1 {
+		n = atOnce // always as many, so that it is one statement
+	}
+	have := map[string][]string{}
+	err := x.Query(ctx, t.read+" WHERE object_id IN ("+engine.Placeholders(n)+")", engine.Padded(ids, n), func(scan engine.Scanner) error {
+		id, row, err := t.scan(scan)
+		have[id] = append(have[id], row)
+		return err
+	})
+	for _, rows := range have {
+		slices.Sort(rows)
+	}
+	return have, err
+}
+
+func sorted(rows []string) []string { return slices.Sorted(slices.Values(rows)) }
+
+func scanTexts(scan engine.Scanner) (id, row string, err error) {
+	err = scan(engine.Exactly([]any{&id, &row})...)
+	return id, row, err
+}
+
+func scanBytes(scan engine.Scanner) (id, row string, err error) {
+	var digest []byte
+	err = scan(engine.Exactly([]any{&id, &digest})...)
+	return id, string(digest), err
+}
+
+func scanWords(scan engine.Scanner) (id, row string, err error) {
+	var org, word string
+	err = scan(engine.Exactly([]any{&id, &org, &word})...)
+	return id, wordRow(org, word), err
+}
+
+func claimRows(f event.Folded) (rows []string) {
+	for _, c := range f.Claims {
+		digest := c.Digest()
+		rows = append(rows, string(digest[:]))
+	}
+	return rows
+}
+
+func insertClaims(f event.Folded) (statements []engine.Statement) {
+	for _, row := range claimRows(f) {
+		statements = append(statements, engine.Statement{SQL: "INSERT INTO claims (digest, object_id) VALUES (?, ?)", Args: []any{[]byte(row), f.Record.ID}})
+	}
+	return statements
+}
+
+func insertGroups(f event.Folded) (statements []engine.Statement) {
+	for _, group := range f.Groups {
+		statements = append(statements, engine.Statement{SQL: engine.InsertGrouping, Args: []any{group, f.Record.ID}})
+	}
+	return statements
+}
+
+func wordRow(org, word string) string { return org + " " + word }
+
+func wordRows(f event.Folded) (rows []string) {
+	for _, word := range f.Words {
+		rows = append(rows, wordRow(f.Record.Org, word))
+	}
+	return rows
+}
+
+// insertWords: there are many, and an upgrade inserts those of every user: one statement for all of them.
+func insertWords(f event.Folded) []engine.Statement {
+	if len(f.Words) == 0 {
+		return nil
+	}
+	var rows []any
+	for _, word := range f.Words {
+		rows = append(rows, f.Record.ID, word, f.Record.Org)
+	}
+	return []engine.Statement{{SQL: "INSERT INTO words (object_id, word, org_id) VALUES (?, ?, ?)" + strings.Repeat(", (?, ?, ?)", len(f.Words)-1), Args: rows}}
 }
 
 // Counts are numbers of rows, by table.
@@ -55,16 +168,16 @@ type Counts map[string]int
 
 // Add counts what an object should have.
 func (c Counts) Add(f event.Folded) {
-	c["claims"] += len(f.Claims)
-	c["groupings"] += len(f.Groups)
-	c["words"] += len(f.Words)
+	for _, t := range tables {
+		c[t.name] += len(t.want(f))
+	}
 }
 
 // AddStored counts what an object has.
 func (c Counts) AddStored(ctx context.Context, x engine.Executor, id string) error {
-	for _, table := range Tables {
-		err := x.Query(ctx, "SELECT 1 FROM "+table+" WHERE object_id = ?", []any{id}, func(engine.Scanner) error {
-			c[table]++
+	for _, name := range Tables {
+		err := x.Query(ctx, "SELECT 1 FROM "+name+" WHERE object_id = ?", []any{id}, func(engine.Scanner) error {
+			c[name]++
 			return nil
 		})
 		if err != nil {
@@ -72,59 +185,4 @@ func (c Counts) AddStored(ctx context.Context, x engine.Executor, id string) err
 		}
 	}
 	return nil
-}
-
-// Different names the tables whose rows of an object are not as they should be, in the words of a report.
-func Different(ctx context.Context, x engine.Executor, f event.Folded) (different []string, err error) {
-	for _, part := range []struct {
-		name string
-		same func(context.Context, engine.Executor, event.Folded) (bool, error)
-	}{{"claims", sameClaims}, {"groups", sameGroups}, {"words", sameWords}} {
-		same, err := part.same(ctx, x, f)
-		switch {
-		case err != nil && !errors.Is(err, engine.ErrOtherType):
-			return nil, err
-		case err != nil || !same:
-			different = append(different, part.name)
-		}
-	}
-	return different, nil
-}
-
-func sameClaims(ctx context.Context, x engine.Executor, f event.Folded) (bool, error) {
-	var have, want [][]byte
-	err := x.Query(ctx, "SELECT digest FROM claims WHERE object_id = ?", []any{f.Record.ID}, func(scan engine.Scanner) error {
-		have = append(have, nil)
-		return scan(engine.Exactly([]any{&have[len(have)-1]})...)
-	})
-	for _, c := range f.Claims {
-		digest := c.Digest()
-		want = append(want, digest[:])
-	}
-	slices.SortFunc(have, bytes.Compare)
-	slices.SortFunc(want, bytes.Compare)
-	return slices.EqualFunc(have, want, bytes.Equal), err
-}
-
-func sameGroups(ctx context.Context, x engine.Executor, f event.Folded) (bool, error) {
-	var have []string
-	err := x.Query(ctx, "SELECT name FROM groupings WHERE object_id = ?", []any{f.Record.ID}, func(scan engine.Scanner) error {
-		have = append(have, "")
-		return scan(engine.Exactly([]any{&have[len(have)-1]})...)
-	})
-	slices.Sort(have)
-	return slices.Equal(have, slices.Sorted(slices.Values(f.Groups))), err
-}
-
-func sameWords(ctx context.Context, x engine.Executor, f event.Folded) (bool, error) {
-	var have []string
-	same := true
-	err := x.Query(ctx, "SELECT word, org_id FROM words WHERE object_id = ? ORDER BY word", []any{f.Record.ID}, func(scan engine.Scanner) error {
-		have = append(have, "")
-		var org string
-		err := scan(engine.Exactly([]any{&have[len(have)-1], &org})...)
-		same = same && org == f.Record.Org
-		return err
-	})
-	return same && slices.Equal(have, f.Words), err
 }

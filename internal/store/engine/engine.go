@@ -62,6 +62,27 @@ type Executor interface {
 	Query(ctx context.Context, sql string, args []any, each func(Scanner) error) error
 }
 
+// Statement is one with its arguments.
+type Statement struct {
+	SQL  string
+	Args []any
+}
+
+// ExecAll runs statements one after the other, in one round trip where the engine can.
+func ExecAll(ctx context.Context, x Executor, all []Statement) error {
+	if pipelined, ok := x.(interface {
+		execAll(ctx context.Context, all []Statement) error
+	}); ok && len(all) > 1 {
+		return pipelined.execAll(ctx, all)
+	}
+	for _, s := range all {
+		if err := x.Exec(ctx, s.SQL, s.Args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Engine is what SQLite and PostgreSQL do differently.
 type Engine interface {
 	// Begin starts the writer's transaction and reads what a batch needs. Objects to write, rows and tokens are locked.
@@ -86,11 +107,11 @@ type Engine interface {
 	// Aside is Transact for work in the background on tables that the writer does not touch. f reads first: on the embedded database what it
 	// writes is gathered and written when it returns, so that the writer does not wait for its reading, and becomes durable with the next batch.
 	Aside(ctx context.Context, f func(Executor) error) error
-	// Join makes the node one of those that Alone waits for and OldestNode knows, also when it has lost its connection since. It fails while a
+	// Join makes the node one of those that Alone waits for and Nodes counts, also when it has lost its connection since. It fails while a
 	// rebuild is running, and where the log may hold facts that this node does not know.
 	Join(ctx context.Context) error
-	// OldestNode gives the lowest version of facts that a running node knows. No node joins before the transaction ends.
-	OldestNode(ctx context.Context, x Executor) (factVersion int, err error)
+	// Nodes gives the lowest version of facts that a running node knows, and how many run. No node joins before the transaction ends.
+	Nodes(ctx context.Context, x Executor) (oldest, running int, err error)
 	// Alone is Transact for as long as no other node writes, and keeps every node from it meanwhile. It fails with
 	// ErrInUse where a node is running.
 	Alone(ctx context.Context, f func(Executor) error) error
@@ -98,6 +119,9 @@ type Engine interface {
 	Snapshot(ctx context.Context, f func(Executor) error) error
 	// LockSchema keeps other nodes from migrating until the transaction ends.
 	LockSchema(ctx context.Context, x Executor) error
+	// Reshape runs f while no other node migrates. change runs one statement of the schema, such that nobody who writes waits for it for longer than a moment.
+	// On PostgreSQL each statement is a transaction of its own, and change takes it that some were run before.
+	Reshape(ctx context.Context, f func(x Executor, change func(statement string) error) error) error
 
 	// Tables are those of this database, in the order of their names.
 	Tables(ctx context.Context, x Executor) ([]Table, error)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"time"
@@ -38,6 +39,7 @@ type pgEngine struct {
 	limits [2]string // of the writer's transactions behind a pooler: lock_timeout, idle_in_transaction_session_timeout
 
 	factVersion int
+	log         *slog.Logger
 
 	writing sync.Mutex // the writer's loop against alone
 }
@@ -78,7 +80,7 @@ func openPostgres(ctx context.Context, o Options) (Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &pgEngine{pooled: pooled, factVersion: cmp.Or(o.FactVersion, event.FactVersion)}
+	e := &pgEngine{pooled: pooled, factVersion: cmp.Or(o.FactVersion, event.FactVersion), log: cmp.Or(o.Log, slog.Default())}
 	if o.ReadOnly {
 		e.access = pgx.ReadOnly // and not the session: target_session_attrs would find that it cannot be written to
 	}
@@ -515,10 +517,23 @@ func scanPgRows(rows pgx.Rows, err error, each func(Scanner) error) error {
 	return rows.Err()
 }
 
-// pgTx runs shared statements in a transaction.
+// pgTx runs shared statements in a transaction, or each by itself on a connection.
 type pgTx struct {
 	engine *pgEngine
-	tx     pgx.Tx
+	tx     interface {
+		Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
+		Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+		SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
+		CopyFrom(ctx context.Context, table pgx.Identifier, columns []string, rows pgx.CopyFromSource) (int64, error)
+	}
+}
+
+func (x pgTx) execAll(ctx context.Context, all []Statement) error {
+	var b pgx.Batch
+	for _, s := range all {
+		b.Queue(x.engine.text(s.SQL), s.Args...)
+	}
+	return x.tx.SendBatch(ctx, &b).Close()
 }
 
 func (x pgTx) Exec(ctx context.Context, sql string, args ...any) error {

@@ -137,6 +137,15 @@ func (c *exactly) Scan(value any) error {
 // Placeholders makes "?, ?, ?".
 func Placeholders(n int) string { return strings.TrimSuffix(strings.Repeat("?, ", n), ", ") }
 
+// Padded makes as many arguments as a statement has, by naming the last one several times: so one statement does for any number.
+func Padded(values []string, n int) []any {
+	args := make([]any, n)
+	for i := range args {
+		args[i] = values[min(i, len(values)-1)]
+	}
+	return args
+}
+
 // numbered rewrites ? into $1, $2, … None of our statements has a ? in a string or comment.
 func numbered(sql string) string {
 	var b strings.Builder

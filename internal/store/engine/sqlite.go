@@ -555,8 +555,10 @@ func (e *sqliteEngine) Join(ctx context.Context) error {
 	})
 }
 
-// OldestNode: there is no other.
-func (e *sqliteEngine) OldestNode(context.Context, Executor) (int, error) { return e.factVersion, nil }
+// Nodes: there is no other.
+func (e *sqliteEngine) Nodes(context.Context, Executor) (oldest, running int, err error) {
+	return e.factVersion, 1, nil
+}
 
 // alone: the lock of the data directory has kept other processes out.
 func (e *sqliteEngine) Alone(ctx context.Context, f func(Executor) error) error {
@@ -581,6 +583,13 @@ func cutShort(ctx context.Context, err error) error {
 }
 
 func (e *sqliteEngine) LockSchema(context.Context, Executor) error { return nil } // BEGIN IMMEDIATE has done it
+
+// Reshape is one transaction: nobody else is there.
+func (e *sqliteEngine) Reshape(ctx context.Context, f func(x Executor, change func(statement string) error) error) error {
+	return e.Transact(ctx, func(x Executor) error {
+		return f(x, func(statement string) error { return x.Exec(ctx, e.Dialect(statement)) }) // one of the other engine is empty, and does nothing
+	})
+}
 
 func (e *sqliteEngine) Dialect(text string) string {
 	if strings.Contains(text, "/* POSTGRES */") {
