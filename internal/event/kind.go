@@ -41,7 +41,8 @@ func apply[S any](f Fact[S], state *S, at *Event) {
 	f.Apply(state)
 }
 
-// FactVersion counts the sets of facts that programs know. Raise it with the first Gated fact of a release.
+// FactVersion counts the sets of facts that programs know. Raise it with the first Gated fact of a release, or the first new shape: by it nodes know of each other
+// which is older.
 const FactVersion = 4
 
 // Gated is a fact that changes who may do what, so that a node which does not know it would let the wrong people in. It is refused with

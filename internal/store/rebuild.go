@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/store/derived"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/folding"
+	"github.com/signet-idm/signet/internal/store/upgrading"
 )
 
 // RebuildReport says what a rebuild or a check has seen.
@@ -197,6 +198,11 @@ func (s *Store) refold(ctx context.Context) error {
 		f.Beside(ctx)
 	}()
 	return nil
+}
+
+// Plan says what an upgrade is going to do. It changes nothing and may run beside a server.
+func (s *Store) Plan(ctx context.Context) (*upgrading.Plan, error) {
+	return upgrading.NewPlan(ctx, s.folder(), s.postgres, event.FactVersion)
 }
 
 // outdated gives the loaded objects of an older shape than the program's, in the order of locks.

@@ -84,8 +84,9 @@ type Store struct {
 	root       secret.MasterKey
 	clock      func() time.Time
 	log        *slog.Logger
-	name       string       // of this node, for as long as it runs
-	schema     int          // see Options
+	name       string // of this node, for as long as it runs
+	schema     int    // see Options
+	postgres   bool
 	facts      atomic.Int64 // version of the facts that every node knows, as far as this one has asked
 	times      scrubTimes
 	stats      *stats.Stats
@@ -118,7 +119,7 @@ var _ event.Log = (*Store)(nil)
 // Open connects, migrates the schema (unless read-only), checks that the master key is the database's, and starts the
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
-	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, name: "node:" + rand.Text(), schema: o.schema, times: o.scrub.orUsual(), stats: o.Stats,
+	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, name: "node:" + rand.Text(), schema: o.schema, postgres: engine.IsPostgres(o.Database), times: o.scrub.orUsual(), stats: o.Stats,
 		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
@@ -131,7 +132,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	}
 	s.tokenKinds = event.TokenKindsOf(o.Kinds)
 	s.sql = newStatements(s.byName, s.tokenKinds)
-	if !o.ReadOnly && !engine.IsPostgres(o.Database) {
+	if !o.ReadOnly && !s.postgres {
 		s.cache = cache.New(s.tokenKinds)
 	}
 	if o.Look != nil && o.Look.engine != nil {
@@ -140,7 +141,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		return nil, false, err
 	}
 	if o.Traced {
-		s.engine = sqltrace.New(s.engine, engine.IsPostgres(o.Database))
+		s.engine = sqltrace.New(s.engine, s.postgres)
 	}
 	if o.wrap != nil {
 		s.engine = o.wrap(s.engine)

@@ -307,3 +307,24 @@ func wait(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Sample folds some objects of an older shape, and forgets what came out: for whoever wants to know how long it takes.
+func (f *Folder) Sample(ctx context.Context, k event.Definition, most int) (n int, err error) {
+	err = f.Engine.Snapshot(ctx, func(x engine.Executor) error {
+		var ids []string
+		err := x.Query(ctx, "SELECT id FROM "+k.Table()+" WHERE (shape, id) > (?, ?) AND shape < ? ORDER BY shape, id LIMIT ?", []any{int64(0), "", int64(k.Shape()), int64(most)},
+			func(scan engine.Scanner) error {
+				ids = append(ids, "")
+				return scan(&ids[len(ids)-1])
+			})
+		for part := range slices.Chunk(ids, maxObjects) {
+			var folded []event.Folded
+			if err == nil {
+				folded, err = f.fold(ctx, x, part, 0)
+			}
+			n += len(folded)
+		}
+		return err
+	})
+	return n, err
+}
