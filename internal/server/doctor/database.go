@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store/engine"
+	"github.com/signet-idm/signet/internal/store/folding"
 	"github.com/signet-idm/signet/internal/store/migrations"
 )
 
@@ -134,7 +136,19 @@ func checkMigrations(ctx context.Context, p *patient) []Finding {
 	case have > want:
 		return warn("Use the newer program for all nodes.", "the schema has version %d, this program knows %d: a newer program has been here", have, want)
 	}
-	return fine("the schema is up to date")
+	behind := int64(0)
+	folder := folding.Folder{Engine: p.engine}
+	for _, k := range model.Kinds {
+		n, err := folder.CountBehind(ctx, k)
+		if err != nil {
+			return fail("Check that the database is one of Signet.", "the shapes of objects cannot be read: %v", err)
+		}
+		behind += n
+	}
+	if behind > 0 {
+		return warn("Upgrade the last node of the version before; then the others do it in the background. See docs/operations/upgrade.md.", "the schema is up to date, but %d objects do not have their new shape yet", behind)
+	}
+	return fine("the schema is up to date, and every object has its shape")
 }
 
 // checkClock compares the clock of this machine with that of the database, and with the last event.

@@ -43,7 +43,19 @@ func (e *pgEngine) enlistOn(ctx context.Context, conn *pgx.Conn) error {
 	if _, err := conn.Exec(ctx, "SELECT pg_advisory_unlock_shared($1)", int64(joinLock)); err != nil && joined == nil {
 		return Away(ctx, discreet(err))
 	}
-	return joined
+	if joined != nil {
+		return joined
+	}
+	return dropSnapshot(ctx, conn)
+}
+
+// dropSnapshot lets a transaction that stays open have no snapshot: with one, it keeps PostgreSQL from cleaning up, and every index that is built beside writers waits
+// for its end. What was asked last keeps its snapshot until the next question, unless that was one of the simple protocol.
+func dropSnapshot(ctx context.Context, conn *pgx.Conn) error {
+	if _, err := conn.Exec(ctx, "SELECT 1", pgx.QueryExecModeSimpleProtocol); err != nil {
+		return Away(ctx, discreet(err))
+	}
+	return nil
 }
 
 // leave ends this node's own transaction.

@@ -23,7 +23,7 @@ const (
 )
 
 // Reshape has two connections of its own: one keeps other nodes from migrating by a transaction, as behind a pooler nothing else lasts; an index that is built beside
-// writers must not be in one. The transaction has no snapshot, or the index would wait for it.
+// writers must not be in one.
 func (e *pgEngine) Reshape(ctx context.Context, f func(x Executor, change func(statement string) error) error) error {
 	config := e.config.Copy()
 	delete(config.RuntimeParams, "lock_timeout") // that of the writer
@@ -38,9 +38,8 @@ func (e *pgEngine) Reshape(ctx context.Context, f func(x Executor, change func(s
 	if err := e.LockSchema(ctx, pgTx{e, locking}); err != nil {
 		return discreet(err)
 	}
-	// What was asked last keeps its snapshot until something else is asked, unless that was in the simple protocol.
-	if _, err := locking.Exec(ctx, "SELECT 1", pgx.QueryExecModeSimpleProtocol); err != nil {
-		return discreet(err)
+	if err := dropSnapshot(ctx, locking); err != nil {
+		return err
 	}
 	if !e.pooled {
 		config.RuntimeParams["statement_timeout"] = "0" // an index takes as long as its table is large
