@@ -60,7 +60,16 @@ func (r *refusal) cut() bool {
 // broken tells that the connection ended before the answer, between the client and the proxy or between the proxy and the node.
 func (r *refusal) broken() bool { return r.reason == "proxy" || r.reason == "connection" }
 
-func (r *refusal) String() string { return strings.TrimSpace(r.code + " " + r.reason) }
+func (r *refusal) String() string {
+	said := strings.TrimSpace(r.code + " " + r.reason)
+	switch {
+	case r.outdated():
+		said += " (outdated)"
+	case r.cut():
+		said += " (cut)"
+	}
+	return said
+}
 
 // repeat is what the documented rule says about a failed request.
 type repeat int
@@ -74,7 +83,7 @@ const (
 // judge is the rule of docs/api/errors.md.
 func judge(code, reason string) repeat {
 	switch {
-	case reason == "STOPPING", reason == "NOT_READY", reason == "SERVER_BUSY", reason == "PASSWORD_HASHING_BUSY", reason == "TOO_MUCH_AT_ONCE", reason == "CONTENTION":
+	case reason == "STOPPING", reason == "NOT_READY", reason == "SERVER_BUSY", reason == "PASSWORD_HASHING_BUSY", reason == "TOO_MUCH_AT_ONCE", reason == "CONTENTION", reason == "NODE_OUTDATED":
 		return nothingDone
 	case code == "unavailable", code == "deadline_exceeded", reason == "proxy", reason == "connection":
 		return unknown
