@@ -112,7 +112,7 @@ recovery: ## restore PostgreSQL from a base backup and WAL to a point in time, a
 	CI=$${CI-true} scripts/with-postgres.sh go test -count=1 -timeout 10m -tags recovery -run Recovery -v ./test/recovery
 
 .PHONY: rolling
-rolling: ## restart three nodes one by one behind nginx and HAProxy under load, SIGNET_ROLLING_ROUNDS (2) times
+rolling: ## restart three nodes one by one behind nginx and HAProxy under load, SIGNET_ROLLING_ROUNDS (2) times; upgrade three from the version before
 	SIGNET_TEST_POSTGRES_FAST=1 scripts/with-proxies.sh scripts/with-postgres.sh go test -count=1 -timeout 30m -tags rolling -v ./test/rolling
 
 .PHONY: scale

@@ -460,7 +460,7 @@ func (tx *Tx) draft(ref Ref) (*draft, error) {
 
 func (d *draft) exists() bool { return d.record.Sequence > 0 }
 
-var errNewer = &errs.Error{Kind: errs.Unavailable, Reason: StorageAway, RetryAfter: time.Second,
+var errNewer = &errs.Error{Kind: errs.Unavailable, Reason: NodeOutdated, RetryAfter: time.Second,
 	Message: "a newer version of signet has written this object: upgrade this node, or use an upgraded one"}
 
 // newKey gives a new object a key for its personal data.

@@ -92,6 +92,7 @@ const (
 	StorageAway      errs.Reason = "STORAGE_UNAVAILABLE"
 	DeadlinePassed   errs.Reason = "DEADLINE_EXCEEDED"
 	OlderNodes       errs.Reason = "OLDER_NODES_RUNNING"
+	NodeOutdated     errs.Reason = "NODE_OUTDATED"
 )
 
 // Check refuses with Aborted when the object is not at the sequence the caller has seen.

@@ -9,7 +9,8 @@ import (
 // Store keeps the log and the state that folds out of it. Reads see every change that has been answered, on
 // every node.
 //
-// Errors: Do gives back what Decide refused with; Aborted/CONTENTION when a race was lost too often;
+// Errors: Do gives back what Decide refused with; Aborted/CONTENTION when a race was lost too often; Unavailable/NODE_OUTDATED when a newer node
+// has written an object that is to be changed;
 // Unavailable/STORAGE_UNAVAILABLE when the database is away (the outcome may be unknown); DeadlineExceeded when ctx
 // ended first. Reads fail with Unavailable or DeadlineExceeded only.
 type Store interface {

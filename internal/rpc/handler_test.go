@@ -201,15 +201,15 @@ func TestLog(t *testing.T) {
 		name, want string
 		send       func(h http.Header) outcome
 	}{
-		{"a success", `level=INFO msg=request requestId=%ID procedure=signet.v1.UserService/SetUserPassword protocol=rest code=OK duration=3ms peer=127.0.0.1 user=usr_1`,
+		{"a success", `level=INFO msg=request requestId=%ID operation=signet.v1.UserService/SetUserPassword protocol=rest code=OK duration=3ms peer=127.0.0.1 user=usr_1`,
 			func(h http.Header) outcome {
 				return l.rest(t, l.h1, "POST", "/v1/users/hidden1/password", `{"password":"hidden2"}`, h)
 			}},
-		{"a refusal", `level=INFO msg=request requestId=%ID procedure=signet.v1.UserService/GetUser protocol=rest code=INVALID_ARGUMENT duration=3ms peer=127.0.0.1 user=usr_1 reason=INVALID_REQUEST`,
+		{"a refusal", `level=INFO msg=request requestId=%ID operation=signet.v1.UserService/GetUser protocol=rest code=INVALID_ARGUMENT duration=3ms peer=127.0.0.1 user=usr_1 reason=INVALID_REQUEST`,
 			func(h http.Header) outcome { return l.rest(t, l.h1, "GET", "/v1/users/x?hidden3=hidden4", "", h) }},
-		{"an unknown path", `level=INFO msg=request requestId=%ID procedure=- protocol=http code=NOT_FOUND duration=3ms peer=127.0.0.1 reason=UNKNOWN_PATH`,
+		{"an unknown path", `level=INFO msg=request requestId=%ID operation=- protocol=http code=NOT_FOUND duration=3ms peer=127.0.0.1 reason=UNKNOWN_PATH`,
 			func(h http.Header) outcome { return l.rest(t, l.h1, "GET", "/hidden5%0alevel=ERROR", "", h) }},
-		{"gRPC-Web", `level=INFO msg=request requestId=%ID procedure=signet.v1.UserService/GetMyUser protocol=grpc-web code=OK duration=3ms peer=127.0.0.1 user=usr_1`,
+		{"gRPC-Web", `level=INFO msg=request requestId=%ID operation=signet.v1.UserService/GetMyUser protocol=grpc-web code=OK duration=3ms peer=127.0.0.1 user=usr_1`,
 			func(h http.Header) outcome {
 				return l.frame(t, l.h1, "application/grpc-web", "UserService/GetMyUser", frameOf(0, nil), h)
 			}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -105,7 +106,7 @@ func batch(s *Store, commands ...event.Command) []error {
 func wantUpgrade(t *testing.T, err error) {
 	t.Helper()
 	e, ok := errors.AsType[*errs.Error](err)
-	if !ok || e.Kind != errs.Unavailable || e.Reason != event.StorageAway || !strings.Contains(e.Message, "upgrade this node") {
+	if !ok || e.Kind != errs.Unavailable || e.Reason != event.NodeOutdated || e.RetryAfter != time.Second || !strings.Contains(e.Message, "upgrade this node") {
 		t.Errorf("%v", err)
 	}
 }

@@ -81,7 +81,7 @@ func (s *Site) observe(x *Exchange) {
 	attrs := make([]slog.Attr, 0, 11)
 	attrs = append(attrs,
 		slog.String("requestId", x.Info.RequestID),
-		slog.String("procedure", cmp.Or(x.Info.Procedure, "-")),
+		slog.String("operation", cmp.Or(x.Info.Procedure, "-")),
 		slog.String("protocol", x.Protocol),
 		slog.String("code", code),
 		slog.Duration("duration", took),

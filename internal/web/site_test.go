@@ -108,21 +108,21 @@ func TestEveryRequestGetsOneLineThatRepeatsNothingSent(t *testing.T) {
 		code int
 	}{
 		{"a success", func(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "fine") },
-			"level=INFO msg=request requestId=req-1 procedure=/here protocol=web code=200 duration=1ms peer=192.0.2.7", 200},
+			"level=INFO msg=request requestId=req-1 operation=/here protocol=web code=200 duration=1ms peer=192.0.2.7", 200},
 		{"a refusal", func(w http.ResponseWriter, r *http.Request) {
 			Failed(r.Context(), errs.New(errs.NotFound, "THING_NOT_FOUND", "hush").Because(errors.New("hush")))
 			w.WriteHeader(http.StatusNotFound)
-		}, "level=INFO msg=request requestId=req-1 procedure=/here protocol=web code=404 duration=1ms peer=192.0.2.7 reason=THING_NOT_FOUND", 404},
+		}, "level=INFO msg=request requestId=req-1 operation=/here protocol=web code=404 duration=1ms peer=192.0.2.7 reason=THING_NOT_FOUND", 404},
 		{"a request that was cancelled", func(w http.ResponseWriter, r *http.Request) {
 			Failed(r.Context(), errs.New(errs.Cancelled, "CANCELLED", "hush").Because(errors.New("hung up")))
 			w.WriteHeader(499)
-		}, "level=INFO msg=request requestId=req-1 procedure=/here protocol=web code=499 duration=1ms peer=192.0.2.7 reason=CANCELLED cause=\"hung up\"", 499},
+		}, "level=INFO msg=request requestId=req-1 operation=/here protocol=web code=499 duration=1ms peer=192.0.2.7 reason=CANCELLED cause=\"hung up\"", 499},
 		{"a failure", func(w http.ResponseWriter, r *http.Request) {
 			Failed(r.Context(), errors.New("disk"))
 			w.WriteHeader(http.StatusInternalServerError)
-		}, "level=ERROR msg=request requestId=req-1 procedure=/here protocol=web code=500 duration=1ms peer=192.0.2.7 cause=disk", 500},
+		}, "level=ERROR msg=request requestId=req-1 operation=/here protocol=web code=500 duration=1ms peer=192.0.2.7 cause=disk", 500},
 		{"a panic", func(http.ResponseWriter, *http.Request) { panic("oops") },
-			"level=ERROR msg=request requestId=req-1 procedure=/here protocol=web code=500 duration=1ms peer=192.0.2.7 cause=\"panic: a string\"", 500},
+			"level=ERROR msg=request requestId=req-1 operation=/here protocol=web code=500 duration=1ms peer=192.0.2.7 cause=\"panic: a string\"", 500},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			l := newLab(t, nil, tt.here)

@@ -14,9 +14,9 @@ import (
 )
 
 // answered counts how the server has answered requests for tokens of the console, by code.
-func (w *world) answered(procedure string) map[string]int {
+func (w *world) answered(operation string) map[string]int {
 	codes := map[string]int{}
-	for _, m := range regexp.MustCompile(`procedure=`+procedure+` .*?code=(\d+)`).FindAllStringSubmatch(w.log.String(), -1) {
+	for _, m := range regexp.MustCompile(`operation=`+operation+` .*?code=(\d+)`).FindAllStringSubmatch(w.log.String(), -1) {
 		codes[m[1]]++
 	}
 	return codes

@@ -412,11 +412,11 @@ func TestPackagesChart(t *testing.T) {
 	needed := []string{"--set", "externalUrl=https://id.example.org,existingSecret.name=signet,ingress.enabled=true,networkPolicy.metricsFrom[0].namespaceSelector.matchLabels.a=b,trustedProxies={10.0.0.0/8}"}
 	sh(t, "helm", append([]string{"lint", "--strict", chart}, needed...)...)
 	for engine, c := range map[string]struct {
-		set  []string
-		want string
+		set         []string
+		want, stops string
 	}{
-		"sqlite":     {[]string{"--set", "engine=sqlite"}, "Ingress NetworkPolicy Service ServiceAccount StatefulSet"},
-		"postgresql": {[]string{"--set", "autoscaling.enabled=true"}, "Deployment HorizontalPodAutoscaler Ingress Job NetworkPolicy PodDisruptionBudget Service ServiceAccount"},
+		"sqlite":     {[]string{"--set", "engine=sqlite"}, "Ingress NetworkPolicy Service ServiceAccount StatefulSet", "terminationGracePeriodSeconds: 35\n"},
+		"postgresql": {[]string{"--set", "autoscaling.enabled=true"}, "Deployment HorizontalPodAutoscaler Ingress Job NetworkPolicy PodDisruptionBudget Service ServiceAccount", "terminationGracePeriodSeconds: 45\n"},
 	} {
 		text := sh(t, "helm", slices.Concat([]string{"template", "signet", chart, "--namespace", "id", "--kube-version", kubernetes, "--is-upgrade"}, needed, c.set)...)
 		var kinds []string
@@ -426,6 +426,9 @@ func TestPackagesChart(t *testing.T) {
 		slices.Sort(kinds)
 		if got := strings.Join(kinds, " "); got != c.want {
 			t.Errorf("%s: %s, want %s", engine, got, c.want)
+		}
+		if !strings.Contains(text, c.stops) {
+			t.Errorf("%s: it stops otherwise than with %s", engine, c.stops)
 		}
 		path := filepath.Join(t.TempDir(), engine+".yaml")
 		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {

@@ -154,7 +154,7 @@ func TestComposeFilesRunSignetLockedIn(t *testing.T) {
 func TestTheChartLocksThePodsIn(t *testing.T) {
 	helpers, job := read(t, "packaging/chart/templates/_helpers.tpl"), read(t, "packaging/chart/templates/migrate.yaml")
 	for _, needed := range []string{"runAsNonRoot: true", "runAsUser: 65532", "seccompProfile: {type: RuntimeDefault}", "allowPrivilegeEscalation: false", "readOnlyRootFilesystem: true",
-		"capabilities: {drop: [ALL]}", "path: /readyz", "path: /healthz", "preStop: {sleep:"} {
+		"capabilities: {drop: [ALL]}", "path: /readyz", "path: /healthz", "name: SIGNET_SHUTDOWN_DELAY", `terminationGracePeriodSeconds: {{ add (include "signet.shutdownDelay" .) 35 }}`} {
 		if !strings.Contains(helpers, needed) {
 			t.Errorf("the pods lack %s", needed)
 		}

@@ -64,7 +64,7 @@ func TestAConnectionOfNothingButResetsIsCutOff(t *testing.T) {
 					}
 				}
 				slices.Sort(reads)
-				handled := strings.Count(p.stderr.String(), `"procedure":"`+attack.procedure+`"`)
+				handled := strings.Count(p.stderr.String(), `"operation":"`+attack.procedure+`"`)
 				t.Logf("closed after %d streams, %d of them handled; reads beside took %v in the middle, %v at most", sent, handled, reads[len(reads)/2], reads[len(reads)-1])
 				if handled > streams/20 {
 					t.Errorf("%d of them were handled", handled)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -42,9 +43,33 @@ type operation struct{ procedure, method, path string }
 type refusal struct {
 	code, reason, text string
 	repeat             repeat
+	after              time.Duration // how long to wait before the next try, if it says so
 }
 
-func (r *refusal) String() string { return strings.TrimSpace(r.code + " " + r.reason) }
+// outdated tells that a node of the version before refused to change what a newer one has written. Its reason says no more than that the storage is
+// unavailable, so for clients the outcome is unknown; in truth nothing was done.
+func (r *refusal) outdated() bool {
+	return r.reason == "STORAGE_UNAVAILABLE" && strings.HasPrefix(r.text, "a newer version of signet has written this object")
+}
+
+// cut tells that a proxy lost the end of an answer over gRPC, and with it the status. It does so with errors of the version before, which gives answers of gRPC a length.
+func (r *refusal) cut() bool {
+	return r.reason == "proxy" && strings.Contains(r.text, "no Grpc-Status trailer")
+}
+
+// broken tells that the connection ended before the answer, between the client and the proxy or between the proxy and the node.
+func (r *refusal) broken() bool { return r.reason == "proxy" || r.reason == "connection" }
+
+func (r *refusal) String() string {
+	said := strings.TrimSpace(r.code + " " + r.reason)
+	switch {
+	case r.outdated():
+		said += " (outdated)"
+	case r.cut():
+		said += " (cut)"
+	}
+	return said
+}
 
 // repeat is what the documented rule says about a failed request.
 type repeat int
@@ -58,7 +83,7 @@ const (
 // judge is the rule of docs/api/errors.md.
 func judge(code, reason string) repeat {
 	switch {
-	case reason == "STOPPING", reason == "NOT_READY", reason == "SERVER_BUSY", reason == "PASSWORD_HASHING_BUSY", reason == "TOO_MUCH_AT_ONCE", reason == "CONTENTION":
+	case reason == "STOPPING", reason == "NOT_READY", reason == "SERVER_BUSY", reason == "PASSWORD_HASHING_BUSY", reason == "TOO_MUCH_AT_ONCE", reason == "CONTENTION", reason == "NODE_OUTDATED":
 		return nothingDone
 	case code == "unavailable", code == "deadline_exceeded", reason == "proxy", reason == "connection":
 		return unknown
@@ -67,7 +92,7 @@ func judge(code, reason string) repeat {
 }
 
 func refused(code, reason, text string) *refusal {
-	return &refusal{code, reason, text, judge(code, reason)}
+	return &refusal{code: code, reason: reason, text: text, repeat: judge(code, reason)}
 }
 
 // call sends one request.
@@ -120,14 +145,19 @@ func ofConnect(err error) *refusal {
 	if !ok {
 		return refused("", "connection", err.Error())
 	}
+	refusal := refused(failed.Code().String(), "proxy", err.Error())
+	var after time.Duration
 	for _, d := range failed.Details() {
-		if value, err := d.Value(); err == nil {
-			if info, ok := value.(*errdetails.ErrorInfo); ok {
-				return refused(failed.Code().String(), info.GetReason(), failed.Message())
-			}
+		value, _ := d.Value()
+		switch value := value.(type) {
+		case *errdetails.ErrorInfo:
+			refusal = refused(failed.Code().String(), value.GetReason(), failed.Message())
+		case *errdetails.RetryInfo:
+			after = value.GetRetryDelay().AsDuration()
 		}
 	}
-	return refused(failed.Code().String(), "proxy", err.Error())
+	refusal.after = after
+	return refusal
 }
 
 // send sends one request of HTTP.
@@ -159,7 +189,11 @@ func (w way) exchange(ctx context.Context, method, path string, body []byte, hea
 	if resp.StatusCode < 400 {
 		return raw, resp, nil
 	}
-	return nil, resp, ofREST(resp.StatusCode, raw)
+	refusal := ofREST(resp.StatusCode, raw)
+	if seconds, err := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil {
+		refusal.after = time.Duration(seconds) * time.Second
+	}
+	return nil, resp, refusal
 }
 
 func ofREST(status int, raw []byte) *refusal {

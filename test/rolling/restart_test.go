@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/test/testkit"
 )
@@ -36,6 +37,34 @@ func TestRollingRestartIsInvisible(t *testing.T) {
 	l.settle()
 	if l.unknown > 0 {
 		t.Errorf("%d requests have an unknown outcome", l.unknown)
+	}
+	c.finish(binary)
+}
+
+// beside is how long nodes of both versions run under load before the next one is replaced.
+const beside = 10 * time.Second
+
+// TestRollingUpgradeIsInvisible: the version before is replaced node by node. Clients repeat what its nodes refuse to change or break off when they stop, and nothing
+// is lost or doubled.
+func TestRollingUpgradeIsInvisible(t *testing.T) {
+	before := testkit.ProgramBefore(t)
+	binary, err := testkit.Program(t.TempDir())
+	must(t, err)
+	c := newCluster(t, before)
+	if n := c.before.Load(); n != 3 {
+		t.Fatalf("%d nodes are of the version before", n)
+	}
+	l := newLoad(c)
+	l.begin()
+	for i := range c.nodes {
+		wait(l.ctx, beside)
+		stopped, started := c.replace(i, binary)
+		t.Logf("node %d: stopped in %.1f s, ready after %.1f s", i+1, stopped.Seconds(), started.Seconds())
+	}
+	wait(l.ctx, beside)
+	l.settle()
+	if l.unknown > 0 {
+		t.Errorf("%d requests have an unknown outcome that no node of the version before explains", l.unknown)
 	}
 	c.finish(binary)
 }

@@ -46,45 +46,6 @@ var scratch = filepath.Join(os.TempDir(), fmt.Sprint("signet-upgrade-", os.Getpi
 
 var buildNew = sync.OnceValues(func() (string, error) { return testkit.Program(scratch) })
 
-var errNoHistory = fmt.Errorf("this clone does not have the commit %s, which test/upgrade/VERSION names: fetch the whole history (git fetch --unshallow)", versionBefore())
-
-// buildOld builds the version before once: a commit does not change, so the program stays in .cache.
-var buildOld = sync.OnceValues(func() (string, error) {
-	root, err := filepath.Abs("../..")
-	if err != nil {
-		return "", err
-	}
-	binary := filepath.Join(root, ".cache", "upgrade", versionBefore())
-	if _, err := os.Stat(binary); err == nil {
-		return binary, nil
-	}
-	if command(root, "git", "cat-file", "-e", versionBefore()+"^{commit}") != nil {
-		return "", errNoHistory
-	}
-	source, err := os.MkdirTemp("", "signet-before")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(source)
-	if err := command(root, "sh", "-c", `git archive "$0" | tar -x -C "$1"`, versionBefore(), source); err != nil {
-		return "", err
-	}
-	unfinished := fmt.Sprint(binary, ".", os.Getpid())
-	if err := command(source, "go", "build", "-o", unfinished, "./cmd/signet"); err != nil {
-		return "", err
-	}
-	return binary, os.Rename(unfinished, binary)
-})
-
-func command(dir, name string, args ...string) error {
-	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
-	if output, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(args, " "), err, output)
-	}
-	return nil
-}
-
 func TestMain(m *testing.M) {
 	code := m.Run()
 	os.RemoveAll(scratch)
@@ -102,12 +63,7 @@ func thisVersion(t *testing.T) string {
 // theVersionBefore is the program of the version before.
 func theVersionBefore(t *testing.T) string {
 	t.Helper()
-	binary, err := buildOld()
-	if err == errNoHistory && os.Getenv("CI") == "" {
-		t.Skip("NOT TESTED: ", err)
-	}
-	must(t, err)
-	return binary
+	return testkit.ProgramBefore(t)
 }
 
 var must = testkit.Must

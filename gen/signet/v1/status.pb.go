@@ -232,8 +232,11 @@ type LogStatus struct {
 	// Up to here the log is sealed by checkpoints. While a node runs, this
 	// follows `position` within a second.
 	SealedPosition uint64 `protobuf:"varint,2,opt,name=sealed_position,json=sealedPosition,proto3" json:"sealed_position,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// How many events are missing at least that the node has seen, because the
+	// database was set back: by a failover, or by an older copy. 0 after a restart.
+	LostEvents    uint64 `protobuf:"varint,3,opt,name=lost_events,json=lostEvents,proto3" json:"lost_events,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *LogStatus) Reset() {
@@ -276,6 +279,13 @@ func (x *LogStatus) GetPosition() uint64 {
 func (x *LogStatus) GetSealedPosition() uint64 {
 	if x != nil {
 		return x.SealedPosition
+	}
+	return 0
+}
+
+func (x *LogStatus) GetLostEvents() uint64 {
+	if x != nil {
+		return x.LostEvents
 	}
 	return 0
 }
@@ -584,10 +594,12 @@ const file_signet_v1_status_proto_rawDesc = "" +
 	"\x06engine\x18\x02 \x01(\tR\x06engine\x129\n" +
 	"\n" +
 	"start_time\x18\x03 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12.\n" +
-	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"P\n" +
+	"\x04time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\"q\n" +
 	"\tLogStatus\x12\x1a\n" +
 	"\bposition\x18\x01 \x01(\x04R\bposition\x12'\n" +
-	"\x0fsealed_position\x18\x02 \x01(\x04R\x0esealedPosition\"\x90\x02\n" +
+	"\x0fsealed_position\x18\x02 \x01(\x04R\x0esealedPosition\x12\x1f\n" +
+	"\vlost_events\x18\x03 \x01(\x04R\n" +
+	"lostEvents\"\x90\x02\n" +
 	"\x0eFollowerStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bposition\x18\x02 \x01(\x04R\bposition\x12\x10\n" +

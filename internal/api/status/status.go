@@ -23,6 +23,8 @@ type Log interface {
 	Position(ctx context.Context) (int64, error)
 	// Sealed is how far the log is sealed.
 	Sealed(ctx context.Context) (int64, error)
+	// Lost is how many events are missing that the node has seen.
+	Lost() int64
 }
 
 // Service implements StatusService.
@@ -64,7 +66,7 @@ func (s Service) GetStatus(ctx context.Context, _ *signetv1.GetStatusRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	out.Log = &signetv1.LogStatus{Position: uint64(end), SealedPosition: uint64(sealed)}
+	out.Log = &signetv1.LogStatus{Position: uint64(end), SealedPosition: uint64(sealed), LostEvents: uint64(s.Log.Lost())}
 	for i, p := range progress {
 		out.Followers = append(out.Followers, showFollower(s.Followers[i], p, end))
 	}

@@ -27,6 +27,10 @@ helm.sh/chart: {{ printf "signet-%s" .Chart.Version | replace "+" "_" | trunc 63
 {{- if and (eq .Values.engine "sqlite") .Values.autoscaling.enabled }}{{ fail "the embedded database is for one node: set engine to postgresql, or autoscaling.enabled to false" }}{{ end }}
 {{- end }}
 
+{{- define "signet.shutdownDelay" -}}
+{{ if eq .Values.engine "postgresql" }}{{ int .Values.shutdownDelaySeconds }}{{ else }}0{{ end }}
+{{- end }}
+
 {{- define "signet.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 65532
@@ -68,7 +72,8 @@ spec:
   automountServiceAccountToken: false
   # Variables such as SIGNET_PORT, which Kubernetes makes of services, look like settings.
   enableServiceLinks: false
-  terminationGracePeriodSeconds: 45
+  # The delay, 15 seconds for running requests, and time to close the database.
+  terminationGracePeriodSeconds: {{ add (include "signet.shutdownDelay" .) 35 }}
   {{- with .Values.image.pullSecrets }}
   imagePullSecrets:
     {{- toYaml . | nindent 4 }}
@@ -93,6 +98,8 @@ spec:
           value: {{ .Values.externalUrl | quote }}
         - name: SIGNET_LOG_FORMAT
           value: json
+        - name: SIGNET_SHUTDOWN_DELAY
+          value: {{ include "signet.shutdownDelay" . }}s
         {{- with .Values.trustedProxies }}
         - name: SIGNET_TRUSTED_PROXIES
           value: {{ join "," . | quote }}
@@ -125,9 +132,6 @@ spec:
         periodSeconds: 10
         timeoutSeconds: 5
         failureThreshold: 3
-      lifecycle:
-        # Until everybody knows that this node is going.
-        preStop: {sleep: {seconds: 10}}
       resources:
         {{- toYaml .Values.resources | nindent 8 }}
       volumeMounts:
