@@ -88,7 +88,7 @@ func preferred(cmd *exec.Cmd) *exec.Cmd {
 // crowdOf is what the callers need.
 type crowdOf struct {
 	admin, callers *client
-	reader         string // a token
+	reader         string   // a token
 	users          []string // whose passwords are set; who signs in has one that stays
 	robot, secret  string
 	counts         map[string]*counted
