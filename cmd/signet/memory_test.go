@@ -16,10 +16,10 @@ func TestTheMemoryLimitFollowsFromCoresAndCgroup(t *testing.T) {
 		cores        int
 		cgroup, want int64
 	}{
-		{2, 0, 128 * mebibyte},
-		{1, 0, 104 * mebibyte},
-		{16, 0, 464 * mebibyte},
-		{2, 1024 * mebibyte, 128 * mebibyte},
+		{2, 0, 160 * mebibyte},
+		{1, 0, 136 * mebibyte},
+		{16, 0, 496 * mebibyte},
+		{2, 1024 * mebibyte, 160 * mebibyte},
 		{2, 100 * mebibyte, 75 * mebibyte},
 		{64, 1024 * mebibyte, 768 * mebibyte},
 	} {

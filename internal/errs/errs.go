@@ -43,6 +43,12 @@ type Reason string
 // InvalidRequest is the reason of every refusal that comes with field violations.
 const InvalidRequest Reason = "INVALID_REQUEST"
 
+// CallerGone is the reason of what ended because nobody waits for it any more.
+const CallerGone Reason = "CANCELLED"
+
+// ErrGone is the answer that nobody reads.
+var ErrGone = New(Cancelled, CallerGone, "the caller cancelled the request")
+
 // Violation is one field that breaks its rule. Field is the path in JSON names, such as human.email.email or roles[1].
 type Violation struct {
 	Field   string

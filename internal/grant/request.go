@@ -128,7 +128,7 @@ func (g *Grants) read(ctx context.Context, client *event.Object[app.App], a Ask)
 // asRefusal gives an error that is the application's fault, not ours.
 func asRefusal(err error) (*errs.Error, bool) {
 	e, ours := errors.AsType[*errs.Error](err)
-	return e, ours && e.Kind != errs.Internal && e.Kind != errs.Unavailable && e.Kind != errs.DeadlineExceeded
+	return e, ours && e.Kind != errs.Internal && e.Kind != errs.Unavailable && e.Kind != errs.DeadlineExceeded && e.Kind != errs.Cancelled
 }
 
 // oauthError renders a refusal as the parameters that go back to the application.

@@ -107,7 +107,7 @@ func (p *Provider) parseHint(ctx context.Context, text, client string) (h hint, 
 		return hint{}, true, nil
 	}
 	err = p.config.Keys.Verify(ctx, grant.IDTokenType, text, &h)
-	if kind := errs.KindOf(err); kind == errs.Unavailable || kind == errs.DeadlineExceeded {
+	if kind := errs.KindOf(err); kind == errs.Unavailable || kind == errs.DeadlineExceeded || kind == errs.Cancelled {
 		return hint{}, false, err
 	}
 	if err != nil || h.Issuer != p.issuer || h.Audience == "" || client != "" && client != h.Audience {

@@ -291,7 +291,7 @@ func (k busyKeys) Verify(context.Context, string, string, any) error {
 
 func TestAnIDTokenThatCannotBeCheckedNowIsNotUnknown(t *testing.T) {
 	p, _ := provider(t)
-	for _, kind := range []errs.Kind{errs.Unavailable, errs.DeadlineExceeded} {
+	for _, kind := range []errs.Kind{errs.Unavailable, errs.DeadlineExceeded, errs.Cancelled} {
 		p.config.Keys = busyKeys{kind: kind}
 		if _, known, err := p.parseHint(t.Context(), "x", ""); known || errs.KindOf(err) != kind {
 			t.Errorf("%t, %v", known, err)

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -146,6 +147,59 @@ func TestGRPCAnswersHaveNoLength(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestBrokenFramesAreNoInternalError: health and reflection are served by a library, which would take some of them for its own failure.
+func TestBrokenFramesAreNoInternalError(t *testing.T) {
+	l := newLab(t)
+	for _, path := range []string{"grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch", "grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "signet.v1.UserService/GetMyUser"} {
+		for _, contentType := range []string{"application/grpc", "application/grpc-web+proto"} {
+			for _, tt := range []struct {
+				name string
+				body []byte
+				want int32
+			}{
+				{"compressed", frameOf(1, zipped([]byte("\x0a\x01x"))), 3},
+				{"unknown flags", frameOf(2, nil), 3},
+				{"trailers", frameOf(0x80, []byte("a: b\r\n")), 3},
+				{"trailers that are none", frameOf(0x80, []byte("a")), 3},
+				{"all flags", frameOf(255, []byte("\x0a\x01x")), 3},
+				{"half a head", []byte{0, 0, 0}, 3},
+				{"half a message", frameOf(0, []byte("\x0a\x02xy"))[:7], 3},
+				{"no message at all", []byte{0, 0, 0, 0, 9}, 3},
+				{"something else", frameOf(0, []byte("\xff\xff\xff")), 3},
+				{"too large", []byte{0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3}, 8},
+			} {
+				if o := l.statusAt(t, contentType, path, tt.body); o != strconv.Itoa(int(tt.want)) {
+					t.Errorf("%s at %s as %s: status %s, want %d", tt.name, path, contentType, o, tt.want)
+				}
+			}
+		}
+	}
+}
+
+// statusAt sends a body and gives the status of gRPC in the answer.
+func (l *lab) statusAt(t *testing.T, contentType, path string, body []byte) string {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodPost, l.url+"/"+path, bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header = bearerOf("owner", "content-type", contentType, "te", "trailers")
+	resp, err := l.h2.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, rest, web := strings.Cut(string(text), "grpc-status: "); web {
+		code, _, _ := strings.Cut(rest, "\r\n")
+		return code
+	}
+	return resp.Header.Get("Grpc-Status") + resp.Trailer.Get("Grpc-Status")
 }
 
 // TestABodyGrowsWithWhatArrives: a promise alone takes no memory.

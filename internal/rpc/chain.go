@@ -35,6 +35,9 @@ type Call struct {
 	problems []errs.Violation
 	names    []string // identifiers of what a read is about, where they are known before it is decoded
 
+	// marshal writes the answer of one that is no stream for the wire. A list takes as long as to read it, so it does both in the place that it has, see shares.
+	marshal func(resp proto.Message) error
+
 	send func(proto.Message) error // one message of a stream
 	bare bool                      // only the head of a stream is asked for
 }
@@ -91,7 +94,7 @@ func limit(ctx context.Context, c *Call, req proto.Message, next run) (proto.Mes
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return nil, errDeadline.Because(err)
 	}
-	return nil, errCancelled.Because(err)
+	return nil, errs.ErrGone.Because(err)
 }
 
 // rate counts the request against the limits of its network, before anything is read, hashed or looked up for it.
@@ -399,10 +402,13 @@ func operate(ctx context.Context, c *Call, req proto.Message) (proto.Message, er
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, errNotStarted.Because(err)
 	case err != nil:
-		return nil, errCancelled.Because(err)
+		return nil, errs.ErrGone.Because(err)
 	}
 	ctx, span := tracing.Start(ctx, "operate")
 	resp, err := c.op.invoke(ctx, req)
+	if err == nil {
+		err = c.marshal(resp)
+	}
 	span.End(err)
 	return resp, err
 }

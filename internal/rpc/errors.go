@@ -28,7 +28,6 @@ const (
 	UnsupportedEncoding  errs.Reason = "UNSUPPORTED_ENCODING"
 	BodyTooLarge         errs.Reason = "BODY_TOO_LARGE"
 	NotReady             errs.Reason = "NOT_READY"
-	Cancelled            errs.Reason = "CANCELLED"
 	Internal             errs.Reason = "INTERNAL"
 	Stopping             errs.Reason = "STOPPING"
 	TooManyStreams       errs.Reason = "TOO_MANY_STREAMS"
@@ -54,8 +53,7 @@ var (
 		"the request took too long and was cancelled: the outcome may be unknown, so read before you try again")
 	errNotStarted = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
 		"the deadline passed before the operation started: nothing was done")
-	errCancelled = errs.New(errs.Cancelled, Cancelled, "the caller cancelled the request")
-	errNotReady  = &errs.Error{Kind: errs.Unavailable, Reason: NotReady, RetryAfter: time.Second,
+	errNotReady = &errs.Error{Kind: errs.Unavailable, Reason: NotReady, RetryAfter: time.Second,
 		Message: "the server cannot serve requests at the moment"}
 	errStopping = &errs.Error{Kind: errs.Unavailable, Reason: Stopping, RetryAfter: time.Second,
 		Message: "the server is stopping: resume with the last cursor in a moment"}

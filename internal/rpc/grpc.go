@@ -68,12 +68,10 @@ func (x *exchange) serveGRPC(op *operation) {
 		x.serveStream(&grpcStream{x, contentType})
 		return
 	}
-	resp, err := x.perform()
 	buf := frame.Buffers.Get()
 	defer frame.Buffers.Put(buf)
-	if err == nil {
-		err = frame.Append(buf, resp)
-	}
+	x.marshal = func(resp proto.Message) error { return frame.Append(buf, resp) }
+	err := x.perform()
 	if err != nil {
 		buf.Reset()
 	}

@@ -361,6 +361,11 @@ func TestReflectionAndHealth(t *testing.T) {
 			t.Errorf("%q: got %v %v", service, got, err)
 		}
 	}
+	for _, contentType := range []string{"application/grpc", "application/grpc-web", "application/grpc-web+proto"} {
+		if o := l.frameAt(t, l.h2, contentType, "grpc.health.v1.Health/Check", frameOf(0, []byte("\x0a\x15signet.v1.UserService")), nil); o.code != 0 || string(o.body) != "\x08\x01" {
+			t.Errorf("%s: %+v", contentType, o)
+		}
+	}
 	if _, err := check("signet.v1.Nothing"); err == nil {
 		t.Error("an unknown service is healthy")
 	}

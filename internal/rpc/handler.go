@@ -212,20 +212,20 @@ func (x *exchange) begin(op *operation, protocol string) {
 	}
 }
 
-// perform runs the chain.
-func (x *exchange) perform() (proto.Message, error) {
+// perform runs the chain. The answer is encoded then.
+func (x *exchange) perform() error {
 	req := x.op.input.New()
 	resp, err := x.h.run(x.Request.Context(), &x.Call, req.Interface())
 	if link := x.op.successorOf(req); link != "" {
 		x.Header().Set("Link", link)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if tag := x.op.etag(resp); tag != "" {
 		x.Header()["Etag"] = []string{tag}
 	}
-	return resp, nil
+	return nil
 }
 
 // settle notes how the exchange failed, and sets the headers that go with that.

@@ -95,15 +95,16 @@ func (b *binding) serve(x *exchange, values []string) {
 	if b.verb == http.MethodGet {
 		x.names = values
 	}
-	resp, err := x.perform()
-	if err == nil {
-		var body []byte
-		if body, err = strictjson.Marshal(resp); err == nil {
-			x.answer(http.StatusOK, body)
-			return
-		}
+	var body []byte
+	x.marshal = func(resp proto.Message) (err error) {
+		body, err = strictjson.Marshal(resp)
+		return err
 	}
-	x.refuse(err)
+	if err := x.perform(); err != nil {
+		x.refuse(err)
+		return
+	}
+	x.answer(http.StatusOK, body)
 }
 
 // decode fills the request from the body or the query, and then from the path.

@@ -7,8 +7,12 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/share"
 )
 
@@ -135,6 +139,31 @@ func TestShortOperationsDoNotWaitForThoseWithManyObjects(t *testing.T) {
 			if op.procedure == path && op.bulk != want {
 				t.Errorf("%s: %t", path, op.bulk)
 			}
+		}
+	}
+}
+
+// To encode a list takes as long as to read it: it does not make room for the next one before that is done.
+func TestAnAnswerIsEncodedInThePlaceOfItsOperation(t *testing.T) {
+	l := newLab(t)
+	places := share.New(share.Bounds{Places: 1, Waiting: 10})
+	l.handler.shares.bulk = places
+	req, encoded := &signetv1.ImportUsersRequest{}, false
+	ops, err := newOperations(Service{Name: "signet.v1.UserService", Impl: l.fake})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, op := range ops {
+		if op.procedure != "signet.v1.UserService/ImportUsers" {
+			continue
+		}
+		c := &Call{op: op, info: &call.Info{Caller: &access.Caller{OrgID: "org_own"}}, marshal: func(proto.Message) error {
+			held, _ := places.Load()
+			encoded = held == 1
+			return nil
+		}}
+		if _, err := link(operate, l.handler.bulk)(t.Context(), c, req); err != nil || !encoded {
+			t.Errorf("encoded in its place: %t, %v", encoded, err)
 		}
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/code"
 
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/rpc/frame"
+	"github.com/signet-idm/signet/internal/web"
 )
 
 // mountStandard adds what every such server has: probes, the description of the API, gRPC reflection and health. They
@@ -116,12 +118,21 @@ func foreign(procedure string, handler http.Handler, begin func(x *exchange) (ct
 		}
 		defer end()
 		r := x.Request.WithContext(ctx)
-		r.Body = http.MaxBytesReader(x.ResponseWriter, r.Body, maxBody)
+		r.Body = frame.NewChecked(http.MaxBytesReader(x.ResponseWriter, r.Body, maxBody), func(err error) error { return broken(ctx, err) })
 		handler.ServeHTTP(x.ResponseWriter, r)
 		if n, err := strconv.Atoi(x.Header().Get(http.TrailerPrefix + "Grpc-Status")); err == nil {
 			x.Code = code.Code(n).String()
 		}
 	}
+}
+
+// broken is what the library answers to a body that cannot be read. By itself it would call that an internal error.
+func broken(ctx context.Context, err error) error {
+	if err = readError(ctx, err); ctx.Err() != nil {
+		return err
+	}
+	e := shown(err)
+	return connect.NewError(connect.Code(web.AnswerTo(e).GRPC), errors.New(e.Message))
 }
 
 // brief gives a call as much time as any other.

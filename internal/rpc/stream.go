@@ -113,7 +113,7 @@ func (h *Handler) lasting(ctx context.Context, c *Call, req proto.Message, next 
 	case ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded), errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return nil, errDeadline.Because(err)
 	case ctx.Err() != nil:
-		return nil, errCancelled.Because(err)
+		return nil, errs.ErrGone.Because(err)
 	}
 	return nil, err
 }
@@ -236,7 +236,7 @@ func (s *stream) send(m proto.Message) error {
 	case errors.Is(err, os.ErrDeadlineExceeded) || time.Since(started) >= s.x.h.streams.Patience:
 		return errTooSlow.Because(err)
 	}
-	return errCancelled.Because(err)
+	return errs.ErrGone.Because(err)
 }
 
 // open begins the answer.

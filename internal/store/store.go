@@ -258,7 +258,7 @@ func (s *Store) Do(ctx context.Context, c event.Command) error {
 // enqueue hands a command to the writer and waits for its answer.
 func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	if err := ctx.Err(); err != nil {
-		return engine.ErrDeadline.Because(err)
+		return engine.Left(ctx, err)
 	}
 	if err := s.check(&c); err != nil {
 		return err
@@ -273,7 +273,7 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	select {
 	case s.queue <- p:
 	case <-ctx.Done():
-		return engine.ErrDeadline.Because(ctx.Err())
+		return engine.Left(ctx, ctx.Err())
 	case <-s.stopping:
 		return errStopping
 	}
@@ -282,7 +282,7 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 		return err
 	case <-ctx.Done():
 		p.state.CompareAndSwap(waiting, abandoned)
-		return engine.ErrDeadline.Because(ctx.Err())
+		return engine.Left(ctx, ctx.Err())
 	case <-s.stopped: // it may have been queued behind the writer's back
 		select {
 		case err := <-p.done:

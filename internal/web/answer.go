@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"context"
 	"errors"
 
 	"google.golang.org/genproto/googleapis/rpc/code"
@@ -54,12 +55,20 @@ var answers = [errs.Kinds]Answer{
 	errs.Unimplemented:      {code.Code_UNIMPLEMENTED, 501, serverError, expired},
 	errs.Unavailable:        {code.Code_UNAVAILABLE, 503, tryAgain, unavailable},
 	errs.DeadlineExceeded:   {code.Code_DEADLINE_EXCEEDED, 504, tryAgain, unavailable},
-	errs.Cancelled:          {code.Code_CANCELLED, 499, tryAgain, unavailable}, // nobody is left to read it
+	errs.Cancelled:          {code.Code_CANCELLED, 499, OAuth{499, tryAgain.Error, tryAgain.Description}, Page{499, pages.Unavailable}}, // nobody is left to read it, but the log and the metrics say it
+}
+
+// known gives an error its kind: the end of a request that its caller has left, while it waited for something, is the caller's own doing.
+func known(err error) error {
+	if _, ours := errors.AsType[*errs.Error](err); !ours && errors.Is(err, context.Canceled) {
+		return errs.ErrGone.Because(err)
+	}
+	return err
 }
 
 // AnswerTo gives the answer to an error. An error that is not an *errs.Error is Internal.
 func AnswerTo(err error) Answer {
-	e, ours := errors.AsType[*errs.Error](err)
+	e, ours := errors.AsType[*errs.Error](known(err))
 	if !ours {
 		return answers[errs.Internal]
 	}

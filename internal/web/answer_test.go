@@ -93,7 +93,7 @@ var answers = map[errs.Kind]struct {
 	errs.Unimplemented:      {12, 501, serverError, badRequest, expired},
 	errs.Unavailable:        {14, 503, unavailable, away, away},
 	errs.DeadlineExceeded:   {4, 504, unavailable, away, away},
-	errs.Cancelled:          {1, 499, unavailable, away, away},
+	errs.Cancelled:          {1, 499, strings.Replace(unavailable, "503", "499", 1), strings.Replace(away, "503", "499", 1), strings.Replace(away, "503", "499", 1)},
 }
 
 const (

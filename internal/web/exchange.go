@@ -44,6 +44,7 @@ func Failed(ctx context.Context, err error) {
 
 // Fail notes why the request is refused, and sets the header that says when to try again if err does.
 func (x *Exchange) Fail(err error) {
+	err = known(err)
 	x.Failure = err
 	if e, ours := errors.AsType[*errs.Error](err); ours && e.RetryAfter > 0 {
 		x.Header().Set("Retry-After", strconv.FormatInt(int64((e.RetryAfter+time.Second-1)/time.Second), 10))

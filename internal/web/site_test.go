@@ -2,7 +2,9 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net/http"
@@ -117,6 +119,11 @@ func TestEveryRequestGetsOneLineThatRepeatsNothingSent(t *testing.T) {
 			Failed(r.Context(), errs.New(errs.Cancelled, "CANCELLED", "hush").Because(errors.New("hung up")))
 			w.WriteHeader(499)
 		}, "level=INFO msg=request requestId=req-1 operation=/here protocol=web code=499 duration=1ms peer=192.0.2.7 reason=CANCELLED cause=\"hung up\"", 499},
+		{"a request whose caller has gone", func(w http.ResponseWriter, r *http.Request) {
+			gone := fmt.Errorf("waiting: %w", context.Canceled)
+			Failed(r.Context(), gone)
+			w.WriteHeader(AnswerTo(gone).Page.Status)
+		}, "level=INFO msg=request requestId=req-1 operation=/here protocol=web code=499 duration=1ms peer=192.0.2.7 reason=CANCELLED cause=\"waiting: context canceled\"", 499},
 		{"a failure", func(w http.ResponseWriter, r *http.Request) {
 			Failed(r.Context(), errors.New("disk"))
 			w.WriteHeader(http.StatusInternalServerError)

@@ -95,7 +95,7 @@ func newBadRequests(t *testing.T, x *target) *badRequests {
 		for _, path := range sitePathsOnce(t) {
 			g.entries = append(g.entries, entry{"GET", path, "page"}, entry{"POST", path, "page"})
 		}
-		for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/", "/v1/", "/v1/nothing", "/console/token", "/grpc.health.v1.Health/Check", "/signet.v1.UserService/Nothing"} {
+		for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/", "/v1/", "/v1/nothing", "/console/token", "/grpc.health.v1.Health/Check", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo", "/signet.v1.UserService/Nothing"} {
 			g.entries = append(g.entries, entry{"GET", path, "page"}, entry{"POST", path, "grpc"})
 		}
 	}

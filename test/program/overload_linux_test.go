@@ -24,6 +24,7 @@ import (
 
 const (
 	manyCallers = 640
+	crowdUsers  = 20
 	crowdTime   = 20 * time.Second
 )
 
@@ -87,8 +88,8 @@ func preferred(cmd *exec.Cmd) *exec.Cmd {
 // crowdOf is what the callers need.
 type crowdOf struct {
 	admin, callers *client
-	reader         string // a token
-	users          []string
+	reader         string   // a token
+	users          []string // whose passwords are set; who signs in has one that stays
 	robot, secret  string
 	counts         map[string]*counted
 	names          atomic.Int64
@@ -108,10 +109,13 @@ func newCrowd(t *testing.T, admin *client) *crowdOf {
 	c.callers = &callers
 	o := newTenant(t, admin, "Reader")
 	c.reader = o.token
-	for i := range 20 {
-		made := admin.want(t, 200, "POST", "/v1/users/human", object{"userName": fmt.Sprint("crowd", i), "password": crowdPassword, "noChangeRequired": true,
-			"profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"email": fmt.Sprintf("crowd%d@example.com", i), "isEmailVerified": true}})
-		c.users = append(c.users, at[string](t, made, "userId"))
+	person := func(name string) string {
+		return at[string](t, admin.want(t, 200, "POST", "/v1/users/human", object{"userName": name, "password": crowdPassword, "noChangeRequired": true,
+			"profile": object{"firstName": "Jo", "lastName": "Doe"}, "email": object{"email": name + "@example.com", "isEmailVerified": true}}), "userId")
+	}
+	for i := range crowdUsers {
+		person(fmt.Sprint("visitor", i))
+		c.users = append(c.users, person(fmt.Sprint("changed", i)))
 	}
 	for i := range 4 { // something to list
 		admin.want(t, 200, "POST", "/v1/users/_import", c.people(i))
@@ -163,7 +167,7 @@ func (c *crowdOf) operations() []crowdOperation {
 	}
 	return []crowdOperation{
 		{"sign in", 4, func(i int) *http.Request {
-			return send("", "POST", "/v1/sessions", object{"loginName": fmt.Sprint("crowd", i%len(c.users)), "password": crowdPassword})
+			return send("", "POST", "/v1/sessions", object{"loginName": fmt.Sprint("visitor", i%crowdUsers), "password": crowdPassword})
 		}},
 		{"set a password", 2, func(i int) *http.Request {
 			return send(c.admin.token, "POST", "/v1/users/"+c.users[i%len(c.users)]+"/password", object{"password": crowdPassword, "noChangeRequired": true})
@@ -235,7 +239,7 @@ func (r readings) String() string {
 // reader runs TestOverloadReader in a process of its own, so that it does not wait for the callers of this one.
 func reader(t *testing.T, address, token string, during time.Duration) (r readings) {
 	cmd := exec.Command(os.Args[0], "-test.run", "^TestOverloadReader$", "-test.v")
-	cmd.Env = append(os.Environ(), "OVERLOAD_URL="+address, "OVERLOAD_TOKEN="+token, "OVERLOAD_TIME="+during.String())
+	cmd.Env = append(os.Environ(), "SIGNET_TEST_PROGRAM="+binary, "OVERLOAD_URL="+address, "OVERLOAD_TOKEN="+token, "OVERLOAD_TIME="+during.String())
 	cmd = preferred(cmd)
 	out, err := cmd.CombinedOutput()
 	_, line, found := strings.Cut(string(out), "READINGS ")

@@ -40,9 +40,9 @@ func overBefore(t *testing.T, e *env) {
 	wantKind(t, n.Do(ctx, event.Command{Decide: func(*event.Tx) error {
 		t.Error("it was run")
 		return nil
-	}}), errs.DeadlineExceeded)
+	}}), errs.Cancelled)
 	must(t, n, addUser("usr_1", "ada")) // comes after it in the queue, if it was there
-	if _, err := n.Record(ctx, users.Ref("usr_1")); err != nil && errs.KindOf(err) != errs.DeadlineExceeded {
+	if _, err := n.Record(ctx, users.Ref("usr_1")); err != nil && errs.KindOf(err) != errs.Cancelled {
 		t.Errorf("reading for a caller who is gone: %v", err)
 	}
 }
@@ -61,7 +61,7 @@ func overInQueue(t *testing.T, e *env) {
 	}()
 	testkit.Await(t, "the command is queued", func() bool { return n.Queued() == 1 })
 	cancel()
-	wantKind(t, <-done, errs.DeadlineExceeded)
+	wantKind(t, <-done, errs.Cancelled)
 	release()
 	must(t, n, count("usr_1")) // behind it
 	verify(t, n)
@@ -81,7 +81,7 @@ func overWhileRunning(t *testing.T, e *env) {
 	}()
 	<-running
 	cancel()
-	wantKind(t, <-done, errs.DeadlineExceeded)
+	wantKind(t, <-done, errs.Cancelled)
 	close(resume)
 	must(t, n, changeUser("usr_1", func(_ *event.Tx, u *event.Object[user]) error {
 		if u.Data.Count != 0 && u.Data.Count != 2 {

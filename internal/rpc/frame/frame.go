@@ -118,6 +118,48 @@ func (i inflated) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// Checked passes on the uncompressed frames of a body, as many as there are, and fails at the first one that is none.
+type Checked struct {
+	io.Closer
+	body io.Reader
+	fail func(error) error
+	head [head]byte
+	have int   // bytes of the head that have passed
+	left int64 // bytes of the message that have not
+}
+
+// NewChecked makes a Checked of a body. What Read fails with is what fail makes of it.
+func NewChecked(body io.ReadCloser, fail func(error) error) *Checked {
+	return &Checked{Closer: body, body: body, fail: fail}
+}
+
+// Read implements io.Reader.
+func (c *Checked) Read(p []byte) (int, error) {
+	inside, rest := c.left > 0, c.left
+	if !inside {
+		rest = int64(head - c.have)
+	}
+	n, err := c.body.Read(p[:min(int64(len(p)), rest)])
+	if inside {
+		c.left -= int64(n)
+	} else {
+		copy(c.head[c.have:], p[:n])
+		if c.have += n; c.have == head {
+			if c.head[0] != 0 {
+				return 0, c.fail(malformed("the frame of the message has unknown flags"))
+			}
+			c.have, c.left = 0, int64(binary.BigEndian.Uint32(c.head[1:]))
+		}
+	}
+	switch {
+	case err == nil, err == io.EOF && c.have == 0 && c.left == 0:
+		return n, err
+	case err == io.EOF:
+		err = io.ErrUnexpectedEOF
+	}
+	return n, c.fail(err)
+}
+
 // Append writes a message as one frame.
 func Append(buf *bytes.Buffer, m proto.Message) error {
 	raw, err := proto.MarshalOptions{}.MarshalAppend(append(buf.AvailableBuffer(), make([]byte, head)...), m)

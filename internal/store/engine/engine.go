@@ -192,13 +192,21 @@ func knowsFacts(factVersion int, stored []byte) error {
 var ErrDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
 	"the deadline passed before the database answered: the outcome may be unknown, so read before you try again")
 
+// Left is the answer to a caller whose context has ended: the caller has gone, or its time is over.
+func Left(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return errs.ErrGone.Because(err)
+	}
+	return ErrDeadline.Because(err)
+}
+
 // Away is how a failing database looks from outside. The cause is for the log only.
 func Away(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
 	}
 	if ctx.Err() != nil {
-		return ErrDeadline.Because(err)
+		return Left(ctx, err)
 	}
 	return &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: time.Second, Cause: err,
 		Message: "the database does not answer: try again in a moment"}
