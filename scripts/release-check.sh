@@ -15,7 +15,7 @@ for side in one a/deeper/two; do
   git -C "$work/$side" checkout --quiet "$commit"
   mkdir -p "$work/$side/.cache"
   cp -r .cache/packaging-tools "$work/$side/.cache/" # the tools make the bytes, they are not what is compared
-  [[ -n ${SIGNET_SHARED_CACHE-} ]] || export GOCACHE=$work/$side/cache
+  [[ -n ${SIGNET_SHARED_CACHE-} ]] || export GOCACHE=$work/$side-cache # outside, or the clone would count as changed
   "$work/$side/scripts/release.sh" "$work/$side-dist" "${1-}" >/dev/null
 done
 diff -r "$work/one-dist" "$work/a/deeper/two-dist"

@@ -26,8 +26,9 @@ func tuneMemory() {
 }
 
 // memoryLimit is how much memory the Go runtime should get along with: room for requests, for the cache, and for a password hash and its
-// surroundings on every core. With 640 callers 60 MiB of requests are in use (half of it a batch of imports): with less room than 96 MiB the collector does not rest, and everybody waits for it. Of what the cgroup allows it takes three quarters at most: SQLite and the kernel need some, too. No
-// cgroup limit is 0.
+// surroundings on every core. With 640 callers, 60 MiB of requests are in use, half of it a batch of imports: with less room than 96 MiB the
+// collector does not rest, and everybody waits for it. Of what the cgroup allows it takes three quarters at most: SQLite and the kernel need
+// some, too. No cgroup limit is 0.
 func memoryLimit(cores int, cgroup int64) int64 {
 	const requests, perCore = 96 << 20, argon.MemoryKiB<<10 + 5<<20
 	limit := requests + cache.MaxBytes + int64(cores)*perCore
