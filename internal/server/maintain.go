@@ -17,9 +17,10 @@ import (
 // ErrNoInstallation says that the database is empty.
 var ErrNoInstallation = errors.New("there is no installation here yet: create one with signet start")
 
-// Migrate does what the start of a new version does to the data first, and no more. On PostgreSQL nodes of the version before may run meanwhile.
-func Migrate(ctx context.Context, c Config, log *slog.Logger) error {
-	return maintain(ctx, c, log, false, c.Database == "", func(context.Context, *store.Store, secret.MasterKey) error { return nil })
+// Migrate does what the start of a new version does to the data first, and no more; work comes after it. On PostgreSQL nodes of the version before may run
+// meanwhile.
+func Migrate(ctx context.Context, c Config, log *slog.Logger, work func(ctx context.Context, st *store.Store) error) error {
+	return maintain(ctx, c, log, false, c.Database == "", func(ctx context.Context, st *store.Store, _ secret.MasterKey) error { return work(ctx, st) })
 }
 
 // Maintain opens the data of a stopped server for a command, locking the directory unless readOnly. On PostgreSQL with

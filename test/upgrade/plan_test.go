@@ -84,7 +84,9 @@ func TestAMigrationBesideTheVersionBefore(t *testing.T) {
 	if p, code := s.plan(t); code != 3 || p.Nodes != 1 || !p.OlderNodes || len(p.Steps) == 0 {
 		t.Errorf("%d %+v", code, p)
 	}
-	s.run(t, thisVersion(t), "migrate")
+	if said := s.run(t, thisVersion(t), "migrate"); !strings.Contains(said, "Objects get their new shape in the background, when the last node of an older version has stopped.") {
+		t.Errorf("it says %s", said)
+	}
 	p, code := s.plan(t)
 	if code != 3 || len(p.Steps) > 0 || len(p.Objects) == 0 || !p.OlderNodes {
 		t.Errorf("%d %+v", code, p)
@@ -93,7 +95,9 @@ func TestAMigrationBesideTheVersionBefore(t *testing.T) {
 	before.want(t, n.Ada.caller(), "PUT", "/v1/users/me/profile", object{"firstName": "Ada", "lastName": "King", "displayName": "Ada K."})
 	before.want(t, n.admin(), "PUT", "/v1/orgs/"+n.Org, object{"name": "Goes on"})
 	before.stop(t)
-	s.run(t, thisVersion(t), "migrate")
+	if said := s.run(t, thisVersion(t), "migrate"); !strings.Contains(said, "The data is at version") {
+		t.Errorf("alone it says %s", said)
+	}
 	if said, code := s.dryRun(t); code != 0 {
 		t.Errorf("when it has stopped: %d %s", code, said)
 	}
