@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/folding"
 	"github.com/signet-idm/signet/internal/store/migrations"
+	"github.com/signet-idm/signet/internal/store/schema"
 )
 
 const (
@@ -124,13 +125,12 @@ func checkMigrations(ctx context.Context, p *patient) []Finding {
 	if p.engine == nil || !p.filled {
 		return nil
 	}
-	var have int64
-	err := p.engine.Query(ctx, "SELECT coalesce(max(version), 0) FROM schema_version", nil, func(scan engine.Scanner) error { return scan(&have) })
+	have, err := schema.Version(ctx, p.engine)
 	known, errs := migrations.All()
 	if err = errors.Join(err, errs); err != nil {
 		return fail("Check that the database is one of Signet.", "the version of the schema cannot be read: %v", err)
 	}
-	switch want := int64(len(known)); {
+	switch want := len(known); {
 	case have < want:
 		return warn("Run signet migrate, or start this version: both do it. See docs/operations/upgrade.md.", "%d migrations are pending: the schema has version %d, this program wants %d", want-have, have, want)
 	case have > want:

@@ -192,6 +192,18 @@ func knowsFacts(factVersion int, stored []byte) error {
 var ErrDeadline = errs.New(errs.DeadlineExceeded, event.DeadlinePassed,
 	"the deadline passed before the database answered: the outcome may be unknown, so read before you try again")
 
+// Pause is over after a time, or with an error when the context ends.
+func Pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
 // Left is the answer to a caller whose context has ended: the caller has gone, or its time is over.
 func Left(ctx context.Context, err error) error {
 	if errors.Is(ctx.Err(), context.Canceled) {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"log/slog"
 	"strings"
 	"time"
 
@@ -49,7 +48,7 @@ func (e *pgEngine) Reshape(ctx context.Context, f func(x Executor, change func(s
 		return Away(ctx, discreet(err))
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
-	r := &reshape{engine: e, conn: conn, log: e.log}
+	r := &reshape{engine: e, conn: conn}
 	return discreet(f(pgTx{e, conn}, func(statement string) error { return r.change(ctx, statement) }))
 }
 
@@ -57,7 +56,6 @@ func (e *pgEngine) Reshape(ctx context.Context, f func(x Executor, change func(s
 type reshape struct {
 	engine *pgEngine
 	conn   *pgx.Conn
-	log    *slog.Logger
 }
 
 func (r *reshape) change(ctx context.Context, statement string) error {
@@ -76,7 +74,7 @@ func (r *reshape) change(ctx context.Context, statement string) error {
 	if rows <= fewRows {
 		return r.briefly(ctx, c.Table, text)
 	}
-	r.log.Info("building an index; writers go on", "index", c.Name, "table", c.Table)
+	r.engine.log.Info("building an index; writers go on", "index", c.Name, "table", c.Table)
 	_, err := r.conn.Exec(ctx, strings.Replace(text, " INDEX ", " INDEX CONCURRENTLY ", 1))
 	return err
 }
@@ -108,14 +106,10 @@ func (r *reshape) briefly(ctx context.Context, table, text string) error {
 		}
 		if time.Since(told) >= reshapeTells {
 			told = time.Now()
-			r.log.Warn("a migration waits for a transaction that uses a table for a long time, such as a dump: end it, or wait", "table", table)
+			r.engine.log.Warn("a migration waits for a transaction that uses a table for a long time, such as a dump: end it, or wait", "table", table)
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
-			return ctx.Err()
+		if err := Pause(ctx, pause); err != nil {
+			return err
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (p *pass) run(ctx context.Context) (err error) {
 			return err
 		}
 		if left -= p.broken; left > 0 { // others had them locked
-			if err := wait(ctx, lookEvery); err != nil {
+			if err := engine.Pause(ctx, lookEvery); err != nil {
 				return err
 			}
 		}
@@ -135,7 +135,7 @@ func (p *pass) shape(ctx context.Context, shape int) error {
 			return err
 		}
 		if p.background {
-			if err := wait(ctx, time.Since(began)); err != nil {
+			if err := engine.Pause(ctx, time.Since(began)); err != nil {
 				return err
 			}
 		}
@@ -195,7 +195,7 @@ func (f *Folder) Beside(ctx context.Context) {
 		if err != nil && ctx.Err() == nil {
 			f.Log.Warn("bringing objects into their new shape; it is tried again", "error", err)
 		}
-		if wait(ctx, lookEvery) != nil {
+		if engine.Pause(ctx, lookEvery) != nil {
 			return
 		}
 	}
@@ -294,18 +294,6 @@ func (f *Folder) openKeys(ctx context.Context, x engine.Executor, ids []string) 
 		}
 		return key, err == nil, err
 	}, nil
-}
-
-// wait is over after a time, or with an error when the context ends.
-func wait(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 // Sample folds some objects of an older shape, and forgets what came out: for whoever wants to know how long it takes.
