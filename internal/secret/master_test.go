@@ -83,7 +83,8 @@ func TestKeysPrintAsSecret(t *testing.T) {
 	type nested struct{ master MasterKey }
 	master := parsed(t, goldenKey)
 	data := dataKeyOf(master.k().raw)
-	dirty := []string{goldenKey, goldenKey[:8], "000102", "0x00, 0x01", "0 1 2 3", "\x00\x01\x02", "0001020304"}
+	// The bytes in hex are longer than an address: printed pointers are hex, too, and 0xc000102d30 is no leak.
+	dirty := []string{goldenKey, goldenKey[:8], "0001020304050607", "0x00, 0x01", "0x0, 0x1", "0 1 2 3", "\x00\x01\x02"}
 	check := func(t *testing.T, how, printed string) {
 		t.Helper()
 		for _, bad := range dirty {
