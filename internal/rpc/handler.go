@@ -18,6 +18,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/rpc/fieldrules"
+	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/web"
 )
 
@@ -55,6 +56,9 @@ type Config struct {
 	// Check lists what is wrong with a request beyond the field rules of the proto files. It must not do I/O, and must not
 	// repeat secrets. rules judges by these field rules an element of a list that they are left out for.
 	Check func(req proto.Message, rules call.Rules) ([]errs.Violation, error)
+
+	// Bulk are the places of operations with many objects, for whoever takes the processors before them, see share.Places.Lend. Nil: nobody does.
+	Bulk *share.Places
 
 	OpenAPI     []byte                          // served at /openapi.json
 	Ready       func(ctx context.Context) error // decides about /readyz and the gRPC health service
@@ -141,7 +145,7 @@ func New(config Config) (*Handler, error) {
 	}
 	h.streams.begin(h.config.Streams)
 	h.watches.begin(watchLimits)
-	h.shares = newShares()
+	h.shares = newShares(config.Bulk)
 	return h, nil
 }
 

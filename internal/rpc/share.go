@@ -2,7 +2,6 @@ package rpc
 
 import (
 	"context"
-	"errors"
 	"runtime"
 
 	"google.golang.org/protobuf/proto"
@@ -23,13 +22,22 @@ type shares struct {
 	bulk *share.Places
 }
 
-const bulkPerProcessor = 2
+// BulkPerProcessor operations with many objects run at a time: they wait for the database half of their time.
+const BulkPerProcessor = 2
 
-func newShares() shares {
+// NewBulk makes the places of operations with many objects.
+func NewBulk() *share.Places {
+	return share.New(share.Bounds{Places: BulkPerProcessor * runtime.GOMAXPROCS(0), Waiting: 1024})
+}
+
+func newShares(bulk *share.Places) shares {
+	if bulk == nil {
+		bulk = NewBulk()
+	}
 	return shares{
 		calls: share.New(share.Bounds{Places: 512, Waiting: 4096, Reserve: true}),
 		large: share.New(share.Bounds{Places: 16, Waiting: 128, Reserve: true}),
-		bulk:  share.New(share.Bounds{Places: bulkPerProcessor * runtime.GOMAXPROCS(0), Waiting: 1024}),
+		bulk:  bulk,
 	}
 }
 
@@ -67,10 +75,7 @@ func inShare(ctx context.Context, places *share.Places, c *Call, req proto.Messa
 	_, waiting := tracing.Start(ctx, "turn")
 	err := places.Enter(ctx, claim)
 	waiting.End(err)
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		return nil, errNotStarted.Because(err)
-	case err != nil:
+	if err != nil {
 		return nil, err
 	}
 	defer places.Leave(claim)

@@ -52,9 +52,9 @@ const bcryptLength = 72
 //
 // A hash takes tens of milliseconds of a core and 19 MiB, so a flood of sign-ins could take the whole server. All
 // methods share slots: at most so many of them work at the same time. The others wait, and the organizations that they work for take turns, see
-// package share and For. Within an organization, callers who are authorised go before everybody else, see Public, and
-// those go by the networks they come from. Who finds the line full, or 8 MiB waiting in it, gets ErrBusy or share.ErrUsedUp. A caller whose ctx
-// ends while it waits gets ctx.Err().
+// package share and For. Within an organization, callers who are authorised go first in three turns of four, see Public, and
+// those go by the networks they come from. Who finds the line full, or 8 MiB waiting in it, gets ErrBusy or share.ErrUsedUp. So does
+// whose deadline passes in it; a caller who leaves gets ctx.Err().
 //
 // A hash of another system may take a hundred times as long, and more memory. Those that do get half of the slots at most, and
 // wait for these in queues of their own: whoever can import users cannot keep everybody else from signing in.
@@ -66,6 +66,8 @@ type Hasher struct {
 	claim     share.Claim   // Bytes are those that a caller keeps in memory besides the password
 	cheap     bool          // see NewCheapHasher
 	timed     func(waited, worked time.Duration)
+	others    *share.Places // see Before
+	room      int           // of others that a password takes
 	hash      func(password string) []byte
 	verifiers map[algorithm]verifier.Verifier
 }
@@ -103,8 +105,8 @@ func (h *Hasher) For(org string) *Hasher {
 	return &view
 }
 
-// Public is the same Hasher for work that anybody can ask for, such as signing in to an organization from a network: it stands back behind
-// what the organization's own people ask for, however much there is of it. held is how many bytes the request keeps in memory besides the password.
+// Public is the same Hasher for work that anybody can ask for, such as signing in to an organization from a network: it has every fourth turn where
+// the organization's own people ask for more. held is how many bytes the request keeps in memory besides the password.
 func (h *Hasher) Public(org, network string, held int) *Hasher {
 	view := *h
 	view.claim = share.Claim{Org: org, Network: network, Public: true, Bytes: held}
@@ -115,6 +117,13 @@ func (h *Hasher) Public(org, network string, held int) *Hasher {
 func (h *Hasher) Timed(tell func(waited, worked time.Duration)) *Hasher {
 	view := *h
 	view.timed = tell
+	return &view
+}
+
+// Before is the same Hasher whose work goes before that of others: while a password is hashed, so many of their places stay empty.
+func (h *Hasher) Before(others *share.Places, places int) *Hasher {
+	view := *h
+	view.others, view.room = others, places
 	return &view
 }
 
@@ -141,7 +150,7 @@ func (h *Hasher) inSlot(ctx context.Context, password string, work func() error)
 		_, hashing := tracing.Start(ctx, "password.hash")
 		defer hashing.End(nil)
 		defer func() { h.timed(begun.Sub(arrived), time.Since(begun)) }()
-		return work()
+		return h.others.Lend(h.room, work)
 	})
 }
 

@@ -320,3 +320,25 @@ func TestAFloodForOneOrganizationDoesNotKeepAnotherWaiting(t *testing.T) {
 		})
 	}
 }
+
+func TestOthersMakeRoomWhileAPasswordIsHashed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, others := &meter{release: make(chan struct{})}, share.New(share.Bounds{Places: 2})
+		h := NewHasher(1, 1)
+		h.hash = m.Hash
+		others.Try(share.Claim{})
+		done := make(chan error)
+		go func() {
+			_, err := h.Before(others, 2).For("org").Hash(t.Context(), "password")
+			done <- err
+		}()
+		synctest.Wait()
+		if others.Try(share.Claim{}) {
+			t.Error("another one began while the password was hashed")
+		}
+		m.release <- struct{}{}
+		if err := <-done; err != nil || !others.Try(share.Claim{}) {
+			t.Errorf("the room is not given back, or the hash failed: %v", err)
+		}
+	})
+}

@@ -166,7 +166,8 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 	if err != nil {
 		return nil, err
 	}
-	hasher := s.gauges.timed(config.Hasher)
+	bulk := rpc.NewBulk()
+	hasher := s.gauges.timed(config.Hasher).Before(bulk, rpc.BulkPerProcessor) // each takes one processor
 	setUp := setup.Setup{Store: s.store, Hasher: hasher, DomainSuffix: config.DomainSuffix}
 	defaultOrg, err := s.firstStart(ctx, setUp)
 	if err != nil {
@@ -242,6 +243,7 @@ func Open(ctx context.Context, c Config, log *slog.Logger) (_ *Server, err error
 		},
 		Check:       api.Checker{Clock: config.Clock}.Check,
 		CORSOrigins: config.CORSOrigins,
+		Bulk:        bulk,
 		Log:         log,
 		OpenAPI:     openapi.Document,
 		Ready:       s.ready,

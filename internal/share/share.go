@@ -10,6 +10,7 @@ package share
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -49,7 +50,7 @@ type Bounds struct {
 type Claim struct {
 	Org     string
 	Network string // of who asks, where an organization's own turn is divided by that, too
-	Public  bool   // anybody can ask for it, so what the organization's own people ask for goes first
+	Public  bool   // anybody can ask for it, so what the organization's own people ask for goes first, three times out of four
 	Bytes   int    // that the caller keeps in memory while it waits
 }
 
@@ -59,6 +60,7 @@ type Places struct {
 
 	mu      sync.Mutex
 	free    int
+	lent    int // see Lend
 	groups  map[string]*group
 	turns   uint64 // that were given so far
 	arrived uint64
@@ -82,7 +84,11 @@ type group struct {
 	last  uint64 // its last turn; at first the one before it came, so that being new is no merit
 	lanes []*lane
 	line  [2]load
+	own   int // turns of its own people in a row while the public waited
 }
+
+// mostOwn turns of its own people are followed by one of the public: a client that sets passwords without a pause must not keep everybody from signing in.
+const mostOwn = 3
 
 // lane is one network within an organization, and either what is public or what is not.
 type lane struct {
@@ -132,7 +138,7 @@ func (p *Places) Do(ctx context.Context, c Claim, work func() error) error {
 	return work()
 }
 
-// Enter waits for a place. Whoever gets one calls Leave with the same claim. Errors: Bounds.UsedUp; Bounds.Full, also if ctx would end before the turn comes; ctx.Err().
+// Enter waits for a place. Whoever gets one calls Leave with the same claim. Errors: Bounds.UsedUp; Bounds.Full, also if the deadline of ctx passes before the turn comes, or is sure to; ctx.Err() if it is cancelled.
 func (p *Places) Enter(ctx context.Context, c Claim) error {
 	p.mu.Lock()
 	g := p.group(c.Org)
@@ -167,6 +173,10 @@ func (p *Places) Enter(ctx context.Context, c Claim) error {
 	default:
 		p.unqueue(w)
 	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		p.refused.Full++
+		return p.bounds.Full.Because(ctx.Err())
+	}
 	return ctx.Err()
 }
 
@@ -187,6 +197,23 @@ func (p *Places) Leave(c Claim) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.leave(c)
+}
+
+// Lend runs work that goes before whatever the places are for: until it is done, n of them are given to nobody. The work does not wait until they are free, and one place is always
+// given. nil has none to lend.
+func (p *Places) Lend(n int, work func() error) error {
+	if p == nil {
+		return work()
+	}
+	lend := func(n int) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.lent += n
+		p.call()
+	}
+	lend(n)
+	defer lend(-n)
+	return work()
 }
 
 // Load tells how many places are held, and how many callers wait.
@@ -210,6 +237,9 @@ func (p *Places) waiting() int { return p.line[0].callers + p.line[1].callers }
 
 // may tells whether an organization may have one more.
 func (p *Places) may(g *group) bool {
+	if p.lent >= p.free && p.free < p.bounds.Places {
+		return false
+	}
 	return p.free > 0 && (!p.bounds.Reserve || g.held < p.free)
 }
 
@@ -217,6 +247,11 @@ func (p *Places) hold(g *group, l *lane) {
 	p.free--
 	p.turns++
 	g.held, g.last = g.held+1, p.turns
+	if l.public || g.line[class(true)].callers == 0 {
+		g.own = 0
+	} else {
+		g.own++
+	}
 	l.held, l.last = l.held+1, p.turns
 }
 
@@ -228,6 +263,11 @@ func (p *Places) leave(c Claim) {
 	g.held--
 	g.lane(c, p.turns).held--
 	p.free++
+	p.call()
+}
+
+// call gives what is free to those who wait for it.
+func (p *Places) call() {
 	for p.waiting() > 0 {
 		g, l := p.next()
 		if g == nil {
@@ -258,10 +298,11 @@ func (p *Places) next() (best *group, first *lane) {
 
 // next finds whose turn it is within an organization where somebody waits.
 func (g *group) next() (best *lane) {
+	publicFirst := g.own >= mostOwn
 	for _, l := range g.lanes {
 		switch {
 		case len(l.waiting) == 0:
-		case best == nil, !l.public && best.public,
+		case best == nil, l.public == publicFirst && best.public != publicFirst,
 			l.public == best.public && before(l.held, best.held, l.last, best.last, l, best):
 			best = l
 		}
@@ -298,7 +339,8 @@ func (p *Places) ahead(g *group, c *Claim) int {
 				lanes++
 			}
 		}
-		own += min(g.line[1].callers, len(g.lane(*c, p.turns).waiting)*lanes)
+		public := min(g.line[1].callers, len(g.lane(*c, p.turns).waiting)*lanes)
+		own = public + min(own, public*mostOwn)
 	}
 	for _, other := range p.groups {
 		if other.line[0].callers+other.line[1].callers > 0 {

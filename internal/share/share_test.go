@@ -149,6 +149,54 @@ func TestWhatAnybodyAsksForStandsBackWithinItsOrganizationOnly(t *testing.T) {
 	})
 }
 
+// TestThePublicHasEveryFourthTurn: a client that sets passwords without a pause must not keep everybody from signing in.
+func TestThePublicHasEveryFourthTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Bounds{Places: 1, Waiting: 100, Public: 100})
+		s.start("at work", Claim{Org: "a"})
+		for i := range 8 {
+			s.start(fmt.Sprint("sets ", i), Claim{Org: "a"})
+		}
+		for i := range 2 {
+			s.start(fmt.Sprint("signs in ", i), Claim{Org: "a", Network: "n", Public: true})
+		}
+		s.end(11)
+		s.begins("at work", "sets 0", "sets 1", "sets 2", "signs in 0", "sets 3", "sets 4", "sets 5", "signs in 1", "sets 6", "sets 7")
+	})
+}
+
+func TestPlacesThatAreLentStayEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Bounds{Places: 4, Waiting: 100})
+		lent, returned := make(chan struct{}), make(chan error)
+		lend := func() { returned <- s.Lend(2, func() error { <-lent; return errFull }) }
+		s.start("before", Claim{})
+		go lend()
+		synctest.Wait()
+		for i := range 4 {
+			s.start(fmt.Sprint(i), Claim{})
+		}
+		s.begins("before", "0")
+		go lend() // more than there are: one is left
+		synctest.Wait()
+		s.end(1)
+		s.begins("before", "0")
+		s.end(1)
+		s.begins("before", "0", "1")
+		lent <- struct{}{}
+		if err := <-returned; !errors.Is(err, errFull) {
+			t.Errorf("the work's error is lost: %v", err)
+		}
+		synctest.Wait()
+		s.begins("before", "0", "1", "2")
+		lent <- struct{}{}
+		<-returned
+		synctest.Wait()
+		s.begins("before", "0", "1", "2", "3")
+		s.end(3)
+	})
+}
+
 func TestTurnsGoRoundTheNetworksOfAnOrganization(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := open(t, Bounds{Places: 1, Public: 100})
@@ -350,6 +398,25 @@ func TestACallerMayLeaveTheLine(t *testing.T) {
 			t.Fatalf("got %v, want the context's error", err)
 		}
 		s.start("next", Claim{Bytes: 10})
+		s.end(2)
+		s.begins("at work", "next")
+	})
+}
+
+func TestWhoseDeadlinePassesInTheLineIsToldToComeBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := open(t, Bounds{Places: 1, Waiting: 1})
+		s.start("at work", Claim{})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		err := s.Do(ctx, Claim{}, func() error { t.Error("work ran for nobody"); return nil })
+		if !errors.Is(err, errFull) {
+			t.Errorf("got %v, want %v", err, errFull)
+		}
+		if s.Refused() != (Refused{Full: 1}) {
+			t.Errorf("counted %+v", s.Refused())
+		}
+		s.start("next", Claim{})
 		s.end(2)
 		s.begins("at work", "next")
 	})

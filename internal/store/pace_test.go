@@ -40,3 +40,25 @@ func TestACommandThatWouldComeTooLateIsRefusedAtOnce(t *testing.T) {
 		}
 	}
 }
+
+func TestACommandWhoseDeadlinePassesInTheLineIsNotBegun(t *testing.T) {
+	s, _, err := Open(t.Context(), Options{Database: testdb.New(t, testdb.SQLite).URL, Kinds: []event.Definition{oldThings}, Master: secret.NewMasterKey()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	running, resume, answer := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	go func() {
+		answer <- s.Do(t.Context(), event.Command{Decide: func(*event.Tx) error { close(running); <-resume; return nil }})
+	}()
+	<-running
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	if err := s.Do(ctx, event.Command{Decide: func(*event.Tx) error { t.Error("it ran"); return nil }}); !errors.Is(err, share.ErrBusy) {
+		t.Errorf("the answer to who may come back at once: %v", err)
+	}
+	close(resume)
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}

@@ -273,7 +273,7 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	select {
 	case s.queue <- p:
 	case <-ctx.Done():
-		return engine.Left(ctx, ctx.Err())
+		return notBegun(ctx)
 	case <-s.stopping:
 		return errStopping
 	}
@@ -281,7 +281,9 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 	case err := <-p.done:
 		return err
 	case <-ctx.Done():
-		p.state.CompareAndSwap(waiting, abandoned)
+		if p.state.CompareAndSwap(waiting, abandoned) {
+			return notBegun(ctx)
+		}
 		return engine.Left(ctx, ctx.Err())
 	case <-s.stopped: // it may have been queued behind the writer's back
 		select {
@@ -291,6 +293,14 @@ func (s *Store) enqueue(ctx context.Context, c event.Command) error {
 			return errStopping
 		}
 	}
+}
+
+// notBegun is the answer to a caller whose context has ended before the writer came to its command.
+func notBegun(ctx context.Context) error {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return share.ErrBusy.Because(ctx.Err())
+	}
+	return engine.Left(ctx, ctx.Err())
 }
 
 // check finds mistakes in a command that would otherwise fail the whole batch.

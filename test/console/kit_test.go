@@ -256,17 +256,23 @@ func (w *window) sees(text string) {
 	w.until(fmt.Sprintf("%q is to be seen", text), fmt.Sprintf(`document.body.innerText.includes(%q)`, text))
 }
 
-// mark waits for an element that a script finds, and gives a selector for it.
+// mark waits for an element that a script finds, and gives a selector for it. When the view draws it anew, the selector is for the new one.
 func (w *window) mark(what, script string) string {
 	w.t.Helper()
 	w.until(what, fmt.Sprintf(`(() => {
 		const visible = (e) => e.checkVisibility() && !e.closest('[aria-hidden="true"]');
-		const top = [...document.querySelectorAll('[role="dialog"]')].filter((e) => e.checkVisibility()).sort((a, b) => getComputedStyle(a).zIndex - getComputedStyle(b).zIndex).at(-1) ?? document;
-		const found = %s;
+		const find = () => {
+			const top = [...document.querySelectorAll('[role="dialog"]')].filter((e) => e.checkVisibility()).sort((a, b) => getComputedStyle(a).zIndex - getComputedStyle(b).zIndex).at(-1) ?? document;
+			return %s;
+		};
+		const found = find();
 		if (!found) return false;
 		document.querySelectorAll('[data-test]').forEach((e) => e.removeAttribute('data-test'));
 		found.setAttribute('data-test', '');
 		found.scrollIntoView({block: 'center'});
+		window.redrawn?.disconnect();
+		window.redrawn = new MutationObserver(() => document.querySelector('[data-test]') ?? find()?.setAttribute('data-test', ''));
+		window.redrawn.observe(document.body, {childList: true, subtree: true});
 		return true;
 	})()`, script))
 	return "[data-test]"

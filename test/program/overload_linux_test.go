@@ -25,7 +25,7 @@ import (
 const (
 	manyCallers = 640
 	crowdUsers  = 20
-	crowdTime   = 20 * time.Second
+	crowdTime   = 40 * time.Second // longer than a request may take
 )
 
 // TestOverload sends the dearest operations from 640 callers at once to a server on SQLite, with a reader beside. On a small machine the callers compete with the server for its processors, which
@@ -49,9 +49,10 @@ func TestOverload(t *testing.T) {
 	leave()
 	again := reader(t, p.url, c.reader, 2*time.Second)
 	all.Wait()
+	rested := reader(t, p.url, c.reader, 3*time.Second)
 	most := statusKiB(t, p, "VmHWM")
 
-	t.Logf("usual: %v; beside %d callers: %v; after they have left: %v; resident memory at most %.1f MiB", usual, manyCallers, crowded, again, float64(most)/1024)
+	t.Logf("usual: %v; beside %d callers: %v; after they have left: %v; later: %v; resident memory at most %.1f MiB", usual, manyCallers, crowded, again, rested, float64(most)/1024)
 	for _, name := range slices.Sorted(func(yield func(string) bool) {
 		for name := range c.counts {
 			if !yield(name) {
@@ -59,7 +60,11 @@ func TestOverload(t *testing.T) {
 			}
 		}
 	}) {
-		t.Logf("%-20s %d answered, %d refused", name, c.counts[name].done.Load(), c.counts[name].refused.Load())
+		done := c.counts[name].done.Load()
+		t.Logf("%-20s %d answered, %d refused", name, done, c.counts[name].refused.Load())
+		if done == 0 {
+			t.Errorf("%s: not one was answered", name)
+		}
 	}
 	if most >= 300<<10 {
 		t.Errorf("the server took %d KiB", most)
@@ -67,10 +72,11 @@ func TestOverload(t *testing.T) {
 	if crowded.P99 >= 100*time.Millisecond {
 		t.Errorf("99 of 100 reads beside the crowd took up to %v", crowded.P99)
 	}
-	if again.Best < usual.Best*9/10 {
-		t.Errorf("after the crowd has left: %d reads in the best half second, %d before it came", again.Best, usual.Best)
+	// A virtual machine is not equally fast all the time: without any crowd, the best half seconds of some seconds differ by up to a third.
+	if again.Best < min(usual.Best, rested.Best)*3/4 || rested.Best < usual.Best*3/4 {
+		t.Errorf("after the crowd has left: %d reads in the best half second, %d before it came, %d later", again.Best, usual.Best, rested.Best)
 	}
-	if crowded.Failed+usual.Failed+again.Failed > 0 {
+	if crowded.Failed+usual.Failed+again.Failed+rested.Failed > 0 {
 		t.Error("reads failed")
 	}
 }
