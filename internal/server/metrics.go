@@ -114,7 +114,7 @@ var (
 	placesMost    = prometheus.NewDesc("signet_places_max", "How many can use a resource of this node at once.", []string{"resource"}, nil)
 	placesInUse   = prometheus.NewDesc("signet_places_in_use", "How many use a resource of this node.", []string{"resource"}, nil)
 	placesWaiting = prometheus.NewDesc("signet_places_waiting", "How many wait for a resource of this node.", []string{"resource"}, nil)
-	placesRefused = prometheus.NewDesc("signet_places_refused_total", "How many were refused because an organization has used up its share of a resource, or because there is none left.", []string{"resource", "reason"}, nil)
+	placesRefused = prometheus.NewDesc("signet_places_refused_total", "How many were refused because an organization has used up its share of a resource, or because there is none left, or not in time.", []string{"resource", "reason"}, nil)
 )
 
 func (placesHeld) Describe(to chan<- *prometheus.Desc) {

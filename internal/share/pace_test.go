@@ -59,6 +59,9 @@ func TestWhoseTurnComesTooLateIsRefusedAtOnce(t *testing.T) {
 	if e == nil || e.Reason != Busy || e.RetryAfter != time.Minute || ctx.Err() != nil {
 		t.Errorf("behind another one of its organization: %v", e)
 	}
+	if p.Refused() != (Refused{Full: 1}) {
+		t.Errorf("counted %+v", p.Refused())
+	}
 	// Nobody of the other organization waits, so its turn is not far.
 	other := make(chan error, 1)
 	go func() { other <- p.Enter(ctx, Claim{Org: "b"}) }()

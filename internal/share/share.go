@@ -70,7 +70,7 @@ type Places struct {
 	moved   time.Time // when the line last moved, or began
 }
 
-// Refused is how many were refused so far: because of an organization's share, and because there is no room for anybody.
+// Refused is how many were refused so far: because of an organization's share, and because there is no room for anybody, or none in time.
 type Refused struct{ UsedUp, Full uint64 }
 
 // load is what waits somewhere.
@@ -148,7 +148,9 @@ func (p *Places) Enter(ctx context.Context, c Claim) error {
 		return nil
 	}
 	err := p.pace.Admit(ctx, p.ahead(g, &c), p.bounds.Full)
-	if err == nil {
+	if err != nil {
+		p.refused.Full++
+	} else {
 		err = p.makeRoom(g, &c)
 	}
 	if err != nil {
