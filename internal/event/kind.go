@@ -43,7 +43,7 @@ func apply[S any](f Fact[S], state *S, at *Event) {
 
 // FactVersion counts the sets of facts that programs know. Raise it with the first Gated fact of a release, or the first new shape: by it nodes know of each other
 // which is older.
-const FactVersion = 4
+const FactVersion = 5
 
 // Gated is a fact that changes who may do what, so that a node which does not know it would let the wrong people in. It is refused with
 // FailedPrecondition until every node knows the facts of the version Since, and from then on nodes that know less cannot start.

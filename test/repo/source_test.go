@@ -4,13 +4,7 @@ import (
 	"go/ast"
 	"maps"
 	"slices"
-	"strings"
 	"testing"
-)
-
-const (
-	maxFile    = 600
-	maxPackage = 3000
 )
 
 func TestEveryPackageExplainsItself(t *testing.T) {
@@ -24,26 +18,6 @@ func TestEveryPackageExplainsItself(t *testing.T) {
 	for _, dir := range slices.Sorted(maps.Keys(explained)) {
 		if !explained[dir] {
 			t.Errorf("package %s has no comment before its package clause that a newcomer could start from", dir)
-		}
-	}
-}
-
-func TestFilesAndPackagesStaySmall(t *testing.T) {
-	packages := map[string]int{}
-	for _, f := range files(t) {
-		if f.test || !strings.HasPrefix(f.dir, "internal/") {
-			continue
-		}
-		if !under(f.dir, testOnly) { // a suite is as long as what it holds
-			packages[f.dir] += f.lines
-		}
-		if f.lines > maxFile {
-			t.Errorf("%s has %d lines, more than %d: split it by subject", f.path, f.lines, maxFile)
-		}
-	}
-	for dir, lines := range packages {
-		if lines > maxPackage {
-			t.Errorf("package %s has %d lines, more than %d: it does more than one thing", dir, lines, maxPackage)
 		}
 	}
 }
