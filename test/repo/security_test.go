@@ -1,10 +1,12 @@
 package repo
 
 import (
+	"cmp"
 	"go/ast"
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -34,5 +36,31 @@ func TestTheTestsOfTheSecurityListExist(t *testing.T) {
 	}
 	if named := len(regexp.MustCompile(`\bTest[A-Z]\w+`).FindAll(text, -1)); found != named || found < 50 {
 		t.Errorf("%d tests are named, %d of them were looked for", named, found)
+	}
+}
+
+// The rows are sorted by their class, and no promise is made twice: somebody who looks for a class finds all of it in one place.
+func TestTheSecurityListIsSorted(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/security.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| (\d+)([a-z]?)\*? \| ([^|]+)\|`).FindAllStringSubmatch(string(text), -1)
+	if len(rows) < 50 {
+		t.Errorf("only %d rows were found: is the search still right?", len(rows))
+	}
+	promised, last, suffix := map[string]bool{}, 0, ""
+	for _, row := range rows {
+		class, err := strconv.Atoi(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if cmp.Or(cmp.Compare(class, last), cmp.Compare(row[2], suffix)) < 0 {
+			t.Errorf("%s%s stands behind %d%s", row[1], row[2], last, suffix)
+		}
+		if last, suffix = class, row[2]; promised[row[3]] {
+			t.Errorf("%s%s is there twice: %s", row[1], row[2], row[3])
+		}
+		promised[row[3]] = true
 	}
 }
