@@ -206,6 +206,12 @@ func (b *Batch) Changes() *Changes {
 		}
 	}
 	slices.SortStableFunc(c.Claims, func(x, y ClaimChange) int { return bytes.Compare(x.Digest[:], y.Digest[:]) })
+	stored := func(row *Row) Row {
+		if b.loaded.FactVersion < SealedRows {
+			return *row
+		}
+		return row.seal(b.master)
+	}
 	for key, row := range b.rows {
 		before, looked := b.loaded.Rows[key]
 		switch {
@@ -217,11 +223,11 @@ func (b *Batch) Changes() *Changes {
 				c.Erased[key.Key] = true
 			}
 		case !looked:
-			c.Put = append(c.Put, *row)
+			c.Put = append(c.Put, stored(row))
 		case before == nil:
-			c.Inserted = append(c.Inserted, *row)
+			c.Inserted = append(c.Inserted, stored(row))
 		default:
-			c.Updates = append(c.Updates, *row)
+			c.Updates = append(c.Updates, stored(row))
 		}
 	}
 	byKey := func(x, y Row) int { return compareKeys(x.RowKey, y.RowKey) }
@@ -376,7 +382,7 @@ func (tx *Tx) Row(key RowKey) (*Row, error) {
 	row, changed := tx.rows[key]
 	if !changed {
 		if row, changed = tx.batch.rows[key]; !changed {
-			row = tx.batch.loaded.Rows[key]
+			row = tx.batch.loaded.Rows[key].Open(tx.batch.master)
 		}
 	}
 	if row != nil && row.Expires != 0 && row.Expires <= tx.batch.now {
@@ -384,6 +390,9 @@ func (tx *Tx) Row(key RowKey) (*Row, error) {
 	}
 	return row, nil
 }
+
+// Every tells whether every node knows the facts of a version, see Gated. What it is asked about must be stored in the way of before otherwise.
+func (tx *Tx) Every(version int) bool { return tx.batch.loaded.FactVersion >= version }
 
 // PutRow writes a row of a side table.
 func (tx *Tx) PutRow(row Row) {

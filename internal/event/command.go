@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/errs"
+	"github.com/signet-idm/signet/internal/secret"
 )
 
 // Command is a change somebody asks for. Decide runs inside the store's transaction with everything the command
@@ -77,6 +79,42 @@ type Row struct {
 	Value   []byte
 	Expires int64 // microseconds; 0: never
 }
+
+// SealedRows is the version of facts since which rows are stored sealed that could be guessed at. Nodes that know less cannot read them, so they are written as
+// they are until every node does.
+const SealedRows = 5
+
+// SealedRow is the first byte of a sealed value. No hash of a password begins with it.
+const SealedRow = 1
+
+const purposeRow = "guessable row"
+
+// Guessable tells whether somebody with a copy of the row could find out the secret by guessing.
+func (k RowKey) Guessable() bool { return k.Table == Secrets && strings.HasSuffix(k.Key, PasswordName) }
+
+// seal gives a row as it is stored. Its key is bound to the value: in another place, such as that of another user, it opens nothing.
+func (r Row) seal(root secret.MasterKey) Row {
+	if r.Guessable() {
+		r.Value = root.Wrap(purposeRow, r.Value, []byte(r.Key))
+	}
+	return r
+}
+
+// Open gives a row as it was put, from what is stored: sealed, or as it was from before there were seals. What does not open stays sealed, and is no hash that a
+// password could match.
+func (r *Row) Open(root secret.MasterKey) *Row {
+	if r == nil || !r.Guessable() || !IsSealed(r.Value) {
+		return r
+	}
+	plain, err := root.Unwrap(purposeRow, r.Value, []byte(r.Key))
+	if err != nil {
+		return r
+	}
+	return &Row{RowKey: r.RowKey, Value: plain, Expires: r.Expires}
+}
+
+// IsSealed tells whether a guessable row is stored sealed, by its value or the first byte of it.
+func IsSealed(value []byte) bool { return len(value) > 0 && value[0] == SealedRow }
 
 // IfMatch is a caller's precondition on an object's sequence. The zero value asks for nothing.
 type IfMatch struct {

@@ -134,6 +134,12 @@ const SecretName = "/secret"
 // SecretOf is where the hash of an object's secret lives.
 func SecretOf(id string) RowKey { return RowKey{Table: Secrets, Key: id + SecretName} }
 
+// PasswordName is the end of the keys of hashes of passwords.
+const PasswordName = "/password"
+
+// PasswordOf is where the hash of an object's password lives. People choose passwords, and whoever has the hash can guess: so it is sealed.
+func PasswordOf(id string) RowKey { return RowKey{Table: Secrets, Key: id + PasswordName} }
+
 // Standing is the lookup column of users, organizations, applications, identity providers and the installation that holds the part of their state that decides about
 // credentials, as JSON. It is small, so that judging a credential costs the same however large the rest has grown.
 const Standing = "standing"

@@ -36,7 +36,11 @@ type device struct {
 
 func deviceRow(digest string) event.RowKey { return flow("device", digest) }
 
-func userCodeRow(code string) event.RowKey { return flow("user_code", digest(code)) }
+// userCodeRows are where it is kept which device shows a code. A code is so short that its digest could be found by trying all: so the key is a MAC. Nodes of
+// the version before know only the digest, which is written while one of them runs.
+func (g *Grants) userCodeRows(code string) (row, before event.RowKey) {
+	return flow("user_code", hex.EncodeToString(g.Master.MAC("user code of a device", []byte(code)))), flow("user_code", digest(code))
+}
 
 // Device is what a device is told.
 type Device struct {
@@ -71,14 +75,21 @@ func (g *Grants) BeginDevice(ctx context.Context, client *Client, asked []string
 	const tries = 5
 	for range tries {
 		code := usercode.New()
+		row, before := g.userCodeRows(code)
 		taken := false
-		err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{userCodeRow(code)}, Decide: func(tx *event.Tx) error {
-			row, err := tx.Row(userCodeRow(code))
-			if taken = row != nil; err != nil || taken {
-				return err
+		err := g.Store.Do(ctx, event.Command{Origin: event.Origin{Actor: event.System}, Rows: []event.RowKey{row, before}, Decide: func(tx *event.Tx) error {
+			for _, key := range []event.RowKey{row, before} {
+				found, err := tx.Row(key)
+				if taken = found != nil; err != nil || taken {
+					return err
+				}
+			}
+			key := row
+			if !tx.Every(event.SealedRows) {
+				key = before
 			}
 			d.Expires = tx.Now() + deviceLife.Microseconds()
-			put(tx, userCodeRow(code), hex.EncodeToString(hash), deviceLife)
+			put(tx, key, hex.EncodeToString(hash), deviceLife)
 			put(tx, deviceRow(hex.EncodeToString(hash)), d, deviceLife)
 			return nil
 		}})
@@ -101,6 +112,7 @@ type PendingDevice struct {
 	Org      *event.Object[org.Org] // the one that the sign-in is bound to; nil for any
 
 	row    event.RowKey
+	code   event.RowKey // which leads to it
 	device *device
 }
 
@@ -128,11 +140,16 @@ func (g *Grants) deviceBy(ctx context.Context, code string) (*PendingDevice, err
 	if len(code) != usercode.Length {
 		return nil, nil
 	}
-	digest, err := decode[string](g.Store.Row(ctx, userCodeRow(code)))
+	key, before := g.userCodeRows(code)
+	digest, err := decode[string](g.Store.Row(ctx, key))
+	if err == nil && digest == nil {
+		key = before
+		digest, err = decode[string](g.Store.Row(ctx, key))
+	}
 	if err != nil || digest == nil {
 		return nil, err
 	}
-	p := &PendingDevice{UserCode: usercode.Shown(code), row: deviceRow(*digest)}
+	p := &PendingDevice{UserCode: usercode.Shown(code), row: deviceRow(*digest), code: key}
 	if p.device, err = decode[device](g.Store.Row(ctx, p.row)); err != nil || p.device == nil || p.device.answered() {
 		return nil, err
 	}
@@ -178,7 +195,7 @@ func (p *PendingDevice) answer(tx *event.Tx, change func(*device)) error {
 	}
 	change(d)
 	d.put(tx, p.row)
-	tx.DropRow(userCodeRow(usercode.Canonical(p.UserCode)))
+	tx.DropRow(p.code)
 	return nil
 }
 

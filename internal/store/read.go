@@ -125,7 +125,7 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 		return nil, nil
 	}
 	if known := s.cache.Row(key); known != nil {
-		return s.current(known), nil
+		return s.current(known).Open(s.root), nil
 	}
 	moment := s.cache.Moment()
 	var found *event.Row
@@ -137,7 +137,7 @@ func (s *Store) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
 		return nil, engine.Away(ctx, err)
 	}
 	s.cache.KeepRow(moment, found)
-	return s.current(found), nil
+	return s.current(found).Open(s.root), nil
 }
 
 // current gives a row that has not expired. It is shared by all who read it, and nobody alters it.

@@ -110,6 +110,7 @@ type Store struct {
 	sealing           chan struct{} // closed once the log is sealed for the last time
 	sealer            *proof.Sealer // nil when read-only
 	folding           chan struct{} // closed once no object is folded into a new shape in the background any more; nil: none is
+	hashes            chan struct{} // closed once no hash of a password is sealed in the background any more
 	closing           sync.Once
 	closed            error
 }
@@ -120,7 +121,7 @@ var _ event.Log = (*Store)(nil)
 // writer. created tells that the database was empty: it has just been bound to this key.
 func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 	s = &Store{kinds: o.Kinds, byName: map[event.Kind]event.Definition{}, byPrefix: map[string]event.Kind{}, given: o.Master, clock: o.Clock, log: o.Log, name: "node:" + rand.Text(), schema: o.schema, postgres: engine.IsPostgres(o.Database), times: o.scrub.orUsual(), stats: o.Stats,
-		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{})}
+		decided: make(chan decision, 8), erasing: make(chan *pending, maxQueue), stopping: make(chan struct{}), stopped: make(chan struct{}), sweeping: make(chan struct{}), sealing: make(chan struct{}), hashes: make(chan struct{})}
 	if s.clock == nil {
 		s.clock = time.Now
 	}
@@ -165,6 +166,10 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 			s.engine.Close()
 			return nil, false, err
 		}
+		if _, err := s.maySeal(ctx); err != nil { // what is written first, too
+			s.engine.Close()
+			return nil, false, err
+		}
 		if s.cache != nil {
 			end, err := s.Position(ctx)
 			if err != nil {
@@ -192,6 +197,7 @@ func Open(ctx context.Context, o Options) (s *Store, created bool, err error) {
 		}
 		s.stats.Begin(stats.Parts{Engine: s.engine, Cache: s.cache, Seen: s.seen.Lookups(), Sealer: s.sealer, Ready: &s.ready, Waiting: func() int { return len(s.queue) }})
 		go s.sealAll(cmp.Or(o.SealInterval, time.Second))
+		go s.sealHashes()
 	}
 	return s, created, nil
 }
@@ -213,6 +219,7 @@ func (s *Store) Close() error {
 			<-s.stopped
 			<-s.sweeping
 			<-s.sealing
+			<-s.hashes
 			if s.folding != nil {
 				<-s.folding
 			}

@@ -60,7 +60,7 @@ func SetupRow(id string) event.RowKey {
 
 // PasswordRow is where the hash of a user's password lives.
 func PasswordRow(id string) event.RowKey {
-	return event.RowKey{Table: event.Secrets, Key: id + "/password"}
+	return event.PasswordOf(id)
 }
 
 // PutPassword records a password for a user inside a command: the fact in the log, the hash beside it.

@@ -8,6 +8,8 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"os"
@@ -17,11 +19,16 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
+	"github.com/zitadel/passwap"
+	"github.com/zitadel/passwap/argon2"
+	"github.com/zitadel/passwap/bcrypt"
+	"github.com/zitadel/passwap/pbkdf2"
+	"github.com/zitadel/passwap/scrypt"
 	"golang.org/x/net/html"
 	"golang.org/x/oauth2"
 
 	"github.com/signet-idm/signet/internal/factor/factortest"
+	"github.com/signet-idm/signet/test/portal"
 )
 
 // password is everybody's.
@@ -41,9 +48,11 @@ type notes struct {
 	AdaEmail  string
 	Grace     person // has an authenticator app, a passkey and recovery codes
 	TOTP      string
-	Recovery  string // one of the recovery codes
-	Imported  person
+	Recovery  string   // one of the recovery codes
+	Imported  []person // with a hash of each kind that was imported
 	Locked    person
+	Setup     person // has no password, and a link to set one
+	SetupLink string
 	Erased    string // identifier of a user who was removed
 	Robot     string // identifier of a service user
 	Token     string // a personal access token of the robot
@@ -54,7 +63,20 @@ type notes struct {
 	Refresh   string // its refresh token for Ada
 	JWT, OIDC string // identity providers
 	Webhook   string
-	Views     map[string]object // what reads answered, by path
+	Partner   string // another organization, whose people are guests
+	Visitor   person // of it: a guest without roles, who is in the group
+	Helper    person // of it: a guest with a role
+	Group     string // of the organization: gives ORG_USER_MANAGER to Grace and Visitor
+	Project   string
+	Grants    []string          // of the project, to the partner: accepted; to the organization that is idle: open
+	Linked    person            // has a link that counts and a suspended one
+	Confirmed person            // has a link that an owner has confirmed
+	Portal    string            // an identity provider that people are linked at
+	Changed   string            // one that somebody has changed who does not answer for everybody
+	Invited   string            // the token of an open invitation
+	Views     map[string]object // what reads answered
+
+	idle string // an organization that is deactivated
 }
 
 // person is somebody with a session.
@@ -62,21 +84,47 @@ type person struct{ ID, LoginName, Session string }
 
 func (p person) caller() caller { return caller{token: p.Session} }
 
-// views are the reads whose answers stay the same when the program changes.
+// views are the reads whose answers stay the same when the program changes: whose organization is asked, and the path.
 func (n *notes) views() []string {
-	org := "/v1/orgs/" + n.Org
-	return []string{org, org + "/domains", org + "/policy", org + "/members", "/v1/policy", "/v1/members", "/v1/users", "/v1/apps", "/v1/idps", "/v1/webhooks",
-		"/v1/orgs", "/v1/users/" + n.Grace.ID + "/factors", "/v1/users/" + n.Robot + "/keys"}
+	org, partner := "/v1/orgs/"+n.Org, "/v1/orgs/"+n.Partner
+	views := []string{" /v1/policy", " /v1/members", " /v1/orgs"} // of the installation
+	for _, path := range []string{org, org + "/domains", org + "/policy", org + "/members", org + "/invitations", "/v1/users", "/v1/apps", "/v1/idps", "/v1/webhooks",
+		"/v1/groups", "/v1/groups/" + n.Group, "/v1/groups/" + n.Group + "/members", "/v1/groups/" + n.Group + "/app_roles",
+		"/v1/projects", "/v1/projects/" + n.Project, "/v1/projects/" + n.Project + "/grants", "/v1/projects/" + n.Project + "/users", "/v1/projects/" + n.Project + "/groups",
+		"/v1/users/" + n.Grace.ID + "/factors", "/v1/users/" + n.Robot + "/keys", "/v1/users/" + n.Ada.ID + "/app_roles", "/v1/users/" + n.Grace.ID + "/groups",
+		"/v1/users/" + n.Linked.ID + "/links", "/v1/users/" + n.Confirmed.ID + "/links"} {
+		views = append(views, n.Org+" "+path)
+	}
+	for _, path := range []string{partner, partner + "/members", "/v1/users", "/v1/granted_projects", "/v1/users/" + n.Helper.ID + "/app_roles", "/v1/projects/" + n.Project + "/users"} {
+		views = append(views, n.Partner+" "+path)
+	}
+	return views
 }
 
-// view reads what is shown at a path.
-func (n *notes) view(t *testing.T, server *node, path string) object {
-	t.Helper()
-	reader := n.admin()
-	if path == "/v1/policy" || path == "/v1/members" || path == "/v1/orgs" { // of the installation
-		reader.org = ""
+// ownViews are the reads of people about themselves, by whose they are.
+func (n *notes) ownViews() map[string]person {
+	views := map[string]person{}
+	for name, who := range map[string]person{"Ada": n.Ada, "Visitor": n.Visitor, "Helper": n.Helper} {
+		for _, path := range []string{"/v1/users/me/memberships", "/v1/users/me/app_roles", "/v1/users/me/groups", "/v1/users/me/access"} {
+			views[name+" "+path] = who
+		}
 	}
-	return server.want(t, reader, "GET", path, nil)
+	return views
+}
+
+// see reads everything that is to stay the same.
+func (n *notes) see(t *testing.T, server *node) map[string]object {
+	t.Helper()
+	seen := map[string]object{}
+	for _, view := range n.views() {
+		org, path, _ := strings.Cut(view, " ")
+		seen[view] = server.want(t, caller{token: n.Admin, org: org}, "GET", path, nil)
+	}
+	for view, who := range n.ownViews() {
+		_, path, _ := strings.Cut(view, " ")
+		seen[view] = server.want(t, who.caller(), "GET", path, nil)
+	}
+	return seen
 }
 
 // admin acts with the rights of an owner of the installation on the organization.
@@ -97,9 +145,11 @@ func fill(t *testing.T, s *site, server *node) *notes {
 	n.fillServices(t, server)
 	n.fillApps(t, server)
 	n.fillRest(t, server)
-	for _, path := range n.views() {
-		n.Views[path] = n.view(t, server, path)
-	}
+	n.fillGuests(t, server)
+	n.fillProjects(t, server)
+	n.fillLinks(t, server)
+	n.fillInvitations(t, server)
+	n.Views = n.see(t, server)
 	return n
 }
 
@@ -122,7 +172,12 @@ func (n *notes) fillOrg(t *testing.T, server *node) {
 	server.want(t, admin, "PUT", org, object{"name": "Fixture"})
 	n.Owner.LoginName = "owner@fixture.example"
 	n.Owner.Session = server.signIn(t, n.Owner.LoginName, password).token
+	partner, _ := setUp("partner")
+	server.want(t, admin, "POST", "/v1/orgs/"+partner+"/domains", object{"domain": "partner.example", "isVerified": true})
+	server.want(t, admin, "POST", "/v1/orgs/"+partner+"/domains/partner.example/_set_primary", object{})
+	n.Partner = partner
 	idle, _ := setUp("idle")
+	n.idle = idle
 	server.want(t, admin, "POST", "/v1/orgs/"+idle+"/_deactivate", object{})
 	gone, _ := setUp("gone")
 	server.want(t, admin, "DELETE", "/v1/orgs/"+gone, nil)
@@ -151,11 +206,15 @@ func (n *notes) fillPeople(t *testing.T, server *node) {
 	server.want(t, caller{token: n.Admin}, "PUT", "/v1/members/"+n.Ada.ID, object{"roles": []string{"IAM_OWNER_VIEWER"}})
 	n.Ada.Session = server.signIn(t, n.Ada.LoginName, password).token
 
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	must(t, err)
-	server.want(t, n.admin(), "POST", "/v1/users/_import", object{"users": []object{{"userName": "imported", "passwordHash": string(hash),
-		"email": object{"address": "imported@mail.example", "verified": true}, "profile": object{"firstName": "Im", "lastName": "Ported"}}}})
-	n.Imported = person{LoginName: "imported@fixture.example"}
+	for name, hash := range importable(t) {
+		server.want(t, n.admin(), "POST", "/v1/users/_import", object{"users": []object{{"userName": name, "passwordHash": hash,
+			"email": object{"address": name + "@mail.example", "verified": true}, "profile": object{"firstName": "Im", "lastName": "Ported"}}}})
+		n.Imported = append(n.Imported, person{LoginName: name + "@fixture.example"})
+	}
+	made := server.want(t, n.admin(), "POST", "/v1/users/human", object{"userName": "setup", "email": object{"email": "setup@mail.example", "isEmailVerified": true},
+		"profile": object{"firstName": "Set", "lastName": "Up"}})
+	n.Setup = person{ID: at[string](t, made, "userId"), LoginName: "setup@fixture.example"}
+	n.SetupLink = at[string](t, server.want(t, n.admin(), "POST", "/v1/users/"+n.Setup.ID+"/_send_password_setup", object{}), "link")
 
 	n.Locked = n.addHuman(t, server, "locked")
 	server.want(t, n.admin(), "POST", "/v1/users/"+n.Locked.ID+"/_lock", object{})
@@ -168,6 +227,20 @@ func (n *notes) fillPeople(t *testing.T, server *node) {
 	if status, _ := server.call(t, caller{}, "POST", "/v1/sessions", object{"loginName": n.Ada.LoginName, "password": "wrong password"}); status == http.StatusOK {
 		t.Fatal("a wrong password is right")
 	}
+}
+
+// importable gives hashes of the password as other systems make them, by names for their users.
+func importable(t *testing.T) map[string]string {
+	t.Helper()
+	hashes := map[string]string{}
+	for name, hasher := range map[string]passwap.Hasher{"bcrypt": bcrypt.New(4), "scrypt": scrypt.New(scrypt.Params{N: 1 << 4, R: 8, P: 1, KeyLen: 32, SaltLen: 16}),
+		"pbkdf2": pbkdf2.NewSHA256(pbkdf2.Params{Rounds: 1000, KeyLen: 32, SaltLen: 16}), "argon2i": argon2.NewArgon2i(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16}),
+		"argon2id": argon2.NewArgon2id(argon2.Params{Time: 1, Memory: 64, Threads: 1, KeyLen: 32, SaltLen: 16})} {
+		hash, err := hasher.Hash(password)
+		must(t, err)
+		hashes[name] = hash
+	}
+	return hashes
 }
 
 func (n *notes) fillFactors(t *testing.T, server *node) {
@@ -281,12 +354,128 @@ func (n *notes) fillRest(t *testing.T, server *node) {
 	server.want(t, n.admin(), "DELETE", "/v1/webhooks/"+gone, nil)
 }
 
+// addTo adds somebody to an organization who can sign in.
+func (n *notes) addTo(t *testing.T, server *node, org, domain, userName string) person {
+	t.Helper()
+	made := server.want(t, caller{token: n.Admin, org: org}, "POST", "/v1/users/human", object{"userName": userName, "password": password, "noChangeRequired": true,
+		"email": object{"email": userName + "@mail.example", "isEmailVerified": true}, "profile": object{"firstName": userName, "lastName": "Example"}})
+	who := person{ID: at[string](t, made, "userId"), LoginName: userName + "@" + domain}
+	who.Session = server.signIn(t, who.LoginName, password).token
+	return who
+}
+
+// fillGuests has people of another organization in this one: by themselves and in a group, with roles and without.
+func (n *notes) fillGuests(t *testing.T, server *node) {
+	t.Helper()
+	n.Visitor = n.addTo(t, server, n.Partner, "partner.example", "visitor")
+	n.Helper = n.addTo(t, server, n.Partner, "partner.example", "helper")
+	gone := n.addTo(t, server, n.Partner, "partner.example", "gone")
+	members := "/v1/orgs/" + n.Org + "/members/"
+	server.want(t, n.admin(), "PUT", members+n.Visitor.ID, object{})
+	server.want(t, n.admin(), "PUT", members+n.Helper.ID, object{"roles": []string{"ORG_OWNER_VIEWER"}})
+	server.want(t, n.admin(), "PUT", members+gone.ID, object{"roles": []string{"ORG_OWNER_VIEWER"}})
+	server.want(t, n.admin(), "DELETE", members+gone.ID, nil)
+	n.Group = at[string](t, server.want(t, n.admin(), "POST", "/v1/groups", object{"name": "Support", "description": "Helps people"}), "groupId")
+	group := "/v1/groups/" + n.Group
+	server.want(t, n.admin(), "PUT", group+"/roles", object{"roles": []string{"ORG_USER_MANAGER"}})
+	for _, member := range []string{n.Grace.ID, n.Visitor.ID} {
+		server.want(t, n.admin(), "PUT", group+"/members/"+member, object{})
+	}
+	empty := at[string](t, server.want(t, n.admin(), "POST", "/v1/groups", object{"name": "Empty"}), "groupId")
+	server.want(t, n.admin(), "PUT", "/v1/groups/"+empty+"/members/"+n.Ada.ID, object{})
+	server.want(t, n.admin(), "DELETE", "/v1/groups/"+empty, nil)
+}
+
+// fillProjects has roles of applications: of people, guests and groups here, and of people of another organization by a grant.
+func (n *notes) fillProjects(t *testing.T, server *node) {
+	t.Helper()
+	partner := caller{token: n.Admin, org: n.Partner}
+	n.Project = at[string](t, server.want(t, n.admin(), "POST", "/v1/projects", object{"name": "Ledger"}), "projectId")
+	project := "/v1/projects/" + n.Project
+	for _, key := range []string{"reader", "writer", "auditor"} {
+		server.want(t, n.admin(), "PUT", project+"/roles/"+key, object{"name": key})
+	}
+	server.want(t, n.admin(), "PUT", "/v1/users/"+n.Ada.ID+"/app_roles/"+n.Project, object{"roleKeys": []string{"reader", "writer"}})
+	server.want(t, n.admin(), "PUT", "/v1/users/"+n.Visitor.ID+"/app_roles/"+n.Project, object{"roleKeys": []string{"auditor"}})
+	server.want(t, n.admin(), "PUT", "/v1/groups/"+n.Group+"/app_roles/"+n.Project, object{"roleKeys": []string{"reader"}})
+	for _, to := range []string{n.Partner, n.idle} {
+		n.Grants = append(n.Grants, at[string](t, server.want(t, n.admin(), "POST", project+"/grants", object{"grantedOrgId": to, "roleKeys": []string{"reader", "auditor"}}), "grantId"))
+	}
+	server.want(t, partner, "POST", "/v1/granted_projects/"+n.Grants[0]+"/_accept", object{})
+	server.want(t, partner, "PUT", "/v1/users/"+n.Helper.ID+"/app_roles/"+n.Project, object{"roleKeys": []string{"reader"}})
+	gone := at[string](t, server.want(t, n.admin(), "POST", "/v1/projects", object{"name": "Gone"}), "projectId")
+	server.want(t, n.admin(), "DELETE", "/v1/projects/"+gone, nil)
+}
+
+// fillLinks links people at a portal. One link counts, one is suspended because a manager of settings has changed the provider, and one of those an owner has confirmed.
+func (n *notes) fillLinks(t *testing.T, server *node) {
+	t.Helper()
+	site := portal.Start(t)
+	n.Portal = at[string](t, server.want(t, n.Owner.caller(), "POST", "/v1/idps/jwt", site.Config("Portal", "")), "idpId")
+	n.Changed = at[string](t, server.want(t, n.Owner.caller(), "POST", "/v1/idps/jwt", site.Config("Changed", "")), "idpId")
+	n.Linked, n.Confirmed = n.addHuman(t, server, "linked"), n.addHuman(t, server, "confirmed")
+	for _, who := range []*person{&n.Linked, &n.Confirmed} {
+		who.Session = server.signIn(t, who.LoginName, password).token
+		for _, provider := range []string{n.Portal, n.Changed} {
+			n.link(t, server, site, provider, *who)
+		}
+	}
+	manager := n.addHuman(t, server, "settings")
+	server.want(t, n.admin(), "PUT", "/v1/orgs/"+n.Org+"/members/"+manager.ID, object{"roles": []string{"ORG_SETTINGS_MANAGER"}})
+	as := server.signIn(t, manager.LoginName, password)
+	config := site.Config("", "")
+	delete(config, "name")
+	config["issuer"] = "https://changed.example"
+	server.want(t, as, "PUT", "/v1/idps/"+n.Changed+"/jwt_config", config)
+	for _, l := range at[[]any](t, server.want(t, n.admin(), "GET", "/v1/users/"+n.Confirmed.ID+"/links", nil), "links") {
+		if l := l.(object); fmt.Sprint(l["idpId"]) == n.Changed {
+			server.want(t, n.Owner.caller(), "POST", "/v1/users/"+n.Confirmed.ID+"/links/"+at[string](t, l, "linkId")+"/_confirm", object{})
+		}
+	}
+}
+
+// link links somebody at a portal, by the way of an application with a sign-in page of its own.
+func (n *notes) link(t *testing.T, server *node, site *portal.Portal, provider string, who person) {
+	t.Helper()
+	shop := func(more object) object {
+		maps.Copy(more, object{"clientId": n.App, "clientSecret": n.AppKey})
+		return more
+	}
+	server.want(t, caller{token: n.Admin, org: n.Org}, "PUT", "/v1/apps/"+n.App+"/own_sign_in", object{"allowed": true})
+	started := server.want(t, caller{}, "POST", "/v1/idps/"+provider+"/_start", shop(object{"returnAddress": callback}))
+	v := &visitor{t: t, server: server, cookies: map[string]string{}, answers: map[string]string{"do": "allow"}}
+	sent := v.goTo(strings.TrimPrefix(at[string](t, started, "address"), base))
+	v.header = http.Header{"Authorization": {"Bearer " + site.Token(provider, who.LoginName, nil)}}
+	code := v.goTo("/login/idp/" + provider + "/callback?" + url.Values{"state": {sent.Get("state")}}.Encode()).Get("code")
+	server.want(t, who.caller(), "POST", "/v1/users/me/links", shop(object{"attemptToken": started["attemptToken"], "code": code}))
+}
+
+// fillInvitations has one that is open, one that somebody has accepted, one of a guest, and one that was withdrawn.
+func (n *notes) fillInvitations(t *testing.T, server *node) {
+	t.Helper()
+	invitations := "/v1/orgs/" + n.Org + "/invitations"
+	invite := func(email string) (id, token string) {
+		made := server.want(t, n.admin(), "POST", invitations, object{"email": email, "roles": []string{"ORG_OWNER_VIEWER"}, "groupIds": []string{n.Group}, "lifetimeSeconds": 2592000})
+		link, err := url.Parse(at[string](t, made, "link"))
+		must(t, err)
+		return at[string](t, made, "invitationId"), link.Query().Get("token")
+	}
+	_, n.Invited = invite("open@mail.example")
+	_, token := invite("accepted@mail.example")
+	server.want(t, caller{}, "POST", "/v1/invitations/_accept", object{"invitationToken": token, "userName": "accepted", "firstName": "Ac", "lastName": "Cepted", "password": password})
+	_, token = invite("helper@mail.example")
+	server.want(t, n.Helper.caller(), "POST", "/v1/users/me/invitations/_accept", object{"invitationToken": token})
+	withdrawn, _ := invite("withdrawn@mail.example")
+	server.want(t, n.admin(), "POST", invitations+"/"+withdrawn+"/_withdraw", object{})
+}
+
 // visitor is a person at a browser that runs no script.
 type visitor struct {
 	t       *testing.T
 	server  *node
 	cookies map[string]string
 	answers map[string]string // what is typed into fields, by their names
+	header  http.Header       // of the first request, as a proxy would add it
 }
 
 // goTo fills in and sends the first form of each page until one leads elsewhere, and gives what is sent there.
@@ -294,26 +483,13 @@ func (v *visitor) goTo(path string) url.Values {
 	v.t.Helper()
 	method, form := http.MethodGet, url.Values{}
 	for range 20 {
-		r, err := http.NewRequestWithContext(v.t.Context(), method, base+path, strings.NewReader(form.Encode()))
-		must(v.t, err)
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-		r.Header.Set("Origin", base)
-		for name, value := range v.cookies {
-			r.AddCookie(&http.Cookie{Name: name, Value: value})
-		}
-		resp, err := v.server.http.Do(r)
-		must(v.t, err)
-		for _, c := range resp.Cookies() {
-			v.cookies[c.Name] = c.Value
-		}
-		page, err := html.Parse(resp.Body)
-		must(v.t, err)
-		resp.Body.Close()
-		button := ""
-		form, button = v.read(page)
+		var to string
+		form, to = v.send(method, path, form)
 		if method = http.MethodPost; len(form) == 0 {
 			method = http.MethodGet
-			next, err := r.URL.Parse(cmp.Or(resp.Header.Get("Location"), button))
+			next, err := url.Parse(base + path)
+			must(v.t, err)
+			next, err = next.Parse(to)
 			must(v.t, err)
 			if !strings.HasPrefix(next.String(), base+"/") {
 				return next.Query()
@@ -323,6 +499,30 @@ func (v *visitor) goTo(path string) url.Values {
 	}
 	v.t.Fatalf("the pages come to no end at %s", path)
 	return nil
+}
+
+// send sends a request, and gives what the page in the answer would send, or where the answer leads.
+func (v *visitor) send(method, path string, form url.Values) (next url.Values, to string) {
+	v.t.Helper()
+	r, err := http.NewRequestWithContext(v.t.Context(), method, base+path, strings.NewReader(form.Encode()))
+	must(v.t, err)
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Origin", base)
+	maps.Copy(r.Header, v.header)
+	v.header = nil
+	for name, value := range v.cookies {
+		r.AddCookie(&http.Cookie{Name: name, Value: value})
+	}
+	resp, err := v.server.http.Do(r)
+	must(v.t, err)
+	defer resp.Body.Close()
+	for _, c := range resp.Cookies() {
+		v.cookies[c.Name] = c.Value
+	}
+	page, err := html.Parse(resp.Body)
+	must(v.t, err)
+	next, button := v.read(page)
+	return next, cmp.Or(resp.Header.Get("Location"), button)
 }
 
 // read gives what the first form of a page sends when its first button is pressed, and where a button leads that is a link.

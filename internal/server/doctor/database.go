@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/signing"
+	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/folding"
 	"github.com/signet-idm/signet/internal/store/migrations"
@@ -149,6 +150,20 @@ func checkMigrations(ctx context.Context, p *patient) []Finding {
 		return warn("Upgrade the last node of the version before; then the others do it in the background. See docs/operations/upgrade.md.", "the schema is up to date, but %d objects do not have their new shape yet", behind)
 	}
 	return fine("the schema is up to date, and every object has its shape")
+}
+
+// checkHashes tells whether the hashes of passwords are sealed.
+func checkHashes(ctx context.Context, p *patient) []Finding {
+	if p.engine == nil || !p.filled {
+		return nil
+	}
+	switch plain, err := store.CountPlainHashes(ctx, p.engine); {
+	case err != nil:
+		return fail("Check that the database is one of Signet.", "the password hashes cannot be counted: %v", err)
+	case plain > 0:
+		return warn("Upgrade the last node of the version before; then the others seal them in the background. See docs/operations/master-key.md.", "%d password hashes are not sealed yet", plain)
+	}
+	return fine("every password hash is sealed")
 }
 
 // checkClock compares the clock of this machine with that of the database, and with the last event.

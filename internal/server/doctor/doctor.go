@@ -73,6 +73,7 @@ var all = []check{
 	{"fsync", checkFsync},
 	{"database", checkDatabase},
 	{"migrations", checkMigrations},
+	{"hashes", checkHashes},
 	{"clock", checkClock},
 	{"keys", checkKeys},
 	{"verification", checkVerification},
