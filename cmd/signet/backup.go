@@ -28,7 +28,11 @@ func (c *backupCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s: %d events, the last at position %d, %d bytes, checked\n", report.Path, report.Events, report.Position, report.Size)
+	checked := "checked"
+	if report.Unchecked != "" {
+		checked = "only the file was checked (" + oneLine(report.Unchecked) + "). Try it with signet restore --rehearse"
+	}
+	fmt.Printf("%s: %d events, the last at position %d, %d bytes, %s\n", report.Path, report.Events, report.Position, report.Size, checked)
 	fmt.Printf("The backup does not contain the master key and cannot be restored without it. Keep a copy of %s apart from the backups.\n", c.keyPlace())
 	return nil
 }

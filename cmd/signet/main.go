@@ -26,6 +26,7 @@ import (
 	"github.com/signet-idm/signet/internal/setup"
 	"github.com/signet-idm/signet/internal/signing"
 	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/tracing/otlp"
 )
 
@@ -213,7 +214,7 @@ type rebuildCmd struct {
 }
 
 // errDifferent makes a check exit with 1 after it has said why.
-var errDifferent = errors.New("the state does not match the log")
+var errDifferent = errors.New("the state does not match the log: stop the server, keep a copy of the data, and run signet rebuild")
 
 func (c *rebuildCmd) Run(ctx context.Context) error {
 	return server.Maintain(ctx, c.config(), c.logger(), c.Check, func(ctx context.Context, st *store.Store) error {
@@ -222,6 +223,9 @@ func (c *rebuildCmd) Run(ctx context.Context) error {
 			run = st.RebuildCheck
 		}
 		report, err := run(ctx)
+		if engine.IsDamage(err) && !c.Check {
+			return fmt.Errorf("%w: a rebuild does not repair this: keep a copy of the data directory, and restore the last backup", err)
+		}
 		if err != nil {
 			return err
 		}
@@ -231,6 +235,9 @@ func (c *rebuildCmd) Run(ctx context.Context) error {
 		}
 		if len(report.Differences) > 0 {
 			return errDifferent
+		}
+		if c.Check {
+			return checkFile(ctx, st)
 		}
 		return nil
 	})

@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/internal/progress"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/store"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
 )
 
@@ -39,8 +40,17 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 			fmt.Printf(", the first is from %s", event.Time(report.Since).Format(time.RFC3339))
 		}
 		fmt.Printf("\nhead %d %x\n", report.Head.Position, report.Head.Digest)
-		return nil
+		return checkFile(ctx, st)
 	})
+}
+
+// checkFile looks for damage in the file of the embedded database, and says what mends it.
+func checkFile(ctx context.Context, st *store.Store) error {
+	err := st.CheckFile(ctx, nil)
+	if engine.IsDamage(err) {
+		err = fmt.Errorf("%w: %s", err, engine.Mend)
+	}
+	return err
 }
 
 // showProgress makes a bar beside what a command prints.

@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	_ "modernc.org/sqlite" // for Mend
@@ -27,13 +28,15 @@ const (
 	keyFile        = "master.key"
 	lockFile       = "lock"
 	logHeadFile    = "log-head"
+	logEndFile     = "log-end"
 	FirstAdminFile = "first-admin.json"
 )
 
 // Dir is a data directory.
 type Dir struct {
-	path string
-	lock *os.File
+	path   string
+	lock   *os.File
+	logEnd *os.File // see KeepLogEnd
 }
 
 // Open gives the directory, making it (for its owner alone) where it is missing and create is set.
@@ -94,13 +97,53 @@ func (d *Dir) Lock() error {
 
 // Close gives the lock back.
 func (d *Dir) Close() error {
-	if d.lock == nil {
-		return nil
+	var all []error
+	for _, f := range []*os.File{d.lock, d.logEnd} {
+		if f != nil {
+			all = append(all, f.Close())
+		}
 	}
-	return d.lock.Close()
+	return errors.Join(all...)
 }
 
-// LogHead is where the log ended when a node on PostgreSQL last wrote that down; nil where none has.
+// LogEnd is the last position of the log that the server on the embedded database was known to have on the disk; 0 where none was.
+func (d *Dir) LogEnd() (int64, error) {
+	text, err := os.ReadFile(filepath.Join(d.path, logEndFile))
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(text) == 0 {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+}
+
+// OpenLogEnd gives what writes that down: over what was there, and without waiting for the disk. A server that is killed leaves the last position there; a machine
+// that loses its power may leave an older one, which is as true. The lock has to be held.
+func (d *Dir) OpenLogEnd() (keep func(position int64) error, err error) {
+	d.logEnd, err = os.OpenFile(filepath.Join(d.path, logEndFile), os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	text := make([]byte, 0, 21)
+	return func(position int64) error {
+		text = fmt.Appendf(text[:0], "%020d\n", position)
+		_, err := d.logEnd.WriteAt(text, 0)
+		return err
+	}, nil
+}
+
+// ForgetLog removes what is known of a log: another one is about to take its place, on purpose.
+func (d *Dir) ForgetLog() error {
+	for _, name := range []string{logHeadFile, logEndFile} {
+		if err := os.Remove(filepath.Join(d.path, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// LogHead is where the log ended when a node last wrote that down; nil where none has.
 func (d *Dir) LogHead() ([]byte, error) {
 	text, err := os.ReadFile(filepath.Join(d.path, logHeadFile))
 	if errors.Is(err, fs.ErrNotExist) {

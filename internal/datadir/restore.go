@@ -68,6 +68,9 @@ func (d *Dir) AdoptRestored() error {
 	if err := errors.Join(f.Sync(), f.Close()); err != nil {
 		return err
 	}
+	if err := d.ForgetLog(); err != nil { // it may be behind what was here
+		return err
+	}
 	to := filepath.Join(d.path, databaseFile)
 	if err := os.Rename(from, to); err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 	"github.com/signet-idm/signet/internal/disk"
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/internal/secret"
+	"github.com/signet-idm/signet/internal/server/verification"
 	"github.com/signet-idm/signet/internal/store"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
@@ -29,11 +30,25 @@ type BackupReport struct {
 	Size     int64
 	Events   int64
 	Position int64
+	// Unchecked is why not everything was checked that a restore checks; empty: all of it was.
+	Unchecked string
 }
 
-// Backup writes a copy of the embedded database into a new file, beside a server that may be running. It needs no master
-// key, and the key is not in the copy. When it fails it leaves nothing behind.
+// backupOptions are for a backup that the server makes beside its requests.
+type backupOptions struct {
+	master   *secret.MasterKey // nil: where the operator has it
+	rest     func(context.Context) error
+	strict   bool // what cannot be checked is no backup
+	progress Progress
+}
+
+// Backup writes a copy of the embedded database into a new file, beside a server that may be running, and checks it as a restore would. The key is not in the
+// copy; without it, only the file is checked, and the report says so. When it fails it leaves nothing behind.
 func Backup(ctx context.Context, c Config, target string, progress Progress) (*BackupReport, error) {
+	return backup(ctx, c, target, backupOptions{progress: progress})
+}
+
+func backup(ctx context.Context, c Config, target string, o backupOptions) (*BackupReport, error) {
 	if c.Database != "" {
 		return nil, errors.New("signet backup is for the embedded database: for PostgreSQL, use pg_dump with all tables, and keep a copy of the master key")
 	}
@@ -63,19 +78,31 @@ func Backup(ctx context.Context, c Config, target string, progress Progress) (*B
 		if err != nil {
 			return err
 		}
-		stop := background(func(ctx context.Context) { watchSize(ctx, made, total, progress) })
+		stop := background(func(ctx context.Context) { watchSize(ctx, made, total, o.progress) })
 		err = engine.CopyFile(ctx, database, made)
 		stop()
 		if err != nil {
 			return err
 		}
-		if err := engine.CheckFile(ctx, made, false); err != nil {
+		if err := engine.CheckFile(ctx, made, o.rest); err != nil {
 			return err
 		}
-		return report.count(ctx, made)
+		if err := report.count(ctx, made); err != nil {
+			return err
+		}
+		if err := report.check(ctx, c, dir, made, o); err != nil {
+			return err
+		}
+		if o.strict && report.Unchecked != "" {
+			return errors.New("it could not be checked: " + report.Unchecked)
+		}
+		return nil
 	})
 	if err != nil && ctx.Err() != nil {
 		return nil, errors.New("the backup was stopped, and its file was removed")
+	}
+	if engine.IsDamage(err) {
+		return nil, fmt.Errorf("no backup was made, because it could not be restored: %w: %s", err, engine.Mend)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("writing the backup: %w", err)
@@ -185,6 +212,57 @@ func (r *BackupReport) count(ctx context.Context, path string) error {
 	})
 }
 
+// check looks into the copy as a restore would, but writes nothing.
+func (r *BackupReport) check(ctx context.Context, c Config, dir *datadir.Dir, path string, o backupOptions) error {
+	master := o.master
+	if master == nil {
+		found, err := dir.MasterKey(c.MasterKey, c.MasterKeyFile, false)
+		if err == nil {
+			var fits bool
+			if fits, err = store.Fits(ctx, path, found); err == nil && !fits {
+				err = errors.New("the master key is not that of this database")
+			}
+		}
+		if err != nil {
+			r.Unchecked = err.Error()
+			return nil
+		}
+		master = &found
+	}
+	st, _, err := store.Open(ctx, store.Options{Database: path, Kinds: model.Kinds, Master: *master, Log: slog.New(slog.DiscardHandler), ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	defer st.Close()
+	if plan, err := st.Plan(ctx); err != nil {
+		return err
+	} else if !plan.Empty() {
+		r.Unchecked = "the data is of an older version: this program can check it only after an upgrade"
+		return nil
+	}
+	verified := proof.Options{}
+	read := func(int64) {}
+	if o.rest != nil {
+		verified.Pace, verified.Chains = o.rest, verification.Chains
+		read = func(int64) { _ = o.rest(ctx) } // where ctx has ended, so does what reads
+	}
+	report, err := st.RebuildCheckTold(ctx, read)
+	if err != nil {
+		return err
+	}
+	if len(report.Differences) > 0 {
+		return &engine.DamagedError{What: report.Differences[0]}
+	}
+	proven, err := st.Verify(ctx, verified)
+	if err != nil {
+		return err
+	}
+	if proven.Finding != nil {
+		return fmt.Errorf("the log was changed, and a backup of it could not be restored: %s: see docs/operations/verify.md", proven.Finding)
+	}
+	return nil
+}
+
 // Restore makes a backup the database of a data directory that has none. It needs the master key that the installation had when
 // the backup was made. Until everything is checked there is no database in the directory, and when it fails there is none.
 func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progress Progress) (report *store.RebuildReport, err error) {
@@ -231,7 +309,7 @@ func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progr
 	if err := copyFile(ctx, file, path, progress); err != nil {
 		return nil, fmt.Errorf("copying the backup: %w", err)
 	}
-	if err := engine.CheckFile(ctx, path, true); err != nil {
+	if err := engine.CheckFile(ctx, path, nil); err != nil {
 		return nil, fmt.Errorf("the backup is damaged, and nothing was restored: %w", err)
 	}
 	if report, err = checkAll(ctx, path, master, log, &Rehearsal{}); err != nil {

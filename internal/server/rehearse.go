@@ -121,7 +121,7 @@ func Rehearse(ctx context.Context, c Config, log *slog.Logger, file, place strin
 	}
 	done()
 	done = seen.step("integrity")
-	if err := engine.CheckFile(ctx, path, true); err != nil {
+	if err := engine.CheckFile(ctx, path, nil); err != nil {
 		return seen, fmt.Errorf("the backup is damaged: %w", err)
 	}
 	done()

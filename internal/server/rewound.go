@@ -7,13 +7,18 @@ import (
 	"github.com/signet-idm/signet/internal/store/proof"
 )
 
-// rememberLog keeps the end of the log in the data directory of a node on PostgreSQL, so that a node that was restarted notices what a cluster has lost
-// meanwhile. The embedded database is in that directory, and would be lost with it.
-func (s *Server) rememberLog(options *store.Options) {
-	if s.config.Database == "" {
-		return
-	}
+// rememberLog keeps the end of the log in the data directory, so that a node that was restarted notices what the database has lost meanwhile: what a cluster of
+// PostgreSQL has confirmed and lost, or what a damaged write-ahead log or an older file in the place of the embedded database has taken away. filled tells that there is
+// an installation: a new one has lost nothing.
+func (s *Server) rememberLog(options *store.Options, filled bool) {
+	embedded := s.config.Database == ""
 	options.Remember = func(m proof.Mark) error { return s.dir.KeepLogHead(m.String() + "\n") }
+	if embedded && !filled {
+		if err := s.dir.ForgetLog(); err != nil {
+			s.log.Warn("what is known of an earlier log could not be removed from the data directory", "error", err)
+			return
+		}
+	}
 	text, err := s.dir.LogHead()
 	if err == nil && text != nil {
 		var mark proof.Mark
@@ -23,6 +28,30 @@ func (s *Server) rememberLog(options *store.Options) {
 	}
 	if err != nil {
 		s.log.Warn("the end of the log that this node has seen cannot be read from log-head in the data directory", "error", err)
+	}
+	if embedded {
+		s.rememberEnd(options)
+	}
+}
+
+// rememberEnd does that for the embedded database to the last event that was answered.
+func (s *Server) rememberEnd(options *store.Options) {
+	var err error
+	if options.RememberedEnd, err = s.dir.LogEnd(); err != nil {
+		s.log.Warn("the end of the log cannot be read from log-end in the data directory", "error", err)
+	}
+	keep, err := s.dir.OpenLogEnd()
+	if err != nil {
+		s.log.Warn("the end of the log cannot be written to log-end in the data directory", "error", err)
+		return
+	}
+	failing := false
+	options.RememberEnd = func(position int64) {
+		err := keep(position)
+		if err != nil && !failing {
+			s.log.Warn("the end of the log cannot be written to log-end in the data directory", "error", err)
+		}
+		failing = err != nil
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/backups"
 	"github.com/signet-idm/signet/internal/server/verification"
+	"github.com/signet-idm/signet/internal/store/engine"
 )
 
 // settleBackups checks the settings of scheduled backups.
@@ -57,7 +58,7 @@ func (s *Server) scheduleBackups(installation string) error {
 	s.backups = &backups.Schedule{Directory: c.BackupDirectory, Every: c.BackupEvery, Keep: c.BackupKeep, MaxAge: c.BackupMaxAge, Clock: s.config.Clock, Log: s.log,
 		Make: func(ctx context.Context, path string) error {
 			began := time.Now()
-			report, err := Backup(ctx, c.Config, path, nil)
+			report, err := backup(ctx, c.Config, path, backupOptions{master: &s.given, rest: engine.Resting(), strict: true})
 			if err == nil {
 				s.log.Info("backup written", "file", report.Path, "events", report.Events, "position", report.Position, "bytes", report.Size, "took", time.Since(began).Round(time.Millisecond).String())
 			}
@@ -74,7 +75,7 @@ func (s *Server) beginSchedules() error {
 	if s.config.VerifyEvery == 0 {
 		return nil
 	}
-	s.verification = verification.New(s.store, s.store.Verify, s.config.VerifyEvery, s.log)
+	s.verification = verification.New(s.store, s.store.Verify, s.store.CheckFile, s.config.VerifyEvery, s.log)
 	s.stopWork = append(s.stopWork, background(s.verification.Run))
 	return s.verification.Register(s.metrics)
 }

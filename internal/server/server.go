@@ -98,6 +98,7 @@ type Server struct {
 	log        *slog.Logger
 	dir        *datadir.Dir
 	store      *store.Store
+	given      secret.MasterKey // by the operator, to check backups with
 	handler    http.Handler
 	front      *web.Front // is handler
 	stopping   atomic.Bool
@@ -428,7 +429,7 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	}
 	options.Look = look
 	if starting {
-		s.rememberLog(&options)
+		s.rememberLog(&options, filled)
 		options.Stats = s.gauges.store
 	}
 	if options.Master, err = s.masterKey(ctx, database, filled); err != nil {
@@ -437,6 +438,7 @@ func (s *Server) openStore(ctx context.Context, starting, readOnly bool) (secret
 	if s.store, _, err = store.Open(ctx, options); err != nil {
 		return none, err
 	}
+	s.given = options.Master
 	return s.store.RootKey(), nil
 }
 

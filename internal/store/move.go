@@ -302,7 +302,7 @@ func (m *move) check(ctx context.Context) error {
 		return err
 	}
 	bar := m.show("events folded", events)
-	report, err := m.to.rebuildCheck(ctx, bar.Add)
+	report, err := m.to.RebuildCheckTold(ctx, bar.Add)
 	bar.End()
 	if err != nil {
 		return err

@@ -28,10 +28,16 @@ var errDifferent = errors.New("too many differences")
 // RebuildCheck folds the whole log and compares the result with the state tables and claims, byte for byte. A history
 // that is broken or unknown to this program is a difference, too. It changes nothing and may run beside a server.
 func (s *Store) RebuildCheck(ctx context.Context) (*RebuildReport, error) {
-	return s.rebuildCheck(ctx, nil)
+	return s.RebuildCheckTold(ctx, nil)
 }
 
-func (s *Store) rebuildCheck(ctx context.Context, read func(events int64)) (*RebuildReport, error) {
+// CheckFile looks for damage in the file of an embedded database, which may be in use; see engine.Engine. Errors: an *engine.DamagedError.
+func (s *Store) CheckFile(ctx context.Context, rest func(context.Context) error) error {
+	return s.engine.Check(ctx, rest)
+}
+
+// RebuildCheckTold is RebuildCheck that tells of events as it reads them.
+func (s *Store) RebuildCheckTold(ctx context.Context, read func(events int64)) (*RebuildReport, error) {
 	report := &RebuildReport{Counts: folding.Counts{Read: read}}
 	differ := func(format string, args ...any) error {
 		report.Differences = append(report.Differences, fmt.Sprintf(format, args...))
@@ -143,8 +149,8 @@ func (s *Store) checkPositions(ctx context.Context, x engine.Executor, differ fu
 	return nil
 }
 
-// Rebuild empties the state tables and claims and fills them again from the log, in one transaction. No other
-// node may be running on the database: ErrInUse.
+// Rebuild empties the state tables and claims and fills them again from the log, in one transaction; an embedded database gets new indexes for everything else, too.
+// No other node may be running on the database: ErrInUse. If damage is left after that, it is an *engine.DamagedError.
 func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 	report := &RebuildReport{}
 	err := s.engine.Alone(ctx, func(x engine.Executor) error {
@@ -161,11 +167,17 @@ func (s *Store) Rebuild(ctx context.Context) (*RebuildReport, error) {
 				return err
 			}
 		}
+		if err := s.engine.Reindex(ctx, x); err != nil { // the log is read by its index
+			return err
+		}
 		return s.folder().All(ctx, x, &report.Counts, nil, func(k event.Definition, f event.Folded) error {
 			return insertFolded(ctx, x, k, f)
 		})
 	})
-	return report, err
+	if err != nil {
+		return report, err
+	}
+	return report, s.engine.Check(ctx, nil)
 }
 
 // refold brings objects of an older shape into the program's: before the node serves, or beside other nodes that do, in the background, because they would have

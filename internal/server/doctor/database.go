@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -23,6 +24,7 @@ import (
 const (
 	oldPostgres  = 14_00_00 // the oldest version that its makers still look after
 	largeWAL     = 1 << 30  // of the write-ahead log of SQLite
+	largeFile    = 256 << 20
 	clockWarns   = 2 * time.Second
 	clockFails   = 30 * time.Second
 	keyOverdue   = signing.Period + signing.Lead + 7*24*time.Hour
@@ -59,7 +61,53 @@ func checkSQLite(ctx context.Context, p *patient) []Finding {
 	if info, err := os.Stat(filepath.Join(p.config.DataDir, "signet.db-wal")); err == nil && info.Size() > largeWAL {
 		return warn("Find the program that keeps the database open: a backup, or a tool that reads it. Restart the server if there is none.", "the write-ahead log has %d MiB: something reads the database and does not end", info.Size()>>20)
 	}
-	return fine("SQLite, with a write-ahead log that the server syncs itself")
+	return append(append(fine("SQLite, with a write-ahead log that the server syncs itself"), checkLost(ctx, p)...), checkFile(ctx, p)...)
+}
+
+// checkLost compares the log with what the last server has seen of it. A server that runs has done that itself, and says so.
+func checkLost(ctx context.Context, p *patient) []Finding {
+	if p.dir == nil || !p.filled {
+		return nil
+	}
+	seen, err := p.dir.LogEnd() // before the database: a server may be writing
+	if err != nil {
+		return warn("Remove log-end from the data directory. The server makes a new one.", "the end of the log that the server has seen cannot be read: %v", err)
+	}
+	var end int64
+	if err := p.engine.Query(ctx, "SELECT position FROM log_head WHERE id = 1", nil, func(scan engine.Scanner) error { return scan(&end) }); err != nil {
+		return fail("Check that the database is one of Signet.", "the end of the log cannot be read: %v", err)
+	}
+	if seen > end {
+		return fail(lostDo, "the database has lost the last %d events: the server had written up to position %d, and the log ends at %d", seen-end, seen, end)
+	}
+	return nil
+}
+
+const lostDo = "Copy the data directory as it is, and see docs/operations/faults.md."
+
+// checkFile looks for damage in the file. A large one takes long: there the last verification by the server counts.
+func checkFile(ctx context.Context, p *patient) []Finding {
+	if p.verification != nil && p.verification.Damage != "" && !p.small() {
+		return fail(mend, "%s", p.verification.Damage)
+	}
+	if !p.small() {
+		return fine("the file is large: signet verify, and the server's own verification, look for damage in it")
+	}
+	switch err := p.engine.Check(ctx, nil); {
+	case engine.IsDamage(err):
+		return fail(mend, "%v", err)
+	case err != nil:
+		return warn("Run signet verify.", "the database file could not be checked: %v", err)
+	}
+	return fine("the database file and its indexes are whole")
+}
+
+var mend = strings.ToUpper(engine.Mend[:1]) + engine.Mend[1:] + "."
+
+// small tells whether all of the database can be read in a few seconds.
+func (p *patient) small() bool {
+	info, err := os.Stat(filepath.Join(p.config.DataDir, "signet.db"))
+	return err == nil && info.Size() <= largeFile
 }
 
 // checkPostgres looks at the version and the settings that decide whether what was answered is durable.

@@ -172,7 +172,7 @@ func TestKeysAndClocks(t *testing.T) {
 func TestMigrationsAndVerification(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
 		s := newSite(t, db, nil)
-		runs := verification.New(s.server.Store(), s.server.Store().Verify, time.Nanosecond, quiet)
+		runs := verification.New(s.server.Store(), s.server.Store().Verify, s.server.Store().CheckFile, time.Nanosecond, quiet)
 		runs.Tend(t.Context())
 		want(t, examine(t, s.config, Options{}), "verification", OK, "will be verified")
 		want(t, examine(t, s.config, after(72*time.Hour)), "verification", Warning, "was never verified")

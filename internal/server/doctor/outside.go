@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -76,6 +77,9 @@ func checkServer(ctx context.Context, p *patient) []Finding {
 		return warn("Look into the log of the server.", "the server does not answer: %v", errors.Unwrap(err))
 	case answer.StatusCode != http.StatusOK:
 		return fail("Look into the log of the server. See docs/operations/faults.md.", "the server is not ready: %.300s", text)
+	}
+	if bytes.Contains(text, []byte("the database has lost events")) {
+		return fail(lostDo, "the server has noticed that the database has lost events: %.300s", strings.TrimSpace(string(text)))
 	}
 	return fine("the server is ready: %.300s", strings.TrimSpace(string(text)))
 }

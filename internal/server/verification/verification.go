@@ -19,6 +19,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/notify"
+	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/proof"
 )
 
@@ -28,12 +29,14 @@ const (
 	MaxEvery = 366 * 24 * time.Hour
 )
 
+// Chains is how many are remembered.
+const Chains = 1 << 16
+
 const (
 	look      = time.Minute // between two looks whether it is due
 	retry     = 10 * time.Minute
 	life      = 2 * time.Minute // of the lease
 	restFor   = 3               // times as long as it has worked
-	chains    = 1 << 16         // that are remembered
 	lastWords = 3 * time.Second // for giving the lease back when the server stops
 )
 
@@ -49,6 +52,7 @@ type Result struct {
 	Success  int64  `json:"success,omitempty"`  // when the last run ended that found nothing
 	Position int64  `json:"position,omitempty"` // up to which that had read the log
 	Finding  string `json:"finding,omitempty"`  // of the last run
+	Damage   string `json:"damage,omitempty"`   // of the file of the embedded database, that the last run has found
 }
 
 // Read gives the result; nil where verification was never switched on.
@@ -83,10 +87,14 @@ func (r *Result) Late(now int64, every time.Duration) bool {
 // Verify is that of the store.
 type Verify func(ctx context.Context, o proof.Options) (*proof.Report, error)
 
+// CheckFile is that of the store.
+type CheckFile func(ctx context.Context, rest func(context.Context) error) error
+
 // Schedule verifies until its Run ends. Make one with New.
 type Schedule struct {
 	store  event.Store
 	verify Verify
+	file   CheckFile
 	every  time.Duration
 	clock  func() time.Time
 	log    *slog.Logger
@@ -98,8 +106,8 @@ type Schedule struct {
 }
 
 // New makes a schedule.
-func New(s event.Store, verify Verify, every time.Duration, log *slog.Logger) *Schedule {
-	return &Schedule{store: s, verify: verify, every: every, clock: time.Now, log: log,
+func New(s event.Store, verify Verify, file CheckFile, every time.Duration, log *slog.Logger) *Schedule {
+	return &Schedule{store: s, verify: verify, file: file, every: every, clock: time.Now, log: log,
 		lease:    notify.Lease{Store: s, Row: leaseRow, Node: event.NewID("nod"), Life: life},
 		failures: prometheus.NewCounter(prometheus.CounterOpts{Name: "signet_verification_failures_total", Help: "Verifications by this node that found a change of the log, or did not come to a result."})}
 }
@@ -119,15 +127,20 @@ func (s *Schedule) Register(r prometheus.Registerer) error {
 		gauge("signet_verification_last_success_timestamp_seconds", "When the whole log was last verified and found unchanged, in seconds since 1970; 0: never.", func(r *Result) float64 { return float64(r.Success) / 1e6 }),
 		gauge("signet_verification_position", "Position up to which the log was last verified.", func(r *Result) float64 { return float64(r.Position) }),
 		gauge("signet_verification_log_changed", "1 if the last verification found that the log was changed, else 0.", func(r *Result) float64 {
-			if r.Finding != "" {
-				return 1
-			}
-			return 0
+			return one(r.Finding != "")
 		}),
+		gauge("signet_database_file_damaged", "1 if the last verification found damage in the file of the embedded database, else 0.", func(r *Result) float64 { return one(r.Damage != "") }),
 	} {
 		err = errors.Join(err, r.Register(c))
 	}
 	return err
+}
+
+func one(is bool) float64 {
+	if is {
+		return 1
+	}
+	return 0
 }
 
 // Detail is what /readyz says; empty: all is well. A changed log makes no node unready: nothing is repaired by an outage of every sign-in.
@@ -136,6 +149,8 @@ func (s *Schedule) Detail() string {
 	case known == nil:
 	case known.Finding != "":
 		return "the log was changed: run signet verify"
+	case known.Damage != "":
+		return "the database file is damaged: run signet verify"
 	case known.Late(event.Micros(s.clock()), s.every) && known.Success == 0:
 		return "the log was never verified"
 	case known.Late(event.Micros(s.clock()), s.every):
@@ -205,11 +220,21 @@ func (s *Schedule) tend(ctx context.Context) error {
 		return errors.Join(err, s.release(ctx, progress, nil))
 	}
 	began := s.clock()
-	report, err := s.verify(ctx, proof.Options{Chains: chains, Pace: s.pace(progress)})
+	pace := s.pace(progress)
+	report, err := s.verify(ctx, proof.Options{Chains: Chains, Pace: pace})
 	if err != nil {
 		return errors.Join(err, s.release(ctx, progress, nil))
 	}
-	result.Ended, result.Finding = event.Micros(s.clock()), ""
+	damage := s.file(ctx, pace)
+	if damage != nil && !engine.IsDamage(damage) {
+		return errors.Join(damage, s.release(ctx, progress, nil))
+	}
+	result.Ended, result.Finding, result.Damage = event.Micros(s.clock()), "", ""
+	if damage != nil {
+		result.Damage = damage.Error()
+		s.failures.Inc()
+		s.log.Error(damage.Error() + ": " + engine.Mend)
+	}
 	if report.Finding == nil {
 		result.Success, result.Position = result.Ended, report.Head.Position
 		s.log.Info("the log was verified", "events", report.Events, "head", report.Head.String(), "took", s.clock().Sub(began).Round(time.Millisecond).String())

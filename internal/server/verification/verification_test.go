@@ -41,7 +41,7 @@ func newNode(t *testing.T, db testdb.Database, key secret.MasterKey, clock *test
 		_, err := setup.Setup{Store: st, Hasher: secret.NewCheapHasher(), DomainSuffix: "localhost"}.First(t.Context(), func(setup.FirstAdmin) error { return nil })
 		testkit.Must(t, err)
 	}
-	n.st, n.Schedule = st, New(st, st.Verify, 24*time.Hour, slog.New(slog.NewTextHandler(&n.log, nil)))
+	n.st, n.Schedule = st, New(st, st.Verify, st.CheckFile, 24*time.Hour, slog.New(slog.NewTextHandler(&n.log, nil)))
 	n.clock = clock.Now
 	testkit.Must(t, n.Register(n.metrics))
 	return n

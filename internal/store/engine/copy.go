@@ -6,9 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/url"
 	"os"
 	"path/filepath"
+	"time"
+
+	"modernc.org/sqlite"
+	sqlite3 "modernc.org/sqlite/lib"
+	"modernc.org/sqlite/vfs"
 )
 
 // openFile opens a database file by itself, for what is done to whole files. It changes nothing in it. Where a copy is made of it, what SQLite
@@ -66,25 +72,136 @@ func FileSize(ctx context.Context, path string) (bytes int64, err error) {
 	return bytes, err
 }
 
-// CheckFile lets SQLite look for damage in a database file. Thoroughly, it also compares the indexes with the tables.
-func CheckFile(ctx context.Context, path string, thoroughly bool) error {
-	db, err := openFile(path)
+// DamagedError says what SQLite found wrong with a database file.
+type DamagedError struct{ What string }
+
+func (d *DamagedError) Error() string { return "the database file is damaged: " + d.What }
+
+// Mend is what to do about damage of the database of an installation.
+const Mend = "stop the server, keep a copy of the data directory, and run signet rebuild, which makes the indexes and the state again from the log. If that fails, restore the last backup"
+
+// CheckFile lets SQLite look for damage in a whole database file that nobody writes to, and compare its indexes with its tables. rest is called after
+// every piece of work, so that others get their turn; nil: in one go. Errors: a *DamagedError.
+func CheckFile(ctx context.Context, path string, rest func(context.Context) error) error {
+	if rest == nil {
+		db, err := openFile(path)
+		if err != nil {
+			return err
+		}
+		defer db.Close()
+		return integrity(ctx, db, "PRAGMA integrity_check(1)")
+	}
+	// SQLite has no other place to stop at that the driver shows: it rests where it reads.
+	name, slow, err := vfs.New(restingFile{path, func() error { return rest(ctx) }})
+	if err != nil {
+		return err
+	}
+	defer slow.Close() // after the database
+	db, err := sql.Open("sqlite", "file:"+restingName+"?mode=ro&immutable=1&vfs="+name)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	check := "PRAGMA quick_check(1)"
-	if thoroughly {
-		check = "PRAGMA integrity_check(1)"
-	}
+	db.SetMaxOpenConns(1)
+	return integrity(ctx, db, "PRAGMA integrity_check(1)")
+}
+
+func integrity(ctx context.Context, db interface {
+	QueryRowContext(context.Context, string, ...any) *sql.Row
+}, check string) error {
 	var found string
-	if err := db.QueryRowContext(ctx, check).Scan(&found); err != nil {
+	err := db.QueryRowContext(ctx, check).Scan(&found)
+	if err = cutShort(ctx, err); err != nil {
+		if IsDamage(err) {
+			return &DamagedError{What: err.Error()}
+		}
 		return err
 	}
 	if found != "ok" {
-		return fmt.Errorf("the database file is damaged: %s", found)
+		return &DamagedError{What: found}
 	}
 	return nil
+}
+
+// IsDamage tells whether a database file is damaged: SQLite has found that, or gave up because of what it read.
+func IsDamage(err error) bool {
+	if _, ok := errors.AsType[*DamagedError](err); ok {
+		return true
+	}
+	se, ok := errors.AsType[*sqlite.Error](err)
+	return ok && (se.Code()&0xff == sqlite3.SQLITE_CORRUPT || se.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
+
+// Check lets SQLite look for damage in the database, beside the server that writes to it. With rest it goes table by table and rests in between: what is
+// written meanwhile stays in the write-ahead log only for as long as it takes to read one of them.
+func (e *sqliteEngine) Check(ctx context.Context, rest func(context.Context) error) error {
+	if rest == nil {
+		return CheckFile(ctx, e.path, nil)
+	}
+	db, err := openFile(e.path)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	tables, err := e.Tables(ctx, e)
+	if err != nil {
+		return err
+	}
+	for _, t := range tables {
+		if err := integrity(ctx, db, "PRAGMA integrity_check('"+t.Name+"')"); err != nil {
+			return err
+		}
+		if err := rest(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Reindex makes all indexes again from their tables.
+func (e *sqliteEngine) Reindex(ctx context.Context, x Executor) error { return x.Exec(ctx, "REINDEX") }
+
+const restingName = "resting.db"
+
+// restingFile is a file system with one file, which rests while it is read.
+type restingFile struct {
+	path string
+	rest func() error
+}
+
+func (f restingFile) Open(name string) (fs.File, error) {
+	if filepath.Base(name) != restingName {
+		return nil, fs.ErrNotExist
+	}
+	file, err := os.Open(f.path)
+	return &restingReader{file, f.rest}, err
+}
+
+type restingReader struct {
+	*os.File
+	rest func() error
+}
+
+func (r *restingReader) Read(to []byte) (int, error) {
+	if err := r.rest(); err != nil {
+		return 0, err
+	}
+	return r.File.Read(to)
+}
+
+// Resting gives a rest for long work beside requests: it works a quarter of the time, in short pieces, and so costs a quarter of one core at most.
+func Resting() func(ctx context.Context) error {
+	const piece, restFor = 20 * time.Millisecond, 3
+	began := time.Now()
+	return func(ctx context.Context) error {
+		worked := time.Since(began)
+		if worked < piece {
+			return ctx.Err()
+		}
+		err := Pause(ctx, restFor*min(worked, time.Second))
+		began = time.Now()
+		return err
+	}
 }
 
 // Errors of IsWhole.

@@ -123,6 +123,12 @@ type Engine interface {
 	// On PostgreSQL each statement is a transaction of its own, and change takes it that some were run before.
 	Reshape(ctx context.Context, f func(x Executor, change func(statement string) error) error) error
 
+	// Check looks for damage in the files of an embedded database, resting after every piece of work; with nil it does not rest. PostgreSQL sees to its own.
+	// Errors: a *DamagedError.
+	Check(ctx context.Context, rest func(context.Context) error) error
+	// Reindex makes the indexes of an embedded database again from its tables.
+	Reindex(ctx context.Context, x Executor) error
+
 	// Tables are those of this database, in the order of their names.
 	Tables(ctx context.Context, x Executor) ([]Table, error)
 	// Fill writes the rows of whole tables, which have none. It is quick, and nobody else may use the database meanwhile. After an error

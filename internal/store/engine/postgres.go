@@ -592,3 +592,9 @@ func (e *pgEngine) LockSchema(ctx context.Context, x Executor) error {
 func (e *pgEngine) Dialect(sql string) string {
 	return strings.NewReplacer("/* POSTGRES */", "", "/* KEYED */", "", " TEXT", ` TEXT COLLATE "C"`, "/* LOCKED */", "FOR NO KEY UPDATE", "/* FREE */", "FOR UPDATE SKIP LOCKED").Replace(sql)
 }
+
+// Check has nothing to do: PostgreSQL has its own tools (data checksums, pg_amcheck).
+func (e *pgEngine) Check(context.Context, func(context.Context) error) error { return nil }
+
+// Reindex has nothing to do either.
+func (e *pgEngine) Reindex(context.Context, Executor) error { return nil }

@@ -78,6 +78,9 @@ func (s *Sealer) compareRemembered(ctx context.Context, x reader, end int64) err
 		return nil
 	}
 	lost := mark.Position - end
+	if lost > 0 && s.lost.Load() > 0 {
+		return nil // Behind has said so
+	}
 	if lost <= 0 {
 		digest, err := digestAt(ctx, x, mark.Position)
 		if err != nil || bytes.Equal(digest, mark.Digest[:]) {
@@ -115,6 +118,9 @@ func digestAt(ctx context.Context, x reader, position int64) ([]byte, error) {
 	return digest, err
 }
 
+// Behind says so where the log ends before a position that was on the disk. It is called before the sealer runs.
+func (s *Sealer) Behind(seen, end int64) { s.rewound(seen, end, seen-end) }
+
 // rewound is said once, also where the log cannot be sealed at the moment: from then on, the log as it is counts.
 func (s *Sealer) rewound(seen, end, lost int64) {
 	s.lost.Add(lost)
@@ -127,6 +133,9 @@ func (s *Sealer) remember(atLast bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m := &s.memory
+	if s.Durable != nil && m.head.position > s.Durable() {
+		return // the next time
+	}
 	if s.Remember == nil || m.head.position == 0 || m.head.position == m.kept || !atLast && time.Since(m.keptWhen) < rememberEvery {
 		return
 	}

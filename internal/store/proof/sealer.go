@@ -31,6 +31,10 @@ type Sealer struct {
 	Remembered *Mark            // the end of the log when this node last ran; nil: it does not know
 	Remember   func(Mark) error // is given the end of the log now and then, to be Remembered by the next one; nil: nobody wants to know
 
+	// Durable is the position up to which the log is on the disk, where that can be behind what is committed: only that is given to Remember. Else a loss of
+	// power would look like a database that has lost events. Nil: all that is committed is on the disk.
+	Durable func() int64
+
 	mu     sync.Mutex // held by Seal
 	known  int64      // how far the log was sealed when this one last looked
 	begun  bool
