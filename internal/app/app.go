@@ -121,6 +121,8 @@ type Changer struct {
 type Standing struct {
 	State State `json:"state"`
 	Epoch int64 `json:"epoch,omitempty"` // tokens of an older epoch are dead
+	// APIEpoch: tokens and consents with scopes of Signet's API of another one are dead, see Append.
+	APIEpoch int64 `json:"apiEpoch,omitempty"`
 
 	RoleSettings RoleSettings `json:"roleSettings,omitzero"`
 	// Open is AllOrganizations of an application with a project. Only the column has it: applications from before there were projects do not tell it there.
@@ -162,8 +164,8 @@ type Key struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[App]{
-	Name: "app", Table: "apps", Prefix: "app", Shape: 4,
-	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{}, APIAccessSet{},
+	Name: "app", Table: "apps", Prefix: "app", Shape: 5,
+	Facts: []event.Fact[App]{Added{}, SettingsChanged{}, SecretSet{}, SecretRemoved{}, KeyAdded{}, KeyRemoved{}, APIAccessSet{}, APIConsentsEnded{},
 		AudienceApproved{}, AudienceWithdrawn{}, OwnSignInSet{}, Vouched{}, RoleSettingsSet{}, MetadataSet{},
 		Deactivated{}, Reactivated{}, WasRemoved{}},
 	Token:   event.TokenApp,
@@ -230,7 +232,7 @@ var (
 	ErrInstallationDecides = errs.New(errs.PermissionDenied, access.PermissionDenied,
 		"only an owner of the installation (IAM_OWNER) can open an application to all organizations: ask one, or leave allOrganizations out")
 	ErrOpensWaysIn = errs.New(errs.PermissionDenied, access.PermissionDenied,
-		"this application may request sensitive scopes, and this change would let others use them: ask an owner of the installation (IAM_OWNER) to make it, or to remove those scopes first")
+		"this application may use scopes of this API (apiScopes), and this change would let others use them: ask an owner of the installation (IAM_OWNER) to make it, or to remove those scopes first")
 	ErrClientNotFound    = errs.New(errs.NotFound, ClientNotFound, "there is no application or service user with this client id")
 	ErrApprovalNotFound  = errs.New(errs.NotFound, ApprovalNotFound, "this client is not approved for this application")
 	ErrApprovalExists    = errs.New(errs.AlreadyExists, ApprovalExists, "this client is already approved for this application")

@@ -356,6 +356,7 @@ func TestWhichApplicationsCanBeChanged(t *testing.T) {
 				for _, id := range []string{"app_active", "app_foreign"} {
 					eventtest.Given(t, s, app.Kind, id, "", nil, app.SecretSet{}, app.KeyAdded{KeyID: "pky_1", Public: "x"}, app.AudienceApproved{ClientID: "app_1", ClientOrg: "org_b"})
 				}
+				eventtest.Given(t, s, app.Kind, "app_spa", "", nil, app.APIConsentsEnded{}) // the first fact of a version raises that of the store
 				match := c.match
 				if what == "reactivate" {
 					eventtest.Given(t, s, app.Kind, "app_active", "", nil, app.Deactivated{})
@@ -419,17 +420,23 @@ func TestAnotherAPIAccessEndsTheTokens(t *testing.T) {
 		scopes  []string
 		payload string
 		epoch   int64
+		asks    bool // consents to scopes from before do not count
 	}{
-		{"some", []string{"signet.self", "signet.read", "signet.self"}, `{"scopes":["signet.read","signet.self"]}`, 1},
-		{"the same in another order", []string{"signet.read", "signet.self"}, `{"scopes":["signet.read","signet.self"]}`, 1},
-		{"more", []string{"signet.read", "signet.self", "signet.write"}, `{"scopes":["signet.read","signet.self","signet.write"]}`, 2},
-		{"none", nil, `{"scopes":[]}`, 3},
-		{"still none", nil, `{"scopes":[]}`, 3},
+		{"some", []string{"signet.self", "signet.read", "signet.self"}, `{"scopes":["signet.read","signet.self"]}`, 1, true},
+		{"the same in another order", []string{"signet.read", "signet.self"}, `{"scopes":["signet.read","signet.self"]}`, 1, false},
+		{"more", []string{"signet.read", "signet.self", "signet.write"}, `{"scopes":["signet.read","signet.self","signet.write"]}`, 2, false},
+		{"none", nil, `{"scopes":[]}`, 3, false},
+		{"still none", nil, `{"scopes":[]}`, 3, false},
+		{"again", []string{"signet.read"}, `{"scopes":["signet.read"]}`, 4, true},
 	} {
 		mark := s.Mark()
 		_, err := app.SetAPIAccess(t.Context(), s, ownerA, "app_active", event.IfMatch{}, c.scopes)
 		must(t, err)
-		s.Then(t, mark, eventtest.Fact{Object: "app_active", Type: "app.api_access_set.v1", Payload: c.payload})
+		want := []eventtest.Fact{{Object: "app_active", Type: "app.api_access_set.v1", Payload: c.payload}}
+		if c.asks {
+			want = append(want, eventtest.Fact{Object: "app_active", Type: "app.api_consents_ended.v1", Payload: "{}"})
+		}
+		s.Then(t, mark, want...)
 		if a := eventtest.State(t, s, app.Kind, "app_active").Data; a.Epoch != c.epoch {
 			t.Errorf("%s: epoch %d, want %d", c.name, a.Epoch, c.epoch)
 		}

@@ -73,7 +73,7 @@ func ApproveAudience(ctx context.Context, s event.Store, permit access.Permit, i
 		case len(a.Data.Approvals) >= MaxApprovals:
 			return ErrTooManyApprovals
 		}
-		return a.Append(AudienceApproved{ClientID: client, ClientOrg: clientOrg, At: tx.Now()})
+		return Append(permit, a, AudienceApproved{ClientID: client, ClientOrg: clientOrg, At: tx.Now()})
 	})
 }
 
@@ -100,7 +100,7 @@ func WithdrawAudience(ctx context.Context, s event.Store, permit access.Permit, 
 		if !a.Data.approves(client) {
 			return ErrApprovalNotFound
 		}
-		return a.Append(AudienceWithdrawn{ClientID: client})
+		return Append(permit, a, AudienceWithdrawn{ClientID: client})
 	})
 }
 

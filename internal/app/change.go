@@ -82,22 +82,6 @@ func mayOpen(permit access.Permit) error {
 	return nil
 }
 
-// mayActAs refuses whatever lets one act as an application, such as its secret or where its codes are sent, for another application that may do
-// less, and for administrators of the organization where it may ask for scopes that open ways in: those an owner of the installation gave to the
-// application as it was. Errors: access.ErrMoreScopes; ErrOpensWaysIn.
-func mayActAs(permit access.Permit) func(*App) error {
-	return func(a *App) error {
-		scopes := access.ScopesNamed(a.APIScopes...)
-		if err := permit.CoversScopes(scopes); err != nil {
-			return err
-		}
-		if scopes.Without(access.GeneralScopes) != 0 && !permit.HoldsFor(scopes, access.APIAccessWrite, access.Installation) {
-			return ErrOpensWaysIn
-		}
-		return nil
-	}
-}
-
 // Modify sets parts of an application: what is nil in m stays as it is, what is empty goes back to its default. Errors:
 // ErrNotFound; InvalidArgument with the violations that the settings would have; ErrInstallationDecides where it would be open to all
 // organizations from now on; access.ErrMoreScopes where another application changes more than the name of one that may do more; ErrOpensWaysIn;
@@ -129,25 +113,16 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 		if changed.RedirectURIs != nil || changed.AuthMethod != nil {
 			facts = append(facts, vouch(permit, &a.Data)...)
 		}
-		return a.Append(facts...)
+		return Append(permit, a, facts...)
 	})
 }
 
-// allowed refuses a change of another application than the caller's to one that may do more. Errors: those of mayActAs.
+// allowed refuses a change of more than the name by another application that may do less. What lets others have more of it, Append judges. Errors: access.ErrMoreScopes.
 func (e SettingsChanged) allowed(permit access.Permit, a *App) error {
-	switch {
-	case e.letsActAs():
-		return mayActAs(permit)(a)
-	case e != SettingsChanged{Name: e.Name, NameKey: e.NameKey}:
-		return permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
+	if e == (SettingsChanged{Name: e.Name, NameKey: e.NameKey}) {
+		return nil
 	}
-	return nil
-}
-
-// letsActAs tells whether somebody else could act as the application with these settings, or act for people whom nobody asks.
-func (e SettingsChanged) letsActAs() bool {
-	return e.AuthMethod != nil || e.ExactAuthMethod != nil || e.GrantTypes != nil || e.RedirectURIs != nil || e.PostLogoutURIs != nil || e.BackChannelLogoutURI != nil || e.KeySetURI != nil ||
-		e.ConsentRequired != nil && !*e.ConsentRequired
+	return permit.CoversScopes(access.ScopesNamed(a.APIScopes...))
 }
 
 // asked leaves out what is wrong with single addresses of a list that is not to be changed: they were registered before today's
@@ -165,7 +140,7 @@ func Deactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 		if a.Data.State != Active {
 			return ErrNotActive
 		}
-		return a.Append(Deactivated{})
+		return Append(permit, a, Deactivated{})
 	})
 }
 
@@ -179,7 +154,7 @@ func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 		if a.Data.State != Inactive {
 			return ErrNotInactive
 		}
-		return a.Append(Reactivated{})
+		return Append(permit, a, Reactivated{})
 	})
 }
 
@@ -188,7 +163,7 @@ func Reactivate(ctx context.Context, s event.Store, permit access.Permit, id str
 func Remove(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
 	return Within(permit, id).Change(ctx, s, match, func(tx *event.Tx, a *event.Object[App]) error {
 		tx.DropRow(SecretRow(id))
-		return a.Append(WasRemoved{})
+		return Append(permit, a, WasRemoved{})
 	})
 }
 
@@ -203,7 +178,8 @@ func APIScopeViolations(names []string) []errs.Violation {
 	return wrong
 }
 
-// SetAPIAccess sets which scopes of Signet's own API an application may ask for. Another set ends its tokens. Errors:
+// SetAPIAccess sets which scopes of Signet's own API an application may ask for. Another set ends its tokens. People are asked about scopes that an application gets
+// after it had none. Errors:
 // InvalidArgument for unknown scopes; ErrNotFound; access.ErrMoreScopes where an application adds what it was not given itself; Aborted
 // when match does not hold.
 func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, scopes []string) (event.Details, error) {
@@ -215,7 +191,11 @@ func SetAPIAccess(ctx context.Context, s event.Store, permit access.Permit, id s
 		if err := permit.CoversScopes(access.ScopesNamed(scopes...).Without(access.ScopesNamed(a.Data.APIScopes...))); err != nil {
 			return err
 		}
-		return a.Append(fact)
+		facts := []event.Fact[App]{fact}
+		if len(a.Data.APIScopes) == 0 && len(fact.Scopes) > 0 {
+			facts = append(facts, APIConsentsEnded{}) // it may have had scopes before, and have been changed since
+		}
+		return Append(permit, a, facts...)
 	})
 }
 
@@ -231,7 +211,7 @@ func SetOwnSignIn(ctx context.Context, s event.Store, permit access.Permit, id s
 			if !a.Data.OwnSignIn {
 				return nil
 			}
-			return a.Append(OwnSignInSet{})
+			return Append(permit, a, OwnSignInSet{})
 		}
 		if !a.Data.HasSecret || !a.Data.AuthMethod.BySecret() {
 			return ErrNeedsSecret
@@ -240,7 +220,7 @@ func SetOwnSignIn(ctx context.Context, s event.Store, permit access.Permit, id s
 		if !a.Data.OwnSignIn {
 			facts = append(facts, OwnSignInSet{Allowed: true})
 		}
-		return a.Append(append(facts, Vouched{By: permit.Origin().Actor, Roles: permit.Roles()})...)
+		return Append(permit, a, append(facts, Vouched{By: permit.Origin().Actor, Roles: permit.Roles()})...)
 	})
 }
 

@@ -76,7 +76,7 @@ func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id
 			next.old, next.oldUntil = keptIn(stored).current, fact.OldUntil
 		}
 		tx.PutRow(next.row(id))
-		return a.Append(append([]event.Fact[App]{fact}, vouch(permit, &a.Data)...)...)
+		return Append(permit, a, append([]event.Fact[App]{fact}, vouch(permit, &a.Data)...)...)
 	})
 	if err != nil {
 		return event.Details{}, "", err
@@ -92,7 +92,7 @@ func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id s
 			return ErrSecretNotFound
 		}
 		tx.DropRow(SecretRow(id))
-		return a.Append(SecretRemoved{})
+		return Append(permit, a, SecretRemoved{})
 	})
 }
 
@@ -152,7 +152,7 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 		if n.Expires != nil {
 			fact.Expires = event.Micros(*n.Expires)
 		}
-		return a.Append(append(facts, fact)...)
+		return Append(permit, a, append(facts, fact)...)
 	})
 	if err != nil {
 		return event.Details{}, "", err
@@ -166,6 +166,6 @@ func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id stri
 		if !slices.ContainsFunc(a.Data.Keys, func(k Key) bool { return k.ID == keyID }) {
 			return ErrKeyNotFound
 		}
-		return a.Append(KeyRemoved{KeyID: keyID})
+		return Append(permit, a, KeyRemoved{KeyID: keyID})
 	})
 }

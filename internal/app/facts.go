@@ -161,6 +161,19 @@ func (e APIAccessSet) Apply(a *App) {
 	a.APIScopes = e.Scopes
 }
 
+// APIConsentsEnded records that the application was changed so that others have more of it than those whom people gave scopes of Signet's API. Consents, codes
+// and tokens with such scopes do not count any more.
+type APIConsentsEnded struct{}
+
+// EventType implements event.Fact.
+func (APIConsentsEnded) EventType() event.Type { return "app.api_consents_ended.v1" }
+
+// Since implements event.Gated: a node that does not know it would go on with the consents.
+func (APIConsentsEnded) Since() int { return 5 }
+
+// Apply implements event.Fact.
+func (APIConsentsEnded) Apply(a *App) { a.APIEpoch++ }
+
 // AudienceApproved records that a client of another organization may have tokens for the application.
 type AudienceApproved struct {
 	ClientID  string `json:"clientId"`
@@ -214,7 +227,9 @@ type WasRemoved struct{}
 func (WasRemoved) EventType() event.Type { return "app.removed.v1" }
 
 // Apply implements event.Fact.
-func (WasRemoved) Apply(a *App) { *a = App{Standing: Standing{State: Removed, Epoch: a.Epoch + 1}} }
+func (WasRemoved) Apply(a *App) {
+	*a = App{Standing: Standing{State: Removed, Epoch: a.Epoch + 1, APIEpoch: a.APIEpoch}}
+}
 
 // OwnSignInSet records whether the application may have pages of its own through which people sign in at identity providers.
 type OwnSignInSet struct {

@@ -27,6 +27,7 @@ type terms struct {
 	ClientEpoch    int64         `json:"clientEpoch,omitempty"`
 	ClientOrg      string        `json:"clientOrg"`
 	ClientOrgEpoch int64         `json:"clientOrgEpoch,omitempty"`
+	APIEpoch       int64         `json:"apiEpoch,omitempty"` // of the application; it counts for scopes of Signet's API only
 	UserID         string        `json:"userId"`
 	OrgID          string        `json:"orgId"`
 	TokenEpoch     int64         `json:"tokenEpoch,omitempty"`
@@ -79,6 +80,7 @@ func (t *terms) holds(tx *event.Tx) error {
 		return err
 	}
 	if client == nil || client.Data.State != app.Active || client.Data.Epoch != t.ClientEpoch ||
+		client.Data.APIEpoch != t.APIEpoch && hasAPI(t.Scopes) ||
 		owner == nil || owner.Data.State != org.Active || owner.Data.Epoch != t.ClientOrgEpoch ||
 		u == nil || u.Data.State != user.Active || u.Data.TokenEpoch != t.TokenEpoch ||
 		o == nil || o.Data.State != org.Active || o.Data.Epoch != t.OrgEpoch ||
@@ -92,7 +94,7 @@ func (t *terms) holds(tx *event.Tx) error {
 	if holds, err := t.Proof.Upstream.Holds(tx, &u.Data.Standing); err != nil || !holds {
 		return orElse(err, ErrInvalidGrant)
 	}
-	if client.Org != o.ID && !c.Data.Apps[t.Client].covers(slices.Concat(t.Scopes, t.Told)) {
+	if client.Org != o.ID && !c.Data.Apps[t.Client].covers(slices.Concat(t.Scopes, t.Told), client.Data.APIEpoch) {
 		return ErrInvalidGrant.Because(errUnasked)
 	}
 	return nil
@@ -264,10 +266,10 @@ func (a agreement) settle(tx *event.Tx, caller *access.Caller, proof session.Pro
 	var passed []trial.Step
 	if a.trial {
 		passed = trial.Passed(client, caller.OrgID, proof, a.asked, a.asks(client, caller.OrgID) != nil)
-	} else if since, err = give(tx, u.ID, a.client, slices.Concat(scopes, a.told), a.asked); err != nil {
+	} else if since, err = give(tx, u.ID, client, slices.Concat(scopes, a.told), a.asked); err != nil {
 		return terms{}, err
 	}
-	return terms{passed: passed, Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, UserID: u.ID, OrgID: o.ID,
+	return terms{passed: passed, Client: a.client, ClientEpoch: client.Data.Epoch, ClientOrg: client.Org, ClientOrgEpoch: owner.Data.Epoch, APIEpoch: client.Data.APIEpoch, UserID: u.ID, OrgID: o.ID,
 		TokenEpoch: u.Data.TokenEpoch, OrgEpoch: o.Data.Epoch, Consent: since, Scopes: scopes, Proof: proof, Family: event.NewID("fam"),
 		Basis: basis.Basis{Bound: a.org, Place: place, Told: a.told}}, nil
 }

@@ -26,6 +26,7 @@ type Consent struct {
 	Scopes []string `json:"scopes,omitempty"`
 	Asked  bool     `json:"asked,omitempty"` // the person was asked; else the application needs no consent
 	At     int64    `json:"at"`              // when it was given or widened
+	API    int64    `json:"api,omitempty"`   // App.APIEpoch of the scopes of Signet's API: after another one they do not count
 }
 
 // Kind of the objects of this package.
@@ -46,6 +47,7 @@ type Given struct {
 	Scopes []string `json:"scopes,omitempty"`
 	Asked  bool     `json:"asked,omitempty"`
 	At     int64    `json:"at"`
+	API    int64    `json:"api,omitempty"` // App.APIEpoch
 }
 
 // EventType implements event.Fact.
@@ -61,7 +63,7 @@ func (e Given) Apply(c *Consents) {
 	if c.Apps == nil {
 		c.Apps = map[string]Consent{}
 	}
-	c.Apps[e.AppID] = Consent{Since: since, Scopes: e.Scopes, Asked: e.Asked, At: e.At}
+	c.Apps[e.AppID] = Consent{Since: since, Scopes: e.Scopes, Asked: e.Asked, At: e.At, API: e.API}
 }
 
 // Withdrawn records that a person took back what an application was let have.
@@ -99,28 +101,51 @@ func givenTo(appID string, c *event.Object[Consents]) Consent {
 	return c.Data.Apps[appID]
 }
 
-// covers tells whether the person was asked about all of these scopes.
-func (c Consent) covers(scopes []string) bool {
-	return c.Asked && subset(scopes, c.Scopes)
+// covers tells whether the person was asked about all of these scopes, with the application as it is.
+func (c Consent) covers(scopes []string, apiEpoch int64) bool {
+	return c.Asked && subset(scopes, c.counting(apiEpoch))
 }
+
+// counting are the scopes that still count.
+func (c Consent) counting(apiEpoch int64) []string {
+	if c.API == apiEpoch {
+		return c.Scopes
+	}
+	return slices.DeleteFunc(slices.Clone(c.Scopes), access.IsAPIScope)
+}
+
+// outdated tells whether the application had scopes of Signet's API, wants such again, and was changed in between so that others have more of it. Then the person
+// is asked even if the application needs no consent otherwise.
+func (c Consent) outdated(scopes []string, apiEpoch int64) bool {
+	return c.API != apiEpoch && (c.API != 0 || hasAPI(c.Scopes)) && hasAPI(scopes)
+}
+
+func hasAPI(scopes []string) bool { return slices.ContainsFunc(scopes, access.IsAPIScope) }
 
 // give records that a user lets an application have scopes, where that is news, and tells which consent it is. The
 // command declared the consents for writing and the user.
-func give(tx *event.Tx, userID, appID string, scopes []string, asked bool) (since int64, err error) {
+func give(tx *event.Tx, userID string, client *event.Object[app.App], scopes []string, asked bool) (since int64, err error) {
 	c, err := Kind.Get(tx, IDFor(userID))
 	if err != nil {
 		return 0, err
 	}
-	before := givenTo(appID, c)
-	if before.Since != 0 && (before.Asked || !asked) && (before.Asked && !asked || subset(scopes, before.Scopes)) {
+	before := givenTo(client.ID, c)
+	had, epoch := before.Scopes, before.API
+	if hasAPI(scopes) {
+		had, epoch = before.counting(client.Data.APIEpoch), client.Data.APIEpoch
+	}
+	if before.Since != 0 && before.API == epoch && (before.Asked || !asked) && (before.Asked && !asked || subset(scopes, had)) {
 		return before.Since, nil
 	}
 	all := slices.Clone(scopes)
-	if before.Asked == asked {
-		all = append(all, before.Scopes...)
+	switch {
+	case before.Asked && !asked:
+		all, asked = slices.Clone(had), true // only the epoch is news
+	case before.Asked == asked:
+		all = append(all, had...)
 	}
 	slices.Sort(all)
-	fact := Given{AppID: appID, Scopes: slices.Compact(all), Asked: asked, At: tx.Now()}
+	fact := Given{AppID: client.ID, Scopes: slices.Compact(all), Asked: asked, At: tx.Now(), API: epoch}
 	if c == nil {
 		c, err = Kind.CreateBeside(tx, IDFor(userID), user.Kind.Ref(userID), fact)
 	} else {
@@ -129,7 +154,7 @@ func give(tx *event.Tx, userID, appID string, scopes []string, asked bool) (sinc
 	if err != nil {
 		return 0, err
 	}
-	return c.Data.Apps[appID].Since, nil
+	return c.Data.Apps[client.ID].Since, nil
 }
 
 // Connected is an application that a person lets have something.
@@ -157,7 +182,7 @@ func (g *Grants) Consents(ctx context.Context, caller *access.Caller) ([]Connect
 			return nil, err
 		}
 		if a != nil && a.Data.State != app.Removed {
-			connected.Name = a.Data.Name
+			connected.Name, connected.Scopes = a.Data.Name, given.counting(a.Data.APIEpoch)
 			if connected.Publisher, err = g.Publisher(ctx, a, caller); err != nil {
 				return nil, err
 			}

@@ -354,8 +354,11 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdi
 	case a.prefers && who.SecondFactor && !proof.SecondFactor:
 		return NeedsFactor, trial.Why{Because: trial.ByACR}, nil
 	}
-	if why := a.asks(client, who.OrgID); !a.asked && why != nil && (a.ask || !given.covers(slices.Concat(a.scopes, a.told))) {
+	if why := a.asks(client, who.OrgID); !a.asked && why != nil && (a.ask || !given.covers(slices.Concat(a.scopes, a.told), client.Data.APIEpoch)) {
 		return NeedsConsent, *why, nil
+	}
+	if !a.asked && given.outdated(a.scopes, client.Data.APIEpoch) {
+		return NeedsConsent, trial.Why{Because: trial.AppChanged}, nil
 	}
 	return NeedsNothing, trial.Why{Because: trial.NothingMissing}, nil
 }

@@ -297,7 +297,7 @@ func TestConsent(t *testing.T) {
 	w.tokens("app_spa", "usr_a", "openid")
 	c, err := Kind.Read(t.Context(), w.store, IDFor("usr_a"))
 	must(t, err)
-	if given := c.Data.Apps["app_spa"]; given.Asked || given.Since == 0 || given.covers([]string{"openid"}) {
+	if given := c.Data.Apps["app_spa"]; given.Asked || given.Since == 0 || given.covers([]string{"openid"}, 0) {
 		t.Errorf("given %+v", given)
 	}
 }

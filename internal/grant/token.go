@@ -50,7 +50,7 @@ func (g *Grants) prepare(ctx context.Context, client *event.Object[app.App], t *
 	aud := g.narrowed(t.Audience, scopes)
 	made.stored = event.Token{ID: event.NewID("oat"), Kind: string(secret.Access), UserID: t.UserID, Epoch: t.TokenEpoch, OrgEpoch: t.OrgEpoch,
 		Created: now, Expires: now + life.Microseconds(), Client: t.Client, Family: t.Family, Provider: t.Proof.Upstream.Of(),
-		Data: session.Given{Scopes: scopes, Audience: aud, ClientEpoch: t.ClientEpoch, ClientOrgEpoch: t.ClientOrgEpoch, Proof: t.Proof,
+		Data: session.Given{Scopes: scopes, Audience: aud, ClientEpoch: t.ClientEpoch, ClientOrgEpoch: t.ClientOrgEpoch, APIEpoch: t.APIEpoch, Proof: t.Proof,
 			Basis: basis.Basis{Bound: t.BoundTo(t.Scopes, t.OrgID), Place: t.Place, Told: t.Told}}.Text()}
 	if !t.offline() {
 		made.stored.Session = t.Session

@@ -155,7 +155,7 @@ type Changer struct {
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[Provider]{
-	Name: "idp", Table: "idps", Prefix: "idp", Shape: 4, Token: event.TokenProvider,
+	Name: "idp", Table: "idps", Prefix: "idp", Shape: 5, Token: event.TokenProvider,
 	Facts: []event.Fact[Provider]{JWTAdded{}, OIDCAdded{}, OAuthAdded{}, Changed{}, JWTChanged{}, OIDCChanged{}, OAuthChanged{}, ClientSecretSet{},
 		ClientSecretRemoved{}, Vouched{}, Deactivated{}, Reactivated{}, WasRemoved{}},
 	Columns: []string{event.Standing, event.State, "type", "name"},

@@ -104,7 +104,8 @@ type Given struct {
 	Audience       []string `json:"audience,omitempty"`
 	ClientEpoch    int64    `json:"clientEpoch,omitempty"`
 	ClientOrgEpoch int64    `json:"clientOrgEpoch,omitempty"`
-	Proof          Proof    `json:"proof,omitzero"` // of the sign-in it came from
+	APIEpoch       int64    `json:"apiEpoch,omitempty"` // of the application; it counts for scopes of Signet's API only
+	Proof          Proof    `json:"proof,omitzero"`     // of the sign-in it came from
 	basis.Basis
 }
 
@@ -266,7 +267,8 @@ func (s *Sessions) judgeAccess(b *Bearer, read *event.TokenContext, u *user.Stan
 		if err != nil {
 			return fmt.Errorf("standing of %s: %w", read.ClientOrgID, err)
 		}
-		if client.State != app.Active || client.Epoch != b.Given.ClientEpoch || owner.State != org.Active || owner.Epoch != b.Given.ClientOrgEpoch {
+		if client.State != app.Active || client.Epoch != b.Given.ClientEpoch || owner.State != org.Active || owner.Epoch != b.Given.ClientOrgEpoch ||
+			client.APIEpoch != b.Given.APIEpoch && slices.ContainsFunc(b.Given.Scopes, access.IsAPIScope) {
 			return access.ErrUnauthenticated
 		}
 	}

@@ -25,6 +25,7 @@ const (
 	OtherWanted     Because = "other_account_wanted"
 	OtherOrg        Because = "other_organization"
 	AppOfOtherOrg   Because = "application_of_other_organization"
+	AppChanged      Because = "application_changed"
 	NoRole          Because = "role_required"
 	NotForThem      Because = "organization_not_allowed"
 	HasFactor       Because = "factor_enrolled"
@@ -71,6 +72,7 @@ var texts = map[Because]string{
 	OtherWanted:     "The person wanted to use another account.",
 	OtherOrg:        "The sign-in is bound to another organization by a scope.",
 	AppOfOtherOrg:   "The application belongs to another organization than the account.",
+	AppChanged:      "The application was changed since the person let it use the API.",
 	NoRole:          "Only people with a role of the project can use the application, and the account has none.",
 	NotForThem:      "People of the account's organization cannot use the application.",
 	HasFactor:       "The account has a second factor, and this session has not proven it.",

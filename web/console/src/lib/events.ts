@@ -6,7 +6,7 @@ import { hasText, language, t } from './texts.svelte';
 
 // The kinds with the names of their types. A number is the newest version of a type that has more than one.
 const known = {
-  app: 'added api_access_set audience_approved audience_withdrawn deactivated key_added key_removed metadata_set own_sign_in_set reactivated removed role_settings_set secret_removed secret_set settings_changed vouched',
+  app: 'added api_access_set api_consents_ended audience_approved audience_withdrawn deactivated key_added key_removed metadata_set own_sign_in_set reactivated removed role_settings_set secret_removed secret_set settings_changed vouched',
   consent: 'erased given withdrawn',
   group: 'added app_roles_set changed member_added member_removed members_counted removed roles_set',
   idp: 'changed client_secret_removed client_secret_set deactivated jwt_added jwt_changed oauth_added oauth_changed oidc_added oidc_changed reactivated removed vouched',
