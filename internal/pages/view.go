@@ -28,6 +28,7 @@ type about struct {
 	script   bool   // it has something to show, copy or put in local time; works without as well
 	end      bool   // of the way: what the application gets is decided, or asked for, here
 	refresh  Link   // where the page leads by itself
+	posts    bool   // it posts to an application, see PostBack
 	section  string // of the account pages: which one it is
 }
 

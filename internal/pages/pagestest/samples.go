@@ -3,6 +3,7 @@
 package pagestest
 
 import (
+	"net/url"
 	"slices"
 	"time"
 
@@ -155,6 +156,7 @@ func signIn() []Sample {
 		{Name: "consent-told", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Elsewhere: true, Scopes: []string{"urn:signet:app_roles", "urn:signet:groups", "urn:signet:metadata", "email", "openid"}}},
 		{Name: "no-role", Status: 200, View: pages.NoRole{Frame: frame, LoginName: loginName, Other: to("/login")}},
 		{Name: "onward", Status: 200, View: pages.Onward{Frame: frame, To: out("https://fieldbook.example/callback?code=a&state=b")}, Moves: true},
+		{Name: "post-back", Status: 200, View: pages.NewPostBack(frame, out("https://fieldbook.example/callback"), url.Values{"code": {"a"}, "state": {"b"}}), Moves: true},
 		{Name: "device-code", Status: 200, View: pages.DeviceCode{LoginName: loginName, Other: to("/login")}},
 		{Name: "device-code-wrong", Status: 400, View: pages.DeviceCode{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.WrongCode()}}}, UserCode: "WDJB-MJHX"}},
 		{Name: "device-confirm", Status: 200, View: pages.DeviceConfirm{Frame: frame, ID: "1", LoginName: loginName, Other: to("/login"), UserCode: "WDJB-MJHT", Scopes: scopes}},
