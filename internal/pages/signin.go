@@ -33,6 +33,7 @@ type LoginName struct {
 	LoginName string
 	Passkey   []byte
 	Providers []Provider
+	More      MoreProviders
 	Only      bool   // the providers are the only way in
 	Other     Link   // to the name all the same: owners may have kept their passwords
 	Register  Link   // to making an account; none: people cannot do that here
@@ -51,6 +52,7 @@ type Password struct {
 	Forgot    Link // takes FieldLoginName along, with DoForgot
 	Other     Link // to choose another account
 	Providers []Provider
+	More      MoreProviders // leads back to the name
 }
 
 func (v Password) about() about {
@@ -282,11 +284,14 @@ func (h Hidden) Name() string { return h.name }
 
 // NewPostBack makes the page. It takes the language alone from the frame.
 func NewPostBack(f Frame, to Link, fields url.Values) PostBack {
-	v := PostBack{Frame: Frame{Language: f.Language, Locales: f.Locales}, To: to}
+	return PostBack{Frame: Frame{Language: f.Language, Locales: f.Locales}, To: to, Hidden: hidden(fields)}
+}
+
+func hidden(fields url.Values) (all []Hidden) {
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		v.Hidden = append(v.Hidden, Hidden{name: name, Value: fields.Get(name)})
+		all = append(all, Hidden{name: name, Value: fields.Get(name)})
 	}
-	return v
+	return all
 }
 
 func (PostBack) about() about {

@@ -94,7 +94,9 @@ const (
 	FieldPhone           = "phone"
 	FieldPhoneCode       = "phoneCode"
 	FieldUserName        = "userName"
-	FieldTerms           = "terms" // a box that is ticked: the address of the terms that are accepted
+	FieldProvider        = "provider" // what the names of providers begin with that are wanted
+	FieldAfter           = "after"    // the provider behind which the next ones are wanted
+	FieldTerms           = "terms"    // a box that is ticked: the address of the terms that are accepted
 )
 
 // Values of FieldDo.

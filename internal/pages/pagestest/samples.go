@@ -78,6 +78,8 @@ func signIn() []Sample {
 		{Name: "login-name-removed", Status: 400, View: pages.LoginName{Frame: wrong("", pages.PasskeyRemoved()), Passkey: []byte(options), Signal: []byte("{}")}},
 		{Name: "login-name-providers", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Providers: providers}},
 		{Name: "login-name-only", Status: 200, View: pages.LoginName{Frame: frame, Providers: providers, Only: true, Other: to("/login")}},
+		{Name: "login-name-many", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Providers: providers, More: pages.NewMoreProviders("A", false, to("/login"), url.Values{"request": {"r"}})}},
+		{Name: "login-name-none", Status: 200, View: pages.LoginName{Frame: frame, Only: true, Other: to("/login"), More: pages.MoreProviders{There: true, Find: "Zz", None: true}}},
 		{Name: "login-name-register", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Register: to("/login/register")}},
 		{Name: "register-email", Status: 200, View: pages.RegisterEmail{Frame: frame, Back: to("/login")}},
 		{Name: "register-email-wrong", Status: 422, View: pages.RegisterEmail{Frame: framed(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldEmail, Message: pages.NotAnEmail()}}}), Email: "mara", Back: to("/login")}},
