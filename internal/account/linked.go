@@ -33,20 +33,22 @@ func (v *visit) linked() (shown []pages.LinkedAccount, err error) {
 }
 
 // linkable are the providers at which the person could link an account.
-func (v *visit) linkable() (offered []pages.Provider, err error) {
+func (v *visit) linkable() (offered []pages.Provider, more pages.MoreProviders, err error) {
 	if len(v.me.Data.Human.Links) >= user.MaxLinks {
-		return nil, nil
+		return nil, more, nil
 	}
-	found, err := idp.OfferedTo(v.r.Context(), v.Store, v.home.ID, v.Sessions.DefaultOrg)
+	part := login.PartOf(v.r)
+	part.Skip = func(p *event.Object[idp.Provider]) bool {
+		return slices.ContainsFunc(v.me.Data.Human.Links, func(l user.Link) bool { return l.Provider == p.ID })
+	}
+	found, err := idp.Place{Org: v.home.ID, DefaultOrg: v.Sessions.DefaultOrg, Ways: v.home.Data.Policy.SignIn}.Part(v.r.Context(), v.Store, part)
 	if err != nil {
-		return nil, err
+		return nil, more, err
 	}
-	for _, p := range found {
-		if v.home.Data.Policy.AllowsProvider(p.ID) && !slices.ContainsFunc(v.me.Data.Human.Links, func(l user.Link) bool { return l.Provider == p.ID }) {
-			offered = append(offered, login.Button(p, pages.To(pages.PathSecurity, url.Values{paramLink: {p.ID}})))
-		}
+	for _, p := range found.Providers {
+		offered = append(offered, login.Button(p, pages.To(pages.PathSecurity, url.Values{paramLink: {p.ID}})))
 	}
-	return offered, nil
+	return offered, login.MoreProviders(v.r, part, found, url.Values{}), nil
 }
 
 // link sends somebody who has just proven who they are to a provider. Errors: session.ErrNotRecent.

@@ -41,7 +41,7 @@ func (security) show(v *visit, with pages.Frame) error {
 	if view.Linked, err = v.linked(); err != nil {
 		return err
 	}
-	if view.Link, err = v.linkable(); err != nil {
+	if view.Link, view.More, err = v.linkable(); err != nil {
 		return err
 	}
 	if view.Signal, err = v.Sessions.Factors.Signal(v.r.Context(), v.Store, v.me); err != nil {

@@ -105,15 +105,15 @@ func (t *terms) holds(tx *event.Tx) error {
 var errUnasked = errors.New("the person was never asked, and the application belongs to another organization")
 
 // Approve lets the application of a request have what it asked for, on behalf of the person of a session, and gives the
-// address to send the browser to, with a code. It works once. consented are the scopes that the person agreed to; nil
+// answer that the browser takes there, with a code. It works once. consented are the scopes that the person agreed to; nil
 // where nobody was asked. Everything that Needs tells is asked again at that moment.
 //
 // Errors: ErrRequestNotFound; access.ErrUnauthenticated when the session has ended, or is restricted; ErrWrongOrg;
 // ErrLoginRequired; ErrConsentRequired; ErrAccessDenied; ErrUnknownClient; Aborted.
-func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *session.Bearer, consented []string) (redirect string, err error) {
+func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *session.Bearer, consented []string) (Answer, error) {
 	p, err := g.Pending(ctx, id, browser)
 	if err != nil {
-		return "", err
+		return Answer{}, err
 	}
 	if p.Trial != "" {
 		return g.approveTrial(ctx, p, browser, bearer, consented)
@@ -135,16 +135,16 @@ func (g *Grants) Approve(ctx context.Context, id, browser string, bearer *sessio
 		return nil
 	})
 	if err != nil {
-		return "", err
+		return Answer{}, err
 	}
-	return g.answer(p.RedirectURI, p.State, "code", text), nil
+	return g.answer(p.RedirectURI, p.Mode, p.State, "code", text), nil
 }
 
-// Refuse ends a request and gives the address that tells the application why. Errors: ErrRequestNotFound.
-func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.Error) (redirect string, err error) {
+// Refuse ends a request and gives the answer that tells the application why. Errors: ErrRequestNotFound.
+func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.Error) (Answer, error) {
 	p, err := g.Pending(ctx, id, browser)
 	if err != nil {
-		return "", err
+		return Answer{}, err
 	}
 	if p.Trial != "" {
 		return g.refuseTrial(ctx, p, browser, because)
@@ -161,9 +161,9 @@ func (g *Grants) Refuse(ctx context.Context, id, browser string, because *errs.E
 		},
 	})
 	if err != nil {
-		return "", err
+		return Answer{}, err
 	}
-	return g.answer(p.RedirectURI, p.State, oauthError(because)...), nil
+	return g.answer(p.RedirectURI, p.Mode, p.State, oauthError(because)...), nil
 }
 
 func orElse(err error, otherwise *errs.Error) error {

@@ -99,7 +99,7 @@ func TestARequestWithMalformedClaimsGoesBackToTheApplication(t *testing.T) {
 	a.Claims = "{"
 	began, err := newWorld(t).Begin(t.Context(), a)
 	must(t, err)
-	if q := parameters(t, began.Refused); q.Get("error") != "invalid_request" || !strings.Contains(q.Get("error_description"), "claims must be a JSON object") {
+	if q := parameters(t, began.Refused.Address); q.Get("error") != "invalid_request" || !strings.Contains(q.Get("error_description"), "claims must be a JSON object") {
 		t.Errorf("got %v", q)
 	}
 }
@@ -177,7 +177,7 @@ func TestAPersonWhoAgreesToLessIsToldOfLess(t *testing.T) {
 	a.Claims = `{"id_token":{"name":{"essential":true},"email":null}}`
 	to, err := w.Approve(t.Context(), w.begin(a), browser, w.signIn("usr_a"), []string{"openid", "email"})
 	must(t, err)
-	made, err := w.exchange("app_asks", parameters(t, to).Get("code"))
+	made, err := w.exchange("app_asks", parameters(t, to.Address).Get("code"))
 	must(t, err)
 	if got := tells(t, made.IDToken); !slices.Equal(got, []string{"email", "email_verified"}) {
 		t.Errorf("got %q", got)

@@ -116,7 +116,7 @@ func (g *Grants) authenticateApp(ctx context.Context, c Credentials, said *asser
 		if err != nil {
 			return nil, refusedClient("the keys of %s cannot be fetched", a.ID).Because(err)
 		}
-		if err := g.verify(ctx, said, a.ID, keys, refusedClient("%s sent an assertion that is not signed with one of its keys, is not meant for this server, or has expired", a.ID)); err != nil {
+		if err := g.verify(ctx, said, a.ID, keys, needsID, refusedClient("%s sent an assertion that is not signed with one of its keys, is not meant for this server, or has expired", a.ID)); err != nil {
 			return nil, err
 		}
 	default:
@@ -137,7 +137,7 @@ func (g *Grants) authenticateService(ctx context.Context, c Credentials, said *a
 	}
 	if said != nil {
 		refused := refusedClient("no active service user has this client_id and a key that the assertion is signed with, or it is not meant for this server, or has expired")
-		if err := g.verify(ctx, said, c.ClientID, g.serviceKeys(u), refused); err != nil {
+		if err := g.verify(ctx, said, c.ClientID, g.serviceKeys(u), needsID, refused); err != nil {
 			return nil, err
 		}
 		return &Client{Service: u}, nil

@@ -374,7 +374,7 @@ func TestASessionThatEndsMeanwhileGivesNothing(t *testing.T) {
 	// Nor is it one for the code that came of it.
 	other = w.signIn("usr_a")
 	w.Store = &eventtest.Meanwhile{Store: w.store, Happens: func() { must(t, w.Sessions.End(t.Context(), session.Own(in.Caller), other.Token.ID)) }}
-	made, err := w.exchange("app_spa", parameters(t, to).Get("code"))
+	made, err := w.exchange("app_spa", parameters(t, to.Address).Get("code"))
 	must(t, err)
 	if !w.counts(made.Access) {
 		t.Error("it does not count")

@@ -37,7 +37,7 @@ func TestWhatAnAuthorizationRequestMayBe(t *testing.T) {
 	}{
 		{"as it is", func(*Ask) {}, "prompt [], max age none, scopes [openid]"},
 		{"a response mode", func(a *Ask) { a.ResponseMode = "query" }, "prompt [], max age none, scopes [openid]"},
-		{"another response mode", func(a *Ask) { a.ResponseMode = "form_post" }, "INVALID_REQUEST response_mode"},
+		{"another response mode", func(a *Ask) { a.ResponseMode = "web_message" }, "INVALID_REQUEST response_mode"},
 		{"no response type", func(a *Ask) { a.ResponseType = "" }, "UNSUPPORTED_RESPONSE_TYPE"},
 		{"another response type", func(a *Ask) { a.ResponseType = "code token" }, "UNSUPPORTED_RESPONSE_TYPE"},
 		{"a request object", func(a *Ask) { a.Request = "e30.e30." }, "REQUEST_NOT_SUPPORTED"},

@@ -84,7 +84,7 @@ func (w *world) agrees(client, userID, scopes string) string {
 	must(w.t, err)
 	to, err := w.Approve(w.t.Context(), id, browser, w.signIn(userID), p.Asks())
 	must(w.t, err)
-	return parameters(w.t, to).Get("code")
+	return parameters(w.t, to.Address).Get("code")
 }
 
 // need is what is missing before somebody can sign in; an error by its reason.
@@ -572,7 +572,7 @@ func TestPeopleOfOtherOrganizationsKnowWhatIsToldAboutThem(t *testing.T) {
 	must(t, w.Withdraw(t.Context(), in.Caller, "app_spa"))
 	to, err := w.Approve(t.Context(), w.begin(ask("app_spa", scopes)), browser, in, strings.Fields(scopes))
 	must(t, err)
-	made, err := w.exchange("app_spa", parameters(t, to).Get("code"))
+	made, err := w.exchange("app_spa", parameters(t, to.Address).Get("code"))
 	must(t, err)
 	if w.userInfo(made.Access) != `{}` || seen(t, payload(t, made.IDToken)) != `{}` {
 		t.Error("told without a consent")

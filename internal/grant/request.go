@@ -27,11 +27,18 @@ import (
 // Ask is an authorization request as an application sends it.
 type Ask = asked.Ask
 
+// Answer is how a browser takes the parameters of an answer to the application.
+type Answer = asked.Answer
+
+// ResponseModes are the ways in which answers reach applications.
+var ResponseModes = asked.Modes
+
 // Request is an authorization request on its way.
 type Request struct {
 	ID          string   `json:"-"`
 	Client      string   `json:"client"`
 	RedirectURI string   `json:"redirectUri"`
+	Mode        string   `json:"mode,omitempty"` // response_mode; empty: the default
 	State       string   `json:"state,omitempty"`
 	Nonce       string   `json:"nonce,omitempty"`
 	Scopes      []string `json:"scopes,omitempty"`
@@ -63,8 +70,8 @@ func (r *Request) Creates() bool { return slices.Contains(r.Prompt, asked.Prompt
 // browser to at once because it is refused.
 type Began struct {
 	ID      string
-	Refused string
-	Because error // of Refused, for the log
+	Refused Answer // none where there is an ID
+	Because error  // of Refused, for the log
 }
 
 func requestRow(id string) event.RowKey { return flow("request", id) }
@@ -83,7 +90,7 @@ func (g *Grants) Begin(ctx context.Context, a Ask) (Began, error) {
 	}
 	r, err := g.read(ctx, client, a)
 	if refused, ours := asRefusal(err); ours {
-		return Began{Refused: g.answer(a.RedirectURI, a.StateBack(), oauthError(refused)...), Because: err}, nil
+		return Began{Refused: g.answer(a.RedirectURI, a.ModeBack(), a.StateBack(), oauthError(refused)...), Because: err}, nil
 	}
 	if err != nil {
 		return Began{}, err
@@ -144,7 +151,7 @@ func read(client *event.Object[app.App], a Ask) (*Request, error) {
 	if err := a.Challenge(client.Data.AuthMethod == app.NoAuth); err != nil {
 		return nil, err
 	}
-	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
+	r := &Request{Client: client.ID, RedirectURI: a.RedirectURI, Mode: a.ResponseMode, State: a.State, Nonce: a.Nonce, Challenge: a.CodeChallenge,
 		LoginHint: a.LoginHint, ProviderHint: a.ProviderHint, UILocales: asked.Locales(strings.Fields(a.UILocales)), Subject: a.Subject}
 	var err error
 	if r.Prompt, err = asked.Prompt(a.Prompt); err != nil {
@@ -380,12 +387,8 @@ func (a agreement) asks(client *event.Object[app.App], userOrg string) *trial.Wh
 	return nil
 }
 
-// answer is the address that takes parameters back to the application, in pairs. What the address has in its query stays.
-func (g *Grants) answer(redirectURI, state string, parameters ...string) string {
-	u, err := url.Parse(redirectURI)
-	if err != nil {
-		panic(err) // only what is registered gets here, and that was read before
-	}
+// answer takes parameters back to the application, in pairs. What the address has in its query stays.
+func (g *Grants) answer(redirectURI, mode, state string, parameters ...string) Answer {
 	add := url.Values{"iss": {g.Issuer}}
 	for i := 0; i < len(parameters); i += 2 {
 		add.Set(parameters[i], parameters[i+1])
@@ -393,11 +396,7 @@ func (g *Grants) answer(redirectURI, state string, parameters ...string) string 
 	if state != "" {
 		add.Set("state", state)
 	}
-	if u.RawQuery != "" {
-		u.RawQuery += "&"
-	}
-	u.RawQuery += add.Encode()
-	return u.String()
+	return asked.AnswerAt(redirectURI, mode, add)
 }
 
 // unrestricted refuses what is not a session that counts in full.

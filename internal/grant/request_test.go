@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func TestRequestsThatCannotBeTrustedGoNowhere(t *testing.T) {
 			a := ask("app_spa", "openid")
 			change(&a)
 			began, err := newWorld(t).Begin(t.Context(), a)
-			if err == nil || began.ID != "" || began.Refused != "" {
+			if err == nil || began.ID != "" || began.Refused.Address != "" {
 				t.Errorf("got %+v, %v", began, err)
 			}
 		})
@@ -44,7 +45,7 @@ func TestRequestsThatAreRefusedGoBackWithAWord(t *testing.T) {
 	}{
 		{"implicit", func(a *Ask) { a.ResponseType = "token" }, "unsupported_response_type"},
 		{"hybrid", func(a *Ask) { a.ResponseType = "code id_token" }, "unsupported_response_type"},
-		{"another response mode", func(a *Ask) { a.ResponseMode = "fragment" }, "invalid_request"},
+		{"another response mode", func(a *Ask) { a.ResponseMode = "web_message" }, "invalid_request"},
 		{"a request object", func(a *Ask) { a.Request = "e30.e30." }, "request_not_supported"},
 		{"no challenge without a secret", func(a *Ask) { a.CodeChallenge, a.CodeChallengeMethod = "", "" }, "invalid_request"},
 		{"a plain challenge", func(a *Ask) { a.CodeChallengeMethod = "plain" }, "invalid_request"},
@@ -61,14 +62,79 @@ func TestRequestsThatAreRefusedGoBackWithAWord(t *testing.T) {
 			tt.change(&a)
 			began, err := newWorld(t).Begin(t.Context(), a)
 			must(t, err)
-			if began.ID != "" || !strings.HasPrefix(began.Refused, callback+"?") {
+			if began.ID != "" || !strings.HasPrefix(began.Refused.Address, callback+"?") {
 				t.Fatalf("got %+v", began)
 			}
-			q := parameters(t, began.Refused)
+			q := parameters(t, began.Refused.Address)
 			if q.Get("error") != tt.want || q.Get("state") != "st" || q.Get("iss") != issuer {
 				t.Errorf("got %v", q)
 			}
 		})
+	}
+}
+
+func TestAnswersComeInTheModeThatWasAskedFor(t *testing.T) {
+	for _, mode := range []string{"", "query", "fragment", "form_post"} {
+		t.Run(mode, func(t *testing.T) {
+			w := newWorld(t)
+			in := w.signIn("usr_a")
+			// read takes an answer apart, and checks that it goes to the registered address alone.
+			read := func(a Answer) url.Values {
+				t.Helper()
+				u, err := url.Parse(a.Address)
+				must(t, err)
+				parameters := a.Form
+				switch mode {
+				case "fragment":
+					parameters, err = url.ParseQuery(u.EscapedFragment())
+					must(t, err)
+					u.Fragment = ""
+				case "", "query":
+					parameters, u.RawQuery = u.Query(), ""
+				}
+				if u.String() != callback || (a.Form != nil) != (mode == "form_post") || parameters.Get("state") != "s t&#" || parameters.Get("iss") != issuer {
+					t.Errorf("got %+v", a)
+				}
+				return parameters
+			}
+			a := ask("app_spa", "openid")
+			a.ResponseMode, a.State = mode, "s t&#"
+			to, err := w.Approve(t.Context(), w.begin(a), browser, in, nil)
+			must(t, err)
+			got := read(to)
+			if len(got) != 3 {
+				t.Errorf("got %v", got)
+			}
+			_, err = w.exchange("app_spa", got.Get("code"))
+			must(t, err)
+			to, err = w.Refuse(t.Context(), w.begin(a), browser, ErrAccessDenied)
+			must(t, err)
+			if got := read(to); got.Get("error") != "access_denied" || got.Get("error_description") == "" || got.Get("code") != "" {
+				t.Errorf("got %v", got)
+			}
+			// A refusal at once, in the same way; PKCE is not optional in any of them.
+			a.CodeChallenge, a.CodeChallengeMethod = "", ""
+			began, err := w.Begin(t.Context(), a)
+			must(t, err)
+			if got := read(began.Refused); got.Get("error") != "invalid_request" || began.ID != "" {
+				t.Errorf("got %+v", began)
+			}
+			a.RedirectURI = "https://evil.test/callback"
+			if began, err := w.Begin(t.Context(), a); err == nil || began.Refused.Address != "" || began.Refused.Form != nil {
+				t.Errorf("an address that is not registered: %+v", began)
+			}
+		})
+	}
+}
+
+func TestNobodyPostsToAPrivateScheme(t *testing.T) {
+	a := Ask{ResponseType: "code", RedirectURI: "com.example.app:/callback", ResponseMode: "form_post"}
+	if err := a.Parameters(); err == nil || a.ModeBack() != "" {
+		t.Errorf("got %v, back by %q", err, a.ModeBack())
+	}
+	a.ResponseMode = "fragment"
+	if must(t, a.Parameters()); a.ModeBack() != "fragment" {
+		t.Errorf("back by %q", a.ModeBack())
 	}
 }
 
@@ -161,7 +227,7 @@ func TestNeedsAndApproveAgree(t *testing.T) {
 				t.Errorf("it needs %q, %v", need, err)
 			}
 			to, err := w.Approve(t.Context(), id, browser, in, nil)
-			if !isOrNil(err, tt.refused) || (to == "") == (tt.refused == nil) {
+			if !isOrNil(err, tt.refused) || (to.Address == "") == (tt.refused == nil) {
 				t.Errorf("approved: %q, %v", to, err)
 			}
 		})
@@ -245,7 +311,7 @@ func TestARequestBelongsToOneBrowserAndIsAnsweredOnce(t *testing.T) {
 	id = w.begin(ask("app_spa", "openid"))
 	to, err := w.Refuse(t.Context(), id, browser, ErrAccessDenied)
 	must(t, err)
-	if q := parameters(t, to); q.Get("error") != "access_denied" || q.Get("state") != "st" || q.Get("code") != "" {
+	if q := parameters(t, to.Address); q.Get("error") != "access_denied" || q.Get("state") != "st" || q.Get("code") != "" {
 		t.Errorf("sent to %s", to)
 	}
 	_, err = w.Approve(t.Context(), id, browser, in, nil)
@@ -264,7 +330,7 @@ func TestConsent(t *testing.T) {
 		t.Helper()
 		to, err := w.Approve(t.Context(), w.begin(ask("app_asks", scopes)), browser, in, consented)
 		must(t, err)
-		made, err := w.exchange("app_asks", parameters(t, to).Get("code"))
+		made, err := w.exchange("app_asks", parameters(t, to.Address).Get("code"))
 		must(t, err)
 		return made.Scopes
 	}

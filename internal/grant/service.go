@@ -32,7 +32,7 @@ func (g *Grants) ByAssertion(ctx context.Context, text string, scopes []string) 
 	if err != nil {
 		return nil, err
 	}
-	if err := g.verify(ctx, said, said.Issuer, g.serviceKeys(u), ErrInvalidGrant); err != nil {
+	if err := g.verify(ctx, said, said.Issuer, g.serviceKeys(u), mayLack, ErrInvalidGrant); err != nil {
 		return nil, err
 	}
 	return g.serve(ctx, u, scopes)

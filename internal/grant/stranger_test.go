@@ -118,7 +118,7 @@ func TestWhatIsStoredForAStrangerIsBounded(t *testing.T) {
 	a := ask("app_spa", "openid urn:signet:org:id:"+long)
 	began, err := w.Begin(t.Context(), a)
 	must(t, err)
-	if got := parameters(t, began.Refused).Get("error"); got != "invalid_scope" {
+	if got := parameters(t, began.Refused.Address).Get("error"); got != "invalid_scope" {
 		t.Errorf("a long organization: %+v", began)
 	}
 	_, err = w.BeginDevice(t.Context(), w.client("app_tv"), strings.Fields(a.Scope))

@@ -132,7 +132,7 @@ func (g *Grants) examine(ctx context.Context, client *event.Object[app.App], a A
 		if len(refused.Fields) > 0 {
 			f.Parameter = refused.Fields[0].Field
 		}
-		return nil, append(found, f), new(trial.RefusalOf(refused, g.answer(a.RedirectURI, a.StateBack(), oauthError(refused)...))), nil
+		return nil, append(found, f), new(trial.RefusalOf(refused, g.answer(a.RedirectURI, a.ModeBack(), a.StateBack(), oauthError(refused)...).Address)), nil
 	}
 	if err != nil {
 		return nil, nil, nil, err
@@ -151,16 +151,16 @@ func (g *Grants) EndTrial(ctx context.Context, p *Pending, browser, problem stri
 }
 
 // refuseTrial is Refuse for a trial.
-func (g *Grants) refuseTrial(ctx context.Context, p *Pending, browser string, because *errs.Error) (redirect string, err error) {
-	r := trial.RefusalOf(because, g.answer(p.RedirectURI, p.State, oauthError(because)...))
-	return trial.Address(p.Client, p.ID), gone(g.Trials().Refuse(ctx, p.ID, browser, r, trial.Why{Because: trial.SaidNo, Detail: r.Error}))
+func (g *Grants) refuseTrial(ctx context.Context, p *Pending, browser string, because *errs.Error) (Answer, error) {
+	r := trial.RefusalOf(because, g.answer(p.RedirectURI, p.Mode, p.State, oauthError(because)...).Address)
+	return Answer{Address: trial.Address(p.Client, p.ID)}, gone(g.Trials().Refuse(ctx, p.ID, browser, r, trial.Why{Because: trial.SaidNo, Detail: r.Error}))
 }
 
 // approveTrial is Approve for a trial: it keeps the terms, and makes neither a consent nor a code.
-func (g *Grants) approveTrial(ctx context.Context, p *Pending, browser string, bearer *session.Bearer, consented []string) (redirect string, err error) {
+func (g *Grants) approveTrial(ctx context.Context, p *Pending, browser string, bearer *session.Bearer, consented []string) (Answer, error) {
 	a := p.agreement(consented)
 	a.trial = true
-	return trial.Address(p.Client, p.ID), g.agree(ctx, bearer, a, []event.RowKey{trial.Row(p.ID)}, func(tx *event.Tx, t terms) error {
+	return Answer{Address: trial.Address(p.Client, p.ID)}, g.agree(ctx, bearer, a, []event.RowKey{trial.Row(p.ID)}, func(tx *event.Tx, t terms) error {
 		t.Nonce, t.Claims = p.Nonce, p.Claims
 		return gone(g.Trials().Approve(tx, p.ID, browser, t.UserID, t.passed, func() (json.RawMessage, error) { return json.Marshal(t) }))
 	})
@@ -229,7 +229,7 @@ func (g *Grants) trialAnswer(ctx context.Context, caller *access.Caller, of *Tri
 	if err != nil {
 		return nil, err
 	}
-	a := &TrialAnswer{Tokens: made, Address: g.answer(of.Ask.RedirectURI, of.Ask.State, "code", "CODE"), RealLife: seconds(client.Data.AccessTokenSeconds),
+	a := &TrialAnswer{Tokens: made, Address: g.answer(of.Ask.RedirectURI, of.Ask.ResponseMode, of.Ask.State, "code", "CODE").Address, RealLife: seconds(client.Data.AccessTokenSeconds),
 		Refreshes: t.offline() && slices.Contains(client.Data.GrantTypes, app.RefreshToken), IDClaims: made.idClaims, AccessClaims: made.claims}
 	b := &session.Bearer{Token: made.stored, Caller: caller, ClientOrg: client.Org, Client: project.ClientOf(client)}
 	if err := json.Unmarshal([]byte(made.stored.Data), &b.Given); err != nil {

@@ -52,7 +52,7 @@ func TestATrialIsApprovedForItsPersonOnly(t *testing.T) {
 	_, err = w.Pending(t.Context(), id, "another browser")
 	wants(t, err, ErrRequestNotFound)
 	to, err := w.Approve(t.Context(), id, browser, a, nil)
-	if must(t, err); to != "/console/apps/app_spa/try?trial="+id {
+	if must(t, err); to.Address != "/console/apps/app_spa/try?trial="+id {
 		t.Errorf("sent to %s", to)
 	}
 	for name, again := range map[string]func() error{

@@ -165,7 +165,7 @@ func (w *world) code(a Ask, bearer *session.Bearer) string {
 	}
 	to, err := w.Approve(w.t.Context(), w.begin(a), browser, bearer, agreed)
 	must(w.t, err)
-	return parameters(w.t, to).Get("code")
+	return parameters(w.t, to.Address).Get("code")
 }
 
 func parameters(t *testing.T, address string) url.Values {

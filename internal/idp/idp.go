@@ -4,7 +4,6 @@
 package idp
 
 import (
-	"cmp"
 	"context"
 	"time"
 
@@ -160,8 +159,7 @@ var Kind = event.Define(event.Schema[Provider]{
 		ClientSecretRemoved{}, Vouched{}, Deactivated{}, Reactivated{}, WasRemoved{}},
 	Columns: []string{event.Standing, event.State, "type", "name"},
 	Lookup: func(o *event.Object[Provider]) []string {
-		g := &o.Data.General
-		return []string{event.StandingOf(&o.Data.Standing), string(o.Data.State), string(o.Data.Type()), event.LookupText(cmp.Or(g.NameKey, syntax.PlainKey(g.Name)))}
+		return []string{event.StandingOf(&o.Data.Standing), string(o.Data.State), string(o.Data.Type()), event.LookupText(o.Data.nameKey())}
 	},
 })
 

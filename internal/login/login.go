@@ -98,6 +98,17 @@ func Lost(p *pages.Pages) http.Handler {
 	})
 }
 
+// PostBack has the browser post an answer to its application (form_post). The page shows nothing that a stranger has chosen, so it keeps only the language of
+// the frame.
+func PostBack(p *pages.Pages, w http.ResponseWriter, r *http.Request, frame pages.Frame, with grant.Answer) error {
+	to, err := pages.Outward(with.Address)
+	if err != nil {
+		return err
+	}
+	p.Render(w, r, http.StatusOK, pages.NewPostBack(frame, to, with.Form))
+	return nil
+}
+
 // ErrorPage shows what is wrong with a request whose application cannot be told.
 func ErrorPage(p *pages.Pages) func(w http.ResponseWriter, r *http.Request, err error) {
 	return func(w http.ResponseWriter, r *http.Request, err error) {

@@ -3,10 +3,12 @@ package login
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/errs"
@@ -22,7 +24,6 @@ import (
 	"github.com/signet-idm/signet/internal/login/offer"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
-	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/session/federated"
 	"github.com/signet-idm/signet/internal/session/ownpage"
@@ -64,20 +65,52 @@ func (v *visit) place() string {
 }
 
 // buttons show the providers of the place.
-func (v *visit) buttons() (buttons []pages.Provider, only bool, err error) {
+func (v *visit) buttons() (buttons []pages.Provider, more pages.MoreProviders, only bool, err error) {
 	if v.Federation == nil || v.arrival != nil {
-		return nil, false, nil // who has come through one already is to sign in in another way
+		return nil, more, false, nil // who has come through one already is to sign in in another way
 	}
 	o, err := v.offered(v.r.Context(), v.place())
 	if err != nil {
-		return nil, false, err
+		return nil, more, false, err
 	}
-	for _, p := range o.Providers {
+	part := PartOf(v.r)
+	offers, err := o.Part(v.r.Context(), part)
+	if err != nil {
+		return nil, more, false, err
+	}
+	for _, p := range offers.Providers {
 		buttons = append(buttons, Button(p, v.toProvider(p.ID)))
 	}
+	more = MoreProviders(v.r, part, offers, v.parameters(nil))
 	bound, _ := v.pending.Place()
-	only = bound != "" && len(buttons) > 0 && v.r.URL.Query().Get(paramOther) != otherName && !o.Methods.Allows(policy.WithPassword) && !o.Methods.Allows(policy.WithPasskey)
-	return buttons, only, nil
+	only = bound != "" && (len(buttons) > 0 || more.There) && v.r.URL.Query().Get(paramOther) != otherName && o.Without()
+	return buttons, more, only, nil
+}
+
+// PartOf reads which part of the providers a page is to show.
+func PartOf(r *http.Request) idp.Part {
+	query := r.URL.Query()
+	part := idp.Part{Begins: strings.TrimSpace(query.Get(pages.FieldProvider)), After: query.Get(pages.FieldAfter)}
+	if utf8.RuneCountInString(part.Begins) > syntax.MaxName || len(part.After) > event.MaxID {
+		return idp.Part{} // no page leads there
+	}
+	return part
+}
+
+// MoreProviders leads from a part of the providers to the others. kept are the parameters of the page.
+func MoreProviders(r *http.Request, part idp.Part, offers idp.Offers, kept url.Values) pages.MoreProviders {
+	next := pages.Link{}
+	if offers.More != "" {
+		with := maps.Clone(kept)
+		with.Set(pages.FieldAfter, offers.More)
+		if part.Begins != "" {
+			with.Set(pages.FieldProvider, part.Begins)
+		}
+		next = pages.To(r.URL.Path, with)
+	}
+	more := pages.NewMoreProviders(part.Begins, part.After != "", next, kept)
+	more.None = len(offers.Providers) == 0 && next.IsNone()
+	return more
 }
 
 // toProvider leads to a provider and back to this page.
@@ -101,11 +134,11 @@ func (v *visit) straight() (*event.Object[idp.Provider], error) {
 	if err != nil {
 		return nil, err
 	}
-	if hinted := o.Find(v.pending.ProviderHint); hinted != nil {
-		return hinted, nil
+	if hinted, err := o.Find(v.r.Context(), v.pending.ProviderHint); err != nil || hinted != nil {
+		return hinted, err
 	}
 	if bound, _ := v.pending.Place(); bound != "" {
-		return o.Only(), nil
+		return o.Only(v.r.Context())
 	}
 	return nil, nil
 }
@@ -132,10 +165,10 @@ func (v *visit) byDomain(name string) (*event.Object[idp.Provider], error) {
 	if err != nil {
 		return nil, err
 	}
-	if chosen := o.Find(o.Methods.DefaultProvider); chosen != nil {
-		return chosen, nil
+	if chosen, err := o.Find(v.r.Context(), o.Methods.DefaultProvider); err != nil || chosen != nil {
+		return chosen, err
 	}
-	return o.Only(), nil
+	return o.Only(v.r.Context())
 }
 
 // mountProviders registers the addresses of signing in through providers.

@@ -94,7 +94,7 @@ func (l loginName) show(v *visit, with pages.Frame) error {
 	}
 	v.stranger()
 	view := pages.LoginName{Frame: v.frame(with), LoginName: name, Passkey: options}
-	if view.Providers, view.Only, err = v.buttons(); err != nil {
+	if view.Providers, view.More, view.Only, err = v.buttons(); err != nil {
 		return err
 	}
 	if view.Register, err = v.toRegister(); err != nil {
@@ -167,13 +167,13 @@ func (v *visit) askPassword(name string, problems []pages.Problem) error {
 	if v.pending != nil {
 		forgot.Set(paramRequest, v.pending.ID)
 	}
-	buttons, _, err := v.buttons()
+	buttons, more, _, err := v.buttons()
 	if err != nil {
 		return err
 	}
 	v.render(pages.Password{
 		Frame: v.frame(pages.Frame{Problems: problems}), LoginName: name,
-		Forgot: pages.To(PathForgot, forgot), Other: v.other(), Providers: buttons,
+		Forgot: pages.To(PathForgot, forgot), Other: v.other(), Providers: buttons, More: more,
 	}, problems)
 	return nil
 }

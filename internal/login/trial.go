@@ -1,6 +1,7 @@
 package login
 
 import (
+	"github.com/signet-idm/signet/internal/grant"
 	"net/http"
 	"net/url"
 
@@ -60,7 +61,7 @@ func (v *visit) endTrial(problem string, why trial.Because) error {
 	if err != nil {
 		return err
 	}
-	return v.leave(back)
+	return v.leave(grant.Answer{Address: back})
 }
 
 // notOwn ends a trial in which another account is used than that of its person. A session that was opened for it ends as well: a trial leaves none behind.

@@ -175,7 +175,11 @@ func (v *visit) sayNo(why *errs.Error) error {
 
 // leave sends the browser to the application. After a form, which always leads to an address with an account, browsers would hold
 // the application's own redirects against our policy for forms: a page in between ends that.
-func (v *visit) leave(to string) error {
+func (v *visit) leave(with grant.Answer) error {
+	if with.Form != nil {
+		return PostBack(v.Pages, v.w, v.r, v.frame(pages.Frame{}), with)
+	}
+	to := with.Address
 	if v.trial() || v.r.Method != http.MethodPost && v.r.URL.Query().Get(paramAccount) == "" { // a trial leads to a page of ours
 		redirect(v.w, to)
 		return nil

@@ -35,9 +35,14 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil:
 		p.errorPage(w, r, err)
-	case began.Refused != "":
+	case began.Refused.Form != nil:
 		web.Failed(r.Context(), began.Because)
-		redirect(w, began.Refused)
+		if err := p.config.PostBack(w, r, get("ui_locales"), began.Refused); err != nil {
+			p.errorPage(w, r, err)
+		}
+	case began.Refused.Address != "":
+		web.Failed(r.Context(), began.Because)
+		redirect(w, began.Refused.Address)
 	default:
 		redirect(w, p.issuer+loginPage+"?request="+began.ID)
 	}

@@ -33,7 +33,7 @@ func (p *Provider) discovery(r *request) (any, error) {
 		"jwks_uri":                                                 p.issuer + keysPath,
 		"scopes_supported":                                         grant.Scopes,
 		"response_types_supported":                                 []string{"code"},
-		"response_modes_supported":                                 []string{"query"},
+		"response_modes_supported":                                 grant.ResponseModes,
 		"grant_types_supported":                                    grantTypes,
 		"acr_values_supported":                                     []string{grant.SingleFactor, grant.MultiFactor},
 		"subject_types_supported":                                  []string{"public"},

@@ -18,6 +18,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/grant"
 	"github.com/signet-idm/signet/internal/web"
 )
@@ -31,14 +32,19 @@ type Keys interface {
 	Verify(ctx context.Context, typ, token string, into any) error
 }
 
-// Config is what the provider needs. ErrorPage may be left out.
+// Config is what the provider needs. ErrorPage and PostBack may be left out.
 type Config struct {
 	Grants *grant.Grants
 	Keys   Keys
 
 	// ErrorPage shows a person that something is wrong which no application can be told. Nil: plain text.
 	ErrorPage func(w http.ResponseWriter, r *http.Request, err error)
+
+	// PostBack shows the page that posts an answer to an application (form_post). Nil: there is none, and a person is told.
+	PostBack func(w http.ResponseWriter, r *http.Request, locales string, answer grant.Answer) error
 }
+
+var errNoPage = errs.New(errs.Unimplemented, errs.InvalidRequest, "this server has no pages: use another response_mode")
 
 // Provider is the OpenID Connect provider.
 type Provider struct {
@@ -78,6 +84,9 @@ func New(config Config) (*Provider, error) {
 			status := web.AnswerTo(err).Page.Status
 			http.Error(w, http.StatusText(status), status)
 		}
+	}
+	if config.PostBack == nil {
+		config.PostBack = func(http.ResponseWriter, *http.Request, string, grant.Answer) error { return errNoPage }
 	}
 	return &Provider{config: config, grants: config.Grants, issuer: config.Grants.Issuer}, nil
 }

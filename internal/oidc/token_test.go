@@ -90,7 +90,7 @@ func (g *granting) code(scopes string) string {
 	testkit.Must(g.t, err)
 	to, err := g.grants.Approve(g.t.Context(), began.ID, theBrowser, g.signIn(), nil)
 	testkit.Must(g.t, err)
-	back, err := url.Parse(to)
+	back, err := url.Parse(to.Address)
 	testkit.Must(g.t, err)
 	return back.Query().Get("code")
 }

@@ -113,6 +113,7 @@ type Security struct {
 
 	Linked []LinkedAccount
 	Link   []Provider // to link another account
+	More   MoreProviders
 
 	Signal []byte // what to tell the browser about passkeys
 }

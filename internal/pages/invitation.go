@@ -12,6 +12,7 @@ type Invitation struct {
 	Password  Link // to a new account with a password; none: that is not allowed there
 	Passkey   Link
 	Providers []Provider
+	More      MoreProviders
 	SignIn    Link // to an account that there is already
 }
 

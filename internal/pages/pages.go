@@ -104,6 +104,10 @@ func (p *Pages) Render(w http.ResponseWriter, r *http.Request, status int, view 
 	}
 	h := w.Header()
 	p.HardenPage(h, contentPolicy(about.script || about.passkey, frame.RedirectURI))
+	if about.posts {
+		p.HardenPage(h, postPolicy)
+		h.Set("Referrer-Policy", "strict-origin") // the application may want to see in the header origin who posts
+	}
 	h.Set("Content-Type", "text/html; charset=utf-8")
 	h.Set("Content-Language", language)
 	h.Set("Cache-Control", "no-store")
@@ -163,6 +167,9 @@ func (p *Pages) Harden(h http.Header) {
 		h.Set("Strict-Transport-Security", "max-age=31536000")
 	}
 }
+
+// postPolicy is contentPolicy for the page that posts to an application, without form-action: see PostBack.
+const postPolicy = "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; frame-ancestors 'none'; base-uri 'none'"
 
 // contentPolicy allows a page what it needs and nothing else. Browsers apply form-action to the redirects that follow a form,
 // so the application that the person goes back to has to be in it.

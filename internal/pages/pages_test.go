@@ -91,7 +91,7 @@ func TestNoStringOfAViewChangesThePageAroundIt(t *testing.T) {
 					t.Errorf("%s: %q becomes the address %q", wild[i].Name, hostile, a)
 				}
 			}
-			if csp := w.Header().Get("Content-Security-Policy"); strings.Contains(csp, "*") || strings.Count(csp, "form-action") != 1 || len(w.Header()["Set-Cookie"]) > 0 {
+			if csp := w.Header().Get("Content-Security-Policy"); strings.Contains(csp, "*") || strings.Count(csp, "form-action") != 1 && !posts(wild[i]) || len(w.Header()["Set-Cookie"]) > 0 {
 				t.Errorf("%s: %q changes the headers: %s", wild[i].Name, hostile, csp)
 			}
 		}
@@ -134,9 +134,58 @@ func TestNamesCannotTurnTheTextAroundThem(t *testing.T) {
 	}
 }
 
+// posts tells whether a page posts to an application.
+func posts(s pagestest.Sample) bool {
+	_, is := s.View.(pages.PostBack)
+	return is
+}
+
+func TestThePageThatPostsToAnApplicationHoldsNothingElse(t *testing.T) {
+	p := newPages(t, "https://id.example.org")
+	frame := pages.Frame{Organization: "Zaphod", Application: "Zaphod", RedirectURI: "https://zaphod.example", Session: "Zaphod", Language: "fr"}
+	to, err := pages.Outward("https://app.example/cb?x=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := render(t, p, "en", pagestest.Sample{Status: 200, View: pages.NewPostBack(frame, to, url.Values{"state": {`"><b>`}, "code": {"c"}})})
+	csp, page := w.Header().Get("Content-Security-Policy"), w.Body.String()
+	// Browsers would hold form-action against the redirects of the application.
+	if csp != "default-src 'none'; style-src 'self'; img-src 'self' data:; script-src 'self'; frame-ancestors 'none'; base-uri 'none'" {
+		t.Errorf("the policy is %s", csp)
+	}
+	if got := w.Header().Get("Referrer-Policy"); got != "strict-origin" {
+		t.Errorf("the address of the page goes to the application: %s", got)
+	}
+	if w.Header().Get("Content-Language") != "fr" || strings.Contains(strings.ToLower(page), "zaphod") {
+		t.Errorf("it shows what a stranger has chosen:\n%s", page)
+	}
+	tags, addresses := shape(t, page)
+	count := map[string]int{}
+	for _, tag := range tags {
+		name, _, _ := strings.Cut(strings.TrimPrefix(tag, "StartTag "), " ")
+		count[name]++
+	}
+	if count["form"] != 1 || count["input"] != 2 || count["button"] != 1 || count["a"] != 0 || count["iframe"] != 0 || count["b"] != 0 {
+		t.Errorf("the page consists of %v:\n%s", count, page)
+	}
+	for _, want := range []string{`<form method="post" action="https://app.example/cb?x=1" data-onward>`, `<input type="hidden" name="code" value="c">`, `<input type="hidden" name="state" value="&#34;&gt;&lt;b&gt;">`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("there is no %s in\n%s", want, page)
+		}
+	}
+	for _, a := range addresses {
+		if strings.Contains(a, "://") && a != "https://app.example/cb?x=1" {
+			t.Errorf("it leads to %s", a)
+		}
+	}
+}
+
 func TestEveryPageHasTheHeadersThatKeepBrowsersSafe(t *testing.T) {
 	p := newPages(t, "https://id.example.org")
 	for _, s := range pagestest.Samples() {
+		if posts(s) {
+			continue // see above
+		}
 		w := render(t, p, "de-CH", s)
 		for name, value := range map[string]string{
 			"Content-Type": "text/html; charset=utf-8", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin", "Cache-Control": "no-store",

@@ -1,12 +1,29 @@
 package pages
 
-import "time"
+import (
+	"net/url"
+	"time"
+)
 
 // Provider is a button that leads to an identity provider.
 type Provider struct {
 	Name   string
 	To     Link
 	Google bool // it has the look that Google wants
+}
+
+// MoreProviders leads to the providers that a page does not show. The zero value: it shows all of them.
+type MoreProviders struct {
+	There  bool
+	Find   string   // what the names begin with that are shown
+	Hidden []Hidden // parameters of the page
+	Next   Link     // to the next ones; none: these were the last
+	None   bool     // nothing was found
+}
+
+// NewMoreProviders makes it. next leads to the ones behind those that are shown, kept are the parameters of the page.
+func NewMoreProviders(find string, behind bool, next Link, kept url.Values) MoreProviders {
+	return MoreProviders{There: find != "" || behind || !next.IsNone(), Find: find, Next: next, Hidden: hidden(kept)}
 }
 
 // Register asks somebody whom an identity provider has brought, and who has no account yet, for what a new one lacks. The answer has

@@ -1,6 +1,11 @@
 package pages
 
-import "strings"
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
 
 // ChooseAccount lets somebody who has signed in here before pick an account. The answer has FieldID, or DoOther.
 type ChooseAccount struct {
@@ -28,6 +33,7 @@ type LoginName struct {
 	LoginName string
 	Passkey   []byte
 	Providers []Provider
+	More      MoreProviders
 	Only      bool   // the providers are the only way in
 	Other     Link   // to the name all the same: owners may have kept their passwords
 	Register  Link   // to making an account; none: people cannot do that here
@@ -46,6 +52,7 @@ type Password struct {
 	Forgot    Link // takes FieldLoginName along, with DoForgot
 	Other     Link // to choose another account
 	Providers []Provider
+	More      MoreProviders // leads back to the name
 }
 
 func (v Password) about() about {
@@ -259,6 +266,36 @@ type Onward struct {
 
 func (v Onward) about() about {
 	return about{template: "onward", title: "onward.title", end: true, refresh: v.To}
+}
+
+// PostBack has the browser post an answer to the application (form_post), by a script, or by its button. It holds nothing else: browsers would hold a limit of
+// form-action against the redirects with which the application goes on, so this page has none, and gives nobody a form to use.
+type PostBack struct {
+	Frame
+	To     Link
+	Hidden []Hidden
+}
+
+// Hidden is a field that nobody sees.
+type Hidden struct{ name, Value string }
+
+// Name is one that the protocol knows.
+func (h Hidden) Name() string { return h.name }
+
+// NewPostBack makes the page. It takes the language alone from the frame.
+func NewPostBack(f Frame, to Link, fields url.Values) PostBack {
+	return PostBack{Frame: Frame{Language: f.Language, Locales: f.Locales}, To: to, Hidden: hidden(fields)}
+}
+
+func hidden(fields url.Values) (all []Hidden) {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		all = append(all, Hidden{name: name, Value: fields.Get(name)})
+	}
+	return all
+}
+
+func (PostBack) about() about {
+	return about{template: "post_back", title: "onward.title", script: true, end: true, posts: true}
 }
 
 // DeviceCode asks for the code that a device shows.

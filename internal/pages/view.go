@@ -28,6 +28,7 @@ type about struct {
 	script   bool   // it has something to show, copy or put in local time; works without as well
 	end      bool   // of the way: what the application gets is decided, or asked for, here
 	refresh  Link   // where the page leads by itself
+	posts    bool   // it posts to an application, see PostBack
 	section  string // of the account pages: which one it is
 }
 
@@ -93,7 +94,9 @@ const (
 	FieldPhone           = "phone"
 	FieldPhoneCode       = "phoneCode"
 	FieldUserName        = "userName"
-	FieldTerms           = "terms" // a box that is ticked: the address of the terms that are accepted
+	FieldProvider        = "provider" // what the names of providers begin with that are wanted
+	FieldAfter           = "after"    // the provider behind which the next ones are wanted
+	FieldTerms           = "terms"    // a box that is ticked: the address of the terms that are accepted
 )
 
 // Values of FieldDo.

@@ -314,7 +314,10 @@ func (s *Server) mount(api *rpc.Handler, sessions *session.Sessions, registering
 	if err != nil {
 		return err
 	}
-	provider, err := oidc.New(oidc.Config{Grants: s.grants, Keys: s.keys, ErrorPage: login.ErrorPage(shown)})
+	provider, err := oidc.New(oidc.Config{Grants: s.grants, Keys: s.keys, ErrorPage: login.ErrorPage(shown),
+		PostBack: func(w http.ResponseWriter, r *http.Request, locales string, answer grant.Answer) error {
+			return login.PostBack(shown, w, r, pages.Frame{Locales: locales}, answer)
+		}})
 	if err != nil {
 		return err
 	}

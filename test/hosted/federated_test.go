@@ -356,3 +356,64 @@ func TestNobodyIsSentToAProviderAgainAndAgain(t *testing.T) {
 		post("loginName", "whoever@"+domain).shows(200, `name="password"`)
 	w.browser().get("/login?other=1&to=/account").post("loginName", "whoever@"+domain).shows(200, "/login/idp/"+w.idp) // whoever only wants another account is
 }
+
+// The 21st provider of an organization is one like the others: on the page, by its name, by the hint of an application, by a policy, for linking and for invitations.
+func TestEveryProviderOfManyIsReached(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := federatedOn(t, db)
+		home := w.server.FirstAdmin.OrgID
+		ids := []string{w.idp}
+		for i := range 24 {
+			ids = append(ids, w.provider(fmt.Sprintf("Office %02d", i)))
+		}
+		last := ids[24]
+		shown := func(p *page) (n int, hasLast bool) {
+			found := regexp.MustCompile(`(?:/login/idp/|link=)(idp_\w+)`).FindAllStringSubmatch(p.body, -1)
+			return len(found), slices.ContainsFunc(found, func(m []string) bool { return m[1] == last })
+		}
+		next := regexp.MustCompile(`<p class="aside"><a href="([^"]*after=[^"]*)">`)
+		jo := w.person(home, false)
+		for name, first := range map[string]func(b *browser) *page{
+			"sign-in": func(b *browser) *page { return b.authorize(w.shop) },
+			"account": func(b *browser) *page {
+				b.get("/login?to=/account/security").signIn(jo.name, password)
+				return b.get("/account/security")
+			},
+		} {
+			b := w.browser()
+			p := first(b).shows(200, "Find your provider")
+			if n, has := shown(p); n != 20 || has {
+				t.Errorf("%s: %d on the first page, the last one: %t", name, n, has)
+			}
+			more := next.FindStringSubmatch(p.body)
+			if more == nil {
+				t.Fatalf("%s: nothing leads on from %s", name, p.body)
+			}
+			if n, has := shown(b.get(html.UnescapeString(more[1])).shows(200)); n != 5 || !has {
+				t.Errorf("%s: %d on the second page, the last one: %t", name, n, has)
+			}
+			// The form sends what it hides along.
+			path, _, _ := strings.Cut(p.path, "?")
+			query := url.Values{"provider": {"OFFICE 23"}}
+			for _, m := range hiddenField.FindAllStringSubmatch(regexp.MustCompile(`(?s)<form method="get".*?</form>`).FindString(p.body), -1) {
+				query.Set(m[1], html.UnescapeString(m[2]))
+			}
+			if n, has := shown(b.get(path + "?" + query.Encode()).shows(200)); n != 1 || !has {
+				t.Errorf("%s: %d are found by name, the last one: %t", name, n, has)
+			}
+			query.Set("provider", "nobody")
+			b.get(path+"?"+query.Encode()).shows(200, "No provider has a name that begins with this.")
+			query.Set("provider", strings.Repeat("ﷺ", 300))
+			query.Set("after", strings.Repeat("x", 300))
+			b.get(path + "?" + query.Encode()).shows(200)
+		}
+		// An application that wants one gets it, and a policy that names one offers it.
+		if to := w.browser().authorize(w.shop, "idp_hint", last).path; !strings.HasPrefix(to, w.portal.Address("/login")) {
+			t.Errorf("idp_hint leads to %s", to)
+		}
+		w.api("PUT", "/v1/orgs/"+home+"/policy", map[string]any{"policy": map[string]any{"idpIds": []string{last}}})
+		if n, has := shown(w.browser().authorize(w.shop).shows(200)); n != 1 || !has {
+			t.Errorf("a policy that names the last one offers %d, that one: %t", n, has)
+		}
+	})
+}

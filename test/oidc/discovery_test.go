@@ -9,9 +9,11 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"encoding/json"
+	"html"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -107,7 +109,7 @@ func TestDiscoveryPromisesNothingThatDoesNotWork(t *testing.T) {
 		"grant_types_supported": each(map[string]func(){"authorization_code": func() { k.byCode("ES256") }, "refresh_token": k.byRefresh, "client_credentials": k.byCredentials,
 			"urn:ietf:params:oauth:grant-type:jwt-bearer": k.byBearer, "urn:ietf:params:oauth:grant-type:device_code": k.byDevice}),
 		"response_types_supported":              each(map[string]func(){"code": nothing}), // byCode
-		"response_modes_supported":              each(map[string]func(){"query": nothing}),
+		"response_modes_supported":              each(map[string]func(){"query": nothing, "fragment": func() { k.mode("fragment") }, "form_post": func() { k.mode("form_post") }}),
 		"code_challenge_methods_supported":      each(map[string]func(){"S256": nothing}),
 		"subject_types_supported":               each(map[string]func(){"public": nothing}), // all applications are told the id of the user
 		"id_token_signing_alg_values_supported": each(map[string]func(){"ES256": func() { k.byCode("ES256") }, "RS256": func() { k.byCode("RS256") }}),
@@ -384,6 +386,29 @@ func (k *walk) prompt(value, refused string) {
 	if at.Query().Get("error") != refused || refused == "" && !strings.HasPrefix(at.Path, "/login") {
 		k.t.Errorf("prompt=%s leads to %s", value, at)
 	}
+}
+
+// mode signs somebody in with a response mode, and takes the code from where it belongs.
+func (k *walk) mode(value string) {
+	k.t.Helper()
+	id, _ := k.application(app.SPA, app.NoAuth)
+	p, verifier := k.party(id, ""), oauth2.GenerateVerifier()
+	got := k.with(k.in).visit("GET", p.oauth.AuthCodeURL("st", oauth2.SetAuthURLParam("response_mode", value), oauth2.S256ChallengeOption(verifier)), nil)
+	back, err := url.ParseQuery(got.at.EscapedFragment())
+	must(k.t, err)
+	if value == "form_post" {
+		back = url.Values{}
+		for _, field := range regexp.MustCompile(`<input type="hidden" name="([a-z_]+)" value="([^"]*)">`).FindAllStringSubmatch(got.body, -1) {
+			back.Set(field[1], html.UnescapeString(field[2]))
+		}
+		if !strings.Contains(got.body, `action="`+callback+`"`) {
+			k.t.Errorf("it goes elsewhere: %s", got.body)
+		}
+	}
+	if back.Get("state") != "st" || back.Get("iss") != k.url || got.at.Query().Has("code") {
+		k.t.Errorf("response_mode=%s: at %s with %v", value, got.at, back)
+	}
+	k.fine(k.ask("token_endpoint", url.Values{"grant_type": {"authorization_code"}, "client_id": {id}, "code": {back.Get("code")}, "redirect_uri": {callback}, "code_verifier": {verifier}}))
 }
 
 // backChannel ends a session and waits for the application to be told.

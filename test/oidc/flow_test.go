@@ -215,7 +215,7 @@ func TestDiscoverySaysOnlyWhatThereIs(t *testing.T) {
 				t.Errorf("%s has none in %s", path, name)
 			}
 		}
-		for _, absent := range []string{"implicit", `"password"`, "token-exchange", "fragment", "plain", "registration_endpoint", "check_session_iframe", "request_parameter_supported\":true"} {
+		for _, absent := range []string{"implicit", `"password"`, "token-exchange", "plain", "registration_endpoint", "check_session_iframe", "request_parameter_supported\":true"} {
 			if strings.Contains(got.body, absent) {
 				t.Errorf("%s speaks of %s", path, absent)
 			}

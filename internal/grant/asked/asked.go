@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -40,6 +41,16 @@ type Ask struct {
 	Browser string // the secret that tells the browser from others, see grant.Pending
 }
 
+// Response modes: where the parameters of an answer go. An application that names none gets them in the query.
+const (
+	ModeQuery    = "query"
+	ModeFragment = "fragment"
+	ModeFormPost = "form_post" // OAuth 2.0 Form Post Response Mode
+)
+
+// Modes are all of them.
+var Modes = []string{ModeQuery, ModeFragment, ModeFormPost}
+
 // Prompts, in the words of OpenID Connect.
 const (
 	PromptNone    = "none"
@@ -71,8 +82,10 @@ func (a Ask) Parameters() error {
 		return errs.New(errs.InvalidArgument, RequestNotSupported, "request objects are not supported: send plain parameters")
 	case a.ResponseType != "code":
 		return errs.New(errs.InvalidArgument, UnsupportedResponseType, "only response_type=code is supported")
-	case a.ResponseMode != "" && a.ResponseMode != "query":
-		return errs.Wrong("response_mode", "must be query, or be left out")
+	case a.ResponseMode != "" && !slices.Contains(Modes, a.ResponseMode):
+		return errs.Wrong("response_mode", "must be query, fragment or form_post, or be left out")
+	case a.ResponseMode == ModeFormPost && !strings.HasPrefix(a.RedirectURI, "https:") && !strings.HasPrefix(a.RedirectURI, "http:"):
+		return errs.Wrong("response_mode", "must not be form_post for this redirect_uri: a browser cannot post to a private scheme")
 	case len(a.State) > MaxState:
 		return errs.Wrong("state", "is too long")
 	case len(a.Nonce) > MaxNonce:
@@ -91,6 +104,39 @@ func (a Ask) StateBack() string {
 		return ""
 	}
 	return a.State
+}
+
+// ModeBack is the response mode of a refusal; the default one where the request names one that does not exist, or does not fit.
+func (a Ask) ModeBack() string {
+	if (Ask{ResponseType: "code", RedirectURI: a.RedirectURI, ResponseMode: a.ResponseMode}).Parameters() != nil {
+		return ""
+	}
+	return a.ResponseMode
+}
+
+// Answer is how a browser takes the parameters of an answer to the application.
+type Answer struct {
+	Address string     // where the browser goes
+	Form    url.Values // what it posts there (form_post); nil: it is redirected there, and everything is in the address
+}
+
+// AnswerAt puts the parameters of an answer where the mode wants them. Only an address that is registered comes here.
+func AnswerAt(redirectURI, mode string, parameters url.Values) Answer {
+	u, err := url.Parse(redirectURI)
+	if err != nil {
+		panic(err) // it was read when it was registered
+	}
+	switch mode {
+	case ModeFormPost:
+		return Answer{Address: u.String(), Form: parameters}
+	case ModeFragment:
+		return Answer{Address: u.String() + "#" + parameters.Encode()} // a registered address has no fragment of its own
+	}
+	if u.RawQuery != "" {
+		u.RawQuery += "&"
+	}
+	u.RawQuery += parameters.Encode()
+	return Answer{Address: u.String()}
 }
 
 // Prompt gives the prompts, each once.

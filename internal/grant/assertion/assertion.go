@@ -6,10 +6,12 @@ import (
 	"crypto/ed25519"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"slices"
+	"strings"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
@@ -25,6 +27,7 @@ var algorithms = []jose.SignatureAlgorithm{jose.RS256, jose.RS384, jose.RS512, j
 type Assertion struct {
 	jwt.Claims
 	signed *jose.JSONWebSignature
+	text   string
 }
 
 // Read takes a JWT apart.
@@ -36,7 +39,7 @@ func Read(text string) (*Assertion, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &Assertion{signed: signed}
+	a := &Assertion{signed: signed, text: text}
 	if err := json.Unmarshal(signed.UnsafePayloadWithoutVerification(), &a.Claims); err != nil {
 		return nil, err
 	}
@@ -45,6 +48,14 @@ func Read(text string) (*Assertion, error) {
 
 // KeyID is what it says about the key that signed it; it may be empty.
 func (a *Assertion) KeyID() string { return a.signed.Signatures[0].Header.KeyID }
+
+// Signed is what the signature is over: header and payload. Somebody who sees an assertion can write the same bytes in base64 in other ways, or make
+// another signature out of that of an elliptic curve, but cannot change this.
+func (a *Assertion) Signed() string {
+	header, _, _ := strings.Cut(a.text, ".")
+	protected, _ := base64.RawURLEncoding.DecodeString(header) // Read has done it before
+	return base64.RawURLEncoding.EncodeToString(protected) + "." + base64.RawURLEncoding.EncodeToString(a.signed.UnsafePayloadWithoutVerification())
+}
 
 // SignedBy tells whether one of these keys signed it, with an algorithm of that key. So many of them are tried at most.
 func (a *Assertion) SignedBy(keys []jose.JSONWebKey, tries int) bool {

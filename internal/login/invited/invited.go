@@ -199,15 +199,15 @@ func (v *visit) choose() error {
 		view.Passkey = here(withPasskey)
 	}
 	if v.Providers {
-		offered, err := idp.OfferedTo(v.r.Context(), v.Store, v.link.Org.ID, v.Newcomers.DefaultOrg)
+		part := login.PartOf(v.r)
+		offers, err := idp.Place{Org: v.link.Org.ID, DefaultOrg: v.Newcomers.DefaultOrg, Ways: allowed.SignIn}.Part(v.r.Context(), v.Store, part)
 		if err != nil {
 			return err
 		}
-		for _, p := range offered {
-			if allowed.AllowsProvider(p.ID) {
-				view.Providers = append(view.Providers, login.Button(p, login.ToProvider(p.ID, login.Wish{To: here("").String(), Other: true}.Parameters())))
-			}
+		for _, p := range offers.Providers {
+			view.Providers = append(view.Providers, login.Button(p, login.ToProvider(p.ID, login.Wish{To: here("").String(), Other: true}.Parameters())))
 		}
+		view.More = login.MoreProviders(v.r, part, offers, url.Values{})
 	}
 	if v.bearer != nil {
 		name, err := v.loginName()

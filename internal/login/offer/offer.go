@@ -3,7 +3,6 @@ package offer
 
 import (
 	"context"
-	"slices"
 
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/idp"
@@ -13,44 +12,40 @@ import (
 
 // Offer is what an organization offers to whoever signs in there.
 type Offer struct {
-	Providers []*event.Object[idp.Provider]
-	Methods   policy.Policy
+	Methods policy.Policy
+	place   idp.Place
+	store   event.Store
 }
 
-// At reads what the place of a sign-in offers: its own providers, and those of the default organization.
+// At reads how people of a place may sign in. Providers are read when they are asked for: there may be many.
 func At(ctx context.Context, s event.Store, place, defaultOrg string) (Offer, error) {
 	asked, _, err := org.ReadPolicy(ctx, s, place)
-	if err != nil {
-		return Offer{}, err
-	}
-	o := Offer{Methods: asked}
-	if !asked.Allows(policy.WithProvider) {
-		return o, nil
-	}
-	found, err := idp.OfferedTo(ctx, s, place, defaultOrg)
-	if err != nil {
-		return Offer{}, err
-	}
-	for _, p := range found {
-		if asked.AllowsProvider(p.ID) {
-			o.Providers = append(o.Providers, p)
-		}
-	}
-	return o, nil
+	return Offer{Methods: asked, place: idp.Place{Org: place, DefaultOrg: defaultOrg, Ways: asked.SignIn}, store: s}, err
+}
+
+// Part reads a part of the providers.
+func (o Offer) Part(ctx context.Context, part idp.Part) (idp.Offers, error) {
+	return o.place.Part(ctx, o.store, part)
+}
+
+// Without tells whether people of the organization sign in through providers and in no other way.
+func (o Offer) Without() bool {
+	return !o.Methods.Allows(policy.WithPassword) && !o.Methods.Allows(policy.WithPasskey)
 }
 
 // Only is the one provider that people of the organization can sign in with; nil where there are other ways.
-func (o Offer) Only() *event.Object[idp.Provider] {
-	if len(o.Providers) != 1 || o.Methods.Allows(policy.WithPassword) || o.Methods.Allows(policy.WithPasskey) {
-		return nil
+func (o Offer) Only(ctx context.Context) (*event.Object[idp.Provider], error) {
+	if !o.Without() {
+		return nil, nil
 	}
-	return o.Providers[0]
+	all, err := o.Part(ctx, idp.Part{})
+	if err != nil || len(all.Providers) != 1 || all.More != "" {
+		return nil, err
+	}
+	return all.Providers[0], nil
 }
 
-// Find gives one of the providers; nil where it is not offered.
-func (o Offer) Find(id string) *event.Object[idp.Provider] {
-	if i := slices.IndexFunc(o.Providers, func(p *event.Object[idp.Provider]) bool { return p.ID == id }); i >= 0 {
-		return o.Providers[i]
-	}
-	return nil
+// Find gives one of the providers, wherever it is in the list; nil where it is not offered.
+func (o Offer) Find(ctx context.Context, id string) (*event.Object[idp.Provider], error) {
+	return o.place.Offered(ctx, o.store, id)
 }

@@ -1,5 +1,5 @@
-// What pages do besides: show a password, keep what is shown once, and tell times where the person is. Nothing needs it; what it offers is
-// hidden until it is there.
+// What pages do besides: show a password, keep what is shown once, send on what only has to be sent on, and tell times where the person is. Nothing needs it;
+// what it offers is hidden until it is there.
 (function () {
   'use strict';
 
@@ -53,6 +53,9 @@
       });
     });
   });
+
+  // An answer on its way to an application.
+  each('form[data-onward]', function (form) { form.submit(); });
 
   // In the words of the page, and with the order of day and month that the person is used to.
   var language = document.documentElement.lang;

@@ -3,6 +3,7 @@
 package pagestest
 
 import (
+	"net/url"
 	"slices"
 	"time"
 
@@ -77,6 +78,8 @@ func signIn() []Sample {
 		{Name: "login-name-removed", Status: 400, View: pages.LoginName{Frame: wrong("", pages.PasskeyRemoved()), Passkey: []byte(options), Signal: []byte("{}")}},
 		{Name: "login-name-providers", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Providers: providers}},
 		{Name: "login-name-only", Status: 200, View: pages.LoginName{Frame: frame, Providers: providers, Only: true, Other: to("/login")}},
+		{Name: "login-name-many", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Providers: providers, More: pages.NewMoreProviders("A", false, to("/login"), url.Values{"request": {"r"}})}},
+		{Name: "login-name-none", Status: 200, View: pages.LoginName{Frame: frame, Only: true, Other: to("/login"), More: pages.MoreProviders{There: true, Find: "Zz", None: true}}},
 		{Name: "login-name-register", Status: 200, View: pages.LoginName{Frame: frame, Passkey: []byte(options), Register: to("/login/register")}},
 		{Name: "register-email", Status: 200, View: pages.RegisterEmail{Frame: frame, Back: to("/login")}},
 		{Name: "register-email-wrong", Status: 422, View: pages.RegisterEmail{Frame: framed(pages.Frame{Problems: []pages.Problem{{Field: pages.FieldEmail, Message: pages.NotAnEmail()}}}), Email: "mara", Back: to("/login")}},
@@ -155,6 +158,7 @@ func signIn() []Sample {
 		{Name: "consent-told", Status: 200, View: pages.Consent{Frame: frame, LoginName: loginName, Publisher: "Fieldbook Ltd", Elsewhere: true, Scopes: []string{"urn:signet:app_roles", "urn:signet:groups", "urn:signet:metadata", "email", "openid"}}},
 		{Name: "no-role", Status: 200, View: pages.NoRole{Frame: frame, LoginName: loginName, Other: to("/login")}},
 		{Name: "onward", Status: 200, View: pages.Onward{Frame: frame, To: out("https://fieldbook.example/callback?code=a&state=b")}, Moves: true},
+		{Name: "post-back", Status: 200, View: pages.NewPostBack(frame, out("https://fieldbook.example/callback"), url.Values{"code": {"a"}, "state": {"b"}}), Moves: true},
 		{Name: "device-code", Status: 200, View: pages.DeviceCode{LoginName: loginName, Other: to("/login")}},
 		{Name: "device-code-wrong", Status: 400, View: pages.DeviceCode{Frame: pages.Frame{Problems: []pages.Problem{{Field: pages.FieldUserCode, Message: pages.WrongCode()}}}, UserCode: "WDJB-MJHX"}},
 		{Name: "device-confirm", Status: 200, View: pages.DeviceConfirm{Frame: frame, ID: "1", LoginName: loginName, Other: to("/login"), UserCode: "WDJB-MJHT", Scopes: scopes}},
