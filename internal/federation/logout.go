@@ -36,7 +36,7 @@ func (f *Federation) SignOut(ctx context.Context, p *Provider, text, requestID s
 	err := f.signOut(ctx, p, text, end)
 	if failed, ok := errors.AsType[*Failure](err); ok {
 		// Administrators are to see that nobody failed to sign in by it.
-		return f.record(ctx, p, requestID, &Failure{Check: "logout_" + failed.Check, Hint: failed.Hint, Cause: failed.Cause})
+		return f.record(ctx, p, requestID, &Failure{Check: failure.LogoutPrefix + failed.Check, Hint: failed.Hint, Cause: failed.Cause})
 	}
 	return err
 }

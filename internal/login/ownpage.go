@@ -50,12 +50,12 @@ func failedFor(w http.ResponseWriter, r *http.Request, t *ownpage.Attempt, err e
 	if !ours {
 		return err
 	}
-	web.Failed(r.Context(), err)
+	web.Failed(r.Context(), failed.Refusal())
 	word := "server_error"
-	switch failed.Check {
-	case failure.Denied:
+	switch {
+	case failed.Check == failure.Denied:
 		word = "access_denied"
-	case failure.Unreachable, failure.Discovery, failure.Keys, failure.Busy:
+	case failed.Away():
 		word = "temporarily_unavailable"
 	}
 	return goBack(w, t, "error", word)

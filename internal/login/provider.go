@@ -292,11 +292,12 @@ func (v *visit) failedThere(err error) error {
 	if !ours {
 		return err
 	}
-	web.Failed(v.r.Context(), err)
+	web.Failed(v.r.Context(), failed.Refusal())
 	page := web.Page{Status: http.StatusBadRequest, What: pages.ProviderFailed}
-	switch failed.Check {
-	case failure.Unreachable, failure.Discovery, failure.Keys, failure.Busy:
+	if failed.Away() {
 		page = web.Page{Status: http.StatusServiceUnavailable, What: pages.ProviderAway}
+	}
+	switch failed.Check {
 	case failure.Denied:
 		page.What = pages.ProviderDenied
 	case failure.State, failure.StateExpired, failure.StateUsed, failure.Browser, failure.Provider, failure.Changed:

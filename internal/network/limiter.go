@@ -65,6 +65,18 @@ func (s *Limiter) TakeNamed(from string, as int) (wait time.Duration) {
 	return 0
 }
 
+// left is how many starts a name has now.
+func (s *Limiter) left(from string) float64 {
+	minute, now := time.Minute.Microseconds(), event.Micros(s.Clock())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	whole := max(s.whole[from], now)
+	if whole > now+minute {
+		whole = now
+	}
+	return float64(s.PerMinute) * float64(now+minute-whole) / float64(minute)
+}
+
 // makeRoom forgets networks that have their whole allowance. Where that is not enough all are forgotten: whoever has that many networks is not
 // held up by what one of them may do.
 func (s *Limiter) makeRoom(now int64) {

@@ -12,6 +12,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,7 +24,6 @@ import (
 	"github.com/signet-idm/signet/internal/policy"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
-	"github.com/signet-idm/signet/internal/share"
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
@@ -31,9 +31,9 @@ import (
 const (
 	life       = time.Hour
 	starts     = 10     // that one start counts as for its network
-	perOrg     = 600    // starts within a minute on one node
-	perNode    = 3_000  // likewise, for all organizations together
-	maxWaiting = 10_000 // rows that wait for their mail; no more are taken then
+	perOrg     = 600    // starts within a minute on one node, shared by networks
+	perNode    = 3_000  // likewise, for all organizations together, shared by them
+	maxWaiting = 10_000 // rows that wait for their mail; an organization has no more of them than are left to others
 
 	maxEmail  = 254 // no mail goes to a longer one
 	maxReturn = 200
@@ -44,6 +44,7 @@ const (
 	Off      errs.Reason = "REGISTRATION_OFF"
 	NoMail   errs.Reason = "REGISTRATION_NEEDS_MAIL"
 	LinkUsed errs.Reason = "REGISTRATION_NOT_FOUND"
+	TooMany  errs.Reason = "REGISTRATION_THROTTLED"
 )
 
 // Errors.
@@ -76,13 +77,41 @@ type Registrations struct {
 	Sessions *session.Sessions
 	Mail     Mailer // nil: nobody can register
 
-	orgs, node network.Limiter
-	waiting    atomic.Int64 // rows that waited at the last look
+	orgs, node network.Fair
+	waiting    atomic.Pointer[waiting]
+}
+
+// waiting are the rows that waited at the last look, by organization.
+type waiting struct {
+	of  map[string]int
+	all int
 }
 
 // New makes one.
 func New(sessions *session.Sessions, mail Mailer) *Registrations {
-	return &Registrations{Sessions: sessions, Mail: mail, orgs: network.Limiter{PerMinute: perOrg, Clock: sessions.Clock}, node: network.Limiter{PerMinute: perNode, Clock: sessions.Clock}}
+	return &Registrations{Sessions: sessions, Mail: mail, orgs: network.Fair{PerMinute: perOrg, Clock: sessions.Clock}, node: network.Fair{PerMinute: perNode, Clock: sessions.Clock}}
+}
+
+// admit counts one more start, unless others would have to do without theirs. Errors: ResourceExhausted (REGISTRATION_THROTTLED).
+func (s *Registrations) admit(orgID string, peer netip.Addr) error {
+	if w := s.waiting.Load(); w != nil && w.all > 0 && w.of[orgID] >= maxWaiting-w.all {
+		return tooMany(pause) // the mail server is slower than people register
+	}
+	if wait := s.node.Wait("", orgID); wait > 0 {
+		return tooMany(wait)
+	}
+	if wait := s.orgs.Take(orgID, network.Name(peer)); wait > 0 {
+		return tooMany(wait)
+	}
+	if wait := s.node.Take("", orgID); wait > 0 {
+		return tooMany(wait)
+	}
+	return nil
+}
+
+func tooMany(wait time.Duration) error {
+	return &errs.Error{Kind: errs.ResourceExhausted, Reason: TooMany, RetryAfter: wait,
+		Message: "too many people register at the moment: try again in " + strconv.Itoa(int((wait+time.Second-1)/time.Second)) + " s"}
 }
 
 // Start is somebody who wants an account.
@@ -128,7 +157,7 @@ type pending struct {
 
 // Start has a mail sent to an address, so that whoever reads it can go on. Nobody learns from it whether there is an account with this address, or whether the
 // organization takes it: not by the answer, and not by the work that is done before it, which is to store the request. Errors: InvalidArgument; ErrNoMail; ErrOff;
-// ResourceExhausted where too much was begun from the network; Unavailable where too many register at once.
+// ResourceExhausted where too much was begun from the network, or too many register at once.
 func (s *Registrations) Start(ctx context.Context, r Start) error {
 	if err := s.Sessions.NetworkLimiter.Take(r.Peer, starts); err != nil {
 		return err
@@ -139,8 +168,8 @@ func (s *Registrations) Start(ctx context.Context, r Start) error {
 	if _, err := s.Open(ctx, r.OrgID); err != nil {
 		return err
 	}
-	if s.waiting.Load() >= maxWaiting || s.orgs.TakeNamed(r.OrgID, 1) > 0 || s.node.TakeNamed("", 1) > 0 {
-		return share.ErrBusy
+	if err := s.admit(r.OrgID, r.Peer); err != nil {
+		return err
 	}
 	if len(r.Return) > maxReturn {
 		r.Return = ""

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/event/eventtest"
 	"github.com/signet-idm/signet/internal/factor/factortest"
@@ -20,6 +21,7 @@ import (
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/session"
 	"github.com/signet-idm/signet/internal/user"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // asked notes what is asked of the store, without the names.
@@ -136,9 +138,12 @@ func TestWhereNobodyCanRegisterNothingIsStored(t *testing.T) {
 			w.Sessions.NetworkLimiter = &network.Limiter{PerMinute: 10, Clock: w.store.Now}
 			must(w.t, w.Sessions.NetworkLimiter.Take(home, 1))
 		}, start("org_b", "a@b.test"), "NETWORK_THROTTLED"},
-		{"too many in one organization", func(w *world) { w.orgs.TakeNamed("org_b", perOrg) }, start("org_b", "a@b.test"), "SERVER_BUSY"},
-		{"too many at once", func(w *world) { w.node.TakeNamed("", perNode) }, start("org_b", "a@b.test"), "SERVER_BUSY"},
-		{"too many wait for their mail", func(w *world) { w.waiting.Store(maxWaiting) }, start("org_b", "a@b.test"), "SERVER_BUSY"},
+		{"too many in one organization", func(w *world) { flood(&w.orgs, "org_b", perOrg) }, start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
+		{"too many at once", func(w *world) { flood(&w.node, "", perNode) }, start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
+		{"too many of the organization wait for their mail", func(w *world) {
+			w.waiting.Store(&waiting{of: map[string]int{"org_b": maxWaiting / 2}, all: maxWaiting / 2})
+		}, start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
+		{"too many wait for their mail", func(w *world) { w.waiting.Store(&waiting{all: maxWaiting}) }, start("org_b", "a@b.test"), "REGISTRATION_THROTTLED"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := newWorld(t)
@@ -154,9 +159,65 @@ func TestWhereNobodyCanRegisterNothingIsStored(t *testing.T) {
 		})
 	}
 	w := newWorld(t)
-	w.orgs.TakeNamed("org_c", perOrg)
+	flood(&w.orgs, "org_c", perOrg)
+	w.waiting.Store(&waiting{of: map[string]int{"org_c": maxWaiting / 2}, all: maxWaiting / 2})
 	if err := w.Start(t.Context(), start("org_b", "a@b.test")); err != nil {
 		t.Errorf("one organization uses up what another one needs: %v", err)
+	}
+}
+
+// flood takes so many starts, each for somebody else.
+func flood(f *network.Fair, pool string, starts int) {
+	for i := range starts {
+		f.Take(pool, fmt.Sprint("flood ", i))
+	}
+}
+
+// TestAFloodFromManyNetworksLeavesOthersTheirRate: 200 networks start as much as they can, for a quarter of an hour. Where they all flood one organization, people
+// who come from elsewhere still register in it. Where they flood so many that the node has no more, other organizations register people as before. Who is refused
+// is told when to come again.
+func TestAFloodFromManyNetworksLeavesOthersTheirRate(t *testing.T) {
+	const networks = 200
+	for _, flooded := range []int{1, 20} {
+		clock := testkit.NewClock(time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC))
+		r := New(&session.Sessions{Clock: clock.Now}, nil)
+		let, refused := 0, 0
+		for second := range 15 * 60 {
+			for i := range networks {
+				switch err := r.admit(fmt.Sprint("flooded ", i%flooded), net4(1000+i)); {
+				case err == nil:
+					let++
+				case errs.KindOf(err) == errs.ResourceExhausted:
+					refused++
+					if e, ok := errors.AsType[*errs.Error](err); !ok || e.Reason != TooMany || e.RetryAfter < time.Second || e.RetryAfter > time.Minute {
+						t.Fatalf("%v: come again in %v", err, e.RetryAfter)
+					}
+				default:
+					t.Fatal(err)
+				}
+			}
+			if second%2 == 0 {
+				if err := r.admit("quiet", net4(5000+second%50)); err != nil {
+					t.Fatalf("%d are flooded: after %d s an organization that nobody floods registers nobody: %v", flooded, second, err)
+				}
+			}
+			if flooded == 1 && second%10 == 0 {
+				if err := r.admit("flooded 0", net4(20_000+second%300)); err != nil {
+					t.Fatalf("after %d s nobody from elsewhere registers in the flooded organization: %v", second, err)
+				}
+			}
+			clock.Advance(time.Second)
+		}
+		if most := min(perNode, flooded*perOrg) * 17; let > most || let < most/2 || refused < networks*60 {
+			t.Errorf("%d are flooded: %d were let through and %d refused", flooded, let, refused)
+		}
+		// When it is over, all have their whole rate.
+		clock.Advance(time.Hour)
+		for i := range perOrg {
+			if err := r.admit("flooded 0", net4(i)); err != nil {
+				t.Fatalf("after %d: %v", i, err)
+			}
+		}
 	}
 }
 

@@ -61,14 +61,13 @@ func (s *Registrations) Run(ctx context.Context, log *slog.Logger) {
 // SendWaiting sends what waits now, once. What fails waits on, and keeps nothing else from being sent.
 func (s *Registrations) SendWaiting(ctx context.Context) error {
 	var failures error
-	left := 0
-	defer func() { s.waiting.Store(int64(left)) }()
+	left := &waiting{of: map[string]int{}}
+	defer func() { s.waiting.Store(left) }()
 	for after := ""; ; {
 		rows, err := s.Sessions.Store.RowsOf(ctx, event.Deliveries, waitingPrefix, after, page)
 		if err != nil || len(rows) == 0 {
 			return cmp.Or(err, failures)
 		}
-		left += len(rows)
 		after = rows[len(rows)-1].Key
 		failed := make([]error, len(rows))
 		places := make(chan struct{}, parallel)
@@ -81,10 +80,14 @@ func (s *Registrations) SendWaiting(ctx context.Context) error {
 			})
 		}
 		all.Wait()
-		for _, err := range failed {
+		for i, err := range failed {
 			if err == nil {
-				left--
+				continue
 			}
+			if p, unread := s.read(&rows[i]); unread == nil {
+				left.of[p.OrgID]++
+			}
+			left.all++
 		}
 		if failures = cmp.Or(failures, cmp.Or(failed...)); len(rows) < page {
 			return failures

@@ -12,6 +12,7 @@ import (
 
 	"github.com/signet-idm/signet/internal/model"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // beside runs a node of the version before and one of this version on one database. The older one started before the migration.
@@ -47,10 +48,16 @@ func TestTheVersionBeforeWorksBesideThisOne(t *testing.T) {
 	n.wantNewShapesToStay(t, before, now, grown)
 	n.wantOldUsersToBeFound(t, before, now)
 	n.wantPasswordsToCross(t, before, now)
+	// The version before could not read sealed hashes.
+	if plain, all := s.plainHashes(t), s.count(t, "SELECT count(*) FROM secrets WHERE key LIKE '%/password'"); plain != all {
+		t.Errorf("of %d password hashes %d can be read by the version before", all, plain)
+	}
 
 	s.run(t, theVersionBefore(t), "verify", "--expect", n.Head)
 	s.run(t, thisVersion(t), "verify", "--expect", n.Head)
 	before.stop(t)
+	testkit.Await(t, "every password hash is sealed", func() bool { return s.plainHashes(t) == 0 })
+	now.signIn(t, n.Owner.LoginName, password)
 	now.stop(t)
 	s.start(t, thisVersion(t)).stop(t) // what the version before wrote last is folded anew
 	s.run(t, thisVersion(t), "rebuild", "--check")

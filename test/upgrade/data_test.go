@@ -1,15 +1,19 @@
 package upgrade
 
 import (
+	"bytes"
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/signet-idm/signet/internal/factor/factortest"
 	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
 )
 
 // TestDataOfTheVersionBeforeGoesOn: this version opens it, finds nothing wrong with it, shows the same, lets the same people in, and writes on.
@@ -22,12 +26,15 @@ func TestDataOfTheVersionBeforeGoesOn(t *testing.T) {
 		s.run(t, binary, "verify", "--expect", n.Head)
 		s.run(t, binary, "rebuild", "--check")
 		n.wantSameViews(t, server)
+		testkit.Await(t, "every password hash is sealed", func() bool { return s.plainHashes(t) == 0 })
+		s.wantDoctorToFind(t, "every password hash is sealed")
 		n.wantCredentialsToWork(t, server)
 		n.wantGuestsToHoldWhatTheyHeld(t, server)
 		n.wantLinksToWork(t, server)
 		n.wantCoreOperationsToWork(t, server)
 		s.wantDoctorToFind(t, "every object has its shape")
 		server.stop(t)
+		s.wantNoHashes(t)
 		s.run(t, binary, "verify", "--expect", n.Head)
 		s.run(t, binary, "rebuild", "--check")
 		if s.head(t, binary) == n.Head {
@@ -117,6 +124,28 @@ func (s *site) wantDoctorToFind(t *testing.T, what string) {
 	said, _ := program(thisVersion(t), s.args("doctor")...).CombinedOutput()
 	if !strings.Contains(string(said), what) {
 		t.Errorf("signet doctor does not say %q:\n%s", what, said)
+	}
+}
+
+// plainHashes is how many hashes of passwords are as the version before has written them.
+func (s *site) plainHashes(t *testing.T) (n int) {
+	t.Helper()
+	return s.count(t, "SELECT count(*) FROM secrets WHERE key LIKE '%/password' AND length(value) > 0 AND "+map[string]string{testdb.SQLite: "substr(value, 1, 1) = x'24'", testdb.Postgres: `substr(value, 1, 1) = '\x24'`}[s.Engine])
+}
+
+// wantNoHashes: the files of the embedded database have no hash of a password any more as the version before has written it.
+func (s *site) wantNoHashes(t *testing.T) {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(s.dir, "signet.db*"))
+	must(t, err)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		must(t, err)
+		for _, hash := range []string{"$argon2", "$2a$", "$2b$", "$2y$", "$scrypt", "$pbkdf2"} {
+			if bytes.Contains(text, []byte(hash)) {
+				t.Errorf("%s has a hash that begins with %s", filepath.Base(file), hash)
+			}
+		}
 	}
 }
 

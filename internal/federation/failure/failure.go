@@ -1,7 +1,12 @@
 // Package failure says why signing in through an identity provider failed, and records it for the administrators of that provider.
 package failure
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
 
 // Failure is a sign-in that a check refused. Nothing in it was written by the provider or by the person.
 type Failure struct {
@@ -25,6 +30,31 @@ func New(check, hint string) *Failure { return &Failure{Check: check, Hint: hint
 // Because gives the failure with its cause.
 func (f *Failure) Because(cause error) *Failure {
 	return &Failure{Check: f.Check, Hint: f.Hint, Cause: cause}
+}
+
+// LogoutPrefix begins the checks of logout tokens.
+const LogoutPrefix = "logout_"
+
+// SignInRefused is the reason of a sign-in that a check refused, as the log and the metrics tell it.
+const SignInRefused errs.Reason = "PROVIDER_SIGN_IN_REFUSED"
+
+// Refusal is the failure as the log tells it. Whoever comes back from a provider, or pretends to, can cause it: it is no fault of ours. If the provider cannot be
+// reached, that is something to look after.
+func (f *Failure) Refusal() *errs.Error {
+	refused := &errs.Error{Kind: errs.FailedPrecondition, Reason: SignInRefused, Message: "a check refused what came from the identity provider", Note: f.Check + ": " + f.Hint}
+	if f.Away() {
+		refused.Kind, refused.Cause = errs.Unavailable, f
+	}
+	return refused
+}
+
+// Away tells whether nothing could be judged, because the provider could not be reached. It does so for logout tokens, too, whose checks have a prefix.
+func (f *Failure) Away() bool {
+	switch strings.TrimPrefix(f.Check, LogoutPrefix) {
+	case Unreachable, Discovery, Keys, Busy:
+		return true
+	}
+	return false
 }
 
 // The checks. Their names are part of events and never change their meaning.

@@ -11,7 +11,6 @@ import (
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/federation"
-	"github.com/signet-idm/signet/internal/federation/failure"
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/session/federated"
 	"github.com/signet-idm/signet/internal/web"
@@ -19,7 +18,6 @@ import (
 
 const (
 	logoutToken = "logout_token"
-	prefix      = "logout_" // of checks, see federation.SignOut
 )
 
 // Receiver takes what providers send.
@@ -45,14 +43,17 @@ func (l Receiver) Serve(w http.ResponseWriter, r *http.Request, provider string)
 		w.WriteHeader(http.StatusOK)
 		return
 	}
-	web.Failed(r.Context(), err)
+	shown := err
+	if failed, ours := errors.AsType[*federation.Failure](err); ours {
+		shown = failed.Refusal()
+	}
+	web.Failed(r.Context(), shown)
 	w.WriteHeader(logoutStatus(w, err))
 }
 
 func logoutStatus(w http.ResponseWriter, err error) int {
 	if failed, ok := errors.AsType[*federation.Failure](err); ok {
-		switch failed.Check {
-		case prefix + failure.Unreachable, prefix + failure.Discovery, prefix + failure.Keys, prefix + failure.Busy:
+		if failed.Away() {
 			return http.StatusServiceUnavailable // it could not be judged, and may be sent again
 		}
 		return http.StatusBadRequest
