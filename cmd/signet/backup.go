@@ -32,7 +32,7 @@ func (c *backupCmd) Run(ctx context.Context) error {
 	if report.Unchecked != "" {
 		checked = "only the file was checked (" + oneLine(report.Unchecked) + "). Try it with signet restore --rehearse"
 	}
-	fmt.Fprintf(stdout, "%s: %d events, the last at position %d, %d bytes, %s\n", report.Path, report.Events, report.Position, report.Size, checked)
+	fmt.Fprintf(stdout, "%s: %d events, the last at position %d, %d bytes, %s\n", progress.Line(report.Path), report.Events, report.Position, report.Size, checked)
 	fmt.Fprintf(stdout, "The backup does not contain the master key and cannot be restored without it. Keep a copy of %s apart from the backups.\n", c.keyPlace())
 	return nil
 }
@@ -84,7 +84,7 @@ func (c *restoreCmd) rehearse(ctx context.Context) error {
 		return err
 	}
 	fmt.Fprintf(stdout, "%s can be restored: %d events of %d objects, the last at position %d from %s, %d not sealed\nhead %s\n",
-		seen.File, seen.Events, seen.Objects, seen.Position, seen.LastEvent.Format(time.RFC3339), seen.Unsealed, seen.Head)
+		progress.Line(seen.File), seen.Events, seen.Objects, seen.Position, seen.LastEvent.Format(time.RFC3339), seen.Unsealed, seen.Head)
 	return nil
 }
 
