@@ -53,11 +53,17 @@ checks &
 checking=$!
 set +m
 
+# Every process that the tests start has this in its environment, and all of them must be gone in the end.
+export TEST_RUN_MARK="${work##*/}-$$"
+
 echo "== tests, both engines, a browser, foreign clients, proxies; race detector on what runs concurrently; checks beside them"
 status=0
 SIGNET_TEST_POSTGRES_FAST=1 scripts/with-browser.sh scripts/with-apache.sh scripts/with-proxies.sh scripts/with-postgres.sh scripts/suites.sh "$work" || status=$?
 wait "$checking" || status=$?
 checking=
+mark=$TEST_RUN_MARK
+unset TEST_RUN_MARK
+check "the tests leave no process behind" scripts/left-behind.sh "$mark" 20 || status=$?
 touch "$work/tests.log" "$work/race.log"
 if [[ $status -ne 0 ]]; then
   echo "== what failed"

@@ -32,8 +32,8 @@ func (c *backupCmd) Run(ctx context.Context) error {
 	if report.Unchecked != "" {
 		checked = "only the file was checked (" + oneLine(report.Unchecked) + "). Try it with signet restore --rehearse"
 	}
-	fmt.Printf("%s: %d events, the last at position %d, %d bytes, %s\n", report.Path, report.Events, report.Position, report.Size, checked)
-	fmt.Printf("The backup does not contain the master key and cannot be restored without it. Keep a copy of %s apart from the backups.\n", c.keyPlace())
+	fmt.Fprintf(stdout, "%s: %d events, the last at position %d, %d bytes, %s\n", progress.Line(report.Path), report.Events, report.Position, report.Size, checked)
+	fmt.Fprintf(stdout, "The backup does not contain the master key and cannot be restored without it. Keep a copy of %s apart from the backups.\n", c.keyPlace())
 	return nil
 }
 
@@ -58,8 +58,8 @@ func (c *restoreCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("restored into %s: %d events of %d objects, checked\n", c.DataDir, report.Events, report.Objects)
-	fmt.Println("Everything is as it was when the backup was made. Ended sessions and erased people are back: read docs/operations/backup.md before you let anybody in.")
+	fmt.Fprintf(stdout, "restored into %s: %d events of %d objects, checked\n", c.DataDir, report.Events, report.Objects)
+	fmt.Fprintln(stdout, "Everything is as it was when the backup was made. Ended sessions and erased people are back: read docs/operations/backup.md before you let anybody in.")
 	return nil
 }
 
@@ -69,7 +69,7 @@ func (c *restoreCmd) rehearse(ctx context.Context) error {
 	bar.end()
 	if c.JSON {
 		seen.Problem = oneLine(seen.Problem)
-		out := json.NewEncoder(os.Stdout)
+		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
 		return errors.Join(err, out.Encode(seen))
 	}
@@ -78,13 +78,13 @@ func (c *restoreCmd) rehearse(ctx context.Context) error {
 		if !step.Failed {
 			took = time.Duration(step.Took * float64(time.Second)).Round(time.Millisecond).String()
 		}
-		fmt.Printf("%-16s %s\n", step.Name, took)
+		fmt.Fprintf(stdout, "%-16s %s\n", step.Name, took)
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Printf("%s can be restored: %d events of %d objects, the last at position %d from %s, %d not sealed\nhead %s\n",
-		seen.File, seen.Events, seen.Objects, seen.Position, seen.LastEvent.Format(time.RFC3339), seen.Unsealed, seen.Head)
+	fmt.Fprintf(stdout, "%s can be restored: %d events of %d objects, the last at position %d from %s, %d not sealed\nhead %s\n",
+		progress.Line(seen.File), seen.Events, seen.Objects, seen.Position, seen.LastEvent.Format(time.RFC3339), seen.Unsealed, seen.Head)
 	return nil
 }
 

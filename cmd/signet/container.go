@@ -35,6 +35,6 @@ func (c *firstAdminCmd) Run() error {
 	if err != nil {
 		return fmt.Errorf("%w: only the node that did the first start has the file; without it, signet admin recover creates a new owner", err)
 	}
-	_, err = os.Stdout.Write(text)
+	_, err = stdout.Write(text)
 	return err
 }

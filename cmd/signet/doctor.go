@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/signet-idm/signet/internal/server/doctor"
@@ -35,16 +34,16 @@ func (c *doctorCmd) Run(ctx context.Context) error {
 	}
 	worst := doctor.Worst(findings)
 	if c.JSON {
-		out := json.NewEncoder(os.Stdout)
+		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
 		if err := out.Encode(map[string]any{"level": worst, "version": version, "findings": findings}); err != nil {
 			return err
 		}
 	} else {
 		for _, f := range findings {
-			fmt.Printf("%-7s  %-14s  %s\n", f.Level, f.Check, f.What)
+			fmt.Fprintf(stdout, "%-7s  %-14s  %s\n", f.Level, f.Check, f.What)
 			if f.Do != "" {
-				fmt.Printf("%25s  → %s\n", "", f.Do)
+				fmt.Fprintf(stdout, "%25s  → %s\n", "", f.Do)
 			}
 		}
 	}

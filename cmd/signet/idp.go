@@ -13,6 +13,7 @@ import (
 	"github.com/signet-idm/signet/cmd/signet/remote"
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
 	"github.com/signet-idm/signet/gen/signet/v1/signetv1connect"
+	"github.com/signet-idm/signet/internal/progress"
 )
 
 type checkIDPCmd struct {
@@ -45,7 +46,7 @@ func (c *checkIDPCmd) Run(ctx context.Context) error {
 		if err := json.Compact(&line, text); err != nil {
 			return err
 		}
-		fmt.Println(line.String())
+		fmt.Fprintln(stdout, line.String())
 	} else {
 		showProblems(found)
 	}
@@ -62,9 +63,9 @@ func showProblems(found *signetv1.CheckIdentityProviderResponse) {
 		if p.GetWarning() {
 			kind = "warning"
 		}
-		fmt.Printf("%s %s: %s\n  %s\n", kind, p.GetCheck(), p.GetMessage(), p.GetHint())
+		fmt.Fprintf(stdout, "%s %s: %s\n  %s\n", kind, p.GetCheck(), progress.Line(p.GetMessage()), progress.Line(p.GetHint()))
 	}
 	if found.GetOk() {
-		fmt.Println("ok: no problem was found that keeps people from signing in")
+		fmt.Fprintln(stdout, "ok: no problem was found that keeps people from signing in")
 	}
 }

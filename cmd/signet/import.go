@@ -56,13 +56,13 @@ func (c *importUsersCmd) Run(ctx context.Context) error {
 		}
 		return fmt.Errorf("%w (%d users were imported and %d lines rejected%s)", err, summary.Imported, summary.Rejected, again)
 	case summary.Before:
-		fmt.Printf("%s is already imported. Remove %s to import it again.\n", c.File, i.State)
+		fmt.Fprintf(stdout, "%s is already imported. Remove %s to import it again.\n", c.File, i.State)
 	}
 	words := "%d users imported, %d lines rejected\n"
 	if c.DryRun {
 		words = "%d users would be imported, %d lines would be rejected\n"
 	}
-	fmt.Printf(words, summary.Imported, summary.Rejected)
+	fmt.Fprintf(stdout, words, summary.Imported, summary.Rejected)
 	if summary.Rejected > 0 {
 		return fmt.Errorf("%d lines were rejected: %s says why", summary.Rejected, i.Rejected)
 	}

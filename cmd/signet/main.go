@@ -21,6 +21,7 @@ import (
 	"github.com/mattn/go-isatty"
 
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/progress"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/server"
 	"github.com/signet-idm/signet/internal/setup"
@@ -88,9 +89,9 @@ func (f dataFlags) logger() *slog.Logger {
 	_ = level.UnmarshalText([]byte(f.LogLevel)) // kong has checked it
 	options := &slog.HandlerOptions{Level: level}
 	if f.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(os.Stderr, options))
+		return slog.New(slog.NewJSONHandler(stderr, options))
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, options))
+	return slog.New(slog.NewTextHandler(stderr, options))
 }
 
 type startCmd struct {
@@ -204,7 +205,7 @@ func greet(s *server.Server) {
 		return
 	}
 	f := s.FirstAdmin
-	fmt.Printf("\nSignet is ready: sign in at %s\n\n  login name  %s\n  password    %s\n  token       %s (90 days)\n\nThis is shown once. It is also in %s\n\n",
+	fmt.Fprintf(stdout, "\nSignet is ready: sign in at %s\n\n  login name  %s\n  password    %s\n  token       %s (90 days)\n\nThis is shown once. It is also in %s\n\n",
 		cmp.Or(s.ConsoleURL(), f.URL), f.LoginName, f.Password, f.Token, s.FirstAdminPath)
 }
 
@@ -229,9 +230,9 @@ func (c *rebuildCmd) Run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%d events of %d objects\n", report.Events, report.Objects)
+		fmt.Fprintf(stdout, "%d events of %d objects\n", report.Events, report.Objects)
 		for _, d := range report.Differences {
-			fmt.Println(d)
+			fmt.Fprintln(stdout, progress.Line(d))
 		}
 		if len(report.Differences) > 0 {
 			return errDifferent
@@ -249,8 +250,8 @@ func (c *recoverCmd) Run(ctx context.Context) error {
 	return server.Maintain(ctx, c.config(), c.logger(), false, func(ctx context.Context, st *store.Store) error {
 		r, err := setup.Setup{Store: st, Hasher: secret.NewHasher(0, 0)}.Recover(ctx)
 		if r.Token != "" {
-			fmt.Printf("user    %s\ntoken   %s\nexpires %s\n", r.UserID, r.Token, r.Expires.Format(time.RFC3339))
-			fmt.Fprintf(os.Stderr, afterRecovery, r.UserID)
+			fmt.Fprintf(stdout, "user    %s\ntoken   %s\nexpires %s\n", r.UserID, r.Token, r.Expires.Format(time.RFC3339))
+			fmt.Fprintf(stderr, afterRecovery, r.UserID)
 		}
 		return err
 	})
@@ -281,7 +282,7 @@ func showKeys(ctx context.Context, keys *signing.Keys) error {
 	}
 	now := event.Micros(time.Now())
 	date := func(micros int64) string { return event.Time(micros).Format(time.RFC3339) }
-	out := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', 0)
+	out := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(out, "key\talgorithm\tstate\tmade\tsigns from\tpublished until")
 	for _, k := range all {
 		state, until := "published", "-"
@@ -329,7 +330,7 @@ func (versionCmd) Run() error {
 	if built != "" {
 		built = " " + built
 	}
-	fmt.Printf("signet %s%s %s %s/%s\n", version, built, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	fmt.Fprintf(stdout, "signet %s%s %s %s/%s\n", version, built, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	return nil
 }
 
@@ -351,7 +352,7 @@ func run(args []string) int {
 	if len(args) == 0 {
 		args = []string{"--help"}
 	}
-	warnAboutVariables(os.Stderr, parser.Model, os.Environ())
+	warnAboutVariables(stderr, parser.Model, os.Environ())
 	parsed, err := parser.Parse(args)
 	if err != nil {
 		return complain(explainUsage(err), exitUsage)
@@ -412,7 +413,11 @@ func stopped(ctx context.Context, err error) error {
 
 // complain says in one line what went wrong.
 func complain(err error, code int) int {
-	fmt.Fprintln(os.Stderr, "signet: "+oneLine(err.Error()))
+	said := err.Error()
+	if engine.IsFull(err) {
+		said = strings.ReplaceAll(said, "database or disk is full (13)", "the disk is full") + ": free some space on the disk (df -h shows which one it is), and run the command again"
+	}
+	fmt.Fprintln(stderr, "signet: "+oneLine(said))
 	return code
 }
 
@@ -425,6 +430,6 @@ var (
 // oneLine takes the breaks out of a message, and passwords out of addresses in it: parts of a mistyped command line
 // come back in messages.
 func oneLine(message string) string {
-	message = breaks.ReplaceAllString(strings.TrimSpace(message), " ")
+	message = progress.Line(breaks.ReplaceAllString(strings.TrimSpace(message), " "))
 	return named.ReplaceAllString(password.ReplaceAllString(message, "://…@"), "$1…")
 }

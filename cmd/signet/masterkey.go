@@ -17,11 +17,11 @@ func (c *rotateMasterKeyCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("The new master key is in %s. Every start needs it from now on. Keep a copy of it apart from the backups.\n", rotated.Key)
+	fmt.Fprintf(stdout, "The new master key is in %s. Every start needs it from now on. Keep a copy of it apart from the backups.\n", rotated.Key)
 	if rotated.Old != "" {
-		fmt.Printf("The old key is in %s. Existing backups need it: remove it when none of them is left.\n", rotated.Old)
+		fmt.Fprintf(stdout, "The old key is in %s. Existing backups need it: remove it when none of them is left.\n", rotated.Old)
 	} else {
-		fmt.Println("Existing backups need the old key: keep it until none of them is left.")
+		fmt.Fprintln(stdout, "Existing backups need the old key: keep it until none of them is left.")
 	}
 	return nil
 }

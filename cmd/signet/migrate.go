@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"strings"
 
 	"github.com/signet-idm/signet/internal/server"
@@ -32,7 +31,7 @@ func (c *migrateCmd) Run(ctx context.Context) error {
 		err = server.Migrate(ctx, c.config(), c.logger(), done)
 	}
 	if errors.Is(err, server.ErrNoInstallation) {
-		fmt.Println("There is nothing to migrate yet. The first start of the server sets everything up.")
+		fmt.Fprintln(stdout, "There is nothing to migrate yet. The first start of the server sets everything up.")
 		return nil
 	}
 	return err
@@ -45,11 +44,11 @@ func done(ctx context.Context, st *store.Store) error {
 	case err != nil:
 		return err
 	case p.Empty():
-		fmt.Println("The data is at version " + version + ".")
+		fmt.Fprintln(stdout, "The data is at version "+version+".")
 	default: // other nodes run
-		fmt.Println("The schema is at version " + version + ".")
+		fmt.Fprintln(stdout, "The schema is at version "+version+".")
 		for _, line := range whatHappens(p) {
-			fmt.Println(line)
+			fmt.Fprintln(stdout, line)
 		}
 	}
 	return nil
@@ -64,7 +63,7 @@ func (c *migrateCmd) show(ctx context.Context, st *store.Store) error {
 		return err
 	}
 	if c.JSON {
-		out := json.NewEncoder(os.Stdout)
+		out := json.NewEncoder(stdout)
 		out.SetIndent("", "  ")
 		err = out.Encode(p)
 	} else {
@@ -78,29 +77,29 @@ func (c *migrateCmd) show(ctx context.Context, st *store.Store) error {
 
 func printPlan(p *upgrading.Plan) {
 	if p.Empty() {
-		fmt.Printf("There is nothing to do: the schema has version %d, and every object has the shape of this version.\n", p.Schema.Have)
+		fmt.Fprintf(stdout, "There is nothing to do: the schema has version %d, and every object has the shape of this version.\n", p.Schema.Have)
 		return
 	}
 	if len(p.Steps) > 0 {
-		fmt.Printf("The schema goes from version %d to %d:\n", p.Schema.Have, p.Schema.Want)
+		fmt.Fprintf(stdout, "The schema goes from version %d to %d:\n", p.Schema.Have, p.Schema.Want)
 		for _, s := range p.Steps {
 			if s.Index && s.Rows == 0 { // it comes with its table
 				continue
 			}
-			fmt.Printf("  %-24s  %s%s\n", strings.TrimSuffix(s.Migration, ".sql"), s.Does, took(s.Rows, "rows", s.Seconds))
+			fmt.Fprintf(stdout, "  %-24s  %s%s\n", strings.TrimSuffix(s.Migration, ".sql"), s.Does, took(s.Rows, "rows", s.Seconds))
 		}
 	}
 	if len(p.Objects) > 0 {
-		fmt.Println("Objects are brought into their new shape:")
+		fmt.Fprintln(stdout, "Objects are brought into their new shape:")
 		for _, o := range p.Objects {
-			fmt.Printf("  %-24s %s\n", o.Table, strings.TrimPrefix(took(o.Count, "objects", o.Seconds), ":"))
+			fmt.Fprintf(stdout, "  %-24s %s\n", o.Table, strings.TrimPrefix(took(o.Count, "objects", o.Seconds), ":"))
 		}
 	}
-	fmt.Printf("In all: %s on this machine, if it is not busy.\n", about(p.Seconds))
+	fmt.Fprintf(stdout, "In all: %s on this machine, if it is not busy.\n", about(p.Seconds))
 	for _, line := range whatHappens(p) {
-		fmt.Println(line)
+		fmt.Fprintln(stdout, line)
 	}
-	fmt.Println("Nothing was changed.")
+	fmt.Fprintln(stdout, "Nothing was changed.")
 }
 
 // whatHappens says when it is done, and what others notice.

@@ -33,13 +33,13 @@ func (c *moveCmd) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("moved and checked: %d rows of %d tables, %d events of %d objects\n\n", moved.Rows, moved.Tables, moved.Events, moved.Objects)
+	fmt.Fprintf(stdout, "moved and checked: %d rows of %d tables, %d events of %d objects\n\n", moved.Rows, moved.Tables, moved.Events, moved.Objects)
 	if store.IsPostgres(c.To) {
-		fmt.Printf("Start with:  signet start --database postgres://… %s\n", c.keyAfter())
+		fmt.Fprintf(stdout, "Start with:  signet start --database postgres://… %s\n", c.keyAfter())
 	} else {
-		fmt.Printf("Start with:  signet start --data-dir %s\nThe master key is there as well: %s\n", c.To, filepath.Join(c.To, "master.key"))
+		fmt.Fprintf(stdout, "Start with:  signet start --data-dir %s\nThe master key is there as well: %s\n", c.To, filepath.Join(c.To, "master.key"))
 	}
-	fmt.Println("The source still has everything. Keep it until you are satisfied. Commands refuse it from now on and say where it went (undo: signet move --undo).")
+	fmt.Fprintln(stdout, "The source still has everything. Keep it until you are satisfied. Commands refuse it from now on and say where it went (undo: signet move --undo).")
 	return nil
 }
 
@@ -49,7 +49,7 @@ func (c *moveCmd) undo(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Printf("This database can be used again. Do not start servers on %s as well: they would become two different installations.\n", where)
+	fmt.Fprintf(stdout, "This database can be used again. Do not start servers on %s as well: they would become two different installations.\n", where)
 	return nil
 }
 

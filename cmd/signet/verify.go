@@ -32,14 +32,14 @@ func (c *verifyCmd) Run(ctx context.Context) error {
 			return err
 		}
 		if report.Finding != nil {
-			fmt.Printf("%d events were checked\n%s\n", report.Events, report.Finding)
+			fmt.Fprintf(stdout, "%d events were checked\n%s\n", report.Events, progress.Line(report.Finding.String()))
 			return errAltered
 		}
-		fmt.Printf("%d events of %d objects, %d checkpoints\n%d events are not sealed yet", report.Events, report.Objects, report.Checkpoints, report.Unsealed)
+		fmt.Fprintf(stdout, "%d events of %d objects, %d checkpoints\n%d events are not sealed yet", report.Events, report.Objects, report.Checkpoints, report.Unsealed)
 		if report.Unsealed > 0 {
-			fmt.Printf(", the first is from %s", event.Time(report.Since).Format(time.RFC3339))
+			fmt.Fprintf(stdout, ", the first is from %s", event.Time(report.Since).Format(time.RFC3339))
 		}
-		fmt.Printf("\nhead %d %x\n", report.Head.Position, report.Head.Digest)
+		fmt.Fprintf(stdout, "\nhead %d %x\n", report.Head.Position, report.Head.Digest)
 		return checkFile(ctx, st)
 	})
 }

@@ -50,6 +50,20 @@ func (d *Dir) DropRestoring() error {
 	return nil
 }
 
+// GiveUpRestoring removes what an attempt to restore has put together, but leaves its mark: nobody takes the directory for one in which a new installation belongs.
+func (d *Dir) GiveUpRestoring() error {
+	path := filepath.Join(d.path, restoringFile)
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	for _, suffix := range beside {
+		if err := os.Remove(path + suffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return os.Truncate(path, 0)
+}
+
 // AdoptRestored makes what was restored the database of the directory. All of it has to be in the one file.
 func (d *Dir) AdoptRestored() error {
 	from := filepath.Join(d.path, restoringFile)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -47,11 +49,39 @@ func (b *Bar) Before(n int64) {
 	b.done, b.before = b.done+n, b.before+n
 }
 
+// Visible writes out what a terminal would obey instead of showing it, as \\u and its number: control characters but for line breaks and tabs, and those that
+// turn the direction of text. Within JSON it means the same as before.
+func Visible(text string) string {
+	return escaped(text, func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' })
+}
+
+// Line is Visible without line breaks and tabs, for a text of others within a line of ours: it cannot look like a line of its own.
+func Line(text string) string { return escaped(text, unicode.IsControl) }
+
+func escaped(text string, control func(rune) bool) string {
+	hidden := func(r rune) bool {
+		return control(r) || unicode.Is(unicode.Bidi_Control, r) || r == '\u2028' || r == '\u2029' || r == utf8.RuneError
+	}
+	if strings.IndexFunc(text, hidden) < 0 {
+		return text
+	}
+	var out strings.Builder
+	for _, r := range text {
+		if hidden(r) {
+			fmt.Fprintf(&out, "\\u%04x", r)
+		} else {
+			out.WriteRune(r)
+		}
+	}
+	return out.String()
+}
+
 // Say writes a line that stays.
 func (b *Bar) Say(line string) {
 	if b == nil {
 		return
 	}
+	line = Line(line)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if !b.terminal {

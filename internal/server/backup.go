@@ -264,7 +264,8 @@ func (r *BackupReport) check(ctx context.Context, c Config, dir *datadir.Dir, pa
 }
 
 // Restore makes a backup the database of a data directory that has none. It needs the master key that the installation had when
-// the backup was made. Until everything is checked there is no database in the directory, and when it fails there is none.
+// the backup was made. Until everything is checked there is no database in the directory, and when it fails there is
+// none, but a mark that keeps a start from making a new installation there.
 func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progress Progress) (report *store.RebuildReport, err error) {
 	if c.Database != "" {
 		return nil, errors.New("signet restore is for the embedded database: for PostgreSQL, use pg_restore or psql with an empty database, and start with the master key")
@@ -302,9 +303,11 @@ func Restore(ctx context.Context, c Config, log *slog.Logger, file string, progr
 	}
 	defer func() {
 		if err != nil && ctx.Err() != nil { // whatever it broke off, nothing was found wrong with the backup
-			err = errors.New("the restore was stopped, and its files were removed")
+			err = errors.New("the restore was stopped: run it again")
 		}
-		err = errors.Join(err, dir.DropRestoring()) // there is nothing when it has its name
+		if err != nil {
+			err = errors.Join(err, dir.GiveUpRestoring())
+		}
 	}()
 	if err := copyFile(ctx, file, path, progress); err != nil {
 		return nil, fmt.Errorf("copying the backup: %w", err)

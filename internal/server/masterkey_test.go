@@ -157,7 +157,7 @@ func files(t *testing.T, dir string) string {
 	}
 	var names []string
 	for _, e := range entries {
-		if name := e.Name(); !strings.HasPrefix(name, "signet.db") && name != "log-head" {
+		if name := e.Name(); !strings.HasPrefix(name, "signet.db") && name != "log-head" && name != "log-end" {
 			names = append(names, name)
 		}
 	}

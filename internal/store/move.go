@@ -50,6 +50,7 @@ func (s *Store) MasterKey() secret.MasterKey { return s.given }
 // PostgreSQL where nodes run. It is left as it is, but sealed up to its end and marked with where it went. Until all is done the target is
 // marked, and cannot be opened.
 func (s *Store) MoveTo(ctx context.Context, database string, show Show) (*Moved, error) {
+	ctx = engine.Moving(ctx)
 	e, err := engine.Open(ctx, engine.Options{Database: database, Kinds: s.kinds, Log: s.log})
 	if err != nil {
 		return nil, err

@@ -363,7 +363,7 @@ func TestAMoveThatIsCutOffStartsAnew(t *testing.T) {
 		move := func(ctx context.Context, report func(string, int64) *progress.Bar) (err error) {
 			testkit.Await(t, "the move before is over", func() bool {
 				_, err = source.MoveTo(ctx, to.URL, report)
-				return err == nil || !strings.Contains(err.Error(), "is being rebuilt")
+				return err == nil || !strings.Contains(err.Error(), "is being moved")
 			})
 			return err
 		}

@@ -128,9 +128,10 @@ func TestABackupThatDoesNotFitLeavesNothing(t *testing.T) {
 	s.run(t, "backup", backup).fine(t)
 	to := s.vacant(t)
 	small(to.args("restore", backup)...).refused(t, "copying the backup: ")
-	if left, err := os.ReadDir(to.dir); err != nil || len(left) != 2 {
+	if left, err := os.ReadDir(to.dir); err != nil || len(left) != 3 { // the key, the lock, and the mark
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+	to.run(t, "start").refused(t, "a restore into this directory was not finished: run signet restore again")
 	to.run(t, "restore", backup).fine(t)
 	to.start(t)
 }
@@ -175,7 +176,7 @@ func TestCrashInARestore(t *testing.T) {
 		newClient(t, p, "").signIn(t, admin.LoginName, admin.Password)
 		p.stop(t)
 		left, err := os.ReadDir(to.dir)
-		if err != nil || len(left) != 3 || t.Failed() { // lock, master.key, signet.db
+		if err != nil || len(left) != 5 || t.Failed() { // lock, log-end, log-head, master.key, signet.db
 			t.Fatalf("killed after %v: %v, %v", life, left, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // checkout copies what git knows or would add, and nothing that a build or a start has left behind.
@@ -84,9 +85,12 @@ func (d *desk) open() {
 	must(d.t, d.terminal.Start())
 	must(d.t, write.Close())
 	d.t.Cleanup(func() {
+		// The shell ends what runs in the background, which has groups of its own, and is waited for: killed at once, it would leave that behind.
 		d.enter(`jobs -p | while read -r job; do kill -- -$job; done; exit`)
-		_ = syscall.Kill(-d.terminal.Process.Pid, syscall.SIGKILL)
+		hangs := time.AfterFunc(10*time.Second, func() { _ = syscall.Kill(-d.terminal.Process.Pid, syscall.SIGKILL) })
+		go func() { _, _ = io.Copy(io.Discard, d.screen) }()
 		_ = d.terminal.Wait()
+		hangs.Stop()
 		_ = screen.Close()
 	})
 	d.enter("set -m -uo pipefail")

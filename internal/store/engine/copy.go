@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"modernc.org/sqlite"
@@ -130,6 +131,15 @@ func IsDamage(err error) bool {
 	}
 	se, ok := errors.AsType[*sqlite.Error](err)
 	return ok && (se.Code()&0xff == sqlite3.SQLITE_CORRUPT || se.Code()&0xff == sqlite3.SQLITE_NOTADB)
+}
+
+// IsFull tells whether there was no more room on the disk.
+func IsFull(err error) bool {
+	if errors.Is(err, syscall.ENOSPC) {
+		return true
+	}
+	se, ok := errors.AsType[*sqlite.Error](err)
+	return ok && se.Code()&0xff == sqlite3.SQLITE_FULL
 }
 
 // Check lets SQLite look for damage in the database, beside the server that writes to it. With rest it goes table by table and rests in between: what is

@@ -119,7 +119,7 @@ func (e *pgEngine) join(ctx context.Context, conn *pgx.Conn, text string) error 
 		return Away(ctx, discreet(err))
 	}
 	if !joined {
-		return errRebuilding
+		return e.held(ctx, conn)
 	}
 	var stored []byte
 	err = conn.QueryRow(ctx, "SELECT value FROM meta WHERE name = $1", FactVersionRow).Scan(&stored)

@@ -103,6 +103,9 @@ func (e *pgEngine) alonePooled(ctx context.Context, f func(Executor) error) erro
 		if !alone {
 			return ErrInUse
 		}
+		if err := name(ctx, tx); err != nil {
+			return err
+		}
 		return f(pgTx{e, tx})
 	}))
 }

@@ -176,6 +176,42 @@ func (e *pgEngine) Begin(ctx context.Context, n *Needs) (event.Loaded, error) {
 var errRebuilding = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: 5 * time.Second,
 	Message: "the database is being rebuilt: try again when that is done"}
 
+var errMoving = &errs.Error{Kind: errs.Unavailable, Reason: event.StorageAway, RetryAfter: 5 * time.Second,
+	Message: "the database is being moved: try again when that is done"}
+
+// moveName is how the connection of a move is called in pg_stat_activity while it has the database for itself.
+const moveName = "signet move"
+
+type moving struct{}
+
+// Moving says that what is done Alone with this context is part of a move.
+func Moving(ctx context.Context) context.Context { return context.WithValue(ctx, moving{}, true) }
+
+// name lets others see who has the database for itself, until the transaction ends.
+func name(ctx context.Context, tx pgx.Tx) error {
+	if ctx.Value(moving{}) == nil {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "SELECT set_config('application_name', $1, true)", moveName)
+	return err
+}
+
+// held says who has the database for itself. The session of a command that was killed lasts until PostgreSQL notices, which can take as long as its last statement.
+func (e *pgEngine) held(ctx context.Context, conn *pgx.Conn) error {
+	var pid int
+	var who string
+	err := conn.QueryRow(ctx, "SELECT l.pid, coalesce(a.application_name, '') FROM pg_locks l LEFT JOIN pg_stat_activity a ON a.pid = l.pid WHERE l.locktype = 'advisory' AND l.granted AND l.mode = 'ExclusiveLock' "+
+		"AND l.objsubid = 1 AND l.classid::bigint << 32 | l.objid::bigint = $1 AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1", int64(runLock)).Scan(&pid, &who)
+	if err != nil {
+		return errRebuilding // it has just ended, or cannot be seen
+	}
+	ended := fmt.Errorf("its session in PostgreSQL has the process ID %[1]d. If the command was killed, wait until the session ends, or end it with SELECT pg_terminate_backend(%[1]d)", pid)
+	if who == moveName {
+		return errMoving.Because(ended)
+	}
+	return errRebuilding.Because(ended)
+}
+
 func (e *pgEngine) Join(ctx context.Context) error {
 	e.writing.Lock()
 	defer e.writing.Unlock()
@@ -214,6 +250,9 @@ func (e *pgEngine) Alone(ctx context.Context, f func(Executor) error) error {
 	}()
 	return discreet(pgx.BeginFunc(ctx, e.conn, func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, noLimits); err != nil {
+			return err
+		}
+		if err := name(ctx, tx); err != nil {
 			return err
 		}
 		return f(pgTx{e, tx})

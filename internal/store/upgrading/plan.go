@@ -5,6 +5,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/store/engine"
 	"github.com/signet-idm/signet/internal/store/folding"
 	"github.com/signet-idm/signet/internal/store/migrations"
@@ -57,6 +58,7 @@ const (
 	indexedPerSecond = 200_000
 	writing          = 5
 	sampled          = 200
+	samples          = 3
 )
 
 // NewPlan looks at a database. factVersion is the program's.
@@ -111,6 +113,22 @@ func (p *Plan) addMigration(ctx context.Context, e engine.Engine, m migrations.M
 	return nil
 }
 
+// sample measures how many seconds it takes to fold an object. The first of them pay for what is read and prepared once for all, and others may use the processor
+// meanwhile: the quickest of several counts.
+func sample(ctx context.Context, f *folding.Folder, k event.Definition) (each float64, err error) {
+	for i := range samples {
+		began := time.Now()
+		folded, err := f.Sample(ctx, k, sampled)
+		if err != nil || folded == 0 {
+			return 0, err
+		}
+		if took := time.Since(began).Seconds() / float64(folded); i == 0 || took < each {
+			each = took
+		}
+	}
+	return each, nil
+}
+
 func does(c migrations.Change) string {
 	switch c.Kind {
 	case migrations.CreateTable:
@@ -136,15 +154,11 @@ func (p *Plan) addObjects(ctx context.Context, f *folding.Folder) error {
 		if n == 0 || err != nil {
 			continue
 		}
-		began := time.Now()
-		folded, err := f.Sample(ctx, k, sampled)
+		each, err := sample(ctx, f, k)
 		if err != nil {
 			return err
 		}
-		o := Objects{Table: k.Table(), Count: n}
-		if folded > 0 {
-			o.Seconds = time.Since(began).Seconds() / float64(folded) * float64(n) * writing
-		}
+		o := Objects{Table: k.Table(), Count: n, Seconds: each * float64(n) * writing}
 		p.Seconds += o.Seconds
 		p.Objects = append(p.Objects, o)
 	}
