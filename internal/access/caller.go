@@ -74,8 +74,12 @@ func (c *Caller) In(scope string, p Permission) (Permit, error) {
 	return Permit{origin: c.Origin(), scope: scope, holds: c.holdings()}, nil
 }
 
-// Covers tells whether the caller holds every permission in these roles, as Permit.Covers does. It is for showing what would be refused: it permits nothing.
-func (c *Caller) Covers(target Memberships) bool { return target.heldBy(c.holdings().hold) }
+// Over tells what Permit.MayGiveAccess and Permit.MayTakeAway would say about a user with these roles, of the organization home. It is for showing what would be
+// refused: it permits nothing.
+func (c *Caller) Over(userID string, held Memberships, home string) (giveAccess, takeAway bool) {
+	p := Permit{origin: c.Origin(), holds: c.holdings()}
+	return p.MayGiveAccess(userID, held, home) == nil, p.MayTakeAway(held, home) == nil
+}
 
 func (c *Caller) holdings() holdings {
 	return holdings{memberships: c.Memberships, bound: c.Scopes != nil, scopes: ScopesGiven(c.Scopes), needs: c.Needs}
@@ -171,6 +175,24 @@ func (p Permit) Covers(target Memberships) error {
 	}
 	return ErrTargetHoldsMore
 }
+
+// MayGiveAccess refuses who could become more by having access to the account of a user with these roles, of the organization home. Who has that access gives it to nobody.
+func (p Permit) MayGiveAccess(userID string, held Memberships, home string) error {
+	if p.origin.Actor == userID {
+		return p.Covers(held)
+	}
+	if p.Covers(held.Worth(home)) == nil {
+		return nil
+	}
+	if held.Elsewhere(home) && p.Covers(held.At(home)) == nil {
+		return ErrHasRolesElsewhere
+	}
+	return ErrTargetHoldsMore
+}
+
+// MayTakeAway refuses to take something away from who holds more in the own organization, home, or in the installation. What somebody holds in other organizations is
+// no protection from the own one.
+func (p Permit) MayTakeAway(held Memberships, home string) error { return p.Covers(held.At(home)) }
 
 // Roles are those of the caller, as they are recorded of somebody who answers for something. Where scopes bind the token, a role is among
 // them only if the scopes allow all that can be done with it.

@@ -193,9 +193,53 @@ func (m Memberships) HoldAnywhere(p Permission) bool {
 	return false
 }
 
-// Cover tells whether they hold every permission that others hold, in every scope. Who changes another user's
-// credentials or state must, or a lesser administrator could become a greater one.
+// Cover tells whether they hold every permission that others hold, in every scope.
 func (m Memberships) Cover(others Memberships) bool { return others.heldBy(m.Hold) }
+
+// At are those of the roles that count when somebody's own organization takes something away from them: the ones there and in the installation.
+func (m Memberships) At(home string) Memberships {
+	if !m.Elsewhere(home) {
+		return m
+	}
+	out := Memberships{}
+	for scope, roles := range m {
+		if scope == home || scope == Installation {
+			out[scope] = roles
+		}
+	}
+	return out
+}
+
+// Elsewhere tells whether there are roles in organizations other than home.
+func (m Memberships) Elsewhere(home string) bool {
+	for scope, roles := range m {
+		if len(roles) > 0 && scope != home && scope != Installation {
+			return true
+		}
+	}
+	return false
+}
+
+// Hosts are the organizations other than home in which there are roles, sorted.
+func (m Memberships) Hosts(home string) (ids []string) {
+	for scope, roles := range m {
+		if len(roles) > 0 && scope != home && scope != Installation {
+			ids = append(ids, scope)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// Worth is what somebody must hold to give others access to an account with these roles, or to answer for a way into it. Roles in other organizations are worth as much
+// as owning the account's own one: whoever gives somebody roles there trusts the owners of the account's organization.
+func (m Memberships) Worth(home string) Memberships {
+	if !m.Elsewhere(home) {
+		return m
+	}
+	out := m.At(home)
+	return out.With(home, append(slices.Clone(out[home]), OrgOwner))
+}
 
 // heldBy tells whether somebody holds every permission in these roles.
 func (m Memberships) heldBy(hold func(p Permission, scope string) bool) bool {
@@ -271,6 +315,10 @@ var ErrDenied = errs.New(errs.PermissionDenied, PermissionDenied,
 // ErrTargetHoldsMore protects users from administrators who hold less than they do, and from applications whose scopes allow less.
 var ErrTargetHoldsMore = errs.New(errs.PermissionDenied, TargetHoldsMore,
 	"this user has permissions that you do not have, or that the scopes of your access token do not cover: ask somebody who has all of them")
+
+// ErrHasRolesElsewhere is ErrTargetHoldsMore where an owner of the user's organization may.
+var ErrHasRolesElsewhere = errs.New(errs.PermissionDenied, TargetHoldsMore,
+	"this user has roles in other organizations: only an owner (ORG_OWNER) of the user's own organization may do this, or an IAM_OWNER")
 
 // ErrMoreScopes keeps applications from widening what they, or others that they could act as, may do.
 var ErrMoreScopes = errs.New(errs.PermissionDenied, ScopeRequired,

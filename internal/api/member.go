@@ -11,6 +11,7 @@ import (
 	"github.com/signet-idm/signet/internal/call"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/member"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/secret"
 	"github.com/signet-idm/signet/internal/user"
 )
@@ -43,7 +44,7 @@ func (s Members) SetOrganizationMember(ctx context.Context, r *signetv1.SetOrgan
 	if err != nil {
 		return nil, err
 	}
-	return &signetv1.SetOrganizationMemberResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx)}, nil
+	return &signetv1.SetOrganizationMemberResponse{Details: changed(d), OrgsWithoutOwner: s.ownerless(ctx), Home: s.home(ctx, d.Org)}, nil
 }
 
 // RemoveOrganizationMember takes a user's roles there away.
@@ -149,14 +150,53 @@ func (s Members) list(ctx context.Context, r paging.Request, of func(access.Perm
 		}
 		return all.List(ctx, s.Store, after, limit)
 	})
-	for _, u := range users {
-		members = append(members, renderMember(u, permit.Org()))
+	if err != nil {
+		return nil, "", err
 	}
-	return members, next, err
+	homes, err := s.homes(ctx, users, permit.Org())
+	if err != nil {
+		return nil, "", err
+	}
+	for _, u := range users {
+		members = append(members, renderMember(u, permit.Org(), homes[u.Org]))
+	}
+	return members, next, nil
 }
 
-func renderMember(u *event.Object[user.User], scope string) *signetv1.Member {
-	return &signetv1.Member{UserId: u.ID, Details: complete(u.Details()), UserName: u.Data.UserName, DisplayName: u.Data.ShownName(),
+// homes are the organizations that users belong to, as members of a scope see them: all but the scope itself.
+func (s Members) homes(ctx context.Context, users []*event.Object[user.User], scope string) (map[string]*signetv1.Home, error) {
+	var ids []string
+	for _, u := range users {
+		if u.Org != scope {
+			ids = append(ids, u.Org)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	orgs, err := org.OwningAll(ctx, s.Store, call.From(ctx).Caller, ids)
+	if err != nil {
+		return nil, err
+	}
+	homes := map[string]*signetv1.Home{}
+	for id, o := range orgs {
+		homes[id] = &signetv1.Home{OrgId: id, Name: o.Data.Name, PrimaryDomain: o.Data.PrimaryDomain()}
+	}
+	return homes, nil
+}
+
+// home is the organization that somebody belongs to who got roles in another one; nil: in this one. What was changed stays so if that cannot be read.
+func (s Members) home(ctx context.Context, homeID string) *signetv1.Home {
+	scope := call.From(ctx).Permit.Org()
+	if homeID == scope {
+		return nil
+	}
+	homes, _ := s.homes(ctx, []*event.Object[user.User]{{Org: homeID}}, scope)
+	return homes[homeID]
+}
+
+func renderMember(u *event.Object[user.User], scope string, home *signetv1.Home) *signetv1.Member {
+	return &signetv1.Member{Home: home, UserId: u.ID, Details: complete(u.Details()), UserName: u.Data.UserName, DisplayName: u.Data.ShownName(),
 		Roles: roleNames(u.Data.Memberships[scope]), DirectRoles: roleNames(u.Data.Direct()[scope]), Guest: user.IsGuest(u, scope)}
 }
 

@@ -1,6 +1,12 @@
 package event
 
-import "context"
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/signet-idm/signet/internal/errs"
+)
 
 // Target is the object that an operation is about, as its caller may reach it.
 type Target[S any] struct {
@@ -10,6 +16,7 @@ type Target[S any] struct {
 	// Reach refuses where there is no such object (nil), or none for this caller, and then what this caller may not touch.
 	Reach func(*Object[S]) error
 	needs Command
+	then  func(*Tx, *Object[S]) error
 }
 
 // And refuses what check refuses among the objects that are within reach.
@@ -27,6 +34,12 @@ func (t Target[S]) And(check func(*S) error) Target[S] {
 // Needs declares what a change reads and writes besides the object.
 func (t Target[S]) Needs(c Command) Target[S] {
 	t.needs = c
+	return t
+}
+
+// Then has a change do something more after it has decided, in the same command.
+func (t Target[S]) Then(do func(*Tx, *Object[S]) error) Target[S] {
+	t.then = do
 	return t
 }
 
@@ -63,10 +76,64 @@ func (t Target[S]) Change(ctx context.Context, s Store, match IfMatch, decide fu
 		o.Expect(match)
 		err = decide(tx, o)
 		details = o.Details()
+		if err == nil && t.then != nil {
+			err = t.then(tx, o)
+		}
 		return err
 	}
-	if err := s.Do(ctx, c); err != nil { // where ctx has ended, it may still be decided at this moment
+	if err := Do(ctx, s, c); err != nil { // where ctx has ended, it may still be decided at this moment
 		return Details{}, err
 	}
 	return details, nil
+}
+
+// undeclared is what Tx.Require refuses with. It never leaves Do.
+type undeclared struct{ Command }
+
+func (undeclared) Error() string { return "event: the command has to declare more" }
+
+// Require asks for objects to write and rows that a command finds out about only when it decides. Where they were not declared, the command is run again with them: return
+// the error as it is. The command must be run by Do, or by a Target.
+func (tx *Tx) Require(c Command) error {
+	declares := func(r Ref) bool { return slices.Contains(tx.command.Write, r) || slices.Contains(tx.command.Create, r) }
+	for _, r := range c.Write {
+		if !declares(r) {
+			return undeclared{c}
+		}
+	}
+	for _, r := range c.Rows {
+		if !slices.Contains(tx.command.Rows, r) {
+			return undeclared{c}
+		}
+	}
+	return nil
+}
+
+// maxRequired is how often a command may ask for more: once for each of a few reasons.
+const maxRequired = 8
+
+var errRequires = errs.New(errs.Aborted, Contention, "what this change is about is being changed at the same time: try again")
+
+// Do runs a command, and runs it again with what it has asked for by Tx.Require.
+func Do(ctx context.Context, s Store, c Command) error {
+	for range maxRequired {
+		err := s.Do(ctx, c)
+		more, requires := errors.AsType[undeclared](err)
+		if !requires {
+			return err
+		}
+		c.Write, c.Rows = union(c.Write, more.Write), union(c.Rows, more.Rows)
+		c.Read = slices.DeleteFunc(slices.Clone(c.Read), func(r Ref) bool { return slices.Contains(c.Write, r) })
+	}
+	return errRequires
+}
+
+func union[T comparable](all, more []T) []T {
+	all = slices.Clone(all)
+	for _, m := range more {
+		if !slices.Contains(all, m) {
+			all = append(all, m)
+		}
+	}
+	return all
 }

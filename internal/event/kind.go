@@ -297,6 +297,14 @@ func (o *Object[S]) Expect(m IfMatch) { o.draft.match = m }
 // learns who in the other one did it.
 func (o *Object[S]) ActedBy(actor string) { o.draft.actor = actor }
 
+// Appended are the types of the events that the command has recorded about the object so far.
+func (o *Object[S]) Appended() (types []Type) {
+	for i := range o.draft.events {
+		types = append(types, o.draft.events[i].Type)
+	}
+	return types
+}
+
 // Append records facts about the object and folds them into its state at once.
 func (o *Object[S]) Append(facts ...Fact[S]) error {
 	if o.draft == nil {

@@ -187,7 +187,7 @@ func (f *Factors) RemoveSince(tx *event.Tx, u *event.Object[user.User], at int64
 // access.ErrTargetHoldsMore; ErrNotFound; Aborted when match does not hold.
 func RemoveFor(ctx context.Context, s event.Store, permit access.Permit, userID string, match event.IfMatch, id string) (event.Details, error) {
 	row := event.Command{Rows: []event.RowKey{user.FactorsRow(userID)}}
-	return user.Covered(permit, userID).Needs(row).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+	return user.GivesAccess(permit, userID).Needs(row).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 		return Remove(tx, u, id)
 	})
 }

@@ -28,7 +28,7 @@ var (
 	ErrTooLarge  = errs.New(errs.FailedPrecondition, TooLarge,
 		"a group that gives roles of this API has at most 1000 members: give the roles to a smaller group")
 	ErrMemberNotFound = errs.New(errs.NotFound, MemberNotFound, "the user is not in this group")
-	ErrTooManyGroups  = errs.New(errs.FailedPrecondition, TooManyGroups, "a user can be in at most 200 groups: remove the user from another one first")
+	ErrTooManyGroups  = errs.New(errs.FailedPrecondition, TooManyGroups, "a user can be in at most 200 groups of one organization: remove the user from another one first")
 )
 
 // Within is a group the permit reaches. Errors: ErrNotFound.

@@ -343,6 +343,14 @@ func TestAUserIsInSoManyGroups(t *testing.T) {
 		newGroup(t, s, id, "org_a")
 		facts = append(facts, user.GroupJoined{Org: "org_a", Group: id})
 	}
+	// What another organization gives takes no place away.
+	var others []event.Fact[user.User]
+	for i := range user.MaxGroups {
+		others = append(others, user.GroupJoined{Org: "org_b", Group: fmt.Sprintf("grp_b%03d", i)})
+	}
+	membertest.User(t, s, "usr_elsewhere", "org_a", nil, others...)
+	join(t, s, "usr_elsewhere")
+
 	membertest.User(t, s, "usr_busy", "org_a", nil, facts...)
 	_, err := group.AddMember(t.Context(), s, in(t, owner), "grp_g", "usr_busy", event.IfMatch{})
 	eventtest.As(t, err, group.ErrTooManyGroups)

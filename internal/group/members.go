@@ -156,17 +156,15 @@ func (c *membership) look(ctx context.Context, r event.Reader, u *event.Object[u
 		c.owners, err = member.OwnersOfBut(ctx, r, g.Org, u.ID)
 		return err
 	}
-	if groups(&u.Data) >= user.MaxGroups {
+	if in := u.Data.Groups[g.Org]; len(in) >= user.MaxGroups {
 		c.ended = []user.InGroup{}
-		for _, in := range u.Data.Groups {
-			for _, had := range in {
-				of, err := Kind.Read(ctx, r, had.ID)
-				if err != nil {
-					return err
-				}
-				if of == nil || of.Data.State == Removed {
-					c.ended = append(c.ended, had)
-				}
+		for _, had := range in {
+			of, err := Kind.Read(ctx, r, had.ID)
+			if err != nil {
+				return err
+			}
+			if of == nil || of.Data.State == Removed {
+				c.ended = append(c.ended, had)
 			}
 		}
 	}
@@ -178,14 +176,6 @@ func (c *membership) look(ctx context.Context, r event.Reader, u *event.Object[u
 		c.again = &recount{int64(len(all)), g.Sequence}
 	}
 	return nil
-}
-
-// groups is how many groups a user is in.
-func groups(u *user.User) (n int) {
-	for _, in := range u.Groups {
-		n += len(in)
-	}
-	return n
 }
 
 // endsOwner tells whether the user would own the organization no longer without the group. Whoever has a role in the installation may leave it without an owner.
@@ -234,21 +224,19 @@ func (c *membership) join() error {
 
 // room refuses one group too many for the user, after groups that are gone have been forgotten, and one member too many for the group.
 func (c *membership) room() error {
-	if groups(&c.user.Data) >= user.MaxGroups {
+	if in := c.user.Data.Groups[c.group.Org]; len(in) >= user.MaxGroups {
 		if c.ended == nil {
 			return member.ErrMoved
 		}
-		for org, in := range c.user.Data.Groups {
-			for _, had := range in {
-				if !slices.ContainsFunc(c.ended, func(g user.InGroup) bool { return g.ID == had.ID }) {
-					continue
-				}
-				if err := c.user.Append(user.GroupLeft{Org: org, Group: had.ID}); err != nil {
-					return err
-				}
+		for _, had := range in {
+			if !slices.ContainsFunc(c.ended, func(g user.InGroup) bool { return g.ID == had.ID }) {
+				continue
+			}
+			if err := c.user.Append(user.GroupLeft{Org: c.group.Org, Group: had.ID}); err != nil {
+				return err
 			}
 		}
-		if groups(&c.user.Data) >= user.MaxGroups {
+		if len(c.user.Data.Groups[c.group.Org]) >= user.MaxGroups {
 			return ErrTooManyGroups
 		}
 	}

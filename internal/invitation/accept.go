@@ -230,11 +230,7 @@ func enter(u *event.Object[user.User], g *event.Object[group.Group], orgID strin
 	if g == nil || g.Data.State != group.Active || g.Org != orgID || u.Data.In(orgID, g.ID) {
 		return nil
 	}
-	n := 0
-	for _, in := range u.Data.Groups {
-		n += len(in)
-	}
-	if n >= user.MaxGroups || g.Data.Counts() && g.Data.Members >= group.MaxRoleMembers {
+	if len(u.Data.Groups[orgID]) >= user.MaxGroups || g.Data.Counts() && g.Data.Members >= group.MaxRoleMembers {
 		return ErrGroupFull
 	}
 	if g.Data.Counts() {

@@ -84,7 +84,7 @@ func (s Invitations) SendSetup(ctx context.Context, permit access.Permit, id str
 	token, hash := secret.NewToken(secret.Invitation)
 	out := Made{ID: id}
 	needs := event.Command{Rows: []event.RowKey{count.Row}}
-	details, err := user.Covered(permit, id).And(user.MustBeHuman).And(mustBeActive).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+	details, err := user.GivesAccess(permit, id).And(user.MustBeHuman).And(mustBeActive).Needs(needs).Change(ctx, s.Store, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 		if s.Mail {
 			wait, err := count.Take(tx)
 			if err != nil {
@@ -197,7 +197,7 @@ func (s Invitations) OpenSetup(ctx context.Context, token string) (*Setup, error
 // mayStillSet tells whether whoever sent a link could set the password now.
 func mayStillSet(by *event.Object[user.User], home *event.Object[org.Org], u *event.Object[user.User]) bool {
 	return by != nil && by.Data.State == user.Active && home != nil && home.Data.State == org.Active &&
-		by.Data.Memberships.Hold(access.CredentialWrite, u.Org) && by.Data.Memberships.Cover(u.Data.Memberships)
+		by.Data.Memberships.Hold(access.CredentialWrite, u.Org) && by.Data.Memberships.Cover(u.Data.Memberships.Worth(u.Org))
 }
 
 // UseSetup sets a password by a link, which is used up, and ends all sessions and tokens of the user. A link that came by mail proves the address. Errors: ErrSetupLink;

@@ -110,7 +110,11 @@ func TestWhoMayChangeTheLifeOfAUser(t *testing.T) {
 			membertest.User(t, s, "usr_gone", "org_a", nil, user.WasRemoved{})
 			membertest.User(t, s, "usr_a", "org_a", nil)
 			before := s.Fingerprint()
-			for id, want := range map[string]*errs.Error{"usr_boss": access.ErrTargetHoldsMore, "usr_guest": access.ErrTargetHoldsMore,
+			guest := access.ErrHasRolesElsewhere // only an owner gives access to such an account
+			if name != "reactivate" && name != "unlock" {
+				guest = errs.New(errs.Aborted, event.SequenceMismatch, "") // who is past all other checks
+			}
+			for id, want := range map[string]*errs.Error{"usr_boss": access.ErrTargetHoldsMore, "usr_guest": guest,
 				"usr_b": user.ErrNotFound, "usr_gone": user.ErrNotFound, "usr_x": user.ErrNotFound} {
 				_, err := change(t.Context(), s, in(t, "org_a", manager), id, event.IfMatch{Set: true, Sequence: 99})
 				eventtest.As(t, err, want)
@@ -159,7 +163,7 @@ func TestTheLastOwnerIsNeverSwitchedOff(t *testing.T) {
 	}
 }
 
-// Who owns an organization alone ends only by somebody with a role in the installation, also where it is another one than the own.
+// Who owns the own organization alone ends only by somebody with a role in the installation. Another organization that loses its last owner is told so.
 func TestTheLastOwnerOfAnOrganizationEndsByTheInstallationOnly(t *testing.T) {
 	both := access.Memberships{"org_a": {access.OrgOwner}, "org_b": {access.OrgOwner}}
 	for name, change := range userChanges {
@@ -176,15 +180,34 @@ func TestTheLastOwnerOfAnOrganizationEndsByTheInstallationOnly(t *testing.T) {
 				t.Error("something was written")
 			}
 			membertest.User(t, s, "usr_b", "org_a", access.Memberships{"org_a": {access.OrgOwner}})
-			_, err = change(t.Context(), s, in(t, "org_a", both), "usr_a", event.IfMatch{}) // org_b has no other
-			eventtest.As(t, err, member.ErrLastOrgOwner)
 			membertest.User(t, s, "usr_c", "org_a", access.Memberships{"org_b": {access.OrgOwner}})
-			_, err = change(t.Context(), s, in(t, "org_a", both), "usr_a", event.IfMatch{})
-			must(t, err)
-			_, err = change(t.Context(), s, in(t, "org_a", iam), "usr_b", event.IfMatch{})
-			must(t, err)
+			home := access.Memberships{"org_a": {access.OrgOwner}} // nothing is asked of what they hold elsewhere
+			lost := func(id string, as access.Memberships) (told []string) {
+				t.Helper()
+				mark := s.Mark()
+				_, err := change(t.Context(), s, in(t, "org_a", as), id, event.IfMatch{})
+				must(t, err)
+				for _, f := range s.Since(t, mark) {
+					if string(f.Type) == "org.owner_lost.v1" {
+						if f.Payload != fmt.Sprintf(`{"userId":%q,"org":"org_a"}`, id) {
+							t.Errorf("told %s", f.Payload)
+						}
+						told = append(told, f.Object)
+					}
+				}
+				return told
+			}
+			if told := lost("usr_a", home); told != nil {
+				t.Errorf("each has another owner, and %v were told", told)
+			}
+			if told := lost("usr_c", home); !slices.Equal(told, []string{"org_b"}) {
+				t.Errorf("told were %v", told)
+			}
+			if told := lost("usr_b", iam); !slices.Equal(told, []string{"org_a"}) {
+				t.Errorf("told were %v", told)
+			}
 			ids, err := member.Ownerless(t.Context(), s, both)
-			if must(t, err); !slices.Equal(ids, []string{"org_a"}) {
+			if must(t, err); !slices.Equal(ids, []string{"org_a", "org_b"}) {
 				t.Errorf("without an owner: %v", ids)
 			}
 		})
@@ -402,4 +425,50 @@ func TestAnOwnerWhoCannotActAnyMoreIsNotRestedOn(t *testing.T) {
 			t.Errorf("owners %v", owners)
 		}
 	})
+}
+
+// An organization whose people own others ends all the same. Those that are left without an owner are told once.
+func TestTheEndOfAnOrganizationTellsThoseThatItsPeopleOwned(t *testing.T) {
+	for name, change := range map[string]func(context.Context, event.Store, access.Permit, event.IfMatch) (event.Details, error){
+		"deactivate": lifecycle.DeactivateOrganization, "remove": lifecycle.RemoveOrganization,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newInstallation(t)
+			membertest.User(t, s, "usr_1", "org_a", access.Memberships{"org_b": {access.OrgOwner}})
+			membertest.User(t, s, "usr_2", "org_a", access.Memberships{"org_b": {access.OrgOwner}, "org_a": {access.OrgOwner}})
+			mark := s.Mark()
+			end := func(change func(context.Context, event.Store, access.Permit, event.IfMatch) (event.Details, error)) (told []eventtest.Fact) {
+				t.Helper()
+				_, err := change(t.Context(), s, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), event.IfMatch{})
+				must(t, err)
+				for _, f := range s.Since(t, mark) {
+					if string(f.Type) == "org.owner_lost.v1" {
+						told = append(told, f)
+					}
+				}
+				mark = s.Mark()
+				return told
+			}
+			want := eventtest.Fact{Object: "org_b", Type: "org.owner_lost.v1", Payload: `{"org":"org_a"}`}
+			if told := end(change); len(told) != 1 || told[0] != want {
+				t.Errorf("told %v", told)
+			}
+			if name == "deactivate" {
+				if told := end(lifecycle.RemoveOrganization); told != nil {
+					t.Errorf("told again: %v", told)
+				}
+			}
+		})
+		t.Run(name+", and another owner remains", func(t *testing.T) {
+			s := newInstallation(t)
+			membertest.User(t, s, "usr_1", "org_a", access.Memberships{"org_b": {access.OrgOwner}, "org_a": {access.OrgOwner}})
+			membertest.User(t, s, "usr_2", "org_b", access.Memberships{"org_b": {access.OrgOwner}})
+			mark := s.Mark()
+			_, err := change(t.Context(), s, in(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}}), event.IfMatch{})
+			must(t, err)
+			if facts := s.Since(t, mark); len(facts) != 1 {
+				t.Errorf("recorded %v", facts)
+			}
+		})
+	}
 }

@@ -2,6 +2,8 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -54,6 +56,9 @@ func (step orgStep) do(ctx context.Context, s event.Store, permit access.Permit,
 			if through, err = affectedBy(ctx, s, id); err != nil {
 				return err
 			}
+			if through.elsewhere, err = ownedFrom(ctx, s, id); err != nil {
+				return err
+			}
 			needs.Read = through.reads()
 		}
 		details, err = org.Of(permit).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, o *event.Object[org.Org]) error {
@@ -79,15 +84,60 @@ func (step orgStep) decide(tx *event.Tx, o *event.Object[org.Org], through *affe
 			return err
 		}
 	}
+	if through != nil && o.Data.State == org.Active { // else they were without those owners before
+		if err := through.tell(tx, o.ID); err != nil {
+			return err
+		}
+	}
 	return o.Append(step.fact)
 }
 
-// affected is what the end of an organization would touch beyond it: what its users hold in the installation.
+// affected is what the end of an organization would touch beyond it: what its users hold in the installation, and the organizations that they own. Those do not keep it from
+// ending; they are told if no owner is left who can act.
 type affected struct {
 	org          string
 	installation *event.Object[installation.Installation] // before the rest was looked at; it moves with every grant
 	held         []access.Memberships
 	owners       *member.Owners // those of other organizations; nil where no owner is affected
+	elsewhere    member.OrgOwners
+}
+
+// ownedFrom looks for the owners who remain of all other organizations that users of an organization own.
+func ownedFrom(ctx context.Context, r event.Reader, id string) (member.OrgOwners, error) {
+	all := member.OrgOwners{}
+	const page = 500
+	for after := (&event.Cursor{}); after != nil; {
+		var users []*event.Object[user.User]
+		var err error
+		if users, after, err = user.Kind.List(ctx, r, event.Query{Group: user.OwnersFrom(id), After: *after, Limit: page}); err != nil {
+			return nil, err
+		}
+		for _, u := range users {
+			for _, owned := range member.Owned(u.Data.Memberships) {
+				if _, known := all[owned]; known || owned == id || u.Data.State != user.Active {
+					continue
+				}
+				if all[owned], err = member.OwnersOfButThose(ctx, r, owned, func(o *event.Object[user.User]) bool { return o.Org == id }); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// tell tells the organizations that have no owner any more who can act.
+func (a *affected) tell(tx *event.Tx, id string) error {
+	for _, owned := range slices.Sorted(maps.Keys(a.elsewhere)) {
+		err := a.elsewhere[owned].Remain(tx)
+		if errors.Is(err, member.ErrLastOrgOwner) {
+			err = member.TellOwnerLost(tx, owned, "", id)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func affectedBy(ctx context.Context, r event.Reader, id string) (*affected, error) {
@@ -121,7 +171,7 @@ func (a *affected) reads() []event.Ref {
 	if a.owners != nil {
 		refs = append(refs, a.owners.Reads()...)
 	}
-	return refs
+	return append(refs, a.elsewhere.Reads()...)
 }
 
 // coveredBy refuses where a user of the organization holds more in the installation than the caller does, and where the

@@ -80,8 +80,8 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 				needs.Write = append(needs.Write, installation.Ref)
 			}
 		}
-		var orgOwners member.OrgOwners // nil: the installation may leave organizations without one
-		if step.ends && !permit.ForInstallation(access.UserWrite) {
+		var orgOwners member.OrgOwners // nil: the user goes on
+		if step.ends {
 			if orgOwners, err = member.OrgOwnersBut(ctx, s, u); err != nil {
 				return err
 			}
@@ -94,8 +94,12 @@ func (step userStep) do(ctx context.Context, s event.Store, permit access.Permit
 			}
 			needs.Write = append(append(needs.Write, companions(id)...), invitations...)
 		}
-		details, err = user.Covered(permit, id).Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
-			return step.decide(tx, u, owners, orgOwners, invitations)
+		target := user.GivesAccess(permit, id)
+		if step.ends {
+			target = user.TakesAway(permit, id)
+		}
+		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+			return step.decide(tx, u, owners, orgOwners, permit.ForInstallation(access.UserWrite), invitations)
 		})
 		return err
 	})
@@ -121,12 +125,12 @@ func forgetLater(ctx context.Context, s event.Store, id string) error {
 	}})
 }
 
-func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *member.Owners, orgOwners member.OrgOwners, invitations []event.Ref) error {
+func (step userStep) decide(tx *event.Tx, u *event.Object[user.User], owners *member.Owners, orgOwners member.OrgOwners, forInstallation bool, invitations []event.Ref) error {
 	if err := step.starts(u.Data.State); err != nil {
 		return err
 	}
 	if orgOwners != nil {
-		if err := orgOwners.Remain(tx, &u.Data); err != nil {
+		if err := orgOwners.Settle(tx, u, forInstallation); err != nil {
 			return err
 		}
 	}

@@ -55,6 +55,7 @@ const (
 	ResetDelayed    Kind = "reset_password_not_yet" // instead of ResetPassword
 	Invitation      Kind = "invitation"
 	PasswordSetup   Kind = "password_setup" // an administrator wants the person to set a password
+	OwnerLost       Kind = "owner_lost"     // an organization has no owner any more who can act
 )
 
 // Mail is a finished mail.
@@ -115,7 +116,7 @@ func (m *Mailer) Follower() notify.Follower {
 		session.PasswordResetRequested{}.EventType(), session.Succeeded{}.EventType(), session.TokenIssued{}.EventType(), session.SecondFactorGuessed{}.EventType(),
 		user.EmailChanged{}.EventType(), user.EmailRestored{}.EventType(),
 		user.LinkAdded{}.EventType(), user.LinkConfirmed{}.EventType(), user.LinkRemoved{}.EventType(),
-		invitation.Sent{}.EventType(), user.PasswordSetupSent{}.EventType()}
+		invitation.Sent{}.EventType(), user.PasswordSetupSent{}.EventType(), org.OwnerLost{}.EventType()}
 	for t := range notices {
 		types = append(types, t)
 	}
@@ -155,6 +156,8 @@ func (m *Mailer) handle(ctx context.Context, e *event.Event) error {
 		return m.invite(ctx, e)
 	case user.PasswordSetupSent{}.EventType():
 		return m.setUp(ctx, e)
+	case org.OwnerLost{}.EventType():
+		return m.ownerLost(ctx, e)
 	case user.PasswordChanged{}.EventType(), user.PasskeyAdded{}.EventType():
 		if came, err := m.cameWithUser(ctx, e); err != nil || came {
 			return err

@@ -6,6 +6,7 @@ package member
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -98,8 +99,8 @@ func (m Members) Remove(ctx context.Context, s event.Store, userID string, match
 	return roleChange{permit: m.permit, userID: userID, match: match, removes: true}.do(ctx, s)
 }
 
-// Leave takes the caller out of an organization that is not the caller's own. Errors: ErrOwnOrganization; ErrNotFound; ErrLastOrgOwner; Aborted when match does not
-// hold.
+// Leave takes the caller out of an organization that is not the caller's own. Who is the last owner there may leave, too: the organization is told so. Errors: ErrOwnOrganization;
+// ErrNotFound; Aborted when match does not hold.
 func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID string, match event.IfMatch) (details event.Details, err error) {
 	target := user.Mine(caller)
 	reach := target.Reach
@@ -130,7 +131,11 @@ func Leave(ctx context.Context, s event.Store, caller *access.Caller, orgID stri
 		}
 		details, err = target.Needs(needs).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 			if owns(&u.Data) {
-				if err := owners.Remain(tx); err != nil {
+				err := owners.Remain(tx)
+				if errors.Is(err, ErrLastOrgOwner) {
+					err = TellOwnerLost(tx, orgID, u.ID, u.Org)
+				}
+				if err != nil {
 					return err
 				}
 			}

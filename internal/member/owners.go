@@ -70,15 +70,20 @@ func (o *Owners) canAct(u *event.Object[user.User], home *event.Object[org.Org])
 
 // OwnersOfBut looks for owners of an organization who can act, other than one who leaves.
 func OwnersOfBut(ctx context.Context, r event.Reader, orgID, leaving string) (*Owners, error) {
+	return OwnersOfButThose(ctx, r, orgID, func(u *event.Object[user.User]) bool { return u.ID == leaving })
+}
+
+// OwnersOfButThose looks for owners of an organization who can act, other than those leaving.
+func OwnersOfButThose(ctx context.Context, r event.Reader, orgID string, leaving func(*event.Object[user.User]) bool) (*Owners, error) {
 	return orgOwners(ctx, r, orgID, leaving, func(u *user.User) bool { return slices.Contains(u.Memberships[orgID], access.OrgOwner) })
 }
 
 // OwnersWithout looks for owners of an organization who can act, and are owners also without one of its groups.
 func OwnersWithout(ctx context.Context, r event.Reader, orgID, group string) (*Owners, error) {
-	return orgOwners(ctx, r, orgID, "", func(u *user.User) bool { return slices.Contains(u.Without(orgID, group), access.OrgOwner) })
+	return orgOwners(ctx, r, orgID, func(*event.Object[user.User]) bool { return false }, func(u *user.User) bool { return slices.Contains(u.Without(orgID, group), access.OrgOwner) })
 }
 
-func orgOwners(ctx context.Context, r event.Reader, orgID, leaving string, owns func(*user.User) bool) (*Owners, error) {
+func orgOwners(ctx context.Context, r event.Reader, orgID string, leaving func(*event.Object[user.User]) bool, owns func(*user.User) bool) (*Owners, error) {
 	owners := &Owners{none: ErrLastOrgOwner, owns: owns}
 	const page = 10
 	for after := (&event.Cursor{}); after != nil && len(owners.able) < enough; {
@@ -88,7 +93,7 @@ func orgOwners(ctx context.Context, r event.Reader, orgID, leaving string, owns 
 			return nil, err
 		}
 		for _, u := range users {
-			if u.ID == leaving {
+			if leaving(u) {
 				continue
 			}
 			if err := owners.add(ctx, r, u); err != nil {
@@ -99,8 +104,8 @@ func orgOwners(ctx context.Context, r event.Reader, orgID, leaving string, owns 
 	return owners, nil
 }
 
-// owned are the organizations that somebody with these roles owns, sorted.
-func owned(held access.Memberships) (ids []string) {
+// Owned are the organizations that somebody with these roles owns, sorted.
+func Owned(held access.Memberships) (ids []string) {
 	for scope, roles := range held {
 		if slices.Contains(roles, access.OrgOwner) {
 			ids = append(ids, scope)
@@ -116,7 +121,7 @@ type OrgOwners map[string]*Owners
 // OrgOwnersBut looks for the other owners of a user's organizations.
 func OrgOwnersBut(ctx context.Context, r event.Reader, u *event.Object[user.User]) (OrgOwners, error) {
 	all := OrgOwners{}
-	for _, id := range owned(u.Data.Memberships) {
+	for _, id := range Owned(u.Data.Memberships) {
 		owners, err := OwnersOfBut(ctx, r, id, u.ID)
 		if err != nil {
 			return nil, err
@@ -134,19 +139,42 @@ func (all OrgOwners) Reads() (refs []event.Ref) {
 	return refs
 }
 
-// Remain refuses with ErrLastOrgOwner where an organization of the user's would have no other owner who can act, and with ErrMoved as Owners.Remain does.
-func (all OrgOwners) Remain(tx *event.Tx, u *user.User) error {
-	for _, id := range owned(u.Memberships) {
-		if err := all[id].Remain(tx); err != nil {
+// Settle looks at the organizations of a user who is about to end. Those that are left without an owner who can act are told so. The own organization keeps its last one:
+// ErrLastOrgOwner, unless the caller may leave it so. What others have given never keeps the own organization from ending its people. Errors also: ErrMoved, as Owners.Remain.
+func (all OrgOwners) Settle(tx *event.Tx, u *event.Object[user.User], mayLeave bool) error {
+	for _, id := range Owned(u.Data.Memberships) {
+		switch err := all[id].Remain(tx); {
+		case err == nil:
+		case !errors.Is(err, ErrLastOrgOwner), id == u.Org && !mayLeave:
 			return err
+		case u.Data.State == user.Active: // else it was so before
+			if err := TellOwnerLost(tx, id, u.ID, u.Org); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
+// TellOwnerLost records with an organization that it has lost its last owner who could act: a user, or all users, of the organization home. The mails about it follow from
+// that. The command is run by event.Do.
+func TellOwnerLost(tx *event.Tx, orgID, userID, home string) error {
+	if err := tx.Require(event.Command{Write: []event.Ref{org.Kind.Ref(orgID)}}); err != nil {
+		return err
+	}
+	o, err := org.Kind.Get(tx, orgID)
+	if err != nil || o == nil || o.Data.State == org.Removed {
+		return err
+	}
+	if orgID != home { // it learns that it was the other one, not who there
+		o.ActedBy(home)
+	}
+	return o.Append(org.OwnerLost{UserID: userID, Org: home})
+}
+
 // Ownerless gives those of the organizations that somebody with these roles owns, or owned, in which no owner can act.
 func Ownerless(ctx context.Context, r event.Reader, held access.Memberships) (ids []string, err error) {
-	for _, id := range owned(held) {
+	for _, id := range Owned(held) {
 		owners, err := OwnersOfBut(ctx, r, id, "")
 		if err != nil {
 			return nil, err

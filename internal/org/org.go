@@ -53,7 +53,7 @@ func (o *Org) key() string { return cmp.Or(o.NameKey, syntax.PlainKey(o.Name)) }
 var Kind = event.Define(event.Schema[Org]{
 	Name: "org", Table: "orgs", Prefix: "org", Shape: 4,
 	Facts: []event.Fact[Org]{Added{}, Renamed{}, DomainAdded{}, DomainVerified{}, PrimaryDomainSet{}, DomainRemoved{},
-		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}, PolicySet{}, MetadataSet{}},
+		Deactivated{}, Reactivated{}, WasRemoved{}, Emptied{}, PolicySet{}, MetadataSet{}, OwnerLost{}, GuestCredentialSet{}},
 	Token:   event.TokenOrg,
 	Columns: []string{event.Standing, event.State, "name"},
 	Lookup: func(o *event.Object[Org]) []string {
@@ -149,6 +149,32 @@ func (Emptied) EventType() event.Type { return "org.emptied.v1" }
 
 // Apply implements event.Fact.
 func (Emptied) Apply(o *Org) { o.Empty = true }
+
+// OwnerLost records that no owner of the organization can act any more, because the last one has left, or has ended where the owner belongs. It is news for others and
+// changes nothing: a role that is given later needs no fact of its own here.
+type OwnerLost struct {
+	UserID string `json:"userId,omitempty"` // empty: with all users of Org
+	Org    string `json:"org"`              // that the owner belongs to
+}
+
+// EventType implements event.Fact.
+func (OwnerLost) EventType() event.Type { return "org.owner_lost.v1" }
+
+// Apply implements event.Fact.
+func (OwnerLost) Apply(*Org) {}
+
+// GuestCredentialSet records that somebody with roles in the organization got a credential, or a way to one, from the organization that the user belongs to.
+type GuestCredentialSet struct {
+	UserID string     `json:"userId"`
+	Org    string     `json:"org"`   // that the user belongs to
+	Event  event.Type `json:"event"` // what was recorded there
+}
+
+// EventType implements event.Fact.
+func (GuestCredentialSet) EventType() event.Type { return "org.guest_credential_set.v1" }
+
+// Apply implements event.Fact.
+func (GuestCredentialSet) Apply(*Org) {}
 
 // NotFound is the reason of ErrNotFound.
 const NotFound errs.Reason = "ORGANIZATION_NOT_FOUND"

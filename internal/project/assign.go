@@ -36,7 +36,7 @@ func SetUserRoles(ctx context.Context, s event.Store, permit access.Permit, user
 		if err != nil {
 			return err
 		}
-		room, err := makeRoom(ctx, s, seen.Data.AppRoles)
+		room, err := makeRoom(ctx, s, seen.Data.AppRoles, at.org)
 		if err != nil {
 			return err
 		}
@@ -85,7 +85,7 @@ func SetGroupRoles(ctx context.Context, s event.Store, permit access.Permit, gro
 		if err != nil {
 			return err
 		}
-		room, err := makeRoom(ctx, s, seen.Data.AppRoles)
+		room, err := makeRoom(ctx, s, seen.Data.AppRoles, at.org)
 		if err != nil {
 			return err
 		}
@@ -138,13 +138,24 @@ func same(all []user.AppRoles, next user.AppRoles) bool {
 	return slices.Equal(all[i].Roles, next.Roles)
 }
 
-// room is what can go where somebody has roles in as many places as possible: those in places that are gone.
+// givenIn are those of the roles that an organization has given.
+func givenIn(all []user.AppRoles, orgID string) (given []user.AppRoles) {
+	for _, r := range all {
+		if r.Org == orgID {
+			given = append(given, r)
+		}
+	}
+	return given
+}
+
+// room is what can go where somebody has roles in as many places as an organization may give: those in places that are gone.
 type room struct {
 	full bool
 	gone []user.AppRoles
 }
 
-func makeRoom(ctx context.Context, r event.Reader, all []user.AppRoles) (made room, err error) {
+func makeRoom(ctx context.Context, r event.Reader, all []user.AppRoles, orgID string) (made room, err error) {
+	all = givenIn(all, orgID)
 	if made.full = len(all) >= user.MaxAppRoles; made.full {
 		made.gone, err = ended(ctx, r, all)
 	}
@@ -153,6 +164,7 @@ func makeRoom(ctx context.Context, r event.Reader, all []user.AppRoles) (made ro
 
 // give says what has to go for next. Errors: ErrTooManyPlaces; errStale where the bound was reached only since.
 func (r room) give(all []user.AppRoles, next user.AppRoles) (gone []user.AppRoles, err error) {
+	all = givenIn(all, next.Org)
 	in := func(place string) bool {
 		return slices.ContainsFunc(all, func(r user.AppRoles) bool { return r.Place == place })
 	}

@@ -36,7 +36,7 @@ var (
 	ErrRoleNotFound  = errs.New(errs.NotFound, RoleNotFound, "the project has no role with this key, or has not granted it to that organization: list the roles of the project")
 	ErrTooManyRoles  = errs.New(errs.FailedPrecondition, TooManyRoles, "this project already has 100 roles: remove one that is no longer needed")
 	ErrTooManyGroups = errs.New(errs.FailedPrecondition, TooManyGroups, "200 groups already have roles of this project there: take the roles of one that no longer needs them")
-	ErrTooManyPlaces = errs.New(errs.FailedPrecondition, TooManyPlaces, "this user or group already has roles of 200 projects: take away those of one project first")
+	ErrTooManyPlaces = errs.New(errs.FailedPrecondition, TooManyPlaces, "this user or group already has roles of 200 projects in this organization: take away those of one project first")
 
 	ErrGrantNotFound   = errs.New(errs.NotFound, GrantNotFound, "there is no grant with this identifier: it may have been withdrawn, declined or given back")
 	ErrGrantExists     = errs.New(errs.AlreadyExists, GrantExists, "the project is already granted to that organization: change the roles of that grant, or withdraw it first")

@@ -486,6 +486,13 @@ func TestPlacesOfAUserAreBoundedAndThoseThatAreGoneMakeRoom(t *testing.T) {
 		eventtest.Given(t, s, user.Kind, "usr_of_vendor", "", nil, user.AppRolesSet{Place: id, Project: id, Org: "org_vendor", Roles: []user.AppRole{{Key: "r", Epoch: 1}}})
 		eventtest.Given(t, s, group.Kind, "grp_of_vendor", "", nil, group.AppRolesSet{Place: id, Project: id, Org: "org_vendor", Roles: []user.AppRole{{Key: "r", Epoch: 1}}})
 	}
+	for i := range user.MaxAppRoles { // what another organization gives takes no place away
+		id := fmt.Sprint("acc_", i)
+		eventtest.Given(t, s, user.Kind, "usr_of_vendor", "", nil, user.AppRolesSet{Place: id, Project: id, Org: "org_other", Roles: []user.AppRole{{Key: "r", Epoch: 1}}})
+	}
+	must(t, give(t, s, "vendor", "reader"))
+	must(t, give(t, s, "vendor"))
+	eventtest.Given(t, s, user.Kind, "usr_of_vendor", "", nil, user.OrgLeft{Org: "org_other"})
 	for i := range user.MaxAppRoles {
 		fill(fmt.Sprint("prj_", i), nil)
 	}

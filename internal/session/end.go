@@ -30,9 +30,9 @@ var (
 
 // Whose says whose sessions and tokens something is about. The zero value is nobody.
 type Whose struct {
-	userID, orgID   string
-	origin          event.Origin
-	within, covered event.Target[user.User] // for who looks at something, and for who ends it
+	userID, orgID  string
+	origin         event.Origin
+	within, ending event.Target[user.User] // for who looks at something, and for who ends it
 }
 
 // Own are the caller's.
@@ -43,13 +43,13 @@ func Own(caller *access.Caller) Whose {
 
 // Of are those of a user in the permit's organization.
 func Of(permit access.Permit, userID string) Whose {
-	return Whose{userID, permit.Org(), permit.Origin(), user.Within(permit, userID), user.Covered(permit, userID)}
+	return Whose{userID, permit.Org(), permit.Origin(), user.Within(permit, userID), user.TakesAway(permit, userID)}
 }
 
 // changeable gives the user to whoever wants to end something. Errors: user.ErrNotFound; access.ErrTargetHoldsMore.
 func (w Whose) changeable(u *event.Object[user.User], err error) (*event.Object[user.User], error) {
 	if err == nil {
-		err = w.covered.Reach(u)
+		err = w.ending.Reach(u)
 	}
 	return u, err
 }
@@ -127,7 +127,7 @@ func (s *Sessions) EndOthers(ctx context.Context, caller *access.Caller, match e
 // EndAll ends all sessions of a user; personal access tokens stay. Errors: user.ErrNotFound;
 // access.ErrTargetHoldsMore; Aborted when match does not hold.
 func (s *Sessions) EndAll(ctx context.Context, permit access.Permit, userID string, match event.IfMatch) (event.Details, error) {
-	return user.Covered(permit, userID).Change(ctx, s.Store, match, func(_ *event.Tx, u *event.Object[user.User]) error {
+	return user.TakesAway(permit, userID).Change(ctx, s.Store, match, func(_ *event.Tx, u *event.Object[user.User]) error {
 		return u.Append(user.SessionsEnded{})
 	})
 }

@@ -107,13 +107,13 @@ func (s *Sessions) IssueOwn(ctx context.Context, caller *access.Caller, n NewTok
 // access.ErrTargetHoldsMore; user.ErrNotService, since people make their own; ErrUserNotActive and ErrOrgNotActive;
 // InvalidArgument with the violations of n.
 func (s *Sessions) IssueFor(ctx context.Context, permit access.Permit, userID string, n NewToken) (Issued, error) {
-	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, nil, user.Covered(permit, userID).And(user.MustBeService).Reach)
+	return s.issue(ctx, permit.Origin(), userID, permit.Org(), n, nil, user.GivesAccess(permit, userID).And(user.MustBeService).Reach)
 }
 
 func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID string, n NewToken, through *Upstream, may func(*event.Object[user.User]) error) (Issued, error) {
 	token, hash := secret.NewToken(secret.PAT)
 	out := Issued{Token: token}
-	err := s.Store.Do(ctx, event.Command{
+	err := event.Do(ctx, s.Store, event.Command{
 		Origin: origin,
 		Write:  []event.Ref{Kind.Ref(IDFor(userID))},
 		Read:   append([]event.Ref{userRef(userID), org.Kind.Ref(orgID)}, through.Reads()...),
@@ -143,8 +143,10 @@ func (s *Sessions) issue(ctx context.Context, origin event.Origin, userID, orgID
 			}
 			pat := PAT{Through: through, Hash: hash, Name: n.Name, Expires: n.expires(tx.Now())}
 			out.Expires = event.Time(pat.Expires)
-			out.TokenID, err = IssuePAT(tx, u, o.Data.Epoch, pat)
-			return err
+			if out.TokenID, err = IssuePAT(tx, u, o.Data.Epoch, pat); err != nil || origin.Actor == userID {
+				return err
+			}
+			return user.TellHosts(tx, u, TokenIssued{}.EventType())
 		},
 	})
 	if err != nil {

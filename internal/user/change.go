@@ -2,10 +2,12 @@ package user
 
 import (
 	"context"
+	"time"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/syntax"
 )
 
@@ -24,10 +26,70 @@ func Within(permit access.Permit, id string) event.Target[User] {
 	}}
 }
 
-// Covered is a user the permit reaches and who holds no more than the caller: for what could be used to become that user. Errors: ErrNotFound;
-// access.ErrTargetHoldsMore.
-func Covered(permit access.Permit, id string) event.Target[User] {
-	return Within(permit, id).And(func(u *User) error { return permit.Covers(u.Memberships) })
+// TakesAway is a user the permit reaches, for what only takes something away: sessions, tokens, links, being able to sign in. What the user holds in other organizations
+// does not stand in the way. Errors: ErrNotFound; access.ErrTargetHoldsMore.
+func TakesAway(permit access.Permit, id string) event.Target[User] {
+	return Within(permit, id).And(func(u *User) error { return permit.MayTakeAway(u.Memberships, permit.Org()) })
+}
+
+// GivesAccess is a user the permit reaches, for what could be used to become that user. The organizations that have given the user roles read in their log that it was done.
+// Errors: ErrNotFound; access.ErrTargetHoldsMore; access.ErrHasRolesElsewhere.
+func GivesAccess(permit access.Permit, id string) event.Target[User] {
+	return Within(permit, id).And(func(u *User) error { return permit.MayGiveAccess(id, u.Memberships, permit.Org()) }).
+		Then(func(tx *event.Tx, u *event.Object[User]) error {
+			if permit.Origin().Actor == id {
+				return nil
+			}
+			return TellHosts(tx, u, u.Appended()...)
+		})
+}
+
+// hostsTold is for how long the same about the same user is not told again: an organization cannot fill the log of another one.
+const hostsTold = 10 * time.Minute
+
+// TellHosts tells the organizations that have given a user roles what others have done about the user's credentials, inside a command that event.Do runs.
+func TellHosts(tx *event.Tx, u *event.Object[User], done ...event.Type) error {
+	hosts := u.Data.Memberships.Hosts(u.Org)
+	if len(hosts) == 0 || len(done) == 0 {
+		return nil
+	}
+	row := func(host string, t event.Type) event.RowKey {
+		return event.RowKey{Table: event.Throttle, Key: "host_told/" + host + "/" + u.ID + "/" + string(t)}
+	}
+	var needs event.Command
+	for _, host := range hosts {
+		needs.Write = append(needs.Write, org.Kind.Ref(host))
+		for _, t := range done {
+			needs.Rows = append(needs.Rows, row(host, t))
+		}
+	}
+	if err := tx.Require(needs); err != nil {
+		return err
+	}
+	for _, host := range hosts {
+		o, err := org.Kind.Get(tx, host)
+		if err != nil {
+			return err
+		}
+		if o == nil || o.Data.State == org.Removed {
+			continue
+		}
+		o.ActedBy(u.Org)
+		for _, t := range done {
+			told, err := tx.Row(row(host, t))
+			if err != nil {
+				return err
+			}
+			if told != nil {
+				continue
+			}
+			tx.PutRow(event.Row{RowKey: row(host, t), Expires: tx.Now() + hostsTold.Microseconds()})
+			if err := o.Append(org.GuestCredentialSet{UserID: u.ID, Org: u.Org, Event: t}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 func present(o *event.Object[User]) error {
@@ -81,7 +143,7 @@ func SetUserName(ctx context.Context, s event.Store, permit access.Permit, id st
 	}
 	key := syntax.NameKey(userName)
 	claim := event.Command{Claims: []event.Claim{NameClaim(permit.Org(), key)}}
-	return Covered(permit, id).Needs(claim).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
+	return GivesAccess(permit, id).Needs(claim).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
 		holder, err := tx.Holder(NameClaim(u.Org, key))
 		if err != nil {
 			return err

@@ -111,7 +111,7 @@ type Delivery struct {
 // CreateCode makes a code for a person's contact, for an administrator to hand over. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotHuman; ErrNothingToVerify; ErrAlreadyVerified.
 func CreateCode(ctx context.Context, s event.Store, master secret.MasterKey, permit access.Permit, id string, by Contact) (Code, error) {
-	d, err := makeCode(ctx, s, master, Covered(permit, id), by, VerifierOf(permit), nil)
+	d, err := makeCode(ctx, s, master, GivesAccess(permit, id), by, VerifierOf(permit), nil)
 	return d.Code, err
 }
 

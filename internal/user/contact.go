@@ -126,7 +126,7 @@ func (PhoneRemoved) Apply(u *User) {
 // SetEmail replaces a person's e-mail address, and says whether it is known to be theirs. Errors: InvalidArgument on email;
 // ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func SetEmail(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, address string, verified bool) (event.Details, error) {
-	return setEmail(ctx, s, Covered(permit, id), match, address, VerifierOf(permit), func(bool) bool { return verified })
+	return setEmail(ctx, s, GivesAccess(permit, id), match, address, VerifierOf(permit), func(bool) bool { return verified })
 }
 
 // SetMyEmail replaces the caller's e-mail address. It counts as unverified until a code has proven it. The very same text
@@ -164,7 +164,7 @@ func setEmail(ctx context.Context, s event.Store, who event.Target[User], match 
 // SetPhone replaces a person's phone number, and says whether it is known to be theirs. Errors: InvalidArgument on phone;
 // ErrNotFound; access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func SetPhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, number string, verified bool) (event.Details, error) {
-	return setPhone(ctx, s, Covered(permit, id), match, number, func(bool) bool { return verified })
+	return setPhone(ctx, s, GivesAccess(permit, id), match, number, func(bool) bool { return verified })
 }
 
 // SetMyPhone replaces the caller's phone number, in the way of SetMyEmail. Errors: InvalidArgument on phone; ErrNotHuman;
@@ -197,7 +197,7 @@ func setPhone(ctx context.Context, s event.Store, who event.Target[User], match 
 // RemovePhone leaves a person without a phone number; who has none stays so. Errors: ErrNotFound;
 // access.ErrTargetHoldsMore; ErrNotHuman; Aborted when match does not hold.
 func RemovePhone(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return removePhone(ctx, s, Covered(permit, id), match)
+	return removePhone(ctx, s, GivesAccess(permit, id), match)
 }
 
 // RemoveMyPhone leaves the caller without a phone number. Errors: ErrNotHuman; Aborted when match does not hold.

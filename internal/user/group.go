@@ -8,10 +8,11 @@ import (
 	"github.com/signet-idm/signet/internal/event"
 )
 
-// Bounds of what a user is in and has: they keep the state small that every change of the user writes.
+// Bounds of what a user is in and has: they keep the state small that every change of the user writes. They count for each organization by itself, so that none uses up
+// what another one may give. How many organizations a user is in is for the user to say.
 const (
-	MaxGroups   = 200 // groups, over all organizations
-	MaxAppRoles = 200 // projects with roles, over all organizations
+	MaxGroups   = 200 // groups of one organization
+	MaxAppRoles = 200 // projects with roles in one organization
 )
 
 // groupVersion is the version of facts from which on nodes know groups, guests and roles of applications.

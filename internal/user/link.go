@@ -78,8 +78,8 @@ func (h *Human) LinkTo(provider, issuer, subject string) (Link, bool) {
 	return h.Links[i], true
 }
 
-// Confirm is the confirmation of a link by somebody who may, with the roles that the person holds now. A role that the person gets later takes
-// another one.
+// Confirm is the confirmation of a link by somebody who may, with the roles that the person holds now. A role that the person gets later in the
+// own organization or in the installation takes another one.
 func Confirm(tx *event.Tx, u *event.Object[User], version int64, by string) Confirmation {
 	return Confirmation{Version: version, By: by, At: tx.Now(), Roles: u.Data.Memberships}
 }

@@ -80,7 +80,7 @@ type NewPassword struct {
 // hold; Unavailable when too many passwords are being hashed; those of permit.Renew when the caller may no longer once the password is hashed.
 func SetPassword(ctx context.Context, s event.Store, hasher *secret.Hasher, permit access.Permit, id string, match event.IfMatch, p NewPassword) (event.Details, error) {
 	// Hashing is expensive, so it is only done for those who may; what holds is decided again in the command.
-	u, err := Covered(permit, id).And(MustBeHuman).Read(ctx, s)
+	u, err := GivesAccess(permit, id).And(MustBeHuman).Read(ctx, s)
 	if err != nil {
 		return event.Details{}, err
 	}
@@ -101,7 +101,7 @@ func SetPassword(ctx context.Context, s event.Store, hasher *secret.Hasher, perm
 	if permit, err = permit.Renew(ctx); err != nil { // the queue for hashing may have been long
 		return event.Details{}, err
 	}
-	return Covered(permit, id).And(MustBeHuman).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
+	return GivesAccess(permit, id).And(MustBeHuman).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[User]) error {
 		return PutPassword(tx, u, hash, PasswordSet{ChangeRequired: p.ChangeRequired})
 	})
 }

@@ -134,7 +134,10 @@ func TestAPasswordIsOnlySetByWhoeverMay(t *testing.T) {
 		{"a manager sets that of a plain user", nil, permit(t, "org_a", manager), "usr_a", event.IfMatch{Set: true, Sequence: 1}, nil},
 		{"a manager sets that of an equal", nil, permit(t, "org_a", manager), "usr_manager", event.IfMatch{}, nil},
 		{"a manager does not set that of an owner", nil, permit(t, "org_a", manager), "usr_owner", event.IfMatch{}, access.ErrTargetHoldsMore},
-		{"an owner does not set that of somebody with a role in another organization", nil, permit(t, "org_a", owner), "usr_abroad", event.IfMatch{}, access.ErrTargetHoldsMore},
+		{"an owner sets that of somebody with a role in another organization", nil, permit(t, "org_a", owner), "usr_abroad", event.IfMatch{}, nil},
+		{"a manager does not, also with the same roles", nil, permit(t, "org_a", access.Memberships{"org_a": {access.OrgUserManager}, "org_b": {access.OrgUserManager}}), "usr_abroad", event.IfMatch{},
+			access.ErrHasRolesElsewhere},
+		{"an owner of the other organization finds nobody", nil, permit(t, "org_b", access.Memberships{"org_b": {access.OrgOwner}}), "usr_abroad", event.IfMatch{}, user.ErrNotFound},
 		{"an owner does not set that of somebody who may read the installation", nil, permit(t, "org_a", owner), "usr_viewer", event.IfMatch{}, access.ErrTargetHoldsMore},
 		{"an owner does not set that of an owner of the installation", nil, permit(t, "org_a", owner), "usr_iam", event.IfMatch{}, access.ErrTargetHoldsMore},
 		{"an owner of the installation sets everybody's", nil, permit(t, "org_a", iam), "usr_iam", event.IfMatch{}, nil},
@@ -235,5 +238,45 @@ func TestAPasswordIsNotSetByACallerWhoMayNoLongerOnceItIsHashed(t *testing.T) {
 				t.Errorf("asked %d times, wrote: %t", asked, wrote)
 			}
 		})
+	}
+}
+
+// An organization reads in its own log that somebody with roles there got a credential at home: once in a while for each kind, so that home cannot fill it.
+func TestHostsReadThatACredentialWasSet(t *testing.T) {
+	s := eventtest.New(t, installation.Kind, org.Kind, user.Kind)
+	for _, id := range []string{"org_b", "org_gone", "org_quiet"} {
+		eventtest.Given(t, s, org.Kind, id, id, nil, org.Added{Name: id})
+	}
+	eventtest.Given(t, s, org.Kind, "org_gone", "", nil, org.WasRemoved{})
+	must(t, human(t, s, "usr_a", "org_a", jo))
+	owner := permit(t, "org_a", access.Memberships{"org_a": {access.OrgOwner}})
+	set := func() {
+		t.Helper()
+		_, err := user.SetPassword(t.Context(), s, hasher, owner, "usr_a", event.IfMatch{}, user.NewPassword{Password: "x"})
+		must(t, err)
+	}
+	told := func() (facts []eventtest.Fact) {
+		mark := s.Mark()
+		set()
+		for _, f := range s.Since(t, mark) {
+			if f.Object != "usr_a" {
+				facts = append(facts, f)
+			}
+		}
+		return facts
+	}
+	if got := told(); got != nil {
+		t.Errorf("about somebody without roles elsewhere: %v", got)
+	}
+	for _, id := range []string{"org_b", "org_gone", "org_unknown"} {
+		eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: id, Roles: []access.Role{access.OrgOwnerViewer}})
+	}
+	eventtest.Given(t, s, user.Kind, "usr_a", "", nil, user.MembershipSet{Scope: "org_quiet", Stays: true}) // a guest without roles
+	want := eventtest.Fact{Object: "org_b", Type: "org.guest_credential_set.v1", Payload: `{"userId":"usr_a","org":"org_a","event":"user.password_set.v1"}`}
+	if got := told(); len(got) != 1 || got[0] != want {
+		t.Errorf("told %v", got)
+	}
+	if got := told(); got != nil {
+		t.Errorf("at once again: %v", got)
 	}
 }

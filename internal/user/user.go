@@ -136,7 +136,7 @@ func IsID(id string) bool { return strings.HasPrefix(id, Kind.Prefix()+"_") }
 
 // Kind of the objects of this package.
 var Kind = event.Define(event.Schema[User]{
-	Name: "user", Table: "users", Prefix: "usr", Shape: 6,
+	Name: "user", Table: "users", Prefix: "usr", Shape: 7,
 	Facts: []event.Fact[User]{
 		HumanAdded{}, HumanImported{}, ServiceAdded{}, ProfileChanged{}, ServiceChanged{}, UserNameChanged{}, PasswordSet{}, PasswordChanged{}, MembershipSet{},
 		EmailChanged{}, EmailVerified{}, PhoneChanged{}, PhoneVerified{}, PhoneRemoved{},
@@ -163,10 +163,15 @@ var Kind = event.Define(event.Schema[User]{
 	},
 	Groups: func(o *event.Object[User]) []string {
 		var groups []string
+		ownsOther := false
 		for scope, roles := range o.Data.Memberships {
 			if groups = append(groups, MembersOf(scope)); slices.Contains(roles, access.OrgOwner) {
 				groups = append(groups, OwnersOf(scope))
+				ownsOther = ownsOther || scope != o.Org
 			}
+		}
+		if ownsOther {
+			groups = append(groups, OwnersFrom(o.Org))
 		}
 		for _, in := range o.Data.Groups {
 			for _, g := range in {
@@ -240,6 +245,9 @@ func MembersOf(scope string) string { return "members/" + scope }
 
 // OwnersOf is the group of the users who own an organization.
 func OwnersOf(org string) string { return "owners/" + org }
+
+// OwnersFrom is the group of the users of an organization who own another one.
+func OwnersFrom(home string) string { return "owners_from/" + home }
 
 // InGroupOf is the group of the users who are in a group of an organization.
 func InGroupOf(group string) string { return "group/" + group }

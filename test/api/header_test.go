@@ -183,7 +183,8 @@ func holdsMoreCases(t *testing.T, w *World) (cases []Case) {
 	both := w.addUser(t, person{Org: s.org, Roles: []access.Role{access.OrgOwner}, Elsewhere: map[string][]access.Role{other.org: {access.OrgOwner}}})
 	owner := s.holder(t, orgOwner)
 	return append(cases,
-		Case{Name: "a target with roles elsewhere", As: s.owner, Req: setPassword(abroad.UserID, "x"), Header: stale, Want: targetHoldsMore},
+		Case{Name: "a target with roles elsewhere, by an owner", As: s.owner, Req: setPassword(abroad.UserID, "x"), Header: stale, Want: sequenceMismatch},
+		Case{Name: "a target with roles elsewhere, by a manager", As: s.holder(t, userManager), Req: setPassword(abroad.UserID, "x"), Header: stale, Want: targetHoldsMore},
 		Case{Name: "a target with roles elsewhere that the caller holds too", As: both, Req: setPassword(abroad.UserID, "x"), Header: stale, Want: sequenceMismatch},
 		Case{Name: "oneself", As: w.signedIn(t, owner), Req: setPassword(owner.UserID, "x"), Header: stale, Want: sequenceMismatch},
 		Case{Name: "the first administrator", As: w.addUser(t, person{Org: w.root.OrgID, Roles: []access.Role{access.OrgOwner}}),

@@ -44,6 +44,7 @@ var tables = []struct {
 	{"events", eventCases},
 	{"webhooks refused", refusedWebhookCases},
 	{"powers of groups", groupPowerCases},
+	{"home and host", homeCases},
 }
 
 // stories are told once per content type.
@@ -52,6 +53,7 @@ var stories = []struct {
 	tell func(t *testing.T, c *Client)
 }{
 	{"profile is replaced", profileStory},
+	{"home answers for its people", homeStory},
 	{"provider is replaced", providerStory},
 	{"sequence and dates", detailsStory},
 	{"text is kept as sent", textStory},

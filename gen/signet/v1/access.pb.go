@@ -78,8 +78,9 @@ func (OrganizationAccess_Need) EnumDescriptor() ([]byte, []int) {
 // Whether to compare the caller with a user.
 type GetMyAccessRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Identifier of a user: `overUser` is then about this user. The caller must be
-	// allowed to read the user; otherwise the user is not found.
+	// Identifier of a user: `overUser` and `overUserAtHome` are then about this
+	// user. The caller must be allowed to read the user; otherwise the user is not
+	// found.
 	UserId        string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -143,16 +144,24 @@ type GetMyAccessResponse struct {
 	// The caller uses a session. Other credentials of people cannot change how
 	// their owner signs in.
 	Session bool `protobuf:"varint,7,opt,name=session,proto3" json:"session,omitempty"`
-	// The caller has every permission that the user `userId` has, everywhere. Only
-	// such callers can change the password, the state and the credentials of the
-	// user. Left out if no user was named.
+	// The caller may give access to the account of the user `userId`: change the
+	// password and other credentials, unlock and reactivate. The caller has every
+	// permission that the user has in the user's organization and in the
+	// installation and, if the user has roles in other organizations, owns the
+	// user's organization. Left out if no user was named.
 	OverUser *bool `protobuf:"varint,8,opt,name=over_user,json=overUser,proto3,oneof" json:"over_user,omitempty"`
 	// The default organization of the installation: it cannot be deactivated or
 	// removed. Left out unless the caller is in it or has a role in the
 	// installation.
-	DefaultOrgId  string `protobuf:"bytes,9,opt,name=default_org_id,json=defaultOrgId,proto3" json:"default_org_id,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	DefaultOrgId string `protobuf:"bytes,9,opt,name=default_org_id,json=defaultOrgId,proto3" json:"default_org_id,omitempty"`
+	// The caller may take away from the user `userId`: end sessions and tokens,
+	// remove links and keys, lock, deactivate, remove. The caller has every
+	// permission that the user has in the user's organization and in the
+	// installation; roles in other organizations do not matter. Left out if no
+	// user was named.
+	OverUserAtHome *bool `protobuf:"varint,10,opt,name=over_user_at_home,json=overUserAtHome,proto3,oneof" json:"over_user_at_home,omitempty"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
 }
 
 func (x *GetMyAccessResponse) Reset() {
@@ -246,6 +255,13 @@ func (x *GetMyAccessResponse) GetDefaultOrgId() string {
 		return x.DefaultOrgId
 	}
 	return ""
+}
+
+func (x *GetMyAccessResponse) GetOverUserAtHome() bool {
+	if x != nil && x.OverUserAtHome != nil {
+		return *x.OverUserAtHome
+	}
+	return false
 }
 
 // What the caller may do in one organization by roles there.
@@ -624,7 +640,7 @@ const file_signet_v1_access_proto_rawDesc = "" +
 	"\n" +
 	"\x16signet/v1/access.proto\x12\tsignet.v1\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/options.proto\x1a\x1csignet/v1/organization.proto\">\n" +
 	"\x12GetMyAccessRequest\x12(\n" +
-	"\auser_id\x18\x01 \x01(\tB\x0f\xb2\xbb\x18\vsignet.readR\x06userId\"\x8c\x03\n" +
+	"\auser_id\x18\x01 \x01(\tB\x0f\xb2\xbb\x18\vsignet.readR\x06userId\"\xd2\x03\n" +
 	"\x13GetMyAccessResponse\x129\n" +
 	"\x18installation_permissions\x18\x01 \x03(\tR\x17installationPermissions\x12-\n" +
 	"\x12installation_roles\x18\x02 \x03(\tR\x11installationRoles\x12C\n" +
@@ -634,9 +650,12 @@ const file_signet_v1_access_proto_rawDesc = "" +
 	"\x06scopes\x18\x06 \x03(\tR\x06scopes\x12\x18\n" +
 	"\asession\x18\a \x01(\bR\asession\x12 \n" +
 	"\tover_user\x18\b \x01(\bH\x00R\boverUser\x88\x01\x01\x12$\n" +
-	"\x0edefault_org_id\x18\t \x01(\tR\fdefaultOrgIdB\f\n" +
+	"\x0edefault_org_id\x18\t \x01(\tR\fdefaultOrgId\x12.\n" +
+	"\x11over_user_at_home\x18\n" +
+	" \x01(\bH\x01R\x0eoverUserAtHome\x88\x01\x01B\f\n" +
 	"\n" +
-	"_over_user\"\xb3\x02\n" +
+	"_over_userB\x14\n" +
+	"\x12_over_user_at_home\"\xb3\x02\n" +
 	"\x12OrganizationAccess\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x123\n" +

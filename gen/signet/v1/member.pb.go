@@ -41,7 +41,10 @@ type Member struct {
 	// SetOrganizationMember replaces.
 	DirectRoles []string `protobuf:"bytes,6,rep,name=direct_roles,json=directRoles,proto3" json:"direct_roles,omitempty"`
 	// The user belongs to another organization.
-	Guest         bool `protobuf:"varint,7,opt,name=guest,proto3" json:"guest,omitempty"`
+	Guest bool `protobuf:"varint,7,opt,name=guest,proto3" json:"guest,omitempty"`
+	// The organization that the user belongs to. Left out for an organization's own
+	// users.
+	Home          *Home `protobuf:"bytes,10,opt,name=home,proto3" json:"home,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -125,6 +128,79 @@ func (x *Member) GetGuest() bool {
 	return false
 }
 
+func (x *Member) GetHome() *Home {
+	if x != nil {
+		return x.Home
+	}
+	return nil
+}
+
+// Home is the organization that a user belongs to. It decides how the user signs
+// in: its owners can set the user's password and so act with all roles that the
+// user has, also in other organizations.
+type Home struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the organization.
+	OrgId string `protobuf:"bytes,1,opt,name=org_id,json=orgId,proto3" json:"org_id,omitempty"`
+	// Its name.
+	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	// Its primary domain. Empty if it has none.
+	PrimaryDomain string `protobuf:"bytes,3,opt,name=primary_domain,json=primaryDomain,proto3" json:"primary_domain,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Home) Reset() {
+	*x = Home{}
+	mi := &file_signet_v1_member_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Home) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Home) ProtoMessage() {}
+
+func (x *Home) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_member_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Home.ProtoReflect.Descriptor instead.
+func (*Home) Descriptor() ([]byte, []int) {
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Home) GetOrgId() string {
+	if x != nil {
+		return x.OrgId
+	}
+	return ""
+}
+
+func (x *Home) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Home) GetPrimaryDomain() string {
+	if x != nil {
+		return x.PrimaryDomain
+	}
+	return ""
+}
+
 // Membership is the roles of a user in one organization or in the installation.
 type Membership struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -147,7 +223,7 @@ type Membership struct {
 
 func (x *Membership) Reset() {
 	*x = Membership{}
-	mi := &file_signet_v1_member_proto_msgTypes[1]
+	mi := &file_signet_v1_member_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -159,7 +235,7 @@ func (x *Membership) String() string {
 func (*Membership) ProtoMessage() {}
 
 func (x *Membership) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[1]
+	mi := &file_signet_v1_member_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -172,7 +248,7 @@ func (x *Membership) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Membership.ProtoReflect.Descriptor instead.
 func (*Membership) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{1}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *Membership) GetOrgId() string {
@@ -232,7 +308,7 @@ type RoleSource struct {
 
 func (x *RoleSource) Reset() {
 	*x = RoleSource{}
-	mi := &file_signet_v1_member_proto_msgTypes[2]
+	mi := &file_signet_v1_member_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -244,7 +320,7 @@ func (x *RoleSource) String() string {
 func (*RoleSource) ProtoMessage() {}
 
 func (x *RoleSource) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[2]
+	mi := &file_signet_v1_member_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -257,7 +333,7 @@ func (x *RoleSource) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RoleSource.ProtoReflect.Descriptor instead.
 func (*RoleSource) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *RoleSource) GetRole() string {
@@ -297,7 +373,7 @@ type ListOrganizationMembersRequest struct {
 
 func (x *ListOrganizationMembersRequest) Reset() {
 	*x = ListOrganizationMembersRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[3]
+	mi := &file_signet_v1_member_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -309,7 +385,7 @@ func (x *ListOrganizationMembersRequest) String() string {
 func (*ListOrganizationMembersRequest) ProtoMessage() {}
 
 func (x *ListOrganizationMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[3]
+	mi := &file_signet_v1_member_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -322,7 +398,7 @@ func (x *ListOrganizationMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListOrganizationMembersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *ListOrganizationMembersRequest) GetOrgId() string {
@@ -360,7 +436,7 @@ type ListOrganizationMembersResponse struct {
 
 func (x *ListOrganizationMembersResponse) Reset() {
 	*x = ListOrganizationMembersResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[4]
+	mi := &file_signet_v1_member_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -372,7 +448,7 @@ func (x *ListOrganizationMembersResponse) String() string {
 func (*ListOrganizationMembersResponse) ProtoMessage() {}
 
 func (x *ListOrganizationMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[4]
+	mi := &file_signet_v1_member_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -385,7 +461,7 @@ func (x *ListOrganizationMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListOrganizationMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListOrganizationMembersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *ListOrganizationMembersResponse) GetMembers() []*Member {
@@ -419,7 +495,7 @@ type SetOrganizationMemberRequest struct {
 
 func (x *SetOrganizationMemberRequest) Reset() {
 	*x = SetOrganizationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[5]
+	mi := &file_signet_v1_member_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -431,7 +507,7 @@ func (x *SetOrganizationMemberRequest) String() string {
 func (*SetOrganizationMemberRequest) ProtoMessage() {}
 
 func (x *SetOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[5]
+	mi := &file_signet_v1_member_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -444,7 +520,7 @@ func (x *SetOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOrganizationMemberRequest.ProtoReflect.Descriptor instead.
 func (*SetOrganizationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SetOrganizationMemberRequest) GetOrgId() string {
@@ -477,13 +553,16 @@ type SetOrganizationMemberResponse struct {
 	// Only callers with a role in the installation can leave them so: grant
 	// `ORG_OWNER` to somebody else.
 	OrgsWithoutOwner []string `protobuf:"bytes,2,rep,name=orgs_without_owner,json=orgsWithoutOwner,proto3" json:"orgs_without_owner,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The organization that the user belongs to, if it is another one: its owners
+	// can act with the roles that were given.
+	Home          *Home `protobuf:"bytes,10,opt,name=home,proto3" json:"home,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SetOrganizationMemberResponse) Reset() {
 	*x = SetOrganizationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[6]
+	mi := &file_signet_v1_member_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -495,7 +574,7 @@ func (x *SetOrganizationMemberResponse) String() string {
 func (*SetOrganizationMemberResponse) ProtoMessage() {}
 
 func (x *SetOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[6]
+	mi := &file_signet_v1_member_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -508,7 +587,7 @@ func (x *SetOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetOrganizationMemberResponse.ProtoReflect.Descriptor instead.
 func (*SetOrganizationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SetOrganizationMemberResponse) GetDetails() *Details {
@@ -521,6 +600,13 @@ func (x *SetOrganizationMemberResponse) GetDetails() *Details {
 func (x *SetOrganizationMemberResponse) GetOrgsWithoutOwner() []string {
 	if x != nil {
 		return x.OrgsWithoutOwner
+	}
+	return nil
+}
+
+func (x *SetOrganizationMemberResponse) GetHome() *Home {
+	if x != nil {
+		return x.Home
 	}
 	return nil
 }
@@ -538,7 +624,7 @@ type RemoveOrganizationMemberRequest struct {
 
 func (x *RemoveOrganizationMemberRequest) Reset() {
 	*x = RemoveOrganizationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[7]
+	mi := &file_signet_v1_member_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -550,7 +636,7 @@ func (x *RemoveOrganizationMemberRequest) String() string {
 func (*RemoveOrganizationMemberRequest) ProtoMessage() {}
 
 func (x *RemoveOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[7]
+	mi := &file_signet_v1_member_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -563,7 +649,7 @@ func (x *RemoveOrganizationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *RemoveOrganizationMemberRequest) GetOrgId() string {
@@ -595,7 +681,7 @@ type RemoveOrganizationMemberResponse struct {
 
 func (x *RemoveOrganizationMemberResponse) Reset() {
 	*x = RemoveOrganizationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[8]
+	mi := &file_signet_v1_member_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -607,7 +693,7 @@ func (x *RemoveOrganizationMemberResponse) String() string {
 func (*RemoveOrganizationMemberResponse) ProtoMessage() {}
 
 func (x *RemoveOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[8]
+	mi := &file_signet_v1_member_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -620,7 +706,7 @@ func (x *RemoveOrganizationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveOrganizationMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveOrganizationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *RemoveOrganizationMemberResponse) GetDetails() *Details {
@@ -651,7 +737,7 @@ type ListInstallationMembersRequest struct {
 
 func (x *ListInstallationMembersRequest) Reset() {
 	*x = ListInstallationMembersRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[9]
+	mi := &file_signet_v1_member_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -663,7 +749,7 @@ func (x *ListInstallationMembersRequest) String() string {
 func (*ListInstallationMembersRequest) ProtoMessage() {}
 
 func (x *ListInstallationMembersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[9]
+	mi := &file_signet_v1_member_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -676,7 +762,7 @@ func (x *ListInstallationMembersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInstallationMembersRequest.ProtoReflect.Descriptor instead.
 func (*ListInstallationMembersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ListInstallationMembersRequest) GetPageSize() int32 {
@@ -707,7 +793,7 @@ type ListInstallationMembersResponse struct {
 
 func (x *ListInstallationMembersResponse) Reset() {
 	*x = ListInstallationMembersResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[10]
+	mi := &file_signet_v1_member_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -719,7 +805,7 @@ func (x *ListInstallationMembersResponse) String() string {
 func (*ListInstallationMembersResponse) ProtoMessage() {}
 
 func (x *ListInstallationMembersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[10]
+	mi := &file_signet_v1_member_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -732,7 +818,7 @@ func (x *ListInstallationMembersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListInstallationMembersResponse.ProtoReflect.Descriptor instead.
 func (*ListInstallationMembersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ListInstallationMembersResponse) GetMembers() []*Member {
@@ -763,7 +849,7 @@ type SetInstallationMemberRequest struct {
 
 func (x *SetInstallationMemberRequest) Reset() {
 	*x = SetInstallationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[11]
+	mi := &file_signet_v1_member_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -775,7 +861,7 @@ func (x *SetInstallationMemberRequest) String() string {
 func (*SetInstallationMemberRequest) ProtoMessage() {}
 
 func (x *SetInstallationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[11]
+	mi := &file_signet_v1_member_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -788,7 +874,7 @@ func (x *SetInstallationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetInstallationMemberRequest.ProtoReflect.Descriptor instead.
 func (*SetInstallationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *SetInstallationMemberRequest) GetUserId() string {
@@ -816,7 +902,7 @@ type SetInstallationMemberResponse struct {
 
 func (x *SetInstallationMemberResponse) Reset() {
 	*x = SetInstallationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[12]
+	mi := &file_signet_v1_member_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -828,7 +914,7 @@ func (x *SetInstallationMemberResponse) String() string {
 func (*SetInstallationMemberResponse) ProtoMessage() {}
 
 func (x *SetInstallationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[12]
+	mi := &file_signet_v1_member_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -841,7 +927,7 @@ func (x *SetInstallationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SetInstallationMemberResponse.ProtoReflect.Descriptor instead.
 func (*SetInstallationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *SetInstallationMemberResponse) GetDetails() *Details {
@@ -862,7 +948,7 @@ type RemoveInstallationMemberRequest struct {
 
 func (x *RemoveInstallationMemberRequest) Reset() {
 	*x = RemoveInstallationMemberRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[13]
+	mi := &file_signet_v1_member_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -874,7 +960,7 @@ func (x *RemoveInstallationMemberRequest) String() string {
 func (*RemoveInstallationMemberRequest) ProtoMessage() {}
 
 func (x *RemoveInstallationMemberRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[13]
+	mi := &file_signet_v1_member_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -887,7 +973,7 @@ func (x *RemoveInstallationMemberRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveInstallationMemberRequest.ProtoReflect.Descriptor instead.
 func (*RemoveInstallationMemberRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RemoveInstallationMemberRequest) GetUserId() string {
@@ -908,7 +994,7 @@ type RemoveInstallationMemberResponse struct {
 
 func (x *RemoveInstallationMemberResponse) Reset() {
 	*x = RemoveInstallationMemberResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[14]
+	mi := &file_signet_v1_member_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1006,7 @@ func (x *RemoveInstallationMemberResponse) String() string {
 func (*RemoveInstallationMemberResponse) ProtoMessage() {}
 
 func (x *RemoveInstallationMemberResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[14]
+	mi := &file_signet_v1_member_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1019,7 @@ func (x *RemoveInstallationMemberResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveInstallationMemberResponse.ProtoReflect.Descriptor instead.
 func (*RemoveInstallationMemberResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *RemoveInstallationMemberResponse) GetDetails() *Details {
@@ -952,7 +1038,7 @@ type ListMyMembershipsRequest struct {
 
 func (x *ListMyMembershipsRequest) Reset() {
 	*x = ListMyMembershipsRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[15]
+	mi := &file_signet_v1_member_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1050,7 @@ func (x *ListMyMembershipsRequest) String() string {
 func (*ListMyMembershipsRequest) ProtoMessage() {}
 
 func (x *ListMyMembershipsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[15]
+	mi := &file_signet_v1_member_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1063,7 @@ func (x *ListMyMembershipsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMyMembershipsRequest.ProtoReflect.Descriptor instead.
 func (*ListMyMembershipsRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{16}
 }
 
 // Answer to ListMyMemberships.
@@ -991,7 +1077,7 @@ type ListMyMembershipsResponse struct {
 
 func (x *ListMyMembershipsResponse) Reset() {
 	*x = ListMyMembershipsResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[16]
+	mi := &file_signet_v1_member_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1003,7 +1089,7 @@ func (x *ListMyMembershipsResponse) String() string {
 func (*ListMyMembershipsResponse) ProtoMessage() {}
 
 func (x *ListMyMembershipsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[16]
+	mi := &file_signet_v1_member_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1016,7 +1102,7 @@ func (x *ListMyMembershipsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListMyMembershipsResponse.ProtoReflect.Descriptor instead.
 func (*ListMyMembershipsResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListMyMembershipsResponse) GetMemberships() []*Membership {
@@ -1037,7 +1123,7 @@ type LeaveOrganizationRequest struct {
 
 func (x *LeaveOrganizationRequest) Reset() {
 	*x = LeaveOrganizationRequest{}
-	mi := &file_signet_v1_member_proto_msgTypes[17]
+	mi := &file_signet_v1_member_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1049,7 +1135,7 @@ func (x *LeaveOrganizationRequest) String() string {
 func (*LeaveOrganizationRequest) ProtoMessage() {}
 
 func (x *LeaveOrganizationRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[17]
+	mi := &file_signet_v1_member_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1062,7 +1148,7 @@ func (x *LeaveOrganizationRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveOrganizationRequest.ProtoReflect.Descriptor instead.
 func (*LeaveOrganizationRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LeaveOrganizationRequest) GetOrgId() string {
@@ -1083,7 +1169,7 @@ type LeaveOrganizationResponse struct {
 
 func (x *LeaveOrganizationResponse) Reset() {
 	*x = LeaveOrganizationResponse{}
-	mi := &file_signet_v1_member_proto_msgTypes[18]
+	mi := &file_signet_v1_member_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1095,7 +1181,7 @@ func (x *LeaveOrganizationResponse) String() string {
 func (*LeaveOrganizationResponse) ProtoMessage() {}
 
 func (x *LeaveOrganizationResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_member_proto_msgTypes[18]
+	mi := &file_signet_v1_member_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1108,7 +1194,7 @@ func (x *LeaveOrganizationResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaveOrganizationResponse.ProtoReflect.Descriptor instead.
 func (*LeaveOrganizationResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_member_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_member_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LeaveOrganizationResponse) GetDetails() *Details {
@@ -1122,7 +1208,7 @@ var File_signet_v1_member_proto protoreflect.FileDescriptor
 
 const file_signet_v1_member_proto_rawDesc = "" +
 	"\n" +
-	"\x16signet/v1/member.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xde\x01\n" +
+	"\x16signet/v1/member.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\x83\x02\n" +
 	"\x06Member\x12\x17\n" +
 	"\auser_id\x18\x01 \x01(\tR\x06userId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12\x1b\n" +
@@ -1130,7 +1216,13 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\fdisplay_name\x18\x04 \x01(\tR\vdisplayName\x12\x14\n" +
 	"\x05roles\x18\x05 \x03(\tR\x05roles\x12!\n" +
 	"\fdirect_roles\x18\x06 \x03(\tR\vdirectRoles\x12\x14\n" +
-	"\x05guest\x18\a \x01(\bR\x05guest\"\xb8\x01\n" +
+	"\x05guest\x18\a \x01(\bR\x05guest\x12#\n" +
+	"\x04home\x18\n" +
+	" \x01(\v2\x0f.signet.v1.HomeR\x04home\"X\n" +
+	"\x04Home\x12\x15\n" +
+	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12%\n" +
+	"\x0eprimary_domain\x18\x03 \x01(\tR\rprimaryDomain\"\xb8\x01\n" +
 	"\n" +
 	"Membership\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x14\n" +
@@ -1156,10 +1248,12 @@ const file_signet_v1_member_proto_rawDesc = "" +
 	"\x1cSetOrganizationMemberRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\x12\x1e\n" +
-	"\x05roles\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x14R\x05roles\"{\n" +
+	"\x05roles\x18\x03 \x03(\tB\b\xbaH\x05\x92\x01\x02\x10\x14R\x05roles\"\xa0\x01\n" +
 	"\x1dSetOrganizationMemberResponse\x12,\n" +
 	"\adetails\x18\x01 \x01(\v2\x12.signet.v1.DetailsR\adetails\x12,\n" +
-	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\"Q\n" +
+	"\x12orgs_without_owner\x18\x02 \x03(\tR\x10orgsWithoutOwner\x12#\n" +
+	"\x04home\x18\n" +
+	" \x01(\v2\x0f.signet.v1.HomeR\x04home\"Q\n" +
 	"\x1fRemoveOrganizationMemberRequest\x12\x15\n" +
 	"\x06org_id\x18\x01 \x01(\tR\x05orgId\x12\x17\n" +
 	"\auser_id\x18\x02 \x01(\tR\x06userId\"~\n" +
@@ -1219,61 +1313,64 @@ func file_signet_v1_member_proto_rawDescGZIP() []byte {
 	return file_signet_v1_member_proto_rawDescData
 }
 
-var file_signet_v1_member_proto_msgTypes = make([]protoimpl.MessageInfo, 19)
+var file_signet_v1_member_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
 var file_signet_v1_member_proto_goTypes = []any{
 	(*Member)(nil),                           // 0: signet.v1.Member
-	(*Membership)(nil),                       // 1: signet.v1.Membership
-	(*RoleSource)(nil),                       // 2: signet.v1.RoleSource
-	(*ListOrganizationMembersRequest)(nil),   // 3: signet.v1.ListOrganizationMembersRequest
-	(*ListOrganizationMembersResponse)(nil),  // 4: signet.v1.ListOrganizationMembersResponse
-	(*SetOrganizationMemberRequest)(nil),     // 5: signet.v1.SetOrganizationMemberRequest
-	(*SetOrganizationMemberResponse)(nil),    // 6: signet.v1.SetOrganizationMemberResponse
-	(*RemoveOrganizationMemberRequest)(nil),  // 7: signet.v1.RemoveOrganizationMemberRequest
-	(*RemoveOrganizationMemberResponse)(nil), // 8: signet.v1.RemoveOrganizationMemberResponse
-	(*ListInstallationMembersRequest)(nil),   // 9: signet.v1.ListInstallationMembersRequest
-	(*ListInstallationMembersResponse)(nil),  // 10: signet.v1.ListInstallationMembersResponse
-	(*SetInstallationMemberRequest)(nil),     // 11: signet.v1.SetInstallationMemberRequest
-	(*SetInstallationMemberResponse)(nil),    // 12: signet.v1.SetInstallationMemberResponse
-	(*RemoveInstallationMemberRequest)(nil),  // 13: signet.v1.RemoveInstallationMemberRequest
-	(*RemoveInstallationMemberResponse)(nil), // 14: signet.v1.RemoveInstallationMemberResponse
-	(*ListMyMembershipsRequest)(nil),         // 15: signet.v1.ListMyMembershipsRequest
-	(*ListMyMembershipsResponse)(nil),        // 16: signet.v1.ListMyMembershipsResponse
-	(*LeaveOrganizationRequest)(nil),         // 17: signet.v1.LeaveOrganizationRequest
-	(*LeaveOrganizationResponse)(nil),        // 18: signet.v1.LeaveOrganizationResponse
-	(*Details)(nil),                          // 19: signet.v1.Details
+	(*Home)(nil),                             // 1: signet.v1.Home
+	(*Membership)(nil),                       // 2: signet.v1.Membership
+	(*RoleSource)(nil),                       // 3: signet.v1.RoleSource
+	(*ListOrganizationMembersRequest)(nil),   // 4: signet.v1.ListOrganizationMembersRequest
+	(*ListOrganizationMembersResponse)(nil),  // 5: signet.v1.ListOrganizationMembersResponse
+	(*SetOrganizationMemberRequest)(nil),     // 6: signet.v1.SetOrganizationMemberRequest
+	(*SetOrganizationMemberResponse)(nil),    // 7: signet.v1.SetOrganizationMemberResponse
+	(*RemoveOrganizationMemberRequest)(nil),  // 8: signet.v1.RemoveOrganizationMemberRequest
+	(*RemoveOrganizationMemberResponse)(nil), // 9: signet.v1.RemoveOrganizationMemberResponse
+	(*ListInstallationMembersRequest)(nil),   // 10: signet.v1.ListInstallationMembersRequest
+	(*ListInstallationMembersResponse)(nil),  // 11: signet.v1.ListInstallationMembersResponse
+	(*SetInstallationMemberRequest)(nil),     // 12: signet.v1.SetInstallationMemberRequest
+	(*SetInstallationMemberResponse)(nil),    // 13: signet.v1.SetInstallationMemberResponse
+	(*RemoveInstallationMemberRequest)(nil),  // 14: signet.v1.RemoveInstallationMemberRequest
+	(*RemoveInstallationMemberResponse)(nil), // 15: signet.v1.RemoveInstallationMemberResponse
+	(*ListMyMembershipsRequest)(nil),         // 16: signet.v1.ListMyMembershipsRequest
+	(*ListMyMembershipsResponse)(nil),        // 17: signet.v1.ListMyMembershipsResponse
+	(*LeaveOrganizationRequest)(nil),         // 18: signet.v1.LeaveOrganizationRequest
+	(*LeaveOrganizationResponse)(nil),        // 19: signet.v1.LeaveOrganizationResponse
+	(*Details)(nil),                          // 20: signet.v1.Details
 }
 var file_signet_v1_member_proto_depIdxs = []int32{
-	19, // 0: signet.v1.Member.details:type_name -> signet.v1.Details
-	2,  // 1: signet.v1.Membership.sources:type_name -> signet.v1.RoleSource
-	0,  // 2: signet.v1.ListOrganizationMembersResponse.members:type_name -> signet.v1.Member
-	19, // 3: signet.v1.SetOrganizationMemberResponse.details:type_name -> signet.v1.Details
-	19, // 4: signet.v1.RemoveOrganizationMemberResponse.details:type_name -> signet.v1.Details
-	0,  // 5: signet.v1.ListInstallationMembersResponse.members:type_name -> signet.v1.Member
-	19, // 6: signet.v1.SetInstallationMemberResponse.details:type_name -> signet.v1.Details
-	19, // 7: signet.v1.RemoveInstallationMemberResponse.details:type_name -> signet.v1.Details
-	1,  // 8: signet.v1.ListMyMembershipsResponse.memberships:type_name -> signet.v1.Membership
-	19, // 9: signet.v1.LeaveOrganizationResponse.details:type_name -> signet.v1.Details
-	3,  // 10: signet.v1.MemberService.ListOrganizationMembers:input_type -> signet.v1.ListOrganizationMembersRequest
-	5,  // 11: signet.v1.MemberService.SetOrganizationMember:input_type -> signet.v1.SetOrganizationMemberRequest
-	7,  // 12: signet.v1.MemberService.RemoveOrganizationMember:input_type -> signet.v1.RemoveOrganizationMemberRequest
-	9,  // 13: signet.v1.MemberService.ListInstallationMembers:input_type -> signet.v1.ListInstallationMembersRequest
-	11, // 14: signet.v1.MemberService.SetInstallationMember:input_type -> signet.v1.SetInstallationMemberRequest
-	13, // 15: signet.v1.MemberService.RemoveInstallationMember:input_type -> signet.v1.RemoveInstallationMemberRequest
-	15, // 16: signet.v1.MemberService.ListMyMemberships:input_type -> signet.v1.ListMyMembershipsRequest
-	17, // 17: signet.v1.MemberService.LeaveOrganization:input_type -> signet.v1.LeaveOrganizationRequest
-	4,  // 18: signet.v1.MemberService.ListOrganizationMembers:output_type -> signet.v1.ListOrganizationMembersResponse
-	6,  // 19: signet.v1.MemberService.SetOrganizationMember:output_type -> signet.v1.SetOrganizationMemberResponse
-	8,  // 20: signet.v1.MemberService.RemoveOrganizationMember:output_type -> signet.v1.RemoveOrganizationMemberResponse
-	10, // 21: signet.v1.MemberService.ListInstallationMembers:output_type -> signet.v1.ListInstallationMembersResponse
-	12, // 22: signet.v1.MemberService.SetInstallationMember:output_type -> signet.v1.SetInstallationMemberResponse
-	14, // 23: signet.v1.MemberService.RemoveInstallationMember:output_type -> signet.v1.RemoveInstallationMemberResponse
-	16, // 24: signet.v1.MemberService.ListMyMemberships:output_type -> signet.v1.ListMyMembershipsResponse
-	18, // 25: signet.v1.MemberService.LeaveOrganization:output_type -> signet.v1.LeaveOrganizationResponse
-	18, // [18:26] is the sub-list for method output_type
-	10, // [10:18] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	20, // 0: signet.v1.Member.details:type_name -> signet.v1.Details
+	1,  // 1: signet.v1.Member.home:type_name -> signet.v1.Home
+	3,  // 2: signet.v1.Membership.sources:type_name -> signet.v1.RoleSource
+	0,  // 3: signet.v1.ListOrganizationMembersResponse.members:type_name -> signet.v1.Member
+	20, // 4: signet.v1.SetOrganizationMemberResponse.details:type_name -> signet.v1.Details
+	1,  // 5: signet.v1.SetOrganizationMemberResponse.home:type_name -> signet.v1.Home
+	20, // 6: signet.v1.RemoveOrganizationMemberResponse.details:type_name -> signet.v1.Details
+	0,  // 7: signet.v1.ListInstallationMembersResponse.members:type_name -> signet.v1.Member
+	20, // 8: signet.v1.SetInstallationMemberResponse.details:type_name -> signet.v1.Details
+	20, // 9: signet.v1.RemoveInstallationMemberResponse.details:type_name -> signet.v1.Details
+	2,  // 10: signet.v1.ListMyMembershipsResponse.memberships:type_name -> signet.v1.Membership
+	20, // 11: signet.v1.LeaveOrganizationResponse.details:type_name -> signet.v1.Details
+	4,  // 12: signet.v1.MemberService.ListOrganizationMembers:input_type -> signet.v1.ListOrganizationMembersRequest
+	6,  // 13: signet.v1.MemberService.SetOrganizationMember:input_type -> signet.v1.SetOrganizationMemberRequest
+	8,  // 14: signet.v1.MemberService.RemoveOrganizationMember:input_type -> signet.v1.RemoveOrganizationMemberRequest
+	10, // 15: signet.v1.MemberService.ListInstallationMembers:input_type -> signet.v1.ListInstallationMembersRequest
+	12, // 16: signet.v1.MemberService.SetInstallationMember:input_type -> signet.v1.SetInstallationMemberRequest
+	14, // 17: signet.v1.MemberService.RemoveInstallationMember:input_type -> signet.v1.RemoveInstallationMemberRequest
+	16, // 18: signet.v1.MemberService.ListMyMemberships:input_type -> signet.v1.ListMyMembershipsRequest
+	18, // 19: signet.v1.MemberService.LeaveOrganization:input_type -> signet.v1.LeaveOrganizationRequest
+	5,  // 20: signet.v1.MemberService.ListOrganizationMembers:output_type -> signet.v1.ListOrganizationMembersResponse
+	7,  // 21: signet.v1.MemberService.SetOrganizationMember:output_type -> signet.v1.SetOrganizationMemberResponse
+	9,  // 22: signet.v1.MemberService.RemoveOrganizationMember:output_type -> signet.v1.RemoveOrganizationMemberResponse
+	11, // 23: signet.v1.MemberService.ListInstallationMembers:output_type -> signet.v1.ListInstallationMembersResponse
+	13, // 24: signet.v1.MemberService.SetInstallationMember:output_type -> signet.v1.SetInstallationMemberResponse
+	15, // 25: signet.v1.MemberService.RemoveInstallationMember:output_type -> signet.v1.RemoveInstallationMemberResponse
+	17, // 26: signet.v1.MemberService.ListMyMemberships:output_type -> signet.v1.ListMyMembershipsResponse
+	19, // 27: signet.v1.MemberService.LeaveOrganization:output_type -> signet.v1.LeaveOrganizationResponse
+	20, // [20:28] is the sub-list for method output_type
+	12, // [12:20] is the sub-list for method input_type
+	12, // [12:12] is the sub-list for extension type_name
+	12, // [12:12] is the sub-list for extension extendee
+	0,  // [0:12] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_member_proto_init() }
@@ -1289,7 +1386,7 @@ func file_signet_v1_member_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_member_proto_rawDesc), len(file_signet_v1_member_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   19,
+			NumMessages:   20,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -73,11 +73,11 @@ func (s Service) GetMyAccess(ctx context.Context, r *signetv1.GetMyAccessRequest
 		out.Organizations = append(out.Organizations, shown)
 	}
 	if r.GetUserId() != "" {
-		over, err := s.over(ctx, caller, r.GetUserId())
+		over, atHome, err := s.over(ctx, caller, r.GetUserId())
 		if err != nil {
 			return nil, err
 		}
-		out.OverUser = proto.Bool(over)
+		out.OverUser, out.OverUserAtHome = proto.Bool(over), proto.Bool(atHome)
 	}
 	return out, nil
 }
@@ -142,29 +142,29 @@ func needsOf(refusal error) (signetv1.OrganizationAccess_Need, error) {
 // errNobody does not name the organization: the request is not about one.
 var errNobody = errs.New(errs.NotFound, user.NotFound, "there is no user with this identifier, or you may not see this user")
 
-// over tells whether the caller holds whatever a user holds. Errors: errNobody, also where the caller may not read the user: nobody learns here who exists.
-func (s Service) over(ctx context.Context, caller *access.Caller, id string) (bool, error) {
+// over tells whether the caller may give access to a user's account, and take away from it. Errors: errNobody, also where the caller may not read the user: nobody learns here who exists.
+func (s Service) over(ctx context.Context, caller *access.Caller, id string) (giveAccess, takeAway bool, err error) {
 	u, err := user.Kind.Read(ctx, s.Store, id)
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
 	if u == nil || u.Data.State == user.Removed {
-		return false, errNobody
+		return false, false, errNobody
 	}
-	if id == caller.UserID {
-		return caller.Covers(u.Data.Memberships), nil
+	if id != caller.UserID {
+		_, err = caller.In(u.Org, access.UserRead)
 	}
-	permit, err := caller.In(u.Org, access.UserRead)
-	if err == nil && u.Org != caller.OrgID {
+	if err == nil && id != caller.UserID && u.Org != caller.OrgID {
 		err = org.Enter(ctx, s.Store, caller, u.Org, access.UserRead, s.Clock())
 	}
 	if e, ours := errors.AsType[*errs.Error](err); ours && (e.Kind == errs.PermissionDenied || e.Kind == errs.NotFound) {
-		return false, errNobody
+		return false, false, errNobody
 	}
 	if err != nil {
-		return false, err
+		return false, false, err
 	}
-	return permit.Covers(u.Data.Memberships) == nil, nil
+	giveAccess, takeAway = caller.Over(id, u.Data.Memberships, u.Org)
+	return giveAccess, takeAway, nil
 }
 
 func roleNames(roles []access.Role) (names []string) {

@@ -210,8 +210,11 @@ func TestSomebodyIsLinkedByAnAddress(t *testing.T) {
 				Verification: &user.Verification{By: user.VerifiedByAdministrator, At: 9}, Personal: user.HumanFacts{UserName: "twin", UserNameKey: "twin", Email: "ANN@b.test", EmailKey: "ann@b.test"}})
 		}, nil, session.ErrNotLinked, false},
 		{"one with the same address in another organization", func(w *world) { w.person("usr_far", "org_def", "far", "ann@b.test") }, nil, nil, false},
-		{"the user holds more", func(w *world) {
+		{"the user owns another organization, and an owner changed the provider", func(w *world) {
 			w.user("usr_b", user.MembershipSet{Scope: "org_def", Roles: []access.Role{access.OrgOwner}})
+		}, nil, nil, false},
+		{"the user holds more", func(w *world) {
+			w.user("usr_b", user.MembershipSet{Scope: access.Installation, Roles: []access.Role{access.IAMOwnerViewer}})
 		}, nil, session.ErrNotLinked, false},
 		{"providers are not allowed", func(w *world) { w.policy("org_b", policy.SignIn{SignInMethods: []policy.Way{policy.WithPassword}}) }, nil, session.ErrMethodNotAllowed, false},
 		{"the provider was changed since the check", func(w *world) { w.idp("idp_e", idp.Vouched{By: "usr_admin", Roles: bOwner}) }, func(i *idp.Identity) { i.Version = 1 }, session.ErrSignInFailed, false},

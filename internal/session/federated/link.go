@@ -142,7 +142,7 @@ func (s Sessions) ConfirmLinkOf(ctx context.Context, permit access.Permit, userI
 	if !permit.HoldsFor(access.PasswordsScope, access.CredentialWrite, permit.Org()) {
 		return event.Details{}, access.ErrDenied
 	}
-	target := user.Covered(permit, userID)
+	target := user.GivesAccess(permit, userID)
 	if _, err := target.Read(ctx, s.Store); err != nil {
 		return event.Details{}, err
 	}
@@ -200,7 +200,7 @@ func (s Sessions) RemoveLink(ctx context.Context, caller *access.Caller, match e
 // RemoveLinkOf removes a link of a user in the permit's organization, who holds no more than the caller. Errors: user.ErrNotFound;
 // access.ErrTargetHoldsMore; user.ErrLinkNotFound; Aborted when match does not hold.
 func (s Sessions) RemoveLinkOf(ctx context.Context, permit access.Permit, userID string, match event.IfMatch, linkID string) (event.Details, error) {
-	return user.Covered(permit, userID).Change(ctx, s.Store, match, func(_ *event.Tx, u *event.Object[user.User]) error {
+	return user.TakesAway(permit, userID).Change(ctx, s.Store, match, func(_ *event.Tx, u *event.Object[user.User]) error {
 		return remove(u, linkID)
 	})
 }

@@ -28,7 +28,8 @@ func Reaches(p *event.Object[idp.Provider], orgID, defaultOrg string) bool {
 	return p != nil && (p.Org == orgID || p.Org == defaultOrg)
 }
 
-// Counts tells whether a link of a user counts now. One that does not is suspended until it is confirmed.
+// Counts tells whether a link of a user counts now. One that does not is suspended until it is confirmed. A confirmation is worth what the user held in the own organization and
+// in the installation: a role that another organization gives never suspends it.
 func Counts(p *event.Object[idp.Provider], u *event.Object[user.User], l user.Link) bool {
 	if !Usable(p) || l.Provider != p.ID {
 		return false
@@ -36,7 +37,7 @@ func Counts(p *event.Object[idp.Provider], u *event.Object[user.User], l user.Li
 	if _, there := u.Data.Human.Link(l.ID); !there {
 		return false
 	}
-	return answered(p, u) || l.Confirmed.By != "" && l.Confirmed.Version == p.Data.Changer.Version && l.Confirmed.Roles.Cover(u.Data.Memberships)
+	return answered(p, u) || l.Confirmed.By != "" && l.Confirmed.Version == p.Data.Changer.Version && l.Confirmed.Roles.Cover(u.Data.Memberships.At(u.Org))
 }
 
 // answered: whoever last changed the provider could have signed in as the user by setting a password. The roles are those of that time, and what
@@ -45,9 +46,9 @@ func answered(p *event.Object[idp.Provider], u *event.Object[user.User]) bool {
 	return CouldBe(p.Data.Changer.Roles, u)
 }
 
-// CouldBe tells whether somebody with these roles could sign in as a user anyway, by setting a password.
+// CouldBe tells whether somebody with these roles could sign in as a user anyway, by setting a password: user.GivesAccess asks the same of a caller.
 func CouldBe(roles access.Memberships, u *event.Object[user.User]) bool {
-	return roles.Hold(access.CredentialWrite, u.Org) && roles.Cover(u.Data.Memberships)
+	return roles.Hold(access.CredentialWrite, u.Org) && roles.Cover(u.Data.Memberships.Worth(u.Org))
 }
 
 // Match is somebody who may be linked by an e-mail address.

@@ -62,7 +62,7 @@ func (n NewKey) Violations(now time.Time) []errs.Violation {
 func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, n NewKey) (details event.Details, keyID string, err error) {
 	form, _ := syntax.PublicKey(n.PublicKey)
 	keyID = event.NewID("pky")
-	details, err = user.Covered(permit, id).And(user.MustBeService).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+	details, err = user.GivesAccess(permit, id).And(user.MustBeService).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 		if wrong := n.Violations(event.Time(tx.Now())); len(wrong) > 0 {
 			return errs.Invalid(wrong...)
 		}
@@ -92,7 +92,7 @@ func AddKey(ctx context.Context, s event.Store, permit access.Permit, id string,
 
 // RemoveKey takes a key away from a service user. Errors: as AddKey, and ErrKeyNotFound.
 func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch, keyID string) (event.Details, error) {
-	return user.Covered(permit, id).And(user.MustBeService).Change(ctx, s, match, func(_ *event.Tx, u *event.Object[user.User]) error {
+	return user.TakesAway(permit, id).And(user.MustBeService).Change(ctx, s, match, func(_ *event.Tx, u *event.Object[user.User]) error {
 		if !slices.ContainsFunc(u.Data.Service.Keys, func(k user.Key) bool { return k.ID == keyID }) {
 			return ErrKeyNotFound
 		}
@@ -105,7 +105,7 @@ func RemoveKey(ctx context.Context, s event.Store, permit access.Permit, id stri
 // access.ErrTargetHoldsMore; ErrNotService; Aborted when match does not hold.
 func SetSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, string, error) {
 	text, hash := secret.NewToken(secret.Client)
-	details, err := user.Covered(permit, id).And(user.MustBeService).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+	details, err := user.GivesAccess(permit, id).And(user.MustBeService).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 		tx.PutRow(event.Row{RowKey: user.SecretRow(id), Value: hash})
 		return u.Append(user.SecretSet{})
 	})
@@ -117,7 +117,7 @@ func SetSecret(ctx context.Context, s event.Store, permit access.Permit, id stri
 
 // RemoveSecret takes the secret of a service user away. Errors: as SetSecret, and ErrSecretNotFound.
 func RemoveSecret(ctx context.Context, s event.Store, permit access.Permit, id string, match event.IfMatch) (event.Details, error) {
-	return user.Covered(permit, id).And(user.MustBeService).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
+	return user.TakesAway(permit, id).And(user.MustBeService).Change(ctx, s, match, func(tx *event.Tx, u *event.Object[user.User]) error {
 		if !u.Data.Service.HasSecret {
 			return ErrSecretNotFound
 		}

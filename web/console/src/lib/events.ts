@@ -13,7 +13,7 @@ const known = {
   idp_sign_in: 'failed',
   installation: 'added members_changed owner_added owner_removed policy_set',
   invitation: 'accepted added erased expired removed sent withdrawn',
-  org: 'added deactivated domain_added domain_removed domain_verified emptied metadata_set policy_set primary_domain_set reactivated removed renamed',
+  org: 'added deactivated domain_added domain_removed domain_verified emptied guest_credential_set metadata_set owner_lost policy_set primary_domain_set reactivated removed renamed',
   project: 'added emptied group_roles_set metadata_set removed renamed role_removed role_set',
   project_access: 'added group_roles_set removed roles_set',
   project_grant: 'accepted added removed roles_set',
