@@ -76,6 +76,8 @@ type Attempt struct {
 	Browser   string // what only this browser knows; never empty
 	Return    string // what Finish gives back
 	Again     bool   // the person has to prove again who they are, although the provider may know them
+	MaxAge    *int64 // how many seconds ago the person may have proven it at most; nil: any number
+	Chosen    bool   // somebody pressed a button of ours in this browser to get there
 	Hint      string // the name that was typed; may be empty
 	RequestID string
 }
@@ -96,6 +98,7 @@ type Arrived struct {
 	Identity idp.Identity
 	Return   string
 	Again    bool
+	Chosen   bool // see Attempt
 }
 
 // CallbackAddress is where a provider sends people back to. It is registered there.
@@ -151,7 +154,7 @@ func (f *Federation) finish(ctx context.Context, p *Provider, c Callback) (Arriv
 	if err != nil {
 		return Arrived{}, err
 	}
-	back := Arrived{Return: s.Return, Again: s.Again}
+	back := Arrived{Return: s.Return, Again: s.Again, Chosen: s.Chosen}
 	if err := f.useUp(ctx, s); err != nil {
 		return back, err
 	}

@@ -24,10 +24,7 @@ func (f *Federation) startJWT(p *Provider, s *state, text string) (string, error
 	return f.address("jwtEndpoint", p.Data.JWT.Endpoint, nil, func(q url.Values) {
 		q.Set("state", text)
 		q.Set("return_to", f.CallbackAddress(p.ID))
-		if s.Again {
-			q.Set("prompt", "login")
-			q.Set("max_age", "0")
-		}
+		s.proof(q, "login")
 	})
 }
 
@@ -107,8 +104,13 @@ func (f *Federation) aboutSignIn(who *idp.Identity, c signed.Claims, s *state) {
 	if sid, ok := c.Text("sid"); ok && plain(sid, maxSession) {
 		who.Session = sid
 	}
-	if at, ok := c.Time("auth_time"); ok && s.Again {
-		who.Fresh = !at.Before(event.Time(s.Started).Add(-signed.Skew)) && !at.After(f.Clock().Add(signed.Skew))
+	at, ok := c.Time("auth_time")
+	if now := f.Clock(); ok && !at.After(now.Add(signed.Skew)) && at.Unix() > 0 {
+		who.Proven = min(event.Micros(at), event.Micros(now))
+	}
+	// A provider that was asked to let the person prove it anew and says that they did, did so after it was asked, whatever its clock says.
+	if started := event.Time(s.Started); s.Again && who.Proven != 0 && !at.Before(started.Add(-signed.Skew)) {
+		who.Fresh, who.Proven = true, max(who.Proven, s.Started)
 	}
 }
 

@@ -33,13 +33,11 @@ func (f *Federation) startOIDC(ctx context.Context, p *Provider, s *state, text,
 		if postsForm(o) {
 			q.Set("response_mode", "form_post")
 		}
-		if s.Again {
-			q.Set("max_age", "0")
-			q.Set("prompt", "login")
-			if isGoogle(o) { // it knows no login
-				q.Set("prompt", "select_account")
-			}
+		prompt := "login"
+		if isGoogle(o) { // it knows no login
+			prompt = "select_account"
 		}
+		s.proof(q, prompt)
 	})
 }
 

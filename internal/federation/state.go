@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"net/url"
+	"strconv"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -31,6 +33,19 @@ type state struct {
 	Started  int64  `json:"t"` // microseconds
 	Return   string `json:"r,omitempty"`
 	Again    bool   `json:"g,omitempty"`
+	MaxAge   *int64 `json:"m,omitempty"`
+	Chosen   bool   `json:"c,omitempty"`
+}
+
+// proof asks a provider for the proof that the sign-in needs.
+func (s *state) proof(q url.Values, prompt string) {
+	switch {
+	case s.Again:
+		q.Set("prompt", prompt)
+		q.Set("max_age", "0")
+	case s.MaxAge != nil:
+		q.Set("max_age", strconv.FormatInt(*s.MaxAge, 10))
+	}
 }
 
 func (f *Federation) newState(p *Provider, a Attempt) (*state, string, error) {
@@ -38,7 +53,7 @@ func (f *Federation) newState(p *Provider, a Attempt) (*state, string, error) {
 		return nil, "", errors.New("federation: an attempt needs a browser, and has a limit for what it gives back")
 	}
 	s := &state{Provider: p.ID, Version: p.Data.Changer.Version, Attempt: make([]byte, 16), Browser: f.browser(a.Browser),
-		Started: event.Micros(f.Clock()), Return: a.Return, Again: a.Again}
+		Started: event.Micros(f.Clock()), Return: a.Return, Again: a.Again || a.MaxAge != nil && *a.MaxAge == 0, MaxAge: a.MaxAge, Chosen: a.Chosen}
 	_, _ = rand.Read(s.Attempt) // it never fails: crypto/rand ends the program instead
 	plain, err := json.Marshal(s)
 	if err != nil {

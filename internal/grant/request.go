@@ -53,6 +53,7 @@ type Request struct {
 	Org          string   `json:"org,omitempty"`     // the organization that the sign-in is bound to; empty: any
 	Claims       []string `json:"claims,omitempty"`  // that the application wants in its ID token, as far as the scopes allow
 	Told         []string `json:"told,omitempty"`    // the claims about roles and groups that it is told
+	Timed        bool     `json:"timed,omitempty"`   // it takes nobody of whom it is not known when they proved to be there
 	Factor       bool     `json:"factor,omitempty"`  // it takes nobody without a second factor
 	Prefers      bool     `json:"prefers,omitempty"` // it prefers one, and takes what there is
 	Created      int64    `json:"created"`
@@ -181,6 +182,7 @@ func (r *Request) readClaims(text string, levels []string) error {
 	case claims.Subject != "" && r.Subject != "" && claims.Subject != r.Subject:
 		return errs.Wrong("claims", "must name the person of id_token_hint as sub, or nobody")
 	}
+	r.Timed = claims.Timed
 	r.Claims, r.Subject = both(PersonClaims, claims.Names), cmp.Or(claims.Subject, r.Subject)
 	if first := both(append(levels, claims.Wished...), []string{SingleFactor, MultiFactor}); len(first) > 0 && !r.Silent() {
 		r.Prefers = first[0] == MultiFactor
@@ -211,6 +213,11 @@ func (p *Pending) Place() (bound, ofApplication string) {
 		ofApplication = p.App.Org
 	}
 	return p.Request.Org, ofApplication
+}
+
+// Afresh tells whether the application wants the person to prove anew who they are (prompt=login, max_age=0).
+func (r *Request) Afresh() bool {
+	return slices.Contains(r.Prompt, asked.PromptLogin) || r.MaxAge != nil && *r.MaxAge == 0
 }
 
 // Asks are the scopes and claims that people are asked about; not nil where there are none.
@@ -302,6 +309,7 @@ type agreement struct {
 	subject   string   // who the person has to be; empty: anybody
 	since     int64    // the person must have proven to be who they are at that time or later
 	begun     int64    // when the application asked
+	timed     bool     // it must be known when the person proved it
 	factor    bool     // the person must have proven a second factor
 	prefers   bool     // if they have one
 	maxAge    *int64   // the person must have proven it since then, or at most so many seconds ago
@@ -313,7 +321,7 @@ type agreement struct {
 }
 
 func (r *Request) agreement(consented []string) agreement {
-	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, factor: r.Factor, prefers: r.Prefers, ask: slices.Contains(r.Prompt, asked.PromptConsent),
+	a := agreement{client: r.Client, scopes: r.Scopes, told: r.Told, org: r.Org, subject: r.Subject, begun: r.Created, maxAge: r.MaxAge, timed: r.Timed, factor: r.Factor, prefers: r.Prefers, ask: slices.Contains(r.Prompt, asked.PromptConsent),
 		asked: consented != nil, consented: consented}
 	if slices.Contains(r.Prompt, asked.PromptLogin) {
 		a.since = r.Created
@@ -338,7 +346,8 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdi
 	if client == nil || client.Data.State != app.Active {
 		return "", trial.Why{}, ErrUnknownClient
 	}
-	first, second := proof.Proven(who.SecondFactor)
+	known := proof.Known()
+	first, second := known.Proven(who.SecondFactor)
 	switch {
 	case a.subject != "" && a.subject != who.UserID:
 		return NeedsOtherPerson, trial.Why{Because: trial.ByHint}, nil
@@ -355,10 +364,13 @@ func (a agreement) need(client *event.Object[app.App], who *access.Caller, verdi
 	if why := a.tooOld(second, now); why != nil {
 		return NeedsFactorAgain, *why, nil
 	}
+	if a.timed && known.At() == 0 {
+		return NeedsSignIn, trial.Why{Because: trial.ByClaims}, nil
+	}
 	switch {
-	case a.factor && !proof.SecondFactor:
+	case a.factor && !known.Factor:
 		return NeedsFactor, trial.Why{Because: trial.ByClaims}, nil
-	case a.prefers && who.SecondFactor && !proof.SecondFactor:
+	case a.prefers && who.SecondFactor && !known.Factor:
 		return NeedsFactor, trial.Why{Because: trial.ByACR}, nil
 	}
 	if why := a.asks(client, who.OrgID); !a.asked && why != nil && (a.ask || !given.covers(slices.Concat(a.scopes, a.told), client.Data.APIEpoch)) {

@@ -90,7 +90,8 @@ func (a *Accounts) Session(id string) *session.Bearer {
 	return nil
 }
 
-// Enter makes a new session the current one. A session of the same person that was here before ends.
+// Enter makes a new session the current one. A session of the same person that was here before ends, and so does the one that was used the longest ago where there are
+// too many.
 func (a *Accounts) Enter(ctx context.Context, w http.ResponseWriter, token string) error {
 	bearer, err := a.browsers.session(ctx, token)
 	if err != nil {
@@ -111,7 +112,13 @@ func (a *Accounts) Enter(ctx context.Context, w http.ResponseWriter, token strin
 		}
 	}
 	a.all = slices.Insert(a.all, 0, account{token, bearer})
-	a.all = a.all[:min(len(a.all), maxAccounts)]
+	for len(a.all) > maxAccounts { // what the browser forgets nobody could end there any more
+		last := a.all[len(a.all)-1]
+		if err := a.browsers.end(ctx, last.bearer); err != nil {
+			return err
+		}
+		a.forget(last.bearer.Token.ID)
+	}
 	a.Keep(w)
 	return nil
 }

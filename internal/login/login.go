@@ -263,7 +263,7 @@ func (v *visit) link(change url.Values) pages.Link { return pages.To(Path, v.par
 // parameters are those of this page with some of them changed; empty ones are left out.
 func (v *visit) parameters(change url.Values) url.Values {
 	query := url.Values{}
-	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther, paramAgain, paramArrival, paramLink} {
+	for _, name := range []string{paramRequest, paramTo, paramAccount, paramWith, paramOther, paramAgain, paramArrival, paramLink, paramTried} {
 		value := v.r.URL.Query().Get(name)
 		if changed, ok := change[name]; ok {
 			value = changed[0]
@@ -278,7 +278,9 @@ func (v *visit) parameters(change url.Values) url.Values {
 }
 
 // other leads to this page for another account.
-func (v *visit) other() pages.Link { return v.link(url.Values{paramOther: {"1"}, paramAccount: {""}}) }
+func (v *visit) other() pages.Link {
+	return v.link(url.Values{paramOther: {"1"}, paramAccount: {""}, paramTried: {""}})
+}
 
 // Parameters of the address.
 const (
@@ -290,5 +292,6 @@ const (
 	paramAgain   = "again"   // the page to go to needs a proof that is recent
 	paramArrival = "arrival" // somebody whom a provider has brought
 	paramLink    = "link"    // an account at a provider is to be linked
+	paramTried   = "tried"   // a provider was asked for the proof that the application wants
 	paramHint    = "hint"    // the name that was typed, for the provider; only on the way there
 )

@@ -39,6 +39,8 @@ type facts struct {
 	arrived  bool // a provider has brought somebody who is not signed in by that
 	register bool // who can have a new account
 	linking  bool // and wants to link one there is
+	ask      bool // and did not choose to come
+	tried    bool // the provider was asked for the proof that the application wants
 
 	application bool       // the sign-in leads to an application, not to a page of ours
 	again       bool       // the page of ours needs a recent proof
@@ -53,7 +55,7 @@ type facts struct {
 // next reads the facts and finds the page that comes next.
 func (v *visit) next() (step, trial.Why, error) {
 	query := v.r.URL.Query()
-	f := facts{arrived: v.arrival != nil, register: v.arrival != nil && v.arrival.Register, linking: v.arrival != nil && (query.Get(paramLink) != "" || v.arrival.Linking != ""), able: len(v.able()) > 0, other: query.Get(paramOther) != "", application: v.pending != nil, again: query.Get(paramAgain) != "",
+	f := facts{arrived: v.arrival != nil, ask: v.arrival != nil && v.arrival.Ask, tried: query.Get(paramTried) != "", register: v.arrival != nil && v.arrival.Register, linking: v.arrival != nil && (query.Get(paramLink) != "" || v.arrival.Linking != ""), able: len(v.able()) > 0, other: query.Get(paramOther) != "", application: v.pending != nil, again: query.Get(paramAgain) != "",
 		silent: v.pending != nil && v.pending.Silent(), mustChoose: v.mustChoose()}
 	if v.bearer == nil {
 		next, why := f.next()
@@ -92,6 +94,8 @@ func (f facts) page() (step, trial.Why) {
 	switch {
 	case f.chosen && f.foreign:
 		return notOwn{}, because(trial.ForeignAccount)
+	case !f.chosen && f.arrived && !f.linking && f.ask:
+		return confirmArrival{}, because(trial.Newcomer)
 	case !f.chosen && f.arrived && !f.linking && f.register:
 		return register{}, because(trial.Newcomer)
 	case !f.chosen && f.arrived && !f.linking:
@@ -129,7 +133,7 @@ func (f facts) page() (step, trial.Why) {
 	case grant.NeedsRole:
 		return noRole{}, f.why
 	case grant.NeedsSignIn:
-		return f.first(), f.why
+		return f.anew(), f.why
 	case grant.NeedsFactorAgain:
 		return secondFactor{again: true}, f.why
 	case grant.NeedsFactor:
@@ -149,6 +153,18 @@ func (f facts) proof() step {
 		return secondFactor{}
 	}
 	return f.first()
+}
+
+// anew asks for what an application wants to be proven anew. A provider that could not say that it was is not asked again: a second factor shows as well that the
+// person is there, and of whom nothing can be asked the application is told so.
+func (f facts) anew() step {
+	switch {
+	case !f.tried || !f.passwordless:
+		return f.first()
+	case f.enrolled:
+		return secondFactor{again: true}
+	}
+	return refused{grant.ErrUnmetAuthentication}
 }
 
 // first asks for the password, or where there is none, for a sign-in at a provider, or for a passkey that is all that the person needs.

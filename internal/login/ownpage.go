@@ -2,6 +2,7 @@ package login
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -141,13 +142,18 @@ func (l *Login) continueToApplication(w http.ResponseWriter, r *http.Request) er
 	return nil
 }
 
+// linked is who is linked to an identity; nil for nobody.
+func (l *Login) linked(ctx context.Context, who idp.Identity) (*event.Object[user.User], error) {
+	id, err := l.Store.Holder(ctx, user.LinkClaim(who.Provider, who.Issuer, who.Subject))
+	if err != nil || id == "" {
+		return nil, err
+	}
+	return user.Kind.Read(ctx, l.Store, id)
+}
+
 // linkedTo is the login name of who is linked to an identity; empty for nobody.
 func (l *Login) linkedTo(r *http.Request, who idp.Identity) (string, error) {
-	id, err := l.Store.Holder(r.Context(), user.LinkClaim(who.Provider, who.Issuer, who.Subject))
-	if err != nil || id == "" {
-		return "", err
-	}
-	u, err := user.Kind.Read(r.Context(), l.Store, id)
+	u, err := l.linked(r.Context(), who)
 	if err != nil || u == nil {
 		return "", err
 	}

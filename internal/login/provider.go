@@ -119,12 +119,14 @@ func (v *visit) toProvider(id string) pages.Link { return ToProvider(id, v.param
 // toProviderAs tells the provider which name was typed.
 func (v *visit) toProviderAs(id, name string) pages.Link {
 	with := v.parameters(nil)
-	with.Set(paramHint, name)
+	if name != "" {
+		with.Set(paramHint, name)
+	}
 	return ToProvider(id, with)
 }
 
-// straight leads to a provider without asking, where the application wants one, or where there is no other way in; nil where people are asked. Nobody
-// who has come back from there, or wants another way, is sent there again.
+// straight is the provider that the application wants, or the only way in; nil where people choose. Nobody who has come back from there, or wants another way,
+// is led there again.
 func (v *visit) straight() (*event.Object[idp.Provider], error) {
 	query := v.r.URL.Query()
 	if v.Federation == nil || v.arrival != nil || v.pending == nil || query.Get(paramOther) != "" || v.r.Method != http.MethodGet {
@@ -193,37 +195,76 @@ func providerIn(r *http.Request) string {
 // errProviderGone is what somebody sees whose provider is not offered any more.
 var errProviderGone = errs.New(errs.NotFound, idp.NotFound, "this identity provider is not offered here")
 
-// startAtProvider sends the browser to a provider.
+// startAtProvider sends the browser to a provider. Whoever has not pressed a button of ours is asked before: any site can have a browser open this address.
 func (l *Login) startAtProvider(w http.ResponseWriter, r *http.Request) error {
 	query := r.URL.Query()
 	if query.Has(ownpage.Param) {
 		return l.startForApplication(w, r)
 	}
-	if l.noCookie(w, r, query.Has(paramRequest), query) {
+	if l.noCookie(w, r, query.Has(paramRequest) || r.Method == http.MethodPost, query) {
 		return nil
 	}
 	v, err := l.visit(w, r)
 	if err != nil {
 		return err
 	}
-	return v.start(providerIn(r), query.Get(paramHint), trial.ByChoice)
-}
-
-// start sends the browser to a provider. Somebody who is signed in is asked there to prove again who they are, or links an account.
-func (v *visit) start(id, hint string, why trial.Because) error {
-	p, err := v.provider(v.r.Context(), id)
+	p, err := l.provider(r.Context(), providerIn(r))
 	if err != nil {
 		return err
 	}
+	if r.Method == http.MethodPost {
+		return v.start(p, query.Get(paramHint), trial.ByChoice)
+	}
+	return v.lead(p, query.Get(paramHint), trial.ByChoice)
+}
+
+// lead leads to a provider where somebody has chosen it before, and else asks whether they want to go there. Who is signed in, wants to link an account or is in
+// a trial is always asked.
+func (v *visit) lead(p *event.Object[idp.Provider], hint string, why trial.Because) error {
+	if v.hasChosen(v.r, p) && len(v.accounts.all) == 0 && !v.trial() {
+		return v.start(p, hint, why)
+	}
+	owner, err := org.Kind.Read(v.r.Context(), v.Store, p.Org)
+	if err != nil {
+		return err
+	}
+	if owner == nil {
+		return errProviderGone
+	}
+	view := pages.ChooseProvider{Frame: v.frame(pages.Frame{}), Of: owner.Data.Name, Provider: Button(p, v.toProviderAs(p.ID, hint)), Other: v.leaving()}
+	if v.linking() {
+		view.Other = pages.To(pages.PathSecurity, nil)
+	}
+	v.render(view, nil)
+	return nil
+}
+
+// start sends the browser to a provider. Somebody who is signed in is asked there to prove again who they are, or links an account. What an application asks for
+// in the way of a proof is asked for there as well. After a form somebody has chosen to go there.
+func (v *visit) start(p *event.Object[idp.Provider], hint string, why trial.Because) error {
 	if err := v.note(trial.Provider, trial.Shown, trial.Why{Because: why, Detail: p.ID}); err != nil {
 		return err
 	}
-	a := federation.Attempt{Browser: web.Browser(v.w, v.r), Return: v.parameters(nil).Encode(), Hint: hint, Again: v.bearer != nil && !v.linking(), RequestID: call.From(v.r.Context()).RequestID}
+	chosen := v.r.Method == http.MethodPost // from a page of ours, see pages.SameOrigin
+	a := federation.Attempt{Browser: web.Browser(v.w, v.r), Return: v.parameters(nil).Encode(), Hint: hint, Again: v.bearer != nil && !v.linking(), Chosen: chosen, RequestID: call.From(v.r.Context()).RequestID}
+	if v.pending != nil {
+		a.Again, a.MaxAge = a.Again || v.pending.Afresh(), v.pending.MaxAge
+	}
 	address, err := v.Federation.Start(v.r.Context(), p, a)
 	if err != nil {
 		return v.failedThere(err)
 	}
-	redirect(v.w, address)
+	if !chosen {
+		redirect(v.w, address)
+		return nil
+	}
+	v.keepChoice(v.w, v.r, p)
+	// After a form, browsers would hold the way to the provider against our policy for forms.
+	to, err := pages.AtProvider(address)
+	if err != nil {
+		return err
+	}
+	v.render(pages.Onward{Frame: v.frame(pages.Frame{}), Provider: p.Data.General.Name, To: to}, nil)
 	return nil
 }
 
@@ -319,11 +360,13 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 	case v.linking():
 		kept.Linking = v.bearer.Token.ID
 		return v.hold(kept)
-	case back.Again && v.bearer != nil:
+	case back.Again && back.Chosen && v.bearer != nil:
 		stepped, err := v.Federated.ReproveThrough(ctx, v.bearer.Caller, who, v.from())
 		switch {
 		case err == nil:
 			return v.stepped(stepped)
+		case is(err, session.RecentProofRequired) && v.pending != nil:
+			return v.on(v.bearer.Token.ID, paramTried)
 		case is(err, session.NotLinked), is(err, session.LinkSuspended), is(err, session.RecentProofRequired), is(err, session.MethodNotAllowed):
 			// It is another account there, or the provider does not say that the person has just proven who they are.
 			return proveThrough{}.show(v, pages.Frame{Problems: []pages.Problem{{Message: pages.NotProvenThere(kept.Provider)}}})
@@ -331,10 +374,40 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 		return err
 	}
 	v.stranger()
+	if !back.Chosen {
+		var err error
+		if kept.Ask, err = v.asksFirst(p, who); err != nil {
+			return err
+		}
+		if kept.Ask {
+			return v.hold(kept)
+		}
+	}
+	return v.land(p, kept, back.Chosen)
+}
+
+// asksFirst tells whether somebody has to be asked who has come from a provider without having chosen it: unless nothing happens but that somebody signs in who
+// is linked there already, in a browser in which nobody else is.
+func (v *visit) asksFirst(p *event.Object[idp.Provider], who idp.Identity) (bool, error) {
+	id, err := v.Store.Holder(v.r.Context(), user.LinkClaim(who.Provider, who.Issuer, who.Subject))
+	if err != nil {
+		return false, err
+	}
+	if id == "" {
+		return p.Data.General.LinkByEmail, nil // other pages ask who is to have a new account, or to link one
+	}
+	return slices.ContainsFunc(v.accounts.all, func(has account) bool { return has.bearer.Caller.UserID != id }), nil
+}
+
+// land signs somebody in whom a provider has brought, or asks for what is missing. chosen tells that they have pressed a button of ours for it.
+func (v *visit) land(p *event.Object[idp.Provider], kept arrivals.Arrival, chosen bool) error {
+	ctx, who := v.r.Context(), kept.Who
 	bound, ofApplication := v.pending.Place()
 	info := call.From(ctx)
-	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, AppOrg: ofApplication, NoLink: v.trial(), Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
+	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, AppOrg: ofApplication, NoLink: v.trial() || !chosen, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
+	case err == nil && v.pending != nil && (v.pending.Afresh() || v.pending.MaxAge != nil):
+		return v.enter(in, paramTried)
 	case err == nil:
 		return v.enter(in)
 	case v.trial() && (is(err, session.LinkSuspended) || is(err, session.NotLinked)):
@@ -356,17 +429,60 @@ func (v *visit) arrive(p *event.Object[idp.Provider], back federation.Arrived) e
 	} else if invited {
 		kept.Register = true
 	}
-	if kept.Register {
-		in, err := v.Federated.RegisterThrough(ctx, who, wanted)
-		if err == nil {
-			return v.enter(in)
-		}
-		// A form asks for what is missing, or cannot be taken as it is.
-		if e, ours := errors.AsType[*errs.Error](err); !ours || e.Kind != errs.InvalidArgument && e.Kind != errs.AlreadyExists {
-			return err
+	return v.hold(kept) // nobody is registered without having seen where
+}
+
+// confirmArrival asks somebody whether they want to sign in whom an address has led to a provider and back.
+type confirmArrival struct{}
+
+func (confirmArrival) silently() *errs.Error { return grant.ErrLoginRequired }
+
+func (confirmArrival) show(v *visit, with pages.Frame) error {
+	who := v.arrival.Who
+	view := pages.ConfirmArrival{Frame: v.frame(with), Provider: v.arrival.Provider, As: v.arrival.As(), Other: v.leaving()}
+	in := who.Org
+	linked, err := v.linked(v.r.Context(), who)
+	if err != nil {
+		return err
+	}
+	if linked != nil {
+		in = linked.Org
+	}
+	o, err := org.Kind.Read(v.r.Context(), v.Store, in)
+	if err != nil {
+		return err
+	}
+	if o != nil {
+		view.Of = o.Data.Name
+		if linked != nil {
+			view.LoginName = o.Data.LoginName(linked.Data.UserName)
 		}
 	}
-	return v.hold(kept)
+	if now := v.accounts.Current(); now != nil {
+		known, err := v.known(v.r.Context(), now)
+		if err != nil {
+			return err
+		}
+		view.Others = known.LoginName
+	}
+	v.render(view, with.Problems)
+	return nil
+}
+
+func (c confirmArrival) take(v *visit) error {
+	if v.r.PostFormValue(pages.FieldDo) != pages.DoAllow {
+		return c.show(v, pages.Frame{})
+	}
+	p, err := v.provider(v.r.Context(), v.arrival.Who.Provider)
+	if err != nil {
+		return err
+	}
+	kept := *v.arrival
+	if err := v.arrivals().Drop(v.r.Context(), v.arrival); err != nil {
+		return err
+	}
+	kept.Ask, v.arrival = false, nil
+	return v.land(p, kept, true)
 }
 
 // mayRegister tells whether a provider makes new accounts here: in its own organization, or as one of the default organization in the one that the sign-in
@@ -431,7 +547,15 @@ func (register) show(v *visit, with pages.Frame) error {
 	if err != nil {
 		return err
 	}
-	v.render(pages.Register{Invited: invited, Frame: v.frame(with), Terms: newaccount.Terms(asked, known.AcceptedTerms), Provider: v.arrival.Provider, As: v.arrival.As(), FirstName: known.FirstName, LastName: known.LastName,
+	in, err := org.Kind.Read(v.r.Context(), v.Store, known.OrgID)
+	if err != nil {
+		return err
+	}
+	if in == nil {
+		return session.ErrSignInFailed
+	}
+	with.For = registersFor(known, invited)
+	v.render(pages.Register{Invited: invited, In: in.Data.Name, Frame: v.frame(with), Terms: newaccount.Terms(asked, known.AcceptedTerms), Provider: v.arrival.Provider, As: v.arrival.As(), FirstName: known.FirstName, LastName: known.LastName,
 		UserName: known.UserName, Email: known.Email, Existing: v.link(url.Values{paramLink: {"1"}}), Other: v.leaving()}, with.Problems)
 	return nil
 }
@@ -443,11 +567,23 @@ func (v *visit) typed(r *federated.Registration) {
 	r.EmailFromProvider, r.AcceptedTerms = r.Email == v.arrival.Who.Email, v.r.PostFormValue(pages.FieldTerms)
 }
 
+// registersFor is what the form was shown for. The link of an invitation is in a cookie, which another tab may have changed since.
+func registersFor(r federated.Registration, invited bool) string {
+	if !invited {
+		return r.OrgID
+	}
+	return r.OrgID + " " + r.Email
+}
+
 func (p register) take(v *visit) error {
 	wanted := v.registration(v.arrival.Who)
 	v.typed(&wanted)
-	if _, err := v.invited(&wanted); err != nil {
+	invited, err := v.invited(&wanted)
+	if err != nil {
 		return err
+	}
+	if v.r.PostFormValue(pages.FieldFor) != registersFor(wanted, invited) {
+		return p.show(v, pages.Frame{})
 	}
 	in, err := v.Federated.RegisterThrough(v.r.Context(), v.arrival.Who, wanted)
 	if err != nil {

@@ -86,7 +86,7 @@ func (l loginName) show(v *visit, with pages.Frame) error {
 		if err != nil {
 			return err
 		}
-		return v.start(there.ID, name, trial.ByProvider)
+		return v.lead(there, name, trial.ByProvider)
 	}
 	options, err := v.passkeyToSignIn()
 	if err != nil {
@@ -136,9 +136,7 @@ func (l loginName) take(v *visit) error {
 		return err
 	}
 	if there != nil && !v.r.PostForm.Has(pages.FieldPassword) {
-		// After a form, browsers would hold the way to the provider against our policy for forms.
-		v.render(pages.Onward{Frame: v.frame(pages.Frame{}), To: v.toProviderAs(there.ID, name)}, nil)
-		return nil
+		return v.start(there, name, trial.ByChoice)
 	}
 	if !v.r.PostForm.Has(pages.FieldPassword) {
 		return v.askPassword(name, nil)
@@ -178,8 +176,8 @@ func (v *visit) askPassword(name string, problems []pages.Problem) error {
 	return nil
 }
 
-// enter goes on with a session that was just opened.
-func (v *visit) enter(in session.SignedIn) error {
+// enter goes on with a session that was just opened. with is as for on.
+func (v *visit) enter(in session.SignedIn, with ...string) error {
 	token, err := v.remembered().Enter(in)
 	if err != nil {
 		return err
@@ -192,7 +190,7 @@ func (v *visit) enter(in session.SignedIn) error {
 			return notOwn{}.show(v, pages.Frame{})
 		}
 	}
-	return v.on(in.SessionID)
+	return v.on(in.SessionID, with...)
 }
 
 // password asks somebody who is signed in to prove it once more.

@@ -99,7 +99,7 @@ func nameOf(s step) trial.Page {
 		return trial.Account
 	case consent:
 		return trial.Consent
-	case register, unlinked, confirmLink, proveThrough:
+	case register, unlinked, confirmLink, confirmArrival, proveThrough:
 		return trial.Provider
 	}
 	return trial.Result

@@ -219,9 +219,13 @@ func (v *visit) render(view pages.View, problems []pages.Problem) {
 	v.Pages.Render(v.w, v.r, status, view)
 }
 
-// on sends the browser to the next page, about this account.
-func (v *visit) on(account string) error {
-	redirect(v.w, v.link(url.Values{paramAccount: {account}, paramWith: {""}, paramOther: {""}}).String())
+// on sends the browser to the next page, about this account. with are parameters that are set from now on.
+func (v *visit) on(account string, with ...string) error {
+	change := url.Values{paramAccount: {account}, paramWith: {""}, paramOther: {""}}
+	for _, name := range with {
+		change.Set(name, "1")
+	}
+	redirect(v.w, v.link(change).String())
 	return nil
 }
 

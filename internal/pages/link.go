@@ -45,7 +45,7 @@ var errLink = errors.New("not an address that a page may point to")
 // installed application. Everything else is refused: browsers run it, or open some program with it.
 func Outward(address string) (Link, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.User != nil || strings.ContainsFunc(address, func(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }) {
+	if err != nil || u.User != nil || strings.ContainsFunc(address, unfit) {
 		return Link{}, errLink
 	}
 	switch scheme := strings.ToLower(u.Scheme); {
@@ -57,6 +57,17 @@ func Outward(address string) (Link, error) {
 	}
 	return Link{u.String()}, nil
 }
+
+// AtProvider gives the link to an identity provider. It may be http: the operator decides in which networks providers may be that.
+func AtProvider(address string) (Link, error) {
+	if u, err := url.Parse(address); err == nil && strings.EqualFold(u.Scheme, "http") && u.Hostname() != "" && u.User == nil && !strings.ContainsFunc(address, unfit) {
+		return Link{u.String()}, nil
+	}
+	return Outward(address)
+}
+
+// unfit tells which characters no address may have.
+func unfit(r rune) bool { return r <= ' ' || r == 0x7f || r == '\\' }
 
 // IsNone tells whether there is no link.
 func (l Link) IsNone() bool { return l.address == "" }

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Provider is a button that leads to an identity provider.
+// Provider is a button that leads to an identity provider. Pressing it sends a form to To, because only a form shows that somebody has chosen.
 type Provider struct {
 	Name   string
 	To     Link
@@ -36,13 +36,41 @@ type Register struct {
 	LastName  string
 	UserName  string
 	Email     string
-	Invited   bool // the address is that of an invitation, and not to be changed
+	In        string // the organization that the account will be in
+	Invited   bool   // the address is that of an invitation, and not to be changed
 	Terms     Terms
 	Existing  Link // to link an account that there is already, instead
 	Other     Link // to sign in in another way
 }
 
 func (Register) about() about { return about{template: "register", title: "register.title"} }
+
+// ChooseProvider asks somebody whom an address has led here whether they want to go on to an identity provider.
+type ChooseProvider struct {
+	Frame
+	Of       string // the organization that the provider belongs to
+	Provider Provider
+	Other    Link // to sign in in another way; none: there is no other way
+}
+
+func (ChooseProvider) about() about {
+	return about{template: "choose_provider", title: "chooseProvider.title"}
+}
+
+// ConfirmArrival asks somebody whom an address has led to an identity provider and back whether they want to sign in: DoAllow.
+type ConfirmArrival struct {
+	Frame
+	Of        string // the organization that the account is in, or else the one that the provider belongs to
+	Provider  string
+	As        string // what the provider calls the person
+	LoginName string // of the account that is linked; empty: there is none yet
+	Others    string // who is signed in here; empty: nobody
+	Other     Link   // to sign in in another way
+}
+
+func (ConfirmArrival) about() about {
+	return about{template: "confirm_arrival", title: "confirmArrival.title"}
+}
 
 // Unlinked says that nobody is linked to whom a provider has brought. SignIn leads to signing in once to an account that is to be linked; none: that
 // is not possible here.

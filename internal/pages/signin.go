@@ -257,11 +257,12 @@ func (NoRole) SignedIn() bool { return true }
 
 func (NoRole) about() about { return about{template: "no_role", title: "noRole.title", end: true} }
 
-// Onward takes the browser to the application by itself. Browsers hold form-action against every redirect that follows a form,
+// Onward takes the browser to the application, or to an identity provider, by itself. Browsers hold form-action against every redirect that follows a form,
 // also against those that the application makes on its own account: a page in between ends that chain.
 type Onward struct {
 	Frame
-	To Link
+	Provider string // its name; empty: it leads to the application
+	To       Link
 }
 
 func (v Onward) about() about {

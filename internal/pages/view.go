@@ -39,6 +39,7 @@ type Frame struct {
 	Language     string // what the person prefers, where it is known who it is
 	Locales      string // ui_locales of the application's request
 	RedirectURI  string // where the answer to a form may send the browser, besides our own pages
+	For          string // what the page was shown for, where a link in a cookie decides that: another tab may bring another one. Comes back in FieldFor
 	Session      string // the account that the forms are about, where the browser may have several; comes back in FieldAccount
 	Done         Message
 	Problems     []Problem
@@ -67,6 +68,7 @@ const (
 	FieldDo              = "do"       // which button was pressed, one of the Do constants
 	FieldID              = "id"       // of what the button is about: an account, a factor, a session, a token, an application
 	FieldAccount         = "account"  // whose page it was, see Frame.Session
+	FieldFor             = "for"      // see Frame.For
 	FieldSequence        = "sequence" // what was seen of the person, so that nothing is overwritten that was not
 	FieldKey             = "key"      // of an authenticator app, so that the page shows the same one again
 	FieldLoginName       = "loginName"

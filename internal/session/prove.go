@@ -132,6 +132,7 @@ func (s *Sessions) Prove(ctx context.Context, caller *access.Caller, a Answer, f
 		}
 		if st.passkeys && assertion != nil && assertion.Verified() {
 			st.proof.FirstAt = 0 // as where somebody signs in with nothing else
+			st.proof.known()
 		}
 		return nil
 	})

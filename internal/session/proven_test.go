@@ -66,7 +66,7 @@ func TestASessionKnowsWhenEachFactorWasProven(t *testing.T) {
 			}
 			proof, err := ProofOf(as(t, a.sessions, in.Token).Session)
 			must(t, err)
-			first, second := proof.Proven(true)
+			first, second := proof.Known().Proven(true)
 			since := func(at int64) int64 {
 				if at == 0 {
 					return -1

@@ -16,7 +16,8 @@ type Upstream struct {
 	Link     string `json:"link,omitempty"`
 	Epoch    int64  `json:"epoch,omitempty"`   // idp.Standing.Epoch of that moment
 	Session  string `json:"session,omitempty"` // digest of the provider's own session, by which it can end this one
-	Fresh    bool   `json:"fresh,omitempty"`   // the person proved to the provider again who they are
+	Said     int64  `json:"said,omitempty"`    // when the person proved to the provider who they are, as it says; zero: it does not, or they have proven it since
+	Fresh    bool   `json:"fresh,omitempty"`   // the person has proven since who they are, here or there: the times of the proof are those of the first factor
 }
 
 // Of is the identity provider of an upstream; empty for none.

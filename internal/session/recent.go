@@ -54,12 +54,22 @@ func Recent(caller *access.Caller, now time.Time) bool {
 	return err == nil && proof.recent(event.Micros(now), caller.SecondFactor)
 }
 
-// first notes that the first factor was proven: the password, or what a provider says.
-func (p *Proof) first(now int64) {
+// first notes that the first factor was proven at a moment: the password here, or something else to a provider that says when.
+func (p *Proof) first(at int64) {
 	if p.SecondFactor {
 		p.FactorAt = cmp.Or(p.FactorAt, p.At)
 	}
-	p.FirstAt, p.At = 0, now
+	p.FirstAt, p.At = 0, at
+	p.known()
+}
+
+// known notes that it is known from now on when the first factor was proven, whatever the provider said that the session came through.
+func (p *Proof) known() {
+	if p.Upstream != nil {
+		up := *p.Upstream
+		up.Fresh, up.Said = true, 0
+		p.Upstream = &up
+	}
 }
 
 // second notes that a second factor was.
@@ -67,39 +77,66 @@ func (p *Proof) second(now int64) {
 	p.FirstAt, p.FactorAt, p.At, p.SecondFactor = cmp.Or(p.FirstAt, p.At), 0, now, true
 }
 
-// Proven tells when each factor was proven last. Of somebody who has no second factor, the second is the first; of somebody who has one and did not prove it,
-// it is zero.
-func (p Proof) Proven(secondFactor bool) (first, second int64) {
-	first, second = cmp.Or(p.FirstAt, p.At), p.At
-	if secondFactor {
-		if second = cmp.Or(p.FactorAt, p.At); !p.SecondFactor {
-			second = 0
+// Known is what is known of the person of a session: what was proven, when, and by whose word. All that asks for a proof asks it: applications (auth_time, amr,
+// acr, prompt, max_age, acr_values), sensitive changes, and organizations about their guests.
+type Known struct {
+	First  int64 // when the first factor was proven, in microseconds; zero: nobody knows
+	Second int64 // when a second factor was; zero: it was not, or nobody knows when
+	Factor bool  // a second factor was proven at all
+	device bool  // a remembered device took the place of the second factor
+}
+
+// Known judges a proof. It never says that something was proven later than is known. What a person proved to a provider was proven when the provider says so; if it
+// does not say, nobody knows. Who then proves a second factor here has shown to be there all the same.
+func (p Proof) Known() Known {
+	k := Known{First: cmp.Or(p.FirstAt, p.At), Factor: p.SecondFactor, device: p.Device != ""}
+	if p.SecondFactor {
+		k.Second = cmp.Or(p.FactorAt, p.At)
+	}
+	// Sessions from before Said was kept have a password among their methods once it was typed.
+	if up := p.Upstream; up != nil && (up.Said != 0 || !up.Fresh && !slices.Contains(p.Methods, ByPassword)) {
+		k.First = up.Said
+		switch own := slices.ContainsFunc(p.Methods, func(m Method) bool { return m != ByProvider && m != ByPassword }); {
+		case p.SecondFactor && own:
+			k.First = max(k.First, k.Second)
+		case p.SecondFactor:
+			k.Second = up.Said // it is the provider's, too
 		}
 	}
-	return first, second
+	return k
+}
+
+// At is when the person proved anything last (auth_time); zero: nobody knows.
+func (k Known) At() int64 { return max(k.First, k.Second) }
+
+// Proven tells when each factor was proven last. Of somebody who has no second factor, the second is the first; of somebody who has one and did not prove it,
+// it is zero.
+func (k Known) Proven(secondFactor bool) (first, second int64) {
+	if secondFactor {
+		return k.First, k.Second
+	}
+	return k.First, k.At()
+}
+
+// Last is when the person proved last to be there, with the second factor if they have one; zero: nobody knows.
+func (k Known) Last(secondFactor bool) int64 {
+	switch {
+	case secondFactor && k.Factor:
+		return k.Second
+	case secondFactor && k.device:
+		return 0 // nobody has proven it here
+	}
+	return k.At()
 }
 
 func (p Proof) recent(now int64, secondFactor bool) bool {
-	return now <= p.lastAt(secondFactor)+recentFor.Microseconds()
-}
-
-// lastAt is when the person proved last to be there; 0: nobody knows.
-func (p Proof) lastAt(secondFactor bool) int64 {
-	if p.Upstream != nil && !p.Upstream.Fresh && !slices.ContainsFunc(p.Methods, func(m Method) bool { return m != ByProvider }) {
-		return 0 // the provider may have known the person from long before
-	}
-	if secondFactor && !p.SecondFactor && p.Device != "" {
-		return 0 // nobody has proven it here
-	}
-	if secondFactor {
-		return cmp.Or(p.FactorAt, p.At)
-	}
-	return p.At
+	return now <= p.Known().Last(secondFactor)+recentFor.Microseconds()
 }
 
 // shown is what others may know of it.
 func (p Proof) shown(secondFactor bool) access.Shown {
-	return access.Shown{SecondFactor: p.SecondFactor, At: p.lastAt(secondFactor)}
+	k := p.Known()
+	return access.Shown{SecondFactor: k.Factor, At: k.Last(secondFactor)}
 }
 
 // recent asks the same inside a step.

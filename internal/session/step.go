@@ -1,7 +1,6 @@
 package session
 
 import (
-	"cmp"
 	"context"
 	"net/netip"
 	"slices"
@@ -97,17 +96,15 @@ func (b *Bearer) Ends() int64 {
 	return max(b.Token.Expires, proof.Until)
 }
 
-// ProveThrough notes that the person has just proven to a provider who they are. Like a password it is no second factor. sid is the digest of the
+// ProveThrough notes that the person proved to a provider at a moment who they are. Like a password it is no second factor. sid is the digest of the
 // provider's own session where that is the one that ends ours now; empty: it stays as it is.
-func (s *state) ProveThrough(provider, sid string, place Place) error {
+func (s *state) ProveThrough(provider, sid string, at int64, place Place) error {
 	if !slices.Contains(s.proof.Methods, ByProvider) {
 		s.proof.Methods = append(slices.Clip(s.proof.Methods), ByProvider)
 	}
-	s.proof.first(s.tx.Now())
-	if s.proof.Upstream != nil {
-		fresh := *s.proof.Upstream
-		fresh.Fresh, fresh.Session = true, cmp.Or(sid, fresh.Session)
-		s.proof.Upstream = &fresh
+	s.proof.first(min(at, s.tx.Now()))
+	if up := s.proof.Upstream; up != nil && sid != "" {
+		up.Session = sid // it is a copy, see Proof.known
 	}
 	s.proved = true
 	return record(s.tx, s.user.ID, Reauthenticated{SessionID: s.session.ID, Provider: provider, Personal: place})

@@ -181,11 +181,22 @@ func (tab *Tab) NextComplaint() string {
 // WaitUntilAt waits until the page of this address is there, whatever comes in between.
 func (tab *Tab) WaitUntilAt(address string) {
 	tab.t.Helper()
+	tab.waitUntilAt(address, func(at string) bool { return at == address })
+}
+
+// WaitUntilBelow waits until a page is there whose address begins in this way, whatever comes in between.
+func (tab *Tab) WaitUntilBelow(address string) {
+	tab.t.Helper()
+	tab.waitUntilAt(address, func(at string) bool { return strings.HasPrefix(at, address) })
+}
+
+func (tab *Tab) waitUntilAt(address string, there func(at string) bool) {
+	tab.t.Helper()
 	limit := time.After(stepLimit)
 	for {
 		var at string
 		err := tab.try(chromedp.Location(&at))
-		if err == nil && at == address {
+		if err == nil && there(at) {
 			return
 		}
 		if err != nil { // the page left while it was asked: it says where to when it is there

@@ -77,6 +77,8 @@ func TestJoiningThroughAProvider(t *testing.T) {
 	v := i.visitor(t, b)
 	v.Open(link)
 	v.through("ana")
+	v.sees("main", "ana.invited@mail.test")
+	v.creates()
 	v.sees("h1", "Welcome")
 	v.saysNothingBad("joined")
 	got := i.state(id)

@@ -133,7 +133,14 @@ func (b *behindPortal) visitor(t *testing.T, chromium *browser.Browser) *visitor
 // button presses the button of a provider.
 func (v *visitor) button(idp string) {
 	v.t.Helper()
+	v.Click(`form[action*="` + idp + `"] button`)
+}
+
+// link presses the button of a provider on the page of the account, and the one on the page that asks.
+func (v *visitor) link(idp string) {
+	v.t.Helper()
 	v.Submit(`a[href*="` + idp + `"]`)
+	v.button(idp)
 }
 
 // atPortal signs in at the portal.
@@ -211,10 +218,10 @@ func TestThePagesOfProviders(t *testing.T) {
 	away := i.api("POST", "/v1/idps/oidc", map[string]any{"name": "Away", "issuer": "http://127.0.0.1:1", "clientId": "c"})["idpId"].(string)
 
 	t.Run("a form asks for what is missing, and somebody without a password proves again through the provider", func(t *testing.T) {
-		i.For(i.idp, "X-Portal-Token", map[string]any{"given_name": nil, "family_name": nil})
+		i.For(i.idp, "X-Portal-Token", map[string]any{"given_name": nil, "family_name": nil, "auth_time": time.Now().Add(-time.Hour).Unix()})
 		v := i.visitor(t, b)
 		v.Open(i.ask())
-		if !v.Has(`a.google[href*="`+i.idp+`"]`) || !v.Has(`a.quiet[href*="`+away+`"]`) {
+		if !v.Has(`form[action*="`+i.idp+`"] .google`) || !v.Has(`form[action*="`+away+`"] .quiet`) {
 			t.Error("the buttons are not of their styles")
 		}
 		v.says("Sign in")
@@ -237,7 +244,9 @@ func TestThePagesOfProviders(t *testing.T) {
 		v.says("Confirm it’s you")
 		v.button(i.idp)
 		v.atPortal("nora")
-		v.says("The other service does not answer") // it went on, to the provider that was to be linked
+		v.says("Continue to sign in?") // it went on, to the provider that is to be linked
+		v.Submit("main form button")
+		v.says("The other service does not answer")
 		i.failed("discovery")
 		v.Submit(`main a[href="/account/security"]`)
 		v.says("Security")
@@ -253,7 +262,7 @@ func TestThePagesOfProviders(t *testing.T) {
 		v.name("bob")
 		v.password(firstPassword)
 		v.says("Security")
-		v.button(i.idp)
+		v.link(i.idp)
 		v.atPortal("bob-at-portal")
 		v.says("Link the two accounts?")
 		v.Submit("button[value=allow]")

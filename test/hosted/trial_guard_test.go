@@ -43,7 +43,7 @@ func TestATrialLinksNobody(t *testing.T) {
 		// through comes back from the provider with jo's address.
 		through := func(b *browser, query url.Values) *page {
 			t.Helper()
-			state := w.sent(b.send(http.MethodGet, "/login/idp/"+corp+"?"+query.Encode(), nil))
+			state := w.sent(b.get("/login/idp/" + corp + "?" + query.Encode()).press())
 			return b.send(http.MethodGet, callbackOf(corp, state), nil, "Authorization", "Bearer "+w.portal.Token(corp, "boss", map[string]any{"email": address}))
 		}
 		tries := func(t *testing.T) {

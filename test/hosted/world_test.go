@@ -240,7 +240,38 @@ func (b *browser) get(path string) *page {
 // post sends the form of a page.
 func (p *page) post(pairs ...string) *page {
 	p.t.Helper()
-	return p.send(http.MethodPost, p.path, values(pairs...)).follow()
+	form := values(pairs...)
+	if shown := p.hidden("for"); shown != "" { // what the form was shown for comes along
+		form.Set("for", shown)
+	}
+	return p.send(http.MethodPost, p.path, form).follow()
+}
+
+var providerButton = regexp.MustCompile(`<form method="post" action="(/login/idp/[^"]*)">`)
+
+// press presses the button of a provider on a page, the one with this id or the first one.
+func (p *page) press(id ...string) *page {
+	p.t.Helper()
+	for _, m := range providerButton.FindAllStringSubmatch(p.body, -1) {
+		if to := html.UnescapeString(m[1]); len(id) == 0 || strings.HasPrefix(to, "/login/idp/"+id[0]) {
+			return p.send(http.MethodPost, to, nil)
+		}
+	}
+	p.t.Fatalf("%s: no provider is offered: %s", p.path, p.body)
+	return nil
+}
+
+var textField = regexp.MustCompile(`<input id="(\w+)"[^>]* value="([^"]*)"`)
+
+// creates makes the account that a page offers to somebody whom a provider has brought, with what is known of them.
+func (p *page) creates() *page {
+	p.t.Helper()
+	p.shows(200, "Create your account")
+	var pairs []string
+	for _, m := range textField.FindAllStringSubmatch(p.body, -1) {
+		pairs = append(pairs, m[1], html.UnescapeString(m[2]))
+	}
+	return p.post(pairs...)
 }
 
 func values(pairs ...string) url.Values {

@@ -17,6 +17,7 @@ type Asked struct {
 	Subject string   // who the person has to be; empty: anybody
 	Levels  []string // of which one has to be reached, by the claim acr; nil: any
 	Wished  []string // that are preferred, by the claim acr, the best one first
+	Timed   bool     // it has to be known when the person proved to be there, by the claim auth_time
 }
 
 // parameter is the text as JSON.
@@ -64,6 +65,8 @@ func Read(text string) (asked Asked, problem string) {
 		}
 		asked.Subject = people[0]
 	}
+	at := p.IDToken["auth_time"]
+	asked.Timed = at != nil && at.Essential
 	if acr := p.IDToken["acr"]; acr != nil && acr.Essential {
 		asked.Levels = acr.texts()
 	} else {

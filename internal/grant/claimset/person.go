@@ -47,14 +47,18 @@ func (s Set) AddProof(p session.Proof) {
 			methods = append(methods, string(m))
 		}
 	}
-	acr := SingleFactor
-	if p.SecondFactor {
+	known, acr := p.Known(), SingleFactor
+	if known.Factor {
 		acr = MultiFactor
 		methods = append(methods, "mfa")
 	}
 	s.Put("acr", acr, Why{Source: SignIn})
 	s.Put("amr", methods, Why{Source: SignIn})
-	s.Put("auth_time", event.Time(p.At).Unix(), Why{Source: SignIn})
+	if at := known.At(); at != 0 { // nobody says what nobody knows
+		s.Put("auth_time", event.Time(at).Unix(), Why{Source: SignIn})
+	} else {
+		s.Lacks(Missing{Lack: NoValue}, "auth_time")
+	}
 }
 
 // AddOrganization adds the claims about a user's organization and roles, as far as the scopes allow. Who reads them

@@ -4,6 +4,7 @@ package forms
 import (
 	"errors"
 	"net/http"
+	"net/url"
 
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/pages"
@@ -34,4 +35,11 @@ func Redirect(w http.ResponseWriter, to string) {
 	h.Set("Referrer-Policy", "no-referrer") // the address may hold a code
 	h.Set("Location", to)
 	w.WriteHeader(http.StatusSeeOther)
+}
+
+// Shown is a request for the page of a form instead of the form itself, for a form that was shown for something else.
+func Shown(r *http.Request) *http.Request {
+	shown := *r
+	shown.Method, shown.PostForm, shown.Form = http.MethodGet, url.Values{}, shown.URL.Query()
+	return &shown
 }

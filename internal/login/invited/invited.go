@@ -16,6 +16,7 @@ import (
 	"github.com/signet-idm/signet/internal/idp"
 	"github.com/signet-idm/signet/internal/invitation"
 	"github.com/signet-idm/signet/internal/login"
+	"github.com/signet-idm/signet/internal/login/forms"
 	"github.com/signet-idm/signet/internal/login/newaccount"
 	"github.com/signet-idm/signet/internal/org"
 	"github.com/signet-idm/signet/internal/pages"
@@ -154,6 +155,9 @@ func (p Pages) invitation(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if r.Method == http.MethodPost && r.PostFormValue(pages.FieldFor) != v.shownFor() {
+		v.r = forms.Shown(r) // another link has been opened in this browser since the form was shown
+	}
 	switch r.URL.Query().Get(paramWith) {
 	case withPassword:
 		return v.password()
@@ -172,8 +176,11 @@ func here(with string) pages.Link {
 	return pages.To(invitation.Path, url.Values{paramWith: {with}})
 }
 
+// shownFor is what forms are shown for: the organization and the address, which the pages name.
+func (v *visit) shownFor() string { return v.link.Org.ID + " " + v.link.Email() }
+
 func (v *visit) frame(problems ...pages.Problem) pages.Frame {
-	return pages.Frame{Organization: v.link.Org.Data.Name, Language: v.link.Invitation.Data.Language, Problems: problems}
+	return pages.Frame{For: v.shownFor(), Organization: v.link.Org.Data.Name, Language: v.link.Invitation.Data.Language, Problems: problems}
 }
 
 func (v *visit) render(view pages.View, problems []pages.Problem) error {
@@ -408,14 +415,14 @@ func (p Pages) setup(w http.ResponseWriter, r *http.Request) error {
 		if len(problems) > 0 {
 			status = http.StatusUnprocessableEntity
 		}
-		view := pages.SetPassword{Frame: pages.Frame{Problems: problems}, LoginName: known.User.Data.UserName, Rules: login.PasswordRules(rules)}
+		view := pages.SetPassword{Frame: pages.Frame{For: known.User.ID, Problems: problems}, LoginName: known.User.Data.UserName, Rules: login.PasswordRules(rules)}
 		if home != nil {
 			view.Organization, view.LoginName = home.Data.Name, home.Data.LoginName(known.User.Data.UserName)
 		}
 		p.Pages.Render(w, r, status, view)
 		return nil
 	}
-	if r.Method != http.MethodPost {
+	if r.Method != http.MethodPost || r.PostFormValue(pages.FieldFor) != known.User.ID {
 		return show(nil)
 	}
 	chosen, problems := login.NewPassword(r, rules)

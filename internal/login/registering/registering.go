@@ -198,7 +198,10 @@ func (p *Pages) finish(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	f := &form{Pages: p, w: w, r: r, link: link, found: found, pending: pending}
-	if r.Method != http.MethodPost {
+	if r.Method == http.MethodPost && r.PostFormValue(pages.FieldFor) != f.shownFor() {
+		f.r = forms.Shown(r) // another link has been opened in this browser since the form was shown
+	}
+	if f.r.Method != http.MethodPost {
 		return f.show(nil)
 	}
 	return f.take()
@@ -219,6 +222,9 @@ type form struct {
 	pending *grant.Pending
 }
 
+// shownFor is what the form is shown for: the organization and the address, which the page names.
+func (f *form) shownFor() string { return f.found.Org.ID + " " + f.found.Email }
+
 // typed is what was filled in.
 func (f *form) typed() registration.Finish {
 	info, value := call.From(f.r.Context()), f.r.PostFormValue
@@ -237,7 +243,7 @@ func (f *form) show(problems []pages.Problem) error {
 	if f.r.Method != http.MethodPost {
 		view.UserName = f.found.Email
 	}
-	view.Language = f.found.Language
+	view.Language, view.For = f.found.Language, f.shownFor()
 	return f.render(f.w, f.r, view, problems)
 }
 
@@ -302,7 +308,7 @@ func (f *form) askPasskey(chosen registration.Finish) error {
 	}
 	view := pages.RegisterPasskey{Frame: frame(f.pending, f.found.Org, nil), Email: f.found.Email, FirstName: chosen.FirstName, LastName: chosen.LastName, UserName: chosen.UserName,
 		AcceptedTerms: chosen.AcceptedTerms, Options: []byte(options), Back: pages.To(mail.RegisterPath, url.Values{paramMailed: {"1"}})}
-	view.Language = f.found.Language
+	view.Language, view.For = f.found.Language, f.shownFor()
 	return f.render(f.w, f.r, view, nil)
 }
 

@@ -1,6 +1,7 @@
 package federated
 
 import (
+	"github.com/signet-idm/signet/internal/event"
 	"slices"
 	"testing"
 	"time"
@@ -114,7 +115,7 @@ func TestTheProvidersSessionIsTheLatest(t *testing.T) {
 	caller, err := w.Authenticate(t.Context(), opened.Token)
 	must(t, err)
 	again := in(w.who("idp_b", "new"), "s2")
-	again.Fresh = true
+	again.Fresh, again.Proven = true, event.Micros(w.store.Now())
 	_, err = w.ReproveThrough(t.Context(), caller, again, session.From{})
 	must(t, err)
 	for _, sid := range []string{"s1", "s2"} {
@@ -144,7 +145,7 @@ func TestProvingItElsewhereKeepsTheProvidersSession(t *testing.T) {
 	caller, err := w.Authenticate(t.Context(), opened.Token)
 	must(t, err)
 	elsewhere := in(w.who("idp_def", "one"), "s2")
-	elsewhere.Fresh = true
+	elsewhere.Fresh, elsewhere.Proven = true, event.Micros(w.store.Now())
 	_, err = w.ReproveThrough(t.Context(), caller, elsewhere, session.From{})
 	must(t, err)
 	must(t, w.EndThrough(t.Context(), SignedOut{Provider: "idp_def", Issuer: "https://up.test", Session: "s2"}))

@@ -224,7 +224,7 @@ func (s Sessions) proof(tx *event.Tx, p *event.Object[idp.Provider], o *event.Ob
 	if err != nil {
 		return session.Proof{}, err
 	}
-	up := &session.Upstream{Provider: p.ID, Link: l.ID, Epoch: p.Data.Epoch, Fresh: who.Fresh}
+	up := &session.Upstream{Provider: p.ID, Link: l.ID, Epoch: p.Data.Epoch, Said: min(who.Proven, tx.Now())}
 	if who.Session != "" {
 		up.Session = SessionDigest(who.Session)
 	}

@@ -116,7 +116,7 @@ func TestASignInThroughAProviderIsRecorded(t *testing.T) {
 	w.user("usr_b", linked("idp_b", "1"))
 	mark := w.store.Mark()
 	who := w.who("idp_b", "1")
-	who.Session, who.Fresh, who.Email = "upstream-sid", true, "secret@else.test"
+	who.Session, who.Fresh, who.Proven, who.Email = "upstream-sid", true, event.Micros(w.store.Now())-1, "secret@else.test"
 	in, err := w.signIn(who)
 	must(t, err)
 	w.store.Then(t, mark, eventtest.Fact{Object: session.IDFor("usr_b"), Type: "sign_in.succeeded.v1", Payload: `{"sessionId":"` + in.SessionID + `","provider":"idp_b"}`,
@@ -125,7 +125,7 @@ func TestASignInThroughAProviderIsRecorded(t *testing.T) {
 	must(t, err)
 	proof, err := session.ProofOf(token)
 	must(t, err)
-	if up := proof.Upstream; token.Provider != "idp_b" || up == nil || up.Link != "lnk_1" || !up.Fresh || up.Session != SessionDigest("upstream-sid") || len(proof.Methods) != 1 || proof.Methods[0] != session.ByProvider {
+	if up := proof.Upstream; token.Provider != "idp_b" || up == nil || up.Link != "lnk_1" || up.Said != who.Proven || up.Session != SessionDigest("upstream-sid") || len(proof.Methods) != 1 || proof.Methods[0] != session.ByProvider {
 		t.Errorf("%+v with %+v", proof, proof.Upstream)
 	}
 	if caller, err := w.Authenticate(t.Context(), in.Token); err != nil || !session.Recent(caller, w.store.Now()) {
@@ -460,7 +460,7 @@ func TestAProviderRenewsTheProofOfASession(t *testing.T) {
 	w := newWorld(t)
 	w.user("usr_b", linked("idp_b", "1"))
 	fresh := w.who("idp_b", "1")
-	fresh.Fresh = true
+	fresh.Fresh, fresh.Proven = true, event.Micros(w.store.Now())
 	for _, c := range []struct {
 		name    string
 		given   func(*world)
@@ -472,7 +472,7 @@ func TestAProviderRenewsTheProofOfASession(t *testing.T) {
 		{"of another version", nil, func() idp.Identity { i := fresh; i.Version = 9; return i }, session.ErrSignInFailed},
 		{"that asked again", nil, func() idp.Identity { return fresh }, nil},
 		{"by a link that is suspended", func(w *world) { w.idp("idp_b", idp.Vouched{By: "x", Roles: bSettings}) },
-			func() idp.Identity { i := w.who("idp_b", "1"); i.Fresh = true; return i }, session.ErrLinkSuspended},
+			func() idp.Identity { i := w.who("idp_b", "1"); i.Fresh, i.Proven = true, event.Micros(w.store.Now()); return i }, session.ErrLinkSuspended},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if c.given != nil {
