@@ -90,7 +90,7 @@ type App struct {
 	Approvals []Approval `json:"approvals,omitempty"`
 	// OwnSignIn: it has pages of its own through which people of its organization sign in at identity providers. An owner of the installation allows that.
 	OwnSignIn bool `json:"ownSignIn,omitempty"`
-	// Changer is who last changed OwnSignIn, or the secret or the redirect URIs while it is set; nil: it is not set.
+	// Changer is who last changed OwnSignIn, or the secret, the method or the redirect URIs while it is set; nil: it is not set.
 	Changer *Changer `json:"changer,omitempty"`
 
 	Metadata map[string]string `json:"metadata,omitempty"` // what programs keep about it
@@ -115,6 +115,23 @@ func (s RoleSettings) Equal(o RoleSettings) bool {
 type Changer struct {
 	UserID string             `json:"userId"`
 	Roles  access.Memberships `json:"roles,omitempty"`
+
+	// Fields are what they answer for; none: all but those of Earlier.
+	Fields []string `json:"fields,omitempty"`
+	// Earlier are those who changed something else before, which nobody has confirmed since, the oldest first.
+	Earlier []access.Answer `json:"earlier,omitempty"`
+}
+
+func (c *Changer) answers() []access.Answer {
+	if c == nil {
+		return nil
+	}
+	return append(slices.Clip(c.Earlier), access.Answer{UserID: c.UserID, Roles: c.Roles, Fields: c.Fields})
+}
+
+// All tells whether something holds for the roles of everybody who answers for a part of the application.
+func (c *Changer) All(holds func(access.Memberships) bool) bool {
+	return !slices.ContainsFunc(c.answers(), func(a access.Answer) bool { return !holds(a.Roles) })
 }
 
 // Standing is the part of an application's state that decides about its tokens. Every request with such a token reads it.
@@ -183,15 +200,23 @@ var Kind = event.Define(event.Schema[App]{
 		c.Metadata = maps.Clone(a.Metadata)
 		if a.Changer != nil {
 			by := *a.Changer
-			by.Roles = access.Memberships{}
-			for scope, roles := range a.Changer.Roles {
-				by.Roles[scope] = copied(roles)
+			by.Roles, by.Fields, by.Earlier = copiedRoles(by.Roles), copied(by.Fields), copied(by.Earlier)
+			for i, e := range by.Earlier {
+				by.Earlier[i].Roles, by.Earlier[i].Fields = copiedRoles(e.Roles), copied(e.Fields)
 			}
 			c.Changer = &by
 		}
 		return c
 	},
 })
+
+func copiedRoles(m access.Memberships) access.Memberships {
+	c := access.Memberships{}
+	for scope, roles := range m {
+		c[scope] = copied(roles)
+	}
+	return c
+}
 
 // copied is a list as reading it again would give it: an empty one is none.
 func copied[T any](list []T) []T { return append([]T(nil), list...) }

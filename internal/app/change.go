@@ -110,8 +110,11 @@ func Modify(ctx context.Context, s event.Store, permit access.Permit, id string,
 			return err
 		}
 		facts := []event.Fact[App]{changed}
-		if changed.RedirectURIs != nil || changed.AuthMethod != nil {
-			facts = append(facts, vouch(permit, &a.Data)...)
+		if changed.RedirectURIs != nil {
+			facts = append(facts, vouch(permit, &a.Data, answerRedirects)...)
+		}
+		if changed.AuthMethod != nil {
+			facts = append(facts, vouch(permit, &a.Data, answerMethod)...)
 		}
 		return Append(permit, a, facts...)
 	})
@@ -224,12 +227,38 @@ func SetOwnSignIn(ctx context.Context, s event.Store, permit access.Permit, id s
 	})
 }
 
-// vouch is what a change of an application records about who answers for it from then on; nothing where it has no sign-in page of its own.
-func vouch(permit access.Permit, a *App) []event.Fact[App] {
+// What somebody answers for of an application with a sign-in page of its own, in the names of the API.
+const (
+	answerRedirects = "redirectUris"
+	answerMethod    = "authMethod"
+	answerSecret    = "clientSecret"
+	answerOldSecret = "oldClientSecret"
+)
+
+// vouch is what a change of parts of an application records about who answers for it from then on; nothing where it has no sign-in page of its own.
+func vouch(permit access.Permit, a *App, fields ...string) []event.Fact[App] {
 	if !a.OwnSignIn {
 		return nil
 	}
-	return []event.Fact[App]{Vouched{By: permit.Origin().Actor, Roles: permit.Roles()}}
+	needed := []string{answerRedirects, answerMethod, answerSecret}
+	if a.OldSecretUntil != 0 {
+		needed = append(needed, answerOldSecret)
+	}
+	by := access.Answer{UserID: permit.Origin().Actor, Roles: permit.Roles()}
+	by, _ = access.Vouch(a.Changer.answers(), by, fields, nil, needed)
+	return []event.Fact[App]{Vouched{By: by.UserID, Roles: by.Roles, Fields: by.Fields}}
+}
+
+// vouchSecret is vouch for a new secret. Who made the one before answers for it while it is kept.
+func vouchSecret(permit access.Permit, a *App, set SecretSet) []event.Fact[App] {
+	to := *a
+	if set.Apply(&to); set.OldUntil == 0 || !a.OwnSignIn {
+		return vouch(permit, &to, answerSecret, answerOldSecret)
+	}
+	was := access.Whose(a.Changer.answers(), answerSecret)
+	kept := Vouched{By: was.UserID, Roles: was.Roles, Fields: []string{answerOldSecret}}
+	kept.Apply(&to)
+	return append([]event.Fact[App]{kept}, vouch(permit, &to, answerSecret)...)
 }
 
 // SignsInItself tells whether an application may let people in through pages of its own now.

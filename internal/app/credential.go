@@ -76,7 +76,7 @@ func GenerateSecret(ctx context.Context, s event.Store, permit access.Permit, id
 			next.old, next.oldUntil = keptIn(stored).current, fact.OldUntil
 		}
 		tx.PutRow(next.row(id))
-		return Append(permit, a, append([]event.Fact[App]{fact}, vouch(permit, &a.Data)...)...)
+		return Append(permit, a, append([]event.Fact[App]{fact}, vouchSecret(permit, &a.Data, fact)...)...)
 	})
 	if err != nil {
 		return event.Details{}, "", err

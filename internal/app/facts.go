@@ -249,20 +249,24 @@ func (e OwnSignInSet) Apply(a *App) {
 	}
 }
 
-// Vouched records who answers for an application with a sign-in page of its own: whoever changed that, its secret or its redirect URIs.
+// Vouched records who answers for an application with a sign-in page of its own: whoever changed that, its secret, its method or its redirect URIs.
 type Vouched struct {
-	By    string             `json:"by"`
-	Roles access.Memberships `json:"roles,omitempty"` // of that moment
+	By     string             `json:"by"`
+	Roles  access.Memberships `json:"roles,omitempty"`  // of that moment
+	Fields []string           `json:"fields,omitempty"` // for these only; none: for all
 }
 
 // EventType implements event.Fact.
 func (Vouched) EventType() event.Type { return "app.vouched.v1" }
 
-// Since implements event.Gated.
+// Since implements event.Gated. A node that does not know the fields takes it as for all, as all nodes did before.
 func (Vouched) Since() int { return 3 }
 
 // Apply implements event.Fact.
-func (e Vouched) Apply(a *App) { a.Changer = &Changer{UserID: e.By, Roles: e.Roles} }
+func (e Vouched) Apply(a *App) {
+	last, earlier := access.Answer{UserID: e.By, Roles: e.Roles, Fields: e.Fields}.After(a.Changer.answers())
+	a.Changer = &Changer{UserID: last.UserID, Roles: last.Roles, Fields: last.Fields, Earlier: earlier}
+}
 
 // RoleSettingsSet records which project the application belongs to from now on, and what it is told about people there.
 type RoleSettingsSet struct {

@@ -3,6 +3,7 @@ package app_test
 import (
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
@@ -60,7 +61,7 @@ func TestWhoAnswersForAnApplicationWithItsOwnSignInPage(t *testing.T) {
 			}
 			must(t, c.change(t, s))
 			a := eventtest.State(t, s, app.Kind, "app_active").Data
-			if !reflect.DeepEqual(a.Changer, c.want) || a.SignsInItself() != (c.want != nil) {
+			if (a.Changer == nil) != (c.want == nil) || c.want != nil && (a.Changer.UserID != c.want.UserID || !reflect.DeepEqual(a.Changer.Roles, c.want.Roles)) || a.SignsInItself() != (c.want != nil) {
 				t.Errorf("%+v answers for it, want %+v", a.Changer, c.want)
 			}
 			// Whoever allows it answers for it, also where it is allowed already.
@@ -108,6 +109,67 @@ func TestWhichApplicationsHaveTheirOwnSignInPage(t *testing.T) {
 			must(t, err)
 			s.Then(t, mark, eventtest.Fact{Object: c.id, Type: "app.own_sign_in_set.v1", Payload: `{"allowed":true}`},
 				eventtest.Fact{Object: c.id, Type: "app.vouched.v1", Payload: `{"by":"usr_iam","roles":{"installation":["IAM_OWNER"]}}`})
+		})
+	}
+}
+
+// Who changes one part of an application with its own sign-in page answers for that part, and not for what others changed before.
+func TestAnEditorAnswersForNoSecretThatSomebodyElseMade(t *testing.T) {
+	holds := map[string]access.Memberships{"usr_m": {"org_a": {access.OrgSettingsManager}}, "usr_o": {"org_a": {access.OrgOwner}}, "usr_i": {access.Installation: {access.IAMOwner}}}
+	type change = func(*eventtest.Store, access.Permit) error
+	secret := func(keep time.Duration) change {
+		return func(s *eventtest.Store, p access.Permit) error {
+			_, _, err := app.GenerateSecret(t.Context(), s, p, "app_active", event.IfMatch{}, keep)
+			return err
+		}
+	}
+	redirect := func(to string) change {
+		return func(s *eventtest.Store, p access.Permit) error {
+			_, err := app.Modify(t.Context(), s, p, "app_active", event.IfMatch{}, app.SettingsChanged{RedirectURIs: &[]string{to}})
+			return err
+		}
+	}
+	method := func(s *eventtest.Store, p access.Permit) error {
+		_, err := app.Modify(t.Context(), s, p, "app_active", event.IfMatch{}, app.SettingsChanged{AuthMethod: new(app.SecretPost)})
+		return err
+	}
+	allow := func(s *eventtest.Store, p access.Permit) error {
+		_, err := app.SetOwnSignIn(t.Context(), s, p, "app_active", event.IfMatch{}, true)
+		return err
+	}
+	type step struct {
+		by string
+		do change
+	}
+	for _, c := range []struct {
+		name   string
+		steps  []step
+		counts bool // for somebody whom an owner of the organization could be
+	}{
+		{"a manager's secret", []step{{"usr_m", secret(0)}}, false},
+		{"and an owner's address", []step{{"usr_m", secret(0)}, {"usr_o", redirect("https://shop.example/2")}}, false},
+		{"and an owner's method", []step{{"usr_m", secret(0)}, {"usr_o", method}}, false},
+		{"and an owner's secret", []step{{"usr_m", secret(0)}, {"usr_o", secret(0)}}, true},
+		{"and an owner's secret beside it", []step{{"usr_m", secret(0)}, {"usr_o", secret(time.Hour)}}, false},
+		{"and an owner's secret after both", []step{{"usr_m", secret(0)}, {"usr_o", secret(time.Hour)}, {"usr_o", secret(0)}}, true},
+		{"and all that there is of an owner's, beside it", []step{{"usr_m", secret(0)}, {"usr_o", redirect("https://shop.example/2")}, {"usr_o", method}, {"usr_o", secret(time.Hour)}}, false},
+		{"and somebody allows it again", []step{{"usr_m", secret(0)}, {"usr_i", allow}}, true},
+		{"an owner's secret, and a manager's address", []step{{"usr_o", secret(0)}, {"usr_m", redirect("https://shop.example/2")}}, false},
+		{"an owner's secret and address after a manager's", []step{{"usr_m", redirect("https://shop.example/2")}, {"usr_o", secret(0)}, {"usr_o", redirect("https://shop.example/3")}}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := world(t)
+			generate(t, s, 0)
+			must(t, allow(s, of(t, "org_a", access.AppWrite, holds["usr_i"])))
+			for _, step := range c.steps {
+				p, err := (&access.Caller{UserID: step.by, OrgID: "org_a", Memberships: holds[step.by]}).In("org_a", access.AppWrite)
+				must(t, err)
+				must(t, step.do(s, p))
+			}
+			changer := eventtest.State(t, s, app.Kind, "app_active").Data.Changer
+			if got := changer.All(func(roles access.Memberships) bool { return roles.Cover(holds["usr_o"]) }); got != c.counts {
+				t.Errorf("counts %t: %+v", got, changer)
+			}
 		})
 	}
 }

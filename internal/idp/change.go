@@ -2,6 +2,7 @@ package idp
 
 import (
 	"context"
+	"slices"
 
 	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/errs"
@@ -98,7 +99,7 @@ func add(ctx context.Context, s event.Store, permit access.Permit, once event.On
 			if _, err := org.In(tx, owner); err != nil {
 				return err
 			}
-			p, err := Kind.Create(tx, id, owner, fact(general), vouch(permit))
+			p, err := Kind.Create(tx, id, owner, fact(general), adopted(permit))
 			if err != nil {
 				return err
 			}
@@ -161,11 +162,8 @@ func ReplaceJWT(ctx context.Context, s event.Store, permit access.Permit, id str
 		if p.Data.JWT == nil {
 			return ErrNotJWT
 		}
-		changed := to.from(p.Data.JWT)
-		if err := p.Append(changed); err != nil || changed == (JWTChanged{}) && p.Data.Changer != nil {
-			return err
-		}
-		return p.Append(vouch(permit)) // also for the same values, where nobody answers for them yet
+		facts := []event.Fact[Provider]{to.from(p.Data.JWT)}
+		return p.Append(append(facts, p.Data.vouch(permit, facts, settings(to))...)...) // also for the same values, where nobody answers for them yet, or somebody with less does
 	})
 }
 
@@ -209,7 +207,7 @@ func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit 
 		m.General.NameKey = &key
 	}
 	return within(permit, id).And(m.fits).Change(ctx, s, match, func(tx *event.Tx, p *event.Object[Provider]) error {
-		found, vouched, err := m.facts(permit, &p.Data)
+		found, err := m.facts(permit, &p.Data)
 		if err != nil {
 			return err
 		}
@@ -220,8 +218,8 @@ func Modify(ctx context.Context, s event.Store, master secret.MasterKey, permit 
 				tx.DropRow(SecretRow(id))
 			}
 		}
-		if vouched || p.Data.Changer == nil && (m.JWT != nil || m.OIDC != nil || m.OAuth != nil) {
-			found = append(found, vouch(permit))
+		if p.Data.Changer != nil || m.JWT != nil || m.OIDC != nil || m.OAuth != nil || slices.ContainsFunc(found, func(f event.Fact[Provider]) bool { return settings(f) != nil }) {
+			found = append(found, p.Data.vouch(permit, found, m.sent())...)
 		}
 		return p.Append(found...)
 	})
@@ -248,47 +246,50 @@ func (m *Modification) secret() *string {
 	return m.OAuthSecret
 }
 
-// facts are what the modification changes of a provider that it fits. vouched: whoever makes it answers for the provider from now on, since it
-// changes who can sign in as whom. Errors: InvalidArgument; ErrLinkByEmail.
-func (m *Modification) facts(permit access.Permit, p *Provider) (found []event.Fact[Provider], vouched bool, err error) {
+// sent are the settings that the modification names, whether or not they are others than before.
+func (m *Modification) sent() []string {
+	return slices.Concat(settings(m.General), settings(orEmpty(m.JWT)), settings(orEmpty(m.OIDC)), settings(orEmpty(m.OAuth)))
+}
+
+// facts are what the modification changes of a provider that it fits. Errors: InvalidArgument; ErrLinkByEmail.
+func (m *Modification) facts(permit access.Permit, p *Provider) (found []event.Fact[Provider], err error) {
 	if f := m.General.from(&p.General); f != (Changed{}) {
-		found, vouched = append(found, f), f.LinkByEmail != nil
+		found = append(found, f)
 		if f.LinkByEmail != nil {
 			err = mayLinkByEmail(permit)
 		}
 	}
-	counts := func(f event.Fact[Provider]) { found, vouched = append(found, f), true }
 	if m.JWT != nil {
 		if f := m.JWT.from(p.JWT); f != (JWTChanged{}) {
-			counts(f)
+			found = append(found, f)
 		}
 	}
 	if m.OIDC != nil {
 		if f := m.OIDC.from(p.OIDC); f != (OIDCChanged{}) {
-			counts(f)
+			found = append(found, f)
 		}
 	}
 	if m.OAuth != nil {
 		if f := m.OAuth.from(p.OAuth); f != (OAuthChanged{}) {
-			counts(f)
+			found = append(found, f)
 		}
 	}
 	switch clientSecret := m.secret(); {
 	case clientSecret == nil:
 	case *clientSecret != "":
-		counts(ClientSecretSet{}) // also the same again: nobody can compare it
+		found = append(found, ClientSecretSet{}) // also the same again: nobody can compare it
 	case *p.client().hasSecret:
-		counts(ClientSecretRemoved{})
+		found = append(found, ClientSecretRemoved{})
 	}
 	var wrong errs.Violations
 	p.with(found).conflicts(p, m.secret(), map[Type]string{IsOIDC: "oidc.", IsOAuth: "oauth."}[p.Type()], &wrong)
 	if wrong != nil {
-		return nil, false, wrong.Err()
+		return nil, wrong.Err()
 	}
 	if found == nil {
 		found = append(found, Changed{}) // nothing differs, and it is an event all the same
 	}
-	return found, vouched, err
+	return found, err
 }
 
 // with is what the provider becomes by these facts.

@@ -33,11 +33,15 @@ type Checked struct {
 var errChangedMeanwhile = errs.New(errs.Aborted, event.SequenceMismatch, "the identity provider was changed while it was checked: check it again")
 
 // Check judges a provider's configuration. If it passes and nobody answers for the configuration yet, the caller does from now on; with adopt also in
-// place of somebody else. Errors: ErrNotFound; ErrNoChecker where checker is nil; Aborted when match does not hold, or when the provider was changed meanwhile.
+// place of everybody else, for the configuration that match names. Errors: ErrNotFound; ErrUnseen for adopt without match where others answer for it; ErrNoChecker where
+// checker is nil; Aborted when match does not hold, or when the provider was changed meanwhile.
 func Check(ctx context.Context, s event.Store, checker Checker, permit access.Permit, id string, match event.IfMatch, adopt bool) (Checked, error) {
 	p, err := Get(ctx, s, permit, id)
 	if err != nil {
 		return Checked{}, err
+	}
+	if adopt && !match.Set && slices.ContainsFunc(p.Data.Changer.answers(), func(a access.Answer) bool { return a.UserID != permit.Origin().Actor }) {
+		return Checked{}, ErrUnseen
 	}
 	if checker == nil {
 		return Checked{}, ErrNoChecker
@@ -57,15 +61,10 @@ func Check(ctx context.Context, s event.Store, checker Checker, permit access.Pe
 		if now.Sequence != p.Sequence {
 			return errChangedMeanwhile
 		}
-		return now.Append(vouch(permit))
+		return now.Append(adopted(permit))
 	})
 	if err != nil {
 		return Checked{}, err
 	}
 	return out, nil
-}
-
-// vouch is the fact that the caller answers for the configuration.
-func vouch(permit access.Permit) Vouched {
-	return Vouched{By: permit.Origin().Actor, Roles: permit.Roles()}
 }

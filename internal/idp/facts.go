@@ -177,20 +177,30 @@ func (p *Provider) hasClientSecret(has bool) {
 
 // Vouched records who answers for the configuration as it is now: by a change of what decides who signs in, or after a check.
 type Vouched struct {
-	By    string             `json:"by"`
-	Roles access.Memberships `json:"roles,omitempty"` // of that moment
+	By     string             `json:"by"`
+	Roles  access.Memberships `json:"roles,omitempty"`  // of that moment
+	Fields []string           `json:"fields,omitempty"` // for these settings only; none: for all
+	// Unchanged: they confirm settings that others made, so the version stays.
+	Unchanged bool `json:"unchanged,omitempty"`
 }
 
 // EventType implements event.Fact.
 func (Vouched) EventType() event.Type { return "idp.vouched.v1" }
 
-// Since implements event.Gated: a node that does not know who answers for a provider would not keep its links to it.
+// Since implements event.Gated: a node that does not know who answers for a provider would not keep its links to it. One that does not know the fields takes the
+// whole configuration as vouched for, as all did before; changing a provider does not wait for that.
 func (Vouched) Since() int { return 3 }
 
 // Apply implements event.Fact.
 func (e Vouched) Apply(p *Provider) {
-	next := Changer{UserID: e.By, Roles: e.Roles, Version: 1}
-	if p.Changer != nil {
+	last, earlier := access.Answer{UserID: e.By, Roles: e.Roles, Fields: e.Fields}.After(p.Changer.answers())
+	next := Changer{UserID: last.UserID, Roles: last.Roles, Fields: last.Fields, Earlier: earlier, Version: 1}
+	switch {
+	case p.Changer == nil:
+		next.Fields = nil // nobody else answers for anything
+	case e.Unchanged:
+		next.Version = p.Changer.Version
+	default:
 		next.Version += p.Changer.Version
 	}
 	p.Changer = &next

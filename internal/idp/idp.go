@@ -5,6 +5,7 @@ package idp
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/signet-idm/signet/internal/access"
@@ -150,6 +151,33 @@ type Changer struct {
 	UserID  string             `json:"userId"`
 	Roles   access.Memberships `json:"roles,omitempty"`
 	Version int64              `json:"version"` // counts the changes
+
+	// Fields are the settings that they answer for; none: all but those of Earlier.
+	Fields []string `json:"fields,omitempty"`
+	// Earlier are those who changed other settings before, which nobody has confirmed since, the oldest first.
+	Earlier []access.Answer `json:"earlier,omitempty"`
+}
+
+func (c *Changer) last() access.Answer {
+	return access.Answer{UserID: c.UserID, Roles: c.Roles, Fields: c.Fields}
+}
+
+// answers are all who answer for a setting; nil: nobody does.
+func (c *Changer) answers() []access.Answer {
+	if c == nil {
+		return nil
+	}
+	return append(slices.Clip(c.Earlier), c.last())
+}
+
+// All tells whether something holds for the roles of everybody who answers for a setting: the provider's word is worth what the least of them is.
+func (c *Changer) All(holds func(access.Memberships) bool) bool {
+	for _, a := range c.Earlier {
+		if !holds(a.Roles) {
+			return false
+		}
+	}
+	return holds(c.Roles)
 }
 
 // Kind of the objects of this package.
@@ -197,6 +225,7 @@ const (
 	NotOAuth   errs.Reason = "NOT_AN_OAUTH_IDENTITY_PROVIDER"
 	WrongState errs.Reason = "IDENTITY_PROVIDER_WRONG_STATE"
 	NoChecker  errs.Reason = "IDENTITY_PROVIDER_CHECK_UNAVAILABLE"
+	Unseen     errs.Reason = "IDENTITY_PROVIDER_UNSEEN"
 )
 
 // Errors that the rules of this package refuse with.
@@ -211,6 +240,8 @@ var (
 
 	ErrLinkByEmail = errs.New(errs.PermissionDenied, access.PermissionDenied,
 		"switching linkByEmail on or off needs the permission policy.write, too: ask an owner of the organization (ORG_OWNER)")
+	ErrUnseen = errs.New(errs.FailedPrecondition, Unseen,
+		"others answer for this identity provider: look at it, and send the sequence of what you looked at as if-match to answer for it yourself")
 	ErrNoChecker = &errs.Error{Kind: errs.Unavailable, Reason: NoChecker, RetryAfter: 10 * time.Second,
 		Message: "this server cannot check identity providers: update it, or try again on another node"}
 )

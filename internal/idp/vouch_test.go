@@ -76,7 +76,7 @@ func TestWhatMakesSomebodyAnswerForAProvider(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := world(t)
-			first := idp.Vouched{By: "usr_first", Roles: orgOwner}
+			first := idp.Vouched{By: "usr_first", Roles: iamOwner}
 			eventtest.Given(t, s, idp.Kind, "idp_jwt", "org_a", nil, idp.JWTAdded{General: general, JWT: jwt}, first)
 			eventtest.Given(t, s, idp.Kind, "idp_o", "org_a", nil, idp.OIDCAdded{General: general, OIDC: oidc}, first)
 			eventtest.Given(t, s, idp.Kind, "idp_google", "org_a", nil, idp.OIDCAdded{General: general, OIDC: idp.OIDC{Issuer: "https://accounts.google.com", ClientID: "g", Scopes: []string{"profile", "email"},
@@ -84,11 +84,13 @@ func TestWhatMakesSomebodyAnswerForAProvider(t *testing.T) {
 			eventtest.Given(t, s, idp.Kind, "idp_oauth", "org_a", nil, idp.OAuthAdded{General: general, OAuth: otherGitHub}, first)
 			_, err := idp.Modify(t.Context(), s, s.Master, by(t, "usr_second", iamOwner), c.id, event.IfMatch{}, c.m)
 			must(t, err)
-			want := idp.Changer{UserID: "usr_first", Roles: orgOwner, Version: 1}
+			want, fields := idp.Changer{UserID: "usr_first", Roles: iamOwner, Version: 1}, 0
 			if c.counts {
-				want = idp.Changer{UserID: "usr_second", Roles: iamOwner, Version: 2}
+				want, fields = idp.Changer{UserID: "usr_second", Roles: iamOwner, Version: 2, Earlier: []access.Answer{{UserID: "usr_first", Roles: iamOwner}}}, 1
 			}
-			if got := eventtest.State(t, s, idp.Kind, c.id).Data.Changer; !reflect.DeepEqual(*got, want) {
+			got := *eventtest.State(t, s, idp.Kind, c.id).Data.Changer
+			want.Fields = got.Fields
+			if !reflect.DeepEqual(got, want) || len(got.Fields) != fields {
 				t.Errorf("%+v answers for it, want %+v", got, want)
 			}
 		})
@@ -114,7 +116,7 @@ func TestTheOldUpdatesMakeSomebodyAnswerForAProviderToo(t *testing.T) {
 	to.KeysEndpoint = "https://evil.example/keys"
 	_, err = idp.ReplaceJWT(t.Context(), s, by(t, "usr_s", settings), "idp_active", event.IfMatch{}, to)
 	must(t, err)
-	if got := who(); got == nil || !reflect.DeepEqual(*got, idp.Changer{UserID: "usr_s", Roles: settings, Version: 2}) {
+	if got := who(); got == nil || !reflect.DeepEqual(*got, idp.Changer{UserID: "usr_s", Roles: settings, Version: 2, Fields: []string{"jwt.keysEndpoint"}, Earlier: []access.Answer{{UserID: "usr_iam", Roles: iamOwner}}}) {
 		t.Errorf("other keys: %+v", got)
 	}
 }
@@ -224,7 +226,8 @@ func TestWhoAnswersForAProviderAfterACheck(t *testing.T) {
 			if c.vouched {
 				eventtest.Given(t, s, idp.Kind, "idp_active", "", nil, idp.Vouched{By: "usr_first", Roles: orgOwner})
 			}
-			got, err := idp.Check(t.Context(), s, found{problems: c.problems}, ownerA, "idp_active", event.IfMatch{}, c.adopt)
+			seen := event.IfMatch{Set: c.vouched, Sequence: eventtest.State(t, s, idp.Kind, "idp_active").Sequence}
+			got, err := idp.Check(t.Context(), s, found{problems: c.problems}, ownerA, "idp_active", seen, c.adopt)
 			must(t, err)
 			p := eventtest.State(t, s, idp.Kind, "idp_active")
 			if got.Passed != c.passed || !reflect.DeepEqual(got.Problems, c.problems) || got.Details != p.Details() {
@@ -285,4 +288,106 @@ func TestWhichChecksAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// An editor answers for what they changed and sent, and for nothing that others changed before and they did not look at.
+func TestAnEditorAnswersForNoSettingThatTheyDidNotSee(t *testing.T) {
+	const id = "idp_jwt"
+	keys := "https://evil.example/keys"
+	type step struct {
+		name    string
+		do      func(*eventtest.Store, access.Permit) error
+		by      string
+		as      access.Memberships
+		left    map[string][]string // to be confirmed, by who changed it
+		version int64
+	}
+	modify := func(m idp.Modification) func(*eventtest.Store, access.Permit) error {
+		return func(s *eventtest.Store, p access.Permit) error {
+			return second(idp.Modify(t.Context(), s, s.Master, p, id, event.IfMatch{}, m))
+		}
+	}
+	replace := func(j idp.JWT) func(*eventtest.Store, access.Permit) error {
+		return func(s *eventtest.Store, p access.Permit) error {
+			return second(idp.ReplaceJWT(t.Context(), s, p, id, event.IfMatch{}, j))
+		}
+	}
+	adopt := func(s *eventtest.Store, p access.Permit) error {
+		seen := event.IfMatch{Set: true, Sequence: eventtest.State(t, s, idp.Kind, id).Sequence}
+		return second(idp.Check(t.Context(), s, found{}, p, id, seen, true))
+	}
+	base := idp.JWT{Endpoint: jwt.Endpoint, Issuer: jwt.Issuer, KeysEndpoint: jwt.KeysEndpoint}
+	turned := base
+	turned.KeysEndpoint = keys
+	setKeys := modify(idp.Modification{JWT: &idp.JWTChanged{KeysEndpoint: &keys}})
+	for _, c := range []struct {
+		name  string
+		steps []step
+	}{
+		{"another setting", []step{
+			{"less: keys", setKeys, "usr_s", settings, nil, 2},
+			{"more: header", modify(idp.Modification{JWT: &idp.JWTChanged{HeaderName: new("x")}}), "usr_o", orgOwner, map[string][]string{"usr_s": {"jwt.keysEndpoint"}}, 3},
+			{"more: name", modify(idp.Modification{General: idp.Changed{Name: new("n")}}), "usr_o", orgOwner, map[string][]string{"usr_s": {"jwt.keysEndpoint"}}, 3},
+			{"most: issuer", modify(idp.Modification{JWT: &idp.JWTChanged{Issuer: new("x")}}), "usr_i", iamOwner, map[string][]string{"usr_s": {"jwt.keysEndpoint"},
+				"usr_first": {"jwt.jwtEndpoint"}, "usr_o": {"jwt.headerName"}}, 4},
+			{"most: confirms", adopt, "usr_i", iamOwner, nil, 5},
+		}},
+		{"the same setting", []step{
+			{"less: keys", setKeys, "usr_s", settings, nil, 2},
+			{"more: keys", modify(idp.Modification{JWT: &idp.JWTChanged{KeysEndpoint: new("x")}}), "usr_o", orgOwner, nil, 3},
+		}},
+		{"the same value", []step{
+			{"less: keys", setKeys, "usr_s", settings, nil, 2},
+			{"more: sends them", setKeys, "usr_o", orgOwner, nil, 2},
+			{"less: sends them", setKeys, "usr_s", settings, nil, 2},
+		}},
+		{"all settings", []step{
+			{"less: keys", setKeys, "usr_s", settings, nil, 2},
+			{"most: replaces all", replace(jwt), "usr_i", iamOwner, nil, 3},
+		}},
+		{"all settings as they are", []step{
+			{"less: keys", setKeys, "usr_s", settings, nil, 2},
+			{"most: replaces all", replace(turned), "usr_i", iamOwner, nil, 2},
+		}},
+		{"all but one that the request does not carry", []step{
+			{"less: audience", modify(idp.Modification{JWT: &idp.JWTChanged{Audience: new("x")}}), "usr_s", settings, nil, 2},
+			{"most: replaces all", replace(turned), "usr_i", iamOwner, map[string][]string{"usr_s": {"jwt.audience"}}, 3},
+		}},
+		{"somebody with as much, in turns", []step{
+			{"one", setKeys, "usr_1", orgOwner, nil, 2},
+			{"another", modify(idp.Modification{JWT: &idp.JWTChanged{Issuer: new("x")}}), "usr_2", orgOwner, nil, 3},
+			{"one again", modify(idp.Modification{JWT: &idp.JWTChanged{Issuer: new("y")}}), "usr_1", orgOwner, nil, 4},
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := world(t)
+			eventtest.Given(t, s, idp.Kind, id, "org_a", nil, idp.JWTAdded{General: general, JWT: base}, idp.Vouched{By: "usr_first", Roles: orgOwner})
+			for _, step := range c.steps {
+				must(t, step.do(s, by(t, step.by, step.as)))
+				p := eventtest.State(t, s, idp.Kind, id).Data
+				left := map[string][]string{}
+				for _, a := range p.Unconfirmed() {
+					left[a.UserID] = a.Fields
+				}
+				if len(left)+len(step.left) > 0 && !reflect.DeepEqual(left, step.left) || p.Changer.Version != step.version {
+					t.Errorf("%s: %v is to be confirmed, version %d: %+v", step.name, left, p.Changer.Version, p.Changer)
+				}
+				if least := p.Changer.All(func(roles access.Memberships) bool { return roles.Cover(step.as) }); least != (step.left == nil) {
+					t.Errorf("%s: the provider's word is worth what the editor holds: %t", step.name, least)
+				}
+			}
+		})
+	}
+}
+
+func TestOnlyASeenConfigurationIsAdopted(t *testing.T) {
+	s := world(t)
+	eventtest.Given(t, s, idp.Kind, "idp_active", "", nil, idp.Vouched{By: "usr_first", Roles: settings})
+	adopt := func(p access.Permit, match event.IfMatch) error {
+		return second(idp.Check(t.Context(), s, found{}, p, "idp_active", match, true))
+	}
+	eventtest.As(t, adopt(ownerA, event.IfMatch{}), idp.ErrUnseen)
+	eventtest.As(t, adopt(ownerA, event.IfMatch{Set: true, Sequence: 1}), moved)
+	must(t, adopt(ownerA, event.IfMatch{Set: true, Sequence: 2}))
+	must(t, adopt(ownerA, event.IfMatch{})) // it is the caller's own word
 }

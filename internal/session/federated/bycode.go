@@ -1,6 +1,7 @@
 package federated
 
 import (
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/app"
 	"github.com/signet-idm/signet/internal/event"
 	"github.com/signet-idm/signet/internal/session"
@@ -26,7 +27,7 @@ func (c *ByCode) declare(command *event.Command) {
 }
 
 // redeem uses the code up for a user. The application has what its owner gave it, so it counts only for users of its own organization whom
-// whoever last changed its access could be anyway. Errors: session.ErrSignInFailed.
+// everybody who answers for its secret, its method and its redirect URIs could be anyway. Errors: session.ErrSignInFailed.
 func (c *ByCode) redeem(tx *event.Tx, u *event.Object[user.User]) error {
 	if c == nil {
 		return nil
@@ -43,7 +44,8 @@ func (c *ByCode) redeem(tx *event.Tx, u *event.Object[user.User]) error {
 	if err != nil {
 		return err
 	}
-	if a == nil || !a.Data.SignsInItself() || a.Org != c.Org || u.Org != a.Org || code == nil || used != nil || !links.CouldBe(a.Data.Changer.Roles, u) {
+	if a == nil || !a.Data.SignsInItself() || a.Org != c.Org || u.Org != a.Org || code == nil || used != nil ||
+		!a.Data.Changer.All(func(roles access.Memberships) bool { return links.CouldBe(roles, u) }) {
 		return session.ErrSignInFailed
 	}
 	tx.DropRow(c.Code)

@@ -40,10 +40,10 @@ func Counts(p *event.Object[idp.Provider], u *event.Object[user.User], l user.Li
 	return answered(p, u) || l.Confirmed.By != "" && l.Confirmed.Version == p.Data.Changer.Version && l.Confirmed.Roles.Cover(u.Data.Memberships.At(u.Org))
 }
 
-// answered: whoever last changed the provider could have signed in as the user by setting a password. The roles are those of that time, and what
+// answered: everybody who answers for a setting of the provider could have signed in as the user by setting a password. The roles are those of that time, and what
 // they hold is what roles of that name hold today.
 func answered(p *event.Object[idp.Provider], u *event.Object[user.User]) bool {
-	return CouldBe(p.Data.Changer.Roles, u)
+	return p.Data.Changer.All(func(roles access.Memberships) bool { return CouldBe(roles, u) })
 }
 
 // CouldBe tells whether somebody with these roles could sign in as a user anyway, by setting a password: user.GivesAccess asks the same of a caller.

@@ -1,0 +1,111 @@
+package idp
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/signet-idm/signet/internal/access"
+	"github.com/signet-idm/signet/internal/event"
+)
+
+// adopted is the fact that the caller answers for the whole configuration.
+func adopted(permit access.Permit) Vouched {
+	return Vouched{By: permit.Origin().Actor, Roles: permit.Roles()}
+}
+
+// vouch is what a caller answers for by facts that change a provider, who also sent other settings as they were; none where it is nothing.
+func (p *Provider) vouch(permit access.Permit, facts []event.Fact[Provider], sent []string) []event.Fact[Provider] {
+	if p.Changer == nil {
+		return []event.Fact[Provider]{adopted(permit)}
+	}
+	var changed []string
+	for _, f := range facts {
+		changed = append(changed, settings(f)...)
+	}
+	by := access.Answer{UserID: permit.Origin().Actor, Roles: permit.Roles()}
+	a, any := access.Vouch(p.Changer.answers(), by, changed, sent, p.with(facts).settings())
+	if !any {
+		return nil
+	}
+	return []event.Fact[Provider]{Vouched{By: a.UserID, Roles: a.Roles, Fields: a.Fields, Unchanged: len(changed) == 0}}
+}
+
+const linkByEmail, clientSecret = "linkByEmail", "clientSecret"
+
+// settings are those that a fact sets and that decide about who signs in, in the names of the API.
+func settings(f event.Fact[Provider]) []string {
+	switch f := f.(type) {
+	case Changed:
+		if f.LinkByEmail != nil {
+			return []string{linkByEmail}
+		}
+	case JWTChanged:
+		return named("jwt.", reflect.ValueOf(f))
+	case OIDCChanged:
+		return named("oidc.", reflect.ValueOf(f))
+	case OAuthChanged:
+		return named("oauth.", reflect.ValueOf(f))
+	case ClientSecretSet, ClientSecretRemoved:
+		return []string{clientSecret}
+	}
+	return nil
+}
+
+// named are the fields of a struct that are not empty.
+func named(prefix string, v reflect.Value) (names []string) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		switch name, _, _ := strings.Cut(f.Tag.Get("json"), ","); {
+		case f.Anonymous:
+			names = append(names, named(prefix, v.Field(i))...)
+		case v.Field(i).IsZero():
+		case prefix == "jwt." && name == "endpoint":
+			names = append(names, prefix+"jwtEndpoint")
+		case name == "hasClientSecret":
+			names = append(names, clientSecret)
+		default:
+			names = append(names, prefix+name)
+		}
+	}
+	return names
+}
+
+// settings are those that somebody has to answer for: all that are set. Who may sign in through a provider that many companies share depends on its tenants also if
+// there are none.
+func (p *Provider) settings() (names []string) {
+	switch {
+	case p.JWT != nil:
+		names = named("jwt.", reflect.ValueOf(*p.JWT))
+	case p.OIDC != nil:
+		if names = named("oidc.", reflect.ValueOf(*p.OIDC)); len(p.OIDC.Tenants) == 0 {
+			names = append(names, "oidc.tenants")
+		}
+	case p.OAuth != nil:
+		names = named("oauth.", reflect.ValueOf(*p.OAuth))
+	}
+	if p.General.LinkByEmail {
+		names = append(names, linkByEmail)
+	}
+	return names
+}
+
+// Unconfirmed are the settings that somebody changed who holds less than whoever changed the provider last, and that nobody with as much has confirmed, the oldest first.
+func (p *Provider) Unconfirmed() (list []access.Answer) {
+	all := p.Changer.answers()
+	for _, a := range all {
+		if a.Roles.Cover(p.Changer.Roles) {
+			continue
+		}
+		left := access.Answer{UserID: a.UserID, Roles: a.Roles}
+		for _, field := range p.settings() {
+			if access.Whose(all, field).Same(a) {
+				left.Fields = append(left.Fields, field)
+			}
+		}
+		if slices.Sort(left.Fields); left.Fields != nil {
+			list = append(list, left)
+		}
+	}
+	return list
+}
