@@ -61,13 +61,13 @@ func (s Settings) completed(t Type) Settings {
 	}
 	if s.SigningAlgorithm == "" {
 		s.SigningAlgorithm = ES256
-		if t == Web { // many libraries for servers take nothing else unless they are told
+		if t.signsIn() { // many libraries take nothing else unless they are told
 			s.SigningAlgorithm = RS256
 		}
 	}
 	if s.IDTokenClaims == "" {
 		s.IDTokenClaims = MinimalClaims
-		if t == Web { // many of them read the name and the e-mail address there and nowhere else
+		if t.signsIn() { // many of them read the name and the e-mail address there and nowhere else
 			s.IDTokenClaims = ScopeClaims
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-jose/go-jose/v4"
 	"golang.org/x/net/http/httpguts"
 
 	"github.com/signet-idm/signet/internal/federation/failure"
@@ -149,6 +150,8 @@ func (c *check) algorithms(o *idp.OIDC, m *metadata) {
 	switch {
 	case offered == nil && way != "client_secret_basic" && o.Preset != idp.ApplePreset:
 		c.warning(failure.Client, "the provider does not say that it supports "+way, "If sign-ins fail, send the secret in the header.")
+	case offered != nil && !slices.Contains(offered, way) && way == "none": // a provider need not list it, see RFC 8414
+		c.warning(failure.Client, "the provider does not say that it supports clients without a secret", "If sign-ins fail, set a client secret, or register a public client with the provider.")
 	case offered != nil && !slices.Contains(offered, way):
 		c.problem(failure.Client, "the provider does not offer "+way+", by which this client proves who it is", "Choose a client authentication that the provider offers, and set a client secret if it needs one.")
 	}
@@ -212,6 +215,16 @@ func (c *check) keys(ctx context.Context, name, address string, algorithms []str
 				return
 			}
 		}
+	}
+	if slices.ContainsFunc(keys, func(k jose.JSONWebKey) bool {
+		return slices.ContainsFunc(advertised(nil), func(a jose.SignatureAlgorithm) bool { return assertion.Fits(string(a), k) })
+	}) {
+		if len(advertised(algorithms)) == 0 {
+			return // which is the problem, and was told
+		}
+		c.problem(failure.Algorithm, name+" has keys, but none for an algorithm that the provider announces ("+strings.Join(algorithms, ", ")+")",
+			"Have the provider announce the algorithm of its key in id_token_signing_alg_values_supported, or publish a key for one that it announces.")
+		return
 	}
 	c.problem(failure.Keys, name+" has no usable key", "It needs a public key for signatures: RSA of 2048 to 8192 bits, EC of P-256, P-384 or P-521, or Ed25519.")
 }

@@ -67,12 +67,17 @@ func TestCheckFindsWhatIsWrong(t *testing.T) {
 		"a token endpoint inside":    {says(m{"token_endpoint": "https://10.0.0.1/"}), []string{failure.Address}, "--outbound-allow"},
 		"a userinfo endpoint inside": {says(m{"userinfo_endpoint": "https://10.0.0.1/"}), []string{failure.Address}, "--outbound-allow"},
 		"no key set in the metadata": {says(m{"jwks_uri": nil}), []string{failure.Keys}, ""},
-		"no algorithm of ours":       {says(m{"id_token_signing_alg_values_supported": []string{"HS256", "none"}}), []string{failure.Algorithm, failure.Keys}, "RS256"},
+		"no algorithm of ours":       {says(m{"id_token_signing_alg_values_supported": []string{"HS256", "none"}}), []string{failure.Algorithm}, "RS256"},
 		"no key of its algorithm": {func(w *world) *Provider {
 			w.up.keys = w.up.keys[:1]
 			w.up.metadata = m{"id_token_signing_alg_values_supported": []string{"RS256"}}
 			return w.oidc(nil)
-		}, []string{failure.Keys}, ""},
+		}, []string{failure.Algorithm}, "announces (RS256)"},
+		"no usable key": {answers("/keys", func(w http.ResponseWriter, _ *http.Request) { answer(w, m{"keys": []m{{"kty": "oct", "k": "AAAA"}}}) }), []string{failure.Keys}, "Ed25519"},
+		"a public client that nobody speaks of": {func(w *world) *Provider {
+			w.up.metadata = m{"token_endpoint_auth_methods_supported": []string{"client_secret_basic", "client_secret_post"}}
+			return w.oidc(func(o *idp.OIDC) { o.HasClientSecret = false })
+		}, []string{failure.Client + "?"}, "public client"},
 		"no PKCE":                   {says(m{"code_challenge_methods_supported": nil}), []string{"pkce?"}, ""},
 		"a secret in the body only": {says(m{"token_endpoint_auth_methods_supported": []string{"client_secret_post"}}), []string{failure.Client}, "client authentication"},
 		"ways that are not told":    {oidc(func(o *idp.OIDC) { o.ClientAuth = idp.SecretInBody }), nil, ""},

@@ -77,6 +77,9 @@ func (g *Grants) addClaims(ctx context.Context, claims claimset.Set, b *session.
 	if err != nil {
 		return claims, err
 	}
+	if reader != nil || claims.Explained() { // introspection
+		claims.LoginName = o.Data.LoginName(u.Data.UserName)
+	}
 	if reader == nil {
 		claims.AddPerson(u, o, b.Given.Scopes, b.ClientOrg)
 		return claims, g.addHeld(ctx, claims, b, u)
@@ -126,6 +129,9 @@ func (g *Grants) Introspection(b *session.Bearer, about claimset.Set) claimset.S
 	for name, from := range map[string]string{OrgScope: OrgScope, RolesScope: RolesScope, "username": "preferred_username",
 		told.Roles: told.Roles, told.Groups: told.Groups, told.Metadata: told.Metadata} {
 		if value, known := about.Values[from]; known {
+			if name == "username" { // people of two organizations may have the same user name
+				value = about.LoginName
+			}
 			claims.Put(name, value, about.Why(from))
 		} else if why, noted := about.Missing()[from]; noted {
 			claims.Lacks(why, name)

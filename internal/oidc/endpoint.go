@@ -12,7 +12,8 @@ import (
 	"github.com/signet-idm/signet/internal/web"
 )
 
-// Which pages of other origins may read an answer. None may send cookies.
+// Which pages of other origins may read an answer. Some libraries have the browser send cookies along (credentials: 'include'), which is allowed where the origin
+// is named: no endpoint for programs reads them.
 type corsPolicy int
 
 const (
@@ -169,7 +170,7 @@ func (e *endpoint) preflight(r *request) {
 		return
 	}
 	if r.origin != "" {
-		r.answer.Set("Access-Control-Allow-Origin", r.origin)
+		r.nameOrigin()
 	}
 	r.answer.Set("Access-Control-Allow-Methods", allow)
 	r.answer.Set("Access-Control-Allow-Headers", "authorization, content-type")
@@ -181,6 +182,13 @@ func (r *request) allowOrigin(client *grant.Client) {
 	if r.origin == "" || client.App == nil || !slices.Contains(client.App.Data.Origins(), r.origin) {
 		return
 	}
-	r.answer.Set("Access-Control-Allow-Origin", r.origin)
+	r.nameOrigin()
 	r.answer.Set("Access-Control-Expose-Headers", web.RequestIDHeader+", Www-Authenticate, Retry-After, RateLimit, RateLimit-Policy")
+}
+
+// nameOrigin lets the page that asks read the answer, also where the browser has sent cookies along. Browsers take the second header only beside an origin that is
+// named, never beside "*".
+func (r *request) nameOrigin() {
+	r.answer.Set("Access-Control-Allow-Origin", r.origin)
+	r.answer.Set("Access-Control-Allow-Credentials", "true")
 }

@@ -22,6 +22,12 @@ func IsOrigin(origin string) bool {
 		origin == u.Scheme+"://"+u.Host && origin == strings.ToLower(origin)
 }
 
+// isProcedure tells whether a path is one that gRPC would ask for: a service, which has a package, and a method.
+func isProcedure(path string) bool {
+	service, method, ok := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	return ok && strings.Contains(service, ".") && method != "" && !strings.Contains(method, "/")
+}
+
 // allowOrigin sets the headers that let a browser hand the answer to a page of a configured origin. Credentials in the
 // browser's sense stay off: the API knows no cookies. A preflight is told which methods there are.
 func (h *Handler) allowOrigin(x *exchange, methods string) {

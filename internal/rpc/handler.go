@@ -182,6 +182,9 @@ func (h *Handler) Serve(e *web.Exchange) {
 		return
 	}
 	allow := h.root.allowed(path)
+	if allow == "" && x.Request.Method == http.MethodOptions && isProcedure(path) {
+		allow = http.MethodPost + ", " + http.MethodOptions // so that a page of another origin gets to see that there is no such method
+	}
 	h.allowOrigin(x, allow)
 	switch {
 	case allow == "":

@@ -180,6 +180,27 @@ func TestCORS(t *testing.T) {
 			t.Errorf("got %d", o.http)
 		}
 	})
+	t.Run("a preflight for an unknown method, so that the page learns that it is unknown", func(t *testing.T) {
+		for _, path := range []string{"/signet.v1.UserService/Nope", "/signet.v1.NoService/Nope"} {
+			o := ask("OPTIONS", path, ours, "access-control-request-method", "POST", "access-control-request-headers", "authorization,content-type,x-grpc-web")
+			if o.http != 204 || o.header.Get("Access-Control-Allow-Origin") != ours || !strings.Contains(o.header.Get("Access-Control-Allow-Methods"), "POST") ||
+				!strings.Contains(o.header.Get("Access-Control-Allow-Headers"), "x-grpc-web") {
+				t.Errorf("%s: got %d %v", path, o.http, o.header)
+			}
+			if o := ask("OPTIONS", path, theirs, "access-control-request-method", "POST"); o.header.Get("Access-Control-Allow-Origin") != "" {
+				t.Errorf("%s: got %v", path, o.header)
+			}
+		}
+		o := l.frame(t, l.h1, "application/grpc-web+proto", "UserService/Nope", frameOf(0, nil), bearerOf("owner", "origin", ours))
+		if o.code != 12 || o.header.Get("Access-Control-Allow-Origin") != ours {
+			t.Errorf("got %+v", o)
+		}
+		for _, path := range []string{"/signet.v1.UserService/", "/signet.v1.UserService/a/b", "/x/y"} {
+			if o := ask("OPTIONS", path, ours, "access-control-request-method", "POST"); o.http != 404 {
+				t.Errorf("%s: got %d", path, o.http)
+			}
+		}
+	})
 	t.Run("a gRPC-Web call", func(t *testing.T) {
 		o := l.frame(t, l.h1, "application/grpc-web+proto", "UserService/GetMyUser", frameOf(0, nil), bearerOf("owner", "origin", ours))
 		if o.code != 0 || o.header.Get("Access-Control-Allow-Origin") != ours {

@@ -100,7 +100,7 @@ func appStory(t *testing.T, c *Client) {
 	seconds := func(a *signetv1.Application) *signetv1.Application {
 		a.State, a.TokenFormat, a.SigningAlgorithm = signetv1.Application_STATE_ACTIVE, signetv1.TokenFormat_TOKEN_FORMAT_OPAQUE, signetv1.SigningAlgorithm_SIGNING_ALGORITHM_ES256
 		a.AccessTokenSeconds, a.RefreshTokenSeconds, a.IdTokenClaims = 3600, 30*24*3600, signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_MINIMAL
-		if a.GetType() == signetv1.ApplicationType_APPLICATION_TYPE_WEB {
+		if a.GetType() != signetv1.ApplicationType_APPLICATION_TYPE_API {
 			a.SigningAlgorithm, a.IdTokenClaims = signetv1.SigningAlgorithm_SIGNING_ALGORITHM_RS256, signetv1.IDTokenClaims_ID_TOKEN_CLAIMS_SCOPES
 		}
 		return a

@@ -428,6 +428,26 @@ func TestWhoSeesAndEndsTokens(t *testing.T) {
 	})
 }
 
+// People of two organizations may have the same user name, and a mail server must not open one's mailbox for the other.
+func TestIntrospectionNamesPeopleWithTheirDomain(t *testing.T) {
+	w := open(t, testdb.New(t, testdb.SQLite))
+	id, secret := w.application(app.Web, app.SecretBasic)
+	tokens := w.party(id, secret, "profile").tokens(w.in)
+	user := w.get(w.url+"/v1/users/"+w.userID, "Authorization", "Bearer "+w.server.FirstAdmin.Token)
+	names := user.json["user"].(map[string]any)["loginNames"].([]any)
+	got := w.post("/oauth/introspect", url.Values{"token": {tokens.AccessToken}}, "Authorization", basic(id, secret))
+	if name, _ := got.json["username"].(string); name != names[0] || !strings.Contains(name, "@") {
+		t.Errorf("introspection says %q, the login names are %v", name, names)
+	}
+	if info := w.get(w.url+"/oauth/userinfo", "Authorization", "Bearer "+tokens.AccessToken); info.json["preferred_username"] == nil || info.json["username"] != nil {
+		t.Errorf("user info says %v", info.json)
+	}
+	without := w.party(id, secret).tokens(w.in) // the scope profile covers it
+	if got := w.post("/oauth/introspect", url.Values{"token": {without.AccessToken}}, "Authorization", basic(id, secret)); got.json["active"] != true || got.json["username"] != nil {
+		t.Errorf("got %v", got.json)
+	}
+}
+
 func TestOtherOrigins(t *testing.T) {
 	w := open(t, testdb.New(t, testdb.SQLite))
 	id, _ := w.application(app.SPA, app.NoAuth)
@@ -449,7 +469,7 @@ func TestOtherOrigins(t *testing.T) {
 		{"a question before user info", w.request("OPTIONS", w.url+"/oauth/userinfo", "", "Origin", own, "Access-Control-Request-Method", "GET"), own},
 		{"a question before introspection", w.request("OPTIONS", w.url+"/oauth/introspect", "", "Origin", own, "Access-Control-Request-Method", "POST"), ""},
 	} {
-		if got := tt.got.header.Get("Access-Control-Allow-Origin"); got != tt.want || tt.got.header.Get("Access-Control-Allow-Credentials") != "" {
+		if got := tt.got.header.Get("Access-Control-Allow-Origin"); got != tt.want || (tt.got.header.Get("Access-Control-Allow-Credentials") == "true") != (got == own) || tt.got.header.Get("Set-Cookie") != "" {
 			t.Errorf("%s: %q %+v", tt.name, got, tt.got)
 		}
 	}

@@ -54,8 +54,9 @@ type Missing struct {
 
 // Set is the claims of one token or answer.
 type Set struct {
-	Values map[string]any
-	notes  *notes // nil: nobody wants to know why
+	Values    map[string]any
+	LoginName string // of whom it is about, with the domain of the organization; empty: nobody wants to know
+	notes     *notes // nil: nobody wants to know why
 }
 
 type notes struct {
