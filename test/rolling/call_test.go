@@ -46,29 +46,8 @@ type refusal struct {
 	after              time.Duration // how long to wait before the next try, if it says so
 }
 
-// outdated tells that a node of the version before refused to change what a newer one has written. Its reason says no more than that the storage is
-// unavailable, so for clients the outcome is unknown; in truth nothing was done.
-func (r *refusal) outdated() bool {
-	return r.reason == "STORAGE_UNAVAILABLE" && strings.HasPrefix(r.text, "a newer version of signet has written this object")
-}
-
-// cut tells that a proxy lost the end of an answer over gRPC, and with it the status. It does so with errors of the version before, which gives answers of gRPC a length.
-func (r *refusal) cut() bool {
-	return r.reason == "proxy" && strings.Contains(r.text, "no Grpc-Status trailer")
-}
-
-// broken tells that the connection ended before the answer, between the client and the proxy or between the proxy and the node.
-func (r *refusal) broken() bool { return r.reason == "proxy" || r.reason == "connection" }
-
 func (r *refusal) String() string {
-	said := strings.TrimSpace(r.code + " " + r.reason)
-	switch {
-	case r.outdated():
-		said += " (outdated)"
-	case r.cut():
-		said += " (cut)"
-	}
-	return said
+	return strings.TrimSpace(r.code + " " + r.reason)
 }
 
 // repeat is what the documented rule says about a failed request.

@@ -21,7 +21,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -50,15 +49,6 @@ type cluster struct {
 	proxies  []*proxy
 	roots    *x509.CertPool
 	token    string // of the first administrator
-
-	before atomic.Int32 // nodes of the version before that run
-	abrupt atomic.Bool  // one is stopping, or its successor is not ready yet
-}
-
-// explains tells whether nodes of the version before are why a request has an unknown outcome: they refuse to change what newer nodes have written, which over
-// gRPC gets lost in proxies, and they stop at once, without the delay in which proxies notice.
-func (c *cluster) explains(r *refusal) bool {
-	return c.before.Load() > 0 && (r.outdated() || r.cut()) || c.abrupt.Load() && (r.broken() || r.reason == "STORAGE_UNAVAILABLE")
 }
 
 // proxy is one that callers come through.
@@ -72,7 +62,6 @@ type node struct {
 	cmd   *exec.Cmd
 	log   *testkit.Log
 	ended chan struct{}
-	waits bool // before it stops; the version before does not
 }
 
 // newCluster runs the nodes with a program, and the proxies with the documented configurations.
@@ -158,21 +147,13 @@ func program(binary string, args ...string) *exec.Cmd {
 // start runs a node and waits until it is ready.
 func (c *cluster) start(i int, binary string) {
 	c.t.Helper()
-	args := []string{"start", "--listen", "127.0.0.1:" + c.ports[i], "--external-url", c.external, "--trusted-proxies", "127.0.0.1", "--starts-per-minute", "1000000", "--log-format", "json"}
+	args := []string{"start", "--listen", "127.0.0.1:" + c.ports[i], "--external-url", c.external, "--trusted-proxies", "127.0.0.1", "--starts-per-minute", "1000000", "--log-format", "json", "--shutdown-delay", delay.String()}
 	if data := c.dataArgs(i); i == 0 {
 		args = append(args, data[:4]...) // it makes the master key
 	} else {
 		args = append(args, data...)
 	}
-	help, err := program(binary, "start", "--help").Output()
-	must(c.t, err)
-	waits := strings.Contains(string(help), "--shutdown-delay")
-	if waits {
-		args = append(args, "--shutdown-delay", delay.String())
-	} else {
-		c.before.Add(1)
-	}
-	n := &node{cmd: program(binary, args...), log: &testkit.Log{}, ended: make(chan struct{}), waits: waits}
+	n := &node{cmd: program(binary, args...), log: &testkit.Log{}, ended: make(chan struct{})}
 	n.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} // a test that is cut off leaves nothing behind
 	out, err := n.cmd.StderrPipe()
 	must(c.t, err)
@@ -224,13 +205,6 @@ func (c *cluster) await(i int) {
 func (c *cluster) replace(i int, binary string) (stopped, started time.Duration) {
 	c.t.Helper()
 	began := time.Now()
-	if !c.nodes[i].waits {
-		c.abrupt.Store(true)
-		defer func() {
-			c.abrupt.Store(false)
-			c.before.Add(-1)
-		}()
-	}
 	must(c.t, c.nodes[i].cmd.Process.Signal(syscall.SIGTERM))
 	select {
 	case <-c.nodes[i].ended:

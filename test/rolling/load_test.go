@@ -52,7 +52,7 @@ type load struct {
 	mu       sync.Mutex
 	requests int
 	repeated map[string]int // refusals that a client may repeat
-	unknown  int            // of them, with an unknown outcome that no node of the version before explains
+	unknown  int            // of them, with an unknown outcome
 	consoles int            // how often the console was used
 	longest  time.Duration  // from the first try of a request to its success
 
@@ -98,7 +98,7 @@ func (l *load) persist(what string, try func(doubtful bool) *refusal) bool {
 		}
 		if l.ctx.Err() == nil {
 			l.repeated[what+": "+r.String()]++
-			if r.repeat == unknown && !l.c.explains(r) {
+			if r.repeat == unknown {
 				l.unknown++
 				l.t.Logf("%s: %s: %s", what, r, r.text)
 			}
@@ -281,7 +281,7 @@ func (l *load) setsPasswords(w way, caller int) {
 			_, r := call[signetv1.SetUserPasswordRequest, signetv1.SetUserPasswordResponse](l.ctx, w, opPassword(id), l.c.token, &signetv1.SetUserPasswordRequest{UserId: id, Password: fmt.Sprint(password, " ", n), NoChangeRequired: true})
 			if r == nil {
 				me.acked = n
-			} else if r.repeat == unknown && !r.outdated() || l.ctx.Err() != nil {
+			} else if r.repeat == unknown || l.ctx.Err() != nil {
 				me.uncertain++
 			}
 			return r
@@ -304,20 +304,11 @@ func (l *load) signsIn(w way, name string) {
 	})
 }
 
-// usesConsole signs in on the pages and does what the console does. The version before has none: while a node of it runs, the page of the account is opened.
+// usesConsole signs in on the pages and does what the console does.
 func (l *load) usesConsole(w way, name string) {
 	l.person(name)
 	cookies := l.visit(w, name)
 	l.each(func(int) bool {
-		if l.c.before.Load() > 0 {
-			return l.persist("opening an account through "+w.name, func(bool) *refusal {
-				_, resp, r := w.exchange(l.ctx, "GET", account, nil, "Cookie", cookies)
-				if r == nil && resp.StatusCode != http.StatusOK {
-					return refused("", "", "it leads to "+resp.Header.Get("Location"))
-				}
-				return r
-			})
-		}
 		token := ""
 		return l.persist("opening the console through "+w.name, func(bool) *refusal {
 			_, r := w.send(l.ctx, "GET", "/console/", nil)
@@ -530,7 +521,7 @@ func (l *load) settle() {
 		byReason[reason] += n
 	}
 	t.Logf("repeated in all: %v", byReason)
-	t.Logf("of them, %d have an unknown outcome that no node of the version before explains", l.unknown)
+	t.Logf("of them, %d have an unknown outcome", l.unknown)
 	l.checkProfiles(events)
 	l.checkPasswords(events)
 	l.checkOrganizations(w)

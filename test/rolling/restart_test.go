@@ -44,16 +44,13 @@ func TestRollingRestartIsInvisible(t *testing.T) {
 // beside is how long nodes of both versions run under load before the next one is replaced.
 const beside = 10 * time.Second
 
-// TestRollingUpgradeIsInvisible: the version before is replaced node by node. Clients repeat what its nodes refuse to change or break off when they stop, and nothing
+// TestRollingUpgradeIsInvisible: the version before is replaced node by node. Clients repeat what its nodes refuse to change, no request has an unknown outcome, and nothing
 // is lost or doubled.
 func TestRollingUpgradeIsInvisible(t *testing.T) {
 	before := testkit.ProgramBefore(t)
 	binary, err := testkit.Program(t.TempDir())
 	must(t, err)
 	c := newCluster(t, before)
-	if n := c.before.Load(); n != 3 {
-		t.Fatalf("%d nodes are of the version before", n)
-	}
 	l := newLoad(c)
 	l.begin()
 	for i := range c.nodes {
@@ -64,7 +61,7 @@ func TestRollingUpgradeIsInvisible(t *testing.T) {
 	wait(l.ctx, beside)
 	l.settle()
 	if l.unknown > 0 {
-		t.Errorf("%d requests have an unknown outcome that no node of the version before explains", l.unknown)
+		t.Errorf("%d requests have an unknown outcome", l.unknown)
 	}
 	c.finish(binary)
 }
