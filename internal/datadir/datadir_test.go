@@ -311,3 +311,52 @@ func TestAKeyThatIsBroughtAlong(t *testing.T) {
 		t.Error("it does not know itself")
 	}
 }
+
+// BenchmarkKeepLogEnd is what a batch of commands costs more because the end of the log is written down.
+func BenchmarkKeepLogEnd(b *testing.B) {
+	d, err := Open(b.TempDir(), false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer d.Close()
+	keep, err := d.OpenLogEnd()
+	if err != nil {
+		b.Fatal(err)
+	}
+	position := int64(0)
+	for b.Loop() {
+		position++
+		if err := keep(position); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func TestTheEndOfTheLogIsRead(t *testing.T) {
+	d, err := Open(t.TempDir(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if end, err := d.LogEnd(); end != 0 || err != nil {
+		t.Errorf("before: %d, %v", end, err)
+	}
+	keep, err := d.OpenLogEnd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, position := range []int64{7, 1 << 40, 12} { // also where the log went back
+		if err := keep(position); err != nil {
+			t.Fatal(err)
+		}
+		if end, err := d.LogEnd(); end != position || err != nil {
+			t.Errorf("%d, %v", end, err)
+		}
+	}
+	if err := d.ForgetLog(); err != nil {
+		t.Fatal(err)
+	}
+	if end, err := d.LogEnd(); end != 0 || err != nil {
+		t.Errorf("afterwards: %d, %v", end, err)
+	}
+}

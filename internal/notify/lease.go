@@ -17,6 +17,7 @@ type Progress struct {
 	Failure  *Failure `json:"failure,omitempty"` // of a follower: the last one; nil: none
 	Node     string   `json:"node,omitempty"`    // that holds the lease; empty: none
 	Until    int64    `json:"until,omitempty"`   // then another node may acquire it
+	Idle     bool     `json:"idle,omitempty"`    // of a webhook: nothing is parked, and nobody works until an event behind Position is wanted
 }
 
 // Failure is when an event failed, and why.
@@ -62,26 +63,51 @@ type Lease struct {
 
 // Peek tells until when another node holds the lease; 0: none does. It costs less than Acquire.
 func (l *Lease) Peek(ctx context.Context, now int64) (until int64, err error) {
-	row, err := l.Store.Row(ctx, l.Row)
-	if err != nil || row == nil {
-		return 0, err
-	}
-	p, err := progressIn(row)
-	if err != nil || !l.isTaken(p, now) {
+	p, err := l.Read(ctx)
+	if err != nil || p == nil || !l.isTaken(p, now) {
 		return 0, err
 	}
 	return p.Until, nil
 }
 
+// Read gives the row; nil: there is none.
+func (l *Lease) Read(ctx context.Context) (*Progress, error) {
+	row, err := l.Store.Row(ctx, l.Row)
+	if err != nil || row == nil {
+		return nil, err
+	}
+	return progressIn(row)
+}
+
 // Acquire gives what there is to go on from; nil where another node holds the lease, or there is no row.
-func (l *Lease) Acquire(ctx context.Context) (*Progress, error) {
+func (l *Lease) Acquire(ctx context.Context) (*Progress, error) { return l.acquire(ctx, 0) }
+
+// acquire is Acquire of what may be idle: then nothing up to from was wanted.
+func (l *Lease) acquire(ctx context.Context, from int64) (*Progress, error) {
 	return l.update(ctx, func(tx *event.Tx, p *Progress) bool {
 		if l.isTaken(p, tx.Now()) {
 			return false
 		}
+		p.wake(from)
 		p.Node, p.Until = l.Node, tx.Now()+l.Life.Microseconds()
 		return true
 	})
+}
+
+func (p *Progress) wake(from int64) {
+	if p.Idle {
+		p.Position, p.Idle = max(p.Position, from), false
+	}
+}
+
+// Wake notes of what is idle that nothing up to from was wanted, and that this is not known of what comes behind it.
+func (l *Lease) Wake(ctx context.Context, from int64) error {
+	_, err := l.update(ctx, func(_ *event.Tx, p *Progress) bool {
+		idle := p.Idle
+		p.wake(from)
+		return idle
+	})
+	return err
 }
 
 // Renew saves how far this node has come, and rows that go with it: without a value they are dropped. It gives what was saved; nil where another

@@ -197,6 +197,9 @@ func (q *Queue) survey(now int64) survey {
 	return s
 }
 
+// idle tells that there is nothing to do, and nothing parked.
+func (q *Queue) idle() bool { return len(q.lanes) == 0 && q.unsaved == 0 && !q.more }
+
 // full tells that no other key may fail.
 func (q *Queue) full() bool { return q.rules.MaxParked > 0 && len(q.lanes) >= q.rules.MaxParked }
 

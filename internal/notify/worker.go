@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/signet-idm/signet/internal/event"
@@ -49,6 +50,12 @@ type Worker struct {
 	Name   string  // in the metrics and traces
 	Meters *Meters // nil: nobody wants to know
 
+	// Of a worker that rests while there is nothing to do, see Resting. Somebody else follows the log then, and starts another one when there is.
+	Rests bool
+	From  int64 // nothing up to here is wanted, if it was idle
+
+	*standing
+
 	meter   *meter // nil: likewise
 	queue   *Queue // nil: this node does not hold the lease
 	peekAt  int64
@@ -59,11 +66,42 @@ type Worker struct {
 	endAll  context.CancelFunc
 }
 
+// standing is what others may ask of a worker while it runs.
+type standing struct {
+	upto   atomic.Int64 // up to here somebody follows the log
+	quiet  atomic.Int64 // since when there has been nothing to do; 0: there is something
+	marked atomic.Bool  // the row says that it is not idle, or that it is by now
+	rested atomic.Int64 // up to here nothing is to be done, as the row says; -1: it does not
+}
+
 // NewWorker completes a worker.
 func NewWorker(w Worker) *Worker {
 	w.Lease.Node, w.Lease.Life = event.NewID("nod"), w.Rules.Life
 	w.wake, w.results = make(chan struct{}, 1), make(chan Result)
+	w.standing = &standing{}
+	w.rested.Store(-1)
 	return &w
+}
+
+// Follow tells the worker how far the log goes.
+func (w *Worker) Follow(end int64) {
+	w.upto.Store(end)
+	w.Wake()
+}
+
+// Marked tells whether the row says that there is something to do, or another node has done it.
+func (w *Worker) Marked() bool { return w.marked.Load() }
+
+// Resting tells whether there has been nothing to do for a time, or another node has done it all. Whoever runs the worker may end it then.
+func (w *Worker) Resting(after time.Duration) bool {
+	quiet := w.quiet.Load()
+	return w.rested.Load() >= 0 || quiet != 0 && w.now()-quiet >= after.Microseconds()
+}
+
+// Rested tells, of a worker that has ended, up to where the row says that there is nothing to do; false: it does not.
+func (w *Worker) Rested() (position int64, idle bool) {
+	position = w.rested.Load()
+	return position, position >= 0
 }
 
 // Wake lets the worker look at the log.
@@ -92,6 +130,7 @@ func (w *Worker) Run(ctx context.Context) {
 			w.Log.Warn("the database does not answer: retrying", "error", err)
 		}
 		w.failing = err != nil
+		w.noteQuiet(err)
 		select {
 		case r := <-w.results:
 			w.settle(&r)
@@ -100,6 +139,15 @@ func (w *Worker) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+	}
+}
+
+func (w *Worker) noteQuiet(err error) {
+	switch {
+	case err != nil || w.queue == nil || !w.queue.idle():
+		w.quiet.Store(0)
+	case w.quiet.Load() == 0:
+		w.quiet.Store(w.now())
 	}
 }
 
@@ -159,19 +207,28 @@ func (w *Worker) acquire(ctx context.Context) error {
 	if now < w.peekAt {
 		return nil
 	}
-	until, err := w.Lease.Peek(ctx, now)
+	upto := w.upto.Load() // before the row is read
+	p, err := w.Lease.Read(ctx)
 	if err != nil {
 		return err
 	}
 	w.peekAt = now + w.Rules.Peek.Microseconds() // a node that stops gives its lease back before the end
-	if until != 0 {
-		w.peekAt = min(w.peekAt, until)
+	w.rested.Store(-1)
+	if p != nil && w.Lease.isTaken(p, now) {
+		w.marked.Store(true)
+		w.peekAt = min(w.peekAt, p.Until)
 		return nil
 	}
-	p, err := w.Lease.Acquire(ctx)
+	if p != nil && w.Rests && p.Idle && p.Position >= upto {
+		w.marked.Store(true)
+		w.rested.Store(p.Position)
+		return nil
+	}
+	p, err = w.Lease.acquire(ctx, w.From)
 	if err != nil || p == nil {
 		return err
 	}
+	w.marked.Store(true)
 	parked, err := w.Sink.Load(ctx, p)
 	if err != nil {
 		return err
@@ -249,7 +306,15 @@ func (w *Worker) stop() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), stopTime)
 	defer cancel()
-	if err := w.save(ctx, w.Lease.Release); err != nil {
+	release := func(ctx context.Context, p Progress, rows []event.Row) (*Progress, error) {
+		p.Idle = w.Rests && !p.Begins && len(w.queue.lanes) == 0
+		saved, err := w.Lease.Release(ctx, p, rows)
+		if err == nil && saved != nil && saved.Idle {
+			w.rested.Store(saved.Position)
+		}
+		return saved, err
+	}
+	if err := w.save(ctx, release); err != nil {
 		w.Log.Warn("the lease could not be released: another node takes over when it expires", "error", err)
 	}
 	if w.queue != nil {

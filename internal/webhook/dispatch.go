@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,6 +28,9 @@ const (
 	lameAfter   = 3   // messages on end that failed or took long
 	slow        = 2 * time.Second
 
+	sweepTime  = 10 * time.Second // between looks at the rows of some idle webhooks
+	sweepParts = 60               // looks until all were seen
+
 	tailEvents = 2000 // of the end of the log that are kept in memory
 	tailBytes  = 4 << 20
 )
@@ -42,23 +46,60 @@ type Dispatcher struct {
 	// FirstPause is how long an event that has failed waits for its second try; the other pauses follow from it, see pauses. Zero: 5 seconds.
 	FirstPause time.Duration
 
-	poll   time.Duration
-	tail   event.Tail
-	usual  *share.Places      // for messages on their way to receivers that answer
-	lame   *share.Places      // and to others
-	hooks  map[string]*served // all that are not removed
-	all    sync.WaitGroup
+	poll  time.Duration
+	tail  event.Tail
+	usual *share.Places // for messages on their way to receivers that answer
+	lame  *share.Places // and to others
+	all   sync.WaitGroup
+
+	hooks   map[string]*served // all that are not removed
+	order   []string           // of their identifiers, for sweep
+	touched map[string]*served // that are to be looked at
+	active  map[string]*served // that have a worker
+	owners  index              // all, by the organization that they belong to
+	idle    index              // those that are idle, by the organizations whose events they want
+
+	swept     time.Time // see sweep
+	next      int
+	looked    int64 // see noteLooked
+	candidate int64
+	since     time.Time
+
 	warned bool // of addresses that stand in the log
 }
 
-// served is a webhook as the dispatcher knows it.
+// served is a webhook as the dispatcher knows it. One that is idle is no more than this.
 type served struct {
-	org     string
-	changed bool          // it is to be looked at
-	worker  *worker       // nil: it is not in use
-	cancel  func()        // ends the worker
-	ended   chan struct{} // closed when the last worker has ended; nil: there was none
+	id, org string
+	from    int64 // nothing up to here is wanted, if the row says that it is idle
+
+	idle     *Selection // which events wake it; nil: it is not idle
+	position int64      // of an idle one: behind that
+
+	worker *worker       // nil: it is idle, or not in use
+	cancel func()        // ends the worker
+	ending bool          // that was called, because there is nothing to do
+	ended  chan struct{} // closed when the last worker has ended; nil: there was none
 }
+
+// index finds webhooks by organization.
+type index map[string]map[string]*served
+
+func (x index) put(org string, s *served) {
+	if x[org] == nil {
+		x[org] = map[string]*served{}
+	}
+	x[org][s.id] = s
+}
+
+func (x index) drop(org string, s *served) {
+	if delete(x[org], s.id); len(x[org]) == 0 {
+		delete(x, org)
+	}
+}
+
+// everyOrg stands for all organizations in the index of those that events wake.
+const everyOrg = "*"
 
 // Run serves until ctx ends. Messages on their way are waited for a little.
 func (d *Dispatcher) Run(ctx context.Context) {
@@ -98,35 +139,63 @@ func (d *Dispatcher) prepare() {
 	d.poll = cmp.Or(d.poll, min(pollTime, d.FirstPause, d.Lease/6))
 	d.tail.MaxEvents, d.tail.MaxBytes = tailEvents, tailBytes
 	d.usual, d.lame = places(perNode), places(perNodeLame)
-	d.hooks = map[string]*served{}
+	d.forget()
 }
 
-// begin lists the webhooks there are. Those that change afterwards are seen in the log.
+// begin lists the webhooks there are. Those that change afterwards are seen in the log, and those that are idle are woken by what they want of it: from where all of them were
+// looked at. If nobody knows where that is, none is idle.
 func (d *Dispatcher) begin(ctx context.Context) error {
 	end, err := d.Webhooks.Store.Position(ctx)
 	if err != nil {
 		return err
 	}
-	d.tail.Begin(end)
+	d.forget()
 	var old []string
+	looked := int64(-1)
 	for after := (&event.Cursor{}); after != nil; {
 		var found []*event.Object[Webhook]
 		if found, after, err = Kind.List(ctx, d.Webhooks.Store, event.Query{After: *after, Limit: page}); err != nil {
 			return err
 		}
+		if looked < 0 && len(found) > 0 {
+			if looked, err = d.readLooked(ctx); err != nil {
+				return err
+			}
+		}
 		for _, o := range found {
-			d.noteChange(o.ID, o.Org)
+			s := d.noteChange(o.ID, o.Org, 0)
 			if o.Data.AddressInLog {
 				old = append(old, o.ID)
 			}
+			if looked == 0 || o.Data.State != Active {
+				continue
+			}
+			p, err := d.lease(s).Read(ctx)
+			if err != nil {
+				return err
+			}
+			if p != nil && p.Idle && p.Node == "" {
+				delete(d.touched, o.ID)
+				d.rest(s, o.Data.Selection, p.Position)
+			}
 		}
 	}
+	if looked > 0 {
+		end = min(end, looked)
+	}
+	d.tail.Begin(end)
 	if n := len(old); n > 0 && !d.warned {
 		d.warned = true
 		d.Log.Warn("the log contains addresses of webhooks that an older version recorded: if they contain tokens, replace the tokens and set the addresses again",
 			"webhooks", n, "such as", old[:min(n, 10)])
 	}
 	return nil
+}
+
+func (d *Dispatcher) forget() {
+	d.hooks, d.touched, d.active = map[string]*served{}, map[string]*served{}, map[string]*served{}
+	d.owners, d.idle = index{}, index{}
+	d.order, d.candidate = nil, 0
 }
 
 // follow reads the end of the log, looks at the webhooks that have changed, and wakes those that may have something to do.
@@ -139,14 +208,7 @@ func (d *Dispatcher) follow(ctx context.Context) error {
 			return err
 		}
 		for i := range events {
-			switch e := &events[i]; e.Type.Kind() {
-			case Kind.Name():
-				d.noteChange(e.ObjectID, e.Org)
-			case "org":
-				for _, s := range d.hooks {
-					s.changed = s.changed || s.org == e.ObjectID
-				}
-			}
+			d.see(&events[i])
 		}
 		d.tail.Add(events)
 		grown = grown || len(events) > 0
@@ -154,26 +216,194 @@ func (d *Dispatcher) follow(ctx context.Context) error {
 			break
 		}
 	}
-	for id, s := range d.hooks {
-		if grown && s.worker != nil {
-			s.worker.Wake()
-		}
-		if s.changed {
-			if err := d.look(ctx, id, s); err != nil {
-				return err
-			}
-			s.changed = false
+	d.letRest()
+	if err := d.sweep(ctx); err != nil {
+		return err
+	}
+	if end, _ := d.tail.End(); grown {
+		for _, s := range d.active {
+			s.worker.Follow(end)
 		}
 	}
+	for id, s := range d.touched {
+		if s.ending {
+			continue // until it has ended
+		}
+		if err := d.look(ctx, id, s); err != nil {
+			return err
+		}
+		delete(d.touched, id)
+	}
+	return d.noteLooked(ctx)
+}
+
+// see takes in an event: what it changes, and who wants it.
+func (d *Dispatcher) see(e *event.Event) {
+	switch e.Type.Kind() {
+	case Kind.Name():
+		d.noteChange(e.ObjectID, e.Org, e.Position-1)
+	case "org":
+		for _, s := range d.owners[e.ObjectID] {
+			d.noteChange(s.id, s.org, e.Position-1)
+		}
+	}
+	for _, org := range [...]string{e.Org, everyOrg} {
+		for _, s := range d.idle[org] {
+			if e.Position > s.position && s.idle.wants(s.org, e) {
+				d.wake(s, e.Position-1)
+			}
+		}
+	}
+}
+
+// noteChange lets a webhook be looked at. If it is idle, it wants nothing up to from.
+func (d *Dispatcher) noteChange(id, org string, from int64) *served {
+	s := d.hooks[id]
+	if s == nil {
+		s = &served{id: id, org: org}
+		d.hooks[id] = s
+		d.owners.put(org, s)
+		d.order = append(d.order, id)
+	}
+	if s.idle != nil {
+		d.wake(s, max(from, s.position))
+	}
+	d.touched[id] = s
+	return s
+}
+
+// rest makes a webhook idle: all that there is of it from now on is an entry in the index.
+func (d *Dispatcher) rest(s *served, selection Selection, position int64) {
+	s.idle, s.position, s.worker, s.cancel, s.ending = &selection, position, nil, nil, false
+	for _, org := range s.wakers() {
+		d.idle.put(org, s)
+	}
+}
+
+// wake ends that, because of an event behind from.
+func (d *Dispatcher) wake(s *served, from int64) {
+	for _, org := range s.wakers() {
+		d.idle.drop(org, s)
+	}
+	s.idle, s.from = nil, from
+	d.touched[s.id] = s
+}
+
+// wakers are the organizations whose events may wake an idle webhook.
+func (s *served) wakers() []string {
+	switch {
+	case s.idle.AllOrganizations:
+		return []string{everyOrg}
+	case len(s.idle.OrganizationIDs) > 0:
+		return s.idle.OrganizationIDs
+	}
+	return []string{s.org}
+}
+
+// letRest ends workers that have nothing to do, and makes the webhooks of those that have ended idle, unless the log has grown meanwhile by what they want.
+func (d *Dispatcher) letRest() {
+	for id, s := range d.active {
+		if !s.ending {
+			if _, changed := d.touched[id]; !changed && s.worker.Resting(d.Lease) {
+				s.ending = true
+				s.cancel()
+			}
+			continue
+		}
+		select {
+		case <-s.ended:
+		default:
+			continue
+		}
+		delete(d.active, id)
+		w := s.worker
+		s.worker, s.cancel, s.ending = nil, nil, false
+		position, idle := w.Rested()
+		if !idle {
+			s.from = 0
+			d.touched[id] = s
+			continue
+		}
+		d.rest(s, w.known.Load().hook.Data.Selection, position)
+		missed, here := d.tail.After(position, tailEvents)
+		if !here {
+			d.wake(s, position)
+			continue
+		}
+		for i := range missed {
+			if s.idle != nil && s.idle.wants(s.org, &missed[i]) {
+				d.wake(s, missed[i].Position-1)
+			}
+		}
+	}
+}
+
+// sweep looks at the rows of some idle webhooks now and then: a node of an older version may have begun with one, and died.
+func (d *Dispatcher) sweep(ctx context.Context) error {
+	now := d.Webhooks.Clock()
+	if since := now.Sub(d.swept); since >= 0 && since < sweepTime || len(d.order) == 0 {
+		return nil
+	}
+	for range 1 + len(d.order)/sweepParts {
+		d.next = (d.next + 1) % len(d.order)
+		s := d.hooks[d.order[d.next]]
+		if s == nil || s.idle == nil {
+			continue
+		}
+		p, err := d.lease(s).Read(ctx)
+		if err != nil {
+			return err
+		}
+		if p != nil && !p.Idle {
+			d.wake(s, 0)
+		}
+	}
+	d.swept = now
 	return nil
 }
 
-// noteChange lets a webhook be looked at.
-func (d *Dispatcher) noteChange(id, org string) {
-	if d.hooks[id] == nil {
-		d.hooks[id] = &served{org: org}
+func (d *Dispatcher) lease(s *served) *notify.Lease {
+	return &notify.Lease{Store: d.Webhooks.Store, Row: progressRow(s.id)}
+}
+
+// lookedRow says up to where the log was looked at for all webhooks: one that wants an event before that is not idle any more, as its row says, or has come behind it.
+var lookedRow = event.RowKey{Table: event.Followers, Key: "webhooks/looked"}
+
+func (d *Dispatcher) readLooked(ctx context.Context) (int64, error) {
+	p, err := (&notify.Lease{Store: d.Webhooks.Store, Row: lookedRow}).Read(ctx)
+	if err != nil || p == nil {
+		return 0, err
 	}
-	d.hooks[id].changed = true
+	return p.Position, nil
+}
+
+// noteLooked writes that down, some time after it has become true: by then, whoever was about to begin has.
+func (d *Dispatcher) noteLooked(ctx context.Context) error {
+	if len(d.touched) > 0 {
+		return nil
+	}
+	for _, s := range d.active {
+		if !s.worker.Marked() {
+			return nil
+		}
+	}
+	now := d.Webhooks.Clock()
+	if d.candidate == 0 {
+		if end, _ := d.tail.End(); end > d.looked {
+			d.candidate, d.since = end, now
+		}
+		return nil
+	}
+	if since := now.Sub(d.since); since >= 0 && since < 2*d.Lease {
+		return nil
+	}
+	err := d.Webhooks.Store.Do(ctx, event.Command{Origin: system, Rows: []event.RowKey{lookedRow}, Decide: func(tx *event.Tx) error {
+		return (&notify.Progress{Position: d.candidate}).Put(tx, lookedRow)
+	}})
+	if err == nil {
+		d.looked, d.candidate = d.candidate, 0
+	}
+	return err
 }
 
 // look starts to serve a webhook that is in use, and ends it where it is not any more.
@@ -196,6 +426,10 @@ func (d *Dispatcher) serve(ctx context.Context, w *worker, s *served) {
 	before, ended := s.ended, make(chan struct{})
 	ctx, s.cancel = context.WithCancel(ctx)
 	s.worker, s.ended = w, ended
+	w.From = s.from
+	end, _ := d.tail.End()
+	w.Follow(end)
+	d.active[s.id] = s
 	d.all.Go(func() {
 		defer close(ended)
 		if before != nil {
@@ -210,11 +444,19 @@ func (d *Dispatcher) end(ctx context.Context, id string, s *served) error {
 	if s.worker != nil {
 		s.cancel()
 		s.worker = nil
+		delete(d.active, id)
+	} else if s.from > 0 { // what happens until it is in use again is for it, and nothing before
+		if err := d.lease(s).Wake(ctx, s.from); err != nil {
+			return err
+		}
+		s.from = 0
 	}
 	o, err := Kind.Read(ctx, d.Webhooks.Store, id)
 	if err == nil && (o == nil || o.Data.State == Removed) {
 		if err = Clear(ctx, d.Webhooks.Store, id); err == nil {
 			delete(d.hooks, id)
+			d.owners.drop(s.org, s)
+			d.order = slices.DeleteFunc(d.order, func(other string) bool { return other == id })
 		}
 	}
 	return err

@@ -40,7 +40,7 @@ type worker struct {
 func newWorker(d *Dispatcher, id string, u *inUse) *worker {
 	w := &worker{d: d, id: id}
 	w.known.Store(u)
-	w.Worker = notify.NewWorker(notify.Worker{Log: d.Log.With("webhook", id), Clock: d.Webhooks.Clock, Sink: w, Lease: notify.Lease{Store: d.Webhooks.Store, Row: progressRow(id)}, Name: FollowerName, Meters: d.Meters,
+	w.Worker = notify.NewWorker(notify.Worker{Log: d.Log.With("webhook", id), Clock: d.Webhooks.Clock, Sink: w, Lease: notify.Lease{Store: d.Webhooks.Store, Row: progressRow(id)}, Name: FollowerName, Meters: d.Meters, Rests: true,
 		Rules: notify.Rules{Life: d.Lease, Poll: d.poll, Peek: d.Lease / 6, SaveAfter: saveAfter, MaxParked: notify.MaxParked, KeepFailed: true, Slots: w.slots, Retry: d.retry}})
 	return w
 }

@@ -1,0 +1,192 @@
+package webhook
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/signet-idm/signet/internal/event"
+	"github.com/signet-idm/signet/internal/notify"
+	"github.com/signet-idm/signet/test/testdb"
+	"github.com/signet-idm/signet/test/testkit"
+)
+
+// progress is the row of a webhook.
+func (w *nodes) progress(hook string) (p notify.Progress) {
+	w.t.Helper()
+	row, err := w.hooks.Store.Row(w.t.Context(), progressRow(hook))
+	must(w.t, err)
+	if row != nil {
+		must(w.t, json.Unmarshal(row.Value, &p))
+	}
+	return p
+}
+
+// areIdle lets the time go by until webhooks have nothing to do and nobody works for them.
+func (w *nodes) areIdle(hooks ...string) {
+	w.t.Helper()
+	testkit.Await(w.t, "they are idle", func() bool {
+		w.Clock.Advance(time.Second)
+		for _, hook := range hooks {
+			if !w.progress(hook).Idle {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// isLooked lets the time go by until it is noted that the log was looked at up to its end.
+func (w *nodes) isLooked() {
+	w.t.Helper()
+	end, err := w.hooks.Store.Position(w.t.Context())
+	must(w.t, err)
+	d := &Dispatcher{Webhooks: w.hooks}
+	testkit.Await(w.t, "it is noted", func() bool {
+		w.Clock.Advance(10 * time.Second)
+		looked, err := d.readLooked(w.t.Context())
+		must(w.t, err)
+		return looked >= end
+	})
+}
+
+func apps(n *New) { n.Types = []string{"app.*"} }
+
+// counting counts what a node asks of its database.
+type counting struct {
+	event.Log
+	events, rows, commands atomic.Int64
+}
+
+func (c *counting) Events(ctx context.Context, after int64, limit int) ([]event.Event, error) {
+	c.events.Add(1)
+	return c.Log.Events(ctx, after, limit)
+}
+
+func (c *counting) Row(ctx context.Context, key event.RowKey) (*event.Row, error) {
+	c.rows.Add(1)
+	return c.Log.Row(ctx, key)
+}
+
+func (c *counting) Do(ctx context.Context, command event.Command) error {
+	c.commands.Add(1)
+	return c.Log.Do(ctx, command)
+}
+
+// A webhook without anything to send has no goroutine, no lease and no timer, and asks nothing of the database.
+func TestIdleWebhooksCostNothing(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newNodes(t, db)
+		r := newReceiver(t)
+		var hooks []string
+		for _, org := range []string{"org_a", "org_b"} {
+			for i := range 50 {
+				hooks = append(hooks, w.add(r, org, apps, func(n *New) { n.Name = fmt.Sprint("hook ", i) }))
+			}
+		}
+		store := &counting{Log: w.hooks.Store}
+		on := *w.hooks
+		on.Store = store
+		before := runtime.NumGoroutine()
+		w.dispatch(&on)
+		w.areIdle(hooks...)
+		w.isLooked()
+		testkit.Await(t, "their goroutines have ended", func() bool { return runtime.NumGoroutine() < before+len(hooks)/4 })
+		events, rows, commands := store.events.Load(), store.rows.Load(), store.commands.Load()
+		const polls = 50
+		testkit.Await(t, "the log was read several times", func() bool { return store.events.Load() >= events+polls })
+		if rows, commands := store.rows.Load()-rows, store.commands.Load()-commands; rows > 10 || commands > 1 {
+			t.Errorf("%d rows were read, and %d commands ran, for %d idle webhooks", rows, commands, len(hooks))
+		}
+		w.happen("org_a", 1, "app_1")
+		testkit.Await(t, "all of one organization have got it", func() bool { return r.came() == 50 })
+		for _, hook := range hooks[50:] {
+			if !w.progress(hook).Idle {
+				t.Fatalf("one of another organization was woken")
+			}
+		}
+		w.areIdle(hooks...)
+		if n := r.came(); n != 50 {
+			t.Errorf("%d messages came", n)
+		}
+	})
+}
+
+// What happens while no node serves, or after a node has died, finds its way to a webhook that was idle, and nothing before it does again.
+func TestAnIdleWebhookIsWokenByWhatItWants(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newNodes(t, db)
+		r, wide := newReceiver(t), newReceiver(t)
+		hook := w.add(r, "org_a", apps)
+		all := w.add(wide, "org_d", apps, func(n *New) { n.AllOrganizations = true })
+		stop := w.dispatch(w.hooks)
+		w.happen("org_a", 1, "app_1")
+		r.has("app_1.1")
+		wide.has("app_1.1")
+		w.areIdle(hook, all)
+		w.isLooked()
+		w.happen("org_b", 1, "app_b")
+		wide.has("app_1.1", "app_b.1")
+		if !w.progress(hook).Idle {
+			t.Error("an event of another organization woke it")
+		}
+		w.areIdle(hook, all)
+		stop()
+
+		w.happen("org_a", 2, "app_1")
+		stop = w.dispatch(w.hooks)
+		r.has("app_1.1", "app_1.2", "app_1.3")
+		wide.has("app_1.1", "app_b.1", "app_1.2", "app_1.3")
+		w.areIdle(hook, all)
+
+		if db.Engine == testdb.SQLite {
+			return // it has one node
+		}
+		// Two nodes: one of them sends, and both let it rest.
+		w.dispatch(w.node())
+		w.happen("org_a", 1, "app_2")
+		r.has("app_1.1", "app_1.2", "app_1.3", "app_2.1")
+		w.areIdle(hook, all)
+		stop()
+		w.happen("org_a", 1, "app_3")
+		r.has("app_1.1", "app_1.2", "app_1.3", "app_2.1", "app_3.1")
+		if n := r.came(); n != 5 {
+			t.Errorf("%d messages came", n)
+		}
+	})
+}
+
+// An idle webhook that wants other events from now on does not get older ones.
+func TestAnIdleWebhookThatIsChangedGetsNothingOld(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		w := newNodes(t, db)
+		r := newReceiver(t)
+		hook := w.add(r, "org_a", func(n *New) { n.Types = []string{"user.*"} })
+		w.dispatch(w.hooks)
+		w.areIdle(hook)
+		w.happen("org_a", 1, "app_old")
+		w.isLooked()
+		for _, off := range []bool{false, true} {
+			if off {
+				_, err := w.hooks.Deactivate(t.Context(), w.owner("org_a"), hook, event.IfMatch{})
+				must(t, err)
+				w.isLooked()
+				w.happen("org_a", 1, "app_meanwhile")
+				w.isLooked()
+				_, err = w.hooks.Reactivate(t.Context(), w.owner("org_a"), hook, event.IfMatch{})
+				must(t, err)
+				r.has("app_new.1", "app_meanwhile.1") // as one that was not idle would
+				continue
+			}
+			_, err := w.hooks.Modify(t.Context(), w.owner("org_a"), hook, event.IfMatch{}, Modification{Types: &[]string{"app.*"}})
+			must(t, err)
+			w.happen("org_a", 1, "app_new")
+			r.has("app_new.1")
+			w.areIdle(hook)
+		}
+	})
+}
