@@ -38,7 +38,7 @@ func (op *operation) class() class {
 	return giving
 }
 
-// gives has an organization give somebody of another one roles there, which the person accepts.
+// gives has an organization give somebody of another one roles there. Where the person has to accept them, that belongs here, too.
 func (s *scene) gives(t *testing.T, to *Actor, roles ...access.Role) {
 	t.Helper()
 	s.w.changeUser(t, to.UserID, user.MembershipSet{Scope: s.org, Roles: roles})
