@@ -69,3 +69,43 @@ func TestAChangeIsJudgedInOneOrder(t *testing.T) {
 		})
 	}
 }
+
+// A command that finds out only when it decides what else it has to write is run again with that, and nothing of the first run counts.
+func TestACommandAsksForMore(t *testing.T) {
+	record := func(id string) *Record {
+		return &Record{Ref: things.Ref(id), Org: "org_1", Sequence: 7, Doc: []byte(`{"name":"a"}`)}
+	}
+	b := newBatch(record("thg_1"), record("thg_2"))
+	runs := 0
+	target := Target[thing]{Kind: things, ID: "thg_1", Origin: Origin{Actor: "usr_1"}, Reach: func(*Object[thing]) error { return nil }}.
+		Needs(Command{Read: []Ref{things.Ref("thg_2")}}).
+		Then(func(tx *Tx, o *Object[thing]) error {
+			if runs++; len(o.Appended()) != 1 {
+				t.Errorf("appended %v", o.Appended())
+			}
+			if err := tx.Require(Command{Write: []Ref{things.Ref("thg_2")}, Rows: []RowKey{{Throttle, "k"}}}); err != nil {
+				return err
+			}
+			if _, err := tx.Row(RowKey{Throttle, "k"}); err != nil {
+				return err
+			}
+			other, err := things.Get(tx, "thg_2")
+			if err != nil {
+				return err
+			}
+			return other.Append(bumped{})
+		})
+	details, err := target.Change(t.Context(), running{batch: b}, IfMatch{}, func(_ *Tx, o *Object[thing]) error { return o.Append(bumped{}) })
+	if err != nil || details.Sequence != 8 || runs != 2 || len(b.Changes().Events) != 2 {
+		t.Errorf("%v, %+v, %d runs, %d events", err, details, runs, len(b.Changes().Events))
+	}
+	// One that never has enough ends.
+	_, err = Target[thing]{Kind: things, ID: "thg_1", Origin: Origin{Actor: "usr_1"}, Reach: func(*Object[thing]) error { return nil }}.
+		Change(t.Context(), running{batch: b}, IfMatch{}, func(tx *Tx, _ *Object[thing]) error {
+			runs++
+			return tx.Require(Command{Rows: []RowKey{{Throttle, string(rune('a' + runs))}}})
+		})
+	if !errors.Is(err, errRequires) {
+		t.Errorf("got %v", err)
+	}
+}

@@ -37,7 +37,7 @@ func TakesAway(permit access.Permit, id string) event.Target[User] {
 func GivesAccess(permit access.Permit, id string) event.Target[User] {
 	return Within(permit, id).And(func(u *User) error { return permit.MayGiveAccess(id, u.Memberships, permit.Org()) }).
 		Then(func(tx *event.Tx, u *event.Object[User]) error {
-			if permit.Origin().Actor == id {
+			if permit.Origin().Actor == id || !u.Data.Memberships.Elsewhere(u.Org) {
 				return nil
 			}
 			return TellHosts(tx, u, u.Appended()...)

@@ -13,7 +13,7 @@ import (
 	"github.com/signet-idm/signet/test/portal"
 )
 
-// firm is an organization with an owner, and host another one that its people are guests in.
+// guests are two organizations with an owner each: a firm, and a host that gives people of the firm roles.
 type guests struct {
 	p              *process
 	root           *client
@@ -35,7 +35,7 @@ func newGuests(t *testing.T, s *site, p *process) *guests {
 	return g
 }
 
-// gives has the host give somebody of the firm roles, which the person accepts.
+// gives has the host give somebody of the firm roles. Where the person has to accept them, that belongs here, too.
 func (g *guests) gives(t *testing.T, userID string, roles ...string) {
 	t.Helper()
 	g.root.want(t, 200, "PUT", "/v1/orgs/"+g.host+"/members/"+userID, object{"roles": roles})

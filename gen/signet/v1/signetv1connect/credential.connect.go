@@ -85,9 +85,11 @@ type CredentialServiceClient interface {
 	RevokeMyToken(context.Context, *v1.RevokeMyTokenRequest) (*v1.RevokeMyTokenResponse, error)
 	// Create a token for a service user
 	//
-	// Creates a personal access token for a service user. People create their
-	// own: FAILED_PRECONDITION. The caller must have every permission that the
-	// user has.
+	// Creates a personal access token for a service user. People create their own:
+	// FAILED_PRECONDITION. The caller must be allowed to give access to the user's
+	// account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's.
 	CreateUserToken(context.Context, *v1.CreateUserTokenRequest) (*v1.CreateUserTokenResponse, error)
 	// List a user's tokens
 	//
@@ -96,24 +98,31 @@ type CredentialServiceClient interface {
 	// Revoke a user's token
 	//
 	// The token stops working at once. The caller must have every permission that
-	// the user has.
+	// the user has in the user's organization and in the installation.
 	RevokeUserToken(context.Context, *v1.RevokeUserTokenRequest) (*v1.RevokeUserTokenResponse, error)
 	// Set a service user's secret
 	//
 	// Generates a new secret for a service user, to be used as client secret; an
-	// earlier one stops working. The caller must have every permission that the
-	// user has. People have none: FAILED_PRECONDITION.
+	// earlier one stops working. The caller must be allowed to give access to the
+	// user's account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's. People have none:
+	// FAILED_PRECONDITION.
 	SetServiceSecret(context.Context, *v1.SetServiceSecretRequest) (*v1.SetServiceSecretResponse, error)
 	// Remove a service user's secret
 	//
-	// The secret stops working at once. The caller must have every permission
-	// that the user has. Without a secret: NOT_FOUND.
+	// The secret stops working at once. The caller must have every permission that
+	// the user has in the user's organization and in the installation. Without a
+	// secret: NOT_FOUND.
 	RemoveServiceSecret(context.Context, *v1.RemoveServiceSecretRequest) (*v1.RemoveServiceSecretResponse, error)
 	// Add a public key to a service user
 	//
 	// The service user can then authenticate with tokens signed by the private
-	// key. At most 20 keys. The caller must have every permission that the user
-	// has. People have none: FAILED_PRECONDITION.
+	// key. At most 20 keys. The caller must be allowed to give access to the
+	// user's account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's. People have none:
+	// FAILED_PRECONDITION.
 	AddServiceKey(context.Context, *v1.AddServiceKeyRequest) (*v1.AddServiceKeyResponse, error)
 	// List a service user's keys
 	//
@@ -122,7 +131,7 @@ type CredentialServiceClient interface {
 	// Remove a service user's key
 	//
 	// The key stops working at once. The caller must have every permission that
-	// the user has.
+	// the user has in the user's organization and in the installation.
 	RemoveServiceKey(context.Context, *v1.RemoveServiceKeyRequest) (*v1.RemoveServiceKeyResponse, error)
 }
 
@@ -337,9 +346,11 @@ type CredentialServiceHandler interface {
 	RevokeMyToken(context.Context, *v1.RevokeMyTokenRequest) (*v1.RevokeMyTokenResponse, error)
 	// Create a token for a service user
 	//
-	// Creates a personal access token for a service user. People create their
-	// own: FAILED_PRECONDITION. The caller must have every permission that the
-	// user has.
+	// Creates a personal access token for a service user. People create their own:
+	// FAILED_PRECONDITION. The caller must be allowed to give access to the user's
+	// account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's.
 	CreateUserToken(context.Context, *v1.CreateUserTokenRequest) (*v1.CreateUserTokenResponse, error)
 	// List a user's tokens
 	//
@@ -348,24 +359,31 @@ type CredentialServiceHandler interface {
 	// Revoke a user's token
 	//
 	// The token stops working at once. The caller must have every permission that
-	// the user has.
+	// the user has in the user's organization and in the installation.
 	RevokeUserToken(context.Context, *v1.RevokeUserTokenRequest) (*v1.RevokeUserTokenResponse, error)
 	// Set a service user's secret
 	//
 	// Generates a new secret for a service user, to be used as client secret; an
-	// earlier one stops working. The caller must have every permission that the
-	// user has. People have none: FAILED_PRECONDITION.
+	// earlier one stops working. The caller must be allowed to give access to the
+	// user's account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's. People have none:
+	// FAILED_PRECONDITION.
 	SetServiceSecret(context.Context, *v1.SetServiceSecretRequest) (*v1.SetServiceSecretResponse, error)
 	// Remove a service user's secret
 	//
-	// The secret stops working at once. The caller must have every permission
-	// that the user has. Without a secret: NOT_FOUND.
+	// The secret stops working at once. The caller must have every permission that
+	// the user has in the user's organization and in the installation. Without a
+	// secret: NOT_FOUND.
 	RemoveServiceSecret(context.Context, *v1.RemoveServiceSecretRequest) (*v1.RemoveServiceSecretResponse, error)
 	// Add a public key to a service user
 	//
 	// The service user can then authenticate with tokens signed by the private
-	// key. At most 20 keys. The caller must have every permission that the user
-	// has. People have none: FAILED_PRECONDITION.
+	// key. At most 20 keys. The caller must be allowed to give access to the
+	// user's account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's. People have none:
+	// FAILED_PRECONDITION.
 	AddServiceKey(context.Context, *v1.AddServiceKeyRequest) (*v1.AddServiceKeyResponse, error)
 	// List a service user's keys
 	//
@@ -374,7 +392,7 @@ type CredentialServiceHandler interface {
 	// Remove a service user's key
 	//
 	// The key stops working at once. The caller must have every permission that
-	// the user has.
+	// the user has in the user's organization and in the installation.
 	RemoveServiceKey(context.Context, *v1.RemoveServiceKeyRequest) (*v1.RemoveServiceKeyResponse, error)
 }
 

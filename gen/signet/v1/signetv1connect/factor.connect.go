@@ -116,8 +116,10 @@ type FactorServiceClient interface {
 	ListUserFactors(context.Context, *v1.ListUserFactorsRequest) (*v1.ListUserFactorsResponse, error)
 	// Remove a user's second factor
 	//
-	// Removes a second factor of a user who has lost it. The caller must have
-	// every permission that the user has.
+	// Removes a second factor of a user who has lost it. The caller must be
+	// allowed to give access to the user's account: it takes every permission that
+	// the user has in the user's organization and in the installation and, if the
+	// user has roles in other organizations, the role `ORG_OWNER` in the user's.
 	RemoveUserFactor(context.Context, *v1.RemoveUserFactorRequest) (*v1.RemoveUserFactorResponse, error)
 }
 
@@ -350,8 +352,10 @@ type FactorServiceHandler interface {
 	ListUserFactors(context.Context, *v1.ListUserFactorsRequest) (*v1.ListUserFactorsResponse, error)
 	// Remove a user's second factor
 	//
-	// Removes a second factor of a user who has lost it. The caller must have
-	// every permission that the user has.
+	// Removes a second factor of a user who has lost it. The caller must be
+	// allowed to give access to the user's account: it takes every permission that
+	// the user has in the user's organization and in the installation and, if the
+	// user has roles in other organizations, the role `ORG_OWNER` in the user's.
 	RemoveUserFactor(context.Context, *v1.RemoveUserFactorRequest) (*v1.RemoveUserFactorResponse, error)
 }
 

@@ -105,11 +105,14 @@ type InvitationServiceClient interface {
 	AcceptMyInvitation(context.Context, *v1.AcceptMyInvitationRequest) (*v1.AcceptMyInvitationResponse, error)
 	// Let a user set a password
 	//
-	// Sends a user a link to choose a password, which can be used once within seven
-	// days; an earlier link stops working. Without mail the answer contains the
-	// link. The caller must have every permission that the user has, both now and
-	// when the link is used. Setting the password ends all sessions and tokens of
-	// the user, and verifies the address if the link came by mail.
+	// Sends a user a link to choose a password, which can be used once within
+	// seven days; an earlier link stops working. Without mail the answer contains
+	// the link. The caller must be allowed to give access to the user's account:
+	// it takes every permission that the user has in the user's organization and
+	// in the installation and, if the user has roles in other organizations, the
+	// role `ORG_OWNER` in the user's. This is checked both now and when the link
+	// is used. Setting the password ends all sessions and tokens of the user, and
+	// verifies the address if the link came by mail.
 	SendPasswordSetup(context.Context, *v1.SendPasswordSetupRequest) (*v1.SendPasswordSetupResponse, error)
 }
 
@@ -305,11 +308,14 @@ type InvitationServiceHandler interface {
 	AcceptMyInvitation(context.Context, *v1.AcceptMyInvitationRequest) (*v1.AcceptMyInvitationResponse, error)
 	// Let a user set a password
 	//
-	// Sends a user a link to choose a password, which can be used once within seven
-	// days; an earlier link stops working. Without mail the answer contains the
-	// link. The caller must have every permission that the user has, both now and
-	// when the link is used. Setting the password ends all sessions and tokens of
-	// the user, and verifies the address if the link came by mail.
+	// Sends a user a link to choose a password, which can be used once within
+	// seven days; an earlier link stops working. Without mail the answer contains
+	// the link. The caller must be allowed to give access to the user's account:
+	// it takes every permission that the user has in the user's organization and
+	// in the installation and, if the user has roles in other organizations, the
+	// role `ORG_OWNER` in the user's. This is checked both now and when the link
+	// is used. Setting the password ends all sessions and tokens of the user, and
+	// verifies the address if the link came by mail.
 	SendPasswordSetup(context.Context, *v1.SendPasswordSetupRequest) (*v1.SendPasswordSetupResponse, error)
 }
 

@@ -77,12 +77,16 @@ type LinkServiceClient interface {
 	// Confirm a user's link
 	//
 	// Confirms a link that is suspended, with its identity provider as it is now.
-	// The caller must have every permission that the user has.
+	// The caller must be allowed to give access to the user's account: it takes
+	// every permission that the user has in the user's organization and in the
+	// installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	ConfirmUserLink(context.Context, *v1.ConfirmUserLinkRequest) (*v1.ConfirmUserLinkResponse, error)
 	// Remove a user's link
 	//
 	// Removes a link of a user. Sessions and tokens that came through it end. The
-	// caller must have every permission that the user has.
+	// caller must have every permission that the user has in the user's
+	// organization and in the installation.
 	RemoveUserLink(context.Context, *v1.RemoveUserLinkRequest) (*v1.RemoveUserLinkResponse, error)
 }
 
@@ -225,12 +229,16 @@ type LinkServiceHandler interface {
 	// Confirm a user's link
 	//
 	// Confirms a link that is suspended, with its identity provider as it is now.
-	// The caller must have every permission that the user has.
+	// The caller must be allowed to give access to the user's account: it takes
+	// every permission that the user has in the user's organization and in the
+	// installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	ConfirmUserLink(context.Context, *v1.ConfirmUserLinkRequest) (*v1.ConfirmUserLinkResponse, error)
 	// Remove a user's link
 	//
 	// Removes a link of a user. Sessions and tokens that came through it end. The
-	// caller must have every permission that the user has.
+	// caller must have every permission that the user has in the user's
+	// organization and in the installation.
 	RemoveUserLink(context.Context, *v1.RemoveUserLinkRequest) (*v1.RemoveUserLinkResponse, error)
 }
 

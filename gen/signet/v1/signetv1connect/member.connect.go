@@ -106,8 +106,9 @@ type MemberServiceClient interface {
 	// Leave an organization
 	//
 	// The caller is no longer a guest or member of an organization other than the
-	// own one: roles, groups and roles of applications there end. The last owner
-	// cannot leave. Needs a session.
+	// own one: roles, groups and roles of applications there end. If it has no
+	// owner then who can act, its members with roles and the owners of the
+	// installation are told. Needs a session.
 	LeaveOrganization(context.Context, *v1.LeaveOrganizationRequest) (*v1.LeaveOrganizationResponse, error)
 }
 
@@ -304,8 +305,9 @@ type MemberServiceHandler interface {
 	// Leave an organization
 	//
 	// The caller is no longer a guest or member of an organization other than the
-	// own one: roles, groups and roles of applications there end. The last owner
-	// cannot leave. Needs a session.
+	// own one: roles, groups and roles of applications there end. If it has no
+	// owner then who can act, its members with roles and the owners of the
+	// installation are told. Needs a session.
 	LeaveOrganization(context.Context, *v1.LeaveOrganizationRequest) (*v1.LeaveOrganizationResponse, error)
 }
 

@@ -65,7 +65,8 @@ type RememberedDeviceServiceClient interface {
 	// End a user's remembered device
 	//
 	// The next sign-in on the device asks for the second factor. The caller must
-	// have every permission that the user has.
+	// have every permission that the user has in the user's organization and in
+	// the installation.
 	EndUserRememberedDevice(context.Context, *v1.EndUserRememberedDeviceRequest) (*v1.EndUserRememberedDeviceResponse, error)
 }
 
@@ -170,7 +171,8 @@ type RememberedDeviceServiceHandler interface {
 	// End a user's remembered device
 	//
 	// The next sign-in on the device asks for the second factor. The caller must
-	// have every permission that the user has.
+	// have every permission that the user has in the user's organization and in
+	// the installation.
 	EndUserRememberedDevice(context.Context, *v1.EndUserRememberedDeviceRequest) (*v1.EndUserRememberedDeviceResponse, error)
 }
 

@@ -159,12 +159,12 @@ type SessionServiceClient interface {
 	// End a user's session
 	//
 	// Ends one session of a user at once. The caller must have every permission
-	// that the user has.
+	// that the user has in the user's organization and in the installation.
 	EndUserSession(context.Context, *v1.EndUserSessionRequest) (*v1.EndUserSessionResponse, error)
 	// End all of a user's sessions
 	//
 	// Signs a user out everywhere, at once. The caller must have every permission
-	// that the user has.
+	// that the user has in the user's organization and in the installation.
 	EndUserSessions(context.Context, *v1.EndUserSessionsRequest) (*v1.EndUserSessionsResponse, error)
 }
 
@@ -505,12 +505,12 @@ type SessionServiceHandler interface {
 	// End a user's session
 	//
 	// Ends one session of a user at once. The caller must have every permission
-	// that the user has.
+	// that the user has in the user's organization and in the installation.
 	EndUserSession(context.Context, *v1.EndUserSessionRequest) (*v1.EndUserSessionResponse, error)
 	// End all of a user's sessions
 	//
 	// Signs a user out everywhere, at once. The caller must have every permission
-	// that the user has.
+	// that the user has in the user's organization and in the installation.
 	EndUserSessions(context.Context, *v1.EndUserSessionsRequest) (*v1.EndUserSessionsResponse, error)
 }
 

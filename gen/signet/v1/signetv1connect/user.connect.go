@@ -133,9 +133,11 @@ type UserServiceClient interface {
 	// Sets a new password for a user in any state. Unless `noChangeRequired` is
 	// set, the user must replace it at the next sign-in. All sessions and tokens
 	// of the user stop working, and earlier failed sign-ins no longer slow the
-	// user down. The caller must have every permission that the user has. On
-	// oneself it needs a session with a recent proof. Service users have no
-	// password: FAILED_PRECONDITION.
+	// user down. The caller must be allowed to give access to the user's account:
+	// it takes every permission that the user has in the user's organization and
+	// in the installation and, if the user has roles in other organizations, the
+	// role `ORG_OWNER` in the user's. On oneself it needs a session with a recent
+	// proof. Service users have no password: FAILED_PRECONDITION.
 	SetUserPassword(context.Context, *v1.SetUserPasswordRequest) (*v1.SetUserPasswordResponse, error)
 	// Change my password
 	//
@@ -225,22 +227,30 @@ type UserServiceClient interface {
 	UpdateServiceUser(context.Context, *v1.UpdateServiceUserRequest) (*v1.UpdateServiceUserResponse, error)
 	// Change a user's name
 	//
-	// Changes the user name of a user. The caller must have every permission that
-	// the user has.
+	// Changes the user name of a user. The caller must be allowed to give access
+	// to the user's account: it takes every permission that the user has in the
+	// user's organization and in the installation and, if the user has roles in
+	// other organizations, the role `ORG_OWNER` in the user's.
 	SetUserName(context.Context, *v1.SetUserNameRequest) (*v1.SetUserNameResponse, error)
 	// Set a user's e-mail address
 	//
 	// Replaces the e-mail address of a person and says whether it is known to be
-	// theirs. The caller must have every permission that the user has.
+	// theirs. The caller must be allowed to give access to the user's account: it
+	// takes every permission that the user has in the user's organization and in
+	// the installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	SetUserEmail(context.Context, *v1.SetUserEmailRequest) (*v1.SetUserEmailResponse, error)
 	// Create a code that verifies a user's e-mail address
 	//
 	// Returns a code that the caller gives to the person, who enters it with
 	// VerifyMyEmail. It replaces an earlier code, is valid for one hour, one use
-	// and this e-mail address only, and five wrong attempts end it. The caller
-	// has seen the code, so the address counts as confirmed by the caller, not as
-	// proven by the person. The caller must have every permission that the user
-	// has. Already verified: FAILED_PRECONDITION.
+	// and this e-mail address only, and five wrong attempts end it. The caller has
+	// seen the code, so the address counts as confirmed by the caller, not as
+	// proven by the person. The caller must be allowed to give access to the
+	// user's account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's. Already verified:
+	// FAILED_PRECONDITION.
 	CreateEmailCode(context.Context, *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error)
 	// Set my e-mail address
 	//
@@ -266,15 +276,20 @@ type UserServiceClient interface {
 	// Set a user's phone number
 	//
 	// Replaces the phone number of a person and says whether it is known to be
-	// theirs. The caller must have every permission that the user has.
+	// theirs. The caller must be allowed to give access to the user's account: it
+	// takes every permission that the user has in the user's organization and in
+	// the installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	SetUserPhone(context.Context, *v1.SetUserPhoneRequest) (*v1.SetUserPhoneResponse, error)
 	// Create a code that verifies a user's phone number
 	//
 	// Returns a code that the caller gives to the person, who enters it with
 	// VerifyMyPhone. It replaces an earlier code, is valid for one hour, one use
 	// and this phone number only, and five wrong attempts end it. The caller must
-	// have every permission that the user has. Already verified:
-	// FAILED_PRECONDITION.
+	// be allowed to give access to the user's account: it takes every permission
+	// that the user has in the user's organization and in the installation and, if
+	// the user has roles in other organizations, the role `ORG_OWNER` in the
+	// user's. Already verified: FAILED_PRECONDITION.
 	CreatePhoneCode(context.Context, *v1.CreatePhoneCodeRequest) (*v1.CreatePhoneCodeResponse, error)
 	// Set my phone number
 	//
@@ -294,8 +309,10 @@ type UserServiceClient interface {
 	VerifyMyPhone(context.Context, *v1.VerifyMyPhoneRequest) (*v1.VerifyMyPhoneResponse, error)
 	// Remove a user's phone number
 	//
-	// The user has no phone number afterwards. The caller must have every
-	// permission that the user has.
+	// The user has no phone number afterwards. The caller must be allowed to give
+	// access to the user's account: it takes every permission that the user has in
+	// the user's organization and in the installation and, if the user has roles
+	// in other organizations, the role `ORG_OWNER` in the user's.
 	RemoveUserPhone(context.Context, *v1.RemoveUserPhoneRequest) (*v1.RemoveUserPhoneResponse, error)
 	// Remove my phone number
 	//
@@ -306,30 +323,38 @@ type UserServiceClient interface {
 	// The user can no longer sign in; sessions and tokens end immediately and
 	// permanently. Only an active user can be deactivated, and never the last
 	// owner of the installation. The caller must have every permission that the
-	// user has.
+	// user has in the user's organization and in the installation.
 	DeactivateUser(context.Context, *v1.DeactivateUserRequest) (*v1.DeactivateUserResponse, error)
 	// Reactivate a user
 	//
 	// The user can sign in again. Earlier sessions and tokens stay invalid. The
-	// caller must have every permission that the user has.
+	// caller must be allowed to give access to the user's account: it takes every
+	// permission that the user has in the user's organization and in the
+	// installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	ReactivateUser(context.Context, *v1.ReactivateUserRequest) (*v1.ReactivateUserResponse, error)
 	// Lock a user
 	//
 	// The user can no longer sign in; sessions and tokens end immediately and
 	// permanently. Only an active user can be locked, and never the last owner of
-	// the installation. The caller must have every permission that the user has.
+	// the installation. The caller must have every permission that the user has in
+	// the user's organization and in the installation.
 	LockUser(context.Context, *v1.LockUserRequest) (*v1.LockUserResponse, error)
 	// Unlock a user
 	//
 	// The user can sign in again. Earlier sessions and tokens stay invalid. The
-	// caller must have every permission that the user has.
+	// caller must be allowed to give access to the user's account: it takes every
+	// permission that the user has in the user's organization and in the
+	// installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	UnlockUser(context.Context, *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error)
 	// Remove a user
 	//
-	// Permanently removes a user and erases all personal data. Sessions and
-	// tokens end, the user name becomes free, and the identifier is never used
-	// again. Not possible for the last owner of the installation. The caller must
-	// have every permission that the user has.
+	// Permanently removes a user and erases all personal data. Sessions and tokens
+	// end, the user name becomes free, and the identifier is never used again. Not
+	// possible for the last owner of the installation. The caller must have every
+	// permission that the user has in the user's organization and in the
+	// installation.
 	RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error)
 }
 
@@ -876,9 +901,11 @@ type UserServiceHandler interface {
 	// Sets a new password for a user in any state. Unless `noChangeRequired` is
 	// set, the user must replace it at the next sign-in. All sessions and tokens
 	// of the user stop working, and earlier failed sign-ins no longer slow the
-	// user down. The caller must have every permission that the user has. On
-	// oneself it needs a session with a recent proof. Service users have no
-	// password: FAILED_PRECONDITION.
+	// user down. The caller must be allowed to give access to the user's account:
+	// it takes every permission that the user has in the user's organization and
+	// in the installation and, if the user has roles in other organizations, the
+	// role `ORG_OWNER` in the user's. On oneself it needs a session with a recent
+	// proof. Service users have no password: FAILED_PRECONDITION.
 	SetUserPassword(context.Context, *v1.SetUserPasswordRequest) (*v1.SetUserPasswordResponse, error)
 	// Change my password
 	//
@@ -968,22 +995,30 @@ type UserServiceHandler interface {
 	UpdateServiceUser(context.Context, *v1.UpdateServiceUserRequest) (*v1.UpdateServiceUserResponse, error)
 	// Change a user's name
 	//
-	// Changes the user name of a user. The caller must have every permission that
-	// the user has.
+	// Changes the user name of a user. The caller must be allowed to give access
+	// to the user's account: it takes every permission that the user has in the
+	// user's organization and in the installation and, if the user has roles in
+	// other organizations, the role `ORG_OWNER` in the user's.
 	SetUserName(context.Context, *v1.SetUserNameRequest) (*v1.SetUserNameResponse, error)
 	// Set a user's e-mail address
 	//
 	// Replaces the e-mail address of a person and says whether it is known to be
-	// theirs. The caller must have every permission that the user has.
+	// theirs. The caller must be allowed to give access to the user's account: it
+	// takes every permission that the user has in the user's organization and in
+	// the installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	SetUserEmail(context.Context, *v1.SetUserEmailRequest) (*v1.SetUserEmailResponse, error)
 	// Create a code that verifies a user's e-mail address
 	//
 	// Returns a code that the caller gives to the person, who enters it with
 	// VerifyMyEmail. It replaces an earlier code, is valid for one hour, one use
-	// and this e-mail address only, and five wrong attempts end it. The caller
-	// has seen the code, so the address counts as confirmed by the caller, not as
-	// proven by the person. The caller must have every permission that the user
-	// has. Already verified: FAILED_PRECONDITION.
+	// and this e-mail address only, and five wrong attempts end it. The caller has
+	// seen the code, so the address counts as confirmed by the caller, not as
+	// proven by the person. The caller must be allowed to give access to the
+	// user's account: it takes every permission that the user has in the user's
+	// organization and in the installation and, if the user has roles in other
+	// organizations, the role `ORG_OWNER` in the user's. Already verified:
+	// FAILED_PRECONDITION.
 	CreateEmailCode(context.Context, *v1.CreateEmailCodeRequest) (*v1.CreateEmailCodeResponse, error)
 	// Set my e-mail address
 	//
@@ -1009,15 +1044,20 @@ type UserServiceHandler interface {
 	// Set a user's phone number
 	//
 	// Replaces the phone number of a person and says whether it is known to be
-	// theirs. The caller must have every permission that the user has.
+	// theirs. The caller must be allowed to give access to the user's account: it
+	// takes every permission that the user has in the user's organization and in
+	// the installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	SetUserPhone(context.Context, *v1.SetUserPhoneRequest) (*v1.SetUserPhoneResponse, error)
 	// Create a code that verifies a user's phone number
 	//
 	// Returns a code that the caller gives to the person, who enters it with
 	// VerifyMyPhone. It replaces an earlier code, is valid for one hour, one use
 	// and this phone number only, and five wrong attempts end it. The caller must
-	// have every permission that the user has. Already verified:
-	// FAILED_PRECONDITION.
+	// be allowed to give access to the user's account: it takes every permission
+	// that the user has in the user's organization and in the installation and, if
+	// the user has roles in other organizations, the role `ORG_OWNER` in the
+	// user's. Already verified: FAILED_PRECONDITION.
 	CreatePhoneCode(context.Context, *v1.CreatePhoneCodeRequest) (*v1.CreatePhoneCodeResponse, error)
 	// Set my phone number
 	//
@@ -1037,8 +1077,10 @@ type UserServiceHandler interface {
 	VerifyMyPhone(context.Context, *v1.VerifyMyPhoneRequest) (*v1.VerifyMyPhoneResponse, error)
 	// Remove a user's phone number
 	//
-	// The user has no phone number afterwards. The caller must have every
-	// permission that the user has.
+	// The user has no phone number afterwards. The caller must be allowed to give
+	// access to the user's account: it takes every permission that the user has in
+	// the user's organization and in the installation and, if the user has roles
+	// in other organizations, the role `ORG_OWNER` in the user's.
 	RemoveUserPhone(context.Context, *v1.RemoveUserPhoneRequest) (*v1.RemoveUserPhoneResponse, error)
 	// Remove my phone number
 	//
@@ -1049,30 +1091,38 @@ type UserServiceHandler interface {
 	// The user can no longer sign in; sessions and tokens end immediately and
 	// permanently. Only an active user can be deactivated, and never the last
 	// owner of the installation. The caller must have every permission that the
-	// user has.
+	// user has in the user's organization and in the installation.
 	DeactivateUser(context.Context, *v1.DeactivateUserRequest) (*v1.DeactivateUserResponse, error)
 	// Reactivate a user
 	//
 	// The user can sign in again. Earlier sessions and tokens stay invalid. The
-	// caller must have every permission that the user has.
+	// caller must be allowed to give access to the user's account: it takes every
+	// permission that the user has in the user's organization and in the
+	// installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	ReactivateUser(context.Context, *v1.ReactivateUserRequest) (*v1.ReactivateUserResponse, error)
 	// Lock a user
 	//
 	// The user can no longer sign in; sessions and tokens end immediately and
 	// permanently. Only an active user can be locked, and never the last owner of
-	// the installation. The caller must have every permission that the user has.
+	// the installation. The caller must have every permission that the user has in
+	// the user's organization and in the installation.
 	LockUser(context.Context, *v1.LockUserRequest) (*v1.LockUserResponse, error)
 	// Unlock a user
 	//
 	// The user can sign in again. Earlier sessions and tokens stay invalid. The
-	// caller must have every permission that the user has.
+	// caller must be allowed to give access to the user's account: it takes every
+	// permission that the user has in the user's organization and in the
+	// installation and, if the user has roles in other organizations, the role
+	// `ORG_OWNER` in the user's.
 	UnlockUser(context.Context, *v1.UnlockUserRequest) (*v1.UnlockUserResponse, error)
 	// Remove a user
 	//
-	// Permanently removes a user and erases all personal data. Sessions and
-	// tokens end, the user name becomes free, and the identifier is never used
-	// again. Not possible for the last owner of the installation. The caller must
-	// have every permission that the user has.
+	// Permanently removes a user and erases all personal data. Sessions and tokens
+	// end, the user name becomes free, and the identifier is never used again. Not
+	// possible for the last owner of the installation. The caller must have every
+	// permission that the user has in the user's organization and in the
+	// installation.
 	RemoveUser(context.Context, *v1.RemoveUserRequest) (*v1.RemoveUserResponse, error)
 }
 

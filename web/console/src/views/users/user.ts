@@ -4,8 +4,10 @@ import { User_ProfileSchema, type User } from '../../gen/signet/v1/user_pb';
 
 export interface Shown {
   readonly user: User;
-  /** The caller has every permission that the user has. Without it, nothing about how the user signs in can be changed. */
+  /** The caller may give access to the user's account. Without it, nothing about how the user signs in can be changed. */
   readonly over: boolean;
+  /** The caller may take away from the user: sessions, tokens, links, keys, and being able to sign in. */
+  readonly atHome: boolean;
   /** Reads the user again. */
   readonly latest: () => Promise<User>;
   /** Says what was done, and shows the user anew. */
