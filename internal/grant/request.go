@@ -220,6 +220,9 @@ func (r *Request) Afresh() bool {
 	return slices.Contains(r.Prompt, asked.PromptLogin) || r.MaxAge != nil && *r.MaxAge == 0
 }
 
+// Dated tells whether the application wants to know when the person proved who they are.
+func (r *Request) Dated() bool { return r.Afresh() || r.MaxAge != nil || r.Timed }
+
 // Asks are the scopes and claims that people are asked about; not nil where there are none.
 func (r *Request) Asks() []string { return append(append([]string{}, r.Scopes...), r.Told...) }
 

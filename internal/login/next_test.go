@@ -56,6 +56,14 @@ func TestThePageThatComesNext(t *testing.T) {
 		{"the password has to be changed before a page", facts{chosen: true, mustChangePassword: true, again: true}, newPassword{}, grant.ErrInteractionRequired},
 		{"the password has to be changed before an application", facts{chosen: true, mustChangePassword: true, application: true, need: grant.NeedsConsent}, newPassword{}, grant.ErrInteractionRequired},
 
+		// Whom a provider has brought.
+		{"nobody chose to come", facts{arrived: true, ask: true, register: true}, confirmArrival{}, grant.ErrLoginRequired},
+		{"a new one", facts{arrived: true, register: true}, register{}, grant.ErrLoginRequired},
+		{"a proof anew, through the provider", facts{chosen: true, application: true, passwordless: true, linked: true, need: grant.NeedsSignIn}, proveThrough{}, grant.ErrLoginRequired},
+		{"a proof anew that the provider could not give", facts{chosen: true, application: true, passwordless: true, linked: true, tried: true, need: grant.NeedsSignIn}, refused{grant.ErrUnmetAuthentication}, grant.ErrUnmetAuthentication},
+		{"a proof anew that the provider could not give, with a second factor", facts{chosen: true, application: true, passwordless: true, linked: true, enrolled: true, tried: true, need: grant.NeedsSignIn}, secondFactor{again: true}, grant.ErrLoginRequired},
+		{"a proof anew that the provider could not give, with a password", facts{chosen: true, application: true, linked: true, tried: true, need: grant.NeedsSignIn}, password{}, grant.ErrLoginRequired},
+
 		// A page of ours that needs a recent proof.
 		{"a proof is too old", facts{chosen: true, again: true}, password{}, grant.ErrLoginRequired},
 		{"a proof is too old, and there is a factor", facts{chosen: true, again: true, enrolled: true}, secondFactor{}, grant.ErrInteractionRequired},

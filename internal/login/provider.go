@@ -406,7 +406,7 @@ func (v *visit) land(p *event.Object[idp.Provider], kept arrivals.Arrival, chose
 	info := call.From(ctx)
 	in, err := v.Federated.SignInThrough(ctx, who, federated.Through{OrgID: bound, AppOrg: ofApplication, NoLink: v.trial() || !chosen, Peer: info.Peer, UserAgent: info.UserAgent, RequestID: info.RequestID})
 	switch {
-	case err == nil && v.pending != nil && (v.pending.Afresh() || v.pending.MaxAge != nil):
+	case err == nil && v.pending != nil && v.pending.Dated():
 		return v.enter(in, paramTried)
 	case err == nil:
 		return v.enter(in)

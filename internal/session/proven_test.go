@@ -80,6 +80,48 @@ func TestASessionKnowsWhenEachFactorWasProven(t *testing.T) {
 	}
 }
 
+// Of a session that came through a provider nothing is known to be fresher than the provider says.
+func TestAProofIsAsFreshAsIsKnown(t *testing.T) {
+	const opened, said, later, factor = 1000, 400, 2000, 1500 // moments
+	up := func(said int64, fresh bool) *Upstream { return &Upstream{Provider: "idp_1", Said: said, Fresh: fresh} }
+	for _, tt := range []struct {
+		name     string
+		proof    Proof
+		enrolled bool
+		want     Known
+		at, last int64
+	}{
+		{"a password", Proof{Methods: []Method{ByPassword}, At: opened}, false, Known{First: opened}, opened, opened},
+		{"a password and a code", Proof{Methods: []Method{ByPassword, ByTOTP}, At: factor, FirstAt: opened, SecondFactor: true}, true, Known{First: opened, Second: factor, Factor: true}, factor, factor},
+		{"a password, of somebody who did not prove the second factor", Proof{Methods: []Method{ByPassword}, At: opened}, true, Known{First: opened}, opened, opened},
+		{"a password on a remembered device", Proof{Methods: []Method{ByPassword}, At: opened, Device: "dev_1"}, true, Known{First: opened, device: true}, opened, 0},
+		{"a passkey alone", Proof{Methods: []Method{ByPasskey}, At: opened, SecondFactor: true}, true, Known{First: opened, Second: opened, Factor: true}, opened, opened},
+		{"a provider that does not say when", Proof{Methods: []Method{ByProvider}, At: opened, Upstream: up(0, false)}, false, Known{}, 0, 0},
+		{"a provider that says when", Proof{Methods: []Method{ByProvider}, At: opened, Upstream: up(said, false)}, false, Known{First: said}, said, said},
+		{"a provider that says when, of two factors", Proof{Methods: []Method{ByProvider}, At: opened, SecondFactor: true, Upstream: up(said, false)}, true, Known{First: said, Second: said, Factor: true}, said, said},
+		{"a provider that does not say when, of two factors", Proof{Methods: []Method{ByProvider}, At: opened, SecondFactor: true, Upstream: up(0, false)}, true, Known{Factor: true}, 0, 0},
+		{"a provider on a remembered device", Proof{Methods: []Method{ByProvider}, At: opened, Device: "dev_1", Upstream: up(said, false)}, true, Known{First: said, device: true}, said, 0},
+		{"a provider, and a code here", Proof{Methods: []Method{ByProvider, ByTOTP}, At: factor, FirstAt: opened, SecondFactor: true, Upstream: up(0, false)}, true, Known{First: factor, Second: factor, Factor: true}, factor, factor},
+		{"a provider, and a password here", Proof{Methods: []Method{ByProvider, ByPassword}, At: later, Upstream: up(0, true)}, false, Known{First: later}, later, later},
+		{"a provider, and a password here, of the version before", Proof{Methods: []Method{ByProvider, ByPassword}, At: later, Upstream: up(0, false)}, false, Known{First: later}, later, later},
+		{"a provider that asked again", Proof{Methods: []Method{ByProvider}, At: later, Upstream: up(0, true)}, false, Known{First: later}, later, later},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got := tt.proof.Known()
+			if got != tt.want || got.At() != tt.at || got.Last(tt.enrolled) != tt.last {
+				t.Errorf("it is %+v, at %d, last %d", got, got.At(), got.Last(tt.enrolled))
+			}
+		})
+	}
+	// Whatever is proven here is known from then on.
+	p := Proof{Methods: []Method{ByProvider}, At: opened, Upstream: up(said, false)}
+	before := p.Upstream
+	p.first(later)
+	if k := p.Known(); k.First != later || before.Said != said {
+		t.Errorf("it is %+v, and was %+v", k, before)
+	}
+}
+
 // Who holds a passkey that was removed is told so. Everybody else gets the one answer of all sign-ins that fail: not even somebody who knows the passkey's
 // identifier and its owner learns whether it counts, or ever did.
 func TestOnlyWhoHoldsAPasskeyLearnsThatItWasRemoved(t *testing.T) {
