@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"strings"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/encoding/protojson"
@@ -32,7 +34,17 @@ func (c *checkIDPCmd) Run(ctx context.Context) error {
 		return err
 	}
 	client := signetv1connect.NewIdentityProviderServiceClient(remote.NewHTTPClient(), server.URL, connect.WithGRPCWeb(), connect.WithReadMaxBytes(1<<20))
-	call, _ := server.Call(ctx)
+	call, header := server.Call(ctx)
+	if c.Adopt {
+		// What is answered for is what is shown here, and nothing that comes after it.
+		reading, _ := server.Call(ctx)
+		read, err := client.GetIdentityProvider(reading, &signetv1.GetIdentityProviderRequest{IdpId: c.ID})
+		if err != nil {
+			return remote.InWords(err)
+		}
+		showUnconfirmed(read.GetIdp())
+		header.Set("if-match", fmt.Sprintf(`"%d"`, read.GetIdp().GetDetails().GetSequence()))
+	}
 	found, err := client.CheckIdentityProvider(call, &signetv1.CheckIdentityProviderRequest{IdpId: c.ID, Adopt: c.Adopt})
 	if err != nil {
 		return remote.InWords(err)
@@ -54,6 +66,13 @@ func (c *checkIDPCmd) Run(ctx context.Context) error {
 		return errProblems
 	}
 	return nil
+}
+
+// showUnconfirmed prints which settings somebody with fewer rights has changed.
+func showUnconfirmed(p *signetv1.IdentityProvider) {
+	for _, u := range p.GetUnconfirmed() {
+		fmt.Fprintf(os.Stderr, "%s (%s) changed: %s\n", u.GetUserId(), strings.Join(u.GetRoles(), ", "), strings.Join(u.GetSettings(), ", "))
+	}
 }
 
 // showProblems prints each problem with what to do about it.

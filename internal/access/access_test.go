@@ -373,3 +373,15 @@ func TestWhoSpeaksForTheInstallation(t *testing.T) {
 		})
 	}
 }
+
+// A webhook sends events to an address that somebody chose. Whoever may choose it may read the events and the people in them anyway, in the same place.
+func TestWhoeverSendsEventsSomewhereMayReadThem(t *testing.T) {
+	for _, scope := range []string{"org_a", access.Installation} {
+		for _, role := range access.RolesIn(scope) {
+			m := access.Memberships{scope: {role}}
+			if m.Hold(access.WebhookWrite, scope) && (!m.Hold(access.EventRead, scope) || !m.Hold(access.UserRead, scope)) {
+				t.Errorf("%s redirects events that it may not read", role)
+			}
+		}
+	}
+}

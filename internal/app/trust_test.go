@@ -2,6 +2,9 @@ package app_test
 
 import (
 	"errors"
+	"io/fs"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +20,31 @@ func TestEveryPartOfAnApplicationIsGuardedOrSaysWhyNot(t *testing.T) {
 	for _, problem := range app.Unguarded() {
 		t.Error(problem)
 	}
+}
+
+// unguarded are the places that record facts of applications without Append, and why they may.
+var unguarded = map[string]string{
+	"app/trust.go":               "it is Append",
+	"lifecycle/cleaner.go":       "it removes applications with their organization",
+	"api/metadatas/metadatas.go": "metadata is harmless",
+	"api/application_modify.go":  "it only says what to change: Modify judges it",
+}
+
+func TestEveryChangeOfAnApplicationIsJudged(t *testing.T) {
+	own, others := regexp.MustCompile(`\w\.Append\(`), regexp.MustCompile(`\bapp\.(Added|SettingsChanged|SecretSet|SecretRemoved|KeyAdded|KeyRemoved|APIAccessSet|APIConsentsEnded|AudienceApproved|AudienceWithdrawn|OwnSignInSet|Vouched|RoleSettingsSet|MetadataSet|Deactivated|Reactivated|WasRemoved)\{`)
+	root := os.DirFS("..")
+	must(t, fs.WalkDir(root, ".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || unguarded[path] != "" {
+			return err
+		}
+		text, err := fs.ReadFile(root, path)
+		for n, line := range strings.Split(string(text), "\n") {
+			if strings.HasPrefix(path, "app/") && own.MatchString(line) || others.MatchString(line) && !strings.Contains(line, "app.Append(permit, ") {
+				t.Errorf("internal/%s:%d changes an application without app.Append, which judges what that lets others have", path, n+1)
+			}
+		}
+		return err
+	}))
 }
 
 // What is on the way to whom: settings of an application that has all of them.

@@ -286,7 +286,12 @@ type IdentityProvider struct {
 	VouchedBy string `protobuf:"bytes,10,opt,name=vouched_by,json=vouchedBy,proto3" json:"vouched_by,omitempty"`
 	// Whether people can sign in through it: it is active, and somebody answers for
 	// its configuration.
-	Offered       bool `protobuf:"varint,11,opt,name=offered,proto3" json:"offered,omitempty"`
+	Offered bool `protobuf:"varint,11,opt,name=offered,proto3" json:"offered,omitempty"`
+	// Settings that somebody with fewer rights than `vouched_by` changed before and
+	// that nobody has confirmed since, oldest first. While there are any, the
+	// provider counts only for users as whom these people could sign in anyway.
+	// Look at the settings, and confirm them with CheckIdentityProvider and `adopt`.
+	Unconfirmed   []*UnconfirmedSettings `protobuf:"bytes,13,rep,name=unconfirmed,proto3" json:"unconfirmed,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -418,6 +423,13 @@ func (x *IdentityProvider) GetOffered() bool {
 	return false
 }
 
+func (x *IdentityProvider) GetUnconfirmed() []*UnconfirmedSettings {
+	if x != nil {
+		return x.Unconfirmed
+	}
+	return nil
+}
+
 type isIdentityProvider_Config interface {
 	isIdentityProvider_Config()
 }
@@ -443,6 +455,72 @@ func (*IdentityProvider_Oidc) isIdentityProvider_Config() {}
 
 func (*IdentityProvider_Oauth) isIdentityProvider_Config() {}
 
+// UnconfirmedSettings are settings that one person changed last.
+type UnconfirmedSettings struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Identifier of the user who changed them.
+	UserId string `protobuf:"bytes,1,opt,name=user_id,json=userId,proto3" json:"user_id,omitempty"`
+	// The roles that the user had at that time, in the organization of the provider
+	// and in the installation.
+	Roles []string `protobuf:"bytes,2,rep,name=roles,proto3" json:"roles,omitempty"`
+	// The settings, as in an update mask: `jwt.keysEndpoint`. `clientSecret` is the
+	// secret.
+	Settings      []string `protobuf:"bytes,3,rep,name=settings,proto3" json:"settings,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UnconfirmedSettings) Reset() {
+	*x = UnconfirmedSettings{}
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UnconfirmedSettings) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UnconfirmedSettings) ProtoMessage() {}
+
+func (x *UnconfirmedSettings) ProtoReflect() protoreflect.Message {
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UnconfirmedSettings.ProtoReflect.Descriptor instead.
+func (*UnconfirmedSettings) Descriptor() ([]byte, []int) {
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *UnconfirmedSettings) GetUserId() string {
+	if x != nil {
+		return x.UserId
+	}
+	return ""
+}
+
+func (x *UnconfirmedSettings) GetRoles() []string {
+	if x != nil {
+		return x.Roles
+	}
+	return nil
+}
+
+func (x *UnconfirmedSettings) GetSettings() []string {
+	if x != nil {
+		return x.Settings
+	}
+	return nil
+}
+
 // IdentityProviderParameter is added to the address that people are sent to.
 type IdentityProviderParameter struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -457,7 +535,7 @@ type IdentityProviderParameter struct {
 
 func (x *IdentityProviderParameter) Reset() {
 	*x = IdentityProviderParameter{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[1]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +547,7 @@ func (x *IdentityProviderParameter) String() string {
 func (*IdentityProviderParameter) ProtoMessage() {}
 
 func (x *IdentityProviderParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[1]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -482,7 +560,7 @@ func (x *IdentityProviderParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentityProviderParameter.ProtoReflect.Descriptor instead.
 func (*IdentityProviderParameter) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{1}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *IdentityProviderParameter) GetName() string {
@@ -523,7 +601,7 @@ type IdentityProviderClaims struct {
 
 func (x *IdentityProviderClaims) Reset() {
 	*x = IdentityProviderClaims{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[2]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -535,7 +613,7 @@ func (x *IdentityProviderClaims) String() string {
 func (*IdentityProviderClaims) ProtoMessage() {}
 
 func (x *IdentityProviderClaims) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[2]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -548,7 +626,7 @@ func (x *IdentityProviderClaims) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use IdentityProviderClaims.ProtoReflect.Descriptor instead.
 func (*IdentityProviderClaims) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{2}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *IdentityProviderClaims) GetUserName() string {
@@ -614,7 +692,7 @@ type UpdateJWTIdentityProviderRequest struct {
 
 func (x *UpdateJWTIdentityProviderRequest) Reset() {
 	*x = UpdateJWTIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[3]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -626,7 +704,7 @@ func (x *UpdateJWTIdentityProviderRequest) String() string {
 func (*UpdateJWTIdentityProviderRequest) ProtoMessage() {}
 
 func (x *UpdateJWTIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[3]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -639,7 +717,7 @@ func (x *UpdateJWTIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateJWTIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*UpdateJWTIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{3}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *UpdateJWTIdentityProviderRequest) GetIdpId() string {
@@ -688,7 +766,7 @@ type UpdateJWTIdentityProviderResponse struct {
 
 func (x *UpdateJWTIdentityProviderResponse) Reset() {
 	*x = UpdateJWTIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[4]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -700,7 +778,7 @@ func (x *UpdateJWTIdentityProviderResponse) String() string {
 func (*UpdateJWTIdentityProviderResponse) ProtoMessage() {}
 
 func (x *UpdateJWTIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[4]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -713,7 +791,7 @@ func (x *UpdateJWTIdentityProviderResponse) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use UpdateJWTIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*UpdateJWTIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{4}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *UpdateJWTIdentityProviderResponse) GetDetails() *Details {
@@ -740,7 +818,7 @@ type UpdateIdentityProviderRequest struct {
 
 func (x *UpdateIdentityProviderRequest) Reset() {
 	*x = UpdateIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[5]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -752,7 +830,7 @@ func (x *UpdateIdentityProviderRequest) String() string {
 func (*UpdateIdentityProviderRequest) ProtoMessage() {}
 
 func (x *UpdateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[5]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -765,7 +843,7 @@ func (x *UpdateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*UpdateIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{5}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *UpdateIdentityProviderRequest) GetIdpId() string {
@@ -807,7 +885,7 @@ type UpdateIdentityProviderResponse struct {
 
 func (x *UpdateIdentityProviderResponse) Reset() {
 	*x = UpdateIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[6]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -819,7 +897,7 @@ func (x *UpdateIdentityProviderResponse) String() string {
 func (*UpdateIdentityProviderResponse) ProtoMessage() {}
 
 func (x *UpdateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[6]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -832,7 +910,7 @@ func (x *UpdateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*UpdateIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{6}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UpdateIdentityProviderResponse) GetDetails() *Details {
@@ -874,7 +952,7 @@ type AddJWTIdentityProviderRequest struct {
 
 func (x *AddJWTIdentityProviderRequest) Reset() {
 	*x = AddJWTIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[7]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -886,7 +964,7 @@ func (x *AddJWTIdentityProviderRequest) String() string {
 func (*AddJWTIdentityProviderRequest) ProtoMessage() {}
 
 func (x *AddJWTIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[7]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -899,7 +977,7 @@ func (x *AddJWTIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJWTIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*AddJWTIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{7}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *AddJWTIdentityProviderRequest) GetName() string {
@@ -978,7 +1056,7 @@ type AddJWTIdentityProviderResponse struct {
 
 func (x *AddJWTIdentityProviderResponse) Reset() {
 	*x = AddJWTIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[8]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1068,7 @@ func (x *AddJWTIdentityProviderResponse) String() string {
 func (*AddJWTIdentityProviderResponse) ProtoMessage() {}
 
 func (x *AddJWTIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[8]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1081,7 @@ func (x *AddJWTIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddJWTIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*AddJWTIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{8}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *AddJWTIdentityProviderResponse) GetDetails() *Details {
@@ -1031,7 +1109,7 @@ type GetIdentityProviderRequest struct {
 
 func (x *GetIdentityProviderRequest) Reset() {
 	*x = GetIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1043,7 +1121,7 @@ func (x *GetIdentityProviderRequest) String() string {
 func (*GetIdentityProviderRequest) ProtoMessage() {}
 
 func (x *GetIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[9]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1056,7 +1134,7 @@ func (x *GetIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*GetIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{9}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *GetIdentityProviderRequest) GetIdpId() string {
@@ -1077,7 +1155,7 @@ type GetIdentityProviderResponse struct {
 
 func (x *GetIdentityProviderResponse) Reset() {
 	*x = GetIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1089,7 +1167,7 @@ func (x *GetIdentityProviderResponse) String() string {
 func (*GetIdentityProviderResponse) ProtoMessage() {}
 
 func (x *GetIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[10]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1102,7 +1180,7 @@ func (x *GetIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*GetIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{10}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *GetIdentityProviderResponse) GetIdp() *IdentityProvider {
@@ -1164,7 +1242,7 @@ type AddOIDCIdentityProviderRequest struct {
 
 func (x *AddOIDCIdentityProviderRequest) Reset() {
 	*x = AddOIDCIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1176,7 +1254,7 @@ func (x *AddOIDCIdentityProviderRequest) String() string {
 func (*AddOIDCIdentityProviderRequest) ProtoMessage() {}
 
 func (x *AddOIDCIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[11]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1189,7 +1267,7 @@ func (x *AddOIDCIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddOIDCIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*AddOIDCIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{11}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *AddOIDCIdentityProviderRequest) GetName() string {
@@ -1317,7 +1395,7 @@ type AddOIDCIdentityProviderResponse struct {
 
 func (x *AddOIDCIdentityProviderResponse) Reset() {
 	*x = AddOIDCIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1329,7 +1407,7 @@ func (x *AddOIDCIdentityProviderResponse) String() string {
 func (*AddOIDCIdentityProviderResponse) ProtoMessage() {}
 
 func (x *AddOIDCIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[12]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1342,7 +1420,7 @@ func (x *AddOIDCIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddOIDCIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*AddOIDCIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{12}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *AddOIDCIdentityProviderResponse) GetDetails() *Details {
@@ -1411,7 +1489,7 @@ type AddOAuthIdentityProviderRequest struct {
 
 func (x *AddOAuthIdentityProviderRequest) Reset() {
 	*x = AddOAuthIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1423,7 +1501,7 @@ func (x *AddOAuthIdentityProviderRequest) String() string {
 func (*AddOAuthIdentityProviderRequest) ProtoMessage() {}
 
 func (x *AddOAuthIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[13]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1436,7 +1514,7 @@ func (x *AddOAuthIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddOAuthIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*AddOAuthIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{13}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *AddOAuthIdentityProviderRequest) GetName() string {
@@ -1564,7 +1642,7 @@ type AddOAuthIdentityProviderResponse struct {
 
 func (x *AddOAuthIdentityProviderResponse) Reset() {
 	*x = AddOAuthIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1576,7 +1654,7 @@ func (x *AddOAuthIdentityProviderResponse) String() string {
 func (*AddOAuthIdentityProviderResponse) ProtoMessage() {}
 
 func (x *AddOAuthIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[14]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1589,7 +1667,7 @@ func (x *AddOAuthIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AddOAuthIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*AddOAuthIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{14}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *AddOAuthIdentityProviderResponse) GetDetails() *Details {
@@ -1626,7 +1704,7 @@ type ListIdentityProvidersRequest struct {
 
 func (x *ListIdentityProvidersRequest) Reset() {
 	*x = ListIdentityProvidersRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1716,7 @@ func (x *ListIdentityProvidersRequest) String() string {
 func (*ListIdentityProvidersRequest) ProtoMessage() {}
 
 func (x *ListIdentityProvidersRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[15]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1729,7 @@ func (x *ListIdentityProvidersRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentityProvidersRequest.ProtoReflect.Descriptor instead.
 func (*ListIdentityProvidersRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{15}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListIdentityProvidersRequest) GetPageSize() int32 {
@@ -1703,7 +1781,7 @@ type ListIdentityProvidersResponse struct {
 
 func (x *ListIdentityProvidersResponse) Reset() {
 	*x = ListIdentityProvidersResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1715,7 +1793,7 @@ func (x *ListIdentityProvidersResponse) String() string {
 func (*ListIdentityProvidersResponse) ProtoMessage() {}
 
 func (x *ListIdentityProvidersResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[16]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1728,7 +1806,7 @@ func (x *ListIdentityProvidersResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListIdentityProvidersResponse.ProtoReflect.Descriptor instead.
 func (*ListIdentityProvidersResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{16}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListIdentityProvidersResponse) GetIdps() []*IdentityProvider {
@@ -1750,8 +1828,9 @@ type CheckIdentityProviderRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Identifier of the identity provider.
 	IdpId string `protobuf:"bytes,1,opt,name=idp_id,json=idpId,proto3" json:"idp_id,omitempty"`
-	// Whether the caller answers for the configuration from now on, in place of
-	// whoever did before, if the check passes.
+	// Whether the caller answers for the whole configuration from now on, in place
+	// of whoever did before, if the check passes. If somebody else does, the request
+	// needs an `if-match` header with the sequence of what the caller looked at.
 	Adopt         bool `protobuf:"varint,2,opt,name=adopt,proto3" json:"adopt,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1759,7 +1838,7 @@ type CheckIdentityProviderRequest struct {
 
 func (x *CheckIdentityProviderRequest) Reset() {
 	*x = CheckIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1771,7 +1850,7 @@ func (x *CheckIdentityProviderRequest) String() string {
 func (*CheckIdentityProviderRequest) ProtoMessage() {}
 
 func (x *CheckIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[17]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1784,7 +1863,7 @@ func (x *CheckIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*CheckIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{17}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *CheckIdentityProviderRequest) GetIdpId() string {
@@ -1816,7 +1895,7 @@ type CheckIdentityProviderResponse struct {
 
 func (x *CheckIdentityProviderResponse) Reset() {
 	*x = CheckIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1907,7 @@ func (x *CheckIdentityProviderResponse) String() string {
 func (*CheckIdentityProviderResponse) ProtoMessage() {}
 
 func (x *CheckIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[18]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1920,7 @@ func (x *CheckIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*CheckIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{18}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *CheckIdentityProviderResponse) GetProblems() []*CheckIdentityProviderResponse_Problem {
@@ -1876,7 +1955,7 @@ type DeactivateIdentityProviderRequest struct {
 
 func (x *DeactivateIdentityProviderRequest) Reset() {
 	*x = DeactivateIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1888,7 +1967,7 @@ func (x *DeactivateIdentityProviderRequest) String() string {
 func (*DeactivateIdentityProviderRequest) ProtoMessage() {}
 
 func (x *DeactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[19]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1901,7 +1980,7 @@ func (x *DeactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use DeactivateIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*DeactivateIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *DeactivateIdentityProviderRequest) GetIdpId() string {
@@ -1922,7 +2001,7 @@ type DeactivateIdentityProviderResponse struct {
 
 func (x *DeactivateIdentityProviderResponse) Reset() {
 	*x = DeactivateIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1934,7 +2013,7 @@ func (x *DeactivateIdentityProviderResponse) String() string {
 func (*DeactivateIdentityProviderResponse) ProtoMessage() {}
 
 func (x *DeactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[20]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1947,7 +2026,7 @@ func (x *DeactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use DeactivateIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*DeactivateIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{20}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *DeactivateIdentityProviderResponse) GetDetails() *Details {
@@ -1968,7 +2047,7 @@ type ReactivateIdentityProviderRequest struct {
 
 func (x *ReactivateIdentityProviderRequest) Reset() {
 	*x = ReactivateIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1980,7 +2059,7 @@ func (x *ReactivateIdentityProviderRequest) String() string {
 func (*ReactivateIdentityProviderRequest) ProtoMessage() {}
 
 func (x *ReactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[21]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1993,7 +2072,7 @@ func (x *ReactivateIdentityProviderRequest) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use ReactivateIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*ReactivateIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{21}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ReactivateIdentityProviderRequest) GetIdpId() string {
@@ -2014,7 +2093,7 @@ type ReactivateIdentityProviderResponse struct {
 
 func (x *ReactivateIdentityProviderResponse) Reset() {
 	*x = ReactivateIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2026,7 +2105,7 @@ func (x *ReactivateIdentityProviderResponse) String() string {
 func (*ReactivateIdentityProviderResponse) ProtoMessage() {}
 
 func (x *ReactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[22]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2039,7 +2118,7 @@ func (x *ReactivateIdentityProviderResponse) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use ReactivateIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*ReactivateIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{22}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ReactivateIdentityProviderResponse) GetDetails() *Details {
@@ -2060,7 +2139,7 @@ type RemoveIdentityProviderRequest struct {
 
 func (x *RemoveIdentityProviderRequest) Reset() {
 	*x = RemoveIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2072,7 +2151,7 @@ func (x *RemoveIdentityProviderRequest) String() string {
 func (*RemoveIdentityProviderRequest) ProtoMessage() {}
 
 func (x *RemoveIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[23]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2085,7 +2164,7 @@ func (x *RemoveIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*RemoveIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{23}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *RemoveIdentityProviderRequest) GetIdpId() string {
@@ -2106,7 +2185,7 @@ type RemoveIdentityProviderResponse struct {
 
 func (x *RemoveIdentityProviderResponse) Reset() {
 	*x = RemoveIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2118,7 +2197,7 @@ func (x *RemoveIdentityProviderResponse) String() string {
 func (*RemoveIdentityProviderResponse) ProtoMessage() {}
 
 func (x *RemoveIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[24]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2131,7 +2210,7 @@ func (x *RemoveIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*RemoveIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{24}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RemoveIdentityProviderResponse) GetDetails() *Details {
@@ -2174,7 +2253,7 @@ type ModifyIdentityProviderRequest struct {
 
 func (x *ModifyIdentityProviderRequest) Reset() {
 	*x = ModifyIdentityProviderRequest{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[25]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2265,7 @@ func (x *ModifyIdentityProviderRequest) String() string {
 func (*ModifyIdentityProviderRequest) ProtoMessage() {}
 
 func (x *ModifyIdentityProviderRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[25]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2278,7 @@ func (x *ModifyIdentityProviderRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyIdentityProviderRequest.ProtoReflect.Descriptor instead.
 func (*ModifyIdentityProviderRequest) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{25}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ModifyIdentityProviderRequest) GetIdpId() string {
@@ -2276,7 +2355,7 @@ type ModifyIdentityProviderResponse struct {
 
 func (x *ModifyIdentityProviderResponse) Reset() {
 	*x = ModifyIdentityProviderResponse{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[26]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2288,7 +2367,7 @@ func (x *ModifyIdentityProviderResponse) String() string {
 func (*ModifyIdentityProviderResponse) ProtoMessage() {}
 
 func (x *ModifyIdentityProviderResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[26]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2301,7 +2380,7 @@ func (x *ModifyIdentityProviderResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModifyIdentityProviderResponse.ProtoReflect.Descriptor instead.
 func (*ModifyIdentityProviderResponse) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{26}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ModifyIdentityProviderResponse) GetDetails() *Details {
@@ -2330,7 +2409,7 @@ type IdentityProvider_JWT struct {
 
 func (x *IdentityProvider_JWT) Reset() {
 	*x = IdentityProvider_JWT{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[27]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2421,7 @@ func (x *IdentityProvider_JWT) String() string {
 func (*IdentityProvider_JWT) ProtoMessage() {}
 
 func (x *IdentityProvider_JWT) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[27]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2430,7 +2509,7 @@ type IdentityProvider_OIDC struct {
 
 func (x *IdentityProvider_OIDC) Reset() {
 	*x = IdentityProvider_OIDC{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[28]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2442,7 +2521,7 @@ func (x *IdentityProvider_OIDC) String() string {
 func (*IdentityProvider_OIDC) ProtoMessage() {}
 
 func (x *IdentityProvider_OIDC) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[28]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2578,7 +2657,7 @@ type IdentityProvider_OAuth struct {
 
 func (x *IdentityProvider_OAuth) Reset() {
 	*x = IdentityProvider_OAuth{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[29]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2590,7 +2669,7 @@ func (x *IdentityProvider_OAuth) String() string {
 func (*IdentityProvider_OAuth) ProtoMessage() {}
 
 func (x *IdentityProvider_OAuth) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[29]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2707,7 +2786,7 @@ type CheckIdentityProviderResponse_Problem struct {
 
 func (x *CheckIdentityProviderResponse_Problem) Reset() {
 	*x = CheckIdentityProviderResponse_Problem{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[30]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2719,7 +2798,7 @@ func (x *CheckIdentityProviderResponse_Problem) String() string {
 func (*CheckIdentityProviderResponse_Problem) ProtoMessage() {}
 
 func (x *CheckIdentityProviderResponse_Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[30]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2732,7 +2811,7 @@ func (x *CheckIdentityProviderResponse_Problem) ProtoReflect() protoreflect.Mess
 
 // Deprecated: Use CheckIdentityProviderResponse_Problem.ProtoReflect.Descriptor instead.
 func (*CheckIdentityProviderResponse_Problem) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{18, 0}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{19, 0}
 }
 
 func (x *CheckIdentityProviderResponse_Problem) GetCheck() string {
@@ -2785,7 +2864,7 @@ type ModifyIdentityProviderRequest_JWT struct {
 
 func (x *ModifyIdentityProviderRequest_JWT) Reset() {
 	*x = ModifyIdentityProviderRequest_JWT{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[31]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2797,7 +2876,7 @@ func (x *ModifyIdentityProviderRequest_JWT) String() string {
 func (*ModifyIdentityProviderRequest_JWT) ProtoMessage() {}
 
 func (x *ModifyIdentityProviderRequest_JWT) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[31]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2810,7 +2889,7 @@ func (x *ModifyIdentityProviderRequest_JWT) ProtoReflect() protoreflect.Message 
 
 // Deprecated: Use ModifyIdentityProviderRequest_JWT.ProtoReflect.Descriptor instead.
 func (*ModifyIdentityProviderRequest_JWT) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{25, 0}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{26, 0}
 }
 
 func (x *ModifyIdentityProviderRequest_JWT) GetJwtEndpoint() string {
@@ -2887,7 +2966,7 @@ type ModifyIdentityProviderRequest_OIDC struct {
 
 func (x *ModifyIdentityProviderRequest_OIDC) Reset() {
 	*x = ModifyIdentityProviderRequest_OIDC{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[32]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2899,7 +2978,7 @@ func (x *ModifyIdentityProviderRequest_OIDC) String() string {
 func (*ModifyIdentityProviderRequest_OIDC) ProtoMessage() {}
 
 func (x *ModifyIdentityProviderRequest_OIDC) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[32]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2912,7 +2991,7 @@ func (x *ModifyIdentityProviderRequest_OIDC) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use ModifyIdentityProviderRequest_OIDC.ProtoReflect.Descriptor instead.
 func (*ModifyIdentityProviderRequest_OIDC) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{25, 1}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{26, 1}
 }
 
 func (x *ModifyIdentityProviderRequest_OIDC) GetIssuer() string {
@@ -3036,7 +3115,7 @@ type ModifyIdentityProviderRequest_OAuth struct {
 
 func (x *ModifyIdentityProviderRequest_OAuth) Reset() {
 	*x = ModifyIdentityProviderRequest_OAuth{}
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[33]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3048,7 +3127,7 @@ func (x *ModifyIdentityProviderRequest_OAuth) String() string {
 func (*ModifyIdentityProviderRequest_OAuth) ProtoMessage() {}
 
 func (x *ModifyIdentityProviderRequest_OAuth) ProtoReflect() protoreflect.Message {
-	mi := &file_signet_v1_identity_provider_proto_msgTypes[33]
+	mi := &file_signet_v1_identity_provider_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3061,7 +3140,7 @@ func (x *ModifyIdentityProviderRequest_OAuth) ProtoReflect() protoreflect.Messag
 
 // Deprecated: Use ModifyIdentityProviderRequest_OAuth.ProtoReflect.Descriptor instead.
 func (*ModifyIdentityProviderRequest_OAuth) Descriptor() ([]byte, []int) {
-	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{25, 2}
+	return file_signet_v1_identity_provider_proto_rawDescGZIP(), []int{26, 2}
 }
 
 func (x *ModifyIdentityProviderRequest_OAuth) GetAuthorizationEndpoint() string {
@@ -3152,7 +3231,7 @@ var File_signet_v1_identity_provider_proto protoreflect.FileDescriptor
 
 const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\n" +
-	"!signet/v1/identity_provider.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xa0\x0e\n" +
+	"!signet/v1/identity_provider.proto\x12\tsignet.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a\x17signet/v1/details.proto\x1a\x17signet/v1/options.proto\"\xe2\x0e\n" +
 	"\x10IdentityProvider\x12\x15\n" +
 	"\x06idp_id\x18\x01 \x01(\tR\x05idpId\x12,\n" +
 	"\adetails\x18\x02 \x01(\v2\x12.signet.v1.DetailsR\adetails\x127\n" +
@@ -3167,7 +3246,8 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\n" +
 	"vouched_by\x18\n" +
 	" \x01(\tR\tvouchedBy\x12\x18\n" +
-	"\aoffered\x18\v \x01(\bR\aoffered\x1a\xa2\x01\n" +
+	"\aoffered\x18\v \x01(\bR\aoffered\x12@\n" +
+	"\vunconfirmed\x18\r \x03(\v2\x1e.signet.v1.UnconfirmedSettingsR\vunconfirmed\x1a\xa2\x01\n" +
 	"\x03JWT\x12!\n" +
 	"\fjwt_endpoint\x18\x01 \x01(\tR\vjwtEndpoint\x12\x16\n" +
 	"\x06issuer\x18\x02 \x01(\tR\x06issuer\x12#\n" +
@@ -3213,7 +3293,11 @@ const file_signet_v1_identity_provider_proto_rawDesc = "" +
 	"\x11STATE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fSTATE_ACTIVE\x10\x01\x12\x12\n" +
 	"\x0eSTATE_INACTIVE\x10\x02B\b\n" +
-	"\x06config\"Z\n" +
+	"\x06config\"`\n" +
+	"\x13UnconfirmedSettings\x12\x17\n" +
+	"\auser_id\x18\x01 \x01(\tR\x06userId\x12\x14\n" +
+	"\x05roles\x18\x02 \x03(\tR\x05roles\x12\x1a\n" +
+	"\bsettings\x18\x03 \x03(\tR\bsettings\"Z\n" +
 	"\x19IdentityProviderParameter\x12\x1d\n" +
 	"\x04name\x18\x01 \x01(\tB\t\xbaH\x06r\x04\x10\x01\x18dR\x04name\x12\x1e\n" +
 	"\x05value\x18\x02 \x01(\tB\b\xbaH\x05r\x03\x18\xc8\x01R\x05value\"\xf6\x01\n" +
@@ -3468,134 +3552,136 @@ func file_signet_v1_identity_provider_proto_rawDescGZIP() []byte {
 }
 
 var file_signet_v1_identity_provider_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
-var file_signet_v1_identity_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_signet_v1_identity_provider_proto_msgTypes = make([]protoimpl.MessageInfo, 35)
 var file_signet_v1_identity_provider_proto_goTypes = []any{
 	(IdentityProviderPreset)(0),                   // 0: signet.v1.IdentityProviderPreset
 	(IdentityProviderClientAuth)(0),               // 1: signet.v1.IdentityProviderClientAuth
 	(IdentityProviderType)(0),                     // 2: signet.v1.IdentityProviderType
 	(IdentityProvider_State)(0),                   // 3: signet.v1.IdentityProvider.State
 	(*IdentityProvider)(nil),                      // 4: signet.v1.IdentityProvider
-	(*IdentityProviderParameter)(nil),             // 5: signet.v1.IdentityProviderParameter
-	(*IdentityProviderClaims)(nil),                // 6: signet.v1.IdentityProviderClaims
-	(*UpdateJWTIdentityProviderRequest)(nil),      // 7: signet.v1.UpdateJWTIdentityProviderRequest
-	(*UpdateJWTIdentityProviderResponse)(nil),     // 8: signet.v1.UpdateJWTIdentityProviderResponse
-	(*UpdateIdentityProviderRequest)(nil),         // 9: signet.v1.UpdateIdentityProviderRequest
-	(*UpdateIdentityProviderResponse)(nil),        // 10: signet.v1.UpdateIdentityProviderResponse
-	(*AddJWTIdentityProviderRequest)(nil),         // 11: signet.v1.AddJWTIdentityProviderRequest
-	(*AddJWTIdentityProviderResponse)(nil),        // 12: signet.v1.AddJWTIdentityProviderResponse
-	(*GetIdentityProviderRequest)(nil),            // 13: signet.v1.GetIdentityProviderRequest
-	(*GetIdentityProviderResponse)(nil),           // 14: signet.v1.GetIdentityProviderResponse
-	(*AddOIDCIdentityProviderRequest)(nil),        // 15: signet.v1.AddOIDCIdentityProviderRequest
-	(*AddOIDCIdentityProviderResponse)(nil),       // 16: signet.v1.AddOIDCIdentityProviderResponse
-	(*AddOAuthIdentityProviderRequest)(nil),       // 17: signet.v1.AddOAuthIdentityProviderRequest
-	(*AddOAuthIdentityProviderResponse)(nil),      // 18: signet.v1.AddOAuthIdentityProviderResponse
-	(*ListIdentityProvidersRequest)(nil),          // 19: signet.v1.ListIdentityProvidersRequest
-	(*ListIdentityProvidersResponse)(nil),         // 20: signet.v1.ListIdentityProvidersResponse
-	(*CheckIdentityProviderRequest)(nil),          // 21: signet.v1.CheckIdentityProviderRequest
-	(*CheckIdentityProviderResponse)(nil),         // 22: signet.v1.CheckIdentityProviderResponse
-	(*DeactivateIdentityProviderRequest)(nil),     // 23: signet.v1.DeactivateIdentityProviderRequest
-	(*DeactivateIdentityProviderResponse)(nil),    // 24: signet.v1.DeactivateIdentityProviderResponse
-	(*ReactivateIdentityProviderRequest)(nil),     // 25: signet.v1.ReactivateIdentityProviderRequest
-	(*ReactivateIdentityProviderResponse)(nil),    // 26: signet.v1.ReactivateIdentityProviderResponse
-	(*RemoveIdentityProviderRequest)(nil),         // 27: signet.v1.RemoveIdentityProviderRequest
-	(*RemoveIdentityProviderResponse)(nil),        // 28: signet.v1.RemoveIdentityProviderResponse
-	(*ModifyIdentityProviderRequest)(nil),         // 29: signet.v1.ModifyIdentityProviderRequest
-	(*ModifyIdentityProviderResponse)(nil),        // 30: signet.v1.ModifyIdentityProviderResponse
-	(*IdentityProvider_JWT)(nil),                  // 31: signet.v1.IdentityProvider.JWT
-	(*IdentityProvider_OIDC)(nil),                 // 32: signet.v1.IdentityProvider.OIDC
-	(*IdentityProvider_OAuth)(nil),                // 33: signet.v1.IdentityProvider.OAuth
-	(*CheckIdentityProviderResponse_Problem)(nil), // 34: signet.v1.CheckIdentityProviderResponse.Problem
-	(*ModifyIdentityProviderRequest_JWT)(nil),     // 35: signet.v1.ModifyIdentityProviderRequest.JWT
-	(*ModifyIdentityProviderRequest_OIDC)(nil),    // 36: signet.v1.ModifyIdentityProviderRequest.OIDC
-	(*ModifyIdentityProviderRequest_OAuth)(nil),   // 37: signet.v1.ModifyIdentityProviderRequest.OAuth
-	(*Details)(nil),                               // 38: signet.v1.Details
-	(StylingType)(0),                              // 39: signet.v1.StylingType
-	(*fieldmaskpb.FieldMask)(nil),                 // 40: google.protobuf.FieldMask
+	(*UnconfirmedSettings)(nil),                   // 5: signet.v1.UnconfirmedSettings
+	(*IdentityProviderParameter)(nil),             // 6: signet.v1.IdentityProviderParameter
+	(*IdentityProviderClaims)(nil),                // 7: signet.v1.IdentityProviderClaims
+	(*UpdateJWTIdentityProviderRequest)(nil),      // 8: signet.v1.UpdateJWTIdentityProviderRequest
+	(*UpdateJWTIdentityProviderResponse)(nil),     // 9: signet.v1.UpdateJWTIdentityProviderResponse
+	(*UpdateIdentityProviderRequest)(nil),         // 10: signet.v1.UpdateIdentityProviderRequest
+	(*UpdateIdentityProviderResponse)(nil),        // 11: signet.v1.UpdateIdentityProviderResponse
+	(*AddJWTIdentityProviderRequest)(nil),         // 12: signet.v1.AddJWTIdentityProviderRequest
+	(*AddJWTIdentityProviderResponse)(nil),        // 13: signet.v1.AddJWTIdentityProviderResponse
+	(*GetIdentityProviderRequest)(nil),            // 14: signet.v1.GetIdentityProviderRequest
+	(*GetIdentityProviderResponse)(nil),           // 15: signet.v1.GetIdentityProviderResponse
+	(*AddOIDCIdentityProviderRequest)(nil),        // 16: signet.v1.AddOIDCIdentityProviderRequest
+	(*AddOIDCIdentityProviderResponse)(nil),       // 17: signet.v1.AddOIDCIdentityProviderResponse
+	(*AddOAuthIdentityProviderRequest)(nil),       // 18: signet.v1.AddOAuthIdentityProviderRequest
+	(*AddOAuthIdentityProviderResponse)(nil),      // 19: signet.v1.AddOAuthIdentityProviderResponse
+	(*ListIdentityProvidersRequest)(nil),          // 20: signet.v1.ListIdentityProvidersRequest
+	(*ListIdentityProvidersResponse)(nil),         // 21: signet.v1.ListIdentityProvidersResponse
+	(*CheckIdentityProviderRequest)(nil),          // 22: signet.v1.CheckIdentityProviderRequest
+	(*CheckIdentityProviderResponse)(nil),         // 23: signet.v1.CheckIdentityProviderResponse
+	(*DeactivateIdentityProviderRequest)(nil),     // 24: signet.v1.DeactivateIdentityProviderRequest
+	(*DeactivateIdentityProviderResponse)(nil),    // 25: signet.v1.DeactivateIdentityProviderResponse
+	(*ReactivateIdentityProviderRequest)(nil),     // 26: signet.v1.ReactivateIdentityProviderRequest
+	(*ReactivateIdentityProviderResponse)(nil),    // 27: signet.v1.ReactivateIdentityProviderResponse
+	(*RemoveIdentityProviderRequest)(nil),         // 28: signet.v1.RemoveIdentityProviderRequest
+	(*RemoveIdentityProviderResponse)(nil),        // 29: signet.v1.RemoveIdentityProviderResponse
+	(*ModifyIdentityProviderRequest)(nil),         // 30: signet.v1.ModifyIdentityProviderRequest
+	(*ModifyIdentityProviderResponse)(nil),        // 31: signet.v1.ModifyIdentityProviderResponse
+	(*IdentityProvider_JWT)(nil),                  // 32: signet.v1.IdentityProvider.JWT
+	(*IdentityProvider_OIDC)(nil),                 // 33: signet.v1.IdentityProvider.OIDC
+	(*IdentityProvider_OAuth)(nil),                // 34: signet.v1.IdentityProvider.OAuth
+	(*CheckIdentityProviderResponse_Problem)(nil), // 35: signet.v1.CheckIdentityProviderResponse.Problem
+	(*ModifyIdentityProviderRequest_JWT)(nil),     // 36: signet.v1.ModifyIdentityProviderRequest.JWT
+	(*ModifyIdentityProviderRequest_OIDC)(nil),    // 37: signet.v1.ModifyIdentityProviderRequest.OIDC
+	(*ModifyIdentityProviderRequest_OAuth)(nil),   // 38: signet.v1.ModifyIdentityProviderRequest.OAuth
+	(*Details)(nil),                               // 39: signet.v1.Details
+	(StylingType)(0),                              // 40: signet.v1.StylingType
+	(*fieldmaskpb.FieldMask)(nil),                 // 41: google.protobuf.FieldMask
 }
 var file_signet_v1_identity_provider_proto_depIdxs = []int32{
-	38, // 0: signet.v1.IdentityProvider.details:type_name -> signet.v1.Details
+	39, // 0: signet.v1.IdentityProvider.details:type_name -> signet.v1.Details
 	3,  // 1: signet.v1.IdentityProvider.state:type_name -> signet.v1.IdentityProvider.State
-	39, // 2: signet.v1.IdentityProvider.styling_type:type_name -> signet.v1.StylingType
-	31, // 3: signet.v1.IdentityProvider.jwt:type_name -> signet.v1.IdentityProvider.JWT
-	32, // 4: signet.v1.IdentityProvider.oidc:type_name -> signet.v1.IdentityProvider.OIDC
-	33, // 5: signet.v1.IdentityProvider.oauth:type_name -> signet.v1.IdentityProvider.OAuth
-	38, // 6: signet.v1.UpdateJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
-	39, // 7: signet.v1.UpdateIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	38, // 8: signet.v1.UpdateIdentityProviderResponse.details:type_name -> signet.v1.Details
-	39, // 9: signet.v1.AddJWTIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	38, // 10: signet.v1.AddJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
-	4,  // 11: signet.v1.GetIdentityProviderResponse.idp:type_name -> signet.v1.IdentityProvider
-	39, // 12: signet.v1.AddOIDCIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	0,  // 13: signet.v1.AddOIDCIdentityProviderRequest.preset:type_name -> signet.v1.IdentityProviderPreset
-	1,  // 14: signet.v1.AddOIDCIdentityProviderRequest.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
-	5,  // 15: signet.v1.AddOIDCIdentityProviderRequest.parameters:type_name -> signet.v1.IdentityProviderParameter
-	6,  // 16: signet.v1.AddOIDCIdentityProviderRequest.claims:type_name -> signet.v1.IdentityProviderClaims
-	38, // 17: signet.v1.AddOIDCIdentityProviderResponse.details:type_name -> signet.v1.Details
-	39, // 18: signet.v1.AddOAuthIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	0,  // 19: signet.v1.AddOAuthIdentityProviderRequest.preset:type_name -> signet.v1.IdentityProviderPreset
-	1,  // 20: signet.v1.AddOAuthIdentityProviderRequest.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
-	5,  // 21: signet.v1.AddOAuthIdentityProviderRequest.parameters:type_name -> signet.v1.IdentityProviderParameter
-	6,  // 22: signet.v1.AddOAuthIdentityProviderRequest.claims:type_name -> signet.v1.IdentityProviderClaims
-	38, // 23: signet.v1.AddOAuthIdentityProviderResponse.details:type_name -> signet.v1.Details
-	3,  // 24: signet.v1.ListIdentityProvidersRequest.state:type_name -> signet.v1.IdentityProvider.State
-	2,  // 25: signet.v1.ListIdentityProvidersRequest.type:type_name -> signet.v1.IdentityProviderType
-	4,  // 26: signet.v1.ListIdentityProvidersResponse.idps:type_name -> signet.v1.IdentityProvider
-	34, // 27: signet.v1.CheckIdentityProviderResponse.problems:type_name -> signet.v1.CheckIdentityProviderResponse.Problem
-	38, // 28: signet.v1.CheckIdentityProviderResponse.details:type_name -> signet.v1.Details
-	38, // 29: signet.v1.DeactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
-	38, // 30: signet.v1.ReactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
-	38, // 31: signet.v1.RemoveIdentityProviderResponse.details:type_name -> signet.v1.Details
-	39, // 32: signet.v1.ModifyIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
-	35, // 33: signet.v1.ModifyIdentityProviderRequest.jwt:type_name -> signet.v1.ModifyIdentityProviderRequest.JWT
-	36, // 34: signet.v1.ModifyIdentityProviderRequest.oidc:type_name -> signet.v1.ModifyIdentityProviderRequest.OIDC
-	40, // 35: signet.v1.ModifyIdentityProviderRequest.update_mask:type_name -> google.protobuf.FieldMask
-	37, // 36: signet.v1.ModifyIdentityProviderRequest.oauth:type_name -> signet.v1.ModifyIdentityProviderRequest.OAuth
-	38, // 37: signet.v1.ModifyIdentityProviderResponse.details:type_name -> signet.v1.Details
-	0,  // 38: signet.v1.IdentityProvider.OIDC.preset:type_name -> signet.v1.IdentityProviderPreset
-	1,  // 39: signet.v1.IdentityProvider.OIDC.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
-	5,  // 40: signet.v1.IdentityProvider.OIDC.parameters:type_name -> signet.v1.IdentityProviderParameter
-	6,  // 41: signet.v1.IdentityProvider.OIDC.claims:type_name -> signet.v1.IdentityProviderClaims
-	0,  // 42: signet.v1.IdentityProvider.OAuth.preset:type_name -> signet.v1.IdentityProviderPreset
-	1,  // 43: signet.v1.IdentityProvider.OAuth.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
-	5,  // 44: signet.v1.IdentityProvider.OAuth.parameters:type_name -> signet.v1.IdentityProviderParameter
-	6,  // 45: signet.v1.IdentityProvider.OAuth.claims:type_name -> signet.v1.IdentityProviderClaims
-	0,  // 46: signet.v1.ModifyIdentityProviderRequest.OIDC.preset:type_name -> signet.v1.IdentityProviderPreset
-	1,  // 47: signet.v1.ModifyIdentityProviderRequest.OIDC.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
-	5,  // 48: signet.v1.ModifyIdentityProviderRequest.OIDC.parameters:type_name -> signet.v1.IdentityProviderParameter
-	6,  // 49: signet.v1.ModifyIdentityProviderRequest.OIDC.claims:type_name -> signet.v1.IdentityProviderClaims
-	0,  // 50: signet.v1.ModifyIdentityProviderRequest.OAuth.preset:type_name -> signet.v1.IdentityProviderPreset
-	1,  // 51: signet.v1.ModifyIdentityProviderRequest.OAuth.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
-	5,  // 52: signet.v1.ModifyIdentityProviderRequest.OAuth.parameters:type_name -> signet.v1.IdentityProviderParameter
-	6,  // 53: signet.v1.ModifyIdentityProviderRequest.OAuth.claims:type_name -> signet.v1.IdentityProviderClaims
-	7,  // 54: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:input_type -> signet.v1.UpdateJWTIdentityProviderRequest
-	9,  // 55: signet.v1.IdentityProviderService.UpdateIdentityProvider:input_type -> signet.v1.UpdateIdentityProviderRequest
-	11, // 56: signet.v1.IdentityProviderService.AddJWTIdentityProvider:input_type -> signet.v1.AddJWTIdentityProviderRequest
-	13, // 57: signet.v1.IdentityProviderService.GetIdentityProvider:input_type -> signet.v1.GetIdentityProviderRequest
-	15, // 58: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:input_type -> signet.v1.AddOIDCIdentityProviderRequest
-	19, // 59: signet.v1.IdentityProviderService.ListIdentityProviders:input_type -> signet.v1.ListIdentityProvidersRequest
-	17, // 60: signet.v1.IdentityProviderService.AddOAuthIdentityProvider:input_type -> signet.v1.AddOAuthIdentityProviderRequest
-	21, // 61: signet.v1.IdentityProviderService.CheckIdentityProvider:input_type -> signet.v1.CheckIdentityProviderRequest
-	23, // 62: signet.v1.IdentityProviderService.DeactivateIdentityProvider:input_type -> signet.v1.DeactivateIdentityProviderRequest
-	25, // 63: signet.v1.IdentityProviderService.ReactivateIdentityProvider:input_type -> signet.v1.ReactivateIdentityProviderRequest
-	27, // 64: signet.v1.IdentityProviderService.RemoveIdentityProvider:input_type -> signet.v1.RemoveIdentityProviderRequest
-	29, // 65: signet.v1.IdentityProviderService.ModifyIdentityProvider:input_type -> signet.v1.ModifyIdentityProviderRequest
-	8,  // 66: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:output_type -> signet.v1.UpdateJWTIdentityProviderResponse
-	10, // 67: signet.v1.IdentityProviderService.UpdateIdentityProvider:output_type -> signet.v1.UpdateIdentityProviderResponse
-	12, // 68: signet.v1.IdentityProviderService.AddJWTIdentityProvider:output_type -> signet.v1.AddJWTIdentityProviderResponse
-	14, // 69: signet.v1.IdentityProviderService.GetIdentityProvider:output_type -> signet.v1.GetIdentityProviderResponse
-	16, // 70: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:output_type -> signet.v1.AddOIDCIdentityProviderResponse
-	20, // 71: signet.v1.IdentityProviderService.ListIdentityProviders:output_type -> signet.v1.ListIdentityProvidersResponse
-	18, // 72: signet.v1.IdentityProviderService.AddOAuthIdentityProvider:output_type -> signet.v1.AddOAuthIdentityProviderResponse
-	22, // 73: signet.v1.IdentityProviderService.CheckIdentityProvider:output_type -> signet.v1.CheckIdentityProviderResponse
-	24, // 74: signet.v1.IdentityProviderService.DeactivateIdentityProvider:output_type -> signet.v1.DeactivateIdentityProviderResponse
-	26, // 75: signet.v1.IdentityProviderService.ReactivateIdentityProvider:output_type -> signet.v1.ReactivateIdentityProviderResponse
-	28, // 76: signet.v1.IdentityProviderService.RemoveIdentityProvider:output_type -> signet.v1.RemoveIdentityProviderResponse
-	30, // 77: signet.v1.IdentityProviderService.ModifyIdentityProvider:output_type -> signet.v1.ModifyIdentityProviderResponse
-	66, // [66:78] is the sub-list for method output_type
-	54, // [54:66] is the sub-list for method input_type
-	54, // [54:54] is the sub-list for extension type_name
-	54, // [54:54] is the sub-list for extension extendee
-	0,  // [0:54] is the sub-list for field type_name
+	40, // 2: signet.v1.IdentityProvider.styling_type:type_name -> signet.v1.StylingType
+	32, // 3: signet.v1.IdentityProvider.jwt:type_name -> signet.v1.IdentityProvider.JWT
+	33, // 4: signet.v1.IdentityProvider.oidc:type_name -> signet.v1.IdentityProvider.OIDC
+	34, // 5: signet.v1.IdentityProvider.oauth:type_name -> signet.v1.IdentityProvider.OAuth
+	5,  // 6: signet.v1.IdentityProvider.unconfirmed:type_name -> signet.v1.UnconfirmedSettings
+	39, // 7: signet.v1.UpdateJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
+	40, // 8: signet.v1.UpdateIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	39, // 9: signet.v1.UpdateIdentityProviderResponse.details:type_name -> signet.v1.Details
+	40, // 10: signet.v1.AddJWTIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	39, // 11: signet.v1.AddJWTIdentityProviderResponse.details:type_name -> signet.v1.Details
+	4,  // 12: signet.v1.GetIdentityProviderResponse.idp:type_name -> signet.v1.IdentityProvider
+	40, // 13: signet.v1.AddOIDCIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	0,  // 14: signet.v1.AddOIDCIdentityProviderRequest.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 15: signet.v1.AddOIDCIdentityProviderRequest.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	6,  // 16: signet.v1.AddOIDCIdentityProviderRequest.parameters:type_name -> signet.v1.IdentityProviderParameter
+	7,  // 17: signet.v1.AddOIDCIdentityProviderRequest.claims:type_name -> signet.v1.IdentityProviderClaims
+	39, // 18: signet.v1.AddOIDCIdentityProviderResponse.details:type_name -> signet.v1.Details
+	40, // 19: signet.v1.AddOAuthIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	0,  // 20: signet.v1.AddOAuthIdentityProviderRequest.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 21: signet.v1.AddOAuthIdentityProviderRequest.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	6,  // 22: signet.v1.AddOAuthIdentityProviderRequest.parameters:type_name -> signet.v1.IdentityProviderParameter
+	7,  // 23: signet.v1.AddOAuthIdentityProviderRequest.claims:type_name -> signet.v1.IdentityProviderClaims
+	39, // 24: signet.v1.AddOAuthIdentityProviderResponse.details:type_name -> signet.v1.Details
+	3,  // 25: signet.v1.ListIdentityProvidersRequest.state:type_name -> signet.v1.IdentityProvider.State
+	2,  // 26: signet.v1.ListIdentityProvidersRequest.type:type_name -> signet.v1.IdentityProviderType
+	4,  // 27: signet.v1.ListIdentityProvidersResponse.idps:type_name -> signet.v1.IdentityProvider
+	35, // 28: signet.v1.CheckIdentityProviderResponse.problems:type_name -> signet.v1.CheckIdentityProviderResponse.Problem
+	39, // 29: signet.v1.CheckIdentityProviderResponse.details:type_name -> signet.v1.Details
+	39, // 30: signet.v1.DeactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
+	39, // 31: signet.v1.ReactivateIdentityProviderResponse.details:type_name -> signet.v1.Details
+	39, // 32: signet.v1.RemoveIdentityProviderResponse.details:type_name -> signet.v1.Details
+	40, // 33: signet.v1.ModifyIdentityProviderRequest.styling_type:type_name -> signet.v1.StylingType
+	36, // 34: signet.v1.ModifyIdentityProviderRequest.jwt:type_name -> signet.v1.ModifyIdentityProviderRequest.JWT
+	37, // 35: signet.v1.ModifyIdentityProviderRequest.oidc:type_name -> signet.v1.ModifyIdentityProviderRequest.OIDC
+	41, // 36: signet.v1.ModifyIdentityProviderRequest.update_mask:type_name -> google.protobuf.FieldMask
+	38, // 37: signet.v1.ModifyIdentityProviderRequest.oauth:type_name -> signet.v1.ModifyIdentityProviderRequest.OAuth
+	39, // 38: signet.v1.ModifyIdentityProviderResponse.details:type_name -> signet.v1.Details
+	0,  // 39: signet.v1.IdentityProvider.OIDC.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 40: signet.v1.IdentityProvider.OIDC.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	6,  // 41: signet.v1.IdentityProvider.OIDC.parameters:type_name -> signet.v1.IdentityProviderParameter
+	7,  // 42: signet.v1.IdentityProvider.OIDC.claims:type_name -> signet.v1.IdentityProviderClaims
+	0,  // 43: signet.v1.IdentityProvider.OAuth.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 44: signet.v1.IdentityProvider.OAuth.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	6,  // 45: signet.v1.IdentityProvider.OAuth.parameters:type_name -> signet.v1.IdentityProviderParameter
+	7,  // 46: signet.v1.IdentityProvider.OAuth.claims:type_name -> signet.v1.IdentityProviderClaims
+	0,  // 47: signet.v1.ModifyIdentityProviderRequest.OIDC.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 48: signet.v1.ModifyIdentityProviderRequest.OIDC.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	6,  // 49: signet.v1.ModifyIdentityProviderRequest.OIDC.parameters:type_name -> signet.v1.IdentityProviderParameter
+	7,  // 50: signet.v1.ModifyIdentityProviderRequest.OIDC.claims:type_name -> signet.v1.IdentityProviderClaims
+	0,  // 51: signet.v1.ModifyIdentityProviderRequest.OAuth.preset:type_name -> signet.v1.IdentityProviderPreset
+	1,  // 52: signet.v1.ModifyIdentityProviderRequest.OAuth.client_auth:type_name -> signet.v1.IdentityProviderClientAuth
+	6,  // 53: signet.v1.ModifyIdentityProviderRequest.OAuth.parameters:type_name -> signet.v1.IdentityProviderParameter
+	7,  // 54: signet.v1.ModifyIdentityProviderRequest.OAuth.claims:type_name -> signet.v1.IdentityProviderClaims
+	8,  // 55: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:input_type -> signet.v1.UpdateJWTIdentityProviderRequest
+	10, // 56: signet.v1.IdentityProviderService.UpdateIdentityProvider:input_type -> signet.v1.UpdateIdentityProviderRequest
+	12, // 57: signet.v1.IdentityProviderService.AddJWTIdentityProvider:input_type -> signet.v1.AddJWTIdentityProviderRequest
+	14, // 58: signet.v1.IdentityProviderService.GetIdentityProvider:input_type -> signet.v1.GetIdentityProviderRequest
+	16, // 59: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:input_type -> signet.v1.AddOIDCIdentityProviderRequest
+	20, // 60: signet.v1.IdentityProviderService.ListIdentityProviders:input_type -> signet.v1.ListIdentityProvidersRequest
+	18, // 61: signet.v1.IdentityProviderService.AddOAuthIdentityProvider:input_type -> signet.v1.AddOAuthIdentityProviderRequest
+	22, // 62: signet.v1.IdentityProviderService.CheckIdentityProvider:input_type -> signet.v1.CheckIdentityProviderRequest
+	24, // 63: signet.v1.IdentityProviderService.DeactivateIdentityProvider:input_type -> signet.v1.DeactivateIdentityProviderRequest
+	26, // 64: signet.v1.IdentityProviderService.ReactivateIdentityProvider:input_type -> signet.v1.ReactivateIdentityProviderRequest
+	28, // 65: signet.v1.IdentityProviderService.RemoveIdentityProvider:input_type -> signet.v1.RemoveIdentityProviderRequest
+	30, // 66: signet.v1.IdentityProviderService.ModifyIdentityProvider:input_type -> signet.v1.ModifyIdentityProviderRequest
+	9,  // 67: signet.v1.IdentityProviderService.UpdateJWTIdentityProvider:output_type -> signet.v1.UpdateJWTIdentityProviderResponse
+	11, // 68: signet.v1.IdentityProviderService.UpdateIdentityProvider:output_type -> signet.v1.UpdateIdentityProviderResponse
+	13, // 69: signet.v1.IdentityProviderService.AddJWTIdentityProvider:output_type -> signet.v1.AddJWTIdentityProviderResponse
+	15, // 70: signet.v1.IdentityProviderService.GetIdentityProvider:output_type -> signet.v1.GetIdentityProviderResponse
+	17, // 71: signet.v1.IdentityProviderService.AddOIDCIdentityProvider:output_type -> signet.v1.AddOIDCIdentityProviderResponse
+	21, // 72: signet.v1.IdentityProviderService.ListIdentityProviders:output_type -> signet.v1.ListIdentityProvidersResponse
+	19, // 73: signet.v1.IdentityProviderService.AddOAuthIdentityProvider:output_type -> signet.v1.AddOAuthIdentityProviderResponse
+	23, // 74: signet.v1.IdentityProviderService.CheckIdentityProvider:output_type -> signet.v1.CheckIdentityProviderResponse
+	25, // 75: signet.v1.IdentityProviderService.DeactivateIdentityProvider:output_type -> signet.v1.DeactivateIdentityProviderResponse
+	27, // 76: signet.v1.IdentityProviderService.ReactivateIdentityProvider:output_type -> signet.v1.ReactivateIdentityProviderResponse
+	29, // 77: signet.v1.IdentityProviderService.RemoveIdentityProvider:output_type -> signet.v1.RemoveIdentityProviderResponse
+	31, // 78: signet.v1.IdentityProviderService.ModifyIdentityProvider:output_type -> signet.v1.ModifyIdentityProviderResponse
+	67, // [67:79] is the sub-list for method output_type
+	55, // [55:67] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_signet_v1_identity_provider_proto_init() }
@@ -3616,7 +3702,7 @@ func file_signet_v1_identity_provider_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_signet_v1_identity_provider_proto_rawDesc), len(file_signet_v1_identity_provider_proto_rawDesc)),
 			NumEnums:      4,
-			NumMessages:   34,
+			NumMessages:   35,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	signetv1 "github.com/signet-idm/signet/gen/signet/v1"
+	"github.com/signet-idm/signet/internal/access"
 	"github.com/signet-idm/signet/internal/api/enums"
 	"github.com/signet-idm/signet/internal/errs"
 	"github.com/signet-idm/signet/internal/event"
@@ -83,6 +84,13 @@ func Show(p *event.Object[idp.Provider], details *signetv1.Details) *signetv1.Id
 		AutoRegister: g.AutoRegister, LinkByEmail: g.LinkByEmail, Offered: p.Data.Offered()}
 	if c := p.Data.Changer; c != nil {
 		out.VouchedBy = c.UserID
+	}
+	for _, a := range p.Data.Unconfirmed() {
+		left := &signetv1.UnconfirmedSettings{UserId: a.UserID, Settings: a.Fields}
+		for _, role := range slices.Concat(a.Roles[p.Org], a.Roles[access.Installation]) {
+			left.Roles = append(left.Roles, string(role))
+		}
+		out.Unconfirmed = append(out.Unconfirmed, left)
 	}
 	if j := p.Data.JWT; j != nil {
 		out.Config = &signetv1.IdentityProvider_Jwt{Jwt: &signetv1.IdentityProvider_JWT{

@@ -25,6 +25,11 @@ func provider(change ...func(*idp.Provider)) *event.Object[idp.Provider] {
 
 func TestWhichLinksCount(t *testing.T) {
 	changed := func(m access.Memberships) func(*idp.Provider) { return func(p *idp.Provider) { p.Changer.Roles = m } }
+	earlier := func(m access.Memberships) func(*idp.Provider) {
+		return func(p *idp.Provider) {
+			p.Changer.Earlier = append(p.Changer.Earlier, access.Answer{UserID: "usr_before", Roles: m, Fields: []string{"oidc.issuer"}})
+		}
+	}
 	own := func(version int64, m access.Memberships) user.Confirmation {
 		return user.Confirmation{Version: version, By: "usr_jo", At: 1, Roles: m}
 	}
@@ -55,6 +60,10 @@ func TestWhichLinksCount(t *testing.T) {
 		{"an owner of the provider's organization, for a user of another one", provider(), nil, "org_b", user.Confirmation{}, false},
 		{"an owner of everything, for a user of another organization", provider(changed(everything)), nil, "org_b", user.Confirmation{}, true},
 		{"a role that is not known any more", provider(changed(roles("org_a", "ORG_GREAT"))), nil, "org_a", user.Confirmation{}, false},
+		{"an owner changed it after somebody with less, who answers for other settings", provider(earlier(settings)), nil, "org_a", user.Confirmation{}, false},
+		{"an owner of everything changed it after one of the organization", provider(changed(everything), earlier(owner)), everything, "org_a", user.Confirmation{}, false},
+		{"all who changed it could be the user", provider(changed(everything), earlier(owner), earlier(manager)), nil, "org_a", user.Confirmation{}, true},
+		{"somebody with less changed it before, and the user confirmed it", provider(earlier(settings)), owner, "org_a", own(3, owner), true},
 		{"confirmed by the user", provider(changed(settings)), nil, "org_a", own(3, nil), true},
 		{"confirmed by a user who is an owner", provider(changed(settings)), owner, "org_a", own(3, owner), true},
 		{"confirmed, in another organization", provider(changed(settings)), nil, "org_b", own(3, nil), true},
