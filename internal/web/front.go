@@ -15,8 +15,10 @@ import (
 // How much of a body is read that nobody wants, before its answer goes out. Whoever sends more, or slower, is answered all the same, but may
 // find the connection (the stream, in HTTP/2) closed before the answer is read.
 const (
-	maxRest     = 1 << 20 // what HTTP/2 has on its way at most without waiting for us
-	maxRestTime = 3 * time.Second
+	leastRest   = 1 << 20         // what HTTP/2 has on its way at most without waiting for us
+	maxRest     = 6 << 20         // the largest request there is (an import of 4 MiB), also in base64 (gRPC-Web in text mode)
+	maxRestTime = 3 * time.Second // for each restStep: who sends slower than that is not waited for
+	restStep    = 256 << 10
 )
 
 // Front is what every request comes through first, whatever it is for. It bounds what bodies take up in memory (see Budget), and sees to
@@ -169,17 +171,23 @@ var (
 	scraps = sync.Pool{New: func() any { return new([leastBody]byte) }}
 )
 
-// finish reads the rest of a body that nobody wants, within its limits.
+// finish reads the rest of a body that nobody wants, within its limits, and keeps nothing of it. It counts as a body that has begun, so that a network has only so
+// many of them at a time; where there is no room for it, less is read.
 func (b *body) finish(w http.ResponseWriter) {
-	// A writer that cannot do it belongs to a test, where nobody is slow.
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(cmp.Or(b.front.restTime, maxRestTime)))
-	b.throwAway()
+	most := maxRest
+	if b.reserved.taken == 0 && b.reserved.begin(b.peer()) != nil {
+		most = leastRest
+	}
+	b.throwAway(http.NewResponseController(w), most)
 	if !errors.Is(b.err, io.EOF) && b.r.ProtoMajor == 1 {
 		w.Header()["Connection"] = []string{"close"}
 	}
 }
 
-func (b *body) throwAway() {
+func (b *body) throwAway(w *http.ResponseController, most int) {
+	// A writer that cannot do it belongs to a test, where nobody is slow.
+	wait := func() { _ = w.SetReadDeadline(time.Now().Add(cmp.Or(b.front.restTime, maxRestTime))) }
+	wait()
 	sip := sips.Get().(*[512]byte)
 	n, _ := b.read(sip[:])
 	clear(sip[:n])
@@ -192,7 +200,11 @@ func (b *body) throwAway() {
 		clear(buf[:])
 		scraps.Put(buf)
 	}()
-	for left := maxRest - n; left > 0 && b.err == nil; left -= n {
+	for left, step := most-n, restStep; left > 0 && b.err == nil; left -= n {
 		n, _ = b.read(buf[:])
+		if step -= n; step <= 0 {
+			step = restStep
+			wait()
+		}
 	}
 }

@@ -244,7 +244,7 @@ func TestARefusedBodyIsNotAskedFor(t *testing.T) {
 }
 
 func TestAnEarlyAnswerKeepsTheConnection(t *testing.T) {
-	for _, size := range []int{1, 60 << 10, 900 << 10} {
+	for _, size := range []int{1, 60 << 10, 900 << 10, 3_900_000} {
 		url, clients := serveFront(t, &Front{Next: refusing})
 		for name, client := range clients {
 			for i := range 5 {
@@ -282,6 +282,41 @@ func TestTheRestOfABodyIsReadUpToALimit(t *testing.T) {
 	}
 	if w.Header().Get("Connection") != "close" {
 		t.Error("the connection is not closed, though the rest of the body is on it")
+	}
+	// A network that has no room left is not read from for long, and what is read is not kept.
+	front := &Front{Next: refusing, Budget: Budget{Here: 1, OfNetwork: 1}}
+	body = &endless{}
+	front.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", body))
+	if body.read > leastRest+leastBody {
+		t.Errorf("%d bytes were read where there is no room", body.read)
+	}
+	if held, _ := front.Budget.Held(); held != 0 {
+		t.Errorf("%d bytes are still held", held)
+	}
+}
+
+// looking tells how much of the budget is taken while a body is read.
+type looking struct {
+	endless
+	budget *Budget
+	most   int64
+}
+
+func (l *looking) Read(p []byte) (int, error) {
+	held, _ := l.budget.Held()
+	l.most = max(l.most, held)
+	return l.endless.Read(p)
+}
+
+func TestTheRestOfABodyCountsAsOneThatHasBegun(t *testing.T) {
+	front := &Front{Next: refusing}
+	body := &looking{budget: &front.Budget}
+	front.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", body))
+	if body.most != leastBody || body.read < maxRest { // what comes is thrown away: it takes no more, however much it is
+		t.Errorf("%d bytes were held while %d were read", body.most, body.read)
+	}
+	if held, _ := front.Budget.Held(); held != 0 {
+		t.Errorf("%d bytes are still held", held)
 	}
 }
 

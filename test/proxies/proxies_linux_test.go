@@ -9,8 +9,11 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -34,11 +37,49 @@ func TestBehindProxies(t *testing.T) {
 			t.Run("the five operations succeed over every protocol", func(t *testing.T) { w.succeed(t, way, fmt.Sprint(i)) })
 			t.Run("refusals arrive as they were sent", func(t *testing.T) { refusals.arrive(t, way) })
 			t.Run("gRPC's own library sees the same", func(t *testing.T) { w.library(t, way) })
+			t.Run("early errors arrive before the largest bodies have", func(t *testing.T) { w.early(t, way) })
 			t.Run("the text mode of gRPC-Web arrives", func(t *testing.T) { w.text(t, way) })
 			t.Run("only the proxy says where a request comes from", func(t *testing.T) { w.origin(t, way, fmt.Sprint(i)) })
 			t.Run("events arrive as they happen", func(t *testing.T) { w.follow(t, way, fmt.Sprint(i)) })
 		})
 	}
+}
+
+func TestEarlyErrorsArriveOverHTTP2(t *testing.T) {
+	w := newBackend(t)
+	w.early(t, w.direct)
+}
+
+// early sends bodies of 3.9 MB that are refused before they are read: without a token, and to a method that does not exist. Each answer has to arrive, though
+// clients and proxies are still sending. SIGNET_EARLY_ERRORS says how many (make clients: 200 of each).
+func (w *backend) early(t *testing.T, v *way) {
+	n := 4
+	if text := os.Getenv("SIGNET_EARLY_ERRORS"); text != "" {
+		var err error
+		n, err = strconv.Atoi(text)
+		must(t, err)
+	}
+	large := bytes.Repeat([]byte(" "), 3_900_000)
+	var lost atomic.Int32
+	for want, r := range map[string]request{
+		"401\n":             {"an import without a token", "POST", "/v1/users/_import", w.header(jsonType, false), large},
+		"\nGrpc-Status: 16": {"an import without a token, by gRPC", "POST", "/signet.v1.UserService/ImportUsers", w.header(grpcType, false), frame(large)},
+		"\nGrpc-Status: 12": {"an unknown method", "POST", "/signet.v1.UserService/Nope", w.header(grpcType, true), frame(large)},
+	} {
+		var all sync.WaitGroup
+		for i := range min(n, 4) {
+			all.Go(func() {
+				for range (n + 3 - i) / 4 {
+					if answer, err := r.send(v); err != nil || !strings.Contains(answer, want) {
+						lost.Add(1)
+						t.Errorf("%s: %v %.200s", r.name, err, answer)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	t.Logf("%d of %d lost", lost.Load(), 3*n)
 }
 
 // request is one to be sent on several ways.

@@ -269,8 +269,8 @@ func (TokenFormat) EnumDescriptor() ([]byte, []int) {
 type SigningAlgorithm int32
 
 const (
-	// The default of the type: RS256 for WEB, which every library expects, and
-	// ES256 for the others.
+	// The default of the type: ES256 for API, RS256 for the others, which every
+	// library expects.
 	SigningAlgorithm_SIGNING_ALGORITHM_UNSPECIFIED SigningAlgorithm = 0
 	// ECDSA on P-256 with SHA-256.
 	SigningAlgorithm_SIGNING_ALGORITHM_ES256 SigningAlgorithm = 1
@@ -323,7 +323,7 @@ func (SigningAlgorithm) EnumDescriptor() ([]byte, []int) {
 type IDTokenClaims int32
 
 const (
-	// The default of the type: SCOPES for WEB, MINIMAL for the others.
+	// The default of the type: MINIMAL for API, SCOPES for the others.
 	IDTokenClaims_ID_TOKEN_CLAIMS_UNSPECIFIED IDTokenClaims = 0
 	// The organization and the roles, if their scopes were granted, and the
 	// claims that the parameter `claims` of a request names. All others are in
@@ -874,7 +874,8 @@ type AddApplicationRequest struct {
 	KeySetUri string `protobuf:"bytes,8,opt,name=key_set_uri,json=keySetUri,proto3" json:"key_set_uri,omitempty"`
 	// Format of its access tokens. Left out: OPAQUE.
 	TokenFormat TokenFormat `protobuf:"varint,9,opt,name=token_format,json=tokenFormat,proto3,enum=signet.v1.TokenFormat" json:"token_format,omitempty"`
-	// How its tokens are signed. Left out: RS256 for WEB, ES256 for the others.
+	// How its tokens are signed. Left out: RS256 where people sign in, ES256 for
+	// API.
 	SigningAlgorithm SigningAlgorithm `protobuf:"varint,10,opt,name=signing_algorithm,json=signingAlgorithm,proto3,enum=signet.v1.SigningAlgorithm" json:"signing_algorithm,omitempty"`
 	// Lifetime of an access token: 300 to 86400 seconds. Left out: 3600.
 	AccessTokenSeconds int32 `protobuf:"varint,11,opt,name=access_token_seconds,json=accessTokenSeconds,proto3" json:"access_token_seconds,omitempty"`
@@ -889,8 +890,8 @@ type AddApplicationRequest struct {
 	// Whether it must send its secret exactly as its method says. Left out: it
 	// may send it in the header or in the body.
 	ExactAuthMethod bool `protobuf:"varint,15,opt,name=exact_auth_method,json=exactAuthMethod,proto3" json:"exact_auth_method,omitempty"`
-	// Which claims about the person are in its ID tokens. Left out: SCOPES for
-	// WEB, MINIMAL for the others.
+	// Which claims about the person are in its ID tokens. Left out: MINIMAL
+	// for API, SCOPES for the others.
 	IdTokenClaims IDTokenClaims `protobuf:"varint,16,opt,name=id_token_claims,json=idTokenClaims,proto3,enum=signet.v1.IDTokenClaims" json:"id_token_claims,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1362,7 +1363,8 @@ type ModifyApplicationRequest struct {
 	KeySetUri string `protobuf:"bytes,8,opt,name=key_set_uri,json=keySetUri,proto3" json:"key_set_uri,omitempty"`
 	// Format of its access tokens. Left out: OPAQUE.
 	TokenFormat TokenFormat `protobuf:"varint,9,opt,name=token_format,json=tokenFormat,proto3,enum=signet.v1.TokenFormat" json:"token_format,omitempty"`
-	// How its tokens are signed. Left out: RS256 for WEB, ES256 for the others.
+	// How its tokens are signed. Left out: RS256 where people sign in, ES256 for
+	// API.
 	SigningAlgorithm SigningAlgorithm `protobuf:"varint,10,opt,name=signing_algorithm,json=signingAlgorithm,proto3,enum=signet.v1.SigningAlgorithm" json:"signing_algorithm,omitempty"`
 	// Lifetime of an access token: 300 to 86400 seconds. Left out: 3600.
 	AccessTokenSeconds int32 `protobuf:"varint,11,opt,name=access_token_seconds,json=accessTokenSeconds,proto3" json:"access_token_seconds,omitempty"`
@@ -1378,8 +1380,8 @@ type ModifyApplicationRequest struct {
 	// Whether it must send its secret exactly as its method says. Left out: it
 	// may send it in the header or in the body.
 	ExactAuthMethod bool `protobuf:"varint,16,opt,name=exact_auth_method,json=exactAuthMethod,proto3" json:"exact_auth_method,omitempty"`
-	// Which claims about the person are in its ID tokens. Left out: SCOPES for
-	// WEB, MINIMAL for the others.
+	// Which claims about the person are in its ID tokens. Left out: MINIMAL
+	// for API, SCOPES for the others.
 	IdTokenClaims IDTokenClaims `protobuf:"varint,17,opt,name=id_token_claims,json=idTokenClaims,proto3,enum=signet.v1.IDTokenClaims" json:"id_token_claims,omitempty"`
 	// Which of the fields above to set, such as `name` or `redirectUris`. It must
 	// name at least one.
