@@ -93,6 +93,7 @@ const (
 	FieldPhone           = "phone"
 	FieldPhoneCode       = "phoneCode"
 	FieldUserName        = "userName"
+	FieldRoles           = "roles" // that were shown
 	FieldTerms           = "terms" // a box that is ticked: the address of the terms that are accepted
 )
 
@@ -111,16 +112,20 @@ const (
 	DoEndAll    = "endAll"
 	DoRemove    = "remove"
 	DoLeave     = "leave" // FieldID: an organization
-	DoCodes     = "codes" // make recovery codes
-	DoCreate    = "create"
-	DoForgot    = "forgot"      // the name that was typed goes along, nothing is sent yet
-	DoSetEmail  = "setEmail"    // FieldEmail
-	DoSetPhone  = "setPhone"    // FieldPhone
-	DoNoPhone   = "removePhone" // there is none any more
-	DoSendPhone = "sendPhone"   // a code to the phone
-	DoPhoneCode = "provePhone"  // FieldPhoneCode
-	DoUnlink    = "unlink"      // FieldID: an account at a provider
-	DoConfirm   = "confirm"     // likewise
+	DoAccept    = "accept"
+	DoDecline   = "decline"
+
+	DoAcceptRoles = "acceptRoles"
+	DoCodes       = "codes" // make recovery codes
+	DoCreate      = "create"
+	DoForgot      = "forgot"      // the name that was typed goes along, nothing is sent yet
+	DoSetEmail    = "setEmail"    // FieldEmail
+	DoSetPhone    = "setPhone"    // FieldPhone
+	DoNoPhone     = "removePhone" // there is none any more
+	DoSendPhone   = "sendPhone"   // a code to the phone
+	DoPhoneCode   = "provePhone"  // FieldPhoneCode
+	DoUnlink      = "unlink"      // FieldID: an account at a provider
+	DoConfirm     = "confirm"     // likewise
 )
 
 // TokenDays are the lives of a personal access token that people can choose from.
@@ -227,6 +232,7 @@ func (p *Pages) functions(t texts) template.FuncMap {
 		"machine":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"scope":       t.scope,
 		"role":        t.role,
+		"allows":      t.allows,
 		"shown":       shown,
 		"failure":     func(f Failure, part string) string { return "failure." + string(f) + "." + part },
 		"sections":    func() []section { return sections },
